@@ -1,0 +1,21 @@
+"""What can go wrong for a user, in four kinds. Each message says what, where, found and needed, in a breeder's words."""
+
+
+class MmgibbsError(ValueError):
+    """Base of all errors caused by input: the command line prints the message alone and exits with 2."""
+
+
+class ConfigError(MmgibbsError):
+    """The analysis file: an unknown key, a wrong type, a matrix of the wrong size. Names the YAML path."""
+
+
+class DataError(MmgibbsError):
+    """A table: a missing file or column, a value that cannot be used. Names file, row and column."""
+
+
+class ModelError(MmgibbsError):
+    """The model and the data do not fit together, or the posterior does not exist."""
+
+
+class DeviceError(MmgibbsError):
+    """A device, or memory, that the run asks for and this machine does not have."""
