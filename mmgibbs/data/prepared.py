@@ -1,0 +1,73 @@
+"""What `prepare` hands over: the design, and all that is needed to speak of its levels in the user's own ids."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.design import Design
+from mmgibbs.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class LevelLabels:
+    """The levels of one term as the user knows them."""
+
+    ids: pl.Series  # (q,) String: the id of each level code; '' for the one level of a covariate without `by`
+    order: np.ndarray  # (q,) int64 level codes in reporting order
+    inbreeding: np.ndarray | None = None  # (q,) float64 F as the model uses it (0 under `inbreeding: ignore`, NaN for groups); None: no pedigree
+    n_groups: int = 0  # the last n_groups levels are unknown-parent groups, reported with effect 'group'
+    coefficient_in_level: bool = False  # fixed covariates: the reported level is `reported(label)`, not the id alone
+
+    @property
+    def group(self) -> np.ndarray:
+        """(q,) bool: the level is an unknown-parent group."""
+        return np.arange(len(self.ids)) >= len(self.ids) - self.n_groups
+
+    def reported(self, coefficient: str = "") -> pl.Series:
+        """(q,) String: the `level` column of solutions by level code: the id; for a fixed covariate 'x^1', with `by` 'LEVEL:x^1'."""
+        if not self.coefficient_in_level:
+            return self.ids
+        separator = pl.when(pl.col("id") == "").then(pl.lit("")).otherwise(pl.lit(":"))
+        return pl.DataFrame({"id": self.ids}).select((pl.col("id") + separator + pl.lit(coefficient)).alias("level")).to_series()
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An analysis ready to be solved or sampled."""
+
+    design: Design
+    pedigree: object | None  # pedigree.read.Pedigree
+    levels: tuple[LevelLabels, ...]  # one per term of the design
+    counts: dict  # records, observations, animals, ...: plain numbers for run.json
+    phenotypic_variance: np.ndarray  # (T,) float64 raw sample variance of each trait, adjusted for nothing
+    record_row: np.ndarray  # (n,) int64 line of each record in the phenotype file (data frame: row, from 1)
+    timings: dict[str, float]  # seconds per stage
+
+    def codes(self, term_name: str, ids: Sequence[str]) -> np.ndarray:
+        """(len(ids),) int64 level codes of a term; a ConfigError names an unknown term or the first unknown id."""
+        names = [t.name for t in self.design.terms]
+        if term_name not in names:
+            raise ConfigError(f"output.save_levels: found term '{term_name}', needed one of {', '.join(names)}{nearest(term_name, names)}")
+        index = names.index(term_name)
+        labels, term = self.levels[index], self.design.terms[index]
+        wanted = pl.Series("id", [str(i) for i in ids], dtype=pl.String)
+        known = [labels.ids]
+        if labels.coefficient_in_level:
+            known += [labels.reported(c) for e in term.effects for c in e.coefficients]
+        frame = pl.DataFrame({"id": pl.concat(known), "code": np.tile(np.arange(len(labels.ids)), len(known))}).unique("id", keep="first")
+        found = pl.DataFrame({"id": wanted}).join(frame, on="id", how="left", maintain_order="left")["code"]
+        if found.null_count():
+            missing = wanted.filter(found.is_null())[0]
+            raise ConfigError(f"output.save_levels.{term_name}: level '{missing}' is not one of the {len(labels.ids)} levels of this term")
+        return found.to_numpy().astype(np.int64)
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """'; did you mean ...?', or nothing where no known name comes close."""
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
