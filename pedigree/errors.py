@@ -1,0 +1,9 @@
+"""What can go wrong with a table or a pedigree. Each message says what, where (file, row, column), found and needed."""
+
+
+class TableError(ValueError):
+    """A table that cannot be read: missing, empty, not text, rows of unequal length, a column that is not there."""
+
+
+class PedigreeError(ValueError):
+    """A pedigree that cannot be one: a duplicate animal, a loop, an id that is both sire and dam, a parent younger than its progeny."""

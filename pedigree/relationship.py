@@ -1,0 +1,323 @@
+"""The additive relationship matrix A and its inverse, from parents alone; A itself is never built.
+
+With m_i = u_i - (u_sire(i) + u_dam(i)) / 2 the Mendelian sampling of animal i (an unknown parent drops out) and 1/d_i its precision,
+
+    u' A^-1 u = sum_i m_i^2 / d_i,        d_i = 1 - sum over known parents p of (1 + F_p) / 4
+
+so d = 1/2 - (F_s + F_d)/4 with both parents known, 3/4 - F_p/4 with one, 1 with none (Henderson 1976, Quaas 1976). Each animal
+adds 1/d to (i, i), -1/(2d) to (i, parent) and 1/(4d) to (parent, parent). Unknown-parent groups take the place of missing parents
+(Quaas & Pollak 1981, Westell et al. 1988): they enter m_i as a parent does and leave d_i alone. This module needs NumPy and
+Numba only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from pedigree.errors import PedigreeError
+from pedigree.inbreeding import checked_codes
+
+_LOOP = dict(cache=True, nogil=True, error_model="numpy")  # every compiled loop of this module
+
+
+@dataclass(frozen=True)
+class Relatives:
+    """The structured A^-1: what one animal needs to see of its relatives.
+
+    Levels are the n animals, parents before progeny, then the unknown-parent groups n .. n + n_groups - 1; q = n + n_groups.
+    Row l of A^-1 (the QP matrix where there are groups) times x is
+
+        diagonal[l] x_l - dinv[l] (x_sire + x_dam) / 2  +  sum over entries e of l's list: dinv[j] (x_mate / 4 - x_j / 2),
+
+    j = progeny[e], mate = mate[e], where a missing relative, and a mate that is l itself, contribute nothing (the diagonal has it).
+    A progeny whose two parents are the same level (a group; a selfed plant) stands in that level's list twice.
+    """
+
+    sire: np.ndarray  # (n,) int32; -1: unknown; >= n: unknown-parent group
+    dam: np.ndarray  # (n,) int32
+    dinv: np.ndarray  # (n,) float64, 1/d
+    progeny_ptr: np.ndarray  # (q + 1,) int64: level l owns entries progeny_ptr[l] .. progeny_ptr[l + 1] - 1
+    progeny: np.ndarray  # int32, rising within a level
+    mate: np.ndarray  # int32, the progeny's other parent; -1: unknown
+    diagonal: np.ndarray  # (q,) float64, diagonal of A^-1, plus 1 in the rows of random groups
+    inbreeding: np.ndarray  # (n,) float64, F
+    n_groups: int
+    random_groups: bool
+
+    @property
+    def n_animals(self) -> int:
+        return self.sire.size
+
+    @property
+    def n_levels(self) -> int:
+        return self.sire.size + self.n_groups
+
+
+def relatives(
+    sire: np.ndarray,
+    dam: np.ndarray,
+    inbreeding: np.ndarray | None = None,
+    n_groups: int = 0,
+    random_groups: bool = False,
+) -> Relatives:
+    """The structured A^-1 of a pedigree.
+
+    sire, dam: (n,) int32 codes, parents first; -1 unknown; n .. n + n_groups - 1 unknown-parent groups.
+    inbreeding: (n,) float64 from `pedigree.inbreeding.inbreeding`; None ignores it (F = 0). random_groups: group effects have
+    variance 1 in units of the additive variance, so the identity is added to their rows; without it the rows of the matrix sum to zero.
+    Raises PedigreeError for codes out of order or range, and for a progeny without Mendelian sampling (both parents with F = 1).
+    """
+    sire, dam = checked_codes(sire, dam)
+    n = sire.size
+    q = n + n_groups
+    for parent in (sire, dam):
+        if n and parent.max() >= q:
+            i = int(np.argmax(parent))
+            raise PedigreeError(
+                f"animal code {i} has parent code {parent[i]}: codes run to {q - 1} ({n} animals and {n_groups} groups)"
+            )
+    F = np.zeros(n) if inbreeding is None else np.ascontiguousarray(inbreeding, dtype=np.float64)
+    if F.shape != (n,):
+        raise PedigreeError(f"inbreeding must have one value for each of {n} animals, found shape {F.shape}")
+    dinv = 1.0 / mendelian_variance(sire, dam, F)
+    bad = ~(np.isfinite(dinv) & (dinv > 0))
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise PedigreeError(
+            f"animal code {i}: its parents, codes {sire[i]} and {dam[i]}, are inbred to F = {F[sire[i]]:g} and {F[dam[i]]:g}, "
+            "which leaves no Mendelian sampling variance; A has no inverse"
+        )
+    progeny_ptr, progeny, mate, diagonal = _joined(sire, dam, dinv, q)
+    if random_groups:
+        diagonal[n:] += 1.0
+    return Relatives(sire, dam, dinv, progeny_ptr, progeny, mate, diagonal, F, int(n_groups), bool(random_groups))
+
+
+@numba.njit(**_LOOP)
+def mendelian_variance(sire, dam, F):
+    """d, (n,) float64: the Mendelian sampling variance of each animal in units of the additive variance."""
+    n = sire.size
+    d = np.empty(n)
+    for i in range(n):
+        v = 1.0
+        if 0 <= sire[i] < n:
+            v -= 0.25 * (1.0 + F[sire[i]])
+        if 0 <= dam[i] < n:
+            v -= 0.25 * (1.0 + F[dam[i]])
+        d[i] = v
+    return d
+
+
+@numba.njit(**_LOOP)
+def _joined(sire, dam, dinv, q):
+    n = sire.size
+    ptr = np.zeros(q + 1, np.int64)
+    diagonal = np.zeros(q)
+    for i in range(n):
+        s, d, a = sire[i], dam[i], dinv[i]
+        diagonal[i] += a
+        quarter = 0.25 * a if s != d else 0.5 * a
+        if s >= 0:
+            ptr[s + 1] += 1
+            diagonal[s] += quarter
+        if d >= 0:
+            ptr[d + 1] += 1
+            diagonal[d] += quarter
+    for l in range(q):
+        ptr[l + 1] += ptr[l]
+    progeny = np.empty(ptr[q], np.int32)
+    mate = np.empty(ptr[q], np.int32)
+    at = ptr[:q].copy()
+    for i in range(n):
+        s, d = sire[i], dam[i]
+        if s >= 0:
+            progeny[at[s]], mate[at[s]] = i, d
+            at[s] += 1
+        if d >= 0:
+            progeny[at[d]], mate[at[d]] = i, s
+            at[d] += 1
+    return ptr, progeny, mate, diagonal
+
+
+def a_inverse_csr(relatives: Relatives):
+    """A^-1 (the QP matrix where there are groups) as a (q, q) scipy.sparse.csr_array: both triangles, float64, columns sorted."""
+    import scipy.sparse
+
+    r, n, q = relatives, relatives.n_animals, relatives.n_levels
+    animal = np.arange(n, dtype=np.int32)
+    rows, columns, values = [np.arange(q, dtype=np.int32)], [np.arange(q, dtype=np.int32)], [r.diagonal]
+    for parent in (r.sire, r.dam):
+        known = parent >= 0
+        i, p, a = animal[known], parent[known], -0.5 * r.dinv[known]
+        rows += [i, p]
+        columns += [p, i]
+        values += [a, a]
+    pair = (r.sire >= 0) & (r.dam >= 0) & (r.sire != r.dam)
+    s, d, a = r.sire[pair], r.dam[pair], 0.25 * r.dinv[pair]
+    rows += [s, d]
+    columns += [d, s]
+    values += [a, a]
+    parts = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    matrix = scipy.sparse.coo_array(parts, shape=(q, q)).tocsr()  # adds what falls on one place
+    matrix.sort_indices()
+    return matrix
+
+
+def a_inverse_triplets(relatives: Relatives) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row, column, value) of A^-1: both triangles, each place once, sorted by row and column; int32, int32, float64."""
+    matrix = a_inverse_csr(relatives)
+    row = np.repeat(np.arange(relatives.n_levels, dtype=np.int32), np.diff(matrix.indptr))
+    return row, matrix.indices.astype(np.int32, copy=False), matrix.data
+
+
+def a_inverse_times(relatives: Relatives, x: np.ndarray) -> np.ndarray:
+    """A^-1 x from the lists, without the matrix. x: (q,) or (q, k); returns float64 of the same shape."""
+    columns = _columns(x, relatives.n_levels)
+    r = relatives
+    out = _a_inverse_times(r.sire, r.dam, r.dinv, r.progeny_ptr, r.progeny, r.mate, r.diagonal, columns)
+    return out.reshape(np.shape(x))
+
+
+def _columns(x: np.ndarray, q: int) -> np.ndarray:
+    x = np.asarray(x)
+    if x.ndim not in (1, 2) or x.shape[0] != q:
+        raise ValueError(f"needed a vector or a matrix with {q} rows, found shape {x.shape}")
+    return np.ascontiguousarray(x, dtype=np.float64).reshape(q, -1)
+
+
+@numba.njit(**_LOOP)
+def _a_inverse_times(sire, dam, dinv, progeny_ptr, progeny, mate, diagonal, x):
+    n, (q, k) = sire.size, x.shape
+    y = np.empty((q, k))
+    for l in range(q):
+        for c in range(k):
+            y[l, c] = diagonal[l] * x[l, c]
+        if l < n:
+            a = 0.5 * dinv[l]
+            for p in (sire[l], dam[l]):
+                if p >= 0:
+                    for c in range(k):
+                        y[l, c] -= a * x[p, c]
+        for e in range(progeny_ptr[l], progeny_ptr[l + 1]):
+            j, m = progeny[e], mate[e]
+            a = 0.5 * dinv[j]
+            for c in range(k):
+                y[l, c] -= a * x[j, c]
+            if m >= 0 and m != l:
+                for c in range(k):
+                    y[l, c] += 0.5 * a * x[m, c]
+    return y
+
+
+def quadratic_form(relatives: Relatives, theta: np.ndarray) -> np.ndarray:
+    """Theta' A^-1 Theta = sum_i m_i m_i' / d_i, plus theta_g theta_g' for each random group. theta: (q, k); returns (k, k) float64."""
+    theta = np.asarray(theta)
+    if theta.ndim != 2 or theta.shape[0] != relatives.n_levels:
+        raise ValueError(f"needed a matrix with {relatives.n_levels} rows, found shape {theta.shape}")
+    theta = np.ascontiguousarray(theta)
+    out = _quadratic_form(relatives.sire, relatives.dam, relatives.dinv, theta)
+    if relatives.random_groups:
+        groups = theta[relatives.n_animals :].astype(np.float64)
+        out += groups.T @ groups
+    return out
+
+
+@numba.njit(**_LOOP)
+def _quadratic_form(sire, dam, dinv, theta):
+    n, k = sire.size, theta.shape[1]
+    out = np.zeros((k, k))
+    m = np.empty(k)
+    for i in range(n):
+        s, d = sire[i], dam[i]
+        for c in range(k):
+            m[c] = theta[i, c]
+        if s >= 0:
+            for c in range(k):
+                m[c] -= 0.5 * theta[s, c]
+        if d >= 0:
+            for c in range(k):
+                m[c] -= 0.5 * theta[d, c]
+        for c in range(k):
+            am = dinv[i] * m[c]
+            for b in range(c + 1):
+                out[c, b] += am * m[b]
+    for c in range(k):
+        for b in range(c):
+            out[b, c] = out[c, b]
+    return out
+
+
+def a_times(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, v: np.ndarray) -> np.ndarray:
+    """A v = L D L' v by one pass up and one pass down the pedigree (Colleau 2002, Genet. Sel. Evol. 34:409).
+
+    v: (n,) or (n, k). inbreeding: (n,) F, or None for F = 0. Codes >= n (groups) count as unknown. Returns float64 of v's shape.
+    """
+    sire, dam = checked_codes(sire, dam)
+    n = sire.size
+    F = np.zeros(n) if inbreeding is None else np.ascontiguousarray(inbreeding, dtype=np.float64)
+    u = _columns(v, n).copy()
+    _a_times(sire, dam, mendelian_variance(sire, dam, F), u)
+    return u.reshape(np.shape(v))
+
+
+@numba.njit(**_LOOP)
+def _a_times(sire, dam, d, u):
+    n, k = u.shape
+    for i in range(n - 1, -1, -1):
+        for p in (sire[i], dam[i]):
+            if 0 <= p < n:
+                for c in range(k):
+                    u[p, c] += 0.5 * u[i, c]
+    for i in range(n):
+        for c in range(k):
+            u[i, c] *= d[i]
+        for p in (sire[i], dam[i]):
+            if 0 <= p < n:
+                for c in range(k):
+                    u[i, c] += 0.5 * u[p, c]
+
+
+def a_among(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, animals: np.ndarray) -> np.ndarray:
+    """The relationships among chosen animals: a dense (m, m) part of A, float64 (Colleau 2002).
+
+    The passes of `a_times` run over the ancestors of the chosen animals only, in blocks of columns.
+    """
+    sire, dam = checked_codes(sire, dam)
+    animals = np.asarray(animals, dtype=np.int64)
+    n, m = sire.size, animals.size
+    if m and (animals.min() < 0 or animals.max() >= n):
+        raise PedigreeError(f"animal codes must lie in 0 .. {n - 1}, found {animals.min()} .. {animals.max()}")
+    F = np.zeros(n) if inbreeding is None else np.asarray(inbreeding, dtype=np.float64)
+    keep = _with_ancestors(sire, dam, animals)
+    number = np.cumsum(keep, dtype=np.int32) - 1
+    small_sire, small_dam = (
+        np.where((p[keep] >= 0) & (p[keep] < n), number[np.clip(p[keep], 0, n - 1)], -1).astype(np.int32) for p in (sire, dam)
+    )
+    d = mendelian_variance(small_sire, small_dam, F[keep])
+    chosen = number[animals]
+    out = np.empty((m, m))
+    block = 16  # columns at a time: 128 bytes per row of u
+    for first in range(0, m, block):
+        part = chosen[first : first + block]
+        u = np.zeros((d.size, part.size))
+        u[part, np.arange(part.size)] = 1.0
+        _a_times(small_sire, small_dam, d, u)
+        out[:, first : first + block] = u[chosen]
+    return out
+
+
+@numba.njit(**_LOOP)
+def _with_ancestors(sire, dam, animals):
+    n = sire.size
+    keep = np.zeros(n, np.bool_)
+    for a in animals:
+        keep[a] = True
+    for i in range(n - 1, -1, -1):
+        if keep[i]:
+            for p in (sire[i], dam[i]):
+                if 0 <= p < n:
+                    keep[p] = True
+    return keep
