@@ -1,0 +1,242 @@
+"""The mixed-model equations written out in full: the truth that every engine and block kind is held against.
+
+    C = sum_r W_r' R_r^-1 W_r + blockdiag(K^-1 (x) G^-1)        rhs = sum_r W_r' R_r^-1 y_r
+
+NumPy only, plain loops, and no code shared with the package but the `Design` itself. Equations run term by term, level by level,
+component by component; levels held at 0 (`Term.active`) have none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from reference import tabular
+
+
+def relationship_inverse(term) -> np.ndarray:
+    """K^-1 of a random term, (q, q) dense: identity, the inverse of the tabular A (QP with groups), or the user's matrix."""
+    kind, q = term.relationship, term.n_levels
+    if hasattr(kind, "indptr"):
+        K_inverse = np.zeros((q, q))
+        for i in range(q):
+            for e in range(kind.indptr[i], kind.indptr[i + 1]):
+                K_inverse[i, kind.indices[e]] += kind.values[e]
+        return K_inverse
+    if hasattr(kind, "sire"):
+        accounted = bool(np.any(kind.inbreeding))  # F = 0 throughout: nobody is inbred, or inbreeding is ignored
+        return tabular.relationship_inverse(kind.sire, kind.dam, kind.n_groups, kind.random_groups, accounted)
+    return np.eye(q)
+
+
+def prior_precision(term, G_inverse) -> np.ndarray:
+    """(q k, q k): K^-1 (x) G^-1 of a random term, I (x) prior precision of a fixed one (0 where flat)."""
+    if term.kind == "random":
+        return np.kron(relationship_inverse(term), G_inverse)
+    k = term.n_components
+    flat = np.zeros((k, k))
+    return np.kron(np.eye(term.n_levels), flat if term.prior_precision is None else term.prior_precision)
+
+
+def incidence(term, n_traits: int) -> np.ndarray:
+    """W of one term, (n, T, q k): W[r, t, l k + c] = covariate of record r where c belongs to trait t and r meets level l."""
+    k = term.n_components
+    n = len(term.effects[0].level)
+    W = np.zeros((n, n_traits, term.n_levels * k))
+    c = 0
+    for effect in term.effects:
+        for trait in effect.traits:
+            for j in range(1 if effect.covariates is None else effect.covariates.shape[1]):
+                for r in range(n):
+                    if effect.level[r] >= 0:
+                        z = 1.0 if effect.covariates is None else effect.covariates[r, j]
+                        W[r, trait, effect.level[r] * k + c] += z
+                c += 1
+    return W
+
+
+@dataclass(frozen=True)
+class DenseEquations:
+    design: object
+    G: list  # (k, k) per term; None for fixed terms
+    R: np.ndarray  # (T, T)
+    labels: list  # (term, level, component) of each equation
+    W: np.ndarray  # (n, T, N)
+    record_precision: np.ndarray  # (n, T, T): R_r^-1, zero-padded
+    prior: np.ndarray  # (N, N): blockdiag(K^-1 (x) G^-1)
+    C: np.ndarray  # (N, N)
+    rhs: np.ndarray  # (N,)
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def number(self) -> dict:
+        return {label: i for i, label in enumerate(self.labels)}
+
+    def index(self, term: int, level: int, component: int) -> int:
+        """The equation of a component of a level; KeyError where it is held at 0."""
+        return self.number[term, level, component]
+
+    @cached_property
+    def solution(self) -> np.ndarray:
+        """Posterior mean at these variances (BLUE and BLUP), (N,)."""
+        return np.linalg.solve(self.C, self.rhs)
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Posterior covariance at these variances, C^-1, (N, N); PEV is its diagonal."""
+        return np.linalg.inv(self.C)
+
+    def theta(self, x) -> list[np.ndarray]:
+        """One (q, k) array per term from a vector of equations; 0 where held at 0."""
+        out = [np.zeros((t.n_levels, t.n_components)) for t in self.design.terms]
+        for value, (term, level, component) in zip(x, self.labels, strict=True):
+            out[term][level, component] = value
+        return out
+
+    def vector(self, theta) -> np.ndarray:
+        """(N,) from one (q, k) array per term."""
+        return np.array([theta[term][level, component] for term, level, component in self.labels])
+
+    def residuals(self, x) -> np.ndarray:
+        """e = y - W theta, (n, T); NaN where the trait is not observed."""
+        return self.design.y - self.W @ x
+
+
+def build(design, G, R) -> DenseEquations:
+    """The equations of a design at variances G (one (k, k) per term, None for fixed terms) and R (T, T)."""
+    n, T = design.y.shape
+    R = np.asarray(R, float)
+    labels, kept, W, priors = [], [], [], []
+    for number, term in enumerate(design.terms):
+        W.append(incidence(term, T))
+        priors.append(prior_precision(term, None if G[number] is None else np.linalg.inv(G[number])))
+        for level in range(term.n_levels):
+            for component in range(term.n_components):
+                active = term.active is None or bool(term.active[level, component])
+                kept.append(active)
+                if active:
+                    labels.append((number, level, component))
+    W = np.concatenate(W, axis=2)[:, :, kept]
+    prior = np.zeros((len(kept), len(kept)))
+    first = 0
+    for block in priors:
+        prior[first : first + len(block), first : first + len(block)] = block
+        first += len(block)
+    prior = prior[np.ix_(kept, kept)]
+
+    record_precision = np.zeros((n, T, T))
+    C, rhs = prior.copy(), np.zeros(len(labels))
+    for r in range(n):
+        observed = ~np.isnan(design.y[r])
+        record_precision[r][np.ix_(observed, observed)] = design.weight[r] * np.linalg.inv(R[np.ix_(observed, observed)])
+        C += W[r].T @ record_precision[r] @ W[r]
+        rhs += W[r].T @ record_precision[r] @ np.where(observed, design.y[r], 0.0)
+    return DenseEquations(design, list(G), R, labels, W, record_precision, prior, C, rhs)
+
+
+# One sweep
+
+
+def sites(dense: DenseEquations, order=None) -> list[list[int]]:
+    """Blocks of one equation each, in `order` (equation numbers; default: as they stand)."""
+    return [[int(i)] for i in (range(dense.size) if order is None else order)]
+
+
+def levels(dense: DenseEquations, order=None) -> list[list[int]]:
+    """Blocks of the equations of one level each, in `order`, a list of (term, level); default: term by term, level by level.
+    A level without equations gives no block."""
+    blocks = {}
+    for i, (term, level, _) in enumerate(dense.labels):
+        blocks.setdefault((term, level), []).append(i)
+    return [blocks[key] for key in (blocks if order is None else map(tuple, order)) if key in blocks]
+
+
+def conditional(dense: DenseEquations, x, block) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the equations in `block` given all others at x: P^-1 (b_B - C_BO x_O) and P^-1, P = C_BB."""
+    others = np.setdiff1d(np.arange(dense.size), block)
+    P = dense.C[np.ix_(block, block)]
+    mean = np.linalg.solve(P, dense.rhs[block] - dense.C[np.ix_(block, others)] @ np.asarray(x)[others])
+    return mean, np.linalg.inv(P)
+
+
+def gibbs_sweep(dense: DenseEquations, x, blocks) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of x_new given x after one Gibbs sweep over `blocks` (each drawn jointly, in this order).
+
+    With C = M - N, M block lower triangular in the order of the blocks and D its block diagonal:
+    E[x_new | x] = M^-1 (b + N x),  Var = M^-1 D M^-T. Equations in no block keep their value.
+    """
+    x = np.asarray(x, float)
+    order = np.concatenate([np.asarray(b, int) for b in blocks])
+    stage = np.concatenate([np.full(len(b), i) for i, b in enumerate(blocks)])
+    C = dense.C[np.ix_(order, order)]
+    kept = np.setdiff1d(np.arange(dense.size), order)
+    b = dense.rhs[order] - dense.C[np.ix_(order, kept)] @ x[kept]
+    M = np.where(stage[:, None] >= stage[None, :], C, 0.0)
+    D = np.where(stage[:, None] == stage[None, :], C, 0.0)
+    M_inverse = np.linalg.inv(M)
+    mean, covariance = x.copy(), np.zeros_like(dense.C)
+    mean[order] = M_inverse @ (b + (M - C) @ x[order])
+    covariance[np.ix_(order, order)] = M_inverse @ D @ M_inverse.T
+    return mean, covariance
+
+
+# Variances
+
+
+def log_marginal_likelihood(design, G, R) -> float:
+    """log p(y | G, R), locations integrated out (flat fixed effects: the restricted likelihood), up to a constant free of G and R.
+
+        -1/2 ( sum_r log|R_r| - log|K^-1 (x) G^-1| + log|C| + y'R^-1y - rhs' C^-1 rhs )
+
+    The prior determinant runs over equations that have a prior with a variance: no fixed terms, no fixed unknown-parent groups.
+    """
+    dense = build(design, G, R)
+    proper = [
+        i
+        for i, (term, level, _) in enumerate(dense.labels)
+        if design.terms[term].kind == "random" and level < design.terms[term].n_prior_levels
+    ]
+    observed = ~np.isnan(design.y)
+    quadratic, log_R = 0.0, 0.0
+    for r in range(len(design.y)):
+        block = np.ix_(observed[r], observed[r])
+        log_R -= np.linalg.slogdet(dense.record_precision[r][block])[1]
+        y = design.y[r, observed[r]]
+        quadratic += y @ dense.record_precision[r][block] @ y
+    log_prior = np.linalg.slogdet(dense.prior[np.ix_(proper, proper)])[1]
+    log_C = np.linalg.slogdet(dense.C)[1]
+    return -0.5 * (log_R - log_prior + log_C + quadratic - dense.rhs @ dense.solution)
+
+
+def log_inverse_wishart(X, nu: float, S) -> float:
+    """log density of IW(nu, S) at X (k, k) up to a constant: -(nu + k + 1)/2 log|X| - tr(S X^-1)/2. Flat: nu = -(k + 1), S = 0."""
+    X, S = np.atleast_2d(X), np.atleast_2d(S)
+    return -0.5 * ((nu + len(X) + 1) * np.linalg.slogdet(X)[1] + np.trace(S @ np.linalg.inv(X)))
+
+
+def log_posterior(design, G, R, priors, residual_prior) -> float:
+    """log p(G, R | y) up to a constant. priors: one (nu, S) per term (None for fixed terms); residual_prior: (nu, S)."""
+    total = log_marginal_likelihood(design, G, R) + log_inverse_wishart(R, *residual_prior)
+    return total + sum(log_inverse_wishart(g, *prior) for g, prior in zip(G, priors, strict=True) if g is not None)
+
+
+def grid_posterior(log_density, axes) -> tuple[np.ndarray, list[float], list[float]]:
+    """Integrate exp(log_density(*point)) on a product of equally spaced axes.
+
+    Returns the normalised weights (shape of the grid) and the posterior mean and standard deviation of each axis. Equally spaced
+    points of a smooth density that is negligible at both ends converge faster than any power of the spacing.
+    """
+    shape = tuple(len(a) for a in axes)
+    values = np.array([log_density(*point) for point in np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))])
+    weights = np.exp(values - values.max()).reshape(shape)
+    weights /= weights.sum()
+    means, deviations = [], []
+    for i, axis in enumerate(axes):
+        margin = weights.sum(axis=tuple(j for j in range(len(axes)) if j != i))
+        means.append(float(margin @ axis))
+        deviations.append(float(np.sqrt(margin @ (axis - means[-1]) ** 2)))
+    return weights, means, deviations

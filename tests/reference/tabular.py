@@ -1,0 +1,55 @@
+"""Relationship matrices the slow way: the tabular method, and the QP matrix of unknown-parent groups from its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def relationship(sire, dam, inbreeding: bool = True) -> np.ndarray:
+    """A, (n, n), row by row (Emik & Terrill 1949): a_ij = (a_js + a_jd)/2 for j before i, a_ii = 1 + a_sd/2.
+
+    sire, dam: codes with parents before progeny; -1 and codes >= n (unknown-parent groups) are unknown.
+    inbreeding False: Mendelian sampling variances of parents taken as not inbred (1/2, 3/4, 1), as under `inbreeding: ignore`.
+    """
+    n = len(sire)
+    A = np.zeros((n, n))
+    for i in range(n):
+        parents = [p for p in (sire[i], dam[i]) if 0 <= p < n]
+        for p in parents:
+            A[i, :i] += A[p, :i] / 2
+        A[:i, i] = A[i, :i]
+        both = A[parents[0], parents[1]] if len(parents) == 2 else 0.0
+        A[i, i] = 1 + both / 2
+        if not inbreeding:
+            A[i, i] = 1 - len(parents) / 4 + sum(A[p, p] for p in parents) / 4 + both / 2
+    return A
+
+
+def inbreeding(sire, dam) -> np.ndarray:
+    """F, (n,)."""
+    return np.diag(relationship(sire, dam)) - 1
+
+
+def group_shares(sire, dam, n_groups: int) -> np.ndarray:
+    """Q, (n, n_groups): the expected share of each group's genes in each animal."""
+    n = len(sire)
+    Q = np.zeros((n, n_groups))
+    for i in range(n):
+        for p in (sire[i], dam[i]):
+            if p >= n:
+                Q[i, p - n] += 0.5
+            elif p >= 0:
+                Q[i] += Q[p] / 2
+    return Q
+
+
+def relationship_inverse(sire, dam, n_groups: int = 0, random_groups: bool = False, inbreeding: bool = True) -> np.ndarray:
+    """The dense inverse of A, or with groups the QP matrix of (u + Qg, g), (n + n_groups, n + n_groups):
+
+        [  A^-1      -A^-1 Q         ]
+        [ -Q'A^-1     Q'A^-1 Q (+ I) ]        + I where groups are random (Quaas & Pollak 1981)
+    """
+    A_inverse = np.linalg.inv(relationship(sire, dam, inbreeding))
+    Q = group_shares(sire, dam, n_groups)
+    corner = Q.T @ A_inverse @ Q + (np.eye(n_groups) if random_groups else 0.0)
+    return np.block([[A_inverse, -A_inverse @ Q], [-Q.T @ A_inverse, corner]])

@@ -1,0 +1,112 @@
+"""The oracles against mathematics written another way."""
+
+import numpy as np
+import pytest
+from reference import dense, models, tabular
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_examples_are_small_and_have_one_solution(name):
+    example = models.example(name)
+    equations = dense.build(example.design, example.G, example.R)
+    assert 20 <= equations.size == example.design.n_equations <= 60
+    assert np.linalg.cond(equations.C) < 1e4
+    assert models.example(name) is example
+
+
+def test_inbreeding_by_hand():
+    # parents 0, 1; full sibs 2, 3; their calf 4; 4 selfed is 5
+    sire, dam = [-1, -1, 0, 0, 2, 4], [-1, -1, 1, 1, 3, 4]
+    assert tabular.inbreeding(sire, dam) == pytest.approx([0, 0, 0, 0, 0.25, 0.625])
+
+
+def test_relationship_without_inbreeding_has_plain_mendelian_variances():
+    sire, dam = models.looped_pedigree(np.random.default_rng(1), 15, 4)
+    parents = np.zeros((15, 15))
+    for i in range(15):
+        for p in (sire[i], dam[i]):
+            if p >= 0:
+                parents[i, p] = 0.5
+    T = np.linalg.inv(np.eye(15) - parents)
+    known = (sire >= 0).astype(int) + (dam >= 0)
+    F = tabular.inbreeding(sire, dam)
+    assert F.max() > 0.1
+    ignored = T @ np.diag(1 - known / 4) @ T.T
+    np.testing.assert_allclose(tabular.relationship(sire, dam, inbreeding=False), ignored, atol=1e-12)
+    F_of = np.append(F, 0.0)
+    accounted = T @ np.diag(1 - known / 4 - (F_of[sire] * (sire >= 0) + F_of[dam] * (dam >= 0)) / 4) @ T.T
+    np.testing.assert_allclose(tabular.relationship(sire, dam), accounted, atol=1e-12)
+
+
+def test_group_rows_sum_to_zero_where_every_unknown_parent_has_a_group():
+    kind = models.example("fixed_groups").design.terms[1].relationship
+    K_inverse = tabular.relationship_inverse(kind.sire, kind.dam, kind.n_groups)
+    np.testing.assert_allclose(K_inverse.sum(axis=1), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["univariate_animal", "bivariate_missing", "direct_maternal", "user_relationship"])
+def test_mixed_model_equations_are_generalised_least_squares(name):
+    """beta = (X'V^-1X)^-1 X'V^-1 y and u = D Z'V^-1 (y - X beta), V = Z D Z' + R; likelihood from V likewise."""
+    example = models.example(name)
+    equations = dense.build(example.design, example.G, example.R)
+    observed = ~np.isnan(example.design.y)
+    W = equations.W[observed]
+    y = example.design.y[observed]
+    random = np.array([example.G[term] is not None for term, _, _ in equations.labels])
+    X, Z = W[:, ~random], W[:, random]
+
+    def parts(G, R):
+        blocks = dense.build(example.design, G, R)
+        D = np.linalg.inv(blocks.prior[np.ix_(random, random)])
+        full = np.zeros((observed.size, observed.size))
+        T = len(R)
+        for r, w in enumerate(example.design.weight):
+            full[r * T : (r + 1) * T, r * T : (r + 1) * T] = R / w
+        keep = observed.ravel()
+        V = Z @ D @ Z.T + full[np.ix_(keep, keep)]
+        V_inverse = np.linalg.inv(V)
+        information = X.T @ V_inverse @ X
+        beta = np.linalg.solve(information, X.T @ V_inverse @ y)
+        residual = V_inverse @ (y - X @ beta)
+        log_likelihood = -0.5 * (np.linalg.slogdet(V)[1] + np.linalg.slogdet(information)[1] + (y - X @ beta) @ residual)
+        return beta, D @ Z.T @ residual, log_likelihood
+
+    beta, u, at_start = parts(example.G, example.R)
+    np.testing.assert_allclose(equations.solution[~random], beta, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(equations.solution[random], u, rtol=1e-8, atol=1e-9)
+    other = [None if g is None else 1.7 * g + 0.3 * np.eye(len(g)) for g in example.G], 0.6 * example.R
+    change = parts(*other)[2] - at_start
+    ours = dense.log_marginal_likelihood(example.design, *other)
+    ours -= dense.log_marginal_likelihood(example.design, example.G, example.R)
+    assert ours == pytest.approx(change, rel=1e-9)
+
+
+@pytest.mark.parametrize("blocks", [dense.sites, dense.levels])
+def test_a_sweep_is_its_conditionals_in_turn_and_leaves_the_posterior_alone(blocks):
+    equations = dense.build(*(lambda e: (e.design, e.G, e.R))(models.example("direct_maternal")))
+    rng = np.random.default_rng(2)
+    order = blocks(equations)
+    order = [order[i] for i in rng.permutation(len(order))]
+    start = rng.standard_normal(equations.size)
+    mean, _ = dense.gibbs_sweep(equations, start, order)
+    step = start.copy()
+    for block in order:
+        step[block] = dense.conditional(equations, step, block)[0]
+    np.testing.assert_allclose(mean, step, atol=1e-10)
+
+    stationary, covariance = dense.gibbs_sweep(equations, equations.solution, order)
+    np.testing.assert_allclose(stationary, equations.solution, atol=1e-10)
+    unit = np.eye(equations.size)
+    B = np.stack([dense.gibbs_sweep(equations, row, order)[0] for row in unit], axis=1)
+    B -= dense.gibbs_sweep(equations, np.zeros(equations.size), order)[0][:, None]
+    np.testing.assert_allclose(B @ equations.covariance @ B.T + covariance, equations.covariance, atol=1e-10)
+
+
+def test_grid_posterior_of_an_inverse_gamma():
+    """IW(nu, S) of one trait: mean S/(nu - 2), variance 2 S^2/((nu - 2)^2 (nu - 4)); the grid runs over log variance."""
+    nu, S = 30.0, 60.0
+    axis = np.linspace(-2, 4, 400)
+    weights, *_ = dense.grid_posterior(lambda t: dense.log_inverse_wishart(np.exp(t), nu, S) + t, [axis])
+    mean = weights @ np.exp(axis)
+    assert mean == pytest.approx(S / (nu - 2), rel=1e-6)
+    assert weights @ (np.exp(axis) - mean) ** 2 == pytest.approx(2 * S**2 / ((nu - 2) ** 2 * (nu - 4)), rel=1e-6)
