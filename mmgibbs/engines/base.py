@@ -1,0 +1,74 @@
+"""What an engine is: it holds Theta and e, and makes one sweep over them. It sees no files, no tables and no names of models.
+
+    engine = SerialEngine(equations, update="level")
+    engine.start(theta)                         # Theta in model order; e = y - W theta
+    engine.set_variances(G, R)                  # one (k, k) per random term (None for fixed ones), (T, T)
+    engine.sweep(number, (seed, chain))         # theta ~ one Gibbs sweep given G, R
+    engine.quadratic_form(term)                 # Theta' K^-1 Theta
+    engine.residual_products(number, key)       # sum_r w_r e_r e_r', missing residuals augmented
+    engine.fetch()                              # list of (q, k) float64 in model order
+
+Engines with the same partition, update and key give the same chain up to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from mmgibbs.design import inverse_by_pattern
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import ModelError
+
+
+class Engine(Protocol):
+    name: str
+    equations: StructuredEquations
+
+    def start(self, theta: list[np.ndarray] | None = None) -> None: ...
+
+    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None: ...
+
+    def sweep(self, number: int, key: tuple[int, int]) -> None: ...
+
+    def refresh(self) -> None: ...
+
+    def quadratic_form(self, term: int) -> np.ndarray: ...
+
+    def residual_products(self, number: int, key: tuple[int, int], blocks) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def fetch(self) -> list[np.ndarray]: ...
+
+
+def precisions(equations: StructuredEquations, G: list[np.ndarray | None], R: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """G^-1 per term (fixed terms: their prior precision, zero where flat) and R_P^-1 per missing pattern, zero-padded."""
+    inverses = []
+    for term, g in zip(equations.design.terms, G, strict=True):
+        k = term.n_components
+        if term.kind == "random":
+            inverses.append(np.linalg.inv(g))
+        else:
+            inverses.append(np.zeros((k, k)) if term.prior_precision is None else np.array(term.prior_precision, dtype=float))
+    return inverses, inverse_by_pattern(R, equations.design.patterns)
+
+
+def component_labels(term, traits) -> list[str]:
+    """'direct:weaning_weight' per component, for messages."""
+    labels = []
+    for e in term.effects:
+        for t in e.traits:
+            for coefficient in e.coefficients:
+                effect = ".".join(x for x in (e.name, coefficient) if x)
+                labels.append(f"{effect}:{traits[t]}" if effect else traits[t])
+    return labels
+
+
+def refuse_singular(equations: StructuredEquations, term: int, position: int) -> None:
+    """Stop on a diagonal block that is not positive definite, naming the effect and the level."""
+    t = equations.design.terms[term]
+    level = int(equations.terms[term].code[position])
+    raise ModelError(
+        f"term '{t.name}' ({', '.join(component_labels(t, equations.design.traits))}), level number {level + 1} of {t.n_levels}: "
+        "its diagonal block of the mixed-model equations is not positive definite; needed: records for this level, or a prior"
+    )

@@ -1,0 +1,214 @@
+"""The serial engine: the structured equations in plain compiled loops. This is the truth that the other engines are held to.
+
+One visit of level l draws its k effects given everything else (MODELS.md, "Full conditionals"). With
+
+    P   = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r
+    rhs = -G^-1 sum_m kappa_lm theta_m + sum_{r in l} W_r' R_r^-1 e_r          (m = l included, e the current residual)
+
+the change of theta_l is N(P^-1 rhs, P^-1): `update="level"` draws it jointly through the Cholesky factor of P,
+`update="site"` draws its k elements one after another. Then e_r -= W_r (change) for the level's records.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.normal import fill_normals
+from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.engines.base import precisions, refuse_singular
+from mmgibbs.equations.relationships import quadratic_form, times_row, weight
+from mmgibbs.equations.residuals import level_precisions, subtract_term
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.variances import residual_products
+
+CHUNK = 1024  # levels whose normals are drawn together, so that drawing them vectorises
+
+
+class SerialEngine:
+    """Serial Gibbs sweeps over structured equations. State: Theta per term and e, in sweep order, in the equations' precision."""
+
+    name = "serial"
+
+    def __init__(self, equations: StructuredEquations, update: str = "level"):
+        self.equations = equations
+        self.joint = update == "level"
+        self._normals = np.empty((CHUNK, max((t.n_components for t in equations.design.terms), default=1)))
+        self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
+        self.start()
+
+    def start(self, theta: list[np.ndarray] | None = None) -> None:
+        """Take Theta (model order; zero where None) and compute e = y - W theta."""
+        q_k = [(t.n_levels, t.n_components) for t in self.equations.design.terms]
+        theta = theta or [np.zeros(shape) for shape in q_k]
+        self.theta = [np.ascontiguousarray(t[lists.code].astype(self.equations.real)) for t, lists in zip(theta, self.equations.terms, strict=True)]
+        self.refresh()
+
+    def refresh(self) -> None:
+        """e = y - W theta from scratch: rounding drift ends here."""
+        self.e = self.equations.records.y.copy()
+        for lists, theta in zip(self.equations.terms, self.theta, strict=True):
+            subtract_term(lists, theta, self.e)
+
+    def set_variances(self, G, R) -> None:
+        self.R = np.array(R, dtype=float)
+        self.Ginv, self.Rinv = precisions(self.equations, G, self.R)
+
+    def sweep(self, number: int, key: tuple[int, int]) -> None:
+        """One Gibbs sweep through the blocks of the partition; `number` and key = (seed, chain) say which draws to use."""
+        eq = self.equations
+        for block in eq.partition.blocks:
+            i = block.term
+            failed = sweep_block(
+                eq.terms[i], eq.relationships[i], eq.records, _unroll(self.theta[i].shape[1]), _unroll(self.e.shape[1]),
+                self.theta[i], self.e, self.Ginv[i], self.Rinv, self._normals,
+                block.first, block.last, block.first_component, block.last_component, self.joint,
+                number, self._streams[i], key[0], key[1],
+            )  # fmt: skip
+            if failed >= 0:
+                refuse_singular(eq, i, failed)
+
+    def quadratic_form(self, term: int) -> np.ndarray:
+        return quadratic_form(self.equations.relationships[term], self.theta[term])
+
+    def residual_products(self, number: int, key: tuple[int, int], blocks):
+        return residual_products(self.equations.records, self.equations.design.patterns, self.e, self.R, blocks, number, key)
+
+    def fetch(self) -> list[np.ndarray]:
+        out = []
+        for theta, lists in zip(self.theta, self.equations.terms, strict=True):
+            ordered = np.empty(theta.shape)
+            ordered[lists.code] = theta
+            out.append(ordered)
+        return out
+
+
+def _unroll(size: int) -> tuple:
+    """A tuple whose length the compiler sees: loops over 1 to 4 components or traits are unrolled, others are not."""
+    return (0,) * size if size <= 4 else ()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, normals, first, last, c_first, c_last, joint, number, stream, seed, chain):
+    """Draw the levels first ... last - 1 (sweep positions) of one term. Returns -1, or the position whose P is not positive definite.
+
+    theta (q, k) and e (n, T) are updated in place; normals (CHUNK, >= k) is scratch.
+    """
+    k = len(k_) if len(k_) > 0 else theta.shape[1]
+    P, L = np.empty((k, k)), np.empty((k, k))
+    row, rhs, change = np.empty(k), np.empty(k), np.empty(k)
+    masked = term.active.shape[0] > 0
+    for chunk in range(np.uint64(first), np.uint64(last), np.uint64(normals.shape[0])):
+        end = min(np.uint64(last), chunk + np.uint64(normals.shape[0]))
+        fill_normals(normals[:, :k], number, term.code[chunk:end], stream, seed, chain)
+        for level in range(chunk, end):
+            z = normals[level - chunk]
+            level_precisions(term, Rinv, level, P)
+            times_row(K, level, theta, row)
+            kappa = weight(K, level)
+            for a in range(k):
+                rhs[a] = 0.0
+                for b in range(k):
+                    P[a, b] += kappa * Ginv[a, b]
+                    rhs[a] -= Ginv[a, b] * row[b]
+            _add_records(term, records, T_, level, e, Rinv, rhs)
+            if masked:
+                _hold_inactive(term.active[level], P, rhs, z)
+            if joint:
+                drawn = _draw_level(k_, P, L, rhs, z, change)
+            else:
+                drawn = _draw_sites(k_, P, rhs, z, change, c_first, c_last)
+            if not drawn:
+                return np.int64(level)
+            _move(term, level, theta, e, change)
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_records(term, records, T_, level, e, Rinv, rhs):
+    """rhs += sum_{r in l} W_r' R_r^-1 e_r."""
+    T = len(T_) if len(T_) > 0 else e.shape[1]
+    plain = term.covariates.shape[0] == 0
+    several = term.visit_effect.size > 0
+    for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+        r = term.visit_record[v]
+        p, w = records.pattern[r], np.float64(records.weight[r])
+        effect = term.visit_effect[v] if several else np.uint8(0)
+        for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
+            s = 0.0
+            for t in range(T):
+                s += Rinv[p, term.trait[c], t] * e[r, t]
+            rhs[c] += (w if plain else w * term.covariates[r, term.regressor[c]]) * s
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _hold_inactive(active, P, rhs, z):
+    """Components held at 0 leave the system: their change is exactly 0."""
+    for a in range(rhs.size):
+        if active[a] == 0:
+            rhs[a] = 0.0
+            z[a] = 0.0
+            for b in range(rhs.size):
+                P[a, b] = P[b, a] = 0.0
+            P[a, a] = 1.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw_level(k_, P, L, rhs, z, change):
+    """change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z), P = L L'. False where P is not positive definite."""
+    k = len(k_) if len(k_) > 0 else rhs.size
+    for j in range(k):
+        d = P[j, j]
+        for m in range(j):
+            d -= L[j, m] * L[j, m]
+        if not d > 1e-12 * P[j, j]:  # relative: an exactly singular block leaves rounding here, not 0
+            return False
+        L[j, j] = np.sqrt(d)
+        for i in range(j + 1, k):
+            s = P[i, j]
+            for m in range(j):
+                s -= L[i, m] * L[j, m]
+            L[i, j] = s / L[j, j]
+    for i in range(k):
+        s = rhs[i]
+        for m in range(i):
+            s -= L[i, m] * change[m]
+        change[i] = s / L[i, i]
+    for i in range(k - 1, -1, -1):
+        s = change[i] + z[i]
+        for m in range(i + 1, k):
+            s -= L[m, i] * change[m]
+        change[i] = s / L[i, i]
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw_sites(k_, P, rhs, z, change, c_first, c_last):
+    """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others stay."""
+    k = len(k_) if len(k_) > 0 else rhs.size
+    for c in range(k):
+        change[c] = 0.0
+    for c in range(c_first, c_last):
+        if not P[c, c] > 0.0:
+            return False
+        s = rhs[c]
+        for b in range(k):
+            s -= P[c, b] * change[b]  # change_c itself is still 0
+        change[c] = s / P[c, c] + z[c] / np.sqrt(P[c, c])
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _move(term, level, theta, e, change):
+    """theta_l += change, e_r -= W_r change for the level's records; the change is the one that the stored precision can hold."""
+    plain = term.covariates.shape[0] == 0
+    several = term.visit_effect.size > 0
+    for c in range(change.size):
+        old = theta[level, c]
+        theta[level, c] = old + change[c]
+        change[c] = np.float64(theta[level, c]) - np.float64(old)
+    for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+        r = term.visit_record[v]
+        effect = term.visit_effect[v] if several else np.uint8(0)
+        for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
+            e[r, term.trait[c]] -= change[c] if plain else change[c] * term.covariates[r, term.regressor[c]]

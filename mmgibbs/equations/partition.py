@@ -1,0 +1,150 @@
+"""In which order, and in which blocks, one sweep visits the equations.
+
+A partition is an order of the levels of each term (the *sweep order*) and a list of blocks; a block is a range of levels of one term
+in that order, and a range of its components. Engines take it as an argument: with the same partition they give the same chain.
+
+    term     one block per term, levels in model order
+    effect   one block per scalar effect (term, component), as on the poster of Golden, Lupo & Garrick; sites only
+    equal    about equally many equations per block, levels kept whole
+    colour   levels of one colour share neither a relationship nor a record, so a block may be sampled in any order (or at once)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.design import Design, Identity, Term
+from mmgibbs.errors import ModelError
+
+KINDS = ("term", "effect", "equal", "colour")
+
+
+@dataclass(frozen=True)
+class Block:
+    term: int
+    first: int  # sweep positions first <= position < last
+    last: int
+    first_component: int
+    last_component: int
+
+    @property
+    def n_equations(self) -> int:
+        return (self.last - self.first) * (self.last_component - self.first_component)
+
+
+@dataclass(frozen=True)
+class Partition:
+    kind: str
+    order: tuple[np.ndarray, ...]  # per term (q,) int32: the model-order level at each sweep position
+    blocks: tuple[Block, ...]
+
+    def keeps_levels_whole(self, design: Design) -> bool:
+        return all(b.last_component - b.first_component == design.terms[b.term].n_components for b in self.blocks)
+
+
+def partition(design: Design, kind: str = "term", n_blocks: int = 8) -> Partition:
+    """The partition of a kind (see the module); `n_blocks` is for 'equal' alone."""
+    natural = tuple(np.arange(t.n_levels, dtype=np.int32) for t in design.terms)
+    whole = [Block(i, 0, t.n_levels, 0, t.n_components) for i, t in enumerate(design.terms)]
+    if kind == "term":
+        return Partition(kind, natural, tuple(whole))
+    if kind == "effect":
+        return Partition(kind, natural, tuple(Block(b.term, b.first, b.last, c, c + 1) for b in whole for c in range(b.last_component)))
+    if kind == "equal":
+        return Partition(kind, natural, tuple(_equal(design, n_blocks)))
+    if kind == "colour":
+        return _by_colour(design)
+    raise ModelError(f"partition: found {kind!r}, needed one of {', '.join(KINDS)}")
+
+
+def _equal(design: Design, n_blocks: int):
+    """Cut the terms, in order, wherever the running number of equations passes a multiple of total / n_blocks."""
+    total = sum(t.n_levels * t.n_components for t in design.terms)
+    size, room = max(1, -(-total // n_blocks)), max(1, -(-total // n_blocks))
+    for i, term in enumerate(design.terms):
+        k, first = term.n_components, 0
+        while first < term.n_levels:
+            last = min(term.n_levels, first + max(1, room // k))
+            yield Block(i, first, last, 0, k)
+            room -= (last - first) * k
+            room = room if room >= k else size
+            first = last
+
+
+def _by_colour(design: Design) -> Partition:
+    orders, blocks = [], []
+    for i, term in enumerate(design.terms):
+        colours = level_colours(term)
+        orders.append(np.argsort(colours, kind="stable").astype(np.int32))
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(colours))])
+        blocks += [Block(i, int(a), int(b), 0, term.n_components) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return Partition("colour", tuple(orders), tuple(blocks))
+
+
+def level_colours(term: Term) -> np.ndarray:
+    """(q,) int32 colours of the level graph of a term: greedy, largest degree first.
+
+    Two levels are neighbours if K^-1 joins them or if one record meets both. Colour 0 is given first and is the largest as a rule.
+    """
+    a, b = level_edges(term)
+    if a.size == 0:
+        return np.zeros(term.n_levels, np.int32)
+    indptr, indices = _adjacency(a, b, term.n_levels)
+    by_degree = np.argsort(-np.diff(indptr), kind="stable").astype(np.int32)
+    return _greedy(indptr, indices, by_degree)
+
+
+def level_edges(term: Term) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of levels that may not share a colour; a pair may come more than once."""
+    pairs = []
+    kind = term.relationship
+    if hasattr(kind, "progeny_ptr"):
+        animal = np.arange(kind.n_animals, dtype=np.int32)
+        pairs = [(animal, kind.sire), (animal, kind.dam), (kind.sire, kind.dam)]
+    elif not isinstance(kind, Identity):
+        pairs = [(np.repeat(np.arange(term.n_levels, dtype=np.int32), np.diff(kind.indptr)), kind.indices)]
+    levels = [e.level for e in term.effects]
+    pairs += [(levels[i], levels[j]) for i in range(len(levels)) for j in range(i)]
+    kept = [(a >= 0) & (b >= 0) & (a != b) for a, b in pairs]
+    join = lambda side: np.concatenate([p[side][k] for p, k in zip(pairs, kept, strict=True)] or [np.empty(0, np.int32)])  # noqa: E731
+    return join(0).astype(np.int32), join(1).astype(np.int32)
+
+
+@njit(cache=True, nogil=True)
+def _adjacency(a, b, q):
+    """CSR of the graph with edges a[i] - b[i], both directions."""
+    indptr = np.zeros(q + 1, np.int64)
+    for i in range(a.size):
+        indptr[a[i] + 1] += 1
+        indptr[b[i] + 1] += 1
+    for i in range(q):
+        indptr[i + 1] += indptr[i]
+    fill = indptr[:-1].copy()
+    indices = np.empty(indptr[q], np.int32)
+    for i in range(a.size):
+        indices[fill[a[i]]] = b[i]
+        fill[a[i]] += 1
+        indices[fill[b[i]]] = a[i]
+        fill[b[i]] += 1
+    return indptr, indices
+
+
+@njit(cache=True, nogil=True)
+def _greedy(indptr, indices, sequence):
+    """Each level, in sequence, takes the smallest colour that none of its neighbours has."""
+    q = sequence.size
+    colours = np.full(q, -1, np.int32)
+    taken_by = np.full(q + 1, -1, np.int32)  # the last level that saw this colour among its neighbours
+    for level in sequence:
+        for j in range(indptr[level], indptr[level + 1]):
+            colour = colours[indices[j]]
+            if colour >= 0:
+                taken_by[colour] = level
+        colour = 0
+        while taken_by[colour] == level:
+            colour += 1
+        colours[level] = colour
+    return colours

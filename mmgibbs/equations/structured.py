@@ -1,0 +1,200 @@
+"""The structured mixed-model equations: records, levels and relationship lists, joined here and nowhere else.
+
+    C = sum_r W_r' R_r^-1 W_r + blockdiag(K^-1 (x) G^-1)        C theta = sum_r W_r' R_r^-1 y_r
+
+C is never stored. For each term there is a list of the records that each level meets, the sums of weights (times squared covariates)
+per level and missing pattern, which give the level's k x k block of C without a pass over its records, and the relationship lists.
+Levels and records stand in *sweep order* (see partition.py); random numbers are keyed by the *model order* kept in `code` and `record`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.design import Design, Term
+from mmgibbs.equations.partition import Partition
+from mmgibbs.equations.relationships import relationship_lists
+
+
+class Records(NamedTuple):
+    """Arrays per record, in sweep order."""
+
+    y: np.ndarray  # (n, T) traits; 0 where not observed
+    pattern: np.ndarray  # (n,) uint32 missing pattern
+    weight: np.ndarray  # (n,)
+    record: np.ndarray  # (n,) uint32 model-order number of the record
+
+
+class TermLists(NamedTuple):
+    """What a sweep of one term reads: q levels with k components, m regressors, E effects, v visits of records.
+
+    A *visit* is a record that meets the level through one effect; the visits of a level are ordered by record, then effect.
+    A *cell* is a level and one missing pattern among its records: sums[a, b] = sum_r w_r z_ra z_rb over them.
+    """
+
+    trait: np.ndarray  # (k,) int64 t(c)
+    regressor: np.ndarray  # (k,) int64 a(c)
+    effect_first: np.ndarray  # (E + 1,) int64: components of effect e are effect_first[e] ... effect_first[e + 1] - 1
+    visit_ptr: np.ndarray  # (q + 1,) uint64
+    visit_record: np.ndarray  # (v,) uint32
+    visit_effect: np.ndarray  # (v,) uint8; empty where E = 1
+    cell_ptr: np.ndarray  # (q + 1,) uint64
+    cell_pattern: np.ndarray  # (cells,) uint32
+    cell_sums: np.ndarray  # (cells, m, m)
+    covariates: np.ndarray  # (n, m); no rows where every regressor is the constant 1
+    active: np.ndarray  # (q, k) uint8; no rows where every component is in force
+    code: np.ndarray  # (q,) int32 model-order level
+
+
+@dataclass(frozen=True)
+class StructuredEquations:
+    design: Design
+    partition: Partition
+    records: Records
+    terms: tuple[TermLists, ...]
+    relationships: tuple[NamedTuple, ...]
+    real: np.dtype
+
+    @property
+    def n_equations(self) -> int:
+        return self.design.n_equations
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all arrays that a sweep may read, the state Theta and e included."""
+        arrays = [a for lists in (self.records, *self.terms, *self.relationships) for a in lists if isinstance(a, np.ndarray)]
+        state = self.records.y.size + sum(t.n_levels * t.n_components for t in self.design.terms)
+        return sum(a.nbytes for a in arrays) + state * self.real.itemsize
+
+
+def structured_equations(design: Design, partition: Partition, precision: str = "double") -> StructuredEquations:
+    """Join records, levels and relationships of a design in the sweep order of a partition; `precision` is 'double' or 'single'."""
+    real = np.dtype(np.float32 if precision == "single" else np.float64)
+    records_order = _records_order(design, partition)
+    records = Records(
+        np.nan_to_num(design.y[records_order]).astype(real),
+        design.pattern[records_order].astype(np.uint32),
+        design.weight[records_order].astype(real),
+        records_order.astype(np.uint32),
+    )
+    terms = tuple(
+        _term_lists(term, order, records_order, records, len(design.patterns), real)
+        for term, order in zip(design.terms, partition.order, strict=True)
+    )
+    relationships = tuple(relationship_lists(t.relationship, order, real) for t, order in zip(design.terms, partition.order, strict=True))
+    return StructuredEquations(design, partition, records, terms, relationships, real)
+
+
+def _records_order(design: Design, partition: Partition) -> np.ndarray:
+    """Records follow the sweep order of the term with most levels, so that its visits read the residuals as a stream."""
+    if not design.terms:
+        return np.arange(design.n_records)
+    largest = max(range(len(design.terms)), key=lambda i: design.terms[i].n_levels)
+    position = _positions(partition.order[largest])
+    level = design.terms[largest].effects[0].level
+    return np.argsort(np.where(level >= 0, position[level], np.int64(position.size)), kind="stable")
+
+
+def _positions(order: np.ndarray) -> np.ndarray:
+    position = np.empty(order.size, np.int64)
+    position[order] = np.arange(order.size)
+    return position
+
+
+def _term_lists(term: Term, order, records_order, records: Records, n_patterns: int, real) -> TermLists:
+    position = np.append(_positions(order), -1)  # level -1 (met by no record) stays -1
+    levels = np.stack([position[e.level[records_order]] for e in term.effects], axis=1).astype(np.int32)
+    covariates = _covariates(term, records_order)
+    visit_ptr, visit_record, visit_effect = _visits(levels, term.n_levels)
+    cell_ptr, cell_pattern, cell_sums = _cells(
+        visit_ptr, visit_record, visit_effect, term.regressor_effect, covariates, records.pattern, records.weight, n_patterns
+    )
+    k = term.n_components
+    traits_per_effect = [len(e.traits) * e.n_regressors for e in term.effects]
+    return TermLists(
+        term.component_trait,
+        term.component_regressor,
+        np.concatenate([[0], np.cumsum(traits_per_effect)]).astype(np.int64),
+        visit_ptr,
+        visit_record,
+        visit_effect if len(term.effects) > 1 else np.empty(0, np.uint8),
+        cell_ptr,
+        cell_pattern,
+        cell_sums.astype(real),
+        covariates.astype(real),
+        np.empty((0, k), np.uint8) if term.active is None else term.active[order].astype(np.uint8),
+        order.astype(np.int32),
+    )
+
+
+def _covariates(term: Term, records_order: np.ndarray) -> np.ndarray:
+    """(n, m) covariates of all effects side by side; no rows where each is the constant 1."""
+    if all(e.covariates is None for e in term.effects):
+        return np.empty((0, term.n_regressors))
+    columns = [np.ones((records_order.size, 1)) if e.covariates is None else e.covariates[records_order] for e in term.effects]
+    return np.concatenate(columns, axis=1)
+
+
+@njit(cache=True, nogil=True)
+def _visits(levels, q):
+    """Counting sort of (record, effect) by level; levels (n, E) int32, -1 for none."""
+    n, n_effects = levels.shape
+    ptr = np.zeros(q + 1, np.uint64)
+    for r in range(n):
+        for e in range(n_effects):
+            if levels[r, e] >= 0:
+                ptr[levels[r, e] + 1] += np.uint64(1)
+    for level in range(q):
+        ptr[level + 1] += ptr[level]
+    fill = ptr[:-1].copy()
+    record, effect = np.empty(ptr[q], np.uint32), np.empty(ptr[q], np.uint8)
+    for r in range(n):
+        for e in range(n_effects):
+            if levels[r, e] >= 0:
+                place = fill[levels[r, e]]
+                record[place], effect[place] = r, e
+                fill[levels[r, e]] += np.uint64(1)
+    return ptr, record, effect
+
+
+@njit(cache=True, nogil=True)
+def _cells(visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, n_patterns):
+    """Sums of w z z' per (level, missing pattern). A record that meets a level through two effects adds their cross product too."""
+    q, m = visit_ptr.size - 1, regressor_effect.size
+    seen = np.full(n_patterns, -1, np.int64)  # the last level that met this pattern
+    ptr = np.zeros(q + 1, np.uint64)
+    for level in range(q):
+        n_cells = 0
+        for v in range(visit_ptr[level], visit_ptr[level + 1]):
+            p = pattern[visit_record[v]]
+            if seen[p] != level:
+                seen[p] = level
+                n_cells += 1
+        ptr[level + 1] = ptr[level] + np.uint64(n_cells)
+    cells, sums = np.empty(ptr[q], np.uint32), np.zeros((ptr[q], m, m))
+    where = np.zeros(n_patterns, np.int64)
+    seen[:] = -1
+    z = np.zeros(m)
+    for level in range(q):
+        filled, v, last = np.int64(ptr[level]), np.int64(visit_ptr[level]), np.int64(visit_ptr[level + 1])
+        while v < last:
+            r = visit_record[v]
+            p = pattern[r]
+            if seen[p] != level:
+                seen[p], where[p] = level, filled
+                cells[filled] = p
+                filled += 1
+            z[:] = 0.0
+            while v < last and visit_record[v] == r:
+                for a in range(m):
+                    if regressor_effect[a] == visit_effect[v]:
+                        z[a] = covariates[r, a] if covariates.shape[0] > 0 else 1.0
+                v += 1
+            for a in range(m):
+                for b in range(m):
+                    sums[where[p], a, b] += weight[r] * z[a] * z[b]
+    return ptr, cells, sums

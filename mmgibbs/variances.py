@@ -1,0 +1,194 @@
+"""Full conditionals of the covariance matrices: inverse Wishart, and scaled inverse chi-square as its k = 1 case.
+
+    G | .  ~ IW(nu + q, S + Theta' K^-1 Theta)              R | .  ~ IW(nu + n, S + sum_r w_r e_r e_r')
+
+IW(nu, S) has density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2) and mean S/(nu-k-1). The flat prior is nu = -(k+1), S = 0.
+Missing residuals are augmented first, e_miss | e_obs ~ N(R_mo R_oo^-1 e_obs, (R_mm - R_mo R_oo^-1 R_om) / w_r).
+Where components may not covary (`structure: diagonal`, traits never recorded together) each block of the matrix has an IW of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.gamma import chi_square
+from mmgibbs.draws.normal import normal
+from mmgibbs.draws.purpose import AUGMENT, VARIANCE, stream
+from mmgibbs.errors import ModelError
+
+BARTLETT_DIAGONAL = 0  # draw number of a chi-square; its row's normals use draws 1, 2, ... (two normals a draw)
+
+
+@dataclass(frozen=True)
+class CovarianceModel:
+    """A covariance matrix of the model: where it starts, whether it moves, its prior and the blocks that may covary."""
+
+    start: np.ndarray  # (k, k)
+    fixed: bool
+    blocks: tuple[tuple[int, ...], ...]  # a partition of 0 ... k - 1
+    df: float | None = None  # nu; None: flat, -(k_b + 1) in each block
+    scale: np.ndarray | None = None  # S (k, k)
+
+    def prior(self, block: tuple[int, ...]) -> tuple[float, np.ndarray]:
+        """nu and S of one block."""
+        k = len(block)
+        if self.df is None:
+            return -(k + 1.0), np.zeros((k, k))
+        return float(self.df), np.asarray(self.scale)[np.ix_(block, block)]
+
+
+def full_block(k: int) -> tuple[tuple[int, ...], ...]:
+    return (tuple(range(k)),)
+
+
+def diagonal_blocks(k: int) -> tuple[tuple[int, ...], ...]:
+    return tuple((i,) for i in range(k))
+
+
+def blocks_recorded_together(patterns: np.ndarray, structure: str = "full") -> tuple[tuple[int, ...], ...]:
+    """Traits in one block are joined by records that observe both; residuals of traits never recorded together cannot covary."""
+    from scipy.sparse.csgraph import connected_components
+
+    T = patterns.shape[1]
+    if structure == "diagonal":
+        return diagonal_blocks(T)
+    together = patterns.astype(np.int64).T @ patterns.astype(np.int64) > 0
+    _, label = connected_components(together, directed=False)
+    return tuple(tuple(int(t) for t in np.flatnonzero(label == b)) for b in sorted(set(label), key=list(label).index))
+
+
+def check_posterior_exists(name: str, model: CovarianceModel, n: dict[tuple[int, ...], int] | int, what: str = "levels") -> list[str]:
+    """Refuse a conditional from which nothing can be drawn; return a warning where its mean does not exist. `n` counts levels or records."""
+    notes = []
+    if model.fixed:
+        return notes
+    for block in model.blocks:
+        k, count = len(block), n if isinstance(n, int) else n[block]
+        nu, _ = model.prior(block)
+        if nu + count <= k - 1:
+            raise ModelError(
+                f"variances.{name}: the posterior does not exist: prior df {nu:g} plus {count} {what} gives {nu + count:g} degrees of freedom, "
+                f"needed more than {k - 1} for a {k} x {k} matrix; give a prior with df of at least {k - 1 - count + 1:g}, or hold it fixed"
+            )
+        if nu + count <= k + 1:
+            notes.append(
+                f"variances.{name}: the posterior mean may not exist: prior df {nu:g} plus {count} {what} gives {nu + count:g} degrees of freedom, "
+                f"a mean needs more than {k + 1}"
+            )
+    return notes
+
+
+def draw_covariance(model: CovarianceModel, products: np.ndarray, n, number: int, term: int, key: tuple[int, int]) -> np.ndarray:
+    """One draw of G (or R) given the sum of squares and products (k, k) and the number of levels (records), per block where `n` is an array."""
+    out = np.zeros_like(products)
+    for b, block in enumerate(model.blocks):
+        index = np.ix_(block, block)
+        nu, S = model.prior(block)
+        count = n[b] if np.ndim(n) else n
+        out[index] = inverse_wishart(nu + count, S + products[index], number, block[0], stream(VARIANCE, term), key[0], key[1])
+    if not np.all(np.isfinite(out)):
+        raise ModelError(
+            "a sampled covariance matrix is not finite: its sum of squares and products is not positive definite; "
+            "needed: a proper prior (variances.*.prior) or fixed variances"
+        )
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def inverse_wishart(nu, S, number, first_row, stream, seed, chain):
+    """G ~ IW(nu, S). With S = L L' and Bartlett's lower T (t_ii^2 ~ chi2(nu - i), i = 0 ..., t_ij ~ N(0, 1)),
+
+    G^-1 = L^-T T T' L^-1 is Wishart(nu, S^-1), so G = A A' with A = L T^-T: triangular solves only, no inverse of a draw.
+    """
+    k = S.shape[0]
+    L, T, A, G = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k))
+    for j in range(k):
+        d = S[j, j]
+        for m in range(j):
+            d -= L[j, m] * L[j, m]
+        L[j, j] = np.sqrt(d) if d > 0.0 else np.nan
+        for i in range(j + 1, k):
+            s = S[i, j]
+            for m in range(j):
+                s -= L[i, m] * L[j, m]
+            L[i, j] = s / L[j, j]
+    for i in range(k):
+        row = first_row + i
+        T[i, i] = np.sqrt(chi_square(nu - i, number, row, stream, BARTLETT_DIAGONAL, seed, chain))
+        for j in range(i):
+            T[i, j] = normal(number, row, stream, 2 + j, seed, chain)
+    for i in range(k):  # A T' = L, column by column from the first: A[:, j] = (L[:, j] - sum_{m < j} A[:, m] T[j, m]) / T[j, j]
+        for j in range(k):
+            s = L[i, j]
+            for m in range(j):
+                s -= A[i, m] * T[j, m]
+            A[i, j] = s / T[j, j]
+    for i in range(k):
+        for j in range(k):
+            for m in range(k):
+                G[i, j] += A[i, m] * A[j, m]
+    return G
+
+
+def residual_products(records, patterns, e, R, blocks, number: int, key: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """sum_r w_r e_r e_r' (T, T) with missing residuals augmented, and the records (n_blocks,) behind each block.
+
+    A record counts for a block if it observes one of the block's traits; other records say nothing about it.
+    """
+    fill, noise = augmentation(R, patterns, blocks)
+    total = _residual_products(records, e, fill, noise, patterns.all(axis=1), number, stream(AUGMENT, 0), key[0], key[1])
+    per_pattern = np.bincount(records.pattern, minlength=len(patterns))
+    counts = np.array([per_pattern[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
+    return total, counts
+
+
+def augmentation(R: np.ndarray, patterns: np.ndarray, blocks) -> tuple[np.ndarray, np.ndarray]:
+    """Per pattern: `fill` (T, T) with e = fill e_obs + noise z / sqrt(w), and `noise` (T, T), a root of the conditional covariance.
+
+    Traits of a block without any observed trait get neither: zero rows."""
+    n_patterns, T = patterns.shape
+    fill, noise = np.zeros((n_patterns, T, T)), np.zeros((n_patterns, T, T))
+    for p, observed in enumerate(patterns):
+        for block in blocks:
+            o = [t for t in block if observed[t]]
+            m = [t for t in block if not observed[t]]
+            if not o:
+                continue
+            fill[p][o, o] = 1.0
+            if m:
+                beta = np.linalg.solve(R[np.ix_(o, o)], R[np.ix_(o, m)]).T
+                fill[p][np.ix_(m, o)] = beta
+                noise[p][np.ix_(m, m)] = np.linalg.cholesky(R[np.ix_(m, m)] - beta @ R[np.ix_(o, m)])
+    return fill, noise
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _residual_products(records, e, fill, noise, complete, number, stream, seed, chain):
+    n, T = e.shape
+    total, f, z = np.zeros((T, T)), np.empty(T), np.empty(T)
+    for r in range(np.uint64(n)):
+        p, w = records.pattern[r], np.float64(records.weight[r])
+        if complete[p]:
+            for t in range(T):
+                f[t] = e[r, t]
+        else:
+            for t in range(T):
+                z[t] = normal(number, np.int64(records.record[r]), stream, t, seed, chain)
+            for t in range(T):
+                s, v = 0.0, 0.0
+                for u in range(T):
+                    s += noise[p, t, u] * z[u]
+                    v += fill[p, t, u] * e[r, u]
+                f[t] = v + s / np.sqrt(w)
+        for t in range(T):
+            for u in range(t + 1):
+                total[t, u] += w * f[t] * f[u]
+    for t in range(T):
+        for u in range(t):
+            total[u, t] = total[t, u]
+    return total
+
+
