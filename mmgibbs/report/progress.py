@@ -1,0 +1,96 @@
+"""What a person sees while a run works: notes, one progress bar per chain on a terminal, a plain line every minute elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+
+LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
+
+
+class Talk:
+    """Everything that a run says. `Talk(False)` says nothing."""
+
+    def __init__(self, aloud: bool = True, stream=None):
+        self.aloud, self.stream = aloud, stream or sys.stderr
+
+    def say(self, text: str) -> None:
+        if self.aloud:
+            print(text, file=self.stream, flush=True)
+
+    @contextmanager
+    def chains(self, schedule, assembled):
+        """Yields show(chain, sweep, variances), or None where nothing is to be shown."""
+        if not self.aloud:
+            yield None
+        elif self.stream.isatty():
+            with _Bars(schedule, assembled, self.stream) as bars:
+                yield bars.show
+        else:
+            yield _Lines(schedule, assembled, self.say).show
+
+    def finish(self, summary, path, record) -> None:
+        if not self.aloud:
+            return
+        import polars as pl
+
+        shown = summary.select("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
+        with pl.Config(tbl_rows=60, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_width_chars=160, float_precision=4, fmt_str_lengths=80):
+            self.say(str(shown))
+        for note in record.get("warnings", ()):
+            self.say(f"warning: {note}")
+        self.say(f"written to {path}")
+
+
+def current_shares(assembled, variances) -> str:
+    """'h2[weaning_weight] 0.31 ...' of one draw; residual variances where there is no h2."""
+    from mmgibbs.chains.parameters import named_parameters
+
+    G = [g[None, None] for g in variances.G if g is not None]
+    model = assembled.model
+    named = named_parameters(assembled.terms, G, variances.R[None, None], model.design.traits, model.residual.blocks).draws
+    chosen = {k: v for k, v in named.items() if k.startswith("h2[")} or {k: v for k, v in named.items() if k.startswith("residual.var[")}
+    return ", ".join(f"{name} {draw.item():.3f}" for name, draw in list(chosen.items())[:4])
+
+
+class _Bars:
+    def __init__(self, schedule, assembled, stream):
+        self.schedule, self.assembled, self.stream = schedule, assembled, stream
+
+    def __enter__(self):
+        from tqdm import tqdm
+
+        self.bars = [
+            tqdm(total=self.schedule.n_sweeps, desc=f"chain {c + 1}", position=c, unit="sweep", file=self.stream, leave=True)
+            for c in range(self.schedule.chains)
+        ]
+        return self
+
+    def show(self, chain, number, variances) -> None:
+        bar = self.bars[chain]
+        if number > bar.n:
+            stage = "burn-in, " if number <= self.schedule.burn_in else ""
+            bar.set_postfix_str(stage + current_shares(self.assembled, variances), refresh=False)
+            bar.update(number - bar.n)
+
+    def __exit__(self, *_):
+        for bar in self.bars:
+            bar.close()
+
+
+class _Lines:
+    def __init__(self, schedule, assembled, say):
+        self.schedule, self.assembled, self.say = schedule, assembled, say
+        self.started = time.monotonic()
+        self.last = {}
+
+    def show(self, chain, number, variances) -> None:
+        now, total = time.monotonic(), self.schedule.n_sweeps
+        done = number == total and self.last.get(chain, (0.0, 0))[1] != total
+        if done or now - self.last.get(chain, (self.started, 0))[0] >= LOG_EVERY:
+            began, before = self.last.get(chain, (self.started, 0))
+            rate = (number - before) / max(now - began, 1e-9)
+            left = f", {(total - number) / rate:,.0f} s left" if 0 < number < total and rate > 0 else ""
+            self.last[chain] = (now, number)
+            self.say(f"chain {chain + 1}: sweep {number:,} of {total:,}, {rate:,.0f} sweeps/s{left}; {current_shares(self.assembled, variances)}")
