@@ -1,0 +1,33 @@
+"""Pedigrees: reading and checking, inbreeding, the relationship matrix and its inverse. Useful alone; knows nothing of mmgibbs.
+
+Names are imported when first used, so that `pedigree.relationship` and `pedigree.inbreeding` need NumPy and Numba only.
+(`from pedigree.inbreeding import inbreeding` is the function; `pedigree.inbreeding` is the module.)
+"""
+
+from importlib import import_module
+
+_HOME = {
+    "PedigreeError": "errors",
+    "TableError": "errors",
+    "Pedigree": "read",
+    "read_pedigree": "read",
+    "read_table": "tables",
+    "open_table": "tables",
+    "Relatives": "relationship",
+    "relatives": "relationship",
+    "a_inverse_csr": "relationship",
+    "a_inverse_times": "relationship",
+    "a_inverse_triplets": "relationship",
+    "a_times": "relationship",
+    "a_among": "relationship",
+    "quadratic_form": "relationship",
+    "simulate": "simulate",
+}
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str):
+    if name not in _HOME:
+        raise AttributeError(f"module 'pedigree' has no attribute '{name}'")
+    module = import_module(f"pedigree.{_HOME[name]}")
+    return module if name == "simulate" else getattr(module, name)

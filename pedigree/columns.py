@@ -1,0 +1,99 @@
+"""Which columns of a table are id, sire, dam and birth, and whether its first line holds their names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pedigree.errors import PedigreeError
+from pedigree.tables import Table, nearest, open_table
+
+_ROLES = ("id", "sire", "dam", "birth")
+# Compared in lower case without punctuation: 'Birth_Year' is 'birthyear'.
+_RECOGNISED = {
+    "id": "id animal animalid idanimal animalnumber individual ind indiv calf progeny offspring anim tag eartag ego".split(),
+    "sire": "sire sireid idsire father fatherid idfather dad pollenparent maleparent".split(),
+    "dam": "dam damid iddam mother motherid idmother mum mom seedparent femaleparent".split(),
+    "birth": "birth birthyear yearofbirth byear yob year birthdate dateofbirth dob born".split(),
+}
+
+
+@dataclass(frozen=True)
+class PedigreeColumns:
+    """Names of the columns in the opened table; notes say what was guessed."""
+
+    id: str
+    sire: str
+    dam: str
+    birth: str | None
+    birth_asked: bool
+    notes: tuple[str, ...]
+
+
+def choose_columns(source, columns, header, separator, unknown, name) -> tuple[Table, PedigreeColumns]:
+    """Open the table and find its columns. `columns`: a dict by role, or None (see read_pedigree)."""
+    if columns is not None:
+        return _given(source, dict(columns), header, separator, name)
+    table = open_table(source, separator, False, name)
+    if table.first_record is None:  # a frame, parquet, arrow: its columns always have names
+        return table, _by_name(table.names, table.name) or _first_three(table, "")
+    if header is not False and (found := _by_name(table.first_record, table.name)):
+        return table.with_header(), found
+    if header is None and _first_line_is_data(table, unknown):
+        return table, _first_three(table, "the first line was taken as an animal, not as column names; ")
+    table = table.with_header() if header is not False else table
+    return table, _first_three(table, "")
+
+
+def _given(source, columns, header, separator, name) -> tuple[Table, PedigreeColumns]:
+    for role in columns:
+        if role not in _ROLES:
+            raise PedigreeError(f"columns of a pedigree are id, sire, dam and birth; '{role}' is none of them")
+    columns = {role: c for role, c in columns.items() if c is not None}
+    for role in _ROLES[:3]:
+        if role not in columns:
+            raise PedigreeError(f"columns of the pedigree: '{role}' is missing; needed id, sire and dam")
+    positions = any(isinstance(c, int) for c in columns.values())
+    table = open_table(source, separator, not positions if header is None else header, name)
+    chosen = {role: table.column(c) for role, c in columns.items()}
+    return table, PedigreeColumns(chosen["id"], chosen["sire"], chosen["dam"], chosen.get("birth"), "birth" in chosen, ())
+
+
+def _by_name(columns: tuple[str, ...], where: str) -> PedigreeColumns | None:
+    """Columns with recognised names; None where neither parent is recognised."""
+    plain = {c: re.sub(r"[\W_]+", "", c.lower()) for c in columns}
+    found = {}
+    for role, names in _RECOGNISED.items():
+        at = [c for wanted in names for c in columns if plain[c] == wanted]
+        if at:
+            found[role] = at[0]
+    if "sire" not in found and "dam" not in found:
+        return None
+    said = ""
+    if "id" not in found:
+        if columns[0] not in found.values():
+            found["id"] = columns[0]
+            said = " (the first column is taken as the id)"
+    for role in _ROLES[:3]:
+        if role not in found:
+            raise PedigreeError(f"{where}: which column is the {role}? {nearest(role, columns)}; name the columns id, sire and dam")
+    note = "columns recognised: " + ", ".join(f"{role} = '{found[role]}'" for role in _ROLES if role in found) + said
+    return PedigreeColumns(found["id"], found["sire"], found["dam"], found.get("birth"), False, (note,))
+
+
+def _first_three(table: Table, said: str) -> PedigreeColumns:
+    if len(table.names) < 3:
+        columns = ", ".join(f"'{c}'" for c in table.names)
+        raise PedigreeError(f"{table.name}: found {len(table.names)} columns ({columns}), needed id, sire and dam")
+    a, b, c = table.names[:3]
+    named = f" ('{a}', '{b}', '{c}')" if table.first_record is None or table.has_header else ""
+    return PedigreeColumns(a, b, c, None, False, (f"{said}the first three columns{named} are taken as id, sire and dam",))
+
+
+def _first_line_is_data(bare: Table, unknown) -> bool:
+    """Whether the first line is an animal: it has a digit or an unknown parent, or a value that stands in another row."""
+    first = bare.first_record[:3]
+    if len(first) < 3 or any(value in unknown or any(c.isdigit() for c in value) for value in first):
+        return True
+    rest = bare.read([1, 2, 3])[1:]
+    return any((rest[column] == value).any() for column in rest.columns for value in first)

@@ -1,0 +1,281 @@
+"""A pedigree table -> checked, parents-first codes. Every error names the file, the row, what was found and what is needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from pedigree.columns import PedigreeColumns, choose_columns
+from pedigree.errors import PedigreeError
+from pedigree.groups import group_codes
+from pedigree.recode import IdIndex, parents_first, parents_first_order, recode
+from pedigree.tables import Table, counted
+
+# What other programs write for an unknown parent: named in a note where it stands among the parents without a row.
+_LOOKS_UNKNOWN = (".", "-", "*", "?", "nan", "none", "null", "na", "n/a", "unknown", "unk", "-1", "-9", "-99", "-999", "-9999")
+
+
+@dataclass(frozen=True)
+class Pedigree:
+    """Animals by code 0 .. n - 1, parents before their progeny.
+
+    ids: (n,) String. sire, dam: (n,) int32 codes; -1 unknown; n .. n + g - 1 unknown-parent groups. birth: (n,) float64, NaN where
+    unknown, or None without a birth column. row: (n,) int64 line of the file (see Table.line), -1 for an animal without a row of its
+    own. file_order: (n,) int32 codes in the order of the file, then the founders added. notes: what was decided on the way.
+    """
+
+    ids: pl.Series
+    sire: np.ndarray
+    dam: np.ndarray
+    birth: np.ndarray | None
+    row: np.ndarray
+    file_order: np.ndarray
+    groups: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def n_animals(self) -> int:
+        return self.sire.size
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.groups)
+
+    def codes(self, ids: pl.Series) -> pl.Series:
+        """Int32 codes of the ids, null where an id is null or unknown to the pedigree."""
+        code = IdIndex(self.ids).find(ids.cast(pl.String))
+        return pl.DataFrame({"code": code}).select(pl.when(pl.col("code") >= 0).then("code").alias(ids.name)).to_series()
+
+
+def read_pedigree(
+    source,
+    *,
+    columns: dict | None = None,
+    header: bool | None = None,
+    separator: str | None = None,
+    unknown: tuple[str, ...] = ("", "NA", "0"),
+    group_column: str | int | None = None,
+    founders=None,
+    hermaphrodites: bool = False,
+    name: str | None = None,
+) -> Pedigree:
+    """Read and check a pedigree.
+
+    source: path (csv, tsv, white space, parquet, arrow; .gz) or pl.DataFrame. columns: {'id', 'sire', 'dam'[, 'birth']} -> column
+    name or 1-based position; None: recognised names, else the first three columns (a note says so). header: whether the first line
+    holds names; None: yes where columns are names, no where they are positions, else as the line looks (a note says so).
+    unknown: values that stand for an unknown parent. group_column: the group of each animal's unknown parents. founders: ids to add
+    as animals without parents where they have no row. hermaphrodites: an id may be both sire and dam. name: the file's name in errors.
+
+    Ids are strings and stay strings ('007' is not '7'). Parents without a row of their own become founders, counted in the notes.
+    Raises TableError (cannot be read), PedigreeError (duplicate animal, loop, own parent, both sire and dam, parent younger than
+    progeny, no id, no group).
+    """
+    table, chosen = choose_columns(source, columns, header, separator, unknown, name)
+    return _check(table, chosen, unknown, group_column, founders, hermaphrodites)
+
+
+def _check(table: Table, chosen: PedigreeColumns, unknown, group_column, founders, hermaphrodites) -> Pedigree:
+    notes = list(chosen.notes)
+    ids, parents = _id_columns(table, chosen, unknown)
+    index = IdIndex(ids)
+    _refuse_duplicates(table, ids, index.first)
+    n_rows = len(ids)
+    sire, dam = (index.find(p) for p in parents)
+    del index
+    if not hermaphrodites and (own := np.flatnonzero((sire == dam) & (sire >= 0))).size:
+        i = int(own[0])
+        raise PedigreeError(f"{table.name} row {table.line(i)}: '{parents[0][i]}' is both sire and dam of '{ids[i]}'")
+    added, sire, dam = _parents_without_row(parents, sire, dam, n_rows)
+    if len(added):
+        notes.append(_founder_note(added, sire, dam, n_rows))
+    _refuse_own_parents(table, ids, sire, dam)
+    if not hermaphrodites:
+        _refuse_both_sexes(table, sire, dam, n_rows + len(added), lambda i: ids[i] if i < n_rows else added[i - n_rows])
+    extra = _extra_founders(founders, pl.concat([ids, added]), unknown)
+    if len(extra):
+        notes.append(f"{counted(len(extra), 'animal')} without a row in {table.name} added as founders (the first: '{extra[0]}')")
+    all_ids = pl.concat([ids, added, extra]) if len(added) or len(extra) else ids
+    del ids, added, parents
+    n = len(all_ids)
+    unknown_parents = np.full(n - n_rows, -1, np.int32)
+    sire, dam = np.concatenate([sire, unknown_parents]), np.concatenate([dam, unknown_parents])
+
+    generation, loop = parents_first(sire, dam)
+    if loop.size:
+        raise PedigreeError(_loop_message(table, all_ids, loop, sire))
+    birth = _births(table, chosen, all_ids, sire, dam, notes)
+    order = parents_first_order(sire, dam, generation)
+    code, sire, dam = recode(sire, dam, order)
+    lines = np.concatenate([table.lines(), np.full(n - n_rows, -1, np.int64)])[order]
+    in_order = all_ids if np.array_equal(order[:1], [0]) and np.all(np.diff(order) == 1) else all_ids.gather(order)
+    pedigree = Pedigree(
+        ids=in_order.alias("id"),
+        sire=sire,
+        dam=dam,
+        birth=None if birth is None else birth[order],
+        row=lines,
+        file_order=code,
+        groups=(),
+        notes=tuple(notes),
+    )
+    return pedigree if group_column is None else _with_groups(pedigree, table, group_column, order, unknown)
+
+
+def _id_columns(table: Table, chosen: PedigreeColumns, unknown) -> tuple[pl.Series, list[pl.Series]]:
+    names = [chosen.id, chosen.sire, chosen.dam]
+    if len(set(names)) < 3:
+        raise PedigreeError(f"{table.name}: id, sire and dam must be three columns, found {', '.join(names)}")
+    frame = table.read(names)
+    unknown = [u for u in unknown if u != ""]  # empty values are null already
+    ids = frame[chosen.id]
+    missing = (ids.is_null() | ids.is_in(unknown)).arg_max()
+    if ids[missing] is None or ids[missing] in unknown:
+        found = "an empty value" if ids[missing] is None else f"'{ids[missing]}', which stands for an unknown parent"
+        raise PedigreeError(f"{table.name} row {table.line(missing)}: column '{chosen.id}' has {found}; needed an animal's id")
+    known = pl.col(chosen.sire, chosen.dam)
+    if unknown:
+        frame = frame.select(pl.when(known.is_in(unknown)).then(None).otherwise(known).name.keep())
+    return ids, [frame[chosen.sire], frame[chosen.dam]]
+
+
+def _refuse_duplicates(table: Table, ids: pl.Series, first: np.ndarray) -> None:
+    again = np.flatnonzero(first != np.arange(first.size, dtype=np.int32))
+    if again.size:
+        i = int(again[0])
+        more = f" ({again.size} such rows)" if again.size > 1 else ""
+        raise PedigreeError(
+            f"{table.name} row {table.line(i)}: animal '{ids[i]}' has a row already, row {table.line(first[i])}; "
+            f"needed one row for each animal{more}"
+        )
+
+
+def _parents_without_row(parents: list[pl.Series], sire: np.ndarray, dam: np.ndarray, n_rows: int):
+    """Parents that have no row, each once, in the order of the file; and the parents' rows with n_rows, n_rows + 1, ... for them."""
+    absent = [pl.Series((row < 0) & p.is_not_null().to_numpy()) for p, row in zip(parents, (sire, dam))]
+    rows = np.concatenate([a.arg_true().to_numpy() for a in absent])
+    if not rows.size:
+        return pl.Series("id", [], pl.String), sire, dam
+    ids = pl.concat([p.filter(a).alias("id") for p, a in zip(parents, absent)])
+    by_row = np.argsort(rows, kind="stable")
+    added = ids.gather(by_row).unique(maintain_order=True)
+    index = IdIndex(added)
+    for p, a, row in zip(parents, absent, (sire, dam)):
+        row[a.to_numpy()] = index.find(p.filter(a)) + n_rows
+    return added, sire, dam
+
+
+def _founder_note(added: pl.Series, sire: np.ndarray, dam: np.ndarray, n_rows: int) -> str:
+    note = f"{counted(len(added), 'parent')} without a row of their own became founders (the first: '{added[0]}')"
+    for i, parent in enumerate(added.str.to_lowercase().is_in(_LOOKS_UNKNOWN).arg_true().head(3)):
+        times = int(np.count_nonzero(sire == n_rows + parent) + np.count_nonzero(dam == n_rows + parent))
+        note += f"; '{added[parent]}' is one of them, {counted(times, 'time')} a parent: if it means unknown, add it to the values for an unknown parent"
+    return note
+
+
+def _refuse_own_parents(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray) -> None:
+    row = np.arange(sire.size, dtype=np.int32)
+    own = np.flatnonzero((sire == row) | (dam == row))
+    if own.size:
+        i = int(own[0])
+        as_what = "sire" if sire[i] == i else "dam"
+        raise PedigreeError(f"{table.name} row {table.line(i)}: animal '{ids[i]}' is its own {as_what}")
+
+
+def _refuse_both_sexes(table: Table, sire: np.ndarray, dam: np.ndarray, n: int, id_of) -> None:
+    is_sire, is_dam = np.zeros(n, bool), np.zeros(n, bool)
+    is_sire[sire[sire >= 0]] = True
+    is_dam[dam[dam >= 0]] = True
+    both = np.flatnonzero(is_sire & is_dam)
+    if both.size:
+        # the first by the row in which it stands as a parent
+        rows = [(int(np.argmax(sire == b)), int(np.argmax(dam == b)), int(b)) for b in both[:1000]]
+        s, d, b = min(rows, key=lambda r: (max(r[0], r[1]), r))
+        more = f" ({both.size} such ids)" if both.size > 1 else ""
+        raise PedigreeError(
+            f"{table.name} row {table.line(max(s, d))}: '{id_of(b)}' is a sire in row {table.line(s)} and a dam in row {table.line(d)}; "
+            f"needed one or the other{more}"
+        )
+
+
+def _extra_founders(founders, known: pl.Series, unknown) -> pl.Series:
+    if founders is None:
+        return pl.Series("id", [], pl.String)
+    wanted = pl.Series("id", founders).cast(pl.String).drop_nulls().unique(maintain_order=True)
+    wanted = wanted.filter(~wanted.is_in(list(unknown)))
+    return wanted.filter(pl.Series(IdIndex(known).find(wanted) < 0))
+
+
+def _loop_message(table: Table, ids: pl.Series, loop: np.ndarray, sire: np.ndarray) -> str:
+    start = int(np.argmin(loop))  # begin at the first row of the file
+    loop = np.roll(loop, -start)
+    shown = [f"'{ids[int(i)]}'" for i in loop]
+    if len(shown) > 20:
+        shown = shown[:10] + ["..."] + shown[-9:]
+    steps = " -> ".join([*shown, shown[0]])
+    return f"{table.name} row {table.line(int(loop[0]))}: '{ids[int(loop[0])]}' is its own ancestor: {steps} (each followed by a parent)"
+
+
+def _births(table: Table, chosen: PedigreeColumns, ids: pl.Series, sire: np.ndarray, dam: np.ndarray, notes: list[str]):
+    """(n,) float64 births, checked against the parents' births; None without a birth column."""
+    if chosen.birth is None:
+        return None
+    text = table.read([chosen.birth]).to_series()
+    number = birth_numbers(text)
+    bad = (number.is_null() & text.is_not_null() & ~text.is_in(["NA"])).arg_true()
+    if len(bad):
+        problem = (
+            f"{table.name} row {table.line(bad[0])}: column '{chosen.birth}' has '{text[bad[0]]}', "
+            "needed a year (a number) or a date as 2011-03-04"
+        )
+        if chosen.birth_asked:
+            raise PedigreeError(problem)
+        notes.append(f"births are not used: {problem}")
+        return None
+    birth = np.full(len(ids), np.nan)
+    birth[: len(text)] = number.to_numpy()
+    for parent, role in ((sire, "sire"), (dam, "dam")):
+        own = birth[: parent.size]
+        of_parent = np.where(parent >= 0, birth[parent], np.nan)
+        younger = np.flatnonzero(of_parent > own)
+        if younger.size:
+            i = int(younger[0])
+            p = int(parent[i])
+            more = f" ({younger.size} such rows)" if younger.size > 1 else ""
+            raise PedigreeError(
+                f"{table.name} row {table.line(i)}: {role} '{ids[p]}' is younger than its calf '{ids[i]}' (born {text[p]} > {text[i]}){more}"
+            )
+        equal = int(np.count_nonzero(of_parent == own))
+        if equal:
+            notes.append(f"same birth as the {role}, tolerated: {counted(equal, 'animal')}")
+    return birth
+
+
+def birth_numbers(text: pl.Series) -> pl.Series:
+    """Float64: numbers as they are, dates yyyy-mm-dd as year + (day of the year - 1)/366; null where neither."""
+    number = text.cast(pl.Float64, strict=False)
+    if number.null_count() == text.null_count():
+        return number
+    date = text.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+    by_date = date.dt.year().cast(pl.Float64) + (date.dt.ordinal_day() - 1).cast(pl.Float64) / 366
+    return number.fill_null(by_date)
+
+
+def _with_groups(pedigree: Pedigree, table: Table, group_column, order: np.ndarray, unknown) -> Pedigree:
+    column = table.column(group_column)
+    text = table.read([column]).to_series()
+    text = text.set(text.is_in([u for u in unknown if u not in ("", "0")]), None)
+    padded = text.extend_constant(None, pedigree.n_animals - len(text)) if pedigree.n_animals > len(text) else text
+    sire, dam, groups, without = group_codes(pedigree.sire, pedigree.dam, padded.gather(order))
+    if without.size:
+        i = int(without[np.argmin(order[without])])
+        animal, line = pedigree.ids[i], int(pedigree.row[i])
+        more = f" ({without.size} such animals)" if without.size > 1 else ""
+        if line < 0:
+            raise PedigreeError(
+                f"{table.name}: '{animal}' has no row of its own, so its unknown parents have no group; needed a row with a group in '{column}'{more}"
+            )
+        raise PedigreeError(f"{table.name} row {line}: '{animal}' has an unknown parent but no group in column '{column}'{more}")
+    return replace(pedigree, sire=sire, dam=dam, groups=groups)

@@ -1,0 +1,345 @@
+"""Tables from files: csv, tsv, separated by white space, parquet, arrow; gzipped or not. Every value comes back as the text it was.
+
+Text files are checked before they are parsed: valid UTF-8, no blank names, every row with as many fields as the first, every
+quotation mark closed. Nothing is padded, cut or dropped but blank lines, and line numbers survive those.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import gzip
+import io
+import zlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numba
+import numpy as np
+import polars as pl
+
+from pedigree.errors import TableError
+
+WHITESPACE = " "  # as a separator: any run of blanks and tabs
+_COMMON_SEPARATORS = ("\t", ",", ";", "|")
+_LINES_FOR_GUESS = 50
+
+
+@dataclass(frozen=True)
+class Table:
+    """An opened table: its columns are known, its values are not parsed yet.
+
+    names: the columns, from the header line, as given, or '1', '2', ... where there is none. first_record: fields of the first line
+    of a text file (None for other sources), header or not. line(row): where row 0, 1, ... of the frame stands in the file.
+    """
+
+    name: str  # as errors call it
+    names: tuple[str, ...]
+    has_header: bool
+    first_record: tuple[str, ...] | None
+    n_rows: int
+    _content: bytes | pl.DataFrame
+    _separator: str
+    _padded: bool
+    _lines: np.ndarray | None  # (n_rows,) int64 where blank lines or line breaks within quotes make them uneven
+
+    def line(self, row: int) -> int:
+        """The 1-based line of the file, as an editor shows it, on which row 0, 1, ... begins; parquet, arrow and frames: the row, from 1."""
+        return int(self._lines[row]) if self._lines is not None else int(row) + 1 + self.has_header
+
+    def lines(self) -> np.ndarray:
+        """(n_rows,) int64: line of every row."""
+        return self._lines if self._lines is not None else np.arange(self.n_rows, dtype=np.int64) + 1 + self.has_header
+
+    def with_header(self) -> Table:
+        """The same text file with its first line taken as the names of its columns."""
+        names = tuple(f or f"column {i}" for i, f in enumerate(self.first_record, 1))
+        for i, column in enumerate(names):
+            if column in names[:i]:
+                raise TableError(f"{self.name}: columns {names.index(column) + 1} and {i + 1} are both named '{column}'")
+        if self.n_rows == 1:
+            raise TableError(f"{self.name}: has a header line but no rows")
+        lines = None if self._lines is None else self._lines[1:]
+        return replace(self, names=names, has_header=True, n_rows=self.n_rows - 1, _lines=lines)
+
+    def column(self, wanted: str | int) -> str:
+        """The name of a column given by its name or by its position, 1 for the first. Raises TableError with the nearest names."""
+        if isinstance(wanted, int):
+            if not 1 <= wanted <= len(self.names):
+                raise TableError(f"{self.name}: there is no column {wanted}; found {len(self.names)} columns")
+            return self.names[wanted - 1]
+        if wanted not in self.names:
+            raise TableError(f"{self.name}: there is no column '{wanted}'; {nearest(wanted, self.names)}")
+        return wanted
+
+    def read(self, columns: list | None = None, all_strings: bool = True) -> pl.DataFrame:
+        """The frame of the chosen columns (names or positions; None: all), values stripped of outer blanks, empty values null.
+
+        all_strings: every column as String, integral floating numbers without their '.0' (pandas writes integer ids with gaps
+        that way). Without it parquet and arrow columns keep their types; text files are String in any case.
+        """
+        names = list(self.names) if columns is None else [self.column(c) for c in columns]
+        if isinstance(self._content, pl.DataFrame):
+            frame = self._content.select(names)
+            return frame.select(_as_text(frame[c], self.name) for c in names) if all_strings else frame
+        unique = list(dict.fromkeys(names))
+        try:
+            frame = pl.read_csv(
+                self._content,
+                has_header=False,
+                skip_rows=int(self.has_header),
+                separator=self._separator,
+                schema=dict.fromkeys(self.names, pl.String),
+                columns=[self.names.index(c) for c in unique],
+            )
+        except pl.exceptions.NoDataError:
+            frame = pl.DataFrame(schema=dict.fromkeys(unique, pl.String))
+        except pl.exceptions.PolarsError as error:
+            raise TableError(f"{self.name}: cannot be read: {error}") from error
+        if frame.height != self.n_rows:
+            raise TableError(f"{self.name}: {self.n_rows} rows by their line ends but {frame.height} when parsed: check its quotation marks")
+        if self._padded:
+            frame = frame.with_columns(_stripped(pl.all()))
+        return frame.select(names)
+
+
+def open_table(source, separator: str | None = None, header: bool | list[str] = True, name: str | None = None) -> Table:
+    """Open a path or a pl.DataFrame.
+
+    separator: one character, ' ' for any white space, None to guess. header: True (the first line holds the names), False (no
+    such line) or the names themselves (no such line). name: what errors call it (default: the file's name).
+    Raises TableError: missing, not a regular file, empty, not UTF-8, ragged rows, an open quotation mark, twice the same name.
+    """
+    if isinstance(source, pl.DataFrame):
+        return _frame_table(source, name or "table")
+    path = Path(source)
+    name = name or path.name
+    content = _bytes_of(path, name)
+    if content[:4] == b"PAR1" or content[:6] == b"ARROW1":
+        reader = pl.read_parquet if content[:4] == b"PAR1" else pl.read_ipc
+        try:
+            return _frame_table(reader(io.BytesIO(content)), name)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise TableError(f"{name}: cannot be read: {error}") from error
+    return _text_table(content, name, separator, header, path)
+
+
+def read_table(source, separator: str | None = None, header=True, columns: list | None = None, all_strings: bool = True) -> pl.DataFrame:
+    """`open_table(source, separator, header).read(columns, all_strings)`. Keep the Table where rows must be named: `Table.line`."""
+    return open_table(source, separator, header).read(columns, all_strings)
+
+
+def nearest(wanted: str, names) -> str:
+    """The end of a message about a name that is not there: the nearest names, or all of them."""
+    folded = {n.casefold(): n for n in names}
+    close = [folded[c] for c in difflib.get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.6)]
+    if close:
+        return "nearest: " + ", ".join(f"'{c}'" for c in close)
+    shown = list(names)[:20]
+    return "found: " + ", ".join(f"'{c}'" for c in shown) + (", ..." if len(names) > 20 else "")
+
+
+def _stripped(column):
+    """Outer blanks off; what is then empty is null."""
+    stripped = column.str.strip_chars()
+    return pl.when(stripped == "").then(None).otherwise(stripped).name.keep()
+
+
+def _as_text(column: pl.Series, where: str) -> pl.Series:
+    kind = column.dtype
+    if kind.is_nested() or kind in (pl.Binary, pl.Object):
+        raise TableError(f"{where} column '{column.name}': found values of type {kind}, needed text or numbers")
+    if kind.is_float():
+        column = column.fill_nan(None)
+        # 2**53: beyond it floating numbers no longer tell integers apart
+        if ((column == column.floor()) & (column.abs() < 2.0**53)).all():
+            column = column.cast(pl.Int64)
+    column = column.cast(pl.String)
+    return column.to_frame().select(_stripped(pl.all())).to_series() if kind == pl.String else column
+
+
+def _frame_table(frame: pl.DataFrame, name: str) -> Table:
+    if not frame.width or not frame.height:
+        raise TableError(f"{name}: is empty ({frame.width} columns, {frame.height} rows)")
+    return Table(name, tuple(frame.columns), False, None, frame.height, frame, "", False, None)
+
+
+def _bytes_of(path: Path, name: str) -> bytes:
+    """The file's bytes, decompressed. A path that is no regular file is refused: a pipe could only be read once."""
+    try:
+        if not path.exists():
+            beside = difflib.get_close_matches(path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [], n=1)
+            hint = f" (beside it: '{beside[0]}')" if beside else "" if path.parent.is_dir() else f" (there is no folder {path.parent})"
+            raise TableError(f"{path}: no such file{hint}")
+        if path.is_dir():
+            raise TableError(f"{path}: is a folder, needed a file")
+        if not path.is_file():
+            raise TableError(f"{path}: is not a regular file (a device or a pipe), needed a file")
+        content = path.read_bytes()
+    except OSError as error:
+        raise TableError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if content[:2] == b"\x1f\x8b":
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise TableError(f"{name}: the gzip file is damaged or cut short: {error}") from error
+    return content
+
+
+def _text_table(content: bytes, name: str, separator: str | None, header, path: Path) -> Table:
+    if content[:3] == b"\xef\xbb\xbf":
+        content = content[3:]
+    _check_text(content, name)
+    if not content.strip():
+        raise TableError(f"{name}: is empty")
+    if separator is None:
+        separator = _guess_separator(content, path)
+    separator = {"whitespace": WHITESPACE, "tab": "\t", "\\t": "\t"}.get(separator, separator)
+    if len(separator.encode()) != 1 or separator in '"\n\r':
+        raise TableError(f"{name}: separator {separator!r}; needed one character, or ' ' for any white space")
+    blanks = separator == WHITESPACE
+    data, none = np.frombuffer(content, np.uint8), np.empty(0, np.int64)
+    out = np.empty(len(content) + 1 if blanks else 0, np.uint8)
+    scan = _scan(data, ord(separator), blanks, out, none)
+    n_records, n_blank, fields, bad_line, bad_fields, first_line, padded, multiline, open_line, written = scan
+    if open_line:
+        raise TableError(f"{name} row {open_line}: a quotation mark is opened here and never closed")
+    if bad_line:
+        unit = {WHITESPACE: "white space", "\t": "tabs"}.get(separator, f"'{separator}'")
+        raise TableError(
+            f"{name} row {bad_line}: found {counted(bad_fields, 'field')} separated by {unit}, needed {fields} as in row {first_line}"
+        )
+    lines = None
+    if n_blank or multiline:
+        lines = np.empty(n_records, np.int64)
+        out = np.empty(len(content) + 1, np.uint8)
+        written = _scan(data, ord(separator), blanks, out, lines)[-1]
+    if written:
+        content = out[:written].tobytes()
+    separator = "\t" if blanks else separator
+    first = tuple(f.strip() for f in next(csv.reader(io.StringIO(content[: 1 << 20].decode(errors="ignore")), delimiter=separator)))
+    names = tuple(str(i + 1) for i in range(fields))
+    if not isinstance(header, bool):
+        names = tuple(header)
+        if len(names) != fields:
+            raise TableError(f"{name}: found {counted(fields, 'column')}, needed {len(names)} for the given header ({', '.join(names)})")
+    table = Table(name, names, False, first, int(n_records), content, separator, bool(padded), lines)
+    return table.with_header() if header is True else table
+
+
+def counted(n: int, noun: str) -> str:
+    """'1 row', '2 rows'."""
+    return f"{n} {noun}" + ("" if n == 1 else "s")
+
+
+def _check_text(content: bytes, name: str) -> None:
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise TableError(f"{name}: is UTF-16 text, needed UTF-8 (save it as 'CSV UTF-8')")
+    if content[:4] == b"PK\x03\x04":
+        raise TableError(f"{name}: is a spreadsheet or zip file, needed a text table (save it as csv)")
+    if content.isascii():
+        bad = content.find(b"\x00")
+        what = "a zero byte"
+    else:
+        try:
+            bad, what = content.decode().find("\x00"), "a zero byte"
+            bad = content.find(b"\x00") if bad >= 0 else -1
+        except UnicodeDecodeError as error:
+            bad, what = error.start, f"byte 0x{content[error.start]:02x}, which is not UTF-8 text (save the file as UTF-8)"
+    if bad >= 0:
+        raise TableError(f"{name} row {content.count(10, 0, bad) + 1}: found {what}, at byte {bad} of the file")
+
+
+def _guess_separator(content: bytes, path: Path) -> str:
+    """The first common separator that cuts the first lines into equally many fields, two or more; else by the file's name; else blanks."""
+    lines = [x for x in content[: 1 << 16].decode(errors="ignore").splitlines()[:_LINES_FOR_GUESS] if x.strip()]
+    for separator in _COMMON_SEPARATORS:
+        counts = {len(row) for row in csv.reader(lines, delimiter=separator)}
+        if len(counts) == 1 and counts.pop() > 1:
+            return separator
+    suffixes = path.suffixes
+    by_count = max(_COMMON_SEPARATORS, key=lambda s: lines[0].count(s))
+    if ".tsv" in suffixes and "\t" in lines[0]:
+        return "\t"
+    if ".csv" in suffixes and by_count in lines[0]:
+        return by_count
+    return WHITESPACE
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _scan(data, separator, blanks, out, lines):
+    """Records, blank lines and fields of a text table; with `out` a copy without blank lines (and, for `blanks`, one tab between fields).
+
+    Returns n_records, n_blank, fields of the first record, line and fields of the first record that differs (0, 0: none), line of
+    the first record, whether a field has outer blanks, whether a line breaks within quotes, line of a quote left open (0: none),
+    bytes written.
+    """
+    size = data.size
+    write, record_lines = out.size > 0, lines.size > 0
+    n_records, n_blank, needed, first_line, bad_line, bad_fields = 0, 0, 0, 0, 0, 0
+    padded, multiline = False, False
+    line, i, o = 1, 0, 0
+    while i < size:
+        record_line = line
+        j = i
+        while j < size and (data[j] == 32 or data[j] == 13 or (data[j] == 9 and separator != 9)):
+            j += 1
+        if j == size or data[j] == 10:
+            n_blank += 1
+            line += 1
+            i = j + 1
+            continue
+        if blanks:
+            i = j
+        fields = 0
+        while True:  # a field begins at i
+            fields += 1
+            start = i
+            if i < size and data[i] == 34:
+                i += 1
+                while i < size and not (data[i] == 34 and (i + 1 == size or data[i + 1] != 34)):
+                    if data[i] == 34:
+                        i += 1  # a doubled quotation mark
+                    elif data[i] == 10:
+                        line += 1
+                        multiline = True
+                    i += 1
+                if i >= size:
+                    return n_records, n_blank, needed, bad_line, bad_fields, first_line, padded, multiline, record_line, o
+                i += 1
+            while i < size and data[i] != 10 and not (data[i] == separator or (blanks and (data[i] == 9 or data[i] == 13))):
+                i += 1
+            if not blanks and i > start:
+                last = i - 1
+                if last > start and data[last] == 13:
+                    last -= 1
+                for at in (start, last):
+                    if data[at] == 32 or data[at] == 9:
+                        padded = True
+            if write:
+                for at in range(start, i):
+                    out[o] = data[at]
+                    o += 1
+            if blanks:
+                while i < size and (data[i] == 32 or data[i] == 9 or data[i] == 13):
+                    i += 1
+            if i >= size or data[i] == 10:
+                break
+            if write:
+                out[o] = 9 if blanks else separator
+                o += 1
+            if not blanks:
+                i += 1
+        i += 1
+        line += 1
+        if write:
+            out[o] = 10
+            o += 1
+        if record_lines:
+            lines[n_records] = record_line
+        if n_records == 0:
+            needed, first_line = fields, record_line
+        elif fields != needed and bad_line == 0:
+            bad_line, bad_fields = record_line, fields
+        n_records += 1
+    return n_records, n_blank, needed, bad_line, bad_fields, first_line, padded, multiline, 0, o
