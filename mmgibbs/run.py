@@ -1,0 +1,180 @@
+"""The whole flow on one page: analysis file -> tables -> design -> equations -> chains -> summary -> run folder."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.assemble import Assembled, assemble, choose_engine
+from mmgibbs.chains.accumulators import PooledMoments, pool
+from mmgibbs.chains.parameters import NamedParameters, named_parameters
+from mmgibbs.chains.result import ChainResult, posterior_means, saved_draws, variance_draws
+from mmgibbs.chains.summary import LevelDraws, summary_table
+from mmgibbs.config import load_config
+from mmgibbs.data import prepare
+from mmgibbs.engines.base import component_labels
+from mmgibbs.engines.direct import posterior_sd
+from mmgibbs.engines.pcg import PcgEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import StructuredEquations, structured_equations
+from mmgibbs.parallel import processes_for, run_chains
+from mmgibbs.report.folder import check_run_directory, write_run_folder
+from mmgibbs.report.progress import Talk
+from mmgibbs.report.record import run_record
+from mmgibbs.report.tables import solutions_frame, summary_frame
+from mmgibbs.sampler import START_SCALES, Schedule
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run found: Polars frames, the folder they were written to, and what run.json holds."""
+
+    summary: pl.DataFrame
+    solutions: pl.DataFrame
+    info: dict
+    directory: Path
+
+    @property
+    def draws(self):
+        """Draws of the variance components, derived parameters and chosen levels: an xarray DataTree with /posterior and /sample_stats."""
+        import xarray
+
+        return xarray.open_datatree(self.directory / "draws.nc", engine="h5netcdf")
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Posterior moments of every level, and the draws of the covariance matrices."""
+
+    moments: PooledMoments
+    variances: list[np.ndarray]  # (chains, draws, k, k) per random term
+    residual: np.ndarray  # (chains, draws, T, T)
+    levels: dict[str, np.ndarray]  # (chains, draws, levels, k) of chosen levels
+    facts: dict  # for run.json
+
+
+def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True, directory=None) -> Result:
+    """Run an analysis and write its run folder.
+
+    config: path of a YAML file, or a dict of the same keys (where `data.phenotypes` and `data.pedigree` may be Polars frames).
+    overrides: 'key.path=value' strings. Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message.
+    """
+    talk, clock = Talk(progress), _Clock()
+    analysis = load_config(config, [*overrides, *([f"output.directory={directory}"] if directory else [])])
+    check_run_directory(analysis.output.directory, overwrite)
+    prepared = prepare(analysis, talk.say)
+    assembled = assemble(analysis, prepared)
+    clock.lap("data")
+    for note in (*prepared.design.notes, *assembled.notes):
+        talk.say(note)
+    choice, kind, why = choose_engine(analysis.sampler)
+    equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
+    clock.lap("equations")
+    talk.say(f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB")
+    if analysis.sampler.method == "blup":
+        solved = solve(analysis, assembled, equations, talk)
+    else:
+        solved = sample(analysis, assembled, equations, choice, talk)
+        solved.facts["engine_chosen_because"] = why
+    clock.lap("solving" if analysis.sampler.method == "blup" else "sampling")
+    parameters = _parameters(analysis, assembled, solved)
+    summary = summary_frame(summary_table(parameters.draws, parameters.fixed))
+    means = dict(zip((t.name for t in assembled.terms), posterior_means(solved.variances), strict=True))
+    solutions = solutions_frame(prepared, solved.moments, means)
+    clock.lap("summary")
+    record = run_record(analysis, prepared, equations, assembled.notes, parameters, solved.facts, clock.seconds)
+    path = write_run_folder(
+        analysis.output.directory,
+        summary=summary,
+        solutions=solutions,
+        run=record,
+        draws={"parameters": parameters.draws, "levels": _level_draws(assembled, prepared, solved), "attributes": {"analysis": analysis.name}},
+        csv=analysis.output.csv,
+        overwrite=overwrite,
+    )
+    talk.finish(summary, path, record)
+    return Result(summary, solutions, record, path)
+
+
+def sample(analysis, assembled: Assembled, equations: StructuredEquations, choice, talk: Talk) -> Solved:
+    """Gibbs: all chains, pooled."""
+    s = analysis.sampler
+    schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains)
+    with talk.chains(schedule, assembled) as show:
+        chains: list[ChainResult] = run_chains(assembled.model, equations, choice, schedule, s.seed, show)
+    variances, residual = variance_draws(chains)
+    facts = {
+        "method": "gibbs",
+        "engine": choice.name,
+        "update": choice.update,
+        "processes": processes_for(assembled.model, equations, s.chains),
+        "start_scales": [START_SCALES[c % len(START_SCALES)] for c in range(s.chains)],
+        "seconds_per_chain": [c.seconds for c in chains],
+        "sweeps_per_chain": schedule.n_sweeps,
+        "kept_draws_per_chain": schedule.n_kept,
+    }
+    return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts)
+
+
+def solve(analysis, assembled: Assembled, equations: StructuredEquations, talk: Talk) -> Solved:
+    """BLUP by PCG at the given variances; PEV by a direct inverse where the equations are few enough."""
+    model, s = assembled.model, analysis.sampler
+    G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
+    if equations.real != np.float64:
+        equations = structured_equations(model.design, equations.partition)
+    engine = PcgEngine(equations)
+    engine.set_variances(G, R)
+    solution = engine.solve(s.tolerance)
+    talk.say(f"PCG: {solution.iterations} iterations, relative residual {solution.relative_residual:.1e}")
+    facts = {"method": "blup", "engine": "pcg", "iterations": solution.iterations, "relative_residual": solution.relative_residual, "notes": []}
+    sd = None
+    if equations.n_equations <= s.pev_limit:
+        sd = posterior_sd(model.design, G, R)
+    else:
+        facts["notes"] = [f"PEV and reliability are blank: {equations.n_equations:,} equations are above sampler.pev_limit {s.pev_limit:,}"]
+    moments = PooledMoments.exact(model.design.to_original_scale(solution.theta), sd)
+    held = [g[None, None] for g in G if g is not None]
+    return Solved(moments, held, R[None, None], {}, facts)
+
+
+def check(config, overrides=()) -> dict:
+    """Read and check everything, count what a run would hold, then stop; nothing is written."""
+    from mmgibbs.report.record import model_counts
+
+    analysis = load_config(config, overrides)
+    prepared = prepare(analysis)
+    assembled = assemble(analysis, prepared)
+    choose_engine(analysis.sampler)
+    return model_counts(analysis, prepared, assembled)
+
+
+def _parameters(analysis, assembled: Assembled, solved: Solved) -> NamedParameters:
+    residual = assembled.model.residual
+    return named_parameters(
+        assembled.terms, solved.variances, solved.residual, assembled.model.design.traits, residual.blocks, residual.fixed
+    )
+
+
+def _level_draws(assembled: Assembled, prepared, solved: Solved) -> dict[str, LevelDraws]:
+    out = {}
+    for name, draws in solved.levels.items():
+        index = next(i for i, t in enumerate(prepared.design.terms) if t.name == name)
+        codes = assembled.model.saved[name]
+        term, labels = prepared.design.terms[index], prepared.levels[index]
+        out[name] = LevelDraws(draws, labels.ids.gather(codes).to_list(), component_labels(term, prepared.design.traits))
+    return out
+
+
+class _Clock:
+    """Wall seconds per stage."""
+
+    def __init__(self):
+        self.seconds, self._last = {}, time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage], self._last = now - self._last, now

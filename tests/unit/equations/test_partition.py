@@ -1,0 +1,79 @@
+"""Partitions cover every equation once; colours are proper; nonzeros are counted as the dense equations have them."""
+
+import numpy as np
+import pytest
+from mmgibbs.equations.nonzeros import count_nonzeros
+from mmgibbs.equations.partition import KINDS, level_colours, partition
+from mmgibbs.errors import ModelError
+from reference import dense, models
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_equation_is_in_one_block(name, kind):
+    design = models.example(name).design
+    part = partition(design, kind, n_blocks=5)
+    visited = [np.zeros((t.n_levels, t.n_components), int) for t in design.terms]
+    for b in part.blocks:
+        visited[b.term][part.order[b.term][b.first : b.last], b.first_component : b.last_component] += 1
+    assert all((v == 1).all() for v in visited)
+    assert part.keeps_levels_whole(design) == (kind != "effect" or all(t.n_components == 1 for t in design.terms))
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_levels_of_one_colour_share_nothing(name):
+    example = models.example(name)
+    equations = dense.build(example.design, example.G, example.R)
+    colours = [level_colours(t) for t in example.design.terms]
+    group = np.array([colours[term][level] for term, level, _ in equations.labels])
+    term = np.array([t for t, _, _ in equations.labels])
+    level = np.array([lv for _, lv, _ in equations.labels])
+    same = (term[:, None] == term) & (group[:, None] == group) & (level[:, None] != level)
+    assert np.abs(equations.C[same]).max(initial=0.0) < 1e-12 * np.abs(equations.C).max()
+
+
+def test_colours_are_greedy_by_degree():
+    """A star needs two colours, and its centre, with the largest degree, is first."""
+    example = models.example("univariate_animal")
+    colours = level_colours(example.design.terms[-1])
+    assert colours.max() + 1 <= 8
+    counts = np.bincount(colours)
+    assert (counts > 0).all()
+
+
+def nonzeros_of(example):
+    """The dense C at generic variances, so that no entry cancels: fully filled positive-definite G and R."""
+    rng = np.random.default_rng(1)
+
+    def generic(k):
+        root = rng.normal(size=(k, k))
+        return root @ root.T + k * np.eye(k)
+
+    G = [None if g is None else generic(len(g)) for g in example.G]
+    return dense.build(example.design, G, generic(len(example.R)))
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_nonzeros_as_in_the_dense_equations(name):
+    example = models.example(name)
+    equations = nonzeros_of(example)
+    for kind in KINDS:
+        part = partition(example.design, kind, n_blocks=4)
+        block = {}
+        for number, b in enumerate(part.blocks):
+            for level in part.order[b.term][b.first : b.last]:
+                for c in range(b.first_component, b.last_component):
+                    block[b.term, int(level), c] = number
+        number = np.array([block[label] for label in equations.labels])
+        filled = np.abs(equations.C) > 1e-12 * np.abs(equations.C).max()  # the dense K^-1 is a numerical inverse
+        counted = np.array(count_nonzeros(example.design, part))
+        expected = np.array([filled.sum(), (filled & (number[:, None] == number)).sum()])
+        # Positions are counted, not values: a group that is a grandparent and a parent's mate may cancel (-1/2 a + 1/4 b = 0).
+        cancelled = 2 * 2**2 if name == "random_groups" else 0
+        np.testing.assert_array_equal(counted, expected + cancelled)
+    assert count_nonzeros(example.design) == (counted[0], 0)
+
+
+def test_unknown_kind():
+    with pytest.raises(ModelError, match="partition: found 'rows', needed one of term, effect, equal, colour"):
+        partition(models.example("univariate_animal").design, "rows")
