@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ import polars as pl
 
 from mmgibbs.design import Design
 from mmgibbs.errors import ConfigError
+from pedigree.tables import nearest
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Prepared:
         """(len(ids),) int64 level codes of a term; a ConfigError names an unknown term or the first unknown id."""
         names = [t.name for t in self.design.terms]
         if term_name not in names:
-            raise ConfigError(f"output.save_levels: found term '{term_name}', needed one of {', '.join(names)}{nearest(term_name, names)}")
+            raise ConfigError(f"output.save_levels: there is no term '{term_name}'; {nearest(term_name, names)}")
         index = names.index(term_name)
         labels, term = self.levels[index], self.design.terms[index]
         wanted = pl.Series("id", [str(i) for i in ids], dtype=pl.String)
@@ -66,8 +66,3 @@ class Prepared:
             raise ConfigError(f"output.save_levels.{term_name}: level '{missing}' is not one of the {len(labels.ids)} levels of this term")
         return found.to_numpy().astype(np.int64)
 
-
-def nearest(name: str, known: Sequence[str]) -> str:
-    """'; did you mean ...?', or nothing where no known name comes close."""
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""

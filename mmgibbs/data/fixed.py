@@ -1,0 +1,308 @@
+"""Fixed effects as terms of the design: the working scale of covariates, the columns held at 0, and the way back to the user's scale.
+
+A *carrier* of a trait is a flat-prior intercept or class effect whose columns for this trait are all in force: its levels sum to 1 on every record,
+so a constant can move into it. Traits and covariates are centred where there is one, and only there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mmgibbs.data.covariates import Basis
+from mmgibbs.data.rank import Columns, Rank, independent_columns
+from mmgibbs.design import CentringShift, Effect, Identity, Rescale, Term
+
+INTERCEPT = "intercept"
+
+
+@dataclass(frozen=True)
+class ClassEffect:
+    """An intercept or a class effect on the records."""
+
+    name: str
+    column: str
+    traits: tuple[int, ...]
+    level: np.ndarray  # (n,) int32
+    ids: Sequence[str]  # (q,) labels, for notes
+    prior_variance: float | None = None
+
+
+@dataclass(frozen=True)
+class CovariateEffect:
+    """A regression on powers or Legendre polynomials, one line for all or one per level of `by`."""
+
+    name: str
+    traits: tuple[int, ...]
+    basis: Basis
+    ids: Sequence[str]  # (q,) labels; ('',) without `by`
+    by: str | None = None  # column of the class that the slopes are nested in
+    prior_variance: float | None = None
+
+
+@dataclass(frozen=True)
+class GroupColumns:
+    """What the unknown-parent groups of one component of a random term contribute to the records of its trait."""
+
+    term: str
+    component: int
+    trait: int
+    values: np.ndarray  # (n, g) z_ra times the expected group composition
+
+
+@dataclass(frozen=True)
+class FixedDesign:
+    terms: tuple[Term, ...]
+    rescale: tuple[Rescale, ...]
+    shifts: tuple[CentringShift, ...]
+    offsets: tuple[tuple[int, int, float], ...]
+    groups_active: dict[tuple[str, int], np.ndarray]  # (term, component) -> (g,) bool
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The traits of one covariate effect that share their columns: all centred or none, all from the same polynomial on."""
+
+    effect: int
+    traits: tuple[int, ...]
+    first: int
+    centre: bool
+    Z: np.ndarray
+    T: np.ndarray
+    means: np.ndarray
+
+
+def resolve(
+    effects: Sequence[ClassEffect | CovariateEffect],
+    observed: np.ndarray,
+    y_mean: np.ndarray,
+    weight: np.ndarray,
+    trait_names: Sequence[str],
+    groups: Sequence[GroupColumns] = (),
+    group_names: Sequence[str] = (),
+) -> FixedDesign:
+    """Terms of the fixed effects in the order given. observed (n, T) bool, y_mean (T,), weight (n,)."""
+    flat = [i for i, e in enumerate(effects) if isinstance(e, ClassEffect) and e.prior_variance is None]
+    parts = [p for i, e in enumerate(effects) if isinstance(e, CovariateEffect) for p in _parts(i, effects, flat, weight)]
+    ranks = _rank_by_trait(effects, flat, parts, groups, observed)
+    carriers = [_carrier(effects, flat, ranks[t], t) for t in range(len(trait_names))]
+    parts, shifts = _representable(effects, parts, flat, ranks, carriers, weight)
+    terms, rescale = [], []
+    for i, effect in enumerate(effects):
+        if isinstance(effect, ClassEffect):
+            terms.append(_class_term(effect, [ranks[t].class_columns.get(i) for t in effect.traits]))
+        else:
+            term, matrices = _covariate_term(i, effect, [(n, p) for n, p in enumerate(parts) if p.effect == i], ranks)
+            terms.append(term)
+            rescale += matrices
+    offsets = tuple((c, effects[c].traits.index(t), float(y_mean[t])) for t, c in enumerate(carriers) if c is not None)
+    active = {(g.term, g.component): ranks[g.trait].group_columns[n] for n, g in enumerate(groups)}
+    notes = _notes(effects, flat, parts, ranks, trait_names, groups, group_names)
+    return FixedDesign(tuple(terms), tuple(rescale), tuple(shifts), offsets, active, tuple(notes))
+
+
+# ------------------------------------------------------------------------------------------------ working columns
+
+
+def _parts(i: int, effects, flat: Sequence[int], weight: np.ndarray) -> list[_Part]:
+    """Group the traits of covariate effect i by whether a constant can leave its columns."""
+    effect: CovariateEffect = effects[i]
+    spanned = {t: any(t in effects[c].traits for c in flat if effect.by is None or effects[c].column == effect.by) for t in effect.traits}
+    parts = []
+    for centre in (True, False):
+        traits = tuple(t for t in effect.traits if spanned[t] == centre)
+        if traits:
+            first = 1 if centre or effect.basis.legendre_range is None else 0
+            parts.append(_Part(i, traits, first, centre, *effect.basis.working(first, centre, True, weight)))
+    return parts
+
+
+def _representable(effects, parts: list[_Part], flat, ranks: list[_TraitRank], carriers, weight):
+    """(parts, shifts): parts whose centring no shift can undo are left uncentred, parts with a gap among their kept columns are not orthonormalised."""
+    out, shifts = [], []
+    for n, part in enumerate(parts):
+        effect: CovariateEffect = effects[part.effect]
+        moved = [_shifts(effects, parts, n, t, flat, ranks[t], carriers[t]) for t in part.traits] if part.centre else []
+        centre = part.centre and None not in moved
+        # beta = T gamma keeps a dropped beta at 0 where only the last columns of a level go: T is upper triangular.
+        orthonormal = not any(np.any(np.diff(ranks[t].part_columns[n].astype(np.int8), axis=1) > 0) for t in part.traits if n in ranks[t].part_columns)
+        if centre != part.centre or not orthonormal:
+            part = replace(part, centre=centre, **dict(zip("Z T means".split(), effect.basis.working(part.first, centre, orthonormal, weight))))
+        out.append(part)
+        if centre:
+            shifts += [s for several in moved for s in several]
+    return out, shifts
+
+
+def _shifts(effects, parts, n: int, t: int, flat, rank: _TraitRank, carrier: int | None) -> list[CentringShift] | None:
+    """The shifts that undo the centring of part n for trait t; None where there is no way to write them."""
+    part = parts[n]
+    effect: CovariateEffect = effects[part.effect]
+    components = _components(parts, n, t)
+
+    def shift(target: int, source_level: np.ndarray, means: np.ndarray) -> CentringShift:
+        return CentringShift(target, effects[target].traits.index(t), part.effect, components, source_level.astype(np.int32), means)
+
+    if effect.by is None:
+        return None if carrier is None else [shift(carrier, np.zeros(len(effects[carrier].ids)), part.means)]
+    by = next(c for c in flat if effects[c].column == effect.by and t in effects[c].traits)
+    where = {label: code for code, label in enumerate(effect.ids)}
+    # A level of the class that the slopes never meet has no records for this trait either: it is held at 0 and its entry is not used.
+    source_level = np.array([where.get(label, 0) for label in effects[by].ids])
+    own = shift(by, source_level, part.means)
+    held = np.flatnonzero(rank.class_records[by] & ~rank.class_columns[by])
+    if len(held) == 0:
+        return [own]
+    if len(held) > 1 or carrier is None or carrier == by:
+        return None
+    # The one level held at 0 is the carrier less all the other levels, so its constant goes there.
+    lost = source_level[held[0]]
+    return [
+        own,
+        shift(carrier, np.full(len(effects[carrier].ids), lost), part.means),
+        shift(by, np.full(len(effects[by].ids), lost), -part.means),
+    ]
+
+
+def _components(parts: Sequence[_Part], n: int, t: int) -> tuple[int, ...]:
+    """Components of part n and trait t within the term of their effect."""
+    before = sum(len(p.traits) * p.Z.shape[1] for p in parts[:n] if p.effect == parts[n].effect)
+    m = parts[n].Z.shape[1]
+    start = before + parts[n].traits.index(t) * m
+    return tuple(range(start, start + m))
+
+
+# ------------------------------------------------------------------------------------------------ rank
+
+
+@dataclass(frozen=True)
+class _TraitRank:
+    """The columns in force for one trait."""
+
+    class_columns: dict[int, np.ndarray]  # effect -> (q,) bool
+    class_records: dict[int, np.ndarray]  # effect -> (q,) bool: the level has records of this trait
+    part_columns: dict[int, np.ndarray]  # part -> (q, m) bool
+    part_records: dict[int, np.ndarray]
+    group_columns: dict[int, np.ndarray]  # entry of `groups` -> (g,) bool
+    apart: tuple[int, ...]  # flat class effects and parts that were held against the largest class alone
+
+
+def _rank_by_trait(effects, flat, parts, groups, observed: np.ndarray) -> list[_TraitRank]:
+    ranks: list[_TraitRank] = []
+    known: list[tuple[tuple, int]] = []
+    for t in range(observed.shape[1]):
+        classes = [i for i in flat if t in effects[i].traits]
+        slopes = [n for n, p in enumerate(parts) if t in p.traits and effects[p.effect].prior_variance is None]
+        gene_groups = [n for n, g in enumerate(groups) if g.trait == t]
+        same = next((s for key, s in known if not gene_groups and key == (classes, slopes) and np.array_equal(observed[:, s], observed[:, t])), None)
+        if same is not None:
+            ranks.append(ranks[same])
+            continue
+        known.append(((classes, slopes), t))
+        rows = np.flatnonzero(observed[:, t])
+        everything = len(rows) == len(observed)
+
+        def take(a: np.ndarray, rows=rows, everything=everything) -> np.ndarray:
+            return a if everything else a[rows]
+
+        columns = [Columns(take(effects[i].level), len(effects[i].ids)) for i in classes]
+        columns += [Columns(take(effects[parts[n].effect].basis.level), effects[parts[n].effect].basis.n_levels, take(parts[n].Z)) for n in slopes]
+        columns += [Columns(np.zeros(len(rows), np.int32), 1, take(groups[n].values)) for n in gene_groups]
+        intercept = next((j for j, i in enumerate(classes) if effects[i].name == INTERCEPT), None)
+        rank = independent_columns(columns, intercept)
+        ranks.append(_sort_out(rank, classes, slopes, gene_groups))
+    return ranks
+
+
+def _sort_out(rank: Rank, classes, slopes, gene_groups) -> _TraitRank:
+    a, b = len(classes), len(classes) + len(slopes)
+    return _TraitRank(
+        {i: rank.independent[j][:, 0] for j, i in enumerate(classes)},
+        {i: rank.with_records[j][:, 0] for j, i in enumerate(classes)},
+        {n: rank.independent[a + j] for j, n in enumerate(slopes)},
+        {n: rank.with_records[a + j] for j, n in enumerate(slopes)},
+        {n: rank.independent[b + j][0] for j, n in enumerate(gene_groups)},
+        rank.checked_apart,
+    )
+
+
+def _carrier(effects, flat, rank: _TraitRank, t: int) -> int | None:
+    """The first flat intercept or class effect with all its levels in force for trait t."""
+    for i in flat:
+        if t in effects[i].traits and np.any(rank.class_records[i]) and np.array_equal(rank.class_columns[i], rank.class_records[i]):
+            return i
+    return None
+
+
+# ------------------------------------------------------------------------------------------------ terms
+
+
+def _class_term(effect: ClassEffect, columns: list[np.ndarray | None]) -> Term:
+    k, q = len(effect.traits), len(effect.ids)
+    prior = None if effect.prior_variance is None else np.eye(k) / effect.prior_variance
+    active = None if effect.prior_variance is not None else np.stack(columns, axis=1)
+    if active is not None and active.all():
+        active = None
+    return Term(effect.name, "fixed", (Effect("", effect.level, effect.traits),), Identity(q), q, prior, active)
+
+
+def _covariate_term(index: int, effect: CovariateEffect, parts: list[tuple[int, _Part]], ranks) -> tuple[Term, list[Rescale]]:
+    brought, active, blocks, rescale = [], [], [], []
+    start = 0
+    for n, part in parts:
+        m = part.Z.shape[1]
+        brought.append(Effect("", effect.basis.level, part.traits, part.Z, effect.basis.labels(part.first)))
+        for t in part.traits:
+            rescale.append(Rescale(index, tuple(range(start, start + m)), part.T))
+            active.append(ranks[t].part_columns.get(n, np.ones((effect.basis.n_levels, m), bool)))
+            # beta = T gamma ~ N(0, v I), so gamma has precision T'T / v
+            blocks.append((start, part.T.T @ part.T))
+            start += m
+    prior = None
+    if effect.prior_variance is not None:
+        prior = np.zeros((start, start))
+        for at, block in blocks:
+            prior[at : at + len(block), at : at + len(block)] = block / effect.prior_variance
+    active = np.hstack(active)
+    q = effect.basis.n_levels
+    return Term(effect.name, "fixed", tuple(brought), Identity(q), q, prior, None if active.all() else active), rescale
+
+
+# ------------------------------------------------------------------------------------------------ notes
+
+
+def _notes(effects, flat, parts, ranks, trait_names, groups, group_names) -> list[str]:
+    """What was held at 0, and why."""
+    notes = []
+    for t, trait in enumerate(trait_names):
+        rank = ranks[t]
+        for i in rank.class_columns:
+            what, ids = f"{effects[i].name}, {trait}", effects[i].ids
+            empty, dropped = ~rank.class_records[i], rank.class_records[i] & ~rank.class_columns[i]
+            notes += _held(what, [ids[j] for j in np.flatnonzero(empty)], "no records") + _held(
+                what, [ids[j] for j in np.flatnonzero(dropped)], "not separable from the other fixed effects"
+            )
+        for n, columns in rank.part_columns.items():
+            effect, part = effects[parts[n].effect], parts[n]
+            labels = effect.basis.labels(part.first)
+            levels, coefficients = np.nonzero(~columns)
+            names = [f"{effect.ids[a]}:{labels[b]}" if effect.by is not None else labels[b] for a, b in zip(levels, coefficients)]
+            notes += _held(f"{effect.name}, {trait}", names, "not separable from the other fixed effects")
+        for n, columns in rank.group_columns.items():
+            names = [group_names[j] for j in np.flatnonzero(~columns)]
+            notes += _held(f"unknown-parent groups of {groups[n].term} (component {groups[n].component + 1}), {trait}", names, "not separable from fixed effects and other groups")
+        if rank.apart:
+            every = [effects[i].name for i in rank.class_columns] + [effects[parts[n].effect].name for n in rank.part_columns]
+            notes.append(f"{trait}: {', '.join(every[j] for j in rank.apart)} too large for the full check of rank; held against the largest class effect alone")
+    return notes
+
+
+def _held(what: str, names: list[str], reason: str) -> list[str]:
+    """One note on levels held at 0, at most six of them by name."""
+    if not names:
+        return []
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return [f"{what}: {len(names)} level{'s' if len(names) > 1 else ''} held at 0 ({reason}): {', '.join(names[:6])}{more}"]

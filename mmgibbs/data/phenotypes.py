@@ -1,0 +1,119 @@
+"""The phenotype table: columns as ids or numbers, missing values, and the row to name when a value cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.errors import DataError
+from pedigree.errors import TableError
+from pedigree.tables import nearest, open_table
+
+SHOWN = 5  # rows named one by one in a message
+
+
+def refuse_rows(name: str, rows: np.ndarray, found: Sequence[str], needed: str) -> DataError:
+    """The error for rows that cannot be used: `NAME row 812: FOUND; needed NEEDED`, one line each for the first few, then how many more."""
+    lines = [f"{name} row {row}: {what}; needed {needed}" for row, what in zip(rows[:SHOWN], found[:SHOWN])]
+    if len(rows) > SHOWN:
+        lines.append(f"... and {len(rows) - SHOWN} more rows, the last of them row {rows[-1]}")
+    return DataError("\n".join(lines))
+
+
+@dataclass(frozen=True)
+class Phenotypes:
+    """Records as read; values are converted when a column is asked for."""
+
+    frame: pl.DataFrame  # the columns asked for
+    columns: tuple[str, ...]  # every column of the file
+    name: str  # of the file, as messages call it
+    rows: np.ndarray  # (n,) int64 line of each record
+    missing: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def has(self, column: str) -> bool:
+        return column in self.frame.columns
+
+    def keep(self, mask: np.ndarray) -> Phenotypes:
+        return self if mask.all() else replace(self, frame=self.frame.filter(pl.Series(mask)), rows=self.rows[mask])
+
+    def need(self, column: str, path: str) -> None:
+        """A DataError naming the YAML path and the nearest columns, unless the column is there."""
+        if not self.has(column):
+            raise DataError(f"{self.name}: there is no column '{column}' ({path}); {nearest(column, self.columns)}")
+
+    def text(self, column: str, path: str, unknown: Iterable[str] = ()) -> pl.Series:
+        """(n,) String: ids or class levels, blanks around them cut off, null where missing (also where the value is in `unknown`)."""
+        self.need(column, path)
+        return text_of(self.frame[column], {"", *self.missing, *unknown})
+
+    def numbers(self, column: str, path: str, missing: Iterable[str] = ()) -> np.ndarray:
+        """(n,) float64, NaN where missing: the text is in the missing values, or its number equals one of them ('0.0' where '0' is missing).
+
+        Any other text that is no finite number is an error naming its row."""
+        self.need(column, path)
+        absent = {"", *self.missing, *missing}
+        series = self.frame[column]
+        if series.dtype.is_numeric():
+            text, values = None, series.cast(pl.Float64)
+            void = values.is_null().to_numpy()
+            if not absent.isdisjoint(("nan", "NaN", "NAN")):
+                void = void | values.is_nan().fill_null(False).to_numpy()
+        else:
+            text = series.cast(pl.String).str.strip_chars()
+            values = text.cast(pl.Float64, strict=False)
+            void = (text.is_null() | text.is_in(list(absent))).to_numpy()
+        out = values.fill_null(np.nan).to_numpy().copy()
+        numeric = [m for m in (_number(a) for a in absent) if m is not None]
+        void = void | np.isin(out, numeric) if numeric else void
+        wrong = np.flatnonzero(~np.isfinite(out) & ~void)
+        if len(wrong):
+            found = [f"'{text[int(i)]}'" if text is not None else str(out[i]) for i in wrong[:SHOWN]]
+            raise refuse_rows(self.name, self.rows[wrong], [f"found {f} in column '{column}' ({path})" for f in found], self._a_number(absent))
+        out[void] = np.nan
+        return out
+
+    def _a_number(self, absent: set[str]) -> str:
+        return f"a finite number, written as 3.25, or a missing value ({', '.join(sorted(a or 'empty' for a in absent))})"
+
+
+def read_phenotypes(data, wanted: Sequence[str]) -> Phenotypes:
+    """The columns of `wanted` that the phenotype source has (data: the `data` section of the analysis). Errors name the file."""
+    header = True if data.header is None else list(data.header)
+    frame, columns, rows, name = read_any(data.phenotypes, data.separator, header, wanted, "phenotypes")
+    return Phenotypes(frame, columns, name, rows, tuple(data.missing))
+
+
+def read_any(source, separator: str | None = None, header: bool | list[str] = True, wanted: Sequence[str] | None = None, frame_name: str = "table"):
+    """(frame, names of all columns, lines, name) of a path or data frame; of `wanted` the columns that are there. DataError instead of TableError."""
+    try:
+        table = open_table(source, separator, header, frame_name if isinstance(source, pl.DataFrame) else None)
+        there = None if wanted is None else [c for c in dict.fromkeys(wanted) if c in table.names]
+        return table.read(there, all_strings=False), table.names, table.lines(), table.name
+    except TableError as error:
+        raise DataError(str(error)) from None
+
+
+def text_of(series: pl.Series, absent: Iterable[str]) -> pl.Series:
+    """String ids: whole numbers without '.0', blanks cut off, null where the value is in `absent`."""
+    if series.dtype.is_float():
+        # pandas turns whole numbers with gaps into floats with NaN.
+        series = series.fill_nan(None)
+        if (series.drop_nulls() % 1 == 0).all():
+            series = series.cast(pl.Int64)
+    text = series.cast(pl.String).str.strip_chars()
+    return text.to_frame("id").select(pl.when(~pl.col("id").is_in(list(absent))).then(pl.col("id"))).to_series()
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+

@@ -1,0 +1,191 @@
+"""Which columns of the fixed effects depend on the others, one trait at a time.
+
+The largest class effect C (q_C levels) is absorbed: its part of X'X is the diagonal D of level counts. The rest, Z, keeps the columns that the
+Cholesky factor of the Schur complement
+
+    S = Z'Z - Z'C D^-1 C'Z
+
+takes in their order: classes in the order of the model, then covariates, then unknown-parent groups. A column whose pivot is at most 1e-10
+of its own sum of squares is dependent on the columns before it. Weights are positive and do not change a rank, so records count alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from mmgibbs.data.covariates import DEPENDENT
+
+# Beyond this many columns besides the absorbed effect, the largest of them are held against the absorbed effect alone (S would not fit).
+DENSE_COLUMNS = 8000
+_PANEL = 96
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that one effect gives one trait: level x covariate, covariate fastest."""
+
+    level: np.ndarray  # (n,) int32; -1: no entry in this row
+    n_levels: int
+    covariates: np.ndarray | None = None  # (n, m); None: the constant 1
+
+    @property
+    def width(self) -> int:
+        return 1 if self.covariates is None else self.covariates.shape[1]
+
+    @property
+    def size(self) -> int:
+        return self.n_levels * self.width
+
+
+@dataclass(frozen=True)
+class Rank:
+    independent: list[np.ndarray]  # per effect (n_levels, m) bool
+    with_records: list[np.ndarray]  # per effect (n_levels, m) bool: the column is not zero throughout
+    checked_apart: tuple[int, ...]  # effects held against the absorbed effect alone
+
+
+def independent_columns(effects: Sequence[Columns], intercept: int | None = None) -> Rank:
+    """The columns to keep. `effects` stand in order of preference; where the intercept depends on the absorbed class it takes the place of that class's last level."""
+    classes = [i for i, e in enumerate(effects) if e.covariates is None]
+    absorbed = max(classes, key=lambda i: effects[i].n_levels, default=None)
+    with_records = [_squares(e) > 0 for e in effects]
+    independent: list[np.ndarray] = [np.zeros((e.n_levels, e.width), bool) for e in effects]
+    rest = [i for i in range(len(effects)) if i != absorbed]
+    apart: list[int] = []
+    while sum(effects[i].size for i in rest) > DENSE_COLUMNS and len(rest) > 1 or any(effects[i].size > DENSE_COLUMNS for i in rest):
+        apart.append(max(rest, key=lambda i: effects[i].size))
+        rest.remove(apart[-1])
+    counts = None
+    if absorbed is not None:
+        independent[absorbed] = with_records[absorbed].copy()
+        counts = _squares(effects[absorbed])[:, 0]
+    for i in apart:
+        independent[i] = _against_one(effects[i], None if absorbed is None else effects[absorbed])
+    if rest:
+        S, squares = _schur([effects[i] for i in rest], None if absorbed is None else effects[absorbed], counts)
+        keep = cholesky_pivots(S, squares)
+        start = 0
+        for i in rest:
+            independent[i] = keep[start : start + effects[i].size].reshape(effects[i].n_levels, effects[i].width)
+            start += effects[i].size
+    if intercept is not None and intercept != absorbed and with_records[intercept][0, 0] and not independent[intercept][0, 0]:
+        # 1 = the sum of all levels of the absorbed class, so either may stand for the other.
+        independent[intercept][0, 0] = True
+        independent[absorbed][np.flatnonzero(with_records[absorbed][:, 0])[-1], 0] = False
+    return Rank(independent, with_records, tuple(sorted(apart)))
+
+
+def cholesky_pivots(S: np.ndarray, squares: np.ndarray, tolerance: float = DEPENDENT) -> np.ndarray:
+    """(p,) bool: the columns with a pivot above tolerance * squares, in a Cholesky factorisation of S (p x p, overwritten) that passes over the others."""
+    p = len(S)
+    keep = np.zeros(p, bool)
+    for start in range(0, p, _PANEL):
+        stop = min(start + _PANEL, p)
+        panel = S[start:, start:stop]
+        for j in range(stop - start):
+            if panel[j, j] > tolerance * squares[start + j]:
+                keep[start + j] = True
+                panel[j:, j] /= np.sqrt(panel[j, j])
+                panel[j:, j + 1 :] -= np.outer(panel[j:, j], panel[j + 1 : stop - start, j])
+            else:
+                panel[:, j] = 0.0
+        S[stop:, stop:] -= panel[stop - start :] @ panel[stop - start :].T
+    return keep
+
+
+def _squares(effect: Columns) -> np.ndarray:
+    """(n_levels, m) float64: the sum of squares of each column."""
+    met = effect.level >= 0
+    level = effect.level[met]
+    if effect.covariates is None:
+        return np.bincount(level, minlength=effect.n_levels).astype(np.float64)[:, None]
+    return np.stack([np.bincount(level, weights=c[met] ** 2, minlength=effect.n_levels) for c in effect.covariates.T], axis=1)
+
+
+def _incidence(effect: Columns) -> sparse.csr_array:
+    """(n, size) float64: one row per record, its covariates at its level."""
+    n, m = len(effect.level), effect.width
+    met = effect.level >= 0
+    indices = (np.where(met, effect.level, 0).astype(np.int64)[:, None] * m + np.arange(m)).astype(np.int32).ravel()
+    values = np.where(met[:, None], 1.0 if effect.covariates is None else effect.covariates, 0.0).ravel()
+    return sparse.csr_array((values, indices, np.arange(0, n * m + 1, m, dtype=np.int64)), shape=(n, effect.size))
+
+
+def _schur(effects: Sequence[Columns], absorbed: Columns | None, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """(S (p, p), squares (p,)) of the effects with `absorbed` projected out."""
+    # Effects of one level are dense columns; kept apart, they need no sparse storage.
+    dense = [e.n_levels == 1 and e.covariates is not None for e in effects]
+    starts = np.cumsum([0] + [e.size for e in effects])
+    positions = [np.arange(starts[i], starts[i + 1]) for i in range(len(effects))]
+    sparse_at = np.concatenate([p for p, d in zip(positions, dense) if not d] or [np.empty(0, np.int64)])
+    dense_at = np.concatenate([p for p, d in zip(positions, dense) if d] or [np.empty(0, np.int64)])
+    S = np.zeros((starts[-1], starts[-1]))
+    Z = sparse.hstack([_incidence(e) for e, d in zip(effects, dense) if not d], format="csr") if len(sparse_at) else None
+    X = np.hstack([np.where(e.level[:, None] >= 0, e.covariates, 0.0) for e, d in zip(effects, dense) if d]) if len(dense_at) else None
+    C = None if absorbed is None else _incidence(absorbed).T.tocsr()
+    share = None if counts is None else 1.0 / np.where(counts > 0, counts, 1.0)
+    squares = np.zeros(len(S))
+    if Z is not None:
+        S[np.ix_(sparse_at, sparse_at)] = (Z.T @ Z).toarray()
+    if X is not None:
+        S[np.ix_(dense_at, dense_at)] = X.T @ X
+    if Z is not None and X is not None:
+        cross = Z.T @ X
+        S[np.ix_(sparse_at, dense_at)], S[np.ix_(dense_at, sparse_at)] = cross, cross.T
+    squares[:] = S.diagonal()
+    if C is not None:
+        CZ = None if Z is None else C @ Z
+        CX = None if X is None else C @ X
+        if CZ is not None:
+            scaled = sparse.diags_array(share) @ CZ
+            S[np.ix_(sparse_at, sparse_at)] -= (CZ.T @ scaled).toarray()
+            if CX is not None:
+                cross = scaled.T @ CX
+                S[np.ix_(sparse_at, dense_at)] -= cross
+                S[np.ix_(dense_at, sparse_at)] -= cross.T
+        if CX is not None:
+            S[np.ix_(dense_at, dense_at)] -= CX.T @ (share[:, None] * CX)
+    return S, squares
+
+
+def _against_one(effect: Columns, absorbed: Columns | None) -> np.ndarray:
+    """(n_levels, m) bool for an effect too large for S: independent of the absorbed class, and within itself.
+
+    Two classes: the levels of one connected part of their graph sum to the same vector in both, so the last level of each part goes.
+    Nested slopes: the columns of one level among themselves (they are centred already where their class is in the model)."""
+    if effect.covariates is not None:
+        return _within_levels(effect)
+    keep = _squares(effect) > 0
+    if absorbed is None:
+        return keep
+    met = (effect.level >= 0) & (absorbed.level >= 0)
+    graph = sparse.coo_array((np.ones(met.sum(), np.int8), (effect.level[met], absorbed.level[met] + effect.n_levels)),
+                             shape=(effect.n_levels + absorbed.n_levels,) * 2)  # fmt: skip
+    _, part = connected_components(graph, directed=False)
+    present = np.flatnonzero(keep[:, 0])[::-1]
+    _, first = np.unique(part[present], return_index=True)
+    keep[present[first], 0] = False
+    return keep
+
+
+def _within_levels(effect: Columns) -> np.ndarray:
+    """(n_levels, m) bool: the columns of each level that do not depend on earlier columns of the same level."""
+    met = effect.level >= 0
+    level, X = effect.level[met], effect.covariates[met]
+    gram = np.zeros((effect.n_levels, effect.width, effect.width))
+    for i in range(effect.width):
+        for j in range(i + 1):
+            gram[:, i, j] = gram[:, j, i] = np.bincount(level, weights=X[:, i] * X[:, j], minlength=effect.n_levels)
+    squares = np.einsum("lii->li", gram).copy()
+    keep = np.zeros((effect.n_levels, effect.width), bool)
+    for j in range(effect.width):
+        pivot = gram[:, j, j]
+        keep[:, j] = pivot > DEPENDENT * squares[:, j]
+        column = np.where(keep[:, j], 1.0, 0.0)[:, None] * gram[:, :, j] / np.sqrt(np.where(keep[:, j], pivot, 1.0))[:, None]
+        gram -= column[:, :, None] * column[:, None, :]
+    return keep

@@ -1,0 +1,72 @@
+"""Traits, weights and missing patterns of the records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
+from mmgibbs.errors import DataError
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records that observe a trait."""
+
+    phenotypes: Phenotypes
+    y: np.ndarray  # (n, T) float64, NaN where not observed
+    observed: np.ndarray  # (n, T) bool
+    weight: np.ndarray  # (n,) float64
+    mean: np.ndarray  # (T,) float64
+    variance: np.ndarray  # (T,) float64, of the sample; 0 where a trait has one record
+    n_read: int
+    notes: tuple[str, ...]
+
+
+def read_records(analysis, phenotypes: Phenotypes) -> Records:
+    """Traits as numbers; a record without any is left out and counted. DataError: no number, a trait without records, a weight that is not positive."""
+    traits = analysis.traits
+    y = np.stack([phenotypes.numbers(t.column, f"traits.{t.name}", t.missing) for t in traits], axis=1)
+    used = ~np.isnan(y).all(axis=1)
+    n_read, notes = len(y), []
+    for i, trait in enumerate(traits):
+        if np.isnan(y[:, i]).all():
+            missing = ", ".join(v or "empty" for v in dict.fromkeys((*analysis.data.missing, *trait.missing)))
+            raise DataError(f"{phenotypes.name}: found no record of trait '{trait.name}' (column '{trait.column}'); needed at least one that is not missing ({missing})")
+    if not used.all():
+        notes.append(f"{np.count_nonzero(~used)} of {n_read} records left out: no observed trait")
+        phenotypes, y = phenotypes.keep(used), y[used]
+    observed = ~np.isnan(y)
+    count = observed.sum(axis=0)
+    mean = np.nansum(y, axis=0) / count
+    # A constant column must come out as exactly 0, whatever the rounding of its mean.
+    constant = np.nanmax(y, axis=0) == np.nanmin(y, axis=0)
+    variance = np.where(constant, 0.0, np.nansum((y - mean) ** 2, axis=0) / np.maximum(count - 1, 1))
+    for i in np.flatnonzero(constant):
+        notes.append(f"trait '{traits[i].name}' does not vary: every one of its {count[i]} records is {mean[i]:g}")
+    return Records(phenotypes, y, observed, _weights(analysis, phenotypes), mean, variance, n_read, tuple(notes))
+
+
+def _weights(analysis, phenotypes: Phenotypes) -> np.ndarray:
+    column = analysis.data.weights
+    if column is None:
+        return np.ones(len(phenotypes))
+    weight = phenotypes.numbers(column, "data.weights")
+    wrong = np.flatnonzero(~(weight > 0))
+    if len(wrong):
+        found = ["no weight" if np.isnan(weight[i]) else f"the weight {weight[i]:g}" for i in wrong[:SHOWN]]
+        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], [f"found {f} in column '{column}' (data.weights)" for f in found], "a positive weight")
+    return weight
+
+
+def missing_patterns(observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(pattern (n,) int32, patterns (p, T) bool): the distinct sets of observed traits, the most complete first."""
+    n, T = observed.shape
+    if T > 62:
+        patterns, pattern = np.unique(observed, axis=0, return_inverse=True)
+    else:
+        values, pattern = np.unique(observed @ (1 << np.arange(T, dtype=np.int64)), return_inverse=True)
+        patterns = (values[:, None] >> np.arange(T)) & 1 == 1
+    order = np.argsort(-patterns.sum(axis=1), kind="stable")
+    return np.argsort(order)[pattern.ravel()].astype(np.int32), patterns[order]
