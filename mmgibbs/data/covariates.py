@@ -108,21 +108,42 @@ class Basis:
         return np.where(self.level[:, None] >= 0, X, 0.0)
 
     def working(self, first: int, centre: bool, orthonormal: bool, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(Z (n, m), T (m, m), means (n_levels, m)): Z = (X - means of the level) T, columns from x^1 or legendre.`first`; means are 0 without `centre`."""
+        """(Z (n, m), T (m, m), means (n_levels, m)): Z = (X - means of the level) T, columns from x^1 or legendre.`first`.
+
+        Without `centre` the means are 0, without `orthonormal` T is diagonal."""
         met = self.level >= 0
+        weight = np.where(met, weight, 0.0)
         X = self.raw(first)
         means = level_means(X, self.level, self.n_levels, weight) if centre else np.zeros((self.n_levels, X.shape[1]))
-        to_raw, U = np.eye(X.shape[1]), X
+        U, to_raw = X, np.eye(X.shape[1])
         if self.legendre_range is None:
             # Powers are taken about the centre where the constant is free to move: x^3 of a year is otherwise lost in rounding.
-            shift = float(np.average(self.x[met], weights=weight[met])) if centre and met.any() else 0.0
-            spread = float(np.sqrt(np.average((self.x[met] - shift) ** 2, weights=weight[met]))) if met.any() else 0.0
-            scale = spread if spread > 0 else 1.0
-            U, to_raw = np.where(met[:, None], powers(self.x, self.degree, shift, scale), 0.0), powers_to_raw(self.degree, shift, scale)
+            shift, scale = self._centre_and_spread(weight) if centre else (0.0, self._spread_about(0.0, weight))
+            U = np.where(met[:, None], powers(self.x, self.degree, shift, scale), 0.0)
+            to_raw = powers_to_raw(self.degree, shift, scale)
         if centre:
-            U = np.where(met[:, None], U - level_means(U, self.level, self.n_levels, weight)[self.level], 0.0)
-        Z, T = orthonormalise(U, np.where(met, weight, 0.0)) if orthonormal else (None, None)
-        if Z is None:
-            U = X - np.where(met[:, None], means[self.level], 0.0)
-            return *scale_only(U, np.where(met, weight, 0.0)), means
+            U = self._centred(U, weight)
+        if not orthonormal:
+            return *scale_only(U @ np.linalg.inv(to_raw), weight), means
+        Z, T = orthonormalise(U, weight)
         return Z, to_raw @ T, means
+
+    def _centred(self, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """X less the means of its levels; exactly 0 in a level in which a column does not vary, where rounding would pass for a slope."""
+        met = self.level >= 0
+        Z = np.where(met[:, None], X - level_means(X, self.level, self.n_levels, weight)[self.level], 0.0)
+        within = level_means(Z * Z, self.level, self.n_levels, weight)
+        about = level_means(X * X, self.level, self.n_levels, weight) + np.average(X * X, axis=0, weights=weight) if weight.any() else 0.0
+        return np.where((within <= DEPENDENT * about)[self.level], 0.0, Z)
+
+    def _centre_and_spread(self, weight: np.ndarray) -> tuple[float, float]:
+        if not weight.any():
+            return 0.0, 1.0
+        shift = float(np.average(self.x, weights=weight))
+        spread = self._spread_about(shift, weight)
+        # A constant: its distance from its mean is rounding alone.
+        return (shift, spread) if spread > 1e-12 * abs(shift) else (shift, max(abs(shift), 1.0))
+
+    def _spread_about(self, point: float, weight: np.ndarray) -> float:
+        spread = float(np.sqrt(np.average((self.x - point) ** 2, weights=weight))) if weight.any() else 0.0
+        return spread if spread > 0 else 1.0

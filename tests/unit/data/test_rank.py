@@ -1,0 +1,111 @@
+"""Rank of the fixed effects against numpy.linalg.matrix_rank of the dense columns."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmgibbs.data import rank
+from mmgibbs.data.rank import Columns, cholesky_pivots, independent_columns
+
+
+def dense(effect: Columns) -> np.ndarray:
+    """(n, levels x covariates), covariate fastest."""
+    out = np.zeros((len(effect.level), effect.n_levels, effect.width))
+    for r, level in enumerate(effect.level):
+        if level >= 0:
+            out[r, level] = 1.0 if effect.covariates is None else effect.covariates[r]
+    return out.reshape(len(effect.level), -1)
+
+
+def check(effects, intercept=None):
+    """The kept columns are independent and span what all columns span."""
+    result = independent_columns(effects, intercept)
+    X = np.hstack([dense(e) for e in effects])
+    keep = np.concatenate([k.ravel() for k in result.independent])
+    assert keep.sum() == np.linalg.matrix_rank(X)
+    assert np.linalg.matrix_rank(X[:, keep]) == keep.sum()
+    assert np.array_equal(np.concatenate([k.ravel() for k in result.with_records]), np.any(X != 0, axis=0))
+    return result
+
+
+@st.composite
+def models(draw):
+    n = draw(st.integers(1, 30))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    effects = []
+    for _ in range(draw(st.integers(1, 4))):
+        q = draw(st.integers(1, 8))
+        effects.append(Columns(rng.integers(0, q, n).astype(np.int32), q))
+    for _ in range(draw(st.integers(0, 2))):
+        q, m = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+        # Whole numbers, so that dependence is exact or far away.
+        effects.append(Columns(rng.integers(-(q > 1), q, n).astype(np.int32), q, rng.integers(-2, 3, (n, m)).astype(float)))
+    return effects
+
+
+@settings(max_examples=150, deadline=None)
+@given(models())
+def test_kept_columns_are_a_basis(effects):
+    check(effects)
+
+
+def test_the_largest_class_keeps_its_levels_and_later_levels_of_the_others_go():
+    rng = np.random.default_rng(2)
+    sex, herd, year = (Columns(rng.integers(0, q, 200).astype(np.int32), q) for q in (2, 20, 5))
+    result = check([sex, herd, year])
+    assert result.independent[0].ravel().tolist() == [True, False]
+    assert result.independent[1].all()
+    assert result.independent[2].ravel().tolist() == [True] * 4 + [False]
+
+
+def test_an_intercept_takes_the_place_of_the_last_level():
+    rng = np.random.default_rng(2)
+    level = rng.integers(0, 4, 50).astype(np.int32)
+    level[level == 3] = 2  # the last level has no records, so the one before it goes
+    result = check([Columns(np.zeros(50, np.int32), 1), Columns(level, 4), Columns(rng.integers(0, 3, 50).astype(np.int32), 3)], intercept=0)
+    assert result.independent[0].all()
+    assert result.independent[1].ravel().tolist() == [True, True, False, False]
+    assert result.independent[2].ravel().tolist() == [True, True, False]
+
+
+def test_disconnected_classes_lose_a_level_each():
+    herd = np.repeat([0, 1, 2, 3], 6).astype(np.int32)
+    year = np.concatenate([np.tile([0, 1, 2], 4), np.tile([3, 4, 5], 4)]).astype(np.int32)
+    result = check([Columns(herd, 4), Columns(year, 6)])
+    assert (result.independent[0].sum() + result.independent[1].sum()) == 8
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.integers(2, 12))
+def test_a_class_too_large_for_the_full_check(seed, n, q):
+    """Two classes: the connected parts of their graph tell the rank exactly."""
+    rng = np.random.default_rng(seed)
+    one, other = Columns(rng.integers(0, q + 3, n).astype(np.int32), q + 3), Columns(rng.integers(0, q, n).astype(np.int32), q)
+    limit, rank.DENSE_COLUMNS = rank.DENSE_COLUMNS, 1
+    try:
+        result = check([one, other])
+    finally:
+        rank.DENSE_COLUMNS = limit
+    assert result.checked_apart == (1,)
+
+
+def test_slopes_too_many_for_the_full_check(monkeypatch):
+    monkeypatch.setattr(rank, "DENSE_COLUMNS", 4)
+    rng = np.random.default_rng(4)
+    pen = rng.integers(0, 12, 40).astype(np.int32)
+    x = rng.normal(size=(40, 1)) ** np.arange(1, 3)
+    means = np.stack([x[pen == p].mean(axis=0) if np.any(pen == p) else [0, 0] for p in range(12)])
+    result = check([Columns(pen, 12), Columns(pen, 12, x - means[pen])])
+    assert result.checked_apart == (1,)
+
+
+@pytest.mark.parametrize("p", [1, 95, 96, 97, 250])
+def test_cholesky_pivots_over_several_panels(p):
+    """Every third column repeats the sum of the two before it."""
+    rng = np.random.default_rng(p)
+    X = rng.normal(size=(2 * p + 3, p))
+    for j in range(2, p, 3):
+        X[:, j] = X[:, j - 1] + X[:, j - 2]
+    keep = cholesky_pivots(X.T @ X, (X * X).sum(axis=0))
+    assert np.array_equal(keep, np.arange(p) % 3 != 2)

@@ -1,0 +1,176 @@
+"""The way back to the user's scale: the solution of the working design, returned, is the solution of the raw one."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.polynomial import Legendre
+from reference import dense
+from unit.data.analyses import analysis, effect, fixed, random
+
+from mmgibbs.data import prepare
+
+BOTH = ("a", "b")
+
+
+def table(seed=1, n=60, missing=True):
+    """Two traits, some missing; herd 3 levels, sex nested in nothing, x around 5, z around 0."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal([100, -3], [5, 2], (n, 2)) + rng.normal(size=(n, 1))
+    a, b = ([None if missing and rng.random() < 0.3 else float(v) for v in y[:, j]] for j in (0, 1))
+    a[0] = float(y[0, 0])
+    x = rng.normal(5, 1, n)
+    herd = rng.integers(0, 4, n)
+    return pl.DataFrame(
+        {
+            "a": a, "b": b, "herd": herd, "sex": rng.integers(1, 3, n), "breed": rng.integers(1, 4, n), "x": x, "z": rng.normal(size=n), "twice": 2 * x,
+            "age_of_herd": herd * 1.5 + 2, "w": rng.uniform(0.5, 2, n), "pen": [f"p{i}" for i in rng.integers(0, 25, n)], "sire": rng.integers(1, 9, n),
+        }
+    )  # fmt: skip
+
+
+def raw_covariates(spec, x, labels):
+    """Columns on the user's scale, by hand."""
+    if spec.legendre is None:
+        return np.stack([x ** int(label.split("^")[1]) for label in labels], axis=1)
+    low, high = spec.legendre.range or (x.min(), x.max())
+    columns = []
+    for label in labels:
+        j = int(label.split(".")[1])
+        columns.append(np.sqrt((2 * j + 1) / 2) * Legendre.basis(j, domain=[low, high])(x))
+    return np.stack(columns, axis=1)
+
+
+def raw_design(a, prepared):
+    """The same model on the user's scale: no centring, no orthonormal covariates, the same levels held at 0."""
+    frame = a.data.phenotypes
+    kept = frame.filter(pl.any_horizontal(pl.col(t.column).is_not_null() for t in a.traits))
+    terms = []
+    for term in prepared.design.terms:
+        spec = a.model.fixed.get(term.name)
+        if spec is not None and spec.kind == "covariate":
+            x = kept[spec.column].to_numpy()
+            effects = tuple(replace(e, covariates=raw_covariates(spec, x, e.coefficients)) for e in term.effects)
+            prior = None if spec.prior_variance is None else np.eye(term.n_components) / spec.prior_variance
+            term = replace(term, effects=effects, prior_precision=prior)
+        terms.append(term)
+    y = np.stack([kept[t.column].cast(pl.Float64).fill_null(np.nan).to_numpy() for t in a.traits], axis=1)
+    return replace(prepared.design, y=y, terms=tuple(terms), rescale=(), shifts=(), offsets=())
+
+
+CASES = {
+    "intercept and quadratic": dict(fixed={"age": fixed("x", "covariate", degree=2, traits=BOTH)}),
+    "classes and quadratic": dict(
+        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=BOTH), "age": fixed("x", "covariate", degree=2, traits=BOTH)}
+    ),
+    "quadratic before the classes": dict(
+        fixed={"age": fixed("x", "covariate", degree=2, traits=BOTH), "sex": fixed("sex", traits=BOTH), "herd": fixed("herd", traits=BOTH)}
+    ),
+    "slopes in the largest class": dict(
+        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=BOTH), "age": fixed("x", "covariate", by="herd", traits=BOTH)}
+    ),
+    "slopes in a class with a level held at 0": dict(
+        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=BOTH), "age": fixed("x", "covariate", degree=2, by="sex", traits=BOTH)}
+    ),
+    "slopes in a class that is no effect": dict(fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("x", "covariate", degree=2, by="sex", traits=BOTH)}),
+    "slopes in a class of one trait": dict(
+        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=["b"]), "age": fixed("x", "covariate", by="sex", traits=BOTH)}
+    ),
+    "legendre": dict(fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("x", "covariate", legendre=(2, (0, 10)), traits=BOTH)}),
+    "legendre without an intercept": dict(fixed={"age": fixed("x", "covariate", legendre=(3, None), traits=BOTH)}, intercept=False),
+    "legendre in a class": dict(
+        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=BOTH), "age": fixed("x", "covariate", legendre=(2, (0, 10)), by="sex", traits=BOTH)}
+    ),
+    "legendre in a class that is no effect": dict(fixed={"age": fixed("x", "covariate", legendre=(1, (0, 10)), by="sex", traits=BOTH)}),
+    "normal prior on a quadratic": dict(
+        fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("x", "covariate", degree=2, traits=BOTH, prior_variance=0.3)}
+    ),
+    "normal prior on slopes": dict(
+        fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("x", "covariate", degree=2, by="herd", traits=BOTH, prior_variance=0.3)}
+    ),
+    "normal prior on a class": dict(fixed={"herd": fixed("herd", traits=BOTH, prior_variance=2.0), "age": fixed("x", "covariate", traits=BOTH)}),
+    "a class of one trait": dict(fixed={"herd": fixed("herd", traits=["b"]), "age": fixed("x", "covariate", degree=2, traits=BOTH)}),
+    "a trait without a constant": dict(
+        fixed={"herd": fixed("herd", traits=["b"]), "age": fixed("x", "covariate", degree=2, traits=BOTH), "z": fixed("z", "covariate", traits=["a"])},
+        intercept=False,
+    ),
+    "an intercept beside a class": dict(fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("x", "covariate", traits=BOTH)}, intercept=True),
+    "a covariate constant in a class": dict(fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("age_of_herd", "covariate", degree=2, traits=BOTH)}),
+    "a gap among the powers": dict(
+        fixed={"herd": fixed("herd", traits=BOTH), "first": fixed("twice", "covariate", traits=BOTH), "age": fixed("x", "covariate", degree=3, traits=BOTH)}
+    ),
+    "a gap for one trait": dict(
+        fixed={"herd": fixed("herd", traits=BOTH), "first": fixed("twice", "covariate", traits=["b"]), "age": fixed("x", "covariate", degree=2, traits=BOTH)}
+    ),
+    "slopes in small classes": dict(fixed={"pen": fixed("pen", traits=BOTH), "age": fixed("x", "covariate", degree=2, by="pen", traits=BOTH)}),
+    "two classes with slopes": dict(
+        fixed={
+            "herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=BOTH), "breed": fixed("breed", traits=BOTH),
+            "age": fixed("x", "covariate", by="sex", traits=BOTH), "size": fixed("z", "covariate", by="breed", traits=["a"]),
+        }
+    ),
+    "with random effects and weights": dict(
+        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=["b"]), "age": fixed("x", "covariate", degree=2, by="sex", traits=["b"])},
+        random={"sire": random(_=effect("sire", traits=BOTH)), "curve": random(rr=effect("pen", traits=["a"], legendre=("x", 1, (0, 10))))},
+        weights="w",
+    ),
+}  # fmt: skip
+G = {"sire": np.array([[2.0, 0.5], [0.5, 1.0]]), "curve": np.array([[1.0, 0.2], [0.2, 0.5]])}
+R = np.array([[4.0, 1.0], [1.0, 2.0]])
+
+
+def solutions(name):
+    a = analysis(table(), BOTH, **CASES[name])
+    prepared = prepare(a)
+    covariances = [G.get(t.name) for t in prepared.design.terms]
+    working = dense.build(prepared.design, covariances, R)
+    raw = dense.build(raw_design(a, prepared), covariances, R)
+    return prepared, working.theta(working.solution), raw.theta(raw.solution)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_solution_returns_to_the_users_scale(name):
+    prepared, theta, expected = solutions(name)
+    before = [t.copy() for t in theta]
+    for found, needed, term in zip(prepared.design.to_original_scale(theta), expected, prepared.design.terms):
+        np.testing.assert_allclose(found, needed, rtol=1e-8, atol=1e-8 * np.abs(needed).max(), err_msg=term.name)
+        if term.active is not None:
+            # What is held at 0 is reported as 0.
+            assert np.all(found[~term.active] == 0)
+    assert all(np.array_equal(a, b) for a, b in zip(theta, before))
+
+
+@pytest.mark.parametrize("name, part", [("classes and quadratic", "shifts"), ("classes and quadratic", "rescale"), ("classes and quadratic", "offsets"),
+                                        ("slopes in a class with a level held at 0", "shifts"), ("slopes in the largest class", "shifts")])  # fmt: skip
+def test_without_one_step_it_does_not(name, part):
+    prepared, theta, expected = solutions(name)
+    broken = replace(prepared.design, **{part: ()})
+    assert not all(np.allclose(f, e, rtol=1e-6) for f, e in zip(broken.to_original_scale(theta), expected))
+
+
+@pytest.mark.parametrize("name", ["classes and quadratic", "slopes in the largest class", "slopes in a class with a level held at 0", "legendre"])
+def test_working_covariates_are_centred_and_orthonormal(name):
+    prepared = prepare(analysis(table(), BOTH, **CASES[name]))
+    term = next(t for t in prepared.design.terms if t.name == "age")
+    (e,) = term.effects
+    Z, weight = e.covariates, prepared.design.weight
+    np.testing.assert_allclose(Z.T @ (weight[:, None] * Z) / weight.sum(), np.eye(Z.shape[1]), atol=1e-12)
+    for level in range(term.n_levels):
+        np.testing.assert_allclose(Z[e.level == level].mean(axis=0), 0, atol=1e-12)
+
+
+def test_powers_of_a_year_survive_rounding():
+    """x^3 of a year, raw, has a condition number of 1e13; the working columns do not."""
+    rng = np.random.default_rng(3)
+    year = rng.integers(1990, 2021, 400).astype(float)
+    u = year - 2005
+    frame = pl.DataFrame({"y": 3 + 0.5 * u + 0.02 * u**2 - 0.001 * u**3, "year": year})
+    prepared = prepare(analysis(frame, ["y"], {"trend": fixed("year", "covariate", degree=3, traits=["y"])}))
+    assert all(t.active is None for t in prepared.design.terms)
+    equations = dense.build(prepared.design, [None, None], np.eye(1))
+    fitted = np.nanmax(np.abs(equations.residuals(equations.solution)))
+    assert fitted < 1e-9
+    _, trend = prepared.design.to_original_scale(equations.theta(equations.solution))
+    assert trend[0, 2] == pytest.approx(-0.001, rel=1e-7)
+    assert trend[0, 1] == pytest.approx(0.02 + 3 * 0.001 * 2005, rel=1e-7)
