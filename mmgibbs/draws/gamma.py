@@ -1,0 +1,87 @@
+"""Gamma and chi-square draws by Marsaglia & Tsang (2000), for every shape from far below 1 to far beyond 10^6.
+
+With d = shape - 1/3 and w = x / (3 sqrt(d)), x standard normal, propose d (1 + w)^3 and accept with log u < h,
+
+    h = x^2/2 + d (1 - v + log v) = 3 d (log(1 + w) - w + w^2/2 - w^3/3),    v = (1 + w)^3,
+
+written so that nothing cancels when d is large. Attempt a uses block (draw, a): words 0 and 1 the radius, word 2 the angle of
+x, word 3 the uniform u. Shapes below 1 draw at shape + 1 and multiply by U^(1/shape), U from block (draw, 2^24 - 1).
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.elementary import cos_sin_turns, exp, log
+from mmgibbs.draws.philox import MAX_ATTEMPTS, draw_word, philox, short_uniform, uniform
+
+SMALLEST = 2.2250738585072014e-308  # the smallest normal float64
+BOOST_ATTEMPT = np.uint64(0xFFFFFF)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def log_acceptance(w, d):
+    """3 d (log(1 + w) - w + w^2/2 - w^3/3) for w > -1."""
+    if abs(w) < 0.03125:
+        tail = 0.25 + w * (-0.2 + w * (0.16666666666666666 + w * (-0.14285714285714285 + w * (0.125 - 0.1111111111111111 * w))))
+        return -3.0 * d * (w * w) * (w * w) * tail
+    return 3.0 * d * (log(1.0 + w) - w + w * w * (0.5 - 0.3333333333333333 * w))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gamma_from_one(shape, c0, c1, c2, draw, k0, k1):
+    """Gamma(shape, rate 1) for 1 <= shape < infinity, else nan."""
+    if not (shape >= 1.0 and shape < np.inf):
+        return np.nan
+    d = shape - 0.3333333333333333
+    scale = 1.0 / (3.0 * sqrt(d))
+    for attempt in range(MAX_ATTEMPTS):
+        w0, w1, w2, w3 = philox(c0, c1, c2, draw_word(draw, attempt), k0, k1)
+        cosine, sine = cos_sin_turns(short_uniform(w2))
+        x = sqrt(-2.0 * log(uniform(w0, w1))) * cosine
+        u = short_uniform(w3)
+        w = x * scale
+        if w > -1.0 and (u < 1.0 - 0.0331 * (x * x) * (x * x) or log(u) < log_acceptance(w, d)):
+            return d * ((1.0 + w) * (1.0 + w) * (1.0 + w))
+    return np.nan
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_boost(shape, c0, c1, c2, draw, k0, k1):
+    """log(U)/shape, the logarithm of the factor that takes a Gamma(shape + 1) draw to Gamma(shape)."""
+    w0, w1, _, _ = philox(c0, c1, c2, draw_word(draw, BOOST_ATTEMPT), k0, k1)
+    return log(uniform(w0, w1)) / shape
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gamma(shape, c0, c1, c2, draw, k0, k1):
+    """Gamma(shape, rate 1) draw `draw` (0..255) of the site (sweep c0, level c1, stream c2).
+
+    nan unless 0 < shape < infinity (or, practically impossible, after 4096 rejections). Draws below 2.2e-308, which shapes under
+    about 0.01 give, come back as 2.2e-308 and never as 0: where their size matters, use log_gamma_draw.
+    """
+    if shape >= 1.0:
+        return gamma_from_one(shape, c0, c1, c2, draw, k0, k1)
+    if not shape > 0.0:
+        return np.nan
+    value = gamma_from_one(shape + 1.0, c0, c1, c2, draw, k0, k1) * exp(log_boost(shape, c0, c1, c2, draw, k0, k1))
+    return SMALLEST if value < SMALLEST else value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
+    """The logarithm of the draw that gamma() makes from the same counters, without its floor; nan as there."""
+    if shape >= 1.0:
+        return log(gamma_from_one(shape, c0, c1, c2, draw, k0, k1))
+    if not shape > 0.0:
+        return np.nan
+    return log(gamma_from_one(shape + 1.0, c0, c1, c2, draw, k0, k1)) + log_boost(shape, c0, c1, c2, draw, k0, k1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def chi_square(df, c0, c1, c2, draw, k0, k1):
+    """Chi-square with df > 0 degrees of freedom: twice Gamma(df/2)."""
+    return 2.0 * gamma(0.5 * df, c0, c1, c2, draw, k0, k1)

@@ -1,0 +1,101 @@
+"""Standard normals by Box & Muller (1958): two from each Philox block, with neither rejection nor libm.
+
+    z0 = sqrt(-2 log u) cos(2 pi v),   z1 = sqrt(-2 log u) sin(2 pi v)
+
+Normal j of a site (sweep c0, level c1, stream c2) is element j mod 2 of the block with draw index j div 2 and attempt 0, so a
+site has 512 normals. The largest possible |z| is 8.57.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.elementary import cos_sin_turns, log
+from mmgibbs.draws.philox import SHIFT_24, philox, uniform
+
+MAX_NORMALS = 512
+_CHUNK = 256
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def box_muller(w0, w1, w2, w3):
+    """Two standard normals from the four words of a block."""
+    radius = sqrt(-2.0 * log(uniform(w0, w1)))
+    c, s = cos_sin_turns(uniform(w2, w3))
+    return radius * c, radius * s
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def normal_pair(c0, c1, c2, draw, k0, k1):
+    """The two standard normals (float64) of draw index `draw` (0..255)."""
+    w0, w1, w2, w3 = philox(c0, c1, c2, np.uint64(draw) << SHIFT_24, k0, k1)
+    return box_muller(w0, w1, w2, w3)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def normal(c0, c1, c2, j, k0, k1):
+    """Standard normal j (0..511) of the site: element j mod 2 of block j div 2."""
+    z0, z1 = normal_pair(c0, c1, c2, np.uint64(j) >> np.uint64(1), k0, k1)
+    return z1 if np.uint64(j) & np.uint64(1) else z0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_chunk(z, level, n, c0, c2, draw, k0, k1):
+    """z[0, i], z[1, i] = the pair of level[i], i < n. Rows are contiguous, so this loop vectorises whatever the shape of `out`."""
+    first, second = z[0], z[1]
+    for i in range(n):
+        first[i], second[i] = normal_pair(c0, level[i], c2, draw, k0, k1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_rows(out, start, level, z, n, c0, c2, k0, k1):
+    """Rows start..start + n - 1 of `out` from the levels in the buffer."""
+    k = np.uint64(out.shape[1])
+    for j in range(np.uint64(0), k, np.uint64(2)):
+        _fill_chunk(z, level, n, c0, c2, j >> np.uint64(1), k0, k1)
+        if j + np.uint64(1) < k:
+            for i in range(n):
+                out[start + i, j] = z[0, i]
+                out[start + i, j + np.uint64(1)] = z[1, i]
+        else:
+            for i in range(n):
+                out[start + i, j] = z[0, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_normals(out, c0, levels, c2, k0, k1):
+    """out[i, j] = normal j of levels[i].
+
+    out: (>= m, k) float64, C order, k <= 512; rows from m on are left alone.    levels: (m,) int32 or int64, in model order.
+    ValueError where `out` has fewer rows than there are levels or more than 512 columns.
+    """
+    m = np.uint64(levels.shape[0])
+    _check_room(out, m)
+    level, z = np.empty(_CHUNK, np.uint64), np.empty((2, _CHUNK))
+    for start in range(np.uint64(0), m, np.uint64(_CHUNK)):
+        n = min(np.uint64(_CHUNK), m - start)
+        for i in range(n):
+            level[i] = np.uint64(levels[start + i])
+        _fill_rows(out, start, level, z, n, np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_normals_range(out, c0, first, m, c2, k0, k1):
+    """out[i, j] = normal j of level first + i, i < m: fill_normals for consecutive levels."""
+    m = np.uint64(m)
+    _check_room(out, m)
+    level, z = np.empty(_CHUNK, np.uint64), np.empty((2, _CHUNK))
+    for start in range(np.uint64(0), m, np.uint64(_CHUNK)):
+        n = min(np.uint64(_CHUNK), m - start)
+        for i in range(n):
+            level[i] = np.uint64(first) + start + i
+        _fill_rows(out, start, level, z, n, np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _check_room(out, m):
+    if np.uint64(out.shape[0]) < m or out.shape[1] > MAX_NORMALS:
+        raise ValueError("normals of a site: `out` needs a row for each level and at most 512 columns")

@@ -1,0 +1,53 @@
+"""What a draw is for: the third counter word. No two kinds of draw of a run share a counter, because they differ here.
+
+    word 0  sweep
+    word 1  level or record, numbered in model order (a partition of the equations never changes it)
+    word 2  purpose (top 8 bits) and term (low 24 bits)            <- stream()
+    word 3  draw (top 8 bits) and attempt (low 24 bits)
+
+and the key is (seed, chain). Within one (sweep, level, purpose, term) each draw index 0..255 belongs to one draw, or to one
+*pair* of normals; the attempts of a rejection sampler run in the low bits, so they never meet those of its neighbour.
+"""
+
+from __future__ import annotations
+
+LOCATION = 1  # levels of the mixed model: fixed and random effects
+AUGMENT = 2  # residuals of the traits that a record lacks
+LIABILITY = 3  # liabilities and thresholds of categorical and censored traits
+VARIANCE = 4  # inverse-Wishart and scaled inverse chi-square draws
+INTERWEAVE = 5  # the redraw of a variance given standardised effects
+PERTURB = 6  # exact draws by perturb-and-solve
+REGRESSION = 16  # regression plugins own 16..255: one purpose per step of their sampler
+REGRESSION_COEFFICIENT = 16  # beta
+REGRESSION_LATENT = 17  # latent responses z, omega
+REGRESSION_LOCAL_SCALE = 18  # lambda_j, tau_j
+REGRESSION_LOCAL_AUXILIARY = 19  # nu_j
+REGRESSION_GLOBAL_SCALE = 20  # tau, lambda
+REGRESSION_GLOBAL_AUXILIARY = 21  # xi
+REGRESSION_RESIDUAL = 22  # sigma^2
+REGRESSION_MOMENTUM = 23  # HMC momenta
+REGRESSION_ACCEPT = 24  # Metropolis decisions, trajectory lengths
+REGRESSION_SLICE = 25  # slice heights, brackets and candidates
+REGRESSION_HYPER = 26  # group means and covariances
+REGRESSION_RESCALE = 27  # parameter expansion
+REGRESSION_START = 28  # starting values
+
+MAX_TERM = (1 << 24) - 1
+_WORD = 1 << 32
+
+
+def stream(purpose: int, term: int) -> int:
+    """The third counter word, purpose * 2^24 + term. ValueError unless 1 <= purpose <= 255 and 0 <= term < 2^24."""
+    if not 1 <= purpose <= 255:
+        raise ValueError(f"purpose of a draw: found {purpose}, needed 1 to 255")
+    if not 0 <= term <= MAX_TERM:
+        raise ValueError(f"term of a draw: found {term}, needed 0 to {MAX_TERM}")
+    return (int(purpose) << 24) | int(term)
+
+
+def check_key(seed: int, chain: int) -> tuple[int, int]:
+    """The key (seed, chain) of a run as two ints; ValueError unless both are whole numbers from 0 to 2^32 - 1."""
+    for name, value in (("seed", seed), ("chain", chain)):
+        if int(value) != value or not 0 <= value < _WORD:
+            raise ValueError(f"{name}: found {value}, needed a whole number from 0 to {_WORD - 1}")
+    return int(seed), int(chain)
