@@ -2,8 +2,8 @@
 
     C = sum_r W_r' R_r^-1 W_r + blockdiag(K^-1 (x) G^-1)        rhs = sum_r W_r' R_r^-1 y_r
 
-NumPy only, plain loops, and no code shared with the package but the `Design` itself. Equations run term by term, level by level,
-component by component; levels held at 0 (`Term.active`) have none.
+NumPy only, plain loops, and no code shared with the package but the `Design` itself. Equations run term by term, level
+by level, component by component; levels held at 0 (`Term.active`) have none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reference import tabular
 
 
 def relationship_inverse(term) -> np.ndarray:
-    """K^-1 of a random term, (q, q) dense: identity, the inverse of the tabular A (QP with groups), or the user's matrix."""
+    """K^-1 of a random term, (q, q): identity, the inverse of the tabular A (QP with groups), or the user's matrix."""
     kind, q = term.relationship, term.n_levels
     if hasattr(kind, "indptr"):
         K_inverse = np.zeros((q, q))
@@ -40,7 +40,7 @@ def prior_precision(term, G_inverse) -> np.ndarray:
 
 
 def incidence(term, n_traits: int) -> np.ndarray:
-    """W of one term, (n, T, q k): W[r, t, l k + c] = covariate of record r where c belongs to trait t and r meets level l."""
+    """W of one term, (n, T, q k): W[r, t, l k + c] = covariate of record r where t = t(c) and r meets level l."""
     k = term.n_components
     n = len(term.effects[0].level)
     W = np.zeros((n, n_traits, term.n_levels * k))
@@ -132,7 +132,9 @@ def build(design, G, R) -> DenseEquations:
     C, rhs = prior.copy(), np.zeros(len(labels))
     for r in range(n):
         observed = ~np.isnan(design.y[r])
-        record_precision[r][np.ix_(observed, observed)] = design.weight[r] * np.linalg.inv(R[np.ix_(observed, observed)])
+        record_precision[r][np.ix_(observed, observed)] = design.weight[r] * np.linalg.inv(
+            R[np.ix_(observed, observed)]
+        )
         C += W[r].T @ record_precision[r] @ W[r]
         rhs += W[r].T @ record_precision[r] @ np.where(observed, design.y[r], 0.0)
     return DenseEquations(design, list(G), R, labels, W, record_precision, prior, C, rhs)
@@ -147,7 +149,8 @@ def sites(dense: DenseEquations, order=None) -> list[list[int]]:
 
 
 def levels(dense: DenseEquations, order=None) -> list[list[int]]:
-    """Blocks of the equations of one level each, in `order`, a list of (term, level); default: term by term, level by level.
+    """Blocks of the equations of one level each, in `order`, a list of (term, level); default: as they stand.
+
     A level without equations gives no block."""
     blocks = {}
     for i, (term, level, _) in enumerate(dense.labels):
@@ -156,7 +159,7 @@ def levels(dense: DenseEquations, order=None) -> list[list[int]]:
 
 
 def conditional(dense: DenseEquations, x, block) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of the equations in `block` given all others at x: P^-1 (b_B - C_BO x_O) and P^-1, P = C_BB."""
+    """Mean and covariance of the equations in `block` given all others: P^-1 (b_B - C_BO x_O) and P^-1, P = C_BB."""
     others = np.setdiff1d(np.arange(dense.size), block)
     P = dense.C[np.ix_(block, block)]
     mean = np.linalg.solve(P, dense.rhs[block] - dense.C[np.ix_(block, others)] @ np.asarray(x)[others])
@@ -188,11 +191,11 @@ def gibbs_sweep(dense: DenseEquations, x, blocks) -> tuple[np.ndarray, np.ndarra
 
 
 def log_marginal_likelihood(design, G, R) -> float:
-    """log p(y | G, R), locations integrated out (flat fixed effects: the restricted likelihood), up to a constant free of G and R.
+    """log p(y | G, R), locations integrated out (flat fixed effects: restricted likelihood), up to a constant.
 
         -1/2 ( sum_r log|R_r| - log|K^-1 (x) G^-1| + log|C| + y'R^-1y - rhs' C^-1 rhs )
 
-    The prior determinant runs over equations that have a prior with a variance: no fixed terms, no fixed unknown-parent groups.
+    The prior determinant runs over equations whose prior has a variance: no fixed terms, no fixed unknown-parent group.
     """
     dense = build(design, G, R)
     proper = [
@@ -213,13 +216,16 @@ def log_marginal_likelihood(design, G, R) -> float:
 
 
 def log_inverse_wishart(X, nu: float, S) -> float:
-    """log density of IW(nu, S) at X (k, k) up to a constant: -(nu + k + 1)/2 log|X| - tr(S X^-1)/2. Flat: nu = -(k + 1), S = 0."""
+    """log density of IW(nu, S) at X (k, k) up to a constant: -(nu + k + 1)/2 log|X| - tr(S X^-1)/2.
+
+    Flat: nu = -(k + 1), S = 0.
+    """
     X, S = np.atleast_2d(X), np.atleast_2d(S)
     return -0.5 * ((nu + len(X) + 1) * np.linalg.slogdet(X)[1] + np.trace(S @ np.linalg.inv(X)))
 
 
 def log_posterior(design, G, R, priors, residual_prior) -> float:
-    """log p(G, R | y) up to a constant. priors: one (nu, S) per term (None for fixed terms); residual_prior: (nu, S)."""
+    """log p(G, R | y) up to a constant. priors: (nu, S) per term (None for fixed terms); residual_prior: (nu, S)."""
     total = log_marginal_likelihood(design, G, R) + log_inverse_wishart(R, *residual_prior)
     return total + sum(log_inverse_wishart(g, *prior) for g, prior in zip(G, priors, strict=True) if g is not None)
 
@@ -227,11 +233,13 @@ def log_posterior(design, G, R, priors, residual_prior) -> float:
 def grid_posterior(log_density, axes) -> tuple[np.ndarray, list[float], list[float]]:
     """Integrate exp(log_density(*point)) on a product of equally spaced axes.
 
-    Returns the normalised weights (shape of the grid) and the posterior mean and standard deviation of each axis. Equally spaced
-    points of a smooth density that is negligible at both ends converge faster than any power of the spacing.
+    Returns the normalised weights (shape of the grid) and the posterior mean and standard deviation of each axis.
+    Equally spaced points of a smooth density that is negligible at both ends converge faster than any power of the spacing.
     """
     shape = tuple(len(a) for a in axes)
-    values = np.array([log_density(*point) for point in np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))])
+    values = np.array(
+        [log_density(*point) for point in np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))]
+    )
     weights = np.exp(values - values.max()).reshape(shape)
     weights /= weights.sum()
     means, deviations = [], []

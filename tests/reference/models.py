@@ -4,7 +4,7 @@
     def test_...(name):
         example = models.example(name)
 
-Each comes with variances in force (`G` per term, None for fixed terms; `R`) and records simulated from them with a fixed seed.
+Each comes with variances in force (`G` per term, None for fixed terms; `R`) and records simulated from them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from mmgibbs.design import Design, Effect, Identity, SparseInverse, Term
 from reference import dense, tabular
 
+from mmgibbs.design import Design, Effect, Identity, SparseInverse, Term
 from pedigree.relationship import relatives
 
 EXAMPLES = {}
@@ -96,7 +96,7 @@ def legendre(x, degree: int) -> np.ndarray:
 
 
 def with_records(rng, n: int, terms, G, R, observed=None, weight=None) -> Design:
-    """Simulate theta from its prior (fixed effects from N(0, 4)) and y from theta; traits with observed False become NaN."""
+    """Simulate theta from its prior (fixed effects from N(0, 4)) and y from theta; NaN where not observed."""
     R = np.asarray(R, float)
     T = len(R)
     y = np.zeros((n, T))
@@ -116,7 +116,9 @@ def with_records(rng, n: int, terms, G, R, observed=None, weight=None) -> Design
     observed = np.ones((n, T), bool) if observed is None else observed
     patterns, pattern = np.unique(observed, axis=0, return_inverse=True)
     names = tuple(f"trait{t + 1}" for t in range(T))
-    return Design(names, np.where(observed, y, np.nan), pattern.reshape(n).astype(np.int32), patterns, weight, tuple(terms))
+    return Design(
+        names, np.where(observed, y, np.nan), pattern.reshape(n).astype(np.int32), patterns, weight, tuple(terms)
+    )
 
 
 def some_observed(rng, n: int, T: int) -> np.ndarray:
@@ -145,7 +147,7 @@ def univariate_animal():
 
 @_register
 def univariate_inbreeding_ignored():
-    """The same kind of pedigree with the Mendelian sampling variances of parents that are not inbred; two class effects."""
+    """Loops, but Mendelian sampling variances as if no parent were inbred; two class effects."""
     rng = np.random.default_rng(102)
     n_animals, n = 20, 24
     sire, dam = looped_pedigree(rng, n_animals, 4)
@@ -228,7 +230,7 @@ def three_traits_maternal():
 
 @_register
 def random_regression():
-    """Two traits, Legendre polynomials of age with intercept and slope for animal and permanent environment; repeated records."""
+    """Two traits, Legendre intercept and slope of age for animal and permanent environment; repeated records."""
     rng = np.random.default_rng(106)
     n_animals, n = 8, 28
     sire, dam = looped_pedigree(rng, n_animals, 3)
@@ -267,7 +269,7 @@ def user_relationship():
 
 
 def _grouped_pedigree(rng, n_animals: int, n_groups: int):
-    """Unknown parents become one of the groups n, n + 1, ...; one founder has the same group twice, one has no group at all."""
+    """Unknown parents become one of the groups n, n + 1, ...; one founder has the same group twice."""
     sire, dam = looped_pedigree(rng, n_animals, 5)
     for parents in (sire, dam):
         unknown = np.flatnonzero(parents < 0)
@@ -336,7 +338,7 @@ def sire_and_grandsire():
 
 @_register
 def same_effect_twice():
-    """A social model: the record of an animal meets the same term again through its pen mate, on the same trait, with a covariate."""
+    """A social model: a record meets its term again through the pen mate, on the same trait, with a covariate."""
     rng = np.random.default_rng(111)
     q, n = 12, 26
     own = rng.integers(0, q, n).astype(np.int32)
@@ -353,7 +355,7 @@ def same_effect_twice():
 
 @_register
 def fixed_covariates():
-    """Nested slopes with a prior precision, a flat covariate, levels x traits held at 0 and a level that no record meets."""
+    """Nested slopes with a prior precision, a flat covariate, level x traits held at 0, a level without records."""
     rng = np.random.default_rng(112)
     n, q = 32, 5
     herd = (np.arange(n) % 3).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Relationship matrices the slow way: the tabular method, and the QP matrix of unknown-parent groups from its definition."""
+"""Relationship matrices the slow way: the tabular method, and the QP matrix of unknown-parent groups by definition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def relationship(sire, dam, inbreeding: bool = True) -> np.ndarray:
     """A, (n, n), row by row (Emik & Terrill 1949): a_ij = (a_js + a_jd)/2 for j before i, a_ii = 1 + a_sd/2.
 
     sire, dam: codes with parents before progeny; -1 and codes >= n (unknown-parent groups) are unknown.
-    inbreeding False: Mendelian sampling variances of parents taken as not inbred (1/2, 3/4, 1), as under `inbreeding: ignore`.
+    inbreeding False: parents taken as not inbred, Mendelian sampling variances 1/2, 3/4, 1 (`inbreeding: ignore`).
     """
     n = len(sire)
     A = np.zeros((n, n))
@@ -43,11 +43,13 @@ def group_shares(sire, dam, n_groups: int) -> np.ndarray:
     return Q
 
 
-def relationship_inverse(sire, dam, n_groups: int = 0, random_groups: bool = False, inbreeding: bool = True) -> np.ndarray:
+def relationship_inverse(
+    sire, dam, n_groups: int = 0, random_groups: bool = False, inbreeding: bool = True
+) -> np.ndarray:
     """The dense inverse of A, or with groups the QP matrix of (u + Qg, g), (n + n_groups, n + n_groups):
 
-        [  A^-1      -A^-1 Q         ]
-        [ -Q'A^-1     Q'A^-1 Q (+ I) ]        + I where groups are random (Quaas & Pollak 1981)
+    [  A^-1      -A^-1 Q         ]
+    [ -Q'A^-1     Q'A^-1 Q (+ I) ]        + I where groups are random (Quaas & Pollak 1981)
     """
     A_inverse = np.linalg.inv(relationship(sire, dam, inbreeding))
     Q = group_shares(sire, dam, n_groups)

@@ -68,7 +68,9 @@ def test_mixed_model_equations_are_generalised_least_squares(name):
         information = X.T @ V_inverse @ X
         beta = np.linalg.solve(information, X.T @ V_inverse @ y)
         residual = V_inverse @ (y - X @ beta)
-        log_likelihood = -0.5 * (np.linalg.slogdet(V)[1] + np.linalg.slogdet(information)[1] + (y - X @ beta) @ residual)
+        log_likelihood = -0.5 * (
+            np.linalg.slogdet(V)[1] + np.linalg.slogdet(information)[1] + (y - X @ beta) @ residual
+        )
         return beta, D @ Z.T @ residual, log_likelihood
 
     beta, u, at_start = parts(example.G, example.R)
@@ -103,7 +105,7 @@ def test_a_sweep_is_its_conditionals_in_turn_and_leaves_the_posterior_alone(bloc
 
 
 def test_grid_posterior_of_an_inverse_gamma():
-    """IW(nu, S) of one trait: mean S/(nu - 2), variance 2 S^2/((nu - 2)^2 (nu - 4)); the grid runs over log variance."""
+    """IW(nu, S) of one trait: mean S/(nu - 2), variance 2 S^2/((nu - 2)^2 (nu - 4)); a grid of log variances."""
     nu, S = 30.0, 60.0
     axis = np.linspace(-2, 4, 400)
     weights, *_ = dense.grid_posterior(lambda t: dense.log_inverse_wishart(np.exp(t), nu, S) + t, [axis])

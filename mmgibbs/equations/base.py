@@ -1,0 +1,104 @@
+"""What the forms of the mixed-model equations share: a layout of vectors, the precisions in force, and a contract.
+
+    C theta = b,      C = sum_r W_r' R_r^-1 W_r + blockdiag(K^-1 (x) G^-1),      b = sum_r W_r' R_r^-1 y_r
+
+A vector over the equations is one flat float64 array: term by term, level by level, component by component, levels in
+model order. It has a place for every component of every level, so that `x[a:b].reshape(q, k)` is Theta without a copy;
+those held at 0 (`Term.active`) add nothing to C x and get 0 from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from mmgibbs.design import Design, inverse_by_pattern
+
+
+class Equations(Protocol):
+    """A form of the equations: it says its size, takes variances, and applies C."""
+
+    design: Design
+
+    @property
+    def n_equations(self) -> int:
+        """Equations in force."""
+        ...
+
+    @property
+    def nonzeros(self) -> int:
+        """Nonzero elements of C among the equations in force, at the variances in force, both triangles."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all arrays that hold the equations."""
+        ...
+
+    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+        """G: one (k, k) per term, None for fixed terms; R: (T, T). Coefficients change, incidence does not."""
+        ...
+
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """C x, (places,) float64; what x holds in places held at 0 is not read."""
+        ...
+
+    def right_hand_side(self, y: np.ndarray | None = None) -> np.ndarray:
+        """sum_r W_r' R_r^-1 y_r, (places,) float64; y: (n, T) in place of the design's, read where it has a value."""
+        ...
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the components of every level stand in a flat vector, and which of these places are equations in force."""
+
+    shapes: tuple[tuple[int, int], ...]  # (q, k) per term
+    first: np.ndarray  # (terms + 1,) int64: the first place of each term
+    active: np.ndarray  # (places,) bool
+    equation: np.ndarray  # (places,) int64: number among the equations in force; -1 where held at 0
+
+    @property
+    def size(self) -> int:
+        return int(self.first[-1])
+
+    def split(self, x: np.ndarray) -> list[np.ndarray]:
+        """(q, k) views of a flat vector, one per term."""
+        return [x[a:b].reshape(shape) for a, b, shape in zip(self.first[:-1], self.first[1:], self.shapes, strict=True)]
+
+    def join(self, theta: list[np.ndarray]) -> np.ndarray:
+        """The flat vector of one (q, k) array per term."""
+        return np.concatenate([np.asarray(t, np.float64).ravel() for t in theta])
+
+
+def layout(design: Design) -> Layout:
+    """The layout of a design, levels in model order."""
+    shapes = tuple((t.n_levels, t.n_components) for t in design.terms)
+    first = np.cumsum([0] + [q * k for q, k in shapes], dtype=np.int64)
+    masks = [
+        np.ones(q * k, bool) if t.active is None else t.active.ravel()
+        for t, (q, k) in zip(design.terms, shapes, strict=True)
+    ]
+    active = np.concatenate(masks)
+    return Layout(shapes, first, active, np.where(active, np.cumsum(active, dtype=np.int64) - 1, -1))
+
+
+def precisions(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """G^-1 per term (fixed terms: their prior precision, 0 where flat) and (patterns, T, T) R_P^-1, zero-padded.
+
+    All of them exactly symmetric, so that C is.
+    """
+    inverses = []
+    for term, g in zip(design.terms, G, strict=True):
+        k = term.n_components
+        if term.kind == "random":
+            inverses.append(_symmetric(np.linalg.inv(np.asarray(g, np.float64))))
+        else:
+            flat = np.zeros((k, k))
+            inverses.append(flat if term.prior_precision is None else np.asarray(term.prior_precision, np.float64))
+    return inverses, _symmetric(inverse_by_pattern(np.asarray(R, np.float64), design.patterns))
+
+
+def _symmetric(matrices: np.ndarray) -> np.ndarray:
+    return (matrices + np.swapaxes(matrices, -1, -2)) / 2
