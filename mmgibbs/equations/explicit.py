@@ -221,7 +221,7 @@ class ExplicitEquations:
 
 
 def explicit_equations(design: Design, precision: str = "double") -> ExplicitEquations:
-    """The unit blocks of a design; `set_variances` makes the blocks. precision: 'double' | 'single' (float32 values)."""
+    """The unit blocks of a design; `set_variances` makes the blocks. precision: 'double' or 'single' (float32)."""
     real = np.dtype(np.float32 if precision == "single" else np.float64)
     scalars, first_effect = [], 0
     for number, term in enumerate(design.terms):

@@ -1,4 +1,4 @@
-"""What the explicit form stores once: for each pair of effects the sparsity of their blocks and the parts of the values.
+"""What the explicit form stores once: for each pair of effects the sparsity of their blocks and parts of the values.
 
 A *scalar effect* is one component of one term: a trait t and a covariate a of an effect e. Its block of C with the
 scalar effect (trait u, covariate b, effect f) is

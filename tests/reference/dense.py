@@ -234,7 +234,8 @@ def grid_posterior(log_density, axes) -> tuple[np.ndarray, list[float], list[flo
     """Integrate exp(log_density(*point)) on a product of equally spaced axes.
 
     Returns the normalised weights (shape of the grid) and the posterior mean and standard deviation of each axis.
-    Equally spaced points of a smooth density that is negligible at both ends converge faster than any power of the spacing.
+    Equally spaced points of a smooth density that is negligible at both ends converge faster than any power of the
+    spacing.
     """
     shape = tuple(len(a) for a in axes)
     values = np.array(
