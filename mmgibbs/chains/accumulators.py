@@ -1,21 +1,23 @@
-"""Running moments of millions of location effects: mean, standard deviation and Monte Carlo standard error without storing draws.
+"""Running mean, standard deviation and Monte Carlo standard error of millions of location effects; no draw is stored.
 
-The draws x_1, x_2, ... of one element are cut into consecutive batches of L draws. With the mean of batch b written m_b, the sum
-of squares splits exactly (Chan, Golub & LeVeque 1983) into a part within and a part between batches:
+The draws x_1, x_2, ... of one element are cut into consecutive batches of L draws. With the mean of batch b written
+m_b, the sum of squares splits exactly (Chan, Golub & LeVeque 1983) into a part within and a part between batches:
 
     sum_t (x_t - m)^2 = sum_b sum_{t in b} (x_t - m_b)^2  +  L sum_b (m_b - m)^2
 
-so four numbers per element suffice: the mean of the batch in progress, the sum of squares within batches, the mean of the complete
-batches and the sum of squares of their means. A draw touches the first two only, the other two once per batch; every step is
-Welford's (1962) update, which does not cancel where the mean is large beside the standard deviation.
+so four numbers per element suffice: the mean of the batch in progress, the sum of squares within batches, the mean of
+the complete batches and the sum of squares of their means. A draw touches the first two only, the other two once per
+batch; every step is Welford's (1962) update, which does not cancel where the mean is large beside the standard
+deviation.
 
-Batch means (Flegal & Jones 2010) over C chains of n draws each, N = C n, B complete batches in all, m' the mean of their means:
+Batch means (Flegal & Jones 2010) over C chains of n draws each, N = C n, B complete batches in all, m' the mean of
+their means:
 
     sd^2   = sum_t (x_t - m)^2 / (N - 1)
     mcse^2 = (L / N) sum_b (m_b - m')^2 / (B - 1)            ess = sd^2 / mcse^2
 
-The draws of an unfinished last batch count for mean and sd, and for nothing else. Since m' is the mean over all chains, chains that
-disagree enlarge the MCSE.
+The draws of an unfinished last batch count for mean and sd, and for nothing else. Since m' is the mean over all chains,
+chains that disagree enlarge the MCSE.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-_NUMBA = dict(cache=True, nogil=True, error_model="numpy")
+_NUMBA = {"cache": True, "nogil": True, "error_model": "numpy"}
 _PARTS = ("batch_mean", "within", "between_mean", "between")
 
 
@@ -43,7 +45,7 @@ def _add_draw(x, batch_mean, within, inverse):
 
 @numba.njit(**_NUMBA)
 def _close_batch(batch_mean, between_mean, between, inverse):
-    """Welford's update of the batch means; `inverse` is one over the complete batches. The next batch starts from zero."""
+    """Welford's update of the batch means; `inverse` is one over the complete batches. The next batch starts at 0."""
     for i in range(batch_mean.size):
         deviation = batch_mean[i] - between_mean[i]
         updated = between_mean[i] + deviation * inverse
@@ -55,10 +57,10 @@ def _close_batch(batch_mean, between_mean, between, inverse):
 def batches_per_chain(n_draws: int, chains: int) -> int:
     """How many batches to ask for per chain of `n_draws` kept draws.
 
-    Over all chains sqrt(N) batches of N = n_draws x chains draws, but at least 100: the MCSE is then known to about 7 %, and batches
-    grow with the run, as the method needs to be consistent. Where that would leave fewer than 10 draws to a batch, batches stay
-    near 10 draws long, down to 50 batches in all; below 500 draws they get shorter still, and the MCSE of a slowly mixing level is
-    then too small.
+    Over all chains sqrt(N) batches of N = n_draws x chains draws, but at least 100: the MCSE is then known to about 7 %,
+    and batches grow with the run, as the method needs to be consistent. Where that would leave fewer than 10 draws to a
+    batch, batches stay near 10 draws long, down to 50 batches in all; below 500 draws they get shorter still, and the
+    MCSE of a slowly mixing level is then too small.
     """
     total = n_draws * chains
     wanted = max(100, int(np.sqrt(total)))
@@ -70,9 +72,9 @@ def batches_per_chain(n_draws: int, chains: int) -> int:
 class Moments:
     """Running moments of one chain for a list of (q, k) arrays, one per term.
 
-    shapes: the shape of each array. n_draws: kept draws that the chain is planned to have; n_batches: batches wanted. A batch has
-    L = n_draws // n_batches draws (at least one), so that at least n_batches of them are completed. More draws than planned make
-    more batches. Memory: four float64 per element.
+    shapes: the shape of each array. n_draws: kept draws that the chain is planned to have; n_batches: batches wanted. A
+    batch has L = n_draws // n_batches draws (at least one), so that at least n_batches of them are completed. More
+    draws than planned make more batches. Memory: four float64 per element.
     """
 
     def __init__(self, shapes: Sequence[tuple[int, ...]], n_draws: int, n_batches: int):
@@ -93,7 +95,7 @@ class Moments:
         return sum(getattr(self, part).nbytes for part in _PARTS)
 
     def add(self, arrays: Sequence[np.ndarray]) -> None:
-        """One draw: an array of float64 or float32 per term, in the order of `shapes`. Nothing is kept of the arrays."""
+        """One draw: a float64 or float32 array per term, in the order of `shapes`; the arrays are not kept."""
         if len(arrays) != len(self.shapes) or any(a.shape != s for a, s in zip(arrays, self.shapes)):
             raise ValueError(f"a draw has shapes {[a.shape for a in arrays]}, needed {list(self.shapes)}")
         self.n_draws += 1

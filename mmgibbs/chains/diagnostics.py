@@ -1,7 +1,8 @@
-"""How far draws can be trusted: R-hat, effective sample sizes, Monte Carlo standard error, and the interval they support.
+"""How far draws can be trusted: R-hat, effective sample sizes, Monte Carlo standard error; and their interval.
 
-The estimators are those of `arviz_stats` (imported when first used): rank-normalised split R-hat, bulk and tail ESS (5 and 95 %
-quantiles) and the MCSE of the mean after Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021). What cannot be estimated is NaN.
+The estimators are those of `arviz_stats` (imported when first used): rank-normalised split R-hat, bulk and tail ESS (5
+and 95 % quantiles) and the MCSE of the mean after Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021). What cannot be
+estimated is NaN.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ COLUMNS = ("mean", "median", "sd", "mcse", "ess_bulk", "ess_tail", "rhat", "hpd_
 def diagnose(draws: np.ndarray, fixed: bool = False) -> dict[str, float]:
     """The columns of a summary for one parameter, draws (chains, draws).
 
-    A parameter that never changes keeps its value and sd 0, the rest is NaN; one draw alone has no sd, unless it is `fixed`. R-hat
-    needs two chains. With fewer than 4 draws per chain the ESS, MCSE and R-hat are NaN, with fewer than 20 in all the interval too.
+    A parameter that never changes keeps its value and sd 0, the rest is NaN; one draw alone has no sd, unless it is
+    `fixed`. R-hat needs two chains. With fewer than 4 draws per chain the ESS, MCSE and R-hat are NaN, with fewer than
+    20 in all the interval too.
     """
     draws = np.atleast_2d(np.asarray(draws, np.float64))
     out = dict.fromkeys(COLUMNS, np.nan)

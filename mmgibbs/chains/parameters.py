@@ -1,22 +1,25 @@
 """From draws of covariance matrices to named parameters: variances, covariances, heritabilities, correlations, ratios.
 
-Names (a contract, with TERM a random term and a, b components written `effect:trait`, or `trait` where the effect has no name):
+Names (a contract, with TERM a random term and a, b components written `effect:trait`, or `trait` where the effect has
+no name):
 
     TERM.var[a]          TERM.cov[a,b]          residual.var[trait]    residual.cov[trait,trait]
     h2[trait]            TERM.corr[a,b]         residual.corr[trait,trait]
     ratio[TERM:trait]    ratio[TERM.effect:trait] where TERM has several effects
 
-Elements that are zero by the model (`structure: diagonal`, traits never recorded together) have no name. For each trait:
+Elements that are zero by the model (`structure: diagonal`, traits never recorded together) have no name. For each
+trait:
 
     phenotypic variance = sum of the variances of every effect on the trait + cross terms + residual variance (weight 1)
     h2[trait]    = variance of the direct effect / phenotypic variance
     ratio[...]   = variance of any other effect / phenotypic variance
 
-The *direct* effect is the animal's own in a term with a relationship (the pedigree before a user's file): the effect whose level is
-neither sire nor dam. A cross term enters where two effects of one record on a trait are correlated across levels: 2 r cov[a,b] with
-r the relationship of the two levels: 1/2 between an animal and its dam or sire (so a direct-maternal covariance counts once:
-Willham 1963), 1 where both effects have the same level, 0 between sire and dam. All of it refers to animals that are not inbred.
-Random regressions have no single variance: traits on which one acts get no h2 and no ratio, which a note says.
+The *direct* effect is the animal's own in a term with a relationship (the pedigree before a user's file): the effect
+whose level is neither sire nor dam. A cross term enters where two effects of one record on a trait are correlated
+across levels: 2 r cov[a,b] with r the relationship of the two levels: 1/2 between an animal and its dam or sire (so a
+direct-maternal covariance counts once: Willham 1963), 1 where both effects have the same level, 0 between sire and dam.
+All of it refers to animals that are not inbred. Random regressions have no single variance: traits on which one acts
+get no h2 and no ratio, which a note says.
 """
 
 from __future__ import annotations
@@ -56,8 +59,10 @@ class NamedParameters:
     notes: tuple[str, ...]
 
 
-def term_info(term, traits: Sequence[str], level_columns: Sequence[str], relationship: str, blocks=None, fixed=False) -> TermInfo:
-    """TermInfo of a random `mmgibbs.design.Term`: coefficients of a random regression are numbered on the effect ('rr.0:yield')."""
+def term_info(
+    term, traits: Sequence[str], level_columns: Sequence[str], relationship: str, blocks=None, fixed=False
+) -> TermInfo:
+    """TermInfo of a random `mmgibbs.design.Term`; coefficients of a random regression go on the effect: 'rr.0:yield'."""
     labels = []
     for effect in term.effects:
         for t in effect.traits:
@@ -88,11 +93,16 @@ def named_parameters(
 ) -> NamedParameters:
     """All parameters of the run.
 
-    variances: (chains, draws, k, k) per random term; residual: (chains, draws, T, T). `residual_blocks`: traits whose residuals may
-    covary (None: all).
+    variances: (chains, draws, k, k) per random term; residual: (chains, draws, T, T). `residual_blocks`: traits whose
+    residuals may covary (None: all).
     """
     last = TermInfo(
-        "residual", tuple(traits), (0,) * len(traits), tuple(range(len(traits))), blocks=residual_blocks, fixed=residual_fixed
+        "residual",
+        tuple(traits),
+        (0,) * len(traits),
+        tuple(range(len(traits))),
+        blocks=residual_blocks,
+        fixed=residual_fixed,
     )
     matrices = [*zip(terms, variances), (last, residual)]
     draws, fixed = {}, set()
@@ -126,9 +136,13 @@ def _variances_and_covariances(info: TermInfo, G: np.ndarray) -> dict[str, np.nd
 
 def _correlations(info: TermInfo, G: np.ndarray) -> dict[str, np.ndarray]:
     return {
-        f"{info.name}.corr[{info.components[a]},{info.components[b]}]": G[..., a, b] / np.sqrt(G[..., a, a] * G[..., b, b])
+        f"{info.name}.corr[{info.components[a]},{info.components[b]}]": _correlation(G, a, b)
         for a, b in _covarying_pairs(info)
     }
+
+
+def _correlation(G: np.ndarray, a: int, b: int) -> np.ndarray:
+    return G[..., a, b] / np.sqrt(G[..., a, a] * G[..., b, b])
 
 
 def _shares_of_phenotypic_variance(terms, variances, residual, traits):
@@ -139,13 +153,14 @@ def _shares_of_phenotypic_variance(terms, variances, residual, traits):
         regressions = {terms[i].name for i, c in on_trait if terms[i].regression[terms[i].effect_of_component[c]]}
         if regressions:
             notes.append(
-                f"{trait}: the variance of {_listed(regressions)} changes with its covariates, so there is no single h2[{trait}], nor ratio"
+                f"{trait}: the variance of {_listed(regressions)} changes with its covariates, "
+                f"so there is no single h2[{trait}], nor ratio"
             )
             continue
         phenotypic, sums = residual[..., t, t], []
         for i, c in on_trait:
             phenotypic = phenotypic + variances[i][..., c, c]
-            sums.append(f"{terms[i].name}.var[{terms[i].components[c]}]")
+            sums.append(_variance_name(terms, i, c))
         for i, a, b, r in _correlated_effects(terms, on_trait):
             phenotypic = phenotypic + 2 * r * variances[i][..., a, b]
             sums.append(f"{2 * r:g} x {terms[i].name}.cov[{terms[i].components[a]},{terms[i].components[b]}]")
@@ -156,16 +171,21 @@ def _shares_of_phenotypic_variance(terms, variances, residual, traits):
             heritabilities[f"h2[{trait}]"] = variances[i][..., c, c] / phenotypic
         elif any(terms[i].relationship != "identity" for i, _ in on_trait):
             notes.append(
-                f"{trait}: no effect of the animal itself, so no h2[{trait}]; in a sire model four times the sire's ratio estimates it"
+                f"{trait}: no effect of the animal itself, so no h2[{trait}]; "
+                "in a sire model four times the sire's ratio estimates it"
             )
         for i, c in on_trait:
             if (i, c) != direct:
                 ratios[_ratio_name(terms[i], c, trait)] = variances[i][..., c, c] / phenotypic
         counted[trait] = {
             "phenotypic_variance": sums,
-            "direct_variance": None if direct is None else f"{terms[direct[0]].name}.var[{terms[direct[0]].components[direct[1]]}]",
+            "direct_variance": None if direct is None else _variance_name(terms, *direct),
         }
     return heritabilities, ratios, counted, notes
+
+
+def _variance_name(terms, i: int, component: int) -> str:
+    return f"{terms[i].name}.var[{terms[i].components[component]}]"
 
 
 def _ratio_name(info: TermInfo, component: int, trait: str) -> str:
@@ -179,7 +199,7 @@ def _role(info: TermInfo, component: int) -> str:
 
 
 def _direct_component(terms, on_trait):
-    """(term, component) of the animal's own effect, or None. The pedigree goes before a user's file, 'direct' before other names."""
+    """(term, component) of the animal's own effect, or None. A pedigree goes before a file, 'direct' before other names."""
     own = [(i, c) for i, c in on_trait if terms[i].relationship != "identity" and _role(terms[i], c) == "animal"]
 
     def order(ic):
@@ -190,7 +210,7 @@ def _direct_component(terms, on_trait):
 
 
 def _correlated_effects(terms, on_trait):
-    """(term, component, component, r): pairs of effects of one term on the trait whose levels are related by r > 0 in a record."""
+    """(term, component, component, r): pairs of effects of one term whose levels in a record are related by r > 0."""
     out = []
     for n, (i, a) in enumerate(on_trait):
         for j, b in on_trait[n + 1 :]:

@@ -12,12 +12,12 @@ from mmgibbs.chains.accumulators import Moments
 
 @dataclass
 class ChainResult:
-    """One chain after burn-in and thinning. `draws` below is the number of kept draws, the same in every chain of a run."""
+    """One chain after burn-in and thinning; `draws`, the number of kept draws, is the same in every chain of a run."""
 
     variances: list[np.ndarray]  # (draws, k, k) float64 per random term, in the order of the terms
     residual: np.ndarray  # (draws, T, T) float64
     moments: Moments  # of every level of every term, on the user's scale
-    saved: dict[str, np.ndarray] = field(default_factory=dict)  # term -> (draws, chosen levels, k): draws of single levels
+    saved: dict[str, np.ndarray] = field(default_factory=dict)  # term -> (draws, chosen levels, k)
     sample_stats: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (draws,), e.g. 'interweaving_accepted'
     chain: int = 0
     seconds: float = 0.0  # wall time, burn-in included

@@ -1,7 +1,8 @@
 """The summary of all parameters, and the file of their draws.
 
-`draws.nc` is a NetCDF4 file with the groups /posterior and /sample_stats, which `xarray.open_datatree` and ArviZ open: one variable
-per parameter with dims (chain, draw), one per term of chosen levels with dims (chain, draw, TERM_level, TERM_component).
+`draws.nc` is a NetCDF4 file with the groups /posterior and /sample_stats, which `xarray.open_datatree` and ArviZ open:
+one variable per parameter with dims (chain, draw), one per term of chosen levels with dims (chain, draw, TERM_level,
+TERM_component).
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ def write_draws(
     sample_stats: Mapping[str, np.ndarray] | None = None,
     attributes: Mapping[str, object] | None = None,
 ) -> None:
-    """Write draws.nc. parameters, sample_stats: name -> (chains, draws); levels: term -> LevelDraws; attributes: of the whole file.
+    """Write draws.nc. parameters, sample_stats: name -> (chains, draws); levels: term -> LevelDraws; attributes: of the
+    whole file.
 
-    A slash in a name, which NetCDF reads as a group, is written as '|', and a term 'chain' or 'draw' gets an underscore; `long_name`
-    keeps the name as it is. Attributes that are
-    neither text nor number are written as JSON.
+    A slash in a name, which NetCDF reads as a group, is written as '|', and a term 'chain' or 'draw' gets an
+    underscore; `long_name` keeps the name as it is. Attributes that are neither text nor number are written as JSON.
     """
     import xarray
 
@@ -58,7 +59,8 @@ def write_draws(
         return {_stored_name(name): (("chain", "draw"), values, {"long_name": name}) for name, values in named.items()}
 
     levels, sample_stats = levels or {}, sample_stats or {}
-    posterior, shape = variables(parameters), coordinates(parameters, {k: v.draws for k, v in levels.items()}, sample_stats)
+    posterior = variables(parameters)
+    shape = coordinates(parameters, {k: v.draws for k, v in levels.items()}, sample_stats)
     labels = {}
     for term, chosen in levels.items():
         name = _stored_name(term)
@@ -71,7 +73,9 @@ def write_draws(
             "/sample_stats": xarray.Dataset(variables(sample_stats), coords=shape),
         }
     )
-    tree.attrs = {k: v if type(v) in (str, int, float) else json.dumps(v, default=str) for k, v in (attributes or {}).items()}
+    tree.attrs = {
+        k: v if type(v) in (str, int, float) else json.dumps(v, default=str) for k, v in (attributes or {}).items()
+    }
     tree.to_netcdf(path, engine="h5netcdf")
 
 

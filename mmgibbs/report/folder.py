@@ -1,4 +1,4 @@
-"""The run folder: written beside its place under a temporary name, then renamed, so that no half-made folder is ever left behind."""
+"""The run folder: written beside its place under another name, then renamed: never left behind half made."""
 
 from __future__ import annotations
 
@@ -20,23 +20,37 @@ from mmgibbs.errors import ConfigError
 
 CSV_ROWS = 1_000_000  # larger solutions are written as csv only on request
 CONTENTS = frozenset(
-    {"summary.csv", "summary.parquet", "solutions.csv", "solutions.parquet", "draws.nc", "run.json", "report.html", "checkpoint"}
+    {
+        "summary.csv",
+        "summary.parquet",
+        "solutions.csv",
+        "solutions.parquet",
+        "draws.nc",
+        "run.json",
+        "report.html",
+        "checkpoint",
+    }
 )
 
 
 def check_run_directory(directory: str | os.PathLike, overwrite: bool = False) -> Path:
     """The absolute path of the run folder, once it is sure that it can be written: call it before any work is done.
 
-    Raises ConfigError where the path is a file, cannot be created, or holds something: an earlier run (unless `overwrite`), or files
-    that are not of a run (always).
+    Raises ConfigError where the path is a file, cannot be created, or holds something: an earlier run (unless
+    `overwrite`), or files that are not of a run (always).
     """
     path = Path(directory).resolve()
     if path.is_dir():
         entries = {p.name for p in path.iterdir()}
         if entries and not entries & CONTENTS:
-            raise ConfigError(f"output.directory: '{directory}' holds files that are not of a run ({_first(entries)}); needed a new directory")
+            raise ConfigError(
+                f"output.directory: '{directory}' holds files that are not of a run ({_first(entries)}); "
+                "needed a new directory"
+            )
         if entries and not overwrite:
-            raise ConfigError(f"output.directory: '{directory}' exists and holds a run; choose another directory, or give --overwrite")
+            raise ConfigError(
+                f"output.directory: '{directory}' exists and holds a run; choose another directory, or give --overwrite"
+            )
     elif path.exists():
         raise ConfigError(f"output.directory: '{directory}' is a file, needed a directory")
     above = next(p for p in path.parents if p.exists())
@@ -60,13 +74,13 @@ def write_run_folder(
 ) -> Path:
     """Write summary, solutions, draws.nc and run.json into `directory`, and return its absolute path.
 
-    run: what run.json holds; the names of the files written are added as `files`, and a note where the csv of the solutions was left
-    out. draws: the arguments of `chains.summary.write_draws` but its path. extra: file name -> function that writes it.
-    csv: 'auto' (solutions of at most a million rows) | 'always'. With `overwrite` an earlier run is replaced once the new one is
-    complete; files in it that are not of a run are kept.
+    run: what run.json holds; the names of the files written are added as `files`, and a note where the csv of the
+    solutions was left out. draws: the arguments of `chains.summary.write_draws` but its path. extra: file name ->
+    function that writes it. csv: 'auto' (solutions of at most a million rows) | 'always'. With `overwrite` an earlier
+    run is replaced once the new one is complete; files in it that are not of a run are kept.
 
-    Whatever goes wrong while writing, the temporary folder is removed and an earlier run stays as it was. Where the folder is
-    complete but cannot take its place, the ConfigError says where it lies.
+    Whatever goes wrong while writing, the temporary folder is removed and an earlier run stays as it was. Where the
+    folder is complete but cannot take its place, the ConfigError says where it lies.
     """
     path = check_run_directory(directory, overwrite)
     made = [p for p in path.parents if not p.exists()]
@@ -96,8 +110,8 @@ def _write_files(work: Path, summary, run, solutions, draws, extra, csv: str) ->
             solutions.write_csv(work / "solutions.csv")
         else:
             notes.append(
-                f"solutions.csv was left out: {solutions.height:,} rows are above {CSV_ROWS:,}; `output: {{csv: always}}` writes it, "
-                "solutions.parquet holds the same"
+                f"solutions.csv was left out: {solutions.height:,} rows are above {CSV_ROWS:,}; "
+                "`output: {csv: always}` writes it, solutions.parquet holds the same"
             )
     if draws is not None:
         write_draws(work / "draws.nc", **draws)
@@ -105,7 +119,9 @@ def _write_files(work: Path, summary, run, solutions, draws, extra, csv: str) ->
         write(work / name)
     files = sorted([*(p.name for p in work.iterdir()), "run.json"])
     record = plain({**run, "notes": notes, "files": files})
-    (work / "run.json").write_text(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    (work / "run.json").write_text(
+        json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
+    )
 
 
 def _take_place(work: Path, path: Path, directory, overwrite: bool) -> None:
@@ -122,7 +138,10 @@ def _take_place(work: Path, path: Path, directory, overwrite: bool) -> None:
                 aside.rename(path)
             raise
     except (OSError, ConfigError) as error:
-        raise ConfigError(f"output.directory: the run is complete, but could not be moved to '{directory}' ({error}); it is in '{work}'") from error
+        raise ConfigError(
+            f"output.directory: the run is complete, but could not be moved to '{directory}' ({error}); "
+            f"it is in '{work}'"
+        ) from error
     if aside.exists():
         for entry in aside.iterdir():
             if entry.name not in CONTENTS:
@@ -131,7 +150,7 @@ def _take_place(work: Path, path: Path, directory, overwrite: bool) -> None:
 
 
 def plain(value):
-    """`value` in what JSON knows: NumPy numbers and arrays, paths, dates, sets; numbers that are not finite become null."""
+    """`value` in what JSON knows: NumPy numbers and arrays, paths, dates, sets; numbers that are not finite: null."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (set, frozenset)):

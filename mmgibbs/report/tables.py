@@ -1,12 +1,12 @@
-"""Tables of a run: the summary of the parameters, and the solutions of every level of every term with their reliability.
+"""Tables of a run: the summary of the parameters, and the solutions of all levels with their reliability.
 
     pev         = posterior variance of the effect
     reliability = 1 - pev / ((1 + F) sigma2_u)          accuracy = sqrt(max(reliability, 0))
 
-sigma2_u is the posterior mean of the variance of that very component (of a random regression: of that coefficient), F the
-inbreeding coefficient that the model uses (0 under `inbreeding: ignore`, and for terms without a pedigree). Reliability and accuracy
-are blank for a user's relationship file, whose diagonal is unknown, and for unknown-parent groups. A reliability that Monte Carlo
-error makes negative is reported as it is.
+sigma2_u is the posterior mean of the variance of that very component (of a random regression: of that coefficient), F
+the inbreeding coefficient that the model uses (0 under `inbreeding: ignore`, and for terms without a pedigree).
+Reliability and accuracy are blank for a user's relationship file, whose diagonal is unknown, and for unknown-parent
+groups. A reliability that Monte Carlo error makes negative is reported as it is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,20 @@ from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.design import SparseInverse, Term
 
 SUMMARY_COLUMNS = ("parameter", "mean", "median", "sd", "mcse", "ess_bulk", "ess_tail", "rhat", "hpd_low", "hpd_high")
-SOLUTION_COLUMNS = ("term", "effect", "trait", "level", "mean", "sd", "mcse", "ess", "pev", "reliability", "accuracy", "inbreeding")
+SOLUTION_COLUMNS = (
+    "term",
+    "effect",
+    "trait",
+    "level",
+    "mean",
+    "sd",
+    "mcse",
+    "ess",
+    "pev",
+    "reliability",
+    "accuracy",
+    "inbreeding",
+)
 _TEXT = SOLUTION_COLUMNS[:4]
 
 
@@ -34,11 +47,11 @@ def summary_frame(table: Mapping[str, np.ndarray]) -> pl.DataFrame:
 def solutions_frame(prepared: Prepared, pooled: PooledMoments, variances: Mapping[str, np.ndarray]) -> pl.DataFrame:
     """Solutions of all levels of all terms.
 
-    pooled: moments on the user's scale, an array (q, k) per term; NaN where unknown (BLUP). variances: random term -> (k, k) posterior
-    mean of its covariance matrix. Rows run term by term, level by level in reporting order, and within a level as the components do:
-    effect, trait, coefficient. A fixed covariate has its power or polynomial for a level, so there the coefficient goes before the
-    trait. A level x trait that is held at 0 (dropped, or without records) has mean 0, sd 0 and blanks. Columns that do not apply to a
-    term are blank.
+    pooled: moments on the user's scale, an array (q, k) per term; NaN where unknown (BLUP). variances: random term ->
+    (k, k) posterior mean of its covariance matrix. Rows run term by term, level by level in reporting order, and within
+    a level as the components do: effect, trait, coefficient. A fixed covariate has its power or polynomial for a level,
+    so there the coefficient goes before the trait. A level x trait that is held at 0 (dropped, or without records) has
+    mean 0, sd 0 and blanks. Columns that do not apply to a term are blank.
     """
     frames = [
         _term_frame(prepared.design.traits, term, labels, mean, sd, mcse, ess, variances.get(term.name))
@@ -90,7 +103,12 @@ def _term_frame(traits, term: Term, labels: LevelLabels, mean, sd, mcse, ess, va
             if labels.inbreeding is not None:
                 prior *= 1.0 + inbreeding
             reliability = np.where(per_level(labels.group), np.nan, 1.0 - pev / prior)
-    columns |= {"pev": pev, "reliability": reliability, "accuracy": np.sqrt(np.fmax(reliability, 0.0)), "inbreeding": inbreeding}
+    columns |= {
+        "pev": pev,
+        "reliability": reliability,
+        "accuracy": np.sqrt(np.fmax(reliability, 0.0)),
+        "inbreeding": inbreeding,
+    }
     columns["accuracy"] = np.where(np.isnan(reliability), np.nan, columns["accuracy"])
     return pl.DataFrame([columns[c].rename(c) if c in _TEXT else _numbers(c, columns[c]) for c in SOLUTION_COLUMNS])
 

@@ -28,11 +28,15 @@ def batch_means_on_stored_draws(draws, L):
     return draws.mean(axis=(0, 1)), sd, mcse, len(batches)
 
 
-@pytest.mark.parametrize("chains, n, n_batches", [(1, 100, 10), (4, 103, 10), (3, 97, 50), (2, 10, 100), (4, 2, 50), (1, 2, 1), (2, 7, 1)])
+@pytest.mark.parametrize(
+    "chains, n, n_batches", [(1, 100, 10), (4, 103, 10), (3, 97, 50), (2, 10, 100), (4, 2, 50), (1, 2, 1), (2, 7, 1)]
+)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_moments_equal_the_formulas_on_stored_draws(chains, n, n_batches, dtype):
     rng = np.random.default_rng(1)
-    draws = (rng.normal(size=(chains, n, 6, 2)) * rng.uniform(0.1, 30, (6, 2)) + rng.normal(size=(6, 2)) * 50).astype(dtype)
+    draws = (rng.normal(size=(chains, n, 6, 2)) * rng.uniform(0.1, 30, (6, 2)) + rng.normal(size=(6, 2)) * 50).astype(
+        dtype
+    )
     moments = accumulate(draws, n_batches)
     pooled = pool(moments)
     L = max(1, n // n_batches)
@@ -62,7 +66,9 @@ def test_a_large_mean_does_not_cancel():
     draws = np.random.default_rng(3).normal(size=(2, 200, 4, 1)) + 1e9
     pooled = pool(accumulate(draws, 10))
     np.testing.assert_allclose(pooled.sd[0], draws.reshape(400, 4, 1).std(axis=0, ddof=1), rtol=1e-6)
-    squares = (draws**2).sum(axis=(0, 1)) - 400 * draws.mean(axis=(0, 1)) ** 2  # the textbook formula, which does cancel
+    squares = (draws**2).sum(axis=(0, 1)) - 400 * draws.mean(
+        axis=(0, 1)
+    ) ** 2  # the textbook formula, which does cancel
     assert not np.allclose(np.sqrt(np.abs(squares) / 399), pooled.sd[0], rtol=0.1)
 
 
@@ -76,7 +82,12 @@ def test_a_level_held_at_a_value_has_sd_and_mcse_0_and_no_ess():
 
 def test_one_draw_has_a_mean_alone():
     pooled = pool(accumulate(np.full((1, 1, 2, 1), 3.0), 50))
-    assert (pooled.mean[0] == 3).all() and np.isnan(pooled.sd[0]).all() and np.isnan(pooled.mcse[0]).all() and np.isnan(pooled.ess[0]).all()
+    assert (
+        (pooled.mean[0] == 3).all()
+        and np.isnan(pooled.sd[0]).all()
+        and np.isnan(pooled.mcse[0]).all()
+        and np.isnan(pooled.ess[0]).all()
+    )
 
 
 def test_several_terms_are_kept_apart_and_arrays_may_be_views():
@@ -149,7 +160,7 @@ def autoregressive(rho, chains, n, elements, seed):
 
 @pytest.mark.parametrize("rho", [0.0, 0.6, 0.9])
 def test_mcse_of_autoregressive_series_is_that_of_theory(rho):
-    """Var(mean of n) = (1/n) [(1 + rho)/(1 - rho) - 2 rho (1 - rho^n) / (n (1 - rho)^2)], for the chain and for a batch alike."""
+    """Var(mean of n) = (1/n) [(1 + rho)/(1 - rho) - 2 rho (1 - rho^n) / (n (1 - rho)^2)], of a chain and of a batch."""
     chains, n, elements = 4, 2500, 400
 
     def variance_of_mean(m):
@@ -162,7 +173,7 @@ def test_mcse_of_autoregressive_series_is_that_of_theory(rho):
     assert B == 100 and L == 100
 
     def agrees(mcse):
-        """The mean of mcse^2 over the elements, in its own standard errors (chi-square with B - 1 degrees of freedom each)."""
+        """The mean of mcse^2 over the elements in its own standard errors: chi-square, B - 1 degrees of freedom each."""
         expected = variance_of_mean(L) * L / (chains * n)
         within = abs(np.mean(mcse**2) / expected - 1) < 4 * np.sqrt(2 / (B - 1) / elements)
         z = mean / mcse

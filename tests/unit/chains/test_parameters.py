@@ -17,9 +17,21 @@ def beef(relationship="pedigree", levels=("animal", "dam"), effects=("direct", "
     return TermInfo("genetic", components, (0, 0, 1), (0, 1, 1), effects, levels, (False, False), relationship, **more)
 
 
-def simple(name, traits=(0,), level="animal", relationship="identity", effect="", regression=False, fixed=False, names=("y",)):
+def simple(
+    name, traits=(0,), level="animal", relationship="identity", effect="", regression=False, fixed=False, names=("y",)
+):
     components = tuple(f"{effect}:{names[t]}" if effect else names[t] for t in traits)
-    return TermInfo(name, components, (0,) * len(traits), tuple(traits), (effect,), (level,), (regression,), relationship, fixed=fixed)
+    return TermInfo(
+        name,
+        components,
+        (0,) * len(traits),
+        tuple(traits),
+        (effect,),
+        (level,),
+        (regression,),
+        relationship,
+        fixed=fixed,
+    )
 
 
 def draws(matrix):
@@ -95,7 +107,9 @@ def test_structural_zeros_have_no_name():
     pairs = [name for name in found.draws if ".cov[" in name or ".corr[" in name]
     assert pairs == [f"genetic.{x}[direct:{WEANING},maternal:{WEANING}]" for x in ("cov", "corr")]
     diagonal = parameters([beef(blocks=((0,), (1,), (2,)))], [GENETIC], RESIDUAL, (BIRTH, WEANING))
-    assert values(diagonal)[f"h2[{WEANING}]"] == pytest.approx(90 / (90 + 40 + 160))  # no covariance, so none is counted
+    assert values(diagonal)[f"h2[{WEANING}]"] == pytest.approx(
+        90 / (90 + 40 + 160)
+    )  # no covariance, so none is counted
 
 
 @pytest.mark.parametrize(
@@ -113,7 +127,11 @@ def test_structural_zeros_have_no_name():
 def test_how_often_a_covariance_between_effects_counts(levels, relationship, counted):
     found = parameters([beef(relationship, levels)], [GENETIC], RESIDUAL, (BIRTH, WEANING))
     phenotypic = 90 + 40 + 160 - 10 * counted
-    name, variance = (f"h2[{WEANING}]", 90) if "sire" not in levels[0] and relationship != "identity" else (f"ratio[genetic.maternal:{WEANING}]", 40)
+    name, variance = (
+        (f"h2[{WEANING}]", 90)
+        if "sire" not in levels[0] and relationship != "identity"
+        else (f"ratio[genetic.maternal:{WEANING}]", 40)
+    )
     assert values(found)[name] == pytest.approx(variance / phenotypic)
 
 
@@ -127,11 +145,17 @@ def test_the_direct_effect_is_the_animals_own_wherever_it_stands():
 def test_a_sire_model_has_no_h2_and_says_why():
     found = parameters([simple("sires", level="sire", relationship="pedigree")], [5.0], 95.0)
     assert "h2[y]" not in found.draws and values(found)["ratio[sires:y]"] == pytest.approx(0.05)
-    assert "no effect of the animal itself" in found.notes[0] and found.variances_counted["y"]["direct_variance"] is None
+    assert (
+        "no effect of the animal itself" in found.notes[0] and found.variances_counted["y"]["direct_variance"] is None
+    )
 
 
 def test_two_relationships_the_pedigree_gives_h2():
-    found = values(parameters([simple("dominance", relationship="file"), simple("additive", relationship="pedigree")], [1.0, 3.0], 6.0))
+    found = values(
+        parameters(
+            [simple("dominance", relationship="file"), simple("additive", relationship="pedigree")], [1.0, 3.0], 6.0
+        )
+    )
     assert found["h2[y]"] == pytest.approx(0.3) and found["ratio[dominance:y]"] == pytest.approx(0.1)
 
 
@@ -154,6 +178,7 @@ def test_what_is_fixed_follows_from_fixed_values_alone():
     terms = [simple("genetic", relationship="pedigree", fixed=True), simple("litter")]
     some = parameters(terms, [1.0, 2.0], 3.0)
     assert some.fixed == {"genetic.var[y]"}
+    assert parameters(terms, [1.0, 2.0], 3.0, residual_fixed=True).fixed == {"genetic.var[y]", "residual.var[y]"}
     terms[1] = simple("litter", fixed=True)
     assert parameters(terms, [1.0, 2.0], 3.0).fixed == {"genetic.var[y]", "litter.var[y]"}
     everything = parameters(terms, [1.0, 2.0], 3.0, residual_fixed=True)
@@ -161,10 +186,22 @@ def test_what_is_fixed_follows_from_fixed_values_alone():
 
 
 def test_term_info_of_a_design_term():
-    effects = (Effect("direct", np.zeros(1), (0, 1)), Effect("rr", np.zeros(1), (1,), np.zeros((1, 2)), ("legendre.0", "legendre.1")))
-    info = term_info(Term("genetic", "random", effects, Identity(1), 1), ("a", "b"), ("animal", "dam"), "pedigree", ((0, 1), (2, 3)), True)
+    effects = (
+        Effect("direct", np.zeros(1), (0, 1)),
+        Effect("rr", np.zeros(1), (1,), np.zeros((1, 2)), ("legendre.0", "legendre.1")),
+    )
+    info = term_info(
+        Term("genetic", "random", effects, Identity(1), 1),
+        ("a", "b"),
+        ("animal", "dam"),
+        "pedigree",
+        ((0, 1), (2, 3)),
+        True,
+    )
     assert info.components == ("direct:a", "direct:b", "rr.0:b", "rr.1:b")
     assert info.effect_of_component == (0, 0, 1, 1) and info.trait_of_component == (0, 1, 1, 1)
     assert info.regression == (False, True) and info.effects == ("direct", "rr") and info.fixed
-    unnamed = term_info(Term("litter", "random", (Effect("", np.zeros(1), (1,)),), Identity(1), 1), ("a", "b"), ("litter",), "identity")
+    unnamed = term_info(
+        Term("litter", "random", (Effect("", np.zeros(1), (1,)),), Identity(1), 1), ("a", "b"), ("litter",), "identity"
+    )
     assert unnamed.components == ("b",) and unnamed.may_covary(0, 0)

@@ -13,23 +13,53 @@ from mmgibbs.chains.result import ChainResult, posterior_means, sample_stats, sa
 from mmgibbs.chains.summary import LevelDraws, summary_table, write_draws
 
 RNG = np.random.default_rng(7)
-PARAMETERS = {name: RNG.normal(size=(4, 30)) for name in ("genetic.var[direct:gain/day]", "genetic.cov[direct:a,maternal:a]", "h2[a]")}
+PARAMETERS = {
+    name: RNG.normal(size=(4, 30))
+    for name in ("genetic.var[direct:gain/day]", "genetic.cov[direct:a,maternal:a]", "h2[a]")
+}
 
 
 def test_columns_of_the_contract():
-    table = summary_table(PARAMETERS | {"residual.var[a]": np.ones((4, 30)), "one": np.ones((1, 1))}, fixed=frozenset({"one"}))
-    assert list(table) == ["parameter", "mean", "median", "sd", "mcse", "ess_bulk", "ess_tail", "rhat", "hpd_low", "hpd_high"]
+    table = summary_table(
+        PARAMETERS | {"residual.var[a]": np.ones((4, 30)), "one": np.ones((1, 1))}, fixed=frozenset({"one"})
+    )
+    assert list(table) == [
+        "parameter",
+        "mean",
+        "median",
+        "sd",
+        "mcse",
+        "ess_bulk",
+        "ess_tail",
+        "rhat",
+        "hpd_low",
+        "hpd_high",
+    ]
     assert list(table["parameter"]) == [*PARAMETERS, "residual.var[a]", "one"]
     assert all(column.dtype == np.float64 for name, column in table.items() if name != "parameter")
     assert table["mean"][0] == pytest.approx(PARAMETERS["genetic.var[direct:gain/day]"].mean())
-    assert table["sd"][3:].tolist() == [0.0, 0.0] and np.isnan(table["mcse"][3:]).all() and np.isfinite(table["rhat"][:3]).all()
+    assert (
+        table["sd"][3:].tolist() == [0.0, 0.0]
+        and np.isnan(table["mcse"][3:]).all()
+        and np.isfinite(table["rhat"][:3]).all()
+    )
 
 
 def test_draws_open_as_a_data_tree_of_the_contract(tmp_path):
     path = tmp_path / "draws.nc"
-    genetic = LevelDraws(RNG.normal(size=(4, 30, 3, 2)).astype(np.float32), ["007", "b/c", "Ä"], ["direct:a", "maternal:a"])
+    genetic = LevelDraws(
+        RNG.normal(size=(4, 30, 3, 2)).astype(np.float32), ["007", "b/c", "Ä"], ["direct:a", "maternal:a"]
+    )
     stats = {"interweaving_accepted": RNG.integers(0, 2, (4, 30))}
-    attributes = {"name": "beef", "seed": 42, "share": 0.5, "sampler": {"thin": 10}, "done": True, "device": None, "empty": ""}
+    attributes = {
+        "name": "beef",
+        "seed": 42,
+        "share": 0.5,
+        "sampler": {"thin": 10},
+        "done": True,
+        "device": None,
+        "empty": "",
+    }
     write_draws(path, PARAMETERS, {"genetic": genetic, "draw": genetic}, stats, attributes)
     with xarray.open_datatree(path, engine="h5netcdf") as tree:
         assert set(tree.children) == {"posterior", "sample_stats"}
@@ -42,11 +72,21 @@ def test_draws_open_as_a_data_tree_of_the_contract(tmp_path):
         assert posterior["genetic"].dims == ("chain", "draw", "genetic_level", "genetic_component")
         chosen = posterior["genetic"].sel(genetic_level="b/c", genetic_component="maternal:a")
         np.testing.assert_array_equal(chosen.values, genetic.draws[:, :, 1, 1])
-        assert posterior["genetic"].dtype == np.float32 and posterior["genetic_level"].values.tolist() == ["007", "b/c", "Ä"]
+        assert posterior["genetic"].dtype == np.float32 and posterior["genetic_level"].values.tolist() == [
+            "007",
+            "b/c",
+            "Ä",
+        ]
         assert posterior["draw_"].attrs["long_name"] == "draw"
-        np.testing.assert_array_equal(tree["sample_stats"]["interweaving_accepted"].values, stats["interweaving_accepted"])
+        np.testing.assert_array_equal(
+            tree["sample_stats"]["interweaving_accepted"].values, stats["interweaving_accepted"]
+        )
         assert tree.attrs["name"] == "beef" and tree.attrs["seed"] == 42 and tree.attrs["share"] == 0.5
-        assert json.loads(tree.attrs["sampler"]) == {"thin": 10} and tree.attrs["done"] == "true" and tree.attrs["device"] == "null"
+        assert (
+            json.loads(tree.attrs["sampler"]) == {"thin": 10}
+            and tree.attrs["done"] == "true"
+            and tree.attrs["device"] == "null"
+        )
 
 
 def test_arviz_reads_the_draws(tmp_path):
@@ -65,7 +105,14 @@ def test_draws_of_several_chains_side_by_side():
     def chain(number):
         full = np.full((5, 2, 2), float(number))
         return ChainResult(
-            [full, full[:, :1, :1]], full, Moments([], 5, 1), {"genetic": full}, {"accepted": np.ones(5)}, chain=number, seconds=1.0, sweeps=50
+            [full, full[:, :1, :1]],
+            full,
+            Moments([], 5, 1),
+            {"genetic": full},
+            {"accepted": np.ones(5)},
+            chain=number,
+            seconds=1.0,
+            sweeps=50,
         )
 
     chains = [chain(0), chain(1), chain(2)]

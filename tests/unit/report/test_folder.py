@@ -20,7 +20,9 @@ DRAWS = {"parameters": {"h2[y]": np.full((2, 5), 0.5)}, "sample_stats": {"accept
 
 
 def write(directory, **more):
-    return write_run_folder(directory, **{"summary": SUMMARY, "run": {"seed": 1}, "solutions": SOLUTIONS, "draws": DRAWS} | more)
+    return write_run_folder(
+        directory, **{"summary": SUMMARY, "run": {"seed": 1}, "solutions": SOLUTIONS, "draws": DRAWS} | more
+    )
 
 
 def names(directory):
@@ -30,7 +32,15 @@ def names(directory):
 def test_the_folder_holds_the_files_of_the_contract(tmp_path):
     path = write(tmp_path / "runs" / "one", extra={"report.html": lambda p: p.write_text("<html>")})
     assert path == tmp_path / "runs" / "one"
-    expected = ["draws.nc", "report.html", "run.json", "solutions.csv", "solutions.parquet", "summary.csv", "summary.parquet"]
+    expected = [
+        "draws.nc",
+        "report.html",
+        "run.json",
+        "solutions.csv",
+        "solutions.parquet",
+        "summary.csv",
+        "summary.parquet",
+    ]
     assert names(path) == expected and names(path.parent) == ["one"]
     assert pl.read_parquet(path / "summary.parquet").equals(SUMMARY)
     assert pl.read_parquet(path / "solutions.parquet").equals(SOLUTIONS)
@@ -151,5 +161,28 @@ def test_plain_values():
             "f": datetime.date(2024, 1, 2),
         }
     )
-    expected = {"1": 0.5, "a": [1, 2], "b": ["x/y", None, True], "c": None, "d": [None, 1.0], "e": ["a", "z"], "f": "2024-01-02"}
+    expected = {
+        "1": 0.5,
+        "a": [1, 2],
+        "b": ["x/y", None, True],
+        "c": None,
+        "d": [None, 1.0],
+        "e": ["a", "z"],
+        "f": "2024-01-02",
+    }
     assert found == expected and json.dumps(found, allow_nan=False)
+
+
+def test_an_earlier_run_comes_back_where_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
+    path, rename = write(tmp_path / "one"), Path.rename
+
+    def refuses(self, target):
+        if ".unfinished-" in self.name:
+            raise PermissionError("not now")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuses)
+    with pytest.raises(ConfigError, match="the run is complete, but could not be moved .*not now"):
+        write(path, run={"seed": 2}, overwrite=True)
+    assert json.loads((path / "run.json").read_text())["seed"] == 1
+    assert len(names(tmp_path)) == 2  # the earlier run, and the complete new one

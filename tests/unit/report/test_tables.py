@@ -26,7 +26,9 @@ def term(name, kind, effects, n_levels, relationship=None, **more):
 
 
 def labels(ids, order=None, **more):
-    return LevelLabels(pl.Series(ids, dtype=pl.String), np.arange(len(ids)) if order is None else np.array(order), **more)
+    return LevelLabels(
+        pl.Series(ids, dtype=pl.String), np.arange(len(ids)) if order is None else np.array(order), **more
+    )
 
 
 def prepared(*terms_and_labels):
@@ -42,8 +44,8 @@ def pooled(p, sd=2.0):
     for m, t in zip(mean, p.design.terms):
         if t.active is not None:
             m[~t.active] = 0
-    constant = lambda value: [np.full(s, value) for s in shapes]  # noqa: E731
-    return PooledMoments(mean, constant(sd), constant(0.1), constant(400.0), 4000, 100)
+    sds, mcses, sizes = ([np.full(s, value) for s in shapes] for value in (sd, 0.1, 400.0))
+    return PooledMoments(mean, sds, mcses, sizes, 4000, 100)
 
 
 def rows(frame, *columns):
@@ -59,7 +61,9 @@ def test_class_and_intercept_rows_run_in_reporting_order_and_held_levels_have_bl
     )
     frame = solutions_frame(p, pooled(p), {})
     assert tuple(frame.columns) == SOLUTION_COLUMNS
-    assert frame.schema == {c: pl.String if c in ("term", "effect", "trait", "level") else pl.Float64 for c in SOLUTION_COLUMNS}
+    assert frame.schema == {
+        c: pl.String if c in ("term", "effect", "trait", "level") else pl.Float64 for c in SOLUTION_COLUMNS
+    }
     assert rows(frame, "term", "effect", "trait", "level", "mean", "sd", "mcse", "ess") == [
         ("intercept", "", "weaning", "1", 0.0, 2.0, 0.1, 400.0),
         ("cg", "", "birth", "2", 120.0, 2.0, 0.1, 400.0),
@@ -102,7 +106,11 @@ def test_reliability_uses_each_components_variance_and_the_inbreeding_of_the_lev
     G = np.diag([9.0, 90.0, 3.0])
     frame = solutions_frame(p, pooled(p), {"genetic": G})
     assert rows(frame, "effect", "trait", "level") == [
-        *[(e, t, animal) for animal in "AB" for e, t in (("direct", "birth"), ("direct", "weaning"), ("maternal", "weaning"))],
+        *[
+            (e, t, animal)
+            for animal in "AB"
+            for e, t in (("direct", "birth"), ("direct", "weaning"), ("maternal", "weaning"))
+        ],
         *[("group", t, "unknown sires") for t in ("birth", "weaning", "weaning")],
     ]
     assert frame["pev"].to_list() == [4.0] * 9
@@ -115,7 +123,9 @@ def test_reliability_uses_each_components_variance_and_the_inbreeding_of_the_lev
 
 def test_random_regressions_number_their_coefficients_and_use_their_own_variance():
     curve = effect("rr", (0,), np.zeros((1, 2)), ("legendre.0", "legendre.1"))
-    p = prepared((term("genetic", "random", [curve], 2, PEDIGREE), labels(["A", "B"], order=[1, 0], inbreeding=np.zeros(2))))
+    p = prepared(
+        (term("genetic", "random", [curve], 2, PEDIGREE), labels(["A", "B"], order=[1, 0], inbreeding=np.zeros(2)))
+    )
     frame = solutions_frame(p, pooled(p), {"genetic": np.array([[8.0, 1.0], [1.0, 16.0]])})
     assert rows(frame, "effect", "trait", "level", "reliability") == [
         ("rr.0", "birth", "B", 0.5),
@@ -131,16 +141,23 @@ def test_a_users_relationship_has_pev_but_no_reliability_and_identity_no_inbreed
         (term("litter", "random", [effect("", (0,))], 1), labels(["1"])),
     )
     frame = solutions_frame(p, pooled(p), {"line": np.eye(1) * 8, "litter": np.eye(1) * 8})
-    assert rows(frame, "pev", "reliability", "accuracy", "inbreeding") == [(4.0, None, None, None), (4.0, 0.5, 0.5**0.5, None)]
+    assert rows(frame, "pev", "reliability", "accuracy", "inbreeding") == [
+        (4.0, None, None, None),
+        (4.0, 0.5, 0.5**0.5, None),
+    ]
 
 
 def test_computed_solutions_leave_the_unknown_blank():
-    p = prepared((term("genetic", "random", [effect("", (0,))], 2, PEDIGREE), labels(["A", "B"], inbreeding=np.zeros(2))))
+    p = prepared(
+        (term("genetic", "random", [effect("", (0,))], 2, PEDIGREE), labels(["A", "B"], inbreeding=np.zeros(2)))
+    )
     mean = [np.ones((2, 1))]
     blank = solutions_frame(p, PooledMoments.exact(mean), {"genetic": np.eye(1)})
     assert rows(blank, "mean", "sd", "mcse", "ess", "pev", "reliability", "accuracy") == [(1.0, *[None] * 6)] * 2
     known = solutions_frame(p, PooledMoments.exact(mean, [np.full((2, 1), 0.6)]), {"genetic": np.eye(1)})
-    assert rows(known, "sd", "mcse", "ess", "pev", "reliability", "accuracy")[0] == pytest.approx((0.6, None, None, 0.36, 0.64, 0.8))
+    assert rows(known, "sd", "mcse", "ess", "pev", "reliability", "accuracy")[0] == pytest.approx(
+        (0.6, None, None, 0.36, 0.64, 0.8)
+    )
 
 
 def test_no_terms_give_an_empty_table_with_all_columns():
