@@ -57,7 +57,7 @@ def _close_batch(batch_mean, between_mean, between, inverse):
 def batches_per_chain(n_draws: int, chains: int) -> int:
     """How many batches to ask for per chain of `n_draws` kept draws.
 
-    Over all chains sqrt(N) batches of N = n_draws x chains draws, but at least 100: the MCSE is then known to about 7 %,
+    Over all chains sqrt(N) batches of N = n_draws x chains draws, but at least 100: the MCSE is then within about 7 %,
     and batches grow with the run, as the method needs to be consistent. Where that would leave fewer than 10 draws to a
     batch, batches stay near 10 draws long, down to 50 batches in all; below 500 draws they get shorter still, and the
     MCSE of a slowly mixing level is then too small.

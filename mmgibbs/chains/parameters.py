@@ -62,7 +62,7 @@ class NamedParameters:
 def term_info(
     term, traits: Sequence[str], level_columns: Sequence[str], relationship: str, blocks=None, fixed=False
 ) -> TermInfo:
-    """TermInfo of a random `mmgibbs.design.Term`; coefficients of a random regression go on the effect: 'rr.0:yield'."""
+    """TermInfo of a random `mmgibbs.design.Term`; coefficients of random regressions are numbered: 'rr.0:yield'."""
     labels = []
     for effect in term.effects:
         for t in effect.traits:
@@ -199,7 +199,7 @@ def _role(info: TermInfo, component: int) -> str:
 
 
 def _direct_component(terms, on_trait):
-    """(term, component) of the animal's own effect, or None. A pedigree goes before a file, 'direct' before other names."""
+    """(term, component) of the animal's own effect, or None. A pedigree goes before a file, 'direct' before others."""
     own = [(i, c) for i, c in on_trait if terms[i].relationship != "identity" and _role(terms[i], c) == "animal"]
 
     def order(ic):

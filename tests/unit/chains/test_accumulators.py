@@ -173,7 +173,7 @@ def test_mcse_of_autoregressive_series_is_that_of_theory(rho):
     assert B == 100 and L == 100
 
     def agrees(mcse):
-        """The mean of mcse^2 over the elements in its own standard errors: chi-square, B - 1 degrees of freedom each."""
+        """The mean of mcse^2 over the elements in its own standard errors; chi-square, B - 1 degrees of freedom."""
         expected = variance_of_mean(L) * L / (chains * n)
         within = abs(np.mean(mcse**2) / expected - 1) < 4 * np.sqrt(2 / (B - 1) / elements)
         z = mean / mcse
