@@ -12,11 +12,12 @@ the change of theta_l is N(P^-1 rhs, P^-1): `update="level"` draws it jointly th
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import carray, njit
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import precisions, refuse_singular
+from mmgibbs.engines.scratch import stack
 from mmgibbs.equations.relationships import quadratic_form, times_row, weight
 from mmgibbs.equations.residuals import level_precisions, subtract_term
 from mmgibbs.equations.structured import StructuredEquations
@@ -33,7 +34,6 @@ class SerialEngine:
     def __init__(self, equations: StructuredEquations, update: str = "level"):
         self.equations = equations
         self.joint = update == "level"
-        self._normals = np.empty((CHUNK, max((t.n_components for t in equations.design.terms), default=1)))
         self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
         self.start()
 
@@ -61,7 +61,7 @@ class SerialEngine:
             i = block.term
             failed = sweep_block(
                 eq.terms[i], eq.relationships[i], eq.records, _unroll(self.theta[i].shape[1]), _unroll(self.e.shape[1]),
-                self.theta[i], self.e, self.Ginv[i], self.Rinv, self._normals,
+                self.theta[i], self.e, self.Ginv[i], self.Rinv,
                 block.first, block.last, block.first_component, block.last_component, self.joint,
                 number, self._streams[i], key[0], key[1],
             )  # fmt: skip
@@ -89,18 +89,22 @@ def _unroll(size: int) -> tuple:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, normals, first, last, c_first, c_last, joint, number, stream, seed, chain):
+def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_first, c_last, joint, number, stream, seed, chain):
     """Draw the levels first ... last - 1 (sweep positions) of one term. Returns -1, or the position whose P is not positive definite.
 
-    theta (q, k) and e (n, T) are updated in place; normals (CHUNK, >= k) is scratch.
+    theta (q, k) and e (n, T) are updated in place.
     """
     k = len(k_) if len(k_) > 0 else theta.shape[1]
-    P, L = np.empty((k, k)), np.empty((k, k))
-    row, rhs, change = np.empty(k), np.empty(k), np.empty(k)
+    P = carray(stack(k_, 2), (k, k)) if len(k_) > 0 else np.empty((k, k))
+    L = carray(stack(k_, 2), (k, k)) if len(k_) > 0 else np.empty((k, k))
+    row = carray(stack(k_, 1), (k,)) if len(k_) > 0 else np.empty(k)
+    rhs = carray(stack(k_, 1), (k,)) if len(k_) > 0 else np.empty(k)
+    change = carray(stack(k_, 1), (k,)) if len(k_) > 0 else np.empty(k)
+    normals = np.empty((CHUNK, k))
     masked = term.active.shape[0] > 0
-    for chunk in range(np.uint64(first), np.uint64(last), np.uint64(normals.shape[0])):
-        end = min(np.uint64(last), chunk + np.uint64(normals.shape[0]))
-        fill_normals(normals[:, :k], number, term.code[chunk:end], stream, seed, chain)
+    for chunk in range(np.uint64(first), np.uint64(last), np.uint64(CHUNK)):
+        end = min(np.uint64(last), chunk + np.uint64(CHUNK))
+        fill_normals(normals, number, term.code[chunk:end], stream, seed, chain)
         for level in range(chunk, end):
             z = normals[level - chunk]
             level_precisions(term, Rinv, level, P)
@@ -124,7 +128,7 @@ def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, normals, first, 
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _add_records(term, records, T_, level, e, Rinv, rhs):
     """rhs += sum_{r in l} W_r' R_r^-1 e_r."""
     T = len(T_) if len(T_) > 0 else e.shape[1]
@@ -141,7 +145,7 @@ def _add_records(term, records, T_, level, e, Rinv, rhs):
             rhs[c] += (w if plain else w * term.covariates[r, term.regressor[c]]) * s
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _hold_inactive(active, P, rhs, z):
     """Components held at 0 leave the system: their change is exactly 0."""
     for a in range(rhs.size):
@@ -153,9 +157,11 @@ def _hold_inactive(active, P, rhs, z):
             P[a, a] = 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _draw_level(k_, P, L, rhs, z, change):
-    """change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z), P = L L'. False where P is not positive definite."""
+    """change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z), P = L L'; only the lower triangle of P is read. False where P is not positive definite.
+
+    The diagonal of `L` holds 1 / l_jj, so that there are k divisions and no more."""
     k = len(k_) if len(k_) > 0 else rhs.size
     for j in range(k):
         d = P[j, j]
@@ -163,26 +169,26 @@ def _draw_level(k_, P, L, rhs, z, change):
             d -= L[j, m] * L[j, m]
         if not d > 1e-12 * P[j, j]:  # relative: an exactly singular block leaves rounding here, not 0
             return False
-        L[j, j] = np.sqrt(d)
+        L[j, j] = 1.0 / np.sqrt(d)
         for i in range(j + 1, k):
             s = P[i, j]
             for m in range(j):
                 s -= L[i, m] * L[j, m]
-            L[i, j] = s / L[j, j]
+            L[i, j] = s * L[j, j]
     for i in range(k):
         s = rhs[i]
         for m in range(i):
             s -= L[i, m] * change[m]
-        change[i] = s / L[i, i]
+        change[i] = s * L[i, i]
     for i in range(k - 1, -1, -1):
         s = change[i] + z[i]
         for m in range(i + 1, k):
             s -= L[m, i] * change[m]
-        change[i] = s / L[i, i]
+        change[i] = s * L[i, i]
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _draw_sites(k_, P, rhs, z, change, c_first, c_last):
     """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others stay."""
     k = len(k_) if len(k_) > 0 else rhs.size
@@ -193,12 +199,12 @@ def _draw_sites(k_, P, rhs, z, change, c_first, c_last):
             return False
         s = rhs[c]
         for b in range(k):
-            s -= P[c, b] * change[b]  # change_c itself is still 0
+            s -= (P[c, b] if b < c else P[b, c]) * change[b]  # change_c itself is still 0
         change[c] = s / P[c, c] + z[c] / np.sqrt(P[c, c])
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _move(term, level, theta, e, change):
     """theta_l += change, e_r -= W_r change for the level's records; the change is the one that the stored precision can hold."""
     plain = term.covariates.shape[0] == 0

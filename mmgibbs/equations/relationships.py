@@ -174,7 +174,7 @@ def _sparse_row(K, level, theta, out):
             out[c] += np.float64(K.values[j]) * theta[K.indices[j], c]
 
 
-@overload(times_row)
+@overload(times_row, jit_options={"forceinline": True})
 def _times_row(K, level, theta, out):
     return {IdentityLists: _identity_row, PedigreeLists: _pedigree_row, SparseLists: _sparse_row}[K.instance_class]
 

@@ -38,7 +38,7 @@ def add_weighted(term, records, Rinv, e, out):
                 out[level, c] += z * records.weight[r] * s
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def level_precisions(term, Rinv, level, out):
     """out = sum_{r in l} W_r' R_r^-1 W_r, (k, k) float64, from the cells of the level."""
     k = out.shape[0]
