@@ -32,7 +32,7 @@ DAM_AGES = ("2", "3", "4", "5-9", "10+")  # classes, in years
 SEXES = ("heifer", "bull")
 WEANING = 1  # the trait with maternal effects
 
-# kg^2. Direct heritabilities 0.39, 0.29, 0.46; maternal heritability 0.15; direct-maternal correlation of weaning weight -0.20.
+# kg^2. Direct heritabilities 0.39, 0.28, 0.46; maternal heritability 0.15; direct-maternal correlation of weaning weight -0.20.
 GENETIC = np.array(
     [
         [7.0, 15.5, 25.0, -1.0],
@@ -54,6 +54,7 @@ HERD_WEIGHS_AT_BIRTH, WEIGHED_AT_BIRTH = 0.85, 0.95
 WEIGHED_AT_WEANING = 0.90  # alive and weighed
 KEPT_TO_A_YEAR = {"heifer": 0.70, "bull": 0.45}  # of those weighed at weaning
 YEARS = 20  # of calving
+FIRST_YEAR = 2000
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def simulate_beef(n_animals: int, seed: int, years: int = YEARS) -> Beef:
     if not 0 <= seed < 2**32:
         raise ConfigError(f"seed: found {seed}, needed a whole number from 0 to {2**32 - 1}")
     try:
-        herds = simulate_pedigree(n_animals, seed, Population(years=years), GENETIC)
+        herds = simulate_pedigree(n_animals, seed, Population(years=years, first_year=FIRST_YEAR), GENETIC)
     except ValueError as error:
         raise ConfigError(f"no beef population: {error}") from None
     rng = np.random.default_rng([seed, 1])  # not [seed, 0], which is the generator of the pedigree
@@ -211,3 +212,182 @@ def _independent_levels(fixed, observed: np.ndarray) -> list[np.ndarray]:
         for a, independent in zip(active, independent_columns(columns).independent, strict=True):
             a[:, t] = independent[:, 0]
     return active
+
+
+# ---------------------------------------------------------------------------------------------------- as files
+
+FILES = ("pedigree.csv", "phenotypes.csv", "true_values.csv", "analysis.yaml", "PROVENANCE.txt")
+
+
+def write_beef(beef: Beef, directory: str | Path, how: str = "mmgibbs.simulate.simulate_beef", overwrite: bool = False) -> Path:
+    """Write pedigree, records, true values, an analysis file and a provenance note; returns the directory.
+
+    how: the command or call that made the data, for the note. ConfigError where the directory holds anything, unless `overwrite`
+    (files of the same names are then replaced, others stay)."""
+    target = check_directory(directory, overwrite)
+    target.mkdir(parents=True, exist_ok=True)
+    ids, herds = animal_ids(beef), herd_ids(beef)
+    _write_pedigree(beef, ids, target / "pedigree.csv")
+    _write_phenotypes(beef, ids, herds, target / "phenotypes.csv")
+    _write_true_values(beef, ids, target / "true_values.csv")
+    (target / "analysis.yaml").write_text(_ANALYSIS.format(name=target.resolve().name), encoding="utf-8")
+    (target / "PROVENANCE.txt").write_text(_provenance(beef, how), encoding="utf-8")
+    return target
+
+
+def check_directory(directory: str | Path, overwrite: bool = False) -> Path:
+    """The path, once it is sure that data may be written there; ConfigError otherwise."""
+    path = Path(directory)
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"'{path}' is a file; needed a directory to write the data to")
+    if path.is_dir() and any(path.iterdir()) and not overwrite:
+        raise ConfigError(f"'{path}' exists and holds files; choose another directory, or give --overwrite")
+    return path
+
+
+def animal_ids(beef: Beef):
+    """(n,) Polars String series: year of birth and number within the year, '2003-0127'."""
+    import polars as pl
+
+    year = beef.birth_year  # animals stand in birth order
+    number = np.arange(beef.n_animals) - np.searchsorted(year, year) + 1
+    width = len(str(number.max()))
+    frame = pl.DataFrame({"year": year, "number": number})
+    return frame.select(pl.format("{}-{}", "year", pl.col("number").cast(pl.String).str.zfill(width)).alias("id"))["id"]
+
+
+def herd_ids(beef: Beef):
+    """Polars String series by herd code: 'H01'."""
+    import polars as pl
+
+    number = np.arange(1, int(beef.herd.max()) + 2)
+    return pl.Series("herd", number).cast(pl.String).str.zfill(len(str(number[-1]))).to_frame().select(pl.format("H{}", "herd").alias("herd"))["herd"]
+
+
+def _parent_ids(ids, code: np.ndarray):
+    """Ids of parents, null where unknown."""
+    import polars as pl
+
+    known = pl.Series("code", code).to_frame().select(pl.when(pl.col("code") >= 0).then("code"))["code"]
+    return ids.gather(known)
+
+
+def _write_pedigree(beef: Beef, ids, path: Path) -> None:
+    import polars as pl
+
+    columns = {"animal": ids, "sire": _parent_ids(ids, beef.sire), "dam": _parent_ids(ids, beef.dam), "birth_year": beef.birth_year}
+    pl.DataFrame(columns).write_csv(path)
+
+
+def _write_phenotypes(beef: Beef, ids, herds, path: Path) -> None:
+    import polars as pl
+
+    groups = pl.DataFrame({"herd": herds.gather(beef.group_herd), "year": beef.group_year}).select(pl.format("{}-{}", "herd", "year").alias("group"))["group"]
+    frame = pl.DataFrame(
+        {
+            "animal": ids.gather(beef.animal),
+            "contemporary_group": groups.gather(beef.contemporary_group),
+            "sex": pl.Series(SEXES).gather(beef.sex[beef.animal]),
+            "dam_age": beef.dam_age,
+            "dam_age_class": pl.Series(DAM_AGES).gather(beef.dam_age_class),
+            **{t: beef.y[:, i] for i, t in enumerate(TRAITS)},
+        }
+    )
+    frame.with_columns(pl.col(TRAITS).fill_nan(None)).write_csv(path, float_precision=1)
+
+
+def _write_true_values(beef: Beef, ids, path: Path) -> None:
+    import polars as pl
+
+    columns = {c.replace(":", "_"): beef.breeding_values[:, i] for i, c in enumerate(COMPONENTS)}
+    mothers = np.isin(np.arange(beef.n_animals), beef.dam)
+    columns["maternal_environment"] = np.where(mothers, beef.maternal_environment, np.nan)
+    pl.DataFrame({"animal": ids, **columns}, nan_to_null=True).write_csv(path, float_precision=3)
+
+
+_ANALYSIS = """\
+# Three weights of beef cattle: direct and maternal genetic effects, maternal environment, missing traits.
+# Paths of data are relative to this file, the output directory to where the command runs.
+name: {name}
+data:
+  phenotypes: phenotypes.csv
+  pedigree: pedigree.csv
+traits: [birth_weight, weaning_weight, yearling_weight]
+model:
+  fixed:
+    contemporary_group: {{}}
+    sex: {{}}
+    dam_age: {{column: dam_age_class}}
+  random:
+    genetic:
+      relationship: pedigree
+      effects:
+        direct: {{level: animal}}
+        maternal: {{level: dam, traits: [weaning_weight]}}
+    maternal_environment: {{level: dam, traits: [weaning_weight]}}
+sampler: {{chains: 4, burn_in: 2000, samples: 10000, thin: 10, seed: 42}}
+output: {{directory: runs/{name}}}
+"""
+
+
+def _provenance(beef: Beef, how: str) -> str:
+    from mmgibbs.report.record import versions
+
+    program = ", ".join(f"{name} {version}" for name, version in versions().items() if name in ("mmgibbs", "numpy") and version[0].isdigit())
+    lines = [
+        "Simulated beef cattle; no animal in it ever lived.",
+        f"Made by: {how}",
+        f"Program: {program}",
+        f"{beef.n_animals} animals born {beef.birth_year.min()} to {beef.birth_year.max()}, {beef.n_records} with records.",
+        "",
+        "pedigree.csv       animal, sire, dam (empty: unknown), birth_year",
+        "phenotypes.csv     one row per calf with records; weights in kg, empty where not weighed",
+        "true_values.csv    true breeding values (direct on three weights, maternal on weaning weight), and maternal environment of dams, kg",
+        "analysis.yaml      an analysis of these files",
+        "",
+        "True parameters (kg, kg^2)",
+        f"genetic covariance ({', '.join(COMPONENTS)}):",
+        *_matrix(GENETIC),
+        f"maternal environment, variance on weaning weight: {MATERNAL_ENVIRONMENT:g}",
+        f"residual covariance ({', '.join(TRAITS)}):",
+        *_matrix(RESIDUAL),
+        f"means ({SEXES[1]}, dam of 5 to 9 years): {_row(MEAN)}",
+        f"{SEXES[0]} minus {SEXES[1]}: {_row(SEX[0])}",
+        *(f"dam of {age} years: {_row(effect)}" for age, effect in zip(DAM_AGES, DAM_AGE, strict=True)),
+        f"standard deviation of contemporary groups: {_row(CONTEMPORARY_GROUP_SD)}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(values) -> str:
+    return "  ".join(f"{v:g}" for v in values)
+
+
+def _matrix(values) -> list[str]:
+    return ["  " + "".join(f"{v:>8g}" for v in row) for row in values]
+
+
+# ---------------------------------------------------------------------------------------------------- as a command
+
+
+def add_arguments(parser) -> None:
+    """Arguments of `mmgibbs simulate`."""
+    parser.add_argument("directory", help="where to write the data, e.g. data/beef")
+    parser.add_argument("--animals", type=int, default=5000, help="animals in the pedigree (default: %(default)s)")
+    parser.add_argument("--years", type=int, default=YEARS, help="years of calving (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same data (default: %(default)s)")
+    parser.add_argument("--overwrite", action="store_true", help="write into a directory that holds files already")
+
+
+def main(args) -> int:
+    """Write the data and say which command comes next. Raises ConfigError."""
+    check_directory(args.directory, args.overwrite)
+    beef = simulate_beef(args.animals, args.seed, args.years)
+    how = f"mmgibbs simulate DIRECTORY --animals {args.animals} --years {args.years} --seed {args.seed}"
+    target = write_beef(beef, args.directory, how, args.overwrite)
+    print(f"{beef.n_animals:,} animals in {int(beef.herd.max()) + 1:,} herds, {beef.n_records:,} of them with records")
+    for name in FILES:
+        print(f"wrote {target / name}")
+    print(f"next: mmgibbs run {target / 'analysis.yaml'}")
+    return 0
