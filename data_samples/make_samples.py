@@ -1,0 +1,173 @@
+"""Makes the small data sets of data_samples/ that `mmgibbs simulate` does not: sheep/ and lines/. Run it from the repository root:
+
+python data_samples/make_samples.py
+
+Everything is simulated; the true parameters are written beside the data in PROVENANCE.txt.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))  # the repository's own packages, installed or not
+
+from pedigree.simulate import Population, simulate_pedigree  # noqa: E402
+
+SEED = 7
+
+
+def legendre(age):
+    """(n, 2) the first two normalised Legendre polynomials of age on [1, 6]: sqrt(1/2), sqrt(3/2) x."""
+    x = 2 * (age - 1) / 5 - 1
+    return np.stack([np.full(age.shape, np.sqrt(0.5)), np.sqrt(1.5) * x], axis=1)
+
+
+def sheep(directory: Path, seed: int = SEED, n_animals: int = 1200) -> None:
+    """Ewes of four flocks, shorn every year: repeated records, a trait that changes with age, measurements of unequal precision."""
+    # kg^2, micron^2, kg^2 on the Legendre scale: fleece weight, fibre diameter, body weight (level, slope)
+    genetic = np.diag([0.20, 1.2, 24.0, 3.0])
+    genetic[2, 3] = genetic[3, 2] = 4.0
+    permanent = np.diag([0.12, 0.3, 14.0, 2.0])
+    permanent[2, 3] = permanent[3, 2] = 2.0
+    residual = np.array([0.30, 4.0, 9.0])  # fibre diameter: of one staple
+    origins, origin_effect = np.array(["hill", "lowland"]), np.array([-0.4, 0.4])  # kg fleece weight
+
+    rng = np.random.default_rng([seed, 1])
+    population = Population(
+        years=12, first_year=2008, generation_interval=3.5, herd_size=18.0, calving_rate=1.2,
+        ai_share=0.15, cows_per_bull=20.0, natural_service_age=3.5, last_age=8,
+    )  # fmt: skip
+    flock_book = simulate_pedigree(n_animals, seed, population, genetic)
+    n = flock_book.n_animals
+    sire, dam, flock, birth = flock_book.sire.copy(), flock_book.dam, flock_book.herd, flock_book.birth
+    lambs = dam >= 0
+    sire[lambs & (rng.random(n) < 0.05)] = -1
+    # Founders, and rams that were not recorded, are of their flock's origin.
+    origin = (np.arange(flock.max() + 1) % 2)[flock]
+    share = np.zeros(n)  # expected share of 'lowland' genes
+    for i in range(n):
+        parents = [share[p] if p >= 0 else float(origin[i]) for p in (sire[i], dam[i])]
+        share[i] = sum(parents) / 2
+    u = flock_book.breeding_values
+    fleece = u[:, 0] + (1 - share) * origin_effect[0] + share * origin_effect[1]
+    environment = rng.standard_normal((n, 4)) @ np.linalg.cholesky(permanent).T
+
+    ewes = np.flatnonzero((flock_book.sex == 0) & lambs)
+    years_in_flock = 1 + rng.binomial(5, 0.55, ewes.size)  # shorn at ages 1 .. that
+    animal = np.repeat(ewes, years_in_flock)
+    age = np.concatenate([np.arange(1, k + 1) for k in years_in_flock])
+    year = birth[animal] + age
+    kept = (year <= birth.max()) & (rng.random(animal.size) < 0.95)
+    animal, age, year = animal[kept], age[kept], year[kept]
+    groups, group = np.unique(np.stack([flock[animal], year]), axis=1, return_inverse=True)
+    r = animal.size
+    group_effect = rng.standard_normal((groups.shape[1], 3)) * [0.35, 0.7, 2.5]
+    day = 150 + rng.integers(0, 8, groups.shape[1])[group] + rng.integers(0, 15, r)  # shorn over two weeks
+    slope = np.array([0.010, 0.016, 0.012, 0.020])  # kg fleece per day of growth, by flock
+    staples = rng.integers(1, 6, r)
+    phi = legendre(age)
+    fleece_weight = (
+        4.2 + group_effect[group, 0] + 0.55 * (age - 1) - 0.09 * (age - 1) ** 2 + slope[flock[animal] % 4] * (day - 160)
+        + fleece[animal] + environment[animal, 0] + np.sqrt(residual[0]) * rng.standard_normal(r)
+    )  # fmt: skip
+    fibre = (
+        20.5 + group_effect[group, 1] + 0.25 * (age - 1)
+        + u[animal, 1] + environment[animal, 1] + np.sqrt(residual[1] / staples) * rng.standard_normal(r)
+    )  # fmt: skip
+    body = (
+        52.0 + group_effect[group, 2] + 6.0 * (age - 1) - 0.8 * (age - 1) ** 2
+        + (phi * (u[animal, 2:] + environment[animal, 2:])).sum(axis=1) + np.sqrt(residual[2]) * rng.standard_normal(r)
+    )  # fmt: skip
+
+    ids = np.array([f"{y}-{i - first + 1:03d}" for i, (y, first) in enumerate(zip(birth, np.searchsorted(birth, birth)))])
+    names = [*ids, None]  # code -1 is the last
+    unknown = (sire < 0) | (dam < 0)
+    pedigree = {
+        "animal": ids,
+        "sire": [names[s] for s in sire],
+        "dam": [names[d] for d in dam],
+        "birth_year": birth,
+        "origin": [origins[o] if u else None for o, u in zip(origin, unknown)],
+    }
+    records = {
+        "animal": ids[animal],
+        "flock": [f"F{f + 1}" for f in flock[animal]],
+        "flock_year": [f"F{f + 1}-{y}" for f, y in zip(flock[animal], year)],
+        "age": age,
+        "shearing_day": day,
+        "fleece_weight": np.round(fleece_weight, 2),
+        "staples": staples,
+        "fibre_diameter": np.round(fibre, 2),
+        "body_weight": np.round(body, 1),
+    }
+    directory.mkdir(exist_ok=True)
+    pl.DataFrame(pedigree).write_csv(directory / "pedigree.csv")
+    pl.DataFrame(records).write_csv(directory / "shearings.csv")
+    (directory / "PROVENANCE.txt").write_text(
+        f"""Simulated sheep; no animal in it ever lived.
+Made by: python data_samples/make_samples.py (seed {seed}, NumPy {np.__version__})
+{n} animals in {flock.max() + 1} flocks, {r} shearings of {np.unique(animal).size} ewes.
+
+pedigree.csv    animal, sire, dam (empty: unknown), birth_year, origin (of the unknown parents, where one is unknown)
+shearings.csv   one row per ewe and year: flock, flock_year, age (years), shearing_day (day of the year), fleece_weight (kg),
+                staples (measured), fibre_diameter (micron, mean of the staples), body_weight (kg)
+
+True parameters
+fleece weight:   genetic {genetic[0, 0]:g}, permanent environment {permanent[0, 0]:g}, residual {residual[0]:g} kg^2; +0.55 a - 0.09 a^2 with a = age - 1;
+                 per shearing day {", ".join(f"{s:g}" for s in slope[: flock.max() + 1])} kg in flocks F1 to F{flock.max() + 1}; origin hill {origin_effect[0]:g}, lowland +{origin_effect[1]:g} kg
+fibre diameter:  genetic {genetic[1, 1]:g}, permanent environment {permanent[1, 1]:g}, residual {residual[1]:g} micron^2 per staple; +0.25 per year of age
+body weight:     genetic [[24, 4], [4, 3]], permanent environment [[14, 2], [2, 2]] on normalised Legendre polynomials of age on [1, 6],
+                 residual {residual[2]:g} kg^2; +6 a - 0.8 a^2
+""",
+        encoding="utf-8",
+    )
+
+
+def lines(directory: Path, seed: int = SEED, n_lines: int = 60) -> None:
+    """Inbred lines in a field trial, related as their markers say: a relationship matrix of the user's own."""
+    variance, residual = 0.50, 0.40  # (t/ha)^2
+    rng = np.random.default_rng([seed, 2])
+    families = 6
+    frequency = np.clip(rng.beta(1, 1, 300)[None, :] + 0.25 * rng.standard_normal((families, 300)), 0.02, 0.98)
+    family = np.arange(n_lines) % families
+    markers = 2.0 * (rng.random((n_lines, 300)) < frequency[family])
+    centred = markers - markers.mean(axis=0)
+    kinship = centred @ centred.T
+    kinship = kinship / np.diag(kinship).mean() + 0.05 * np.eye(n_lines)
+    merit = np.sqrt(variance) * np.linalg.cholesky(kinship) @ rng.standard_normal(n_lines)
+    names = np.array([f"L{i + 1:02d}" for i in range(n_lines)])
+    inverse = np.linalg.inv(kinship)
+    row, column = np.tril_indices(n_lines)
+    directory.mkdir(exist_ok=True)
+    with open(directory / "kinship_inverse.txt", "w", encoding="utf-8") as file:
+        file.writelines(f"{names[i]} {names[j]} {inverse[i, j]:.8g}\n" for i, j in zip(row, column))
+    block = np.repeat(np.arange(4), n_lines)
+    line = np.tile(np.arange(n_lines), 4)
+    grown = rng.random(block.size) < 0.92
+    block, line = block[grown], line[grown]
+    block_effect = np.array([0.0, 0.4, -0.3, 0.2])
+    yields = 6.5 + block_effect[block] + merit[line] + np.sqrt(residual) * rng.standard_normal(block.size)
+    pl.DataFrame({"line": names[line], "block": block + 1, "yield": np.round(yields, 2)}).write_csv(directory / "trial.csv")
+    (directory / "PROVENANCE.txt").write_text(
+        f"""A simulated field trial; none of it was grown.
+Made by: python data_samples/make_samples.py (seed {seed}, NumPy {np.__version__})
+{n_lines} inbred lines of {families} families, {block.size} plots in 4 blocks.
+
+trial.csv             line, block, yield (t/ha)
+kinship_inverse.txt   inverse of the relationship matrix of the lines, lower triangle: line line value
+                      (K = ZZ' over its mean diagonal + 0.05 I, Z the centred genotypes at 300 simulated markers)
+
+True parameters: line variance {variance:g} (times K), residual {residual:g} (t/ha)^2, mean 6.5, blocks {", ".join(f"{b:g}" for b in block_effect)}
+""",
+        encoding="utf-8",
+    )
+
+
+if __name__ == "__main__":
+    sheep(HERE / "sheep")
+    lines(HERE / "lines")
