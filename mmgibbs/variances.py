@@ -170,7 +170,7 @@ def _residual_products(records, e, fill, noise, complete, number, stream, seed, 
     n, T = e.shape
     total, f, z = np.zeros((T, T)), np.empty(T), np.empty(T)
     for r in range(np.uint64(n)):
-        p, w = records.pattern[r], np.float64(records.weight[r])
+        p, w = records.pattern[r], np.float64(records.weight[r]) if records.weight.size > 0 else 1.0
         if complete[p]:
             for t in range(T):
                 f[t] = e[r, t]

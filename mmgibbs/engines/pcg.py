@@ -125,8 +125,9 @@ def level_blocks(term, K, Ginv, Rinv, out):
     for level in range(np.uint64(out.shape[0])):
         level_precisions(term, Rinv, level, out[level])
         for a in range(k):
-            for b in range(k):
+            for b in range(a + 1):
                 out[level, a, b] += weight(K, level) * Ginv[a, b]
+                out[level, b, a] = out[level, a, b]
         if term.active.shape[0] > 0:
             for a in range(k):
                 if term.active[level, a] == 0:

@@ -113,8 +113,9 @@ def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_f
             for a in range(k):
                 rhs[a] = 0.0
                 for b in range(k):
-                    P[a, b] += kappa * Ginv[a, b]
                     rhs[a] -= Ginv[a, b] * row[b]
+                for b in range(a + 1):
+                    P[a, b] += kappa * Ginv[a, b]
             _add_records(term, records, T_, level, e, Rinv, rhs)
             if masked:
                 _hold_inactive(term.active[level], P, rhs, z)
@@ -134,9 +135,10 @@ def _add_records(term, records, T_, level, e, Rinv, rhs):
     T = len(T_) if len(T_) > 0 else e.shape[1]
     plain = term.covariates.shape[0] == 0
     several = term.visit_effect.size > 0
+    weighted = records.weight.size > 0
     for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
         r = term.visit_record[v]
-        p, w = records.pattern[r], np.float64(records.weight[r])
+        p, w = records.pattern[r], np.float64(records.weight[r]) if weighted else 1.0
         effect = term.visit_effect[v] if several else np.uint8(0)
         for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
             s = 0.0
@@ -147,13 +149,15 @@ def _add_records(term, records, T_, level, e, Rinv, rhs):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _hold_inactive(active, P, rhs, z):
-    """Components held at 0 leave the system: their change is exactly 0."""
+    """Components held at 0 leave the system (the lower triangle of P): their change is exactly 0."""
     for a in range(rhs.size):
         if active[a] == 0:
             rhs[a] = 0.0
             z[a] = 0.0
-            for b in range(rhs.size):
-                P[a, b] = P[b, a] = 0.0
+            for b in range(a):
+                P[a, b] = 0.0
+            for b in range(a + 1, rhs.size):
+                P[b, a] = 0.0
             P[a, a] = 1.0
 
 
@@ -190,7 +194,9 @@ def _draw_level(k_, P, L, rhs, z, change):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _draw_sites(k_, P, rhs, z, change, c_first, c_last):
-    """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others stay."""
+    """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others stay.
+
+    Only the lower triangle of P is read."""
     k = len(k_) if len(k_) > 0 else rhs.size
     for c in range(k):
         change[c] = 0.0

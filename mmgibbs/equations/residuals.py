@@ -35,16 +35,18 @@ def add_weighted(term, records, Rinv, e, out):
                 s = 0.0
                 for t in range(n_traits):
                     s += Rinv[records.pattern[r], term.trait[c], t] * e[r, t]
-                out[level, c] += z * records.weight[r] * s
+                out[level, c] += z * s * (records.weight[r] if records.weight.size > 0 else 1.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def level_precisions(term, Rinv, level, out):
-    """out = sum_{r in l} W_r' R_r^-1 W_r, (k, k) float64, from the cells of the level."""
+    """out = sum_{r in l} W_r' R_r^-1 W_r from the cells of the level; (k, k) float64, the lower triangle is written."""
     k = out.shape[0]
-    out[:] = 0.0
+    for a in range(k):
+        for b in range(a + 1):
+            out[a, b] = 0.0
     for cell in range(term.cell_ptr[level], term.cell_ptr[level + np.uint64(1)]):
         p = term.cell_pattern[cell]
         for a in range(k):
-            for b in range(k):
+            for b in range(a + 1):
                 out[a, b] += term.cell_sums[cell, term.regressor[a], term.regressor[b]] * Rinv[p, term.trait[a], term.trait[b]]

@@ -24,8 +24,8 @@ class Records(NamedTuple):
     """Arrays per record, in sweep order."""
 
     y: np.ndarray  # (n, T) traits; 0 where not observed
-    pattern: np.ndarray  # (n,) uint32 missing pattern
-    weight: np.ndarray  # (n,)
+    pattern: np.ndarray  # (n,) uint8 (uint32 beyond 256 of them) missing pattern
+    weight: np.ndarray  # (n,); empty where every weight is 1
     record: np.ndarray  # (n,) uint32 model-order number of the record
 
 
@@ -77,8 +77,8 @@ def structured_equations(design: Design, partition: Partition, precision: str = 
     records_order = _records_order(design, partition)
     records = Records(
         np.nan_to_num(design.y[records_order]).astype(real),
-        design.pattern[records_order].astype(np.uint32),
-        design.weight[records_order].astype(real),
+        design.pattern[records_order].astype(np.uint8 if len(design.patterns) <= 256 else np.uint32),
+        np.empty(0, real) if np.all(design.weight == 1.0) else design.weight[records_order].astype(real),
         records_order.astype(np.uint32),
     )
     terms = tuple(
@@ -196,5 +196,5 @@ def _cells(visit_ptr, visit_record, visit_effect, regressor_effect, covariates, 
                 v += 1
             for a in range(m):
                 for b in range(m):
-                    sums[where[p], a, b] += weight[r] * z[a] * z[b]
+                    sums[where[p], a, b] += (weight[r] if weight.size > 0 else 1.0) * z[a] * z[b]
     return ptr, cells, sums
