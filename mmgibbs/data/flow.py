@@ -54,7 +54,10 @@ def prepare(analysis, progress: Callable[[str], None] | None = None) -> Prepared
         names = [t.name for t in analysis.traits]
         fixed = resolve(effects, records.observed, records.mean, records.weight, names, groups, kin.pedigree.groups if kin else ())
     terms = fixed.terms + tuple(_hold_groups(term, fixed.groups_active) for term, _ in built)
-    notes = records.notes + (tuple(kin.pedigree.notes) if kin else ()) + tuple(builder.notes) + fixed.notes
+    of_pedigree = tuple(kin.pedigree.notes) if kin else ()
+    if kin is None and analysis.data.pedigree is not None:
+        of_pedigree = ("the pedigree is not read: no effect has `relationship: pedigree` or takes its sires or dams from it",)
+    notes = records.notes + of_pedigree + tuple(builder.notes) + fixed.notes
     pattern, patterns = missing_patterns(records.observed)
     y = records.y.copy()
     for term, component, value in fixed.offsets:
@@ -109,6 +112,7 @@ def _kin(analysis, records: Records) -> Kin | None:
             unknown=tuple(data.unknown_parent),
             group_column=None if data.groups is None else data.groups.column,
             founders=ids_with_records(analysis, records.phenotypes, records.observed) if data.add_missing_animals else None,
+            name="pedigree" if isinstance(data.pedigree, pl.DataFrame) else None,
         )
         random_groups = data.groups is not None and data.groups.effect == "random"
         F = inbreeding(pedigree.sire, pedigree.dam) if data.inbreeding == "account" else None

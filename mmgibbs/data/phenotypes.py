@@ -69,8 +69,10 @@ class Phenotypes:
             values = text.cast(pl.Float64, strict=False)
             void = (text.is_null() | text.is_in(list(absent))).to_numpy()
         out = values.fill_null(np.nan).to_numpy().copy()
-        numeric = [m for m in (_number(a) for a in absent) if m is not None]
-        void = void | np.isin(out, numeric) if numeric else void
+        numeric = np.array([m for m in (_number(a) for a in absent) if m is not None])
+        if series.dtype == pl.Float32:
+            numeric = numeric.astype(np.float32)
+        void = void | np.isin(out, numeric.astype(np.float64))
         wrong = np.flatnonzero(~np.isfinite(out) & ~void)
         if len(wrong):
             found = [f"'{text[int(i)]}'" if text is not None else str(out[i]) for i in wrong[:SHOWN]]

@@ -87,6 +87,7 @@ class RandomTerms:
         self.analysis, self.phenotypes, self.observed, self.kin = analysis, phenotypes, observed, kin
         self.notes: list[str] = []
         self._record_animals: np.ndarray | None = None
+        self._animal_column = ""
 
     def build(self, name: str) -> tuple[Term, LevelLabels]:
         """One term of `model.random` and its labels. DataError: a level or covariate that is missing or unknown on a record that needs it."""
@@ -123,7 +124,7 @@ class RandomTerms:
             ids = self.phenotypes.text(effect.level, path, unknown)
             ids = pl.DataFrame({"id": ids, "needed": needed}).select(pl.when("needed").then("id")).to_series()
             absent = needed & ids.is_null().to_numpy()
-            self._accept_unknown(absent, effect, path, [f"found no value in column '{effect.level}' ({path})"] * SHOWN)
+            self._accept_unknown(absent, effect, path, [f"found no known level in column '{effect.level}' ({path})"] * SHOWN)
             return ids
         if effect.level not in _FROM_PEDIGREE or self.kin is None:
             if effect.level in _FROM_PEDIGREE:
@@ -160,8 +161,10 @@ class RandomTerms:
             absent = ids.is_null().to_numpy()
             if absent.any():
                 raise refuse_rows(self.phenotypes.name, self.phenotypes.rows[absent], [f"found no animal in column '{column}'"] * SHOWN, f"one, to take its {level} from the pedigree ({path})")
-            self._record_animals = self._codes(ids, column)
-            self.notes.append(f"sires and dams that are not in {self.phenotypes.name} are taken from the pedigree, by the record's animal in column '{column}'")
+            self._record_animals, self._animal_column = self._codes(ids, column), column
+        note = f"{level}s are taken from the pedigree, by the record's animal in column '{self._animal_column}' of {self.phenotypes.name}"
+        if note not in self.notes:
+            self.notes.append(note)
         return self._record_animals
 
     def _kin_levels(self, term: str, effect_name: str, effect, ids: pl.Series | np.ndarray) -> np.ndarray:

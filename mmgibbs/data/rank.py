@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from mmgibbs.data.covariates import DEPENDENT
 
 # Beyond this many columns besides the absorbed effect, the largest of them are held against the absorbed effect alone (S would not fit).
-DENSE_COLUMNS = 8000
+DENSE_COLUMNS = 6000
 _PANEL = 96
 
 
@@ -86,7 +86,7 @@ def cholesky_pivots(S: np.ndarray, squares: np.ndarray, tolerance: float = DEPEN
     keep = np.zeros(p, bool)
     for start in range(0, p, _PANEL):
         stop = min(start + _PANEL, p)
-        panel = S[start:, start:stop]
+        panel = np.asfortranarray(S[start:, start:stop])
         for j in range(stop - start):
             if panel[j, j] > tolerance * squares[start + j]:
                 keep[start + j] = True
