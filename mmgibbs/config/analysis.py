@@ -1,0 +1,49 @@
+"""The analysis as the rest of the program sees it: frozen, complete, every default at its field.
+
+Each class is a section of the analysis file. What a section alone can get wrong is found by its class; what sections say of each other
+(names of traits, sizes of matrices) by `complete`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from mmgibbs.config.effects import Model
+from mmgibbs.config.fields import Section, a_text, checked, expected
+from mmgibbs.config.sampling import Output, Sampler
+from mmgibbs.config.tables import Data, Trait, read_traits
+from mmgibbs.config.variances import Variances
+
+
+def _analysis_name(value) -> str:
+    text = a_text("a name")(value)
+    if text in (".", "..") or len(text) > 200 or any(c in "/\\" or not c.isprintable() for c in text):
+        raise expected(value, "a name that a folder can have")
+    return text
+
+
+class Analysis(Section):
+    """A complete, checked analysis."""
+
+    filled_in: ClassVar = ("path",)
+    name: Annotated[str, checked(_analysis_name)] = ""
+    data: Data
+    traits: Annotated[tuple[Trait, ...], checked(read_traits)] = ()
+    model: Model = Model()
+    variances: Variances = Variances()
+    sampler: Sampler = Sampler()
+    output: Output = Output()
+    path: Path | None = None  # of the analysis file
+
+    @classmethod
+    def unknown_key(cls, key: str) -> str:
+        """Also finds keys that stand one level too high."""
+        sections = {"data": Data, "model": Model, "sampler": Sampler, "output": Output, "variances": Variances}
+        home = next((f"{name}.{key}" for name, section in sections.items() if key in section.model_fields), None)
+        return f"unknown key; did you mean '{home}'?" if home else super().unknown_key(key)
+
+    def resolved(self) -> dict:
+        """The analysis as plain values, in the form of an analysis file, every default written out: load_config accepts it again."""
+        traits = {trait.name: trait.as_file() for trait in self.traits}
+        return self.as_file() | {"traits": traits}

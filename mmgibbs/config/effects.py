@@ -1,0 +1,215 @@
+"""The effects of an analysis: section `model`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from mmgibbs.config.fields import (
+    Problems,
+    Section,
+    a_column,
+    a_name,
+    a_name_or_none,
+    a_path,
+    a_range,
+    a_text,
+    auto_or_boolean,
+    checked,
+    expected,
+    list_of,
+    mapping_of,
+    number,
+    one_of,
+    plain,
+    unless,
+    whole_number,
+    wrong,
+)
+from mmgibbs.config.tables import Trait
+from mmgibbs.config.text import as_yaml_value, nearest
+
+Column = Annotated[str, checked(a_column)]
+Traits = Annotated[tuple[str, ...], checked(list_of(a_text("the name of a trait"), "the names of one or more traits"))]
+Degree = Annotated[int, checked(whole_number(0, 20))]
+
+
+class Legendre(Section):
+    """Normalised Legendre polynomials sqrt((2j+1)/2) P_j, j = 0..degree, of a covariate stretched from `range` to [-1, 1]."""
+
+    degree: Degree
+    range: Annotated[tuple[float, float] | None, checked(a_range)] = None  # None: the range of the data
+
+
+class LegendreOfColumn(Legendre):
+    column: Column
+
+
+class NormalPrior(Section):
+    variance: Annotated[float, checked(number("a number above 0", above=0))]
+
+
+def _prior_of_fixed(value) -> float:
+    return NormalPrior.model_validate(value).variance
+
+
+class Fixed(Section):
+    """A fixed effect: a class, or a covariate with powers up to `degree` or Legendre polynomials, one line for all or one per level of `by`."""
+
+    column: Annotated[str, checked(a_column)] = ""  # default: the name of the effect
+    kind: Annotated[str, checked(one_of("class", "covariate"))] = "class"
+    degree: Annotated[int, checked(whole_number(1, 20))] = 1
+    legendre: Legendre | None = None
+    by: Annotated[str | None, checked(a_column)] = None
+    traits: Traits = ()  # default: every trait
+    prior_variance: Annotated[float | None, checked(unless("flat", _prior_of_fixed)), Field(alias="prior")] = None  # None: flat
+
+    @model_validator(mode="after")
+    def _agree(self):
+        problems = Problems()
+        if self.kind == "class":
+            for key in ("degree", "legendre", "by"):
+                if key in self.model_fields_set and getattr(self, key) is not None:
+                    problems.add((key,), "found on a class effect, needed kind: covariate")
+        elif self.legendre is not None and "degree" in self.model_fields_set:
+            problems.add(("degree",), "found beside legendre, which has a degree of its own; needed one of them")
+        problems.refuse()
+        return self
+
+    def as_file(self) -> dict:
+        of_a_covariate = {"degree"} if self.legendre else set() if self.kind == "covariate" else {"degree", "legendre", "by"}
+        prior = "flat" if self.prior_variance is None else {"variance": self.prior_variance}
+        return {key: v for key, v in super().as_file().items() if key not in of_a_covariate} | {"prior": prior}
+
+
+def _relationship(value):
+    """A word, or the path of a file: a lone word that is neither is more likely a slip than a file."""
+    needed = "identity, pedigree or the path of a file such as inverse.txt"
+    if not isinstance(value, str):
+        raise expected(value, needed)
+    if value in ("identity", "pedigree"):
+        return str(value)
+    if "." not in value and "/" not in value and "\\" not in value:
+        raise expected(value, needed)
+    return a_path(value)
+
+
+def _options(value) -> dict:
+    if not isinstance(value, dict):
+        raise expected(value, "a mapping of options")
+    return as_yaml_value(value)
+
+
+class RandomEffect(Section):
+    """One way in which records meet the levels of a random term; with covariates, a random regression."""
+
+    level: Annotated[str, checked(a_column)] = ""  # column; default for an unnamed effect: the name of the term
+    traits: Traits = ()  # default: every trait
+    covariates: Annotated[tuple[str, ...] | None, checked(list_of(a_column, "the names of one or more columns"))] = None
+    legendre: LegendreOfColumn | None = None
+    unknown_level: Annotated[str, checked(one_of("error", "omit"))] = "error"
+
+    @model_validator(mode="after")
+    def _agree(self):
+        if self.covariates is not None and self.legendre is not None:
+            raise wrong("found covariates and legendre together, needed one of them")
+        return self
+
+    @property
+    def coefficients(self) -> tuple[str, ...]:
+        """('',) or, for a random regression, ('.0', '.1', ...)."""
+        if self.covariates is None and self.legendre is None:
+            return ("",)
+        return tuple(f".{j}" for j in range(len(self.covariates) if self.covariates else self.legendre.degree + 1))
+
+
+_OF_THE_EFFECT = ("level", "traits", "unknown_level")
+
+
+class Random(Section):
+    """A random term: its effects share one covariance matrix. `effects` has the name '' where there is one unnamed effect."""
+
+    relationship: Annotated[Any, checked(_relationship)] = "identity"  # 'identity' | 'pedigree' | absolute Path of a sparse inverse
+    effects: Annotated[dict[str, RandomEffect], checked(mapping_of(RandomEffect, "effect", a_name_or_none))] = {}
+
+    @classmethod
+    def long_form(cls, value):
+        if not isinstance(value, dict) or "effects" in value:
+            return value
+        effect = {key: v for key, v in value.items() if key in _OF_THE_EFFECT}
+        return {key: v for key, v in value.items() if key not in effect} | {"effects": {"": effect}}
+
+    @classmethod
+    def unknown_key(cls, key: str) -> str:
+        if key in _OF_THE_EFFECT:
+            return "found beside effects, needed inside one of them"
+        if key in ("covariates", "legendre"):
+            return f"found without the name of an effect, needed effects: {{NAME: {{level: ..., {key}: ...}}}}"
+        return f"unknown key; {nearest(key, ['relationship', 'effects', *_OF_THE_EFFECT])}"
+
+    @model_validator(mode="after")
+    def _agree(self):
+        problems = Problems()
+        if not self.effects:
+            problems.add(("effects",), "found no effect, needed at least one: effects: {NAME: {level: COLUMN}}")
+        if len(self.effects) > 1 and "" in self.effects:
+            problems.add(("effects",), "found an effect without a name among others, needed a name")
+        for name, effect in self.effects.items():
+            if name and not effect.level:
+                problems.add(("effects", name, "level"), "missing, needed the column of its levels, such as animal or dam")
+        problems.refuse()
+        return self
+
+    def as_file(self) -> dict:
+        if "" not in self.effects:
+            return super().as_file()
+        effect = self.effects[""].as_file()
+        return {"relationship": plain(self.relationship)} | {key: effect[key] for key in _OF_THE_EFFECT}
+
+
+class Model(Section):
+    """The effects, or (`plugin`) a regression."""
+
+    intercept: Annotated[str | bool, checked(auto_or_boolean)] = "auto"
+    fixed: Annotated[dict[str, Fixed], checked(mapping_of(Fixed, "fixed effect"))] = {}
+    random: Annotated[dict[str, Random], checked(mapping_of(Random, "random effect"))] = {}
+    plugin: Annotated[str | None, checked(a_text("the name of a regression, such as horseshoe_probit"))] = None
+    response: Annotated[str | None, checked(a_column)] = None
+    predictors: Annotated[tuple[str, ...], checked(list_of(a_column, "the names of one or more columns, or patterns such as snp_*"))] = ()
+    options: Annotated[dict[str, Any], checked(_options)] = {}
+
+    @model_validator(mode="after")
+    def _agree(self):
+        problems = Problems()
+        regression, mixed = ("response", "predictors", "options"), ("intercept", "fixed", "random")
+        for key in regression if self.plugin is None else mixed:
+            if getattr(self, key) not in (None, "auto", (), {}):
+                of = "without plugin; it belongs to a regression" if self.plugin is None else "beside plugin; it belongs to a mixed model"
+                problems.add((key,), f"found {of}")
+        for key in ("response", "predictors"):
+            if self.plugin is not None and not getattr(self, key):
+                problems.add((key,), "missing, needed for a regression")
+        problems.refuse()
+        return self
+
+    def as_file(self) -> dict:
+        other = ("intercept", "fixed", "random") if self.plugin else ("plugin", "response", "predictors", "options")
+        return {key: v for key, v in super().as_file().items() if key not in other}
+
+
+def component_names(term: Random | Sequence[Trait]) -> tuple[str, ...]:
+    """The components of a covariance matrix in their order (effect, trait, coefficient), as parameters are named.
+
+    'direct:weaning_weight'; 'weaning_weight' for an unnamed effect; 'rr.0:yield' for a coefficient of a random regression.
+    For the residual: `component_names(analysis.traits)`.
+    """
+    if not isinstance(term, Random):
+        return tuple(trait.name for trait in term)
+    return tuple(
+        f"{name}{coefficient}:{trait}" if name or coefficient else trait
+        for name, effect in term.effects.items()
+        for trait in effect.traits
+        for coefficient in effect.coefficients
+    )

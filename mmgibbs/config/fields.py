@@ -1,0 +1,370 @@
+"""The kinds of values that an analysis file has: each accepts what a user may write for it, or says what was found and what is needed.
+
+A kind is a function value -> value that raises PydanticCustomError; a field states it as `Annotated[int, checked(whole_number(1))]`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from mmgibbs.config.text import Plain, as_number, is_nothing, nearest, show
+
+Kind = Callable[[object], object]
+_YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
+_NOT_IN_A_NAME = "[],:/="  # they stand between the parts of a parameter's name: genetic.cov[direct:a,maternal:b]
+
+
+# ------------------------------------------------------------------------------------------------ problems
+
+
+def wrong(message: str) -> PydanticCustomError:
+    return PydanticCustomError("mmgibbs", "{message}", {"message": message})
+
+
+def expected(found, needed: str) -> PydanticCustomError:
+    return wrong(f"found {show(found)}, needed {needed}")
+
+
+class Problems:
+    """Several things wrong with one section, each at its place in it."""
+
+    def __init__(self):
+        self.found: list[InitErrorDetails] = []
+
+    def add(self, place: Sequence[str], message: str) -> None:
+        self.found.append(InitErrorDetails(type=wrong(message), loc=tuple(place), input=None))
+
+    def add_all(self, error: ValidationError, place: Sequence[str] = ()) -> None:
+        for e in error.errors(include_url=False, include_input=False):
+            self.add((*place, *(str(part) for part in e["loc"])), "missing, needed here" if e["type"] == "missing" else e["msg"])
+
+    def refuse(self) -> None:
+        if self.found:
+            raise ValidationError.from_exception_data("analysis", self.found)
+
+
+class Section(BaseModel):
+    """A mapping of the analysis file: frozen, and strict about its keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    filled_in: ClassVar[tuple[str, ...]] = ()  # attributes that no key sets
+
+    @classmethod
+    def long_form(cls, value):
+        """What a short way of writing this section stands for."""
+        return value
+
+    @classmethod
+    def keys(cls) -> list[str]:
+        """The keys that a file may use."""
+        return [field.alias or name for name, field in cls.model_fields.items() if name not in cls.filled_in]
+
+    @classmethod
+    def unknown_key(cls, key: str) -> str:
+        return f"unknown key; {nearest(key, cls.keys())}"
+
+    def as_file(self) -> dict:
+        """The section as plain values in the form of an analysis file, defaults written out."""
+        return {field.alias or name: plain(getattr(self, name)) for name, field in type(self).model_fields.items() if name not in self.filled_in}
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _speak_plainly(cls, value, handler):
+        """Every unknown key at its place with the nearest known one, and every wrong value."""
+        value = cls.long_form({} if is_nothing(value) else value)
+        fields = {field.alias or name: field for name, field in cls.model_fields.items() if name not in cls.filled_in}
+        if not isinstance(value, dict):
+            raise expected(value, f"a mapping with keys such as {', '.join(list(fields)[:4])}")
+        problems = Problems()
+        for key in value:
+            if key not in fields:
+                problems.add((key,), cls.unknown_key(key))
+        # a key without a value is no key where the default is nothing
+        given = {key: v for key, v in value.items() if key in fields and not (is_nothing(v) and fields[key].default in (None, "", ()))}
+        section = None
+        try:
+            section = handler(given)
+        except ValidationError as error:
+            problems.add_all(error)
+        problems.refuse()
+        return section
+
+
+def plain(value):
+    """Nested dicts and lists of text, numbers, booleans and None."""
+    if isinstance(value, Section):
+        return value.as_file()
+    if isinstance(value, dict):
+        return {str(key): plain(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if hasattr(value, "shape"):
+        return f"data frame of {value.shape[0]} rows and {value.shape[1]} columns"
+    return str(value)
+
+
+# ------------------------------------------------------------------------------------------------ kinds
+
+
+def checked(kind: Kind) -> PlainValidator:
+    """Annotated[type, checked(kind)]: the field takes what the kind makes of a value."""
+    return PlainValidator(kind)
+
+
+def unless(word: str, function: Kind) -> Kind:
+    """None where the word is written."""
+    return lambda value: None if isinstance(value, str) and value == word else function(value)
+
+
+def a_text(needed: str = "text") -> Kind:
+    """Text; whole numbers are taken as they are written (a column named 2019, an id)."""
+
+    def check(value):
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if not isinstance(value, str) or value.strip() == "":
+            raise expected(value, needed)
+        return str(value)
+
+    return check
+
+
+a_column = a_text("the name of a column")
+
+
+def a_cell(value) -> str:
+    """A value as it stands in a table: any text, also none; numbers are taken as they are written."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(int(value)) if math.isfinite(value) and value == int(value) else str(value)
+    if not isinstance(value, str):
+        hint = " (write '' for empty cells)" if value is None else ""
+        raise expected(value, f"the text of a cell{hint}")
+    return str(value)
+
+
+def a_name(value) -> str:
+    """A name that the run folder can use."""
+    text = a_text("a name")(value)
+    bad = next((c for c in text if c in _NOT_IN_A_NAME or not c.isprintable()), None)
+    if bad is not None or text != text.strip():
+        what = "a blank at its end" if bad is None else f"the character {bad!r}"
+        raise wrong(f"found the name {show(str(text))} with {what}, needed a name without {' '.join(_NOT_IN_A_NAME)} (the column may have any name)")
+    return text
+
+
+def a_boolean(value) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in (*_YES, *_NO):
+        return value.lower() in _YES
+    raise expected(value, "true or false")
+
+
+def auto_or_boolean(value) -> str | bool:
+    if isinstance(value, str) and value.lower() == "auto":
+        return "auto"
+    try:
+        return a_boolean(value)
+    except PydanticCustomError:
+        raise expected(value, "auto, true or false") from None
+
+
+def _finite(value) -> int | float | None:
+    """The number that is meant, if any: from Python, or as text."""
+    if isinstance(value, str):
+        value = as_number(value.strip())
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def whole_number(least: int, most: int | None = None) -> Kind:
+    needed = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
+
+    def check(value):
+        number = _finite(value)
+        if number is None or number != int(number) or number < least or number > (2**63 - 1 if most is None else most):
+            raise expected(value, needed)
+        return int(number)
+
+    return check
+
+
+def number(needed: str = "a number", above: float = -math.inf, below: float = math.inf) -> Kind:
+    def check(value):
+        found = _finite(value)
+        if found is None and isinstance(value, str) and as_number(value.strip().replace(",", ".", 1)) is not None:
+            raise expected(value, f"{needed} (decimals follow a point)")
+        if found is None or not above < float(found) < below:
+            raise expected(value, needed)
+        return float(found)
+
+    return check
+
+
+def one_of(*choices: str, later: Sequence[str] = ()) -> Kind:
+    """One of the words; `later` are reserved for a later version."""
+
+    def check(value):
+        text = str(value).lower() if isinstance(value, str) else None
+        if text in later:
+            raise wrong(f"found {show(value)}, which is not in this version yet; needed {_listed(choices)}")
+        if text not in choices:
+            close = nearest(text or "", choices) if text else ""
+            raise expected(value, _listed(choices) + (f"; {close}" if close.startswith("did") else ""))
+        return text
+
+    return check
+
+
+def _listed(choices: Sequence[str]) -> str:
+    return choices[0] if len(choices) == 1 else f"{', '.join(choices[:-1])} or {choices[-1]}"
+
+
+def list_of(item: Kind, needed: str, unique: bool = True, empty: bool = False) -> Kind:
+    """A tuple; one value may stand without its brackets."""
+
+    def check(value):
+        values = [value] if isinstance(value, (str, int, float)) and not isinstance(value, bool) else value
+        if not isinstance(values, list) or not (values or empty):
+            raise expected(value, needed)
+        items = []
+        for i, v in enumerate(values, 1):
+            try:
+                items.append(item(v))
+            except PydanticCustomError as error:
+                raise wrong(f"value {i} of the list: {error.message()}") from None
+        twice = next((v for i, v in enumerate(items) if v in items[:i]), None) if unique and len(set(items)) < len(items) else None
+        if twice is not None:
+            raise wrong(f"found {show(twice)} twice, needed every value once")
+        return tuple(items)
+
+    return check
+
+
+def a_name_or_none(value) -> str:
+    return "" if value == "" else a_name(value)
+
+
+def mapping_of(section: type[Section], what: str, named: Kind = a_name) -> Kind:
+    """NAME -> section, in the order written."""
+
+    def check(value):
+        value = {} if is_nothing(value) else value
+        if not isinstance(value, dict):
+            raise expected(value, f"a mapping from the name of each {what} to its keys")
+        problems, out = Problems(), {}
+        for name, entry in value.items():
+            try:
+                out[named(name)] = section.model_validate(entry)
+            except PydanticCustomError as error:
+                problems.add((name,), error.message())
+            except ValidationError as error:
+                problems.add_all(error, (name,))
+        problems.refuse()
+        return out
+
+    return check
+
+
+def a_range(value) -> tuple[float, float]:
+    needed = "two numbers [low, high], low below high"
+    if not isinstance(value, list) or len(value) != 2:
+        raise expected(value, needed)
+    low, high = (number()(v) for v in value)
+    if not low < high:
+        raise wrong(f"found [{low:g}, {high:g}], needed {needed}")
+    return low, high
+
+
+def a_matrix(value) -> tuple[tuple[float, ...], ...]:
+    """Rows of numbers; a number is a 1 x 1 matrix. Its size is judged where the model is known."""
+    if not isinstance(value, list):
+        return ((number("a number or a matrix (a list of rows)")(value),),)
+    if not value:
+        raise expected(value, "a matrix (a list of rows)")
+    rows = []
+    for i, row in enumerate(value, 1):
+        if not isinstance(row, list):
+            raise wrong(f"found {show(row)} as row {i} of the matrix, needed a list of numbers: [[a, b], [b, c]]")
+        try:
+            rows.append(tuple(number()(v) for v in row))
+        except PydanticCustomError as error:
+            raise wrong(f"row {i} of the matrix: {error.message()}") from None
+    return tuple(rows)
+
+
+def a_path(value) -> Path:
+    text = value if isinstance(value, str) else None
+    if text is None or text.strip() == "" or "\0" in text:
+        raise expected(value, "the path of a file")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise wrong(f"found {show(value)}, but there is no such home directory") from None
+
+
+def a_table(value):
+    """The path of a table, or (from Python) a Polars data frame."""
+    if isinstance(value, str):
+        return a_path(value)
+    import polars as pl
+
+    if isinstance(value, pl.DataFrame):
+        return value
+    if isinstance(value, pl.LazyFrame):
+        raise wrong("found a LazyFrame, needed a path or a DataFrame (call .collect())")
+    if type(value).__module__.startswith("pandas"):
+        raise wrong("found a pandas table, needed a path or a Polars DataFrame (polars.from_pandas)")
+    return a_path(value)
+
+
+def a_separator(value) -> str:
+    """One character; ' ' stands for any white space."""
+    words = {"whitespace": " ", "space": " ", "blank": " ", "tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}
+    text = words.get(value, value) if isinstance(value, str) else value
+    if not isinstance(text, str) or len(text.encode()) != 1 or text in '"\n\r\0':
+        raise expected(value, "one character, tab or whitespace")
+    return str(text)
+
+
+def name_or_position(value) -> str | int:
+    """A column by its name or, as a number without quotation marks, by its position from 1."""
+    if isinstance(value, int) or (isinstance(value, Plain) and as_number(value) is not None):
+        return whole_number(1)(value)
+    return a_text("the name or the position (from 1) of a column")(value)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """How often: every so many sweeps, or minutes."""
+
+    every: float
+    unit: str  # 'sweeps' | 'minutes'
+
+    def __str__(self) -> str:
+        return f"{self.every:g}m" if self.unit == "minutes" else f"{int(self.every)}"
+
+
+def an_interval(value) -> Interval:
+    text = re.fullmatch(r"([0-9.]+) ?(m|min|minutes)", value.strip()) if isinstance(value, str) else None
+    try:
+        if text:
+            return Interval(number(above=0)(text[1]), "minutes")
+        return Interval(whole_number(1)(value), "sweeps")
+    except PydanticCustomError:
+        raise expected(value, "a number of sweeps such as 500, or minutes such as 10m") from None

@@ -1,0 +1,108 @@
+"""From an analysis file, a dict and overrides to a complete analysis, or to one message that lists all that is wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from mmgibbs.config.analysis import Analysis
+from mmgibbs.config.complete import complete
+from mmgibbs.config.fields import Problems
+from mmgibbs.config.text import is_nothing, parse_yaml, plain_tree, read_yaml, show
+from mmgibbs.errors import ConfigError
+
+
+def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> Analysis:
+    """Read and check an analysis.
+
+    source: the path of a YAML file, or a dict with the same keys (where `data.phenotypes` and `data.pedigree` may be Polars data
+    frames). Paths to data are relative to the YAML file; from a dict, to the working directory. overrides: 'sampler.samples=100'
+    strings, their values written as in YAML. Raises ConfigError, whose text has one line for every problem: file, YAML path, what
+    was found, what is needed. Data files are not opened here.
+    """
+    if isinstance(source, dict):
+        where, path, folder, tree = "analysis", None, Path.cwd(), plain_tree(source, "analysis")
+    elif isinstance(source, (str, os.PathLike)):
+        where = os.fspath(source)
+        tree = read_yaml(Path(where))
+        path = Path(os.path.abspath(where))
+        folder = path.parent
+        if tree is None:
+            raise ConfigError(f"{where}: is empty, needed an analysis (name, data, traits, model, ...)")
+    else:
+        raise ConfigError(f"analysis: found {show(source)}, needed the path of a YAML file or a dict")
+    changed = _apply(tree, overrides)
+    try:
+        return complete(Analysis.model_validate(tree), folder, path)
+    except ValidationError as error:
+        raise ConfigError(_listed(error, where, changed)) from None
+
+
+def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]:
+    """Set the values of 'key.path=value' strings in the tree; path of each -> its text."""
+    changed = {}
+    if not isinstance(tree, dict):
+        return changed  # what is wrong is told when the tree is read
+    for text in [overrides] if isinstance(overrides, str) else overrides:
+        name, equals, value = str(text).partition("=")
+        origin = f"override {show(str(text))}"
+        keys = name.strip().split(".")
+        if not equals or "" in keys:
+            raise ConfigError(f"{origin}: needed KEY.PATH=VALUE, such as sampler.samples=100")
+        value = parse_yaml(value, origin)
+        mapping, path = tree, ()
+        while True:
+            key, keys = _next_key(mapping, keys)
+            path = (*path, key)
+            if not keys:
+                mapping[key] = value
+                break
+            mapping[key] = inner = _as_mapping(mapping.get(key), path)
+            if not isinstance(inner, dict):
+                raise ConfigError(f"{origin}: {'.'.join(path)} is {show(inner)}, which has no keys of its own")
+            mapping = inner
+        changed[path] = origin
+    return changed
+
+
+def _next_key(mapping: dict, keys: list[str]) -> tuple[str, list[str]]:
+    """The first key of a dotted path, and the rest; names that hold a dot themselves are recognised where they are there."""
+    for n in range(len(keys), 1, -1):
+        if ".".join(keys[:n]) in mapping:
+            return ".".join(keys[:n]), keys[n:]
+    return keys[0], keys[1:]
+
+
+def _as_mapping(value, path: tuple[str, ...]):
+    """The mapping that a short form stands for, where an override goes deeper than the file was written; always a new one."""
+    if is_nothing(value):
+        return {}
+    if path == ("traits",) and not isinstance(value, dict):
+        names = value if isinstance(value, list) else [value]
+        return {name: None for name in names} if all(isinstance(n, str) for n in names) else value
+    if path[0] == "variances" and len(path) == 2 and path[1] != "mode" and not isinstance(value, dict):
+        return {"start": value}
+    return dict(value) if isinstance(value, dict) else value
+
+
+def _listed(error: ValidationError, where: str, changed: dict[tuple[str, ...], str]) -> str:
+    problems = Problems()
+    problems.add_all(error)
+    lines = []
+    for problem in problems.found:
+        place, message = _as_written(problem["loc"]), problem["type"].message()
+        origin = next((text for path, text in changed.items() if place[: len(path)] == path or path[: len(place)] == place != ()), where)
+        lines.append(f"{origin}: {'.'.join(place)}: {message}" if place else f"{origin}: {message}")
+    return "\n".join(dict.fromkeys(lines))
+
+
+def _as_written(place: tuple[str, ...]) -> tuple[str, ...]:
+    """The path as the file has it: without the steps that only the long forms have."""
+    if place[:2] == ("variances", "terms"):
+        place = ("variances", *place[2:])
+    if place[:2] == ("model", "random") and place[3:5] == ("effects", ""):
+        place = (*place[:3], *place[5:])
+    return place

@@ -1,0 +1,108 @@
+"""How the posterior is computed, and where it goes: sections `sampler` and `output`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
+
+from mmgibbs.config.fields import (
+    Interval,
+    Problems,
+    Section,
+    a_path,
+    a_text,
+    an_interval,
+    auto_or_boolean,
+    checked,
+    expected,
+    list_of,
+    number,
+    one_of,
+    unless,
+    whole_number,
+)
+from mmgibbs.config.text import is_nothing
+
+WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
+
+
+class Sampler(Section):
+    """How the posterior is computed."""
+
+    method: Annotated[str, checked(one_of("gibbs", "blup"))] = "gibbs"
+    chains: Annotated[int, checked(whole_number(1, WORD - 1))] = 4
+    burn_in: Annotated[int, checked(whole_number(0))] = 2000
+    samples: Annotated[int, checked(whole_number(1))] = 10_000  # sweeps after burn-in
+    thin: Annotated[int, checked(whole_number(1))] = 10
+    seed: Annotated[int, checked(whole_number(0, WORD - 1))] = 42
+    engine: Annotated[str, checked(one_of("auto", "serial", "hybrid", "structured", "pcg"))] = "auto"
+    partition: Annotated[str, checked(one_of("auto", "effect", "equal", "colour"))] = "auto"
+    update: Annotated[str, checked(one_of("level", "site"))] = "level"
+    device: Annotated[str, checked(one_of("auto", "cpu", "gpu"))] = "auto"
+    threads: Annotated[int | None, checked(unless("auto", whole_number(1, 10_000)))] = None  # None: every core
+    precision: Annotated[str, checked(one_of("double", "single"))] = "double"
+    interweave: Annotated[str | bool, checked(auto_or_boolean)] = "auto"
+    refresh_every: Annotated[int, checked(whole_number(1))] = 1000  # sweeps between two computations of the residuals from scratch
+    checkpoint_every: Annotated[Interval | None, checked(unless("never", an_interval))] = None
+    tolerance: Annotated[float, checked(number("a number between 0 and 1", above=0, below=1))] = 1e-12  # of PCG, relative residual
+    pev_limit: Annotated[int, checked(whole_number(0))] = 10_000  # equations up to which `blup` inverts for PEV
+
+    @classmethod
+    def unknown_key(cls, key: str) -> str:
+        return "is not in this version yet; needed samples" if key == "stop" else super().unknown_key(key)
+
+    @property
+    def kept(self) -> int:
+        """Draws kept per chain."""
+        return self.samples // self.thin
+
+    @model_validator(mode="after")
+    def _agree(self):
+        problems = Problems()
+        if self.thin > self.samples:
+            problems.add(("thin",), f"found {self.thin}, needed at most sampler.samples ({self.samples}), or no draw is kept")
+        if self.burn_in + self.samples >= WORD:
+            problems.add(("samples",), f"found {self.burn_in + self.samples} sweeps with burn_in, needed fewer than {WORD}")
+        if self.partition == "effect" and self.update == "level":
+            problems.add(("partition",), "found effect, which parts the effects of a level, with update: level, which draws them jointly; needed update: site, or partition: colour or equal")
+        if self.engine == "structured" and self.partition == "effect":
+            problems.add(("partition",), "found effect, needed colour or auto for engine: structured (effect goes with engine: serial or hybrid)")
+        if self.engine == "serial" and self.device == "gpu":
+            problems.add(("device",), "found gpu, needed cpu or auto for engine: serial")
+        if self.method == "blup" and self.engine not in ("auto", "pcg"):
+            problems.add(("engine",), f"found {self.engine}, needed pcg or auto for method: blup")
+        problems.refuse()
+        return self
+
+
+def _save_levels(value):
+    """A tuple of terms (every level), or term -> ids where ids are chosen; None in place of ids: every level."""
+    needed = "a list of terms, or of TERM: [ids]"
+    entries = value if isinstance(value, list) else [value]
+    chosen: dict[str, tuple[str, ...] | None] = {}
+    problems = Problems()
+    for entry in entries:
+        if isinstance(entry, str):
+            entry = {entry: None}
+        if not isinstance(entry, dict):
+            raise expected(entry, needed)
+        for term, ids in entry.items():
+            if term in chosen:
+                problems.add((term,), "found twice, needed once")
+            try:
+                chosen[str(term)] = None if is_nothing(ids) else list_of(a_text("an id"), "a list of ids")(ids)
+            except PydanticCustomError as error:
+                problems.add((term,), error.message())
+    problems.refuse()
+    return chosen if any(ids is not None for ids in chosen.values()) else tuple(chosen)
+
+
+class Output(Section):
+    """The run folder."""
+
+    directory: Annotated[Path | None, checked(a_path)] = None  # absolute; relative ones from where the command runs; default runs/NAME
+    save_levels: Annotated[Any, checked(_save_levels)] = ()  # terms whose draws are kept: names, or term -> ids (None: every level)
+    csv: Annotated[str, checked(one_of("auto", "always"))] = "auto"  # auto: solutions.csv up to a million rows

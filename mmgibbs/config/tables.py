@@ -1,0 +1,113 @@
+"""The tables of an analysis and its traits: sections `data` and `traits`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import model_validator
+
+from mmgibbs.config.fields import (
+    Problems,
+    Section,
+    a_boolean,
+    a_cell,
+    a_column,
+    a_name,
+    a_separator,
+    a_table,
+    checked,
+    list_of,
+    mapping_of,
+    name_or_position,
+    one_of,
+    wrong,
+)
+from mmgibbs.config.text import is_nothing
+
+_cells = list_of(a_cell, "a list of values as they stand in the table", empty=True)
+
+
+class PedigreeColumns(Section):
+    """Columns of the pedigree by name, or by position from 1; None: a recognised name is looked for (birth: not used)."""
+
+    id: Annotated[str | int | None, checked(name_or_position)] = None
+    sire: Annotated[str | int | None, checked(name_or_position)] = None
+    dam: Annotated[str | int | None, checked(name_or_position)] = None
+    birth: Annotated[str | int | None, checked(name_or_position)] = None
+
+    @property
+    def given(self) -> dict[str, str | int]:
+        return {key: getattr(self, key) for key in ("id", "sire", "dam", "birth") if getattr(self, key) is not None}
+
+    @model_validator(mode="after")
+    def _agree(self):
+        columns = list(self.given.values())
+        if len({type(c) for c in columns}) > 1:
+            raise wrong("found names and positions together, needed either names or positions")
+        if len(set(columns)) < len(columns):
+            raise wrong("found the same column twice, needed a column of its own for each")
+        if columns and isinstance(columns[0], int) and not {"id", "sire", "dam"} <= self.given.keys():
+            raise wrong("found positions for some columns only, needed one each for id, sire and dam")
+        return self
+
+
+class Groups(Section):
+    """Unknown-parent groups: the pedigree column that names the group of an animal's unknown parents."""
+
+    column: Annotated[str, checked(a_column)]
+    effect: Annotated[str, checked(one_of("random", "fixed"))] = "random"
+
+
+class Data(Section):
+    """The tables. Paths are relative to the analysis file."""
+
+    phenotypes: Annotated[Any, checked(a_table)]  # absolute Path, or a Polars DataFrame
+    pedigree: Annotated[Any, checked(a_table)] = None
+    separator: Annotated[str | None, checked(a_separator)] = None  # None: guessed; ' ': any white space
+    pedigree_separator: Annotated[str | None, checked(a_separator)] = None
+    header: Annotated[tuple[str, ...] | None, checked(list_of(a_column, "the names of the columns"))] = None
+    missing: Annotated[tuple[str, ...], checked(_cells)] = ("", "NA")
+    weights: Annotated[str | None, checked(a_column)] = None
+    pedigree_columns: PedigreeColumns | None = None
+    pedigree_header: Annotated[bool | None, checked(a_boolean)] = None
+    unknown_parent: Annotated[tuple[str, ...], checked(_cells)] = ("", "NA", "0")
+    add_missing_animals: Annotated[bool, checked(a_boolean)] = False
+    inbreeding: Annotated[str, checked(one_of("account", "ignore"))] = "account"
+    groups: Groups | None = None
+
+    @model_validator(mode="after")
+    def _agree(self):
+        problems = Problems()
+        if self.pedigree is None:
+            for key in ("pedigree_separator", "pedigree_columns", "pedigree_header", "groups"):
+                if getattr(self, key) is not None:
+                    problems.add((key,), "found without a pedigree, needed data.pedigree")
+        elif self.pedigree_header is False and self.pedigree_columns is not None:
+            if any(isinstance(c, str) for c in self.pedigree_columns.given.values()):
+                problems.add(("pedigree_columns",), "found names of columns, but pedigree_header: false; needed positions (1, 2, 3)")
+        problems.refuse()
+        return self
+
+
+class Trait(Section):
+    """A trait: its name, the column it stands in, further texts that mean a missing value."""
+
+    filled_in: ClassVar = ("name",)
+    name: str = ""
+    column: Annotated[str, checked(a_column)] = ""  # default: the name
+    missing: Annotated[tuple[str, ...], checked(_cells)] = ()
+    type: Annotated[str, checked(one_of("normal", later=("binary", "ordinal", "censored")))] = "normal"
+
+
+_trait_mapping = mapping_of(Trait, "trait")
+_trait_names = list_of(a_name, "the names of one or more traits")
+
+
+def read_traits(value) -> tuple[Trait, ...]:
+    """A list of columns, or a mapping from names to their keys."""
+    if is_nothing(value):
+        return ()
+    if not isinstance(value, dict):
+        return tuple(Trait().model_copy(update={"name": name, "column": name}) for name in _trait_names(value))
+    named = _trait_mapping(value).items()
+    return tuple(trait.model_copy(update={"name": name, "column": trait.column or name}) for name, trait in named)

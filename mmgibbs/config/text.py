@@ -1,0 +1,250 @@
+"""YAML text -> nested dicts and lists of text, safely: values get their meaning from the field they stand in, not from how they look.
+
+So a trait called `no`, the id 0123 and the number 1e-3 all come through as written. Refused, each with its line: tags, a key written
+twice, a reference that unfolds into more values than an analysis can have, text that is not UTF-8, anything that is not a file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from mmgibbs.errors import ConfigError
+
+MOST_BYTES = 4_000_000  # of an analysis file
+MOST_VALUES = 100_000  # in an analysis file, references unfolded
+MOST_LEVELS = 30  # of nesting
+_Parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # only its events are used: it constructs nothing
+_NOTHING = ("null", "Null", "NULL")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,300}(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
+
+
+class Plain(str):
+    """Text that stood in the file without quotation marks, so that it may also be a number, true, false or null."""
+
+
+def is_nothing(value) -> bool:
+    return value is None or (isinstance(value, Plain) and value in _NOTHING)
+
+
+def as_number(text: str) -> int | float | None:
+    """The number that a text spells, or None. `1e-3` is one here, though YAML 1.1 says otherwise."""
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def as_yaml_value(value):
+    """What plain text means where no field says so: null, true, false, a number, else the text itself (YAML 1.2)."""
+    if isinstance(value, dict):
+        return {key: as_yaml_value(v) for key, v in value.items()}
+    if isinstance(value, list):
+        return [as_yaml_value(v) for v in value]
+    if not isinstance(value, Plain):
+        return value
+    if is_nothing(value):
+        return None
+    if value in ("true", "True", "TRUE", "false", "False", "FALSE"):
+        return value.lower() == "true"
+    number = as_number(value)
+    return str(value) if number is None else number
+
+
+def show(value) -> str:
+    """A value as an error message shows it."""
+    if is_nothing(value):
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        text = value if len(value) <= 60 else f"{value[:57]}..."
+        text = text.encode("utf-8", "backslashreplace").decode()
+        return text if isinstance(value, Plain) and as_number(value) is not None else repr(text)
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**30 else "a number of more than 30 digits"
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    if isinstance(value, (list, tuple)):
+        return "an empty list" if not value else "a list of 1 value" if len(value) == 1 else f"a list of {len(value)} values"
+    if isinstance(value, dict):
+        keys = ", ".join(str(k) for k in list(value)[:5])
+        return f"a mapping with the keys {keys}{', ...' if len(value) > 5 else ''}" if value else "an empty mapping"
+    return f"a value of type {type(value).__name__}"
+
+
+def nearest(wanted: str, names: Iterable[str], known: str = "known are") -> str:
+    """The end of a message about a name that is not there: the nearest one, or those there are."""
+    folded = {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(wanted.casefold(), folded, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{folded[close[0]]}'?"
+    listed = list(folded.values())
+    return f"{known} {', '.join(listed[:12])}{', ...' if len(listed) > 12 else ''}" if listed else "there are none"
+
+
+def read_yaml(path: Path) -> object:
+    """The tree of an analysis file. Raises ConfigError with one message."""
+    try:
+        status = os.stat(path)
+        if stat.S_ISDIR(status.st_mode):
+            raise ConfigError(f"{path}: is a folder, needed an analysis file (YAML)")
+        if not stat.S_ISREG(status.st_mode):
+            raise ConfigError(f"{path}: is a device or a pipe, needed an analysis file (YAML)")
+        if status.st_size > MOST_BYTES:
+            raise ConfigError(f"{path}: has {status.st_size:,} bytes, an analysis file has at most {MOST_BYTES:,}; is this a data file?")
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except ConfigError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{show(str(path))[1:-1]}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path} line {line}: byte 0x{content[error.start]:02x} is not UTF-8 text; save the file as UTF-8") from None
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, where: str) -> object:
+    """The tree of a YAML text; `where` begins every message."""
+    try:
+        return _Builder(yaml.parse(text, Loader=_Parser), where).document()
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(_syntax(error, where, text)) from None
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        # the reader: a control character or half a character, found before there are lines to speak of
+        raise ConfigError(f"{where}: is not readable text: {getattr(error, 'reason', 'a character that cannot stand in a file')}") from None
+    except ConfigError:
+        raise
+    except (ValueError, OverflowError):
+        raise ConfigError(f"{where}: is not valid YAML") from None  # an escape such as "\U7fffffff", which is no character
+
+
+def _syntax(error: yaml.MarkedYAMLError, where: str, text: str) -> str:
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        return f"{where}: is not valid YAML: {error.problem}"
+    lines = text.splitlines()
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    hint = "; indent with blanks, not tabs" if "\t" in line[: mark.column + 1] else ""
+    if "mapping values are not allowed" in (error.problem or ""):
+        hint = "; check the indentation, and put text that holds ': ' in quotation marks"
+    return f"{where} line {mark.line + 1}, column {mark.column + 1}: is not valid YAML: {error.problem}{hint}"
+
+
+class _Builder:
+    """Composes the events of the YAML parser into dicts, lists and text."""
+
+    def __init__(self, events: Iterator[yaml.Event], where: str):
+        self.events, self.where = events, where
+        self.count = 0
+        self.anchors: dict[str, tuple[object, int]] = {}
+
+    def refuse(self, event: yaml.Event, message: str):
+        raise ConfigError(f"{self.where} line {event.start_mark.line + 1}: {message}")
+
+    def document(self) -> object:
+        next(self.events)  # start of the stream
+        if isinstance(event := next(self.events), yaml.StreamEndEvent):
+            return None
+        value = self.node(next(self.events), 0)
+        next(self.events)  # end of the document
+        if not isinstance(event := next(self.events), yaml.StreamEndEvent):
+            self.refuse(event, "a second document begins ('---'), needed one analysis per file")
+        return value
+
+    def node(self, event: yaml.Event, level: int) -> object:
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self.anchors:
+                self.refuse(event, f"'*{event.anchor}' refers to something that is not written before it; text beginning with * needs quotation marks")
+            value, size = self.anchors[event.anchor]
+            self.grow(event, size)
+            return value
+        before = self.count
+        self.grow(event, 1)
+        if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
+            self.refuse(event, f"the tag {show(event.tag)} is not accepted in an analysis file; write the plain value")
+        if level > MOST_LEVELS:
+            self.refuse(event, f"lists or mappings are nested more than {MOST_LEVELS} levels deep")
+        if isinstance(event, yaml.ScalarEvent):
+            value = self.scalar(event)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = []
+            while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
+                value.append(self.node(item, level + 1))
+        else:
+            value = self.mapping(level)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = value, self.count - before
+        return value
+
+    def scalar(self, event: yaml.ScalarEvent):
+        if not event.implicit[0]:
+            return event.value
+        return None if event.value in ("", "~") else Plain(event.value)
+
+    def mapping(self, level: int) -> dict:
+        value: dict[str, object] = {}
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            key = self.node(event, level + 1)
+            if not isinstance(key, str):
+                self.refuse(event, f"found {show(key)} as a key, needed a name")
+            if key in value:
+                self.refuse(event, f"the key {show(str(key))} is written twice in the same mapping")
+            value[str(key)] = self.node(next(self.events), level + 1)
+        return value
+
+    def grow(self, event: yaml.Event, size: int) -> None:
+        self.count += size
+        if self.count > MOST_VALUES:
+            self.refuse(event, f"more than {MOST_VALUES:,} values (references unfolded), more than an analysis file can have; is this a data file?")
+
+
+def plain_tree(source: dict, where: str) -> dict:
+    """A copy of a Python dict with lists and text for arrays, tuples and paths; tables are passed through as they are."""
+    count = 0
+
+    def copy(value, path: tuple[str, ...]):
+        nonlocal count
+        count += 1
+        if count > MOST_VALUES:
+            raise ConfigError(f"{where}: more than {MOST_VALUES:,} values, more than an analysis can have; pass data as data frames")
+        if len(path) > MOST_LEVELS:
+            raise ConfigError(f"{where}: {'.'.join(path[:3])}: lists or mappings are nested more than {MOST_LEVELS} levels deep")
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, np.ndarray):
+            if value.size > MOST_VALUES:
+                raise ConfigError(f"{where}: {'.'.join(path)}: an array of {value.size:,} values, more than an analysis can have")
+            value = value.tolist()
+        if isinstance(value, int) and abs(value) > 10**300:
+            raise ConfigError(f"{where}: {'.'.join(path)}: found {show(value)}, needed a smaller one")
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        if isinstance(value, dict):
+            bad = next((key for key in value if not isinstance(key, (str, int)) or isinstance(key, bool)), None)
+            if bad is not None or None in value:
+                raise ConfigError(f"{where}: {'.'.join(path) or 'the analysis'}: found {show(bad)} as a key, needed a name")
+            return {_text(str(key), path): copy(v, (*path, str(key))) for key, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [copy(v, (*path, str(i))) for i, v in enumerate(value)]
+        return _text(value, path) if isinstance(value, str) else value
+
+    def _text(value: str, path: tuple[str, ...]) -> str:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(f"{where}: {show('.'.join(path))[1:-1]}: found {show(value)}, which is not text (half a character)") from None
+        return value
+
+    return copy(source, ())

@@ -1,0 +1,52 @@
+"""Starts and priors of covariance matrices: section `variances`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from mmgibbs.config.fields import Section, a_boolean, a_matrix, checked, mapping_of, number, one_of, unless
+
+Matrix = tuple[tuple[float, ...], ...]
+
+
+class Prior(Section):
+    """IW(df, scale) of a covariance matrix; for a single variance the scaled inverse chi-square with the same df and scale."""
+
+    df: Annotated[float, checked(number())]
+    scale: Annotated[Matrix, checked(a_matrix)]
+
+
+class Variance(Section):
+    """The covariance matrix of a random term or of the residuals."""
+
+    start: Annotated[Matrix | None, checked(a_matrix)] = None  # (k, k); None: the phenotypic variance split equally
+    fixed: Annotated[bool, checked(a_boolean)] = False  # held at its start
+    prior: Annotated[Prior | None, checked(unless("flat", Prior.model_validate))] = None  # None: flat, df = -(k+1) and scale = 0
+    structure: Annotated[str, checked(one_of("full", "diagonal"))] = "full"
+
+    @classmethod
+    def long_form(cls, value):
+        """A number or a matrix is its start."""
+        return value if isinstance(value, dict) else {"start": value}
+
+    def as_file(self) -> dict:
+        return super().as_file() | {"prior": "flat" if self.prior is None else self.prior.as_file()}
+
+
+class Variances(Section):
+    """Covariance matrices by the name of their random term; mode 'fixed' means that every one is held at its start."""
+
+    mode: Annotated[str, checked(one_of("sample", "fixed"))] = "sample"
+    residual: Variance = Variance()
+    terms: Annotated[dict[str, Variance], checked(mapping_of(Variance, "random effect"))] = {}
+
+    @classmethod
+    def long_form(cls, value):
+        if not isinstance(value, dict):
+            return value
+        reserved = {key: v for key, v in value.items() if key in ("mode", "residual")}
+        return reserved | {"terms": {key: v for key, v in value.items() if key not in reserved}}
+
+    def as_file(self) -> dict:
+        file = super().as_file()
+        return file | file.pop("terms")
