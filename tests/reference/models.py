@@ -298,14 +298,14 @@ def random_groups():
 
 @_register
 def fixed_groups():
-    """Flat unknown-parent groups: their shares sum to one, so with a class effect the last group is held at 0."""
+    """Flat unknown-parent groups: their shares sum to one, so with a class effect each trait holds one of them at 0."""
     rng = np.random.default_rng(109)
     n_animals, n_groups, n = 18, 3, 30
     sire, dam = _grouped_pedigree(rng, n_animals, n_groups)
     animal = Effect("", rng.integers(0, n_animals, n).astype(np.int32), (0, 1))
     kind = pedigree_relationship(sire, dam, n_groups=n_groups, random_groups=False)
     active = np.ones((n_animals + n_groups, 2), bool)
-    active[-1] = False
+    active[-1, 0] = active[-2, 1] = False
     terms = [
         class_term("herd", np.arange(n) % 2, 2, [0, 1]),
         random_term(
