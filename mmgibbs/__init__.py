@@ -1,0 +1,32 @@
+"""mmgibbs: breeding values with their reliability, and variance components with their uncertainty.
+
+    import mmgibbs
+    result = mmgibbs.run("analysis.yaml")        # Result(summary, solutions, info, directory), Polars frames
+    analysis = mmgibbs.load_config("analysis.yaml", ["sampler.samples=2000"])
+
+Names are imported when they are first used, so that the solver core can be imported without Polars.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+__all__ = ["ConfigError", "DataError", "DeviceError", "MmgibbsError", "ModelError", "check", "load_config", "run"]
+
+_HOME = {
+    "run": "mmgibbs.run",
+    "check": "mmgibbs.run",
+    "load_config": "mmgibbs.config",
+    **dict.fromkeys(("ConfigError", "DataError", "DeviceError", "MmgibbsError", "ModelError"), "mmgibbs.errors"),
+}
+
+
+def __getattr__(name: str):
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'mmgibbs' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import polars as pl
@@ -96,6 +99,7 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
         csv=analysis.output.csv,
         overwrite=overwrite,
     )
+    record = json.loads((path / "run.json").read_text(encoding="utf-8"))  # with the files written and what the folder adds
     talk.finish(summary, path, record)
     return Result(summary, solutions, record, path)
 
@@ -178,3 +182,13 @@ class _Clock:
     def lap(self, stage: str) -> None:
         now = time.perf_counter()
         self.seconds[stage], self._last = now - self._last, now
+
+
+class _CallableModule(ModuleType):
+    """`mmgibbs.run` is this module once something has imported it, and the function before: both run an analysis."""
+
+    def __call__(self, *args, **kwargs) -> Result:
+        return run(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule
