@@ -17,7 +17,6 @@ from typing import Protocol
 
 import numpy as np
 
-from mmgibbs.design import inverse_by_pattern
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 
@@ -39,18 +38,6 @@ class Engine(Protocol):
     def residual_products(self, number: int, key: tuple[int, int], blocks) -> tuple[np.ndarray, np.ndarray]: ...
 
     def fetch(self) -> list[np.ndarray]: ...
-
-
-def precisions(equations: StructuredEquations, G: list[np.ndarray | None], R: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-    """G^-1 per term (fixed terms: their prior precision, zero where flat) and R_P^-1 per missing pattern, zero-padded."""
-    inverses = []
-    for term, g in zip(equations.design.terms, G, strict=True):
-        k = term.n_components
-        if term.kind == "random":
-            inverses.append(np.linalg.inv(g))
-        else:
-            inverses.append(np.zeros((k, k)) if term.prior_precision is None else np.array(term.prior_precision, dtype=float))
-    return inverses, inverse_by_pattern(R, equations.design.patterns)
 
 
 def component_labels(term, traits) -> list[str]:

@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 from scipy.sparse.linalg import LinearOperator, cg
 
-from mmgibbs.engines.base import precisions, refuse_singular
+from mmgibbs.engines.base import refuse_singular
+from mmgibbs.equations.base import precisions
 from mmgibbs.equations.relationships import inverse_times, weight
 from mmgibbs.equations.residuals import add_weighted, level_precisions, subtract_term
 from mmgibbs.equations.structured import StructuredEquations
@@ -45,7 +46,7 @@ class PcgEngine:
         return [x[a:b].reshape(shape) for a, b, shape in zip(self.bounds[:-1], self.bounds[1:], self.shapes, strict=True)]
 
     def set_variances(self, G, R) -> None:
-        self.Ginv, self.Rinv = precisions(self.equations, G, np.asarray(R, dtype=float))
+        self.Ginv, self.Rinv = precisions(self.equations.design, G, R)
         self._inverse_blocks = [self._level_inverses(i) for i in range(len(self.shapes))]
 
     def _level_inverses(self, i: int) -> np.ndarray:

@@ -16,12 +16,13 @@ from numba import carray, njit
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
-from mmgibbs.engines.base import precisions, refuse_singular
+from mmgibbs.engines.augment import residual_products
+from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.scratch import stack
+from mmgibbs.equations.base import precisions
 from mmgibbs.equations.relationships import quadratic_form, times_row, weight
 from mmgibbs.equations.residuals import level_precisions, subtract_term
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.variances import residual_products
 
 CHUNK = 1024  # levels whose normals are drawn together, so that drawing them vectorises
 
@@ -52,7 +53,7 @@ class SerialEngine:
 
     def set_variances(self, G, R) -> None:
         self.R = np.array(R, dtype=float)
-        self.Ginv, self.Rinv = precisions(self.equations, G, self.R)
+        self.Ginv, self.Rinv = precisions(self.equations.design, G, self.R)
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
         """One Gibbs sweep through the blocks of the partition; `number` and key = (seed, chain) say which draws to use."""
