@@ -1,6 +1,8 @@
-"""Tables -> `Design`: reading, joining, coding of levels, covariates, rank. Polars lives here; the solver core sees NumPy arrays only.
+"""Tables -> `Design`: reading, joining, coding of levels, covariates, rank.
 
     prepare(analysis) -> Prepared(design, pedigree, levels, counts, ...)
+
+Polars lives here; the solver core sees NumPy arrays only.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ A basis X (n x m) on the user's scale becomes Z = (X - mean) T with T upper tria
 
     X beta = Z gamma + mean' beta,      beta = T gamma,
 
-and the first j columns of Z (with the constant) span what the first j of X span: a column that is dependent in the one is so in the other.
-Z is orthonormal over the records, sum_r w_r z_r z_r' = (sum_r w_r) I: raw x and x^2 beside an intercept would mix hundreds of times slower.
+and the first j columns of Z (with the constant) span what the first j of X span: a column that is dependent in the one
+is so in the other. Z is orthonormal over the records, sum_r w_r z_r z_r' = (sum_r w_r) I: raw x and x^2 beside an
+intercept would mix hundreds of times slower.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial import legendre as _legendre
 
-# A column is dependent where this share of its sum of squares, or less, is left after projection on the columns before it.
+# A column is dependent where at most this share of its sum of squares is left by the columns before it.
 DEPENDENT = 1e-10
 
 
@@ -26,9 +27,10 @@ def powers(x: np.ndarray, degree: int, shift: float = 0.0, scale: float = 1.0) -
 
 
 def powers_to_raw(degree: int, shift: float, scale: float) -> np.ndarray:
-    """(degree, degree) upper triangular B: coefficients of u^j become those of x^i, beta = B b (the constant left aside).
+    """(degree, degree) upper triangular B: coefficients b of u^j become those of x^i, beta = B b.
 
-    u^j = sum_i (j over i) (-shift)^(j-i) x^i / scale^j."""
+    u^j = sum_i (j over i) (-shift)^(j-i) x^i / scale^j; the constant, i = 0, is left aside.
+    """
     B = np.zeros((degree, degree))
     for j in range(1, degree + 1):
         for i in range(1, j + 1):
@@ -37,9 +39,10 @@ def powers_to_raw(degree: int, shift: float, scale: float) -> np.ndarray:
 
 
 def legendre(x: np.ndarray, degree: int, low: float, high: float, first: int = 0) -> np.ndarray:
-    """(n, degree + 1 - first) float64: normalised Legendre polynomials sqrt((2j+1)/2) P_j(u), j = first..degree, u = 2 (x - low)/(high - low) - 1.
+    """(n, degree + 1 - first) float64: normalised Legendre polynomials sqrt((2j+1)/2) P_j(u), j = first..degree.
 
-    Kirkpatrick, Lofsvold & Bulmer (1990)."""
+    u = 2 (x - low)/(high - low) - 1. Kirkpatrick, Lofsvold & Bulmer (1990).
+    """
     u = 2.0 * (x - low) / (high - low) - 1.0
     j = np.arange(degree + 1)
     return (_legendre.legvander(u, degree) * np.sqrt((2 * j + 1) / 2))[:, first:]
@@ -49,14 +52,18 @@ def level_means(X: np.ndarray, level: np.ndarray, n_levels: int, weight: np.ndar
     """(n_levels, m) float64 weighted means of the columns of X (n x m) in each level; 0 in a level without records."""
     met = level >= 0
     total = np.bincount(level[met], weights=weight[met], minlength=n_levels)
-    sums = np.stack([np.bincount(level[met], weights=(weight * column)[met], minlength=n_levels) for column in X.T], axis=1)
+    sums = np.stack(
+        [np.bincount(level[met], weights=(weight * column)[met], minlength=n_levels) for column in X.T], axis=1
+    )
     return sums / np.where(total > 0, total, 1.0)[:, None]
 
 
 def orthonormalise(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(Z, T): Z = X T with sum_r w_r z_r z_r' = (sum_r w_r) I, T (m x m) upper triangular and regular (Gram-Schmidt, each projection done twice).
+    """(Z, T): Z = X T with sum_r w_r z_r z_r' = (sum_r w_r) I and T (m x m) upper triangular.
 
-    A dependent column is scaled only, so that T stays regular; the rank check drops it later."""
+    Gram-Schmidt, each projection done twice. A dependent column is scaled only, so that T stays regular; the rank check
+    drops it later.
+    """
     n, m = X.shape
     share = weight / weight.sum() if n else weight
     Z, T = X.astype(np.float64), np.eye(m)
@@ -97,7 +104,9 @@ class Basis:
 
     def labels(self, first: int) -> tuple[str, ...]:
         """'x^1', 'x^2', ... or 'legendre.0', 'legendre.1', ..."""
-        return tuple(f"x^{j}" if self.legendre_range is None else f"legendre.{j}" for j in range(first, self.degree + 1))
+        return tuple(
+            f"x^{j}" if self.legendre_range is None else f"legendre.{j}" for j in range(first, self.degree + 1)
+        )
 
     def raw(self, first: int) -> np.ndarray:
         """(n, m) columns on the user's scale; 0 where the record does not meet the effect."""
@@ -107,17 +116,20 @@ class Basis:
             X = legendre(self.x, self.degree, *self.legendre_range, first)
         return np.where(self.level[:, None] >= 0, X, 0.0)
 
-    def working(self, first: int, centre: bool, orthonormal: bool, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(Z (n, m), T (m, m), means (n_levels, m)): Z = (X - means of the level) T, columns from x^1 or legendre.`first`.
+    def working(
+        self, first: int, centre: bool, orthonormal: bool, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(Z (n, m), T (m, m), means (n_levels, m)): Z = (X - means of the level) T.
 
-        Without `centre` the means are 0, without `orthonormal` T is diagonal."""
+        Columns run from x^1 or legendre.`first`. Without `centre` the means are 0, without `orthonormal` T is diagonal.
+        """
         met = self.level >= 0
         weight = np.where(met, weight, 0.0)
         X = self.raw(first)
         means = level_means(X, self.level, self.n_levels, weight) if centre else np.zeros((self.n_levels, X.shape[1]))
         U, to_raw = X, np.eye(X.shape[1])
         if self.legendre_range is None:
-            # Powers are taken about the centre where the constant is free to move: x^3 of a year is otherwise lost in rounding.
+            # Powers about the centre, where the constant is free to move: x^3 of a year would be lost in rounding.
             shift, scale = self._centre_and_spread(weight) if centre else (0.0, self._spread_about(0.0, weight))
             U = np.where(met[:, None], powers(self.x, self.degree, shift, scale), 0.0)
             to_raw = powers_to_raw(self.degree, shift, scale)
@@ -129,11 +141,15 @@ class Basis:
         return Z, to_raw @ T, means
 
     def _centred(self, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """X less the means of its levels; exactly 0 in a level in which a column does not vary, where rounding would pass for a slope."""
+        """X less the means of its levels; exactly 0 where a column does not vary in a level: rounding is no slope."""
         met = self.level >= 0
         Z = np.where(met[:, None], X - level_means(X, self.level, self.n_levels, weight)[self.level], 0.0)
         within = level_means(Z * Z, self.level, self.n_levels, weight)
-        about = level_means(X * X, self.level, self.n_levels, weight) + np.average(X * X, axis=0, weights=weight) if weight.any() else 0.0
+        about = (
+            level_means(X * X, self.level, self.n_levels, weight) + np.average(X * X, axis=0, weights=weight)
+            if weight.any()
+            else 0.0
+        )
         return np.where((within <= DEPENDENT * about)[self.level], 0.0, Z)
 
     def _centre_and_spread(self, weight: np.ndarray) -> tuple[float, float]:

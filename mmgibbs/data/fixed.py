@@ -1,7 +1,8 @@
-"""Fixed effects as terms of the design: the working scale of covariates, the columns held at 0, and the way back to the user's scale.
+"""Fixed effects as terms of the design: working covariates, columns held at 0, and the way back to the user's scale.
 
-A *carrier* of a trait is a flat-prior intercept or class effect whose columns for this trait are all in force: its levels sum to 1 on every record,
-so a constant can move into it. Traits and covariates are centred where there is one, and only there.
+A *carrier* of a trait is a flat-prior intercept or class effect whose columns for this trait are all in force: its
+levels sum to 1 on every record, so a constant can move into it. Traits and covariates are centred where there is one,
+and only there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.rank import Columns, Rank, independent_columns
 from mmgibbs.design import CentringShift, Effect, Identity, Rescale, Term
+from mmgibbs.errors import ModelError
 
 INTERCEPT = "intercept"
 
@@ -64,15 +66,15 @@ class FixedDesign:
 
 @dataclass(frozen=True)
 class _Part:
-    """The traits of one covariate effect that share their columns: all centred or none, all from the same polynomial on."""
+    """The traits of one covariate effect that share their columns."""
 
     effect: int
     traits: tuple[int, ...]
-    first: int
-    centre: bool
-    Z: np.ndarray
-    T: np.ndarray
-    means: np.ndarray
+    first: int  # power or polynomial that the columns begin with
+    centre: bool  # the constant has left the columns
+    Z: np.ndarray  # (n, m) columns as `Basis.working` makes them
+    T: np.ndarray  # (m, m)
+    means: np.ndarray  # (q, m)
 
 
 def resolve(
@@ -86,7 +88,9 @@ def resolve(
 ) -> FixedDesign:
     """Terms of the fixed effects in the order given. observed (n, T) bool, y_mean (T,), weight (n,)."""
     flat = [i for i, e in enumerate(effects) if isinstance(e, ClassEffect) and e.prior_variance is None]
-    parts = [p for i, e in enumerate(effects) if isinstance(e, CovariateEffect) for p in _parts(i, effects, flat, weight)]
+    parts = [
+        p for i, e in enumerate(effects) if isinstance(e, CovariateEffect) for p in _parts(i, effects, flat, weight)
+    ]
     ranks = _rank_by_trait(effects, flat, parts, groups, observed)
     carriers = [_carrier(effects, flat, ranks[t], t) for t in range(len(trait_names))]
     parts, shifts = _representable(effects, parts, flat, ranks, carriers, weight)
@@ -110,27 +114,44 @@ def resolve(
 def _parts(i: int, effects, flat: Sequence[int], weight: np.ndarray) -> list[_Part]:
     """Group the traits of covariate effect i by whether a constant can leave its columns."""
     effect: CovariateEffect = effects[i]
-    spanned = {t: any(t in effects[c].traits for c in flat if effect.by is None or effects[c].column == effect.by) for t in effect.traits}
+    spanned = {
+        t: any(t in effects[c].traits for c in flat if effect.by is None or effects[c].column == effect.by)
+        for t in effect.traits
+    }
     parts = []
     for centre in (True, False):
         traits = tuple(t for t in effect.traits if spanned[t] == centre)
-        if traits:
-            first = 1 if centre or effect.basis.legendre_range is None else 0
+        first = 1 if centre or effect.basis.legendre_range is None else 0
+        if traits and first <= effect.basis.degree:
             parts.append(_Part(i, traits, first, centre, *effect.basis.working(first, centre, True, weight)))
+    if not parts:
+        raise ModelError(
+            f"model.fixed.{effect.name}.legendre: found degree 0 where an intercept or a class effect holds the "
+            "constant "
+            "already; needed degree 1 or more"
+        )
     return parts
 
 
 def _representable(effects, parts: list[_Part], flat, ranks: list[_TraitRank], carriers, weight):
-    """(parts, shifts): parts whose centring no shift can undo are left uncentred, parts with a gap among their kept columns are not orthonormalised."""
+    """(parts, shifts): a part whose centring no shift can undo, or with a gap among its kept columns, is made anew.
+
+    The one is not centred, the other not orthonormal.
+    """
     out, shifts = [], []
     for n, part in enumerate(parts):
         effect: CovariateEffect = effects[part.effect]
         moved = [_shifts(effects, parts, n, t, flat, ranks[t], carriers[t]) for t in part.traits] if part.centre else []
         centre = part.centre and None not in moved
         # beta = T gamma keeps a dropped beta at 0 where only the last columns of a level go: T is upper triangular.
-        orthonormal = not any(np.any(np.diff(ranks[t].part_columns[n].astype(np.int8), axis=1) > 0) for t in part.traits if n in ranks[t].part_columns)
+        orthonormal = not any(
+            np.any(np.diff(ranks[t].part_columns[n].astype(np.int8), axis=1) > 0)
+            for t in part.traits
+            if n in ranks[t].part_columns
+        )
         if centre != part.centre or not orthonormal:
-            part = replace(part, centre=centre, **dict(zip("Z T means".split(), effect.basis.working(part.first, centre, orthonormal, weight))))
+            Z, T, means = effect.basis.working(part.first, centre, orthonormal, weight)
+            part = replace(part, centre=centre, Z=Z, T=T, means=means)
         out.append(part)
         if centre:
             shifts += [s for several in moved for s in several]
@@ -144,13 +165,15 @@ def _shifts(effects, parts, n: int, t: int, flat, rank: _TraitRank, carrier: int
     components = _components(parts, n, t)
 
     def shift(target: int, source_level: np.ndarray, means: np.ndarray) -> CentringShift:
-        return CentringShift(target, effects[target].traits.index(t), part.effect, components, source_level.astype(np.int32), means)
+        return CentringShift(
+            target, effects[target].traits.index(t), part.effect, components, source_level.astype(np.int32), means
+        )
 
     if effect.by is None:
         return None if carrier is None else [shift(carrier, np.zeros(len(effects[carrier].ids)), part.means)]
     by = next(c for c in flat if effects[c].column == effect.by and t in effects[c].traits)
     where = {label: code for code, label in enumerate(effect.ids)}
-    # A level of the class that the slopes never meet has no records for this trait either: it is held at 0 and its entry is not used.
+    # A level of the class that the slopes never meet has no records for this trait: it is held at 0, its entry unused.
     source_level = np.array([where.get(label, 0) for label in effects[by].ids])
     own = shift(by, source_level, part.means)
     held = np.flatnonzero(rank.class_records[by] & ~rank.class_columns[by])
@@ -197,7 +220,14 @@ def _rank_by_trait(effects, flat, parts, groups, observed: np.ndarray) -> list[_
         classes = [i for i in flat if t in effects[i].traits]
         slopes = [n for n, p in enumerate(parts) if t in p.traits and effects[p.effect].prior_variance is None]
         gene_groups = [n for n, g in enumerate(groups) if g.trait == t]
-        same = next((s for key, s in known if not gene_groups and key == (classes, slopes) and np.array_equal(observed[:, s], observed[:, t])), None)
+        same = next(
+            (
+                s
+                for key, s in known
+                if not gene_groups and key == (classes, slopes) and np.array_equal(observed[:, s], observed[:, t])
+            ),
+            None,
+        )
         if same is not None:
             ranks.append(ranks[same])
             continue
@@ -209,7 +239,12 @@ def _rank_by_trait(effects, flat, parts, groups, observed: np.ndarray) -> list[_
             return a if everything else a[rows]
 
         columns = [Columns(take(effects[i].level), len(effects[i].ids)) for i in classes]
-        columns += [Columns(take(effects[parts[n].effect].basis.level), effects[parts[n].effect].basis.n_levels, take(parts[n].Z)) for n in slopes]
+        columns += [
+            Columns(
+                take(effects[parts[n].effect].basis.level), effects[parts[n].effect].basis.n_levels, take(parts[n].Z)
+            )
+            for n in slopes
+        ]
         columns += [Columns(np.zeros(len(rows), np.int32), 1, take(groups[n].values)) for n in gene_groups]
         intercept = next((j for j, i in enumerate(classes) if effects[i].name == INTERCEPT), None)
         rank = independent_columns(columns, intercept)
@@ -232,7 +267,11 @@ def _sort_out(rank: Rank, classes, slopes, gene_groups) -> _TraitRank:
 def _carrier(effects, flat, rank: _TraitRank, t: int) -> int | None:
     """The first flat intercept or class effect with all its levels in force for trait t."""
     for i in flat:
-        if t in effects[i].traits and np.any(rank.class_records[i]) and np.array_equal(rank.class_columns[i], rank.class_records[i]):
+        if (
+            t in effects[i].traits
+            and np.any(rank.class_records[i])
+            and np.array_equal(rank.class_columns[i], rank.class_records[i])
+        ):
             return i
     return None
 
@@ -249,7 +288,9 @@ def _class_term(effect: ClassEffect, columns: list[np.ndarray | None]) -> Term:
     return Term(effect.name, "fixed", (Effect("", effect.level, effect.traits),), Identity(q), q, prior, active)
 
 
-def _covariate_term(index: int, effect: CovariateEffect, parts: list[tuple[int, _Part]], ranks) -> tuple[Term, list[Rescale]]:
+def _covariate_term(
+    index: int, effect: CovariateEffect, parts: list[tuple[int, _Part]], ranks
+) -> tuple[Term, list[Rescale]]:
     brought, active, blocks, rescale = [], [], [], []
     start = 0
     for n, part in parts:
@@ -289,14 +330,26 @@ def _notes(effects, flat, parts, ranks, trait_names, groups, group_names) -> lis
             effect, part = effects[parts[n].effect], parts[n]
             labels = effect.basis.labels(part.first)
             levels, coefficients = np.nonzero(~columns)
-            names = [f"{effect.ids[a]}:{labels[b]}" if effect.by is not None else labels[b] for a, b in zip(levels, coefficients)]
+            names = [
+                f"{effect.ids[a]}:{labels[b]}" if effect.by is not None else labels[b]
+                for a, b in zip(levels, coefficients)
+            ]
             notes += _held(f"{effect.name}, {trait}", names, "not separable from the other fixed effects")
         for n, columns in rank.group_columns.items():
             names = [group_names[j] for j in np.flatnonzero(~columns)]
-            notes += _held(f"unknown-parent groups of {groups[n].term} (component {groups[n].component + 1}), {trait}", names, "not separable from fixed effects and other groups")
+            notes += _held(
+                f"unknown-parent groups of {groups[n].term} (component {groups[n].component + 1}), {trait}",
+                names,
+                "not separable from fixed effects and other groups",
+            )
         if rank.apart:
-            every = [effects[i].name for i in rank.class_columns] + [effects[parts[n].effect].name for n in rank.part_columns]
-            notes.append(f"{trait}: {', '.join(every[j] for j in rank.apart)} too large for the full check of rank; held against the largest class effect alone")
+            every = [effects[i].name for i in rank.class_columns] + [
+                effects[parts[n].effect].name for n in rank.part_columns
+            ]
+            notes.append(
+                f"{trait}: {', '.join(every[j] for j in rank.apart)} too large for the full check of rank; held "
+                "against the largest class effect alone"
+            )
     return notes
 
 
@@ -305,4 +358,6 @@ def _held(what: str, names: list[str], reason: str) -> list[str]:
     if not names:
         return []
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
-    return [f"{what}: {len(names)} level{'s' if len(names) > 1 else ''} held at 0 ({reason}): {', '.join(names[:6])}{more}"]
+    return [
+        f"{what}: {len(names)} level{'s' if len(names) > 1 else ''} held at 0 ({reason}): {', '.join(names[:6])}{more}"
+    ]

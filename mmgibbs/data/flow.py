@@ -16,7 +16,16 @@ from mmgibbs.data.groups import group_composition
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
-from mmgibbs.data.random import Kin, RandomTerms, animal_column, covariate, ids_with_records, legendre_range, takes_parents, wanted_columns
+from mmgibbs.data.random import (
+    Kin,
+    RandomTerms,
+    animal_column,
+    covariate,
+    ids_with_records,
+    legendre_range,
+    takes_parents,
+    wanted_columns,
+)
 from mmgibbs.data.traits import Records, missing_patterns, read_records
 from mmgibbs.design import Design, Term
 from mmgibbs.errors import DataError
@@ -25,8 +34,9 @@ from mmgibbs.errors import DataError
 def prepare(analysis, progress: Callable[[str], None] | None = None) -> Prepared:
     """Read the tables of an analysis (mmgibbs.config.Analysis), check them and build its design.
 
-    progress: called with the name of each stage as it begins. Raises DataError (a table; names file, row, column, found, needed).
-    Terms come in the order intercept, fixed effects, random effects, each as in the analysis file; records keep the order of the file.
+    progress: called with the name of each stage as it begins. Terms come in the order intercept, fixed effects, random
+    effects, each as in the analysis file; records keep the order of the file.
+    Raises DataError (names file, row, column, found, needed) and ModelError (an effect that has nothing to estimate).
     """
     timings: dict[str, float] = {}
 
@@ -50,22 +60,30 @@ def prepare(analysis, progress: Callable[[str], None] | None = None) -> Prepared
         builder = RandomTerms(analysis, records.phenotypes, records.observed, kin)
         built = [builder.build(name) for name in analysis.model.random]
     with stage("rank"):
-        groups = _group_columns([term for term, _ in built], records.observed)
+        groups = _group_columns([term for term, _ in built])
         names = [t.name for t in analysis.traits]
-        fixed = resolve(effects, records.observed, records.mean, records.weight, names, groups, kin.pedigree.groups if kin else ())
+        fixed = resolve(
+            effects, records.observed, records.mean, records.weight, names, groups, kin.pedigree.groups if kin else ()
+        )
     terms = fixed.terms + tuple(_hold_groups(term, fixed.groups_active) for term, _ in built)
     of_pedigree = tuple(kin.pedigree.notes) if kin else ()
     if kin is None and analysis.data.pedigree is not None:
-        of_pedigree = ("the pedigree is not read: no effect has `relationship: pedigree` or takes its sires or dams from it",)
+        of_pedigree = (
+            "the pedigree is not read: no effect has `relationship: pedigree` or takes its sires or dams from it",
+        )
     notes = records.notes + of_pedigree + tuple(builder.notes) + fixed.notes
     pattern, patterns = missing_patterns(records.observed)
     y = records.y.copy()
     for term, component, value in fixed.offsets:
         y[:, terms[term].component_trait[component]] -= value
-    design = Design(tuple(names), y, pattern, patterns, records.weight, terms, fixed.rescale, fixed.shifts, fixed.offsets, notes)
+    design = Design(
+        tuple(names), y, pattern, patterns, records.weight, terms, fixed.rescale, fixed.shifts, fixed.offsets, notes
+    )
     labels = tuple(fixed_labels) + tuple(label for _, label in built)
     counts = _counts(analysis, records, kin, design)
-    return Prepared(design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings)
+    return Prepared(
+        design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings
+    )
 
 
 def _columns(analysis) -> list[str]:
@@ -102,7 +120,9 @@ def _kin(analysis, records: Records) -> Kin | None:
 
     columns = data.pedigree_columns
     if columns is not None:
-        columns = {key: getattr(columns, key) for key in ("id", "sire", "dam", "birth") if getattr(columns, key) is not None}
+        columns = {
+            key: getattr(columns, key) for key in ("id", "sire", "dam", "birth") if getattr(columns, key) is not None
+        }
     try:
         pedigree = read_pedigree(
             data.pedigree,
@@ -111,7 +131,9 @@ def _kin(analysis, records: Records) -> Kin | None:
             separator=data.pedigree_separator,
             unknown=tuple(data.unknown_parent),
             group_column=None if data.groups is None else data.groups.column,
-            founders=ids_with_records(analysis, records.phenotypes, records.observed) if data.add_missing_animals else None,
+            founders=ids_with_records(analysis, records.phenotypes, records.observed)
+            if data.add_missing_animals
+            else None,
             name="pedigree" if isinstance(data.pedigree, pl.DataFrame) else None,
         )
         random_groups = data.groups is not None and data.groups.effect == "random"
@@ -126,8 +148,8 @@ def _kin(analysis, records: Records) -> Kin | None:
     return Kin(pedigree, kinship, labels, bool(g) and not random_groups)
 
 
-def _group_columns(terms: list[Term], observed: np.ndarray) -> list[GroupColumns]:
-    """The columns of fixed unknown-parent groups, component by component: covariate times expected share of each group."""
+def _group_columns(terms: list[Term]) -> list[GroupColumns]:
+    """The columns of fixed unknown-parent groups by component: covariate times expected share of each group."""
     out = []
     composition = None
     for term in terms:
@@ -189,7 +211,11 @@ def _fixed_effects(analysis, records: Records) -> tuple[list, list[LevelLabels]]
         if fixed.legendre:
             span = legendre_range(phenotypes, fixed.column, f"{path}.legendre", x, needed, fixed.legendre.range)
         degree = fixed.legendre.degree if fixed.legendre else fixed.degree
-        effects.append(CovariateEffect(name, traits, Basis(x, level, len(ids), degree, span), ids.to_list(), fixed.by, fixed.prior_variance))
+        effects.append(
+            CovariateEffect(
+                name, traits, Basis(x, level, len(ids), degree, span), ids.to_list(), fixed.by, fixed.prior_variance
+            )
+        )
         labels.append(LevelLabels(ids, np.arange(len(ids)), coefficient_in_level=True))
     intercept = _intercept_traits(analysis, effects)
     if intercept:
@@ -200,11 +226,17 @@ def _fixed_effects(analysis, records: Records) -> tuple[list, list[LevelLabels]]
 
 
 def _class_levels(phenotypes: Phenotypes, column: str, path: str, needed: np.ndarray) -> tuple[pl.Series, np.ndarray]:
-    """(ids, level of each record): every level in the column is one, also where its records observe none of the effect's traits."""
+    """(ids, level of each record): every level in the column is one, also where its records observe none of the
+    effect's traits."""
     text = phenotypes.text(column, path)
     absent = needed & text.is_null().to_numpy()
     if absent.any():
-        raise refuse_rows(phenotypes.name, phenotypes.rows[absent], [f"found no value in column '{column}' ({path})"] * SHOWN, "a level for every record of a trait that the effect acts on")
+        raise refuse_rows(
+            phenotypes.name,
+            phenotypes.rows[absent],
+            [f"found no value in column '{column}' ({path})"] * SHOWN,
+            "a level for every record of a trait that the effect acts on",
+        )
     ids, (level,) = code_levels([text])
     return ids, np.where(needed, level, -1).astype(np.int32)
 
@@ -216,7 +248,11 @@ def _intercept_traits(analysis, effects: list) -> tuple[int, ...]:
         return ()
     if choice is True:
         return tuple(every)
-    return tuple(t for t in every if not any(isinstance(e, ClassEffect) and e.prior_variance is None and t in e.traits for e in effects))
+    return tuple(
+        t
+        for t in every
+        if not any(isinstance(e, ClassEffect) and e.prior_variance is None and t in e.traits for e in effects)
+    )
 
 
 # ------------------------------------------------------------------------------------------------ counts
@@ -237,5 +273,7 @@ def _counts(analysis, records: Records, kin: Kin | None, design: Design) -> dict
         counts["founders_added"] = int(np.count_nonzero(np.asarray(kin.pedigree.row) < 0))
         counts["groups"] = len(kin.pedigree.groups)
         if column is not None and records.phenotypes.has(column):
-            counts["animals_with_records"] = int(records.phenotypes.text(column, "", analysis.data.unknown_parent).n_unique())
+            counts["animals_with_records"] = int(
+                records.phenotypes.text(column, "", analysis.data.unknown_parent).n_unique()
+            )
     return counts

@@ -19,7 +19,8 @@ def level_order(ids: pl.Series) -> pl.Series:
 
 
 def code_levels(columns: Sequence[pl.Series]) -> tuple[pl.Series, list[np.ndarray]]:
-    """(ids (q,) String in level order, one (n,) int32 code array per column; -1 where null). The columns share their levels."""
+    """(ids (q,) String in level order, one (n,) int32 code array per column; -1 where null): columns that share
+    levels."""
     ids = level_order(pl.concat([c.rename("id") for c in columns]))
     return ids, [codes_of(c, ids) for c in columns]
 

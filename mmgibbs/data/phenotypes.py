@@ -16,7 +16,7 @@ SHOWN = 5  # rows named one by one in a message
 
 
 def refuse_rows(name: str, rows: np.ndarray, found: Sequence[str], needed: str) -> DataError:
-    """The error for rows that cannot be used: `NAME row 812: FOUND; needed NEEDED`, one line each for the first few, then how many more."""
+    """The error for rows that cannot be used: `NAME row 812: FOUND; needed NEEDED` for the first few, then a count."""
     lines = [f"{name} row {row}: {what}; needed {needed}" for row, what in zip(rows[:SHOWN], found[:SHOWN])]
     if len(rows) > SHOWN:
         lines.append(f"... and {len(rows) - SHOWN} more rows, the last of them row {rows[-1]}")
@@ -48,12 +48,12 @@ class Phenotypes:
             raise DataError(f"{self.name}: there is no column '{column}' ({path}); {nearest(column, self.columns)}")
 
     def text(self, column: str, path: str, unknown: Iterable[str] = ()) -> pl.Series:
-        """(n,) String: ids or class levels, blanks around them cut off, null where missing (also where the value is in `unknown`)."""
+        """(n,) String: ids or class levels without outer blanks, null where missing or in `unknown`."""
         self.need(column, path)
         return text_of(self.frame[column], {"", *self.missing, *unknown})
 
     def numbers(self, column: str, path: str, missing: Iterable[str] = ()) -> np.ndarray:
-        """(n,) float64, NaN where missing: the text is in the missing values, or its number equals one of them ('0.0' where '0' is missing).
+        """(n,) float64, NaN where missing: the text is a missing value, or its number equals one ('0.0' where '0' is).
 
         Any other text that is no finite number is an error naming its row."""
         self.need(column, path)
@@ -76,23 +76,39 @@ class Phenotypes:
         wrong = np.flatnonzero(~np.isfinite(out) & ~void)
         if len(wrong):
             found = [f"'{text[int(i)]}'" if text is not None else str(out[i]) for i in wrong[:SHOWN]]
-            raise refuse_rows(self.name, self.rows[wrong], [f"found {f} in column '{column}' ({path})" for f in found], self._a_number(absent))
+            raise refuse_rows(
+                self.name,
+                self.rows[wrong],
+                [f"found {f} in column '{column}' ({path})" for f in found],
+                self._a_number(absent),
+            )
         out[void] = np.nan
         return out
 
     def _a_number(self, absent: set[str]) -> str:
-        return f"a finite number, written as 3.25, or a missing value ({', '.join(sorted(a or 'empty' for a in absent))})"
+        return (
+            f"a finite number, written as 3.25, or a missing value ({', '.join(sorted(a or 'empty' for a in absent))})"
+        )
 
 
 def read_phenotypes(data, wanted: Sequence[str]) -> Phenotypes:
-    """The columns of `wanted` that the phenotype source has (data: the `data` section of the analysis). Errors name the file."""
+    """The columns of `wanted` that the phenotypes have; `data`: that section of the analysis. Errors name the file."""
     header = True if data.header is None else list(data.header)
     frame, columns, rows, name = read_any(data.phenotypes, data.separator, header, wanted, "phenotypes")
     return Phenotypes(frame, columns, name, rows, tuple(data.missing))
 
 
-def read_any(source, separator: str | None = None, header: bool | list[str] = True, wanted: Sequence[str] | None = None, frame_name: str = "table"):
-    """(frame, names of all columns, lines, name) of a path or data frame; of `wanted` the columns that are there. DataError instead of TableError."""
+def read_any(
+    source,
+    separator: str | None = None,
+    header: bool | list[str] = True,
+    wanted: Sequence[str] | None = None,
+    frame_name: str = "table",
+):
+    """(frame with those of the `wanted` columns that are there, names of all columns, lines, name) of a path or frame.
+
+    What `pedigree.tables` refuses is a DataError here.
+    """
     try:
         table = open_table(source, separator, header, frame_name if isinstance(source, pl.DataFrame) else None)
         there = None if wanted is None else [c for c in dict.fromkeys(wanted) if c in table.names]
@@ -106,7 +122,7 @@ def text_of(series: pl.Series, absent: Iterable[str]) -> pl.Series:
     if series.dtype.is_float():
         # pandas turns whole numbers with gaps into floats with NaN.
         series = series.fill_nan(None)
-        if (series.drop_nulls() % 1 == 0).all():
+        if ((series % 1 == 0) & (series.abs() < 2.0**53)).all():
             series = series.cast(pl.Int64)
     text = series.cast(pl.String).str.strip_chars()
     return text.to_frame("id").select(pl.when(~pl.col("id").is_in(list(absent))).then(pl.col("id"))).to_series()
@@ -118,4 +134,3 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return value if np.isfinite(value) else None
-

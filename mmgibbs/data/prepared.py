@@ -19,7 +19,8 @@ class LevelLabels:
 
     ids: pl.Series  # (q,) String: the id of each level code; '' for the one level of a covariate without `by`
     order: np.ndarray  # (q,) int64 level codes in reporting order
-    inbreeding: np.ndarray | None = None  # (q,) float64 F as the model uses it (0 under `inbreeding: ignore`, NaN for groups); None: no pedigree
+    # (q,) float64 F as the model uses it: 0 under `inbreeding: ignore`, NaN for groups; None where there is no pedigree
+    inbreeding: np.ndarray | None = None
     n_groups: int = 0  # the last n_groups levels are unknown-parent groups, reported with effect 'group'
     coefficient_in_level: bool = False  # fixed covariates: the reported level is `reported(label)`, not the id alone
 
@@ -29,11 +30,18 @@ class LevelLabels:
         return np.arange(len(self.ids)) >= len(self.ids) - self.n_groups
 
     def reported(self, coefficient: str = "") -> pl.Series:
-        """(q,) String: the `level` column of solutions by level code: the id; for a fixed covariate 'x^1', with `by` 'LEVEL:x^1'."""
+        """(q,) String: the `level` column of solutions by level code.
+
+        The id; for a fixed covariate the coefficient, 'x^1', with `by` 'LEVEL:x^1'.
+        """
         if not self.coefficient_in_level:
             return self.ids
         separator = pl.when(pl.col("id") == "").then(pl.lit("")).otherwise(pl.lit(":"))
-        return pl.DataFrame({"id": self.ids}).select((pl.col("id") + separator + pl.lit(coefficient)).alias("level")).to_series()
+        return (
+            pl.DataFrame({"id": self.ids})
+            .select((pl.col("id") + separator + pl.lit(coefficient)).alias("level"))
+            .to_series()
+        )
 
 
 @dataclass(frozen=True)
@@ -59,10 +67,13 @@ class Prepared:
         known = [labels.ids]
         if labels.coefficient_in_level:
             known += [labels.reported(c) for e in term.effects for c in e.coefficients]
-        frame = pl.DataFrame({"id": pl.concat(known), "code": np.tile(np.arange(len(labels.ids)), len(known))}).unique("id", keep="first")
-        found = pl.DataFrame({"id": wanted}).join(frame, on="id", how="left", maintain_order="left")["code"]
+        codes = np.tile(np.arange(len(labels.ids)), len(known))
+        table = pl.DataFrame({"id": pl.concat(known), "code": codes}).unique("id", keep="first")
+        found = pl.DataFrame({"id": wanted}).join(table, on="id", how="left", maintain_order="left")["code"]
         if found.null_count():
             missing = wanted.filter(found.is_null())[0]
-            raise ConfigError(f"output.save_levels.{term_name}: level '{missing}' is not one of the {len(labels.ids)} levels of this term")
+            raise ConfigError(
+                f"output.save_levels.{term_name}: level '{missing}' is not one of the {len(labels.ids)} levels "
+                "of this term"
+            )
         return found.to_numpy().astype(np.int64)
-

@@ -1,8 +1,9 @@
 """Random effects as terms of the design: the levels that records meet, and the covariates of random regressions.
 
-An effect's `level` is a column of the phenotypes. `sire` and `dam`, where the phenotypes have no such column, are the parents of the record's
-animal in the pedigree. The record's animal stands in the one level column of the pedigree effects that names no parent (usually `animal`);
-where there is none, or more than one, in a phenotype column called animal or id.
+An effect's `level` is a column of the phenotypes. `sire` and `dam`, where the phenotypes have no such column, are the
+parents of the record's animal in the pedigree. The record's animal stands in the one level column of the pedigree
+effects that names no parent (usually `animal`); where there is none, in a phenotype column called animal or id; where
+there is more than one, in the one of them called so.
 """
 
 from __future__ import annotations
@@ -38,7 +39,13 @@ class Kin:
 
 def animal_column(random: dict, phenotypes: Phenotypes) -> str | None:
     """The column that names the record's animal, or None where the rule at the head of this file finds none."""
-    columns = dict.fromkeys(e.level for r in random.values() if r.relationship == "pedigree" for e in r.effects.values() if e.level not in PARENT_COLUMNS)
+    columns = dict.fromkeys(
+        e.level
+        for r in random.values()
+        if r.relationship == "pedigree"
+        for e in r.effects.values()
+        if e.level not in PARENT_COLUMNS
+    )
     there = [c for c in columns if c in phenotypes.columns]
     if len(there) == 1:
         return there[0]
@@ -58,7 +65,11 @@ def ids_with_records(analysis, phenotypes: Phenotypes, observed: np.ndarray) -> 
         for effect in random.effects.values():
             if random.relationship == "pedigree" and phenotypes.has(effect.level):
                 needed = _needed(effect.traits, analysis, observed)
-                found.append(phenotypes.text(effect.level, name, unknown_values(effect.level, "pedigree", analysis.data)).filter(pl.Series(needed)))
+                found.append(
+                    phenotypes.text(effect.level, name, unknown_values(effect.level, "pedigree", analysis.data)).filter(
+                        pl.Series(needed)
+                    )
+                )
     column = animal_column(analysis.model.random, phenotypes)
     if takes_parents(analysis.model.random, phenotypes) and column is not None:
         found.append(phenotypes.text(column, "level", analysis.data.unknown_parent))
@@ -68,7 +79,11 @@ def ids_with_records(analysis, phenotypes: Phenotypes, observed: np.ndarray) -> 
 
 def takes_parents(random: dict, phenotypes: Phenotypes) -> bool:
     """Some level is the sire or dam from the pedigree."""
-    return any(e.level in _FROM_PEDIGREE and e.level not in phenotypes.columns for r in random.values() for e in r.effects.values())
+    return any(
+        e.level in _FROM_PEDIGREE and e.level not in phenotypes.columns
+        for r in random.values()
+        for e in r.effects.values()
+    )
 
 
 def wanted_columns(random: dict) -> list[str]:
@@ -90,33 +105,57 @@ class RandomTerms:
         self._animal_column = ""
 
     def build(self, name: str) -> tuple[Term, LevelLabels]:
-        """One term of `model.random` and its labels. DataError: a level or covariate that is missing or unknown on a record that needs it."""
+        """One term of `model.random` and its labels.
+
+        DataError: a level or covariate that is missing or unknown on a record that needs it.
+        """
         random = self.analysis.model.random[name]
         columns = [self._level_ids(name, effect_name, effect) for effect_name, effect in random.effects.items()]
         if random.relationship == "pedigree":
             relationship, labels = self.kin.relatives, self.kin.labels
-            levels = [self._kin_levels(name, n, e, ids) for (n, e), ids in zip(random.effects.items(), columns)]
+            levels = [
+                ids if isinstance(ids, np.ndarray) else self._codes(ids, e.level)
+                for e, ids in zip(random.effects.values(), columns)
+            ]
             n_levels, groups = relationship.n_levels, relationship.n_groups
         elif random.relationship == "identity":
             ids, levels = code_levels([_texts(ids, self.kin) for ids in columns])
             n_levels, groups = len(ids), 0
             relationship, labels = Identity(n_levels), LevelLabels(ids, np.arange(n_levels))
             if n_levels == 0:
-                raise DataError(f"{self.phenotypes.name}: found no levels for model.random.{name}; needed at least one record that meets it")
+                raise DataError(
+                    f"{self.phenotypes.name}: found no levels for model.random.{name}; needed at least one "
+                    "record that meets it"
+                )
         else:
             relationship, ids, notes = read_relationship(random.relationship, name)
             self.notes += notes
             n_levels, groups, labels = len(ids), 0, LevelLabels(ids, np.arange(len(ids)))
-            levels = [self._file_levels(name, e, _texts(c, self.kin), ids, random.relationship) for e, c in zip(random.effects.values(), columns)]
+            levels = [
+                self._file_levels(name, e, _texts(c, self.kin), ids, random.relationship)
+                for e, c in zip(random.effects.values(), columns)
+            ]
         effects = tuple(
-            self._effect(name, effect_name, effect, level) for (effect_name, effect), level in zip(random.effects.items(), levels)
+            self._effect(name, effect_name, effect, level)
+            for (effect_name, effect), level in zip(random.effects.items(), levels)
         )
-        return Term(name, "random", effects, relationship, n_levels, n_groups=groups, groups_fixed=bool(groups) and self.kin.fixed_groups), labels
+        return Term(
+            name,
+            "random",
+            effects,
+            relationship,
+            n_levels,
+            n_groups=groups,
+            groups_fixed=bool(groups) and self.kin.fixed_groups,
+        ), labels
 
     # -------------------------------------------------------------------------------------------- levels
 
     def _level_ids(self, term: str, effect_name: str, effect) -> pl.Series | np.ndarray:
-        """Level of each record: ids (String, null where none) or, for parents from the pedigree, codes (-1 where none). Records that the effect does not need have none."""
+        """Level of each record: ids (String, null where none) or, for parents from the pedigree, codes (-1 where none).
+
+        Records that observe none of the effect's traits have none.
+        """
         path = _path(term, effect_name, "level")
         needed = _needed(effect.traits, self.analysis, self.observed)
         if self.phenotypes.has(effect.level):
@@ -124,11 +163,16 @@ class RandomTerms:
             ids = self.phenotypes.text(effect.level, path, unknown)
             ids = pl.DataFrame({"id": ids, "needed": needed}).select(pl.when("needed").then("id")).to_series()
             absent = needed & ids.is_null().to_numpy()
-            self._accept_unknown(absent, effect, path, [f"found no known level in column '{effect.level}' ({path})"] * SHOWN)
+            self._accept_unknown(
+                absent, effect, path, [f"found no known level in column '{effect.level}' ({path})"] * SHOWN
+            )
             return ids
         if effect.level not in _FROM_PEDIGREE or self.kin is None:
             if effect.level in _FROM_PEDIGREE:
-                raise DataError(f"{self.phenotypes.name}: there is no column '{effect.level}' ({path}), nor a pedigree (data.pedigree) to take it from")
+                raise DataError(
+                    f"{self.phenotypes.name}: there is no column '{effect.level}' ({path}), nor a pedigree "
+                    "(data.pedigree) to take it from"
+                )
             self.phenotypes.need(effect.level, path)
         animals = self._animals_of_records(effect.level, path)
         parent = getattr(self.kin.pedigree, effect.level)
@@ -136,7 +180,10 @@ class RandomTerms:
         codes[(codes >= len(self.kin.pedigree.ids)) | ~needed] = -1  # an unknown-parent group is no animal
         absent = np.flatnonzero(needed & (codes < 0))
         ids = self.kin.pedigree.ids
-        found = [f"the {effect.level} of animal '{ids[int(animals[i])]}' is unknown in the pedigree ({path})" for i in absent[:SHOWN]]
+        found = [
+            f"the {effect.level} of animal '{ids[int(animals[i])]}' is unknown in the pedigree ({path})"
+            for i in absent[:SHOWN]
+        ]
         self._accept_unknown(needed & (codes < 0), effect, path, found)
         return codes
 
@@ -145,8 +192,15 @@ class RandomTerms:
             return
         option = f"{path.removesuffix('level')}unknown_level"
         if effect.unknown_level != "omit":
-            raise refuse_rows(self.phenotypes.name, self.phenotypes.rows[absent], found, f"a known level, or '{option}: omit' (the record then stays, without this effect)")
-        self.notes.append(f"{option}: omit: {np.count_nonzero(absent)} records have no {effect.level}; they stay, without this effect")
+            raise refuse_rows(
+                self.phenotypes.name,
+                self.phenotypes.rows[absent],
+                found,
+                f"a known level, or '{option}: omit' (the record then stays, without this effect)",
+            )
+        self.notes.append(
+            f"{option}: omit: {np.count_nonzero(absent)} records have no {effect.level}; they stay, without this effect"
+        )
 
     def _animals_of_records(self, level: str, path: str) -> np.ndarray:
         """(n,) int32 code of each record's animal."""
@@ -154,37 +208,57 @@ class RandomTerms:
             column = animal_column(self.analysis.model.random, self.phenotypes)
             if column is None:
                 raise DataError(
-                    f"{self.phenotypes.name}: there is no column '{level}' ({path}), and it cannot be taken from the pedigree: no column names the record's animal; "
+                    f"{self.phenotypes.name}: there is no column '{level}' ({path}), and it cannot be taken from "
+                    "the pedigree: no column names the record's animal; "
                     f"needed a column animal or id, or one level column besides sire and dam among the pedigree effects"
                 )
             ids = self.phenotypes.text(column, path, self.analysis.data.unknown_parent)
             absent = ids.is_null().to_numpy()
             if absent.any():
-                raise refuse_rows(self.phenotypes.name, self.phenotypes.rows[absent], [f"found no animal in column '{column}'"] * SHOWN, f"one, to take its {level} from the pedigree ({path})")
+                raise refuse_rows(
+                    self.phenotypes.name,
+                    self.phenotypes.rows[absent],
+                    [f"found no animal in column '{column}'"] * SHOWN,
+                    f"one, to take its {level} from the pedigree ({path})",
+                )
             self._record_animals, self._animal_column = self._codes(ids, column), column
-        note = f"{level}s are taken from the pedigree, by the record's animal in column '{self._animal_column}' of {self.phenotypes.name}"
+        whose = f"the record's animal in column '{self._animal_column}' of {self.phenotypes.name}"
+        note = f"{level}s are taken from the pedigree, by {whose}"
         if note not in self.notes:
             self.notes.append(note)
         return self._record_animals
-
-    def _kin_levels(self, term: str, effect_name: str, effect, ids: pl.Series | np.ndarray) -> np.ndarray:
-        return ids if isinstance(ids, np.ndarray) else self._codes(ids, effect.level)
 
     def _codes(self, ids: pl.Series, column: str) -> np.ndarray:
         """(n,) int32 pedigree codes, -1 where null; an id without a pedigree row is an error."""
         codes = self.kin.pedigree.codes(ids)
         strange = (codes.is_null() & ids.is_not_null()).to_numpy()
         if strange.any():
-            found = [f"animal '{ids[int(i)]}' (column '{column}') is not in the pedigree" for i in np.flatnonzero(strange)[:SHOWN]]
-            raise refuse_rows(self.phenotypes.name, self.phenotypes.rows[strange], found, "a pedigree row for it, or 'data.add_missing_animals: true'")
+            found = [
+                f"animal '{ids[int(i)]}' (column '{column}') is not in the pedigree"
+                for i in np.flatnonzero(strange)[:SHOWN]
+            ]
+            raise refuse_rows(
+                self.phenotypes.name,
+                self.phenotypes.rows[strange],
+                found,
+                "a pedigree row for it, or 'data.add_missing_animals: true'",
+            )
         return codes.fill_null(-1).cast(pl.Int32).to_numpy().copy()
 
     def _file_levels(self, term: str, effect, column: pl.Series, ids: pl.Series, source) -> np.ndarray:
         codes = lookup(column, ids)
         strange = (codes.is_null() & column.is_not_null()).to_numpy()
         if strange.any():
-            found = [f"'{column[int(i)]}' (column '{effect.level}') is not in {source.name}" for i in np.flatnonzero(strange)[:SHOWN]]
-            raise refuse_rows(self.phenotypes.name, self.phenotypes.rows[strange], found, f"an id of the relationship file of model.random.{term}")
+            found = [
+                f"'{column[int(i)]}' (column '{effect.level}') is not in {source.name}"
+                for i in np.flatnonzero(strange)[:SHOWN]
+            ]
+            raise refuse_rows(
+                self.phenotypes.name,
+                self.phenotypes.rows[strange],
+                found,
+                f"an id of the relationship file of model.random.{term}",
+            )
         return codes.fill_null(-1).to_numpy().copy()
 
     # -------------------------------------------------------------------------------------------- covariates
@@ -197,7 +271,9 @@ class RandomTerms:
         elif effect.legendre:
             path = _path(term, effect_name, "legendre")
             x = self._covariate(effect.legendre.column, path, level)
-            low, high = legendre_range(self.phenotypes, effect.legendre.column, path, x, level >= 0, effect.legendre.range)
+            low, high = legendre_range(
+                self.phenotypes, effect.legendre.column, path, x, level >= 0, effect.legendre.range
+            )
             X = legendre(x, effect.legendre.degree, low, high)
         else:
             return Effect(effect_name, level, traits)
@@ -217,22 +293,34 @@ def covariate(phenotypes: Phenotypes, column: str, path: str, needed: np.ndarray
     x = phenotypes.numbers(column, path)
     absent = needed & np.isnan(x)
     if absent.any():
-        raise refuse_rows(phenotypes.name, phenotypes.rows[absent], [f"found no value in column '{column}' ({path})"] * SHOWN, "a covariate for every record of a trait that it acts on")
+        raise refuse_rows(
+            phenotypes.name,
+            phenotypes.rows[absent],
+            [f"found no value in column '{column}' ({path})"] * SHOWN,
+            "a covariate for every record of a trait that it acts on",
+        )
     return np.where(needed, x, 0.0)
 
 
-def legendre_range(phenotypes: Phenotypes, column: str, path: str, x: np.ndarray, needed: np.ndarray, stated: Iterable[float] | None) -> tuple[float, float]:
+def legendre_range(
+    phenotypes: Phenotypes, column: str, path: str, x: np.ndarray, needed: np.ndarray, stated: Iterable[float] | None
+) -> tuple[float, float]:
     """The stated range, every value checked to lie within; else the range of the data."""
     if stated is None:
         low, high = (float(x[needed].min()), float(x[needed].max())) if needed.any() else (0.0, 1.0)
         if not low < high:
-            raise DataError(f"{phenotypes.name}: found the one value {low:g} in column '{column}' ({path}); needed a range, stated or in the data, for Legendre polynomials")
+            raise DataError(
+                f"{phenotypes.name}: found the one value {low:g} in column '{column}' ({path}); needed a range, "
+                "stated or in the data, for Legendre polynomials"
+            )
         return low, high
     low, high = (float(v) for v in stated)
     outside = needed & ((x < low) | (x > high))
     if outside.any():
         found = [f"found {v:g} in column '{column}' ({path})" for v in x[outside][:SHOWN]]
-        raise refuse_rows(phenotypes.name, phenotypes.rows[outside], found, f"a value in the stated range, {low:g} to {high:g}")
+        raise refuse_rows(
+            phenotypes.name, phenotypes.rows[outside], found, f"a value in the stated range, {low:g} to {high:g}"
+        )
     return low, high
 
 
@@ -241,7 +329,13 @@ def _texts(ids: pl.Series | np.ndarray, kin: Kin | None) -> pl.Series:
     if isinstance(ids, pl.Series):
         return ids
     codes = pl.Series("code", ids)
-    return kin.pedigree.ids.gather(codes.clip(0)).to_frame("id").with_columns(codes).select(pl.when(pl.col("code") >= 0).then("id")).to_series()
+    return (
+        kin.pedigree.ids.gather(codes.clip(0))
+        .to_frame("id")
+        .with_columns(codes)
+        .select(pl.when(pl.col("code") >= 0).then("id"))
+        .to_series()
+    )
 
 
 def _needed(traits: Sequence[str], analysis, observed: np.ndarray) -> np.ndarray:

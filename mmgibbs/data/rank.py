@@ -1,12 +1,13 @@
 """Which columns of the fixed effects depend on the others, one trait at a time.
 
-The largest class effect C (q_C levels) is absorbed: its part of X'X is the diagonal D of level counts. The rest, Z, keeps the columns that the
-Cholesky factor of the Schur complement
+The largest class effect C is absorbed: its part of X'X is the diagonal D of level counts. The rest, Z, keeps the
+columns that the Cholesky factor of the Schur complement
 
     S = Z'Z - Z'C D^-1 C'Z
 
-takes in their order: classes in the order of the model, then covariates, then unknown-parent groups. A column whose pivot is at most 1e-10
-of its own sum of squares is dependent on the columns before it. Weights are positive and do not change a rank, so records count alike.
+takes in their order: classes in the order of the model, then covariates, then unknown-parent groups. A column whose
+pivot is at most 1e-10 of its own sum of squares depends on the columns before it. Weights are positive and do not
+change a rank, so all records count alike.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mmgibbs.data.covariates import DEPENDENT
 
-# Beyond this many columns besides the absorbed effect, the largest of them are held against the absorbed effect alone (S would not fit).
+# Beyond this many columns in Z the largest effects are held against the absorbed one alone: S would not fit.
 DENSE_COLUMNS = 6000
 _PANEL = 96
 
@@ -50,14 +51,17 @@ class Rank:
 
 
 def independent_columns(effects: Sequence[Columns], intercept: int | None = None) -> Rank:
-    """The columns to keep. `effects` stand in order of preference; where the intercept depends on the absorbed class it takes the place of that class's last level."""
+    """The columns to keep; `effects` stand in order of preference.
+
+    intercept: its place among the effects. Where it depends on the absorbed class it replaces that class's last level.
+    """
     classes = [i for i, e in enumerate(effects) if e.covariates is None]
     absorbed = max(classes, key=lambda i: effects[i].n_levels, default=None)
     with_records = [_squares(e) > 0 for e in effects]
     independent: list[np.ndarray] = [np.zeros((e.n_levels, e.width), bool) for e in effects]
     rest = [i for i in range(len(effects)) if i != absorbed]
     apart: list[int] = []
-    while sum(effects[i].size for i in rest) > DENSE_COLUMNS and len(rest) > 1 or any(effects[i].size > DENSE_COLUMNS for i in rest):
+    while sum(effects[i].size for i in rest) > DENSE_COLUMNS:
         apart.append(max(rest, key=lambda i: effects[i].size))
         rest.remove(apart[-1])
     counts = None
@@ -73,7 +77,12 @@ def independent_columns(effects: Sequence[Columns], intercept: int | None = None
         for i in rest:
             independent[i] = keep[start : start + effects[i].size].reshape(effects[i].n_levels, effects[i].width)
             start += effects[i].size
-    if intercept is not None and intercept != absorbed and with_records[intercept][0, 0] and not independent[intercept][0, 0]:
+    if (
+        intercept is not None
+        and intercept != absorbed
+        and with_records[intercept][0, 0]
+        and not independent[intercept][0, 0]
+    ):
         # 1 = the sum of all levels of the absorbed class, so either may stand for the other.
         independent[intercept][0, 0] = True
         independent[absorbed][np.flatnonzero(with_records[absorbed][:, 0])[-1], 0] = False
@@ -81,7 +90,10 @@ def independent_columns(effects: Sequence[Columns], intercept: int | None = None
 
 
 def cholesky_pivots(S: np.ndarray, squares: np.ndarray, tolerance: float = DEPENDENT) -> np.ndarray:
-    """(p,) bool: the columns with a pivot above tolerance * squares, in a Cholesky factorisation of S (p x p, overwritten) that passes over the others."""
+    """(p,) bool: the columns with a pivot above tolerance * squares in a Cholesky factor that passes over the others.
+
+    S: (p, p), overwritten. squares: (p,) sums of squares before anything was projected out.
+    """
     p = len(S)
     keep = np.zeros(p, bool)
     for start in range(0, p, _PANEL):
@@ -104,7 +116,9 @@ def _squares(effect: Columns) -> np.ndarray:
     level = effect.level[met]
     if effect.covariates is None:
         return np.bincount(level, minlength=effect.n_levels).astype(np.float64)[:, None]
-    return np.stack([np.bincount(level, weights=c[met] ** 2, minlength=effect.n_levels) for c in effect.covariates.T], axis=1)
+    return np.stack(
+        [np.bincount(level, weights=c[met] ** 2, minlength=effect.n_levels) for c in effect.covariates.T], axis=1
+    )
 
 
 def _incidence(effect: Columns) -> sparse.csr_array:
@@ -116,7 +130,9 @@ def _incidence(effect: Columns) -> sparse.csr_array:
     return sparse.csr_array((values, indices, np.arange(0, n * m + 1, m, dtype=np.int64)), shape=(n, effect.size))
 
 
-def _schur(effects: Sequence[Columns], absorbed: Columns | None, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _schur(
+    effects: Sequence[Columns], absorbed: Columns | None, counts: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """(S (p, p), squares (p,)) of the effects with `absorbed` projected out."""
     # Effects of one level are dense columns; kept apart, they need no sparse storage.
     dense = [e.n_levels == 1 and e.covariates is not None for e in effects]
@@ -125,8 +141,16 @@ def _schur(effects: Sequence[Columns], absorbed: Columns | None, counts: np.ndar
     sparse_at = np.concatenate([p for p, d in zip(positions, dense) if not d] or [np.empty(0, np.int64)])
     dense_at = np.concatenate([p for p, d in zip(positions, dense) if d] or [np.empty(0, np.int64)])
     S = np.zeros((starts[-1], starts[-1]))
-    Z = sparse.hstack([_incidence(e) for e, d in zip(effects, dense) if not d], format="csr") if len(sparse_at) else None
-    X = np.hstack([np.where(e.level[:, None] >= 0, e.covariates, 0.0) for e, d in zip(effects, dense) if d]) if len(dense_at) else None
+    Z = (
+        sparse.hstack([_incidence(e) for e, d in zip(effects, dense) if not d], format="csr")
+        if len(sparse_at)
+        else None
+    )
+    X = (
+        np.hstack([np.where(e.level[:, None] >= 0, e.covariates, 0.0) for e, d in zip(effects, dense) if d])
+        if len(dense_at)
+        else None
+    )
     C = None if absorbed is None else _incidence(absorbed).T.tocsr()
     share = None if counts is None else 1.0 / np.where(counts > 0, counts, 1.0)
     squares = np.zeros(len(S))
@@ -156,16 +180,18 @@ def _schur(effects: Sequence[Columns], absorbed: Columns | None, counts: np.ndar
 def _against_one(effect: Columns, absorbed: Columns | None) -> np.ndarray:
     """(n_levels, m) bool for an effect too large for S: independent of the absorbed class, and within itself.
 
-    Two classes: the levels of one connected part of their graph sum to the same vector in both, so the last level of each part goes.
-    Nested slopes: the columns of one level among themselves (they are centred already where their class is in the model)."""
+    Two classes: in each connected part of their graph the levels of both sum to the same vector, so the last level of
+    each part goes. Nested slopes: the columns of one level among themselves (they are centred already where their
+    class is in the model).
+    """
     if effect.covariates is not None:
         return _within_levels(effect)
     keep = _squares(effect) > 0
     if absorbed is None:
         return keep
     met = (effect.level >= 0) & (absorbed.level >= 0)
-    graph = sparse.coo_array((np.ones(met.sum(), np.int8), (effect.level[met], absorbed.level[met] + effect.n_levels)),
-                             shape=(effect.n_levels + absorbed.n_levels,) * 2)  # fmt: skip
+    pairs = (effect.level[met], absorbed.level[met] + effect.n_levels)
+    graph = sparse.coo_array((np.ones(met.sum(), np.int8), pairs), shape=(effect.n_levels + absorbed.n_levels,) * 2)
     _, part = connected_components(graph, directed=False)
     present = np.flatnonzero(keep[:, 0])[::-1]
     _, first = np.unique(part[present], return_index=True)
@@ -186,6 +212,8 @@ def _within_levels(effect: Columns) -> np.ndarray:
     for j in range(effect.width):
         pivot = gram[:, j, j]
         keep[:, j] = pivot > DEPENDENT * squares[:, j]
-        column = np.where(keep[:, j], 1.0, 0.0)[:, None] * gram[:, :, j] / np.sqrt(np.where(keep[:, j], pivot, 1.0))[:, None]
+        column = (
+            np.where(keep[:, j], 1.0, 0.0)[:, None] * gram[:, :, j] / np.sqrt(np.where(keep[:, j], pivot, 1.0))[:, None]
+        )
         gram -= column[:, :, None] * column[:, None, :]
     return keep

@@ -17,7 +17,10 @@ DENSE_LEVELS = 2000  # up to here a Cholesky factorisation tells whether the mat
 
 
 def read_relationship(path: Path, term: str) -> tuple[SparseInverse, pl.Series, tuple[str, ...]]:
-    """(K^-1, ids by level code, notes). A DataError names the row of an entry that cannot be used, and a matrix that is not positive definite."""
+    """(K^-1, ids by level code, notes).
+
+    A DataError names the row of an entry that cannot be used, and a matrix that is not positive definite.
+    """
     frame, rows, name = _three_columns(path, term)
     ids, (one, two) = code_levels([frame["id1"], frame["id2"]])
     value = frame["value"].to_numpy()
@@ -33,22 +36,33 @@ def read_relationship(path: Path, term: str) -> tuple[SparseInverse, pl.Series, 
     if len(differs):
         i = differs[0]
         j = kept[np.searchsorted(key[kept], key[i])]
-        raise DataError(f"{name} row {rows[i]}: found {value[i]:g} for the pair {ids[int(one[i])]}, {ids[int(two[i])]}, but {value[j]:g} in row {rows[j]}; needed a symmetric matrix")
+        raise DataError(
+            f"{name} row {rows[i]}: found {value[i]:g} for the pair {ids[int(one[i])]}, {ids[int(two[i])]}, but "
+            f"{value[j]:g} in row {rows[j]}; needed a symmetric matrix"
+        )
     low, high, value = low[kept], high[kept], value[kept]
     diagonal = np.zeros(q)
     diagonal[low[low == high]] = value[low == high]
     _check_diagonal(name, ids, diagonal)
     off = low != high
-    matrix = sparse.coo_array((np.r_[value, value[off]], (np.r_[low, high[off]], np.r_[high, low[off]])), shape=(q, q)).tocsr()
+    matrix = sparse.coo_array(
+        (np.r_[value, value[off]], (np.r_[low, high[off]], np.r_[high, low[off]])), shape=(q, q)
+    ).tocsr()
     matrix.sort_indices()
     notes = _positive_definite(name, term, ids, matrix, low[off], high[off], value[off], diagonal)
-    return SparseInverse(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.float64)), ids, notes
+    return (
+        SparseInverse(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.float64)),
+        ids,
+        notes,
+    )
 
 
 def _three_columns(path: Path, term: str) -> tuple[pl.DataFrame, np.ndarray, str]:
     frame, _, rows, name = read_any(path, header=False)
     if frame.width != 3:
-        raise DataError(f"{name}: found {frame.width} columns; needed three, id1 id2 value (model.random.{term}.relationship)")
+        raise DataError(
+            f"{name}: found {frame.width} columns; needed three, id1 id2 value (model.random.{term}.relationship)"
+        )
     frame = frame.rename(dict(zip(frame.columns, ("id1", "id2", "value"))))
     frame = frame.with_columns(pl.col("id1", "id2", "value").cast(pl.String).str.strip_chars())
     number = frame["value"].cast(pl.Float64, strict=False)
@@ -59,8 +73,12 @@ def _three_columns(path: Path, term: str) -> tuple[pl.DataFrame, np.ndarray, str
         raise DataError(f"{name}: found no entries; needed rows id1 id2 value")
     wrong = np.flatnonzero(~number.is_finite().fill_null(False).to_numpy())
     if len(wrong):
-        raise refuse_rows(name, rows[wrong], [f"found '{frame['value'][int(i)]}' as the value" for i in wrong[:5]], "a finite number")
-    empty = np.flatnonzero(frame.select(pl.any_horizontal((pl.col("id1", "id2").fill_null("") == ""))).to_series().to_numpy())
+        raise refuse_rows(
+            name, rows[wrong], [f"found '{frame['value'][int(i)]}' as the value" for i in wrong[:5]], "a finite number"
+        )
+    empty = np.flatnonzero(
+        frame.select(pl.any_horizontal(pl.col("id1", "id2").fill_null("") == "")).to_series().to_numpy()
+    )
     if len(empty):
         raise refuse_rows(name, rows[empty], ["found an empty id" for _ in empty[:5]], "two ids")
     return frame.with_columns(number.alias("value")), rows, name
@@ -72,19 +90,29 @@ def _check_diagonal(name: str, ids: pl.Series, diagonal: np.ndarray) -> None:
         i = int(wrong[0])
         found = f"{diagonal[i]:g}" if diagonal[i] else "no entry"
         more = f" ({len(wrong)} such ids in all)" if len(wrong) > 1 else ""
-        raise DataError(f"{name}: found {found} on the diagonal for id '{ids[i]}'{more}; needed a positive value for every id (an inverse relationship matrix is positive definite)")
+        raise DataError(
+            f"{name}: found {found} on the diagonal for id '{ids[i]}'{more}; needed a positive value for every "
+            "id (an inverse relationship matrix is positive definite)"
+        )
 
 
 def _positive_definite(name, term, ids, matrix, low, high, value, diagonal) -> tuple[str, ...]:
     wide = np.flatnonzero(value**2 >= diagonal[low] * diagonal[high])
     if len(wide):
         i = wide[0]
-        raise DataError(f"{name}: found {value[i]:g} for the pair {ids[int(low[i])]}, {ids[int(high[i])]}, which their diagonal values do not allow; needed a positive definite matrix")
+        raise DataError(
+            f"{name}: found {value[i]:g} for the pair {ids[int(low[i])]}, {ids[int(high[i])]}, which their "
+            "diagonal values do not allow; needed a positive definite matrix"
+        )
     if matrix.shape[0] > DENSE_LEVELS:
-        return (f"{term}: {name} has {matrix.shape[0]} levels; that it is positive definite was checked for pairs of levels only",)
+        checked = "that it is positive definite was checked for pairs of levels only"
+        return (f"{term}: {name} has {matrix.shape[0]} levels; {checked}",)
     try:
         np.linalg.cholesky(matrix.toarray())
     except np.linalg.LinAlgError:
         least = np.linalg.eigvalsh(matrix.toarray())[0]
-        raise DataError(f"{name}: found a matrix with the eigenvalue {least:.3g}; needed a positive definite one (model.random.{term}.relationship)") from None
+        raise DataError(
+            f"{name}: found a matrix with the eigenvalue {least:.3g}; needed a positive definite one "
+            f"(model.random.{term}.relationship)"
+        ) from None
     return ()

@@ -25,7 +25,10 @@ class Records:
 
 
 def read_records(analysis, phenotypes: Phenotypes) -> Records:
-    """Traits as numbers; a record without any is left out and counted. DataError: no number, a trait without records, a weight that is not positive."""
+    """Traits as numbers; a record without any is left out and counted.
+
+    DataError: no number, a trait without records, a weight that is not positive.
+    """
     traits = analysis.traits
     y = np.stack([phenotypes.numbers(t.column, f"traits.{t.name}", t.missing) for t in traits], axis=1)
     used = ~np.isnan(y).all(axis=1)
@@ -33,14 +36,17 @@ def read_records(analysis, phenotypes: Phenotypes) -> Records:
     for i, trait in enumerate(traits):
         if np.isnan(y[:, i]).all():
             missing = ", ".join(v or "empty" for v in dict.fromkeys((*analysis.data.missing, *trait.missing)))
-            raise DataError(f"{phenotypes.name}: found no record of trait '{trait.name}' (column '{trait.column}'); needed at least one that is not missing ({missing})")
+            raise DataError(
+                f"{phenotypes.name}: found no record of trait '{trait.name}' (column '{trait.column}'); needed "
+                f"at least one that is not missing ({missing})"
+            )
     if not used.all():
         notes.append(f"{np.count_nonzero(~used)} of {n_read} records left out: no observed trait")
         phenotypes, y = phenotypes.keep(used), y[used]
     observed = ~np.isnan(y)
     count = observed.sum(axis=0)
     mean = np.nansum(y, axis=0) / count
-    # A constant column must come out as exactly 0, whatever the rounding of its mean.
+    # What rounding leaves of a constant less its mean is no variance.
     constant = np.nanmax(y, axis=0) == np.nanmin(y, axis=0)
     variance = np.where(constant, 0.0, np.nansum((y - mean) ** 2, axis=0) / np.maximum(count - 1, 1))
     for i in np.flatnonzero(constant):
@@ -56,13 +62,18 @@ def _weights(analysis, phenotypes: Phenotypes) -> np.ndarray:
     wrong = np.flatnonzero(~(weight > 0))
     if len(wrong):
         found = ["no weight" if np.isnan(weight[i]) else f"the weight {weight[i]:g}" for i in wrong[:SHOWN]]
-        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], [f"found {f} in column '{column}' (data.weights)" for f in found], "a positive weight")
+        raise refuse_rows(
+            phenotypes.name,
+            phenotypes.rows[wrong],
+            [f"found {f} in column '{column}' (data.weights)" for f in found],
+            "a positive weight",
+        )
     return weight
 
 
 def missing_patterns(observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(pattern (n,) int32, patterns (p, T) bool): the distinct sets of observed traits, the most complete first."""
-    n, T = observed.shape
+    T = observed.shape[1]
     if T > 62:
         patterns, pattern = np.unique(observed, axis=0, return_inverse=True)
     else:

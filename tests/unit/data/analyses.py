@@ -1,35 +1,52 @@
-"""Analyses for the tests of data preparation: the attributes of mmgibbs.config.Analysis, built by hand."""
+"""Analyses for the tests of data preparation, in few words."""
 
-from types import SimpleNamespace as NS
+from mmgibbs.config import load_config
 
 
-def fixed(column, kind="class", *, traits, degree=1, legendre=None, by=None, prior_variance=None):
+def fixed(column, kind="class", *, traits, prior_variance=None, legendre=None, **keys):
     """One entry of model.fixed; legendre is (degree, range or None)."""
-    legendre = None if legendre is None else NS(degree=legendre[0], range=legendre[1])
-    return NS(column=column, kind=kind, degree=degree, legendre=legendre, by=by, traits=tuple(traits), prior_variance=prior_variance)
+    if legendre is not None:
+        keys["legendre"] = {"degree": legendre[0]} | ({} if legendre[1] is None else {"range": list(legendre[1])})
+    if prior_variance is not None:
+        keys["prior"] = {"variance": prior_variance}
+    return {"column": column, "kind": kind, "traits": list(traits)} | keys
 
 
-def effect(level, *, traits, covariates=None, legendre=None, unknown_level="error"):
+def effect(level, *, traits, legendre=None, covariates=None, **keys):
     """One effect of a random term; legendre is (column, degree, range or None)."""
-    legendre = None if legendre is None else NS(column=legendre[0], degree=legendre[1], range=legendre[2])
-    return NS(level=level, traits=tuple(traits), covariates=covariates, legendre=legendre, unknown_level=unknown_level)
+    if legendre is not None:
+        column, degree, span = legendre
+        keys["legendre"] = {"column": column, "degree": degree} | ({} if span is None else {"range": list(span)})
+    if covariates is not None:
+        keys["covariates"] = list(covariates)
+    return {"level": level, "traits": list(traits)} | keys
 
 
 def random(relationship="identity", **effects):
     """One entry of model.random; the effect called `_` is the unnamed one."""
-    return NS(relationship=relationship, effects={"" if name == "_" else name: e for name, e in effects.items()})
+    if "_" in effects:
+        return {"relationship": str(relationship)} | effects["_"]
+    return {"relationship": str(relationship), "effects": effects}
 
 
 def trait(name, column=None, missing=()):
-    return NS(name=name, column=column or name, missing=tuple(missing), type="normal")
+    return {name: {"column": column or name, "missing": list(missing)}}
 
 
-def analysis(phenotypes, traits, fixed=None, random=None, *, intercept="auto", pedigree=None, **data):
-    """traits: names or the result of `trait`; data: further keys of the data section."""
-    keys = dict(
-        phenotypes=phenotypes, pedigree=pedigree, separator=None, pedigree_separator=None, header=None, missing=("", "NA"), weights=None,
-        pedigree_columns=None, pedigree_header=None, unknown_parent=("", "NA", "0"), add_missing_animals=False, inbreeding="account", groups=None,
-    )  # fmt: skip
-    assert set(data) <= set(keys), data
-    traits = tuple(trait(t) if isinstance(t, str) else t for t in traits)
-    return NS(name="test", data=NS(**keys | data), traits=traits, model=NS(intercept=intercept, fixed=fixed or {}, random=random or {}))
+def analysis(phenotypes, traits, fixed=None, random=None, *, intercept="auto", **data):
+    """traits: names or results of `trait`; data: further keys of the data section, `pedigree` among them."""
+    named = {}
+    for t in traits:
+        named |= {t: {}} if isinstance(t, str) else t
+    data = {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
+    tables = {key: data.pop(key) for key in ("pedigree",) if key in data}
+    tables = {key: value if hasattr(value, "columns") else str(value) for key, value in tables.items()}
+    phenotypes = phenotypes if hasattr(phenotypes, "columns") else str(phenotypes)
+    return load_config(
+        {
+            "name": "test",
+            "data": {"phenotypes": phenotypes} | tables | data,
+            "traits": named,
+            "model": {"intercept": intercept, "fixed": fixed or {}, "random": random or {}},
+        }
+    )

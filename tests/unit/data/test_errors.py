@@ -1,4 +1,5 @@
-"""What bad tables get: one message with file, row, column, found and needed; never a traceback, a NaN or a silent drop."""
+"""What bad tables get: one message with file, row, column, found and needed; never a traceback, a NaN or a silent
+drop."""
 
 import numpy as np
 import polars as pl
@@ -10,18 +11,27 @@ from unit.data.analyses import analysis, effect, fixed, random, trait
 from mmgibbs.data import prepare
 from mmgibbs.errors import DataError
 
-GOOD = "animal,herd,sex,y,z,w,x\nc1,1,F,1.5,2,1,0.5\nc2,2,M,2.5,1,1,1.5\nc3,1,F,3,4,1,2.5\nc3,2,M,3.5,NA,1,3.5\nc1,2,F,4.5,5,1,4.5\n"
+GOOD = """animal,herd,sex,y,z,w,x
+c1,1,F,1.5,2,1,0.5
+c2,2,M,2.5,1,1,1.5
+c3,1,F,3,4,1,2.5
+c3,2,M,3.5,NA,1,3.5
+c1,2,F,4.5,5,1,4.5
+"""
 PEDIGREE = "id,sire,dam\nc1,s,d\nc2,s,d2\nc3,c1,c2\n"
 
 
 def standard(phenotypes, pedigree, traits=("y", "z"), **data):
-    every = [t if isinstance(t, str) else t.name for t in traits]
-    return analysis(
-        phenotypes, traits,
-        {"herd": fixed("herd", traits=every), "sex": fixed("sex", traits=every[-1:]), "age": fixed("x", "covariate", traits=every[-1:], legendre=(1, (0, 5)))},
-        {"genetic": random("pedigree", direct=effect("animal", traits=every), maternal=effect("dam", traits=every[:1]))},
-        pedigree=pedigree, **{"weights": "w"} | data,
-    )  # fmt: skip
+    every = [t if isinstance(t, str) else next(iter(t)) for t in traits]
+    last = every[-1:]
+    fixed_effects = {
+        "herd": fixed("herd", traits=every),
+        "sex": fixed("sex", traits=last),
+        "age": fixed("x", "covariate", traits=last, legendre=(1, (0, 5))),
+    }
+    direct, maternal = effect("animal", traits=every), effect("dam", traits=every[:1])
+    genetic = {"genetic": random("pedigree", direct=direct, maternal=maternal)}
+    return analysis(phenotypes, traits, fixed_effects, genetic, pedigree=pedigree, **{"weights": "w"} | data)
 
 
 def message(tmp_path, phenotypes=GOOD, pedigree=PEDIGREE, **options):
@@ -42,28 +52,53 @@ def test_the_good_files_are_good(tmp_path):
 
 
 CORRUPTIONS = [  # (what replaces what in the phenotype file, what the message says)
-    (("1.5,2,1,0.5", "tall,2,1,0.5"), ["phenotypes.csv row 2", "'tall'", "column 'y' (traits.y)", "needed a finite number", "(NA, empty)"]),
+    (
+        ("1.5,2,1,0.5", "tall,2,1,0.5"),
+        ["phenotypes.csv row 2", "'tall'", "column 'y' (traits.y)", "needed a finite number", "(NA, empty)"],
+    ),
     (("1.5,2,1,0.5", "1.5,inf,1,0.5"), ["phenotypes.csv row 2", "'inf'", "column 'z'", "finite"]),
     (("2.5,1,1,1.5", "NaN,1,1,1.5"), ["phenotypes.csv row 3", "'NaN'", "column 'y'"]),
     (("2.5,1,1,1.5", "1e999,1,1,1.5"), ["phenotypes.csv row 3", "'1e999'"]),
-    (("3,4,1,2.5", "3,4,-2,2.5"), ["phenotypes.csv row 4", "the weight -2 in column 'w' (data.weights)", "needed a positive weight"]),
+    (
+        ("3,4,1,2.5", "3,4,-2,2.5"),
+        ["phenotypes.csv row 4", "the weight -2 in column 'w' (data.weights)", "needed a positive weight"],
+    ),
     (("3,4,1,2.5", "3,4,0,2.5"), ["phenotypes.csv row 4", "the weight 0"]),
     (("3,4,1,2.5", "3,4,,2.5"), ["phenotypes.csv row 4", "no weight"]),
     (("3,4,1,2.5", "3,4,heavy,2.5"), ["phenotypes.csv row 4", "'heavy'", "data.weights"]),
     (("3,4,1,2.5", "3,4,1,old"), ["phenotypes.csv row 4", "'old'", "column 'x' (model.fixed.age)"]),
-    (("3,4,1,2.5", "3,4,1,NA"), ["phenotypes.csv row 4", "no value in column 'x' (model.fixed.age)", "needed a covariate"]),
-    (("3,4,1,2.5", "3,4,1,7"), ["phenotypes.csv row 4", "found 7 in column 'x' (model.fixed.age.legendre)", "the stated range, 0 to 5"]),
+    (
+        ("3,4,1,2.5", "3,4,1,NA"),
+        ["phenotypes.csv row 4", "no value in column 'x' (model.fixed.age)", "needed a covariate"],
+    ),
+    (
+        ("3,4,1,2.5", "3,4,1,7"),
+        ["phenotypes.csv row 4", "found 7 in column 'x' (model.fixed.age.legendre)", "the stated range, 0 to 5"],
+    ),
     (("c2,2,M", "c2,NA,M"), ["phenotypes.csv row 3", "no value in column 'herd' (model.fixed.herd)", "needed a level"]),
     (("c1,2,F", "c1,2, "), ["phenotypes.csv row 6", "no value in column 'sex'"]),
-    (("c2,2,M", "c9,2,M"), ["phenotypes.csv row 3", "animal 'c9' (column 'animal') is not in the pedigree", "data.add_missing_animals: true"]),
+    (
+        ("c2,2,M", "c9,2,M"),
+        [
+            "phenotypes.csv row 3",
+            "animal 'c9' (column 'animal') is not in the pedigree",
+            "data.add_missing_animals: true",
+        ],
+    ),
     (("c2,2,M", ",2,M"), ["phenotypes.csv row 3", "no known level in column 'animal'"]),
     (("c2,2,M", "0,2,M"), ["phenotypes.csv row 3", "no known level in column 'animal'"]),
-    (("herd,sex", "heard,sex"), ["phenotypes.csv: there is no column 'herd' (model.fixed.herd.column)", "nearest: 'heard'"]),
+    (
+        ("herd,sex", "heard,sex"),
+        ["phenotypes.csv: there is no column 'herd' (model.fixed.herd.column)", "nearest: 'heard'"],
+    ),
     (("y,z,w", "y,zz,w"), ["phenotypes.csv: there is no column 'z' (traits.z)"]),
     (("z,w,x", "z,weight,x"), ["phenotypes.csv: there is no column 'w' (data.weights)"]),
-    (("animal,herd", "animel,herd"), ["phenotypes.csv: there is no column 'animal' (model.random.genetic.effects.direct.level)", "'animel'"]),
+    (
+        ("animal,herd", "animel,herd"),
+        ["phenotypes.csv: there is no column 'animal' (model.random.genetic.effects.direct.level)", "'animel'"],
+    ),
     (("c2,2,M,2.5,1,1,1.5", "c2,2,M"), ["phenotypes.csv row 3", "3 fields", "7"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("corruption, said", CORRUPTIONS)
@@ -75,13 +110,16 @@ def test_a_corrupted_phenotype_file(tmp_path, corruption, said):
         assert part in found, found
 
 
-@pytest.mark.parametrize("old, new, said", [
-    ("c3,c1,c2", "c3,c3,c2", ["pedigree.csv row 4", "c3"]),
-    ("c3,c1,c2", "c3,c1,c2\nc1,s,d", ["pedigree.csv row 5", "c1"]),
-    ("c1,s,d", "c1,s,c3", ["c1", "c3", "ancestor"]),
-    ("c2,s,d2", "c2,d,d2", ["'d'", "sire", "dam"]),
-    ("id,sire,dam", "id,sire", ["pedigree.csv"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ("c3,c1,c2", "c3,c3,c2", ["pedigree.csv row 4", "c3"]),
+        ("c3,c1,c2", "c3,c1,c2\nc1,s,d", ["pedigree.csv row 5", "c1"]),
+        ("c1,s,d", "c1,s,c3", ["c1", "c3", "ancestor"]),
+        ("c2,s,d2", "c2,d,d2", ["'d'", "sire", "dam"]),
+        ("id,sire,dam", "id,sire", ["pedigree.csv"]),
+    ],
+)
 def test_a_corrupted_pedigree(tmp_path, old, new, said):
     found = message(tmp_path, pedigree=PEDIGREE.replace(old, new))
     for part in said:
@@ -126,7 +164,9 @@ def test_numbers_in_frames_are_checked_too():
             prepare(analysis(pl.DataFrame({"y": [1.0, value]}), ["y"]))
     p = prepare(analysis(pl.DataFrame({"y": [1.0, np.nan, 2.0]}), [trait("y", missing=["nan"])]))
     assert p.record_row.tolist() == [1, 3]
-    p = prepare(analysis(pl.DataFrame({"y": [1.0, -9.9, 2.0]}, schema={"y": pl.Float32}), [trait("y", missing=["-9.9"])]))
+    p = prepare(
+        analysis(pl.DataFrame({"y": [1.0, -9.9, 2.0]}, schema={"y": pl.Float32}), [trait("y", missing=["-9.9"])])
+    )
     assert p.record_row.tolist() == [1, 3]
 
 
@@ -148,18 +188,34 @@ def test_parents_cannot_be_found(tmp_path):
         prepare(analysis(frame, ["y"], random=two, pedigree=tmp_path / "ped.csv"))
 
 
-@pytest.mark.parametrize("text, said", [
-    ("a a 1\nb b 1\na b 0.2\nb a 0.3\n", "kinv.txt row 4: found 0.3 for the pair b, a, but 0.2 in row 3; needed a symmetric matrix"),
-    ("a a 1\na b 0.2\n", "kinv.txt: found no entry on the diagonal for id 'b'"),
-    ("a a 1\nb b -1\n", "kinv.txt: found -1 on the diagonal for id 'b'"),
-    ("a a 1\nb b 1\na b 1\n", "found 1 for the pair a, b, which their diagonal values do not allow; needed a positive definite matrix"),
-    ("a a 1\nb b 1\nc c 1\na b .8\nb c .8\na c -.8\n", "found a matrix with the eigenvalue -0.6; needed a positive definite one (model.random.line.relationship)"),
-    ("a a 1\nb b one\n", "kinv.txt row 2: found 'one' as the value; needed a finite number"),
-    ("a a 1\nb b inf\n", "kinv.txt row 2: found 'inf'"),
-    ("a a\nb b\n", "kinv.txt: found 2 columns; needed three, id1 id2 value"),
-    ("id1 id2 value\n", "kinv.txt: found no entries"),
-    ("a a 1\n", "phenotypes row 2: 'b' (column 'line') is not in kinv.txt; needed an id of the relationship file of model.random.line"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (
+            "a a 1\nb b 1\na b 0.2\nb a 0.3\n",
+            "kinv.txt row 4: found 0.3 for the pair b, a, but 0.2 in row 3; needed a symmetric matrix",
+        ),
+        ("a a 1\na b 0.2\n", "kinv.txt: found no entry on the diagonal for id 'b'"),
+        ("a a 1\nb b -1\n", "kinv.txt: found -1 on the diagonal for id 'b'"),
+        (
+            "a a 1\nb b 1\na b 1\n",
+            "found 1 for the pair a, b, which their diagonal values do not allow; needed a positive definite matrix",
+        ),
+        (
+            "a a 1\nb b 1\nc c 1\na b .8\nb c .8\na c -.8\n",
+            "found a matrix with the eigenvalue -0.6; needed a positive definite one (model.random.line.relationship)",
+        ),
+        ("a a 1\nb b one\n", "kinv.txt row 2: found 'one' as the value; needed a finite number"),
+        ("a a 1\nb b inf\n", "kinv.txt row 2: found 'inf'"),
+        ("a a\nb b\n", "kinv.txt: found 2 columns; needed three, id1 id2 value"),
+        ("id1 id2 value\n", "kinv.txt: found no entries"),
+        (
+            "a a 1\n",
+            "phenotypes row 2: 'b' (column 'line') is not in kinv.txt; needed an id of the relationship file of "
+            "model.random.line",
+        ),
+    ],
+)
 def test_a_relationship_file_that_cannot_be_used(tmp_path, text, said):
     (tmp_path / "kinv.txt").write_text(text)
     frame = pl.DataFrame({"y": [1.0, 2], "line": ["a", "b"]})
@@ -177,16 +233,27 @@ def test_a_relationship_file_with_a_header_and_both_triangles(tmp_path):
 
 # ------------------------------------------------------------------------------------------------ whatever comes
 
-GOOD_VALUES = [["c1", "c2", "c3"], ["1", "2", "10"], ["F", "M"], ["1", "2.5", "NA", ""], ["-1", "3e0", "NA", "0"], ["1", "0.5"], ["0.5", "2", "5"]]
+GOOD_VALUES = [
+    ["c1", "c2", "c3"],
+    ["1", "2", "10"],
+    ["F", "M"],
+    ["1", "2.5", "NA", ""],
+    ["-1", "3e0", "NA", "0"],
+    ["1", "0.5"],
+    ["0.5", "2", "5"],
+]
 ANYTHING = st.sampled_from(["", "NA", "0", "1", "3.5", "-1", "c9", "s", "inf", "nan", "x y", "1e3", '"q"', "007"])
 ROW = st.tuples(*[st.sampled_from(v) for v in GOOD_VALUES])
-TABLE = st.tuples(st.lists(ROW, min_size=1, max_size=8), st.lists(st.tuples(st.integers(0, 7), st.integers(0, 6), ANYTHING), max_size=2))
+TABLE = st.tuples(
+    st.lists(ROW, min_size=1, max_size=8),
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 6), ANYTHING), max_size=2),
+)
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TABLE)
 def test_random_tables_are_read_or_refused(tmp_path, drawn):
-    """Either a design in which every observed value is a finite number and every level a valid code, or one DataError."""
+    """Either a design with finite numbers where a trait is observed and valid codes for levels, or one DataError."""
     rows, changes = [list(r) for r in drawn[0]], drawn[1]
     for row, column, value in changes:
         rows[row % len(rows)][column] = value
@@ -209,7 +276,11 @@ def test_random_tables_are_read_or_refused(tmp_path, drawn):
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=st.lists(st.tuples(*[st.sampled_from(["", "0", "c1", "c2", "c3", "s", "d", "NA"])] * 3), min_size=1, max_size=8))
+@given(
+    rows=st.lists(
+        st.tuples(*[st.sampled_from(["", "0", "c1", "c2", "c3", "s", "d", "NA"])] * 3), min_size=1, max_size=8
+    )
+)
 def test_random_pedigrees_are_read_or_refused(tmp_path, rows):
     (tmp_path / "phenotypes.csv").write_text(GOOD)
     (tmp_path / "pedigree.csv").write_text("id,sire,dam\n" + "\n".join(",".join(r) for r in rows) + "\n")

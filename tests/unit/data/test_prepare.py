@@ -1,6 +1,7 @@
 """Small tables through `prepare`, each array checked by hand."""
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -56,12 +57,11 @@ def ids_of_records(prepared, name, effect=0):
 
 
 def test_two_traits_classes_pedigree_and_weights(files):
-    a = analysis(
-        files / "phenotypes.csv", ["bw", "ww"],
-        {"herd": fixed("herd", traits=["bw", "ww"]), "gender": fixed("sex", traits=["ww"])},
-        {"genetic": random("pedigree", direct=effect("animal", traits=["bw", "ww"]), maternal=effect("dam", traits=["ww"]))},
-        pedigree=files / "pedigree.csv", weights="w",
-    )  # fmt: skip
+    fixed_effects = {"herd": fixed("herd", traits=["bw", "ww"]), "gender": fixed("sex", traits=["ww"])}
+    direct, maternal = effect("animal", traits=["bw", "ww"]), effect("dam", traits=["ww"])
+    genetic = {"genetic": random("pedigree", direct=direct, maternal=maternal)}
+    tables = {"pedigree": files / "pedigree.csv", "weights": "w"}
+    a = analysis(files / "phenotypes.csv", ["bw", "ww"], fixed_effects, genetic, **tables)
     stages = []
     p = prepare(a, stages.append)
     d = p.design
@@ -85,9 +85,19 @@ def test_two_traits_classes_pedigree_and_weights(files):
     g = term(p, "genetic")
     assert (g.n_levels, g.n_components, g.n_groups, g.active, g.kind) == (7, 3, 0, None, "random")
     assert g.component_trait.tolist() == [0, 1, 1] and [e.name for e in g.effects] == ["direct", "maternal"]
-    assert labels(p, "genetic").ids.gather(labels(p, "genetic").order).to_list() == ["calf1", "calf2", "calf3", "cow", "calf4", "bull", "cow2"]
+    assert labels(p, "genetic").ids.gather(labels(p, "genetic").order).to_list() == [
+        "calf1",
+        "calf2",
+        "calf3",
+        "cow",
+        "calf4",
+        "bull",
+        "cow2",
+    ]
     # calf1 and calf2 are half sibs
-    assert dict(zip(labels(p, "genetic").ids, labels(p, "genetic").inbreeding)) == pytest.approx(dict(zip(labels(p, "genetic").ids, [0] * 7)) | {"calf3": 0.125})
+    assert dict(zip(labels(p, "genetic").ids, labels(p, "genetic").inbreeding)) == pytest.approx(
+        dict(zip(labels(p, "genetic").ids, [0] * 7)) | {"calf3": 0.125}
+    )
     assert (p.counts["animals"], p.counts["founders_added"], p.counts["animals_with_records"]) == (7, 2, 3)
     # y is centred by the herds, and comes back
     raw = np.array([[30.5, 200], [31, np.nan], [np.nan, 210], [29, 190]])
@@ -96,7 +106,13 @@ def test_two_traits_classes_pedigree_and_weights(files):
 
 
 def test_inbreeding_ignored(files):
-    a = analysis(files / "phenotypes.csv", ["bw"], random={"genetic": random("pedigree", _=effect("animal", traits=["bw"]))}, pedigree=files / "pedigree.csv", inbreeding="ignore")
+    a = analysis(
+        files / "phenotypes.csv",
+        ["bw"],
+        random={"genetic": random("pedigree", _=effect("animal", traits=["bw"]))},
+        pedigree=files / "pedigree.csv",
+        inbreeding="ignore",
+    )
     p = prepare(a)
     assert np.all(labels(p, "genetic").inbreeding == 0) and np.all(term(p, "genetic").relationship.inbreeding == 0)
     assert names(p) == ["intercept", "genetic"] and labels(p, "intercept").ids.to_list() == ["1"]
@@ -115,7 +131,9 @@ def test_every_kind_of_table(files, form):
     elif form == "tsv":
         path.write_text(PHENOTYPES.replace(",", "\t"))
     elif form == "txt":
-        rows = [line.replace(",,", ",NA,").replace(",,", ",NA,").replace(",", "   ") for line in PHENOTYPES.splitlines()[1:]]
+        rows = [
+            line.replace(",,", ",NA,").replace(",,", ",NA,").replace(",", "   ") for line in PHENOTYPES.splitlines()[1:]
+        ]
         path.write_text("\n".join("  " + r for r in rows) + "\n")
         header = tuple(frame.columns)
     elif form == "parquet":
@@ -136,31 +154,51 @@ def test_missing_values_for_all_columns_and_for_one_trait(tmp_path):
     (tmp_path / "p.csv").write_text("y,z,c\n0.0,0,0\n1.5,2,0\n2, 0 ,1\n-9.0,3,1\n4,-9,-9\n")
     a = analysis(tmp_path / "p.csv", [trait("y", missing=["0"]), "z"], {"c": fixed("c", traits=["z"])}, missing=("-9",))
     p = prepare(a)
-    assert np.isnan(p.design.y).tolist() == [[True, False], [False, False], [False, False], [True, False], [False, True]]
+    assert np.isnan(p.design.y).tolist() == [
+        [True, False],
+        [False, False],
+        [False, False],
+        [True, False],
+        [False, True],
+    ]
     assert labels(p, "c").ids.to_list() == ["0", "1"]
     assert ids_of_records(p, "c") == ["0", "0", "1", "1", None]
 
 
 def test_class_levels_are_numeric_where_all_are_whole_numbers():
-    frame = pl.DataFrame({"y": [1.0, 2, 3, 4], "a": ["10", "9", "-2", "007"], "b": ["10", "9", "x", "7"], "c": [2.0, 10.0, 1.0, None], "d": ["7", "007", "7", "8"]})
+    frame = pl.DataFrame(
+        {
+            "y": [1.0, 2, 3, 4],
+            "a": ["10", "9", "-2", "007"],
+            "b": ["10", "9", "x", "7"],
+            "c": [2.0, 10.0, 1.0, None],
+            "d": ["7", "007", "7", "8"],
+        }
+    )
     p = prepare(analysis(frame, ["y"], {k: fixed(k, traits=["y"]) for k in "abd"}))
     assert labels(p, "a").ids.to_list() == ["-2", "007", "9", "10"]
     assert labels(p, "b").ids.to_list() == ["10", "7", "9", "x"]
     assert labels(p, "d").ids.to_list() == ["007", "7", "8"]
-    with pytest.raises(DataError, match=r"phenotypes row 4: found no value in column 'c' \(model.fixed.c\); needed a level"):
+    with pytest.raises(
+        DataError, match=r"phenotypes row 4: found no value in column 'c' \(model.fixed.c\); needed a level"
+    ):
         prepare(analysis(frame, ["y"], {"c": fixed("c", traits=["y"])}))
     # whole numbers in a float column, as pandas writes integers with gaps
-    assert labels(prepare(analysis(frame[:3], ["y"], {"c": fixed("c", traits=["y"])})), "c").ids.to_list() == ["1", "2", "10"]
+    assert labels(prepare(analysis(frame[:3], ["y"], {"c": fixed("c", traits=["y"])})), "c").ids.to_list() == [
+        "1",
+        "2",
+        "10",
+    ]
 
 
 def test_simdata_reads_as_documented():
     header = tuple("animal sire dam weight mu farm sex year y1 y2 y3 y4".split())
     traits = [trait(t, missing=["0"]) for t in ("y1", "y2", "y3", "y4")]
-    every = [t.name for t in traits]
-    a = analysis(
-        shared_data("data/simdata/simdata.txt"), traits, {k: fixed(k, traits=every) for k in ("farm", "sex", "year")},
-        {"genetic": random("pedigree", _=effect("animal", traits=every))}, pedigree=shared_data("data/simdata/simped.txt"), header=header, weights="weight",
-    )  # fmt: skip
+    every = ["y1", "y2", "y3", "y4"]
+    fixed_effects = {k: fixed(k, traits=every) for k in ("farm", "sex", "year")}
+    genetic = {"genetic": random("pedigree", _=effect("animal", traits=every))}
+    tables = {"pedigree": shared_data("data/simdata/simped.txt"), "header": header, "weights": "weight"}
+    a = analysis(shared_data("data/simdata/simdata.txt"), traits, fixed_effects, genetic, **tables)
     p = prepare(a)
     raw = np.loadtxt(a.data.phenotypes)
     assert p.design.n_records == 4641
@@ -176,18 +214,29 @@ def test_simdata_reads_as_documented():
 
 
 def test_identity_effects_share_levels_and_only_those_met_by_records():
-    frame = pl.DataFrame({"y": [1.0, None, 2, 3], "z": [1.0, 2, None, 3], "sire": ["b", "a", "c", None], "mgs": ["c", "b", "b", "a"]})
-    relations = {"sires": random(sire=effect("sire", traits=["y"], unknown_level="omit"), mgs=effect("mgs", traits=["y"]))}
+    frame = pl.DataFrame(
+        {"y": [1.0, None, 2, 3], "z": [1.0, 2, None, 3], "sire": ["b", "a", "c", None], "mgs": ["c", "b", "b", "a"]}
+    )
+    relations = {
+        "sires": random(sire=effect("sire", traits=["y"], unknown_level="omit"), mgs=effect("mgs", traits=["y"]))
+    }
     p = prepare(analysis(frame, ["y", "z"], random=relations))
     assert labels(p, "sires").ids.to_list() == ["a", "b", "c"]
-    assert ids_of_records(p, "sires") == ["b", None, "c", None] and ids_of_records(p, "sires", 1) == ["c", None, "b", "a"]
+    assert ids_of_records(p, "sires") == ["b", None, "c", None] and ids_of_records(p, "sires", 1) == [
+        "c",
+        None,
+        "b",
+        "a",
+    ]
     assert term(p, "sires").relationship == Identity(3)
     assert any("unknown_level: omit: 1 records have no sire" in n for n in p.design.notes)
 
 
 def test_given_covariates_are_left_as_they_are():
     frame = pl.DataFrame({"y": [1.0, 2, 3], "pen": ["a", "b", "a"], "c0": [1, 1, 1], "c1": [0.5, 1.5, 2.5]})
-    p = prepare(analysis(frame, ["y"], random={"curve": random(rr=effect("pen", traits=["y"], covariates=("c0", "c1")))}))
+    p = prepare(
+        analysis(frame, ["y"], random={"curve": random(rr=effect("pen", traits=["y"], covariates=("c0", "c1")))})
+    )
     (e,) = term(p, "curve").effects
     assert e.covariates.tolist() == [[1, 0.5], [1, 1.5], [1, 2.5]] and e.coefficients == ("0", "1")
     assert term(p, "curve").n_components == 2
@@ -202,7 +251,11 @@ def test_legendre_covariates_of_a_random_regression():
     expected = np.stack([np.full(3, np.sqrt(0.5)), np.sqrt(1.5) * u, np.sqrt(2.5) * (3 * u**2 - 1) / 2], axis=1)
     np.testing.assert_allclose(e.covariates, expected, atol=1e-14)
     curve = random(rr=effect("pen", traits=["y"], legendre=("day", 2, None)))
-    np.testing.assert_allclose(term(prepare(analysis(frame, ["y"], random={"curve": curve})), "curve").effects[0].covariates, expected, atol=1e-14)
+    np.testing.assert_allclose(
+        term(prepare(analysis(frame, ["y"], random={"curve": curve})), "curve").effects[0].covariates,
+        expected,
+        atol=1e-14,
+    )
 
 
 def test_a_relationship_file(tmp_path):
@@ -216,22 +269,33 @@ def test_a_relationship_file(tmp_path):
     assert ids_of_records(p, "line") == ["b", "a", "b"] and labels(p, "line").inbreeding is None
 
 
-# ------------------------------------------------------------------------------------------------ sires and dams from the pedigree
+# ------------------------------------------------------------------------------------------------ sires and dams from
+# the pedigree
 
 
 def direct_maternal(files, frame, animal="animal", **data):
-    effects = {"genetic": random("pedigree", direct=effect(animal, traits=["y"]), maternal=effect("dam", traits=["y"], unknown_level=data.pop("unknown_level", "error")))}
+    effects = {
+        "genetic": random(
+            "pedigree",
+            direct=effect(animal, traits=["y"]),
+            maternal=effect("dam", traits=["y"], unknown_level=data.pop("unknown_level", "error")),
+        )
+    }
     effects["environment"] = random(_=effect("dam", traits=["y"], unknown_level="omit"))
     return analysis(frame, ["y"], random=effects, pedigree=files / "pedigree.csv", **data)
 
 
 @pytest.mark.parametrize("column, other", [("animal", "note"), ("tag", "id"), ("tag", "animal")])
 def test_the_dam_of_the_records_animal(files, column, other):
-    """By the one level column of the pedigree effects, whatever it is called; a column `id` that is no level does not count."""
+    """By the one level column of the pedigree effects, whatever it is called; a column `id` that is no level does not
+    count."""
     frame = pl.DataFrame({column: ["calf1", "calf4", "calf3"], other: ["cow", "cow", "cow"], "y": [1.0, 2, 3]})
     p = prepare(direct_maternal(files, frame, column))
     assert ids_of_records(p, "genetic", 1) == ["cow", "calf2", "calf2"]
-    assert ids_of_records(p, "environment") == ["cow", "calf2", "calf2"] and labels(p, "environment").ids.to_list() == ["calf2", "cow"]
+    assert ids_of_records(p, "environment") == ["cow", "calf2", "calf2"] and labels(p, "environment").ids.to_list() == [
+        "calf2",
+        "cow",
+    ]
 
 
 def test_a_column_of_that_name_goes_before_the_pedigree(files):
@@ -242,13 +306,22 @@ def test_a_column_of_that_name_goes_before_the_pedigree(files):
 
 def test_a_sire_model_takes_sires_by_the_column_animal(files):
     frame = pl.DataFrame({"animal": ["calf1", "calf3"], "y": [1.0, 2]})
-    p = prepare(analysis(frame, ["y"], random={"sire": random("pedigree", _=effect("sire", traits=["y"]))}, pedigree=files / "pedigree.csv"))
+    p = prepare(
+        analysis(
+            frame,
+            ["y"],
+            random={"sire": random("pedigree", _=effect("sire", traits=["y"]))},
+            pedigree=files / "pedigree.csv",
+        )
+    )
     assert ids_of_records(p, "sire") == ["bull", "calf1"]
 
 
 def test_an_unknown_dam_is_refused_unless_omitted(files):
     frame = pl.DataFrame({"animal": ["calf1", "cow"], "y": [1.0, 2]})
-    message = r"phenotypes row 2: the dam of animal 'cow' is unknown in the pedigree \(model.random.genetic.effects.maternal.level\); needed .*'model.random.genetic.effects.maternal.unknown_level: omit'"
+    where = "model.random.genetic.effects.maternal"
+    message = rf"phenotypes row 2: the dam of animal 'cow' is unknown in the pedigree \({where}.level\); needed .*"
+    message += f"'{where}.unknown_level: omit'"
     with pytest.raises(DataError, match=message):
         prepare(direct_maternal(files, frame))
     assert ids_of_records(prepare(direct_maternal(files, frame, unknown_level="omit")), "genetic", 1) == ["cow", None]
@@ -256,7 +329,8 @@ def test_an_unknown_dam_is_refused_unless_omitted(files):
 
 def test_missing_animals_are_added_as_founders(files):
     frame = pl.DataFrame({"animal": ["calf1", "stranger", "calf1", "alien"], "y": [1.0, 2, 3, 4]})
-    with pytest.raises(DataError, match=r"phenotypes row 2: animal 'stranger' \(column 'animal'\) is not in the pedigree; needed .*add_missing_animals") as caught:
+    message = r"phenotypes row 2: animal 'stranger' \(column 'animal'\) is not in the pedigree; .*add_missing_animals"
+    with pytest.raises(DataError, match=message) as caught:
         prepare(direct_maternal(files, frame, unknown_level="omit"))
     assert "row 4" in str(caught.value)
     p = prepare(direct_maternal(files, frame, unknown_level="omit", add_missing_animals=True))
@@ -285,24 +359,38 @@ g,a,0,west
 @pytest.mark.parametrize("kind", ["random", "fixed"])
 @pytest.mark.parametrize("model", ["direct", "maternal", "regression"])
 def test_unknown_parent_groups(tmp_path, kind, model):
-    """Fixed groups: as many are held at 0 as [X, ZQ] lacks in rank, and the equations are regular; random ones all stay."""
+    """Fixed groups: as many are held at 0 as [X, ZQ] lacks in rank, and the equations are regular. Random ones stay."""
     (tmp_path / "ped.csv").write_text(GROUPS)
     rng = np.random.default_rng(4)
     animal = list("dfgefdbcegf")
     n = len(animal)
-    frame = pl.DataFrame({"animal": animal, "herd": rng.integers(0, 2, n), "t": rng.normal(size=n), "one": np.ones(n), "y": rng.normal(size=n), "z": rng.normal(size=n)})
+    frame = pl.DataFrame(
+        {
+            "animal": animal,
+            "herd": rng.integers(0, 2, n),
+            "t": rng.normal(size=n),
+            "one": np.ones(n),
+            "y": rng.normal(size=n),
+            "z": rng.normal(size=n),
+        }
+    )
+    direct = effect("animal", traits=["y", "z"])
     effects = {
-        "direct": dict(direct=effect("animal", traits=["y", "z"])),
-        "maternal": dict(direct=effect("animal", traits=["y", "z"]), maternal=effect("dam", traits=["z"], unknown_level="omit")),
-        "regression": dict(rr=effect("animal", traits=["z"], covariates=("one", "t"))),
-    }[model]  # fmt: skip
-    a = analysis(frame, ["y", "z"], {"herd": fixed("herd", traits=["y", "z"])}, {"genetic": random("pedigree", **effects)}, pedigree=tmp_path / "ped.csv",
-                 groups=type("Groups", (), {"column": "origin", "effect": kind}))  # fmt: skip
+        "direct": {"direct": direct},
+        "maternal": {"direct": direct, "maternal": effect("dam", traits=["z"], unknown_level="omit")},
+        "regression": {"rr": effect("animal", traits=["z"], covariates=("one", "t"))},
+    }[model]
+    herd, genetic = {"herd": fixed("herd", traits=["y", "z"])}, {"genetic": random("pedigree", **effects)}
+    tables = {"pedigree": tmp_path / "ped.csv", "groups": {"column": "origin", "effect": kind}}
+    a = analysis(frame, ["y", "z"], herd, genetic, **tables)
     p = prepare(a)
     g = term(p, "genetic")
     k = g.n_components
     assert (g.n_groups, g.n_levels, g.groups_fixed) == (3, 10, kind == "fixed")
-    assert labels(p, "genetic").ids.to_list()[7:] == list(p.pedigree.groups) and labels(p, "genetic").group.tolist() == [False] * 7 + [True] * 3
+    assert (
+        labels(p, "genetic").ids.to_list()[7:] == list(p.pedigree.groups)
+        and labels(p, "genetic").group.tolist() == [False] * 7 + [True] * 3
+    )
     assert np.isnan(labels(p, "genetic").inbreeding[7:]).all() and g.n_prior_levels == (7 if kind == "fixed" else 10)
     equations = dense.build(p.design, [None, np.eye(k) + 0.2], np.eye(2))
     assert np.linalg.matrix_rank(equations.C) == equations.size
@@ -311,7 +399,8 @@ def test_unknown_parent_groups(tmp_path, kind, model):
         return
     assert g.active[:7].all() and not g.active[7:].all()
     # Every group in: the same equations are singular, by one null direction for each group that was held.
-    everything = dense.build(type("D", (), vars(p.design) | {"terms": (p.design.terms[0], type(g)(**vars(g) | {"active": None}))}), [None, np.eye(k) + 0.2], np.eye(2))
+    complete = replace(p.design, terms=(p.design.terms[0], replace(g, active=None)))
+    everything = dense.build(complete, [None, np.eye(k) + 0.2], np.eye(2))
     assert everything.size - np.linalg.matrix_rank(everything.C) == np.count_nonzero(~g.active)
     assert any("unknown-parent group" in note for note in p.design.notes)
 
@@ -320,14 +409,21 @@ def test_unknown_parent_groups(tmp_path, kind, model):
 
 
 def test_codes_of_levels_to_save(files):
-    a = analysis(files / "phenotypes.csv", ["ww"], {"herd": fixed("herd", traits=["ww"]), "age": fixed("age", "covariate", degree=2, traits=["ww"]),
-                 "slope": fixed("age", "covariate", by="sex", traits=["ww"])}, {"genetic": random("pedigree", _=effect("animal", traits=["ww"]))},
-                 pedigree=files / "pedigree.csv")  # fmt: skip
+    fixed_effects = {
+        "herd": fixed("herd", traits=["ww"]),
+        "age": fixed("age", "covariate", degree=2, traits=["ww"]),
+        "slope": fixed("age", "covariate", by="sex", traits=["ww"]),
+    }
+    genetic = {"genetic": random("pedigree", _=effect("animal", traits=["ww"]))}
+    a = analysis(files / "phenotypes.csv", ["ww"], fixed_effects, genetic, pedigree=files / "pedigree.csv")
     p = prepare(a)
     ids = labels(p, "genetic").ids.to_list()
     assert p.codes("genetic", ["calf4", "cow"]).tolist() == [ids.index("calf4"), ids.index("cow")]
     assert p.codes("herd", [9]).tolist() == [0] and p.codes("age", ["x^2"]).tolist() == [0]
-    assert labels(p, "age").reported("x^2").to_list() == ["x^2"] and labels(p, "slope").reported("x^1").to_list() == ["F:x^1", "M:x^1"]
+    assert labels(p, "age").reported("x^2").to_list() == ["x^2"] and labels(p, "slope").reported("x^1").to_list() == [
+        "F:x^1",
+        "M:x^1",
+    ]
     assert p.codes("slope", ["M:x^1", "F"]).tolist() == [1, 0]
     with pytest.raises(ConfigError, match="output.save_levels.genetic: level 'nobody' is not one of the 7 levels"):
         p.codes("genetic", ["cow", "nobody"])

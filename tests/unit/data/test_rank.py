@@ -40,7 +40,9 @@ def models(draw):
     for _ in range(draw(st.integers(0, 2))):
         q, m = draw(st.integers(1, 4)), draw(st.integers(1, 3))
         # Whole numbers, so that dependence is exact or far away.
-        effects.append(Columns(rng.integers(-(q > 1), q, n).astype(np.int32), q, rng.integers(-2, 3, (n, m)).astype(float)))
+        effects.append(
+            Columns(rng.integers(-(q > 1), q, n).astype(np.int32), q, rng.integers(-2, 3, (n, m)).astype(float))
+        )
     return effects
 
 
@@ -63,7 +65,10 @@ def test_an_intercept_takes_the_place_of_the_last_level():
     rng = np.random.default_rng(2)
     level = rng.integers(0, 4, 50).astype(np.int32)
     level[level == 3] = 2  # the last level has no records, so the one before it goes
-    result = check([Columns(np.zeros(50, np.int32), 1), Columns(level, 4), Columns(rng.integers(0, 3, 50).astype(np.int32), 3)], intercept=0)
+    result = check(
+        [Columns(np.zeros(50, np.int32), 1), Columns(level, 4), Columns(rng.integers(0, 3, 50).astype(np.int32), 3)],
+        intercept=0,
+    )
     assert result.independent[0].all()
     assert result.independent[1].ravel().tolist() == [True, True, False, False]
     assert result.independent[2].ravel().tolist() == [True, True, False]
@@ -81,7 +86,10 @@ def test_disconnected_classes_lose_a_level_each():
 def test_a_class_too_large_for_the_full_check(seed, n, q):
     """Two classes: the connected parts of their graph tell the rank exactly."""
     rng = np.random.default_rng(seed)
-    one, other = Columns(rng.integers(0, q + 3, n).astype(np.int32), q + 3), Columns(rng.integers(0, q, n).astype(np.int32), q)
+    one, other = (
+        Columns(rng.integers(0, q + 3, n).astype(np.int32), q + 3),
+        Columns(rng.integers(0, q, n).astype(np.int32), q),
+    )
     limit, rank.DENSE_COLUMNS = rank.DENSE_COLUMNS, 1
     try:
         result = check([one, other])

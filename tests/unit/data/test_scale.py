@@ -10,6 +10,7 @@ from reference import dense
 from unit.data.analyses import analysis, effect, fixed, random
 
 from mmgibbs.data import prepare
+from mmgibbs.errors import ModelError
 
 BOTH = ("a", "b")
 
@@ -22,12 +23,11 @@ def table(seed=1, n=60, missing=True):
     a[0] = float(y[0, 0])
     x = rng.normal(5, 1, n)
     herd = rng.integers(0, 4, n)
-    return pl.DataFrame(
-        {
-            "a": a, "b": b, "herd": herd, "sex": rng.integers(1, 3, n), "breed": rng.integers(1, 4, n), "x": x, "z": rng.normal(size=n), "twice": 2 * x,
-            "age_of_herd": herd * 1.5 + 2, "w": rng.uniform(0.5, 2, n), "pen": [f"p{i}" for i in rng.integers(0, 25, n)], "sire": rng.integers(1, 9, n),
-        }
-    )  # fmt: skip
+    columns = {"a": a, "b": b, "herd": herd, "sex": rng.integers(1, 3, n), "breed": rng.integers(1, 4, n), "x": x}
+    # every pair holds two herds, so that two levels of it depend on the herds
+    columns |= {"pair": herd // 2}
+    columns |= {"z": rng.normal(size=n), "twice": 2 * x, "age_of_herd": herd * 1.5 + 2, "w": rng.uniform(0.5, 2, n)}
+    return pl.DataFrame(columns | {"pen": [f"p{i}" for i in rng.integers(0, 25, n)], "sire": rng.integers(1, 9, n)})
 
 
 def raw_covariates(spec, x, labels):
@@ -59,63 +59,54 @@ def raw_design(a, prepared):
     return replace(prepared.design, y=y, terms=tuple(terms), rescale=(), shifts=(), offsets=())
 
 
+def age(traits=BOTH, column="x", **keys):
+    return fixed(column, "covariate", traits=traits, **keys)
+
+
+HERD, SEX, BREED, PEN = (fixed(c, traits=BOTH) for c in ("herd", "sex", "breed", "pen"))
+SEX_OF_B = fixed("sex", traits=["b"])
 CASES = {
-    "intercept and quadratic": dict(fixed={"age": fixed("x", "covariate", degree=2, traits=BOTH)}),
-    "classes and quadratic": dict(
-        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=BOTH), "age": fixed("x", "covariate", degree=2, traits=BOTH)}
-    ),
-    "quadratic before the classes": dict(
-        fixed={"age": fixed("x", "covariate", degree=2, traits=BOTH), "sex": fixed("sex", traits=BOTH), "herd": fixed("herd", traits=BOTH)}
-    ),
-    "slopes in the largest class": dict(
-        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=BOTH), "age": fixed("x", "covariate", by="herd", traits=BOTH)}
-    ),
-    "slopes in a class with a level held at 0": dict(
-        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=BOTH), "age": fixed("x", "covariate", degree=2, by="sex", traits=BOTH)}
-    ),
-    "slopes in a class that is no effect": dict(fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("x", "covariate", degree=2, by="sex", traits=BOTH)}),
-    "slopes in a class of one trait": dict(
-        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=["b"]), "age": fixed("x", "covariate", by="sex", traits=BOTH)}
-    ),
-    "legendre": dict(fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("x", "covariate", legendre=(2, (0, 10)), traits=BOTH)}),
-    "legendre without an intercept": dict(fixed={"age": fixed("x", "covariate", legendre=(3, None), traits=BOTH)}, intercept=False),
-    "legendre in a class": dict(
-        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=BOTH), "age": fixed("x", "covariate", legendre=(2, (0, 10)), by="sex", traits=BOTH)}
-    ),
-    "legendre in a class that is no effect": dict(fixed={"age": fixed("x", "covariate", legendre=(1, (0, 10)), by="sex", traits=BOTH)}),
-    "normal prior on a quadratic": dict(
-        fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("x", "covariate", degree=2, traits=BOTH, prior_variance=0.3)}
-    ),
-    "normal prior on slopes": dict(
-        fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("x", "covariate", degree=2, by="herd", traits=BOTH, prior_variance=0.3)}
-    ),
-    "normal prior on a class": dict(fixed={"herd": fixed("herd", traits=BOTH, prior_variance=2.0), "age": fixed("x", "covariate", traits=BOTH)}),
-    "a class of one trait": dict(fixed={"herd": fixed("herd", traits=["b"]), "age": fixed("x", "covariate", degree=2, traits=BOTH)}),
-    "a trait without a constant": dict(
-        fixed={"herd": fixed("herd", traits=["b"]), "age": fixed("x", "covariate", degree=2, traits=BOTH), "z": fixed("z", "covariate", traits=["a"])},
-        intercept=False,
-    ),
-    "an intercept beside a class": dict(fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("x", "covariate", traits=BOTH)}, intercept=True),
-    "a covariate constant in a class": dict(fixed={"herd": fixed("herd", traits=BOTH), "age": fixed("age_of_herd", "covariate", degree=2, traits=BOTH)}),
-    "a gap among the powers": dict(
-        fixed={"herd": fixed("herd", traits=BOTH), "first": fixed("twice", "covariate", traits=BOTH), "age": fixed("x", "covariate", degree=3, traits=BOTH)}
-    ),
-    "a gap for one trait": dict(
-        fixed={"herd": fixed("herd", traits=BOTH), "first": fixed("twice", "covariate", traits=["b"]), "age": fixed("x", "covariate", degree=2, traits=BOTH)}
-    ),
-    "slopes in small classes": dict(fixed={"pen": fixed("pen", traits=BOTH), "age": fixed("x", "covariate", degree=2, by="pen", traits=BOTH)}),
-    "two classes with slopes": dict(
-        fixed={
-            "herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=BOTH), "breed": fixed("breed", traits=BOTH),
-            "age": fixed("x", "covariate", by="sex", traits=BOTH), "size": fixed("z", "covariate", by="breed", traits=["a"]),
-        }
-    ),
-    "with random effects and weights": dict(
-        fixed={"herd": fixed("herd", traits=BOTH), "sex": fixed("sex", traits=["b"]), "age": fixed("x", "covariate", degree=2, by="sex", traits=["b"])},
-        random={"sire": random(_=effect("sire", traits=BOTH)), "curve": random(rr=effect("pen", traits=["a"], legendre=("x", 1, (0, 10))))},
-        weights="w",
-    ),
-}  # fmt: skip
+    "intercept and quadratic": {"fixed": {"age": age(degree=2)}},
+    "classes and quadratic": {"fixed": {"herd": HERD, "sex": SEX, "age": age(degree=2)}},
+    "quadratic before the classes": {"fixed": {"age": age(degree=2), "sex": SEX, "herd": HERD}},
+    "slopes in the largest class": {"fixed": {"herd": HERD, "sex": SEX, "age": age(by="herd")}},
+    "slopes in a class with a level held at 0": {"fixed": {"herd": HERD, "sex": SEX, "age": age(by="sex", degree=2)}},
+    "slopes in a class beside an intercept": {"fixed": {"herd": HERD, "age": age(by="herd")}, "intercept": True},
+    "slopes in a class that is no effect": {"fixed": {"herd": HERD, "age": age(by="sex", degree=2)}},
+    "slopes in a class of one trait": {"fixed": {"herd": HERD, "sex": SEX_OF_B, "age": age(by="sex")}},
+    "slopes in a class held at 0 in two levels": {
+        "fixed": {"herd": HERD, "pair": fixed("pair", traits=BOTH), "age": age(by="pair", degree=2)}
+    },
+    "legendre": {"fixed": {"herd": HERD, "age": age(legendre=(2, (0, 10)))}},
+    "legendre without an intercept": {"fixed": {"age": age(legendre=(3, None))}, "intercept": False},
+    "legendre in a class": {"fixed": {"herd": HERD, "sex": SEX, "age": age(legendre=(2, (0, 10)), by="sex")}},
+    "legendre in a class that is no effect": {"fixed": {"age": age(legendre=(1, (0, 10)), by="sex")}},
+    "normal prior on a quadratic": {"fixed": {"herd": HERD, "age": age(degree=2, prior_variance=0.3)}},
+    "normal prior on slopes": {"fixed": {"herd": HERD, "age": age(degree=2, by="herd", prior_variance=0.3)}},
+    "normal prior on legendre": {"fixed": {"sex": SEX_OF_B, "age": age(legendre=(2, None), prior_variance=0.3)}},
+    "normal prior on a class": {"fixed": {"herd": fixed("herd", traits=BOTH, prior_variance=2.0), "age": age()}},
+    "a class of one trait": {"fixed": {"herd": fixed("herd", traits=["b"]), "age": age(degree=2)}},
+    "a trait without a constant": {
+        "fixed": {"herd": fixed("herd", traits=["b"]), "age": age(degree=2), "size": age(["a"], "z")},
+        "intercept": False,
+    },
+    "an intercept beside a class": {"fixed": {"herd": HERD, "age": age()}, "intercept": True},
+    "a covariate constant in a class": {"fixed": {"herd": HERD, "age": age(column="age_of_herd", degree=2)}},
+    "a gap among the powers": {"fixed": {"herd": HERD, "first": age(column="twice"), "age": age(degree=3)}},
+    "a gap for one trait": {"fixed": {"herd": HERD, "first": age(["b"], "twice"), "age": age(degree=2)}},
+    "slopes in small classes": {"fixed": {"pen": PEN, "age": age(degree=2, by="pen")}},
+    "two classes with slopes": {
+        "fixed": {"herd": HERD, "sex": SEX, "breed": BREED, "age": age(by="sex"), "size": age(["a"], "z", by="breed")}
+    },
+    "with random effects and weights": {
+        "fixed": {"herd": HERD, "sex": SEX_OF_B, "age": age(["b"], degree=2, by="sex")},
+        "random": {
+            "sire": random(_=effect("sire", traits=BOTH)),
+            "curve": random(rr=effect("pen", traits=["a"], legendre=("x", 1, (0, 10)))),
+        },
+        "weights": "w",
+    },
+}
 G = {"sire": np.array([[2.0, 0.5], [0.5, 1.0]]), "curve": np.array([[1.0, 0.2], [0.2, 0.5]])}
 R = np.array([[4.0, 1.0], [1.0, 2.0]])
 
@@ -141,15 +132,26 @@ def test_the_solution_returns_to_the_users_scale(name):
     assert all(np.array_equal(a, b) for a, b in zip(theta, before))
 
 
-@pytest.mark.parametrize("name, part", [("classes and quadratic", "shifts"), ("classes and quadratic", "rescale"), ("classes and quadratic", "offsets"),
-                                        ("slopes in a class with a level held at 0", "shifts"), ("slopes in the largest class", "shifts")])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, part",
+    [
+        ("classes and quadratic", "shifts"),
+        ("classes and quadratic", "rescale"),
+        ("classes and quadratic", "offsets"),
+        ("slopes in a class with a level held at 0", "shifts"),
+        ("slopes in the largest class", "shifts"),
+    ],
+)
 def test_without_one_step_it_does_not(name, part):
     prepared, theta, expected = solutions(name)
     broken = replace(prepared.design, **{part: ()})
     assert not all(np.allclose(f, e, rtol=1e-6) for f, e in zip(broken.to_original_scale(theta), expected))
 
 
-@pytest.mark.parametrize("name", ["classes and quadratic", "slopes in the largest class", "slopes in a class with a level held at 0", "legendre"])
+@pytest.mark.parametrize(
+    "name",
+    ["classes and quadratic", "slopes in the largest class", "slopes in a class with a level held at 0", "legendre"],
+)
 def test_working_covariates_are_centred_and_orthonormal(name):
     prepared = prepare(analysis(table(), BOTH, **CASES[name]))
     term = next(t for t in prepared.design.terms if t.name == "age")
@@ -174,3 +176,17 @@ def test_powers_of_a_year_survive_rounding():
     _, trend = prepared.design.to_original_scale(equations.theta(equations.solution))
     assert trend[0, 2] == pytest.approx(-0.001, rel=1e-7)
     assert trend[0, 1] == pytest.approx(0.02 + 3 * 0.001 * 2005, rel=1e-7)
+
+
+def test_what_was_held_at_0_is_noted():
+    notes = prepare(analysis(table(), BOTH, **CASES["a gap for one trait"])).design.notes
+    assert "first, b: 1 level held at 0 (not separable from the other fixed effects): x^1" not in notes
+    assert "age, b: 1 level held at 0 (not separable from the other fixed effects): x^1" in notes
+    notes = prepare(analysis(table(), BOTH, **CASES["slopes in small classes"])).design.notes
+    (note,) = [n for n in notes if n.startswith("age, a: ")]
+    assert "p" in note and ":x^2" in note and " and " in note and note.endswith(" more")
+
+
+def test_a_polynomial_of_degree_0_beside_an_intercept_is_refused():
+    with pytest.raises(ModelError, match="model.fixed.age.legendre: found degree 0 .* needed degree 1 or more"):
+        prepare(analysis(table(), BOTH, {"herd": HERD, "age": age(legendre=(0, (0, 10)))}))
