@@ -1,8 +1,8 @@
 """Small float64 work arrays on the stack: the compiler keeps them in registers once the loops over them are unrolled.
 
 An array from np.empty lies on the heap, where every element written must be assumed to alias every other array; a 4 x 4 Cholesky factor
-then costs about twice as much. `stack(k_, power)` gives the address of len(k_)^power floats; wrap it with `carray` *in the function that
-uses it*, since the memory is gone when that function returns.
+then costs about twice as much. `stack(k_, power, lanes)` gives the address of len(k_)^power * lanes floats; wrap it with `carray` *in the
+function that uses it*, since the memory is gone when that function returns.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from numba.extending import intrinsic
 
 
 @intrinsic
-def stack(typingctx, k_, power):
-    """Address of len(k_)^power float64 on the stack; k_ is a tuple, power a literal 1 or 2."""
-    if not isinstance(power, types.IntegerLiteral):
+def stack(typingctx, k_, power, lanes):
+    """Address of len(k_)^power * lanes float64 on the stack; k_ is a tuple, power and lanes are literal."""
+    if not isinstance(power, types.IntegerLiteral) or not isinstance(lanes, types.IntegerLiteral):
         return None
-    size = max(1, len(k_) ** power.literal_value)
+    size = max(1, len(k_) ** power.literal_value * lanes.literal_value)
 
     def codegen(context, builder, signature, args):
         room = cgutils.alloca_once(builder, ir.ArrayType(ir.DoubleType(), size))
+        room.align = 64
         return builder.bitcast(room, ir.DoubleType().as_pointer())
 
-    return types.CPointer(types.float64)(k_, power), codegen
+    return types.CPointer(types.float64)(k_, power, lanes), codegen

@@ -19,6 +19,7 @@ from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.augment import residual_products
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.scratch import stack
+from mmgibbs.engines.visit import add_records, draw_level, draw_sites, hold_inactive, move, unroll
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.relationships import quadratic_form, times_row, weight
 from mmgibbs.equations.residuals import level_precisions, subtract_term
@@ -61,7 +62,7 @@ class SerialEngine:
         for block in eq.partition.blocks:
             i = block.term
             failed = sweep_block(
-                eq.terms[i], eq.relationships[i], eq.records, _unroll(self.theta[i].shape[1]), _unroll(self.e.shape[1]),
+                eq.terms[i], eq.relationships[i], eq.records, unroll(self.theta[i].shape[1]), unroll(self.e.shape[1]),
                 self.theta[i], self.e, self.Ginv[i], self.Rinv,
                 block.first, block.last, block.first_component, block.last_component, self.joint,
                 number, self._streams[i], key[0], key[1],
@@ -84,11 +85,6 @@ class SerialEngine:
         return out
 
 
-def _unroll(size: int) -> tuple:
-    """A tuple whose length the compiler sees: loops over 1 to 4 components or traits are unrolled, others are not."""
-    return (0,) * size if size <= 4 else ()
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_first, c_last, joint, number, stream, seed, chain):
     """Draw the levels first ... last - 1 (sweep positions) of one term. Returns -1, or the position whose P is not positive definite.
@@ -96,11 +92,11 @@ def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_f
     theta (q, k) and e (n, T) are updated in place.
     """
     k = len(k_) if len(k_) > 0 else theta.shape[1]
-    P = carray(stack(k_, 2), (k, k)) if len(k_) > 0 else np.empty((k, k))
-    L = carray(stack(k_, 2), (k, k)) if len(k_) > 0 else np.empty((k, k))
-    row = carray(stack(k_, 1), (k,)) if len(k_) > 0 else np.empty(k)
-    rhs = carray(stack(k_, 1), (k,)) if len(k_) > 0 else np.empty(k)
-    change = carray(stack(k_, 1), (k,)) if len(k_) > 0 else np.empty(k)
+    P = carray(stack(k_, 2, 1), (k, k)) if len(k_) > 0 else np.empty((k, k))
+    L = carray(stack(k_, 2, 1), (k, k)) if len(k_) > 0 else np.empty((k, k))
+    row = carray(stack(k_, 1, 1), (k,)) if len(k_) > 0 else np.empty(k)
+    rhs = carray(stack(k_, 1, 1), (k,)) if len(k_) > 0 else np.empty(k)
+    change = carray(stack(k_, 1, 1), (k,)) if len(k_) > 0 else np.empty(k)
     normals = np.empty((CHUNK, k))
     masked = term.active.shape[0] > 0
     for chunk in range(np.uint64(first), np.uint64(last), np.uint64(CHUNK)):
@@ -117,111 +113,14 @@ def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_f
                     rhs[a] -= Ginv[a, b] * row[b]
                 for b in range(a + 1):
                     P[a, b] += kappa * Ginv[a, b]
-            _add_records(term, records, T_, level, e, Rinv, rhs)
+            add_records(term, records, T_, level, e, Rinv, rhs)
             if masked:
-                _hold_inactive(term.active[level], P, rhs, z)
+                hold_inactive(term.active[level], P, rhs, z)
             if joint:
-                drawn = _draw_level(k_, P, L, rhs, z, change)
+                drawn = draw_level(k_, P, L, rhs, z, change)
             else:
-                drawn = _draw_sites(k_, P, rhs, z, change, c_first, c_last)
+                drawn = draw_sites(k_, P, rhs, z, change, c_first, c_last)
             if not drawn:
                 return np.int64(level)
-            _move(term, level, theta, e, change)
+            move(term, level, theta, e, change)
     return np.int64(-1)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _add_records(term, records, T_, level, e, Rinv, rhs):
-    """rhs += sum_{r in l} W_r' R_r^-1 e_r."""
-    T = len(T_) if len(T_) > 0 else e.shape[1]
-    plain = term.covariates.shape[0] == 0
-    several = term.visit_effect.size > 0
-    weighted = records.weight.size > 0
-    for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
-        r = term.visit_record[v]
-        p, w = records.pattern[r], np.float64(records.weight[r]) if weighted else 1.0
-        effect = term.visit_effect[v] if several else np.uint8(0)
-        for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
-            s = 0.0
-            for t in range(T):
-                s += Rinv[p, term.trait[c], t] * e[r, t]
-            rhs[c] += (w if plain else w * term.covariates[r, term.regressor[c]]) * s
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _hold_inactive(active, P, rhs, z):
-    """Components held at 0 leave the system (the lower triangle of P): their change is exactly 0."""
-    for a in range(rhs.size):
-        if active[a] == 0:
-            rhs[a] = 0.0
-            z[a] = 0.0
-            for b in range(a):
-                P[a, b] = 0.0
-            for b in range(a + 1, rhs.size):
-                P[b, a] = 0.0
-            P[a, a] = 1.0
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _draw_level(k_, P, L, rhs, z, change):
-    """change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z), P = L L'; only the lower triangle of P is read. False where P is not positive definite.
-
-    The diagonal of `L` holds 1 / l_jj, so that there are k divisions and no more."""
-    k = len(k_) if len(k_) > 0 else rhs.size
-    for j in range(k):
-        d = P[j, j]
-        for m in range(j):
-            d -= L[j, m] * L[j, m]
-        if not d > 1e-12 * P[j, j]:  # relative: an exactly singular block leaves rounding here, not 0
-            return False
-        L[j, j] = 1.0 / np.sqrt(d)
-        for i in range(j + 1, k):
-            s = P[i, j]
-            for m in range(j):
-                s -= L[i, m] * L[j, m]
-            L[i, j] = s * L[j, j]
-    for i in range(k):
-        s = rhs[i]
-        for m in range(i):
-            s -= L[i, m] * change[m]
-        change[i] = s * L[i, i]
-    for i in range(k - 1, -1, -1):
-        s = change[i] + z[i]
-        for m in range(i + 1, k):
-            s -= L[m, i] * change[m]
-        change[i] = s * L[i, i]
-    return True
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _draw_sites(k_, P, rhs, z, change, c_first, c_last):
-    """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others stay.
-
-    Only the lower triangle of P is read."""
-    k = len(k_) if len(k_) > 0 else rhs.size
-    for c in range(k):
-        change[c] = 0.0
-    for c in range(c_first, c_last):
-        if not P[c, c] > 0.0:
-            return False
-        s = rhs[c]
-        for b in range(k):
-            s -= (P[c, b] if b < c else P[b, c]) * change[b]  # change_c itself is still 0
-        change[c] = s / P[c, c] + z[c] / np.sqrt(P[c, c])
-    return True
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _move(term, level, theta, e, change):
-    """theta_l += change, e_r -= W_r change for the level's records; the change is the one that the stored precision can hold."""
-    plain = term.covariates.shape[0] == 0
-    several = term.visit_effect.size > 0
-    for c in range(change.size):
-        old = theta[level, c]
-        theta[level, c] = old + change[c]
-        change[c] = np.float64(theta[level, c]) - np.float64(old)
-    for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
-        r = term.visit_record[v]
-        effect = term.visit_effect[v] if several else np.uint8(0)
-        for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
-            e[r, term.trait[c]] -= change[c] if plain else change[c] * term.covariates[r, term.regressor[c]]

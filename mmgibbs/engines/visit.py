@@ -1,0 +1,111 @@
+"""The pieces of one visit of a level, which engines share: its records' part of rhs, the draw, the move. All are inlined where they are used.
+
+`k_` and `T_` are tuples whose length is the number of components and traits (see `unroll`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+def unroll(size: int) -> tuple:
+    """A tuple whose length the compiler sees: loops over 1 to 4 components or traits are unrolled, others are not."""
+    return (0,) * size if size <= 4 else ()
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def add_records(term, records, T_, level, e, Rinv, rhs):
+    """rhs += sum_{r in l} W_r' R_r^-1 e_r."""
+    T = len(T_) if len(T_) > 0 else e.shape[1]
+    plain = term.covariates.shape[0] == 0
+    several = term.visit_effect.size > 0
+    weighted = records.weight.size > 0
+    for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+        r = term.visit_record[v]
+        p, w = records.pattern[r], np.float64(records.weight[r]) if weighted else 1.0
+        effect = term.visit_effect[v] if several else np.uint8(0)
+        for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
+            s = 0.0
+            for t in range(T):
+                s += Rinv[p, term.trait[c], t] * e[r, t]
+            rhs[c] += (w if plain else w * term.covariates[r, term.regressor[c]]) * s
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def hold_inactive(active, P, rhs, z):
+    """Components held at 0 leave the system (the lower triangle of P): their change is exactly 0."""
+    for a in range(rhs.size):
+        if active[a] == 0:
+            rhs[a] = 0.0
+            z[a] = 0.0
+            for b in range(a):
+                P[a, b] = 0.0
+            for b in range(a + 1, rhs.size):
+                P[b, a] = 0.0
+            P[a, a] = 1.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def draw_level(k_, P, L, rhs, z, change):
+    """change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z), P = L L'; only the lower triangle of P is read. False where P is not positive definite.
+
+    The diagonal of `L` holds 1 / l_jj, so that there are k divisions and no more."""
+    k = len(k_) if len(k_) > 0 else rhs.size
+    for j in range(k):
+        d = P[j, j]
+        for m in range(j):
+            d -= L[j, m] * L[j, m]
+        if not d > 1e-12 * P[j, j]:  # relative: an exactly singular block leaves rounding here, not 0
+            return False
+        L[j, j] = 1.0 / np.sqrt(d)
+        for i in range(j + 1, k):
+            s = P[i, j]
+            for m in range(j):
+                s -= L[i, m] * L[j, m]
+            L[i, j] = s * L[j, j]
+    for i in range(k):
+        s = rhs[i]
+        for m in range(i):
+            s -= L[i, m] * change[m]
+        change[i] = s * L[i, i]
+    for i in range(k - 1, -1, -1):
+        s = change[i] + z[i]
+        for m in range(i + 1, k):
+            s -= L[m, i] * change[m]
+        change[i] = s * L[i, i]
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def draw_sites(k_, P, rhs, z, change, c_first, c_last):
+    """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others stay.
+
+    Only the lower triangle of P is read."""
+    k = len(k_) if len(k_) > 0 else rhs.size
+    for c in range(k):
+        change[c] = 0.0
+    for c in range(c_first, c_last):
+        if not P[c, c] > 0.0:
+            return False
+        s = rhs[c]
+        for b in range(k):
+            s -= (P[c, b] if b < c else P[b, c]) * change[b]  # change_c itself is still 0
+        change[c] = s / P[c, c] + z[c] / np.sqrt(P[c, c])
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def move(term, level, theta, e, change):
+    """theta_l += change, e_r -= W_r change for the level's records; the change is the one that the stored precision can hold."""
+    plain = term.covariates.shape[0] == 0
+    several = term.visit_effect.size > 0
+    for c in range(change.size):
+        old = theta[level, c]
+        theta[level, c] = old + change[c]
+        change[c] = np.float64(theta[level, c]) - np.float64(old)
+    for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+        r = term.visit_record[v]
+        effect = term.visit_effect[v] if several else np.uint8(0)
+        for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
+            e[r, term.trait[c]] -= change[c] if plain else change[c] * term.covariates[r, term.regressor[c]]
