@@ -27,19 +27,23 @@ def legendre(age):
     return np.stack([np.full(age.shape, np.sqrt(0.5)), np.sqrt(1.5) * x], axis=1)
 
 
-def sheep(directory: Path, seed: int = SEED, n_animals: int = 1200) -> None:
+def matrix(values) -> str:
+    return "[" + ", ".join("[" + ", ".join(f"{v:g}" for v in row) + "]" for row in values) + "]"
+
+
+def sheep(directory: Path, seed: int = SEED, n_animals: int = 2000) -> None:
     """Ewes of four flocks, shorn every year: repeated records, a trait that changes with age, measurements of unequal precision."""
     # kg^2, micron^2, kg^2 on the Legendre scale: fleece weight, fibre diameter, body weight (level, slope)
-    genetic = np.diag([0.20, 1.2, 24.0, 3.0])
+    genetic = np.diag([0.20, 1.2, 24.0, 4.0])
     genetic[2, 3] = genetic[3, 2] = 4.0
-    permanent = np.diag([0.12, 0.3, 14.0, 2.0])
+    permanent = np.diag([0.12, 0.5, 16.0, 4.0])
     permanent[2, 3] = permanent[3, 2] = 2.0
     residual = np.array([0.30, 4.0, 9.0])  # fibre diameter: of one staple
     origins, origin_effect = np.array(["hill", "lowland"]), np.array([-0.4, 0.4])  # kg fleece weight
 
     rng = np.random.default_rng([seed, 1])
     population = Population(
-        years=12, first_year=2008, generation_interval=3.5, herd_size=18.0, calving_rate=1.2,
+        years=12, first_year=2008, generation_interval=3.5, herd_size=30.0, calving_rate=1.2,
         ai_share=0.15, cows_per_bull=20.0, natural_service_age=3.5, last_age=8,
     )  # fmt: skip
     flock_book = simulate_pedigree(n_animals, seed, population, genetic)
@@ -121,7 +125,7 @@ True parameters
 fleece weight:   genetic {genetic[0, 0]:g}, permanent environment {permanent[0, 0]:g}, residual {residual[0]:g} kg^2; +0.55 a - 0.09 a^2 with a = age - 1;
                  per shearing day {", ".join(f"{s:g}" for s in slope[: flock.max() + 1])} kg in flocks F1 to F{flock.max() + 1}; origin hill {origin_effect[0]:g}, lowland +{origin_effect[1]:g} kg
 fibre diameter:  genetic {genetic[1, 1]:g}, permanent environment {permanent[1, 1]:g}, residual {residual[1]:g} micron^2 per staple; +0.25 per year of age
-body weight:     genetic [[24, 4], [4, 3]], permanent environment [[14, 2], [2, 2]] on normalised Legendre polynomials of age on [1, 6],
+body weight:     genetic {matrix(genetic[2:, 2:])}, permanent environment {matrix(permanent[2:, 2:])} on normalised Legendre polynomials of age on [1, 6],
                  residual {residual[2]:g} kg^2; +6 a - 0.8 a^2
 """,
         encoding="utf-8",
