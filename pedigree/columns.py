@@ -14,7 +14,7 @@ _RECOGNISED = {
     "id": "id animal animalid idanimal animalnumber individual ind indiv calf progeny offspring anim tag eartag ego".split(),
     "sire": "sire sireid idsire father fatherid idfather dad pollenparent maleparent".split(),
     "dam": "dam damid iddam mother motherid idmother mum mom seedparent femaleparent".split(),
-    "birth": "birth birthyear yearofbirth byear yob year birthdate dateofbirth dob born".split(),
+    "birth": "birth birthyear yearofbirth byear yob birthdate dateofbirth dob born".split(),
 }
 
 

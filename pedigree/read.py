@@ -73,6 +73,7 @@ def read_pedigree(
     Raises TableError (cannot be read), PedigreeError (duplicate animal, loop, own parent, both sire and dam, parent younger than
     progeny, no id, no group).
     """
+    unknown = tuple(str(value) for value in unknown)
     table, chosen = choose_columns(source, columns, header, separator, unknown, name)
     return _check(table, chosen, unknown, group_column, founders, hermaphrodites)
 
@@ -244,6 +245,8 @@ def _births(table: Table, chosen: PedigreeColumns, ids: pl.Series, sire: np.ndar
             i = int(younger[0])
             p = int(parent[i])
             more = f" ({younger.size} such rows)" if younger.size > 1 else ""
+            if not chosen.birth_asked:
+                more += f"; column '{chosen.birth}' was recognised as the birth: name the columns to leave it out"
             raise PedigreeError(
                 f"{table.name} row {table.line(i)}: {role} '{ids[p]}' is younger than its calf '{ids[i]}' (born {text[p]} > {text[i]}){more}"
             )

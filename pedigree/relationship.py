@@ -67,7 +67,7 @@ def relatives(
 
     sire, dam: (n,) int32 codes, parents first; -1 unknown; n .. n + n_groups - 1 unknown-parent groups.
     inbreeding: (n,) float64 from `pedigree.inbreeding.inbreeding`; None ignores it (F = 0). random_groups: group effects have
-    variance 1 in units of the additive variance, so the identity is added to their rows; without it the rows of the matrix sum to zero.
+    variance 1 in units of the additive variance: the identity is added to their rows; without it all rows sum to zero.
     Raises PedigreeError for codes out of order or range, and for a progeny without Mendelian sampling (both parents with F = 1).
     """
     sire, dam = checked_codes(sire, dam)
@@ -82,14 +82,15 @@ def relatives(
     F = np.zeros(n) if inbreeding is None else np.ascontiguousarray(inbreeding, dtype=np.float64)
     if F.shape != (n,):
         raise PedigreeError(f"inbreeding must have one value for each of {n} animals, found shape {F.shape}")
-    dinv = 1.0 / mendelian_variance(sire, dam, F)
-    bad = ~(np.isfinite(dinv) & (dinv > 0))
+    d = mendelian_variance(sire, dam, F)
+    bad = ~(d > 0)  # NaN too
     if bad.any():
         i = int(np.argmax(bad))
+        of_parents = " and ".join(f"F = {F[p]:g} (code {p})" for p in (sire[i], dam[i]) if 0 <= p < n)
         raise PedigreeError(
-            f"animal code {i}: its parents, codes {sire[i]} and {dam[i]}, are inbred to F = {F[sire[i]]:g} and {F[dam[i]]:g}, "
-            "which leaves no Mendelian sampling variance; A has no inverse"
+            f"animal code {i}: the inbreeding of its parents, {of_parents}, leaves no Mendelian sampling variance; A has no inverse"
         )
+    dinv = 1.0 / d
     progeny_ptr, progeny, mate, diagonal = _joined(sire, dam, dinv, q)
     if random_groups:
         diagonal[n:] += 1.0

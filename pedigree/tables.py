@@ -141,7 +141,7 @@ def nearest(wanted: str, names) -> str:
 
 def _stripped(column):
     """Outer blanks off; what is then empty is null."""
-    stripped = column.str.strip_chars()
+    stripped = column.str.strip_chars(" \t\r\n")
     return pl.when(stripped == "").then(None).otherwise(stripped).name.keep()
 
 
@@ -271,7 +271,7 @@ def _scan(data, separator, blanks, out, lines):
     """Records, blank lines and fields of a text table; with `out` a copy without blank lines (and, for `blanks`, one tab between fields).
 
     Returns n_records, n_blank, fields of the first record, line and fields of the first record that differs (0, 0: none), line of
-    the first record, whether a field has outer blanks, whether a line breaks within quotes, line of a quote left open (0: none),
+    the first record, whether a field has outer blanks or is "", whether a line breaks within quotes, line of a quote left open (0: none),
     bytes written.
     """
     size = data.size
@@ -306,6 +306,11 @@ def _scan(data, separator, blanks, out, lines):
                     i += 1
                 if i >= size:
                     return n_records, n_blank, needed, bad_line, bad_fields, first_line, padded, multiline, record_line, o
+                if i == start + 1:
+                    padded = True  # "" is read as text; empty values are null here
+                for byte in (data[start + 1], data[i - 1]):
+                    if byte == 32 or byte == 9 or byte == 10 or byte == 13:
+                        padded = True
                 i += 1
             while i < size and data[i] != 10 and not (data[i] == separator or (blanks and (data[i] == 9 or data[i] == 13))):
                 i += 1

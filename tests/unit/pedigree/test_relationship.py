@@ -1,0 +1,252 @@
+"""A-inverse in its three forms, A times a vector, A among some: against the tabular A and dense matrices."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import tabular
+from support import ROOT
+
+from pedigree.errors import PedigreeError
+from pedigree.inbreeding import inbreeding
+from pedigree.relationship import (
+    a_among,
+    a_inverse_csr,
+    a_inverse_times,
+    a_inverse_triplets,
+    a_times,
+    mendelian_variance,
+    quadratic_form,
+    relatives,
+)
+
+
+def random_pedigree(n, seed, n_groups=0, selfing=False):
+    """Looped and inbred; parents unknown on one side, both, or neither. With groups every unknown parent is one of them."""
+    rng = np.random.default_rng(seed)
+    sire, dam = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    for i in range(4, n):
+        s, d = rng.integers(max(0, i - 12), i, 2)
+        if not selfing:
+            s, d = s - s % 2, d - d % 2 + 1 if d - d % 2 + 1 < i else 1
+        sire[i] = s if rng.random() < 0.85 else -1
+        dam[i] = d if rng.random() < 0.85 else -1
+    if n_groups:
+        for parent in (sire, dam):
+            missing = parent < 0
+            parent[missing] = n + rng.integers(0, n_groups, missing.sum())
+    return sire, dam
+
+
+CASES = [
+    pytest.param(seed, groups, random_groups, selfing, account, id=f"seed{seed}-groups{groups}{'r' * random_groups}-self{selfing:d}-F{account:d}")
+    for seed, (groups, random_groups, selfing, account) in enumerate(
+        [
+            (0, False, False, True),
+            (0, False, False, False),
+            (0, False, True, True),
+            (3, False, False, True),
+            (3, True, False, True),
+            (2, False, True, False),
+            (1, True, True, True),
+        ]
+    )
+]
+
+
+def built(seed, groups, random_groups, selfing, account):
+    sire, dam = random_pedigree(40, seed, groups, selfing)
+    F = inbreeding(sire, dam) if account else None
+    dense = tabular.relationship_inverse(sire, dam, groups, random_groups, account)
+    return relatives(sire, dam, F, groups, random_groups), dense
+
+
+@pytest.mark.parametrize(("seed", "groups", "random_groups", "selfing", "account"), CASES)
+class TestAgainstDense:
+    """Every form against the inverse of the tabular A, the QP matrix where there are groups."""
+
+    def test_csr(self, seed, groups, random_groups, selfing, account):
+        r, dense = built(seed, groups, random_groups, selfing, account)
+        csr = a_inverse_csr(r)
+        assert csr.toarray() == pytest.approx(dense, abs=1e-10)
+        assert csr.has_sorted_indices and csr.has_canonical_format
+
+    def test_triplets(self, seed, groups, random_groups, selfing, account):
+        r, dense = built(seed, groups, random_groups, selfing, account)
+        row, column, value = a_inverse_triplets(r)
+        assert len(set(zip(row.tolist(), column.tolist()))) == row.size
+        assert (row.dtype, column.dtype, value.dtype) == (np.int32, np.int32, np.float64)
+        out = np.zeros(dense.shape)
+        out[row, column] = value
+        assert out == pytest.approx(dense, abs=1e-10)
+
+    def test_diagonal(self, seed, groups, random_groups, selfing, account):
+        r, dense = built(seed, groups, random_groups, selfing, account)
+        assert r.diagonal == pytest.approx(np.diag(dense), abs=1e-10)
+
+    def test_lists_alone_give_every_row(self, seed, groups, random_groups, selfing, account):
+        """The contract of the lists as Relatives states it, in plain Python."""
+        r, dense = built(seed, groups, random_groups, selfing, account)
+        for level in range(r.n_levels):
+            row = np.zeros(r.n_levels)
+            row[level] = r.diagonal[level]
+            if level < r.n_animals:
+                for parent in (r.sire[level], r.dam[level]):
+                    if parent >= 0:
+                        row[parent] -= r.dinv[level] / 2
+            for entry in range(r.progeny_ptr[level], r.progeny_ptr[level + 1]):
+                calf, mate = r.progeny[entry], r.mate[entry]
+                assert level in (r.sire[calf], r.dam[calf])
+                row[calf] -= r.dinv[calf] / 2
+                if mate >= 0 and mate != level:
+                    row[mate] += r.dinv[calf] / 4
+            assert row == pytest.approx(dense[level], abs=1e-10)
+
+    @pytest.mark.parametrize("shape", [(), (1,), (3,)])
+    def test_times(self, seed, groups, random_groups, selfing, account, shape):
+        r, dense = built(seed, groups, random_groups, selfing, account)
+        x = np.random.default_rng(1).normal(size=(r.n_levels, *shape))
+        assert a_inverse_times(r, x) == pytest.approx(dense @ x, abs=1e-9)
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_quadratic_form(self, seed, groups, random_groups, selfing, account, dtype):
+        r, dense = built(seed, groups, random_groups, selfing, account)
+        theta = np.random.default_rng(2).normal(size=(r.n_levels, 3)).astype(dtype)
+        exact = theta.astype(float).T @ dense @ theta.astype(float)
+        assert quadratic_form(r, theta) == pytest.approx(exact, rel=1e-9 if dtype == np.float64 else 1e-4)
+
+    def test_group_rows_sum_to_zero(self, seed, groups, random_groups, selfing, account):
+        r, _ = built(seed, groups, random_groups, selfing, account)
+        sums = a_inverse_times(r, np.ones(r.n_levels))
+        if groups:
+            assert sums[: r.n_animals] == pytest.approx(np.zeros(r.n_animals), abs=1e-10)
+            assert sums[r.n_animals :] == pytest.approx(np.full(groups, float(random_groups)), abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("selfing", [False, True])
+def test_inverse_times_tabular_is_identity(seed, selfing):
+    sire, dam = random_pedigree(120, seed, selfing=selfing)
+    F = inbreeding(sire, dam)
+    assert F.max() > 0.1 and ((sire < 0) != (dam < 0)).any()
+    A = tabular.relationship(sire, dam)
+    assert a_inverse_times(relatives(sire, dam, F), A) == pytest.approx(np.eye(120), abs=1e-9)
+
+
+def test_ignoring_inbreeding_is_another_matrix():
+    sire, dam = random_pedigree(60, 5)
+    F = inbreeding(sire, dam)
+    assert np.abs(a_inverse_csr(relatives(sire, dam)).toarray() - a_inverse_csr(relatives(sire, dam, F)).toarray()).max() > 0.1
+    assert not relatives(sire, dam).inbreeding.any()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 10**6), st.integers(0, 3), st.booleans())
+def test_random_pedigrees(n, seed, groups, selfing):
+    sire, dam = random_pedigree(n, seed, groups, selfing)
+    F = inbreeding(sire, dam)
+    r = relatives(sire, dam, F, groups)
+    dense = tabular.relationship_inverse(sire, dam, groups)
+    # rounding grows with the condition of A: 1/d of inbred parents
+    tolerance = 1e-10 * r.dinv.max() ** 2
+    assert a_inverse_csr(r).toarray() == pytest.approx(dense, abs=tolerance)
+    assert r.progeny_ptr[-1] == (sire >= 0).sum() + (dam >= 0).sum()
+    A = tabular.relationship(sire, dam)
+    v = np.random.default_rng(seed).normal(size=(n, 2))
+    assert a_times(sire, dam, F, v) == pytest.approx(A @ v, abs=1e-11)
+    chosen = np.random.default_rng(seed).integers(0, n, 5)
+    assert a_among(sire, dam, F, chosen) == pytest.approx(A[np.ix_(chosen, chosen)], abs=1e-12)
+
+
+@pytest.mark.parametrize("m", [0, 1, 16, 17, 40])
+def test_among_in_blocks_of_columns(m):
+    sire, dam = random_pedigree(80, 3)
+    F = inbreeding(sire, dam)
+    chosen = np.random.default_rng(3).permutation(80)[:m]
+    assert a_among(sire, dam, F, chosen) == pytest.approx(tabular.relationship(sire, dam)[np.ix_(chosen, chosen)], abs=1e-12)
+
+
+def test_times_without_inbreeding_is_the_ignoring_matrix():
+    sire, dam = random_pedigree(50, 4)
+    A = tabular.relationship(sire, dam, inbreeding=False)
+    assert a_times(sire, dam, None, np.eye(50)) == pytest.approx(A, abs=1e-12)
+
+
+def test_mendelian_variances():
+    """1 without parents; 3/4 - F/4 with one; 1/2 - (F + F)/4 with two (MODELS.md)."""
+    F = np.array([0.2, 0.4, 0, 0, 0])
+    d = mendelian_variance(np.array([-1, -1, 0, 0, 7], np.int32), np.array([-1, -1, -1, 1, 1], np.int32), F)
+    assert d == pytest.approx([1, 1, 0.75 - 0.05, 0.5 - 0.15, 0.75 - 0.1], abs=1e-15)
+
+
+# The small textbook pedigree: 1 2 3 are base animals, 4's dam is unknown; sires' group 8, dams' group 9. Calves 4-8 have records.
+TEXTBOOK_SIRE = np.array([8, 8, 8, 0, 2, 0, 3, 2], np.int32)
+TEXTBOOK_DAM = np.array([9, 9, 9, 9, 1, 1, 4, 5], np.int32)
+MALE = [0, 3, 4]  # of the five calves with records
+
+
+def test_textbook_groups_rank():
+    """QP: 10 levels of rank 8. The mixed-model equations with two sexes: 12 equations of rank 11, 12 with random groups."""
+    for random_groups, rank in ((False, 11), (True, 12)):
+        r = relatives(TEXTBOOK_SIRE, TEXTBOOK_DAM, None, 2, random_groups)
+        qp = a_inverse_csr(r).toarray()
+        assert np.linalg.matrix_rank(qp) == (10 if random_groups else 8)
+        X = np.zeros((5, 2))
+        X[:, 1] = 1
+        X[MALE] = [1, 0]
+        Z = np.zeros((5, 10))
+        Z[np.arange(5), np.arange(3, 8)] = 1
+        C = np.block([[X.T @ X, X.T @ Z], [Z.T @ X, Z.T @ Z + 2 * qp]])  # variance ratio 40 : 20
+        assert np.linalg.matrix_rank(C) == rank
+
+
+def test_both_parents_the_same_group():
+    """Founder 0 with both parents in group 1: w = (1, -1), so QP = [[1, -1], [-1, 1]]; it stands in the list twice."""
+    r = relatives(np.array([1], np.int32), np.array([1], np.int32), None, 1)
+    assert r.progeny.tolist() == [0, 0] and r.mate.tolist() == [1, 1] and r.progeny_ptr.tolist() == [0, 0, 2]
+    assert a_inverse_csr(r).toarray().tolist() == [[1, -1], [-1, 1]]
+
+
+def test_types_and_sizes():
+    sire, dam = random_pedigree(30, 1, 2)
+    r = relatives(sire.astype(np.int64), dam.astype(np.int64), None, 2)
+    assert (r.n_animals, r.n_levels, r.n_groups) == (30, 32, 2)
+    assert (r.sire.dtype, r.dam.dtype, r.progeny.dtype, r.mate.dtype) == (np.int32,) * 4
+    assert (r.progeny_ptr.dtype, r.dinv.dtype, r.diagonal.dtype, r.inbreeding.dtype) == (np.int64, *(np.float64,) * 3)
+    for level in range(32):
+        entries = r.progeny[r.progeny_ptr[level] : r.progeny_ptr[level + 1]]
+        assert (np.diff(entries) >= 0).all()
+
+
+def test_refusals():
+    two = np.array([-1, -1, 5], np.int32), np.array([-1, -1, 1], np.int32)
+    with pytest.raises(PedigreeError, match=r"animal code 2 has parent code 5: codes run to 3 \(3 animals and 1 groups\)"):
+        relatives(*two, None, 1)
+    with pytest.raises(PedigreeError, match="animal code 0 has parent codes 1 and -1: parents must come before"):
+        relatives(np.array([1, -1], np.int32), np.array([-1, -1], np.int32))
+    with pytest.raises(PedigreeError, match="one value for each of 3 animals"):
+        relatives(np.array([-1, -1, 0], np.int32), two[1], np.zeros(2))
+    with pytest.raises(PedigreeError, match=r"animal code 2: .* F = 1 \(code 0\) and F = 1 \(code 1\), leaves no"):
+        relatives(np.array([-1, -1, 0], np.int32), two[1], np.array([1.0, 1.0, 0.0]))
+    with pytest.raises(PedigreeError, match="must lie in 0 .. 2, found 1 .. 3"):
+        a_among(np.array([-1, -1, 0], np.int32), two[1], None, [1, 3])
+    r = relatives(np.array([-1, -1, 0], np.int32), two[1])
+    for wrong in (np.zeros(2), np.zeros((2, 3))):
+        with pytest.raises(ValueError, match="3 rows"):
+            a_inverse_times(r, wrong)
+        with pytest.raises(ValueError, match="3 rows"):
+            quadratic_form(r, wrong)
+
+
+def test_needs_no_polars():
+    code = (
+        "import sys; sys.modules['polars'] = None\n"
+        "import numpy as np, pedigree.relationship as r, pedigree.inbreeding as f\n"
+        "sire, dam = np.array([-1, -1, 0], np.int32), np.array([-1, -1, 1], np.int32)\n"
+        "r.a_inverse_csr(r.relatives(sire, dam, f.inbreeding(sire, dam)))\n"
+        "import pedigree; pedigree.relatives\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

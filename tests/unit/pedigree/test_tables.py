@@ -1,0 +1,175 @@
+"""Reading tables: what comes back is what stands in the file, with the right line numbers, and what is refused."""
+
+import csv
+import gzip
+import io
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from pedigree.errors import TableError
+from pedigree.tables import counted, nearest, open_table, read_table
+
+VALUE = st.text(alphabet=st.sampled_from(list("aZ0 9.,;'\"\té–\n")), max_size=5)
+
+
+def file_of(folder, content, name="t.csv"):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(VALUE, min_size=3, max_size=3), min_size=1, max_size=8), st.sampled_from([",", ";", "\t"]), st.sampled_from(["\n", "\r\n"]), st.data())
+@example([["a\nb", "x", ""], ["1", "", "2"]], ",", "\n", None)
+def test_what_is_written_comes_back(tmp_path, rows, separator, line_end, data):
+    """Against Python's csv module: values, and the line on which each row begins, with blank lines between rows."""
+    text = f"p{separator}q{separator}r{line_end}"
+    lines = []
+    for row in rows:
+        for _ in range(data.draw(st.integers(0, 2)) if data else 0):
+            text += line_end
+        lines.append(text.count("\n") + 1)
+        out = io.StringIO()
+        csv.writer(out, delimiter=separator, lineterminator=line_end, quoting=csv.QUOTE_ALL).writerow(row)
+        text += out.getvalue()
+    table = open_table(file_of(tmp_path, text), separator)
+    frame = table.read()
+    assert frame.columns == ["p", "q", "r"] and frame.schema.dtypes() == [pl.String] * 3
+    assert [table.line(i) for i in range(frame.height)] == lines == table.lines().tolist()
+    expected = [[v.replace("\r\n", "\n").strip(" \t\n") or None for v in row] for row in rows]
+    assert [list(row) for row in frame.rows()] == expected
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.dat"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_white_space(tmp_path, name, end):
+    path = file_of(tmp_path, "  1   0\t 007 \n\n\t \n2 1   'x'\r\n3 \"a b\" y" + end, name)
+    table = open_table(path, header=False)
+    assert table.names == ("1", "2", "3")
+    assert table.read().rows() == [("1", "0", "007"), ("2", "1", "'x'"), ("3", "a b", "y")]
+    assert table.lines().tolist() == [1, 4, 5]
+
+
+def test_outer_blanks_go_and_empty_is_null(tmp_path):
+    frame = read_table(file_of(tmp_path, "id , sire,dam\n a,  ,b \nc,\"\",\"d \"\n"))
+    assert frame.columns == ["id", "sire", "dam"]
+    assert frame.rows() == [("a", None, "b"), ("c", None, "d")]
+
+
+def test_numbers_stay_text(tmp_path):
+    assert read_table(file_of(tmp_path, "id,x\n007,1.50\n1e3,NA\n")).rows() == [("007", "1.50"), ("1e3", "NA")]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|", " "])
+def test_separator_is_guessed(tmp_path, separator):
+    path = file_of(tmp_path, separator.join(["id", "weight"]) + "\n" + separator.join(["1", "2.5"]) + "\n", "t.txt")
+    assert read_table(path).rows() == [("1", "2.5")]
+
+
+def test_decimal_commas_do_not_mislead(tmp_path):
+    assert read_table(file_of(tmp_path, "id;w\n1;2,5\n2;3,5\n")).rows() == [("1", "2,5"), ("2", "3,5")]
+
+
+def test_gz_bom_and_unicode(tmp_path):
+    content = "\ufeffid,näme\n1,Ørsted–2\n".encode()
+    for path in (file_of(tmp_path, content), file_of(tmp_path, gzip.compress(content), "t.csv.gz")):
+        assert read_table(path).to_dict(as_series=False) == {"id": ["1"], "näme": ["Ørsted–2"]}
+
+
+@pytest.mark.parametrize("write", ["write_parquet", "write_ipc"])
+def test_parquet_and_arrow(tmp_path, write):
+    frame = pl.DataFrame(
+        {"id": ["007", " b "], "sire": [1.0, None], "w": [1.5, float("nan")], "n": [3, 4], "c": pl.Series(["x", ""], dtype=pl.Categorical)}
+    )
+    path = tmp_path / "t.bin"
+    getattr(frame, write)(path)
+    table = open_table(path)
+    expected = {"id": ["007", "b"], "sire": ["1", None], "w": ["1.5", None], "n": ["3", "4"]}
+    assert table.read(["id", "sire", "w", "n"]).to_dict(as_series=False) == expected
+    assert table.read(["w", "n"], all_strings=False).schema == {"w": pl.Float64, "n": pl.Int64}
+    assert (table.line(0), table.line(1)) == (1, 2)
+
+
+def test_columns_by_name_and_position(tmp_path):
+    table = open_table(file_of(tmp_path, "a,b,c\n1,2,3\n"))
+    assert table.read([3, "a"]).to_dict(as_series=False) == {"c": ["3"], "a": ["1"]}
+    assert table.column(2) == "b"
+    with pytest.raises(TableError, match="t.csv: there is no column 4; found 3 columns"):
+        table.read([4])
+    with pytest.raises(TableError, match="t.csv: there is no column 'A'; nearest: 'a'"):
+        table.read(["A"])
+    with pytest.raises(TableError, match="t.csv: there is no column 'weight'; found: 'a', 'b', 'c'"):
+        table.read(["weight"])
+
+
+def test_names_given_for_a_file_without_header(tmp_path):
+    path = file_of(tmp_path, "1 2\n3 4\n", "t.dat")
+    assert read_table(path, header=["x", "y"]).to_dict(as_series=False) == {"x": ["1", "3"], "y": ["2", "4"]}
+    with pytest.raises(TableError, match=r"t.dat: found 2 columns, needed 3 for the given header \(x, y, z\)"):
+        read_table(path, header=["x", "y", "z"])
+
+
+def test_an_unnamed_column_gets_a_name(tmp_path):
+    assert open_table(file_of(tmp_path, ",b\n1,2\n")).names == ("column 1", "b")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "t.csv: is empty"),
+        (" \n\n", "t.csv: is empty"),
+        ("a,b\n", "t.csv: has a header line but no rows"),
+        ("a,b\n1,2\n\n3\n", "t.csv row 4: found 1 field separated by ',', needed 2 as in row 1"),
+        ("a,b\n1,2\n3,4,5\n6\n", "t.csv row 3: found 3 fields separated by ',', needed 2 as in row 1"),
+        ("\na;b\n1;2;3", "t.csv row 3: found 3 fields separated by ';', needed 2 as in row 2"),
+        ('a,b\n"x\ny",2\n3\n', "t.csv row 4: found 1 field"),
+        ("a b\n1 2\n3\n", "t.csv row 3: found 1 field separated by white space, needed 2 as in row 1"),
+        ('a,b\n1,"2\n3,4\n', "t.csv row 2: a quotation mark is opened here and never closed"),
+        (b"a,b\n1,2\n\xff,3\n", "t.csv row 3: found byte 0xff, which is not UTF-8 text (save the file as UTF-8), at byte 8 of the file"),
+        (b"a,b\n1,\x002\n", "t.csv row 2: found a zero byte, at byte 6 of the file"),
+        (b"a,b\n\xc3\xa9,\x002\n", "t.csv row 2: found a zero byte, at byte 7 of the file"),
+        ("a,b\n1,2\n".encode("utf-16"), "t.csv: is UTF-16 text, needed UTF-8 (save it as 'CSV UTF-8')"),
+        (b"PK\x03\x04zip", "t.csv: is a spreadsheet or zip file, needed a text table (save it as csv)"),
+        (b"PAR1 but not parquet", "t.csv: cannot be read: "),
+        (gzip.compress(b"a,b\n1,2\n" * 99)[:-9], "t.csv: the gzip file is damaged or cut short: "),
+        ("a,b,a\n1,2,3\n", "t.csv: columns 1 and 3 are both named 'a'"),
+    ],
+)
+def test_refused(tmp_path, content, message):
+    with pytest.raises(TableError) as error:
+        read_table(file_of(tmp_path, content))
+    assert str(error.value).startswith(message)
+
+
+def test_refused_paths(tmp_path):
+    file_of(tmp_path, "a,b\n1,2\n", "pedigree.csv")
+    for path, message in (
+        (tmp_path / "pedigre.csv", r"pedigre.csv: no such file \(beside it: 'pedigree.csv'\)"),
+        (tmp_path / "no" / "t.csv", "t.csv: no such file .there is no folder .*no"),
+        (tmp_path, "is a folder, needed a file"),
+        ("/dev/null", "/dev/null: is not a regular file"),
+    ):
+        with pytest.raises(TableError, match=message):
+            read_table(path)
+
+
+def test_refused_separator(tmp_path):
+    for separator in ("", "::", "\n", '"', "é"):
+        with pytest.raises(TableError, match="needed one character"):
+            read_table(file_of(tmp_path, "a,b\n1,2\n"), separator)
+
+
+def test_refused_values(tmp_path):
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"id": [[1], [2]]}).write_parquet(path)
+    with pytest.raises(TableError, match=r"t.parquet column 'id': found values of type List"):
+        read_table(path)
+
+
+def test_small_helpers():
+    assert (counted(1, "row"), counted(0, "row")) == ("1 row", "0 rows")
+    assert nearest("wieght", ["id", "weight", "height"]).startswith("nearest: 'weight'")
+    assert nearest("q", [str(i) for i in range(30)]).endswith("'19', ...")
