@@ -45,5 +45,6 @@ class Analysis(Section):
 
     def resolved(self) -> dict:
         """The analysis as plain values, in the form of an analysis file, every default written out: load_config accepts it again."""
-        traits = {trait.name: trait.as_file() for trait in self.traits}
-        return self.as_file() | {"traits": traits}
+        file = self.as_file() | {"traits": {trait.name: trait.as_file() for trait in self.traits}}
+        unused = () if self.model.plugin is None else ("traits", "variances")
+        return {key: value for key, value in file.items() if key not in unused}

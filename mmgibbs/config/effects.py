@@ -163,7 +163,7 @@ class Random(Section):
         return self
 
     def as_file(self) -> dict:
-        if "" not in self.effects:
+        if "" not in self.effects or self.effects[""].coefficients != ("",):
             return super().as_file()
         effect = self.effects[""].as_file()
         return {"relationship": plain(self.relationship)} | {key: effect[key] for key in _OF_THE_EFFECT}

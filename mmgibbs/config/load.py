@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.complete import complete
 from mmgibbs.config.fields import Problems
-from mmgibbs.config.text import is_nothing, parse_yaml, plain_tree, read_yaml, show
+from mmgibbs.config.text import dotted, is_nothing, parse_yaml, plain_tree, read_yaml, show
 from mmgibbs.errors import ConfigError
 
 
@@ -62,7 +62,7 @@ def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]
                 break
             mapping[key] = inner = _as_mapping(mapping.get(key), path)
             if not isinstance(inner, dict):
-                raise ConfigError(f"{origin}: {'.'.join(path)} is {show(inner)}, which has no keys of its own")
+                raise ConfigError(f"{origin}: {dotted(path)} is {show(inner)}, which has no keys of its own")
             mapping = inner
         changed[path] = origin
     return changed
@@ -95,7 +95,7 @@ def _listed(error: ValidationError, where: str, changed: dict[tuple[str, ...], s
     for problem in problems.found:
         place, message = _as_written(problem["loc"]), problem["type"].message()
         origin = next((text for path, text in changed.items() if place[: len(path)] == path or path[: len(place)] == place != ()), where)
-        lines.append(f"{origin}: {'.'.join(place)}: {message}" if place else f"{origin}: {message}")
+        lines.append(": ".join([origin, *([dotted(place)] if place else []), message]))
     return "\n".join(dict.fromkeys(lines))
 
 

@@ -75,15 +75,27 @@ def show(value) -> str:
     if isinstance(value, (list, tuple)):
         return "an empty list" if not value else "a list of 1 value" if len(value) == 1 else f"a list of {len(value)} values"
     if isinstance(value, dict):
-        keys = ", ".join(str(k) for k in list(value)[:5])
+        keys = ", ".join(one_line(str(k)) for k in list(value)[:5])
         return f"a mapping with the keys {keys}{', ...' if len(value) > 5 else ''}" if value else "an empty mapping"
     return f"a value of type {type(value).__name__}"
 
 
+def one_line(text: str) -> str:
+    """Text with line breaks and other invisible characters spelt out, cut where it is long."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:80])
+    return f"{shown}..." if len(text) > 80 else shown
+
+
+def dotted(path: Iterable[str]) -> str:
+    """A YAML path as errors show it."""
+    return ".".join(one_line(part) for part in path)
+
+
 def nearest(wanted: str, names: Iterable[str], known: str = "known are") -> str:
     """The end of a message about a name that is not there: the nearest one, or those there are."""
-    folded = {name.casefold(): name for name in names}
-    close = difflib.get_close_matches(wanted.casefold(), folded, n=1, cutoff=0.6)
+    folded, wanted = {name.casefold(): name for name in names}, wanted.casefold()
+    close = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6)
+    close += [name for name in folded if min(len(name), len(wanted)) > 3 and (name.startswith(wanted) or wanted.startswith(name))]
     if close:
         return f"did you mean '{folded[close[0]]}'?"
     listed = list(folded.values())
@@ -134,12 +146,13 @@ def _syntax(error: yaml.MarkedYAMLError, where: str, text: str) -> str:
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return f"{where}: is not valid YAML: {error.problem}"
-    lines = text.splitlines()
-    line = lines[mark.line] if mark.line < len(lines) else ""
-    hint = "; indent with blanks, not tabs" if "\t" in line[: mark.column + 1] else ""
+    lines = text.split("\n")
+    number = min(mark.line, max(len(lines) - 1, 0))  # what is missing at the end of a file is reported below its last line
+    column = mark.column if number == mark.line else len(lines[number])
+    hint = "; indent with blanks, not tabs" if "\t" in lines[number][: column + 1] else ""
     if "mapping values are not allowed" in (error.problem or ""):
         hint = "; check the indentation, and put text that holds ': ' in quotation marks"
-    return f"{where} line {mark.line + 1}, column {mark.column + 1}: is not valid YAML: {error.problem}{hint}"
+    return f"{where} line {number + 1}, column {column + 1}: is not valid YAML: {error.problem}{hint}"
 
 
 class _Builder:
@@ -220,21 +233,21 @@ def plain_tree(source: dict, where: str) -> dict:
         if count > MOST_VALUES:
             raise ConfigError(f"{where}: more than {MOST_VALUES:,} values, more than an analysis can have; pass data as data frames")
         if len(path) > MOST_LEVELS:
-            raise ConfigError(f"{where}: {'.'.join(path[:3])}: lists or mappings are nested more than {MOST_LEVELS} levels deep")
+            raise ConfigError(f"{where}: {dotted(path[:3])}: lists or mappings are nested more than {MOST_LEVELS} levels deep")
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, np.ndarray):
             if value.size > MOST_VALUES:
-                raise ConfigError(f"{where}: {'.'.join(path)}: an array of {value.size:,} values, more than an analysis can have")
+                raise ConfigError(f"{where}: {dotted(path)}: an array of {value.size:,} values, more than an analysis can have")
             value = value.tolist()
         if isinstance(value, int) and abs(value) > 10**300:
-            raise ConfigError(f"{where}: {'.'.join(path)}: found {show(value)}, needed a smaller one")
+            raise ConfigError(f"{where}: {dotted(path)}: found {show(value)}, needed a smaller one")
         if isinstance(value, os.PathLike):
             value = os.fspath(value)
         if isinstance(value, dict):
             bad = next((key for key in value if not isinstance(key, (str, int)) or isinstance(key, bool)), None)
             if bad is not None or None in value:
-                raise ConfigError(f"{where}: {'.'.join(path) or 'the analysis'}: found {show(bad)} as a key, needed a name")
+                raise ConfigError(f"{where}: {dotted(path) or 'the analysis'}: found {show(bad)} as a key, needed a name")
             return {_text(str(key), path): copy(v, (*path, str(key))) for key, v in value.items()}
         if isinstance(value, (list, tuple)):
             return [copy(v, (*path, str(i))) for i, v in enumerate(value)]
@@ -244,7 +257,7 @@ def plain_tree(source: dict, where: str) -> dict:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ConfigError(f"{where}: {show('.'.join(path))[1:-1]}: found {show(value)}, which is not text (half a character)") from None
+            raise ConfigError(f"{where}: {dotted(path)}: found {show(value)}, which is not text (half a character)") from None
         return value
 
     return copy(source, ())

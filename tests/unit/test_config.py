@@ -1,0 +1,397 @@
+"""The analysis file: what is accepted, and what it becomes."""
+
+import copy
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from pydantic import ValidationError
+
+from mmgibbs.config import Interval, component_names, load_config
+from mmgibbs.errors import ConfigError
+
+# The example of the design note, word for word.
+BEEF = """\
+name: beef-maternal
+data:
+  phenotypes: ../data_samples/beef/phenotypes.csv
+  pedigree: ../data_samples/beef/pedigree.csv
+traits: [birth_weight, weaning_weight]
+model:
+  fixed:
+    contemporary_group: {column: cg}                       # every trait unless told otherwise
+    sex: {}
+    dam_age: {kind: covariate, degree: 2, traits: [weaning_weight]}
+  random:
+    genetic:
+      relationship: pedigree
+      effects:
+        direct: {level: animal}
+        maternal: {level: dam, traits: [weaning_weight]}
+    maternal_environment: {level: dam, traits: [weaning_weight]}
+variances:
+  genetic: {start: [[9, 6, 0], [6, 90, -10], [0, -10, 40]], prior: {df: 5, scale: [[9, 6, 0], [6, 90, -10], [0, -10, 40]]}}
+  maternal_environment: {start: 30}
+  residual: {start: [[12, 10], [10, 160]]}
+sampler: {chains: 4, burn_in: 5000, samples: 20000, thin: 10, seed: 42, engine: auto}
+output: {directory: runs/beef-maternal}
+"""
+SMALL = {
+    "data": {"phenotypes": "p.csv", "pedigree": "ped.csv"},
+    "traits": ["y"],
+    "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+}
+
+
+def small(**sections) -> dict:
+    return copy.deepcopy(SMALL) | sections
+
+
+@pytest.fixture
+def beef(tmp_path):
+    path = tmp_path / "configs" / "beef.yaml"
+    path.parent.mkdir()
+    path.write_text(BEEF)
+    return path
+
+
+def test_the_example_of_the_design_note(beef, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a = load_config(beef)
+    assert a.name == "beef-maternal" and a.path == beef
+    assert a.data.phenotypes == tmp_path.resolve() / "data_samples/beef/phenotypes.csv"
+    assert a.data.pedigree == tmp_path.resolve() / "data_samples/beef/pedigree.csv"
+    assert a.output.directory == tmp_path / "runs" / "beef-maternal"
+    assert [t.name for t in a.traits] == ["birth_weight", "weaning_weight"] == [t.column for t in a.traits]
+    fixed = a.model.fixed
+    assert list(fixed) == ["contemporary_group", "sex", "dam_age"]
+    assert [f.column for f in fixed.values()] == ["cg", "sex", "dam_age"]
+    assert [f.kind for f in fixed.values()] == ["class", "class", "covariate"]
+    assert fixed["sex"].traits == ("birth_weight", "weaning_weight") and fixed["dam_age"].traits == ("weaning_weight",)
+    assert fixed["dam_age"].degree == 2 and fixed["dam_age"].legendre is None and fixed["dam_age"].prior_variance is None
+    genetic, environment = a.model.random["genetic"], a.model.random["maternal_environment"]
+    assert genetic.relationship == "pedigree" and environment.relationship == "identity"
+    assert list(genetic.effects) == ["direct", "maternal"] and list(environment.effects) == [""]
+    assert genetic.effects["direct"].level == "animal" and genetic.effects["direct"].traits == ("birth_weight", "weaning_weight")
+    assert environment.effects[""].level == "dam" and environment.effects[""].traits == ("weaning_weight",)
+    assert environment.effects[""].unknown_level == "error"
+    v = a.variances
+    assert v.mode == "sample" and set(v.terms) == {"genetic", "maternal_environment"}
+    np.testing.assert_array_equal(v.terms["genetic"].start, [[9, 6, 0], [6, 90, -10], [0, -10, 40]])
+    assert v.terms["genetic"].prior.df == 5 and v.terms["genetic"].prior.scale == v.terms["genetic"].start
+    assert v.terms["maternal_environment"].start == ((30.0,),) and v.terms["maternal_environment"].prior is None
+    assert v.residual.start == ((12.0, 10.0), (10.0, 160.0))
+    assert (a.sampler.chains, a.sampler.burn_in, a.sampler.samples, a.sampler.thin, a.sampler.seed) == (4, 5000, 20000, 10, 42)
+
+
+def test_every_default(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a = load_config({"data": {"phenotypes": "p.csv"}, "traits": "y"})
+    assert a.path is None
+    assert a.resolved() == {
+        "name": "analysis",
+        "data": {
+            "phenotypes": str(tmp_path.resolve() / "p.csv"),
+            "pedigree": None,
+            "separator": None,
+            "pedigree_separator": None,
+            "header": None,
+            "missing": ["", "NA"],
+            "weights": None,
+            "pedigree_columns": None,
+            "pedigree_header": None,
+            "unknown_parent": ["", "NA", "0"],
+            "add_missing_animals": False,
+            "inbreeding": "account",
+            "groups": None,
+        },
+        "traits": {"y": {"column": "y", "missing": [], "type": "normal"}},
+        "model": {"intercept": "auto", "fixed": {}, "random": {}},
+        "variances": {"mode": "sample", "residual": {"start": None, "fixed": False, "prior": "flat", "structure": "full"}},
+        "sampler": {
+            "method": "gibbs",
+            "chains": 4,
+            "burn_in": 2000,
+            "samples": 10000,
+            "thin": 10,
+            "seed": 42,
+            "engine": "auto",
+            "partition": "auto",
+            "update": "level",
+            "device": "auto",
+            "threads": None,
+            "precision": "double",
+            "interweave": "auto",
+            "refresh_every": 1000,
+            "checkpoint_every": None,
+            "tolerance": 1e-12,
+            "pev_limit": 10000,
+        },
+        "output": {"directory": str(tmp_path / "runs" / "analysis"), "save_levels": [], "csv": "auto"},
+    }
+
+
+FULL = small(
+    name="everything",
+    data={
+        "phenotypes": "p.txt",
+        "pedigree": "ped.txt",
+        "separator": "whitespace",
+        "pedigree_separator": "tab",
+        "header": ["animal", "herd", "age", "y", "z", "w"],
+        "missing": ["-9", "."],
+        "weights": "w",
+        "pedigree_columns": {"id": 1, "sire": 2, "dam": 3, "birth": 4},
+        "pedigree_header": False,
+        "unknown_parent": ["0"],
+        "add_missing_animals": True,
+        "inbreeding": "ignore",
+        "groups": {"column": "5", "effect": "fixed"},
+    },
+    traits={"y": {"column": "Y (kg)", "missing": [-9, "x"]}, "z": {}},
+    model={
+        "intercept": False,
+        "fixed": {
+            "herd": {"prior": {"variance": 100}},
+            "age": {"kind": "covariate", "legendre": {"degree": 2, "range": [0, 10]}, "by": "herd"},
+            "age2": {"column": "age", "kind": "covariate", "degree": 3, "traits": "z"},
+        },
+        "random": {
+            "genetic": {
+                "relationship": "pedigree",
+                "effects": {
+                    "rr": {"level": "animal", "legendre": {"column": "age", "degree": 1, "range": [0, 10]}},
+                    "m": {"level": "dam", "traits": ["z"], "unknown_level": "omit"},
+                    "slope": {"level": "sire", "traits": "y", "covariates": ["one", "age"]},
+                },
+            },
+            "herd_year": {"relationship": "./inverse.txt", "traits": ["z"]},
+        },
+    },
+    variances={"residual": {"start": np.eye(2), "structure": "diagonal"}, "herd_year": {"prior": {"df": -1, "scale": 0}}},
+    sampler={"checkpoint_every": "10m", "threads": 2, "interweave": True, "update": "site", "partition": "effect", "engine": "hybrid"},
+    output={"directory": "out", "save_levels": ["herd_year", {"genetic": [7, "A1"]}], "csv": "always"},
+)
+
+
+def test_every_key():
+    a = load_config(FULL)
+    assert a.data.separator == " " and a.data.pedigree_separator == "\t"
+    assert a.data.pedigree_columns.given == {"id": 1, "sire": 2, "dam": 3, "birth": 4}
+    assert (a.data.groups.column, a.data.groups.effect) == ("5", "fixed")
+    assert a.traits[0].column == "Y (kg)" and a.traits[0].missing == ("-9", "x") and a.traits[1].column == "z"
+    assert a.model.intercept is False
+    assert a.model.fixed["herd"].prior_variance == 100.0
+    assert (a.model.fixed["age"].legendre.degree, a.model.fixed["age"].legendre.range, a.model.fixed["age"].by) == (2, (0.0, 10.0), "herd")
+    assert a.model.fixed["age2"].degree == 3 and a.model.fixed["age2"].traits == ("z",)
+    rr = a.model.random["genetic"].effects["rr"]
+    assert (rr.legendre.column, rr.legendre.degree, rr.legendre.range) == ("age", 1, (0.0, 10.0))
+    assert a.model.random["genetic"].effects["slope"].covariates == ("one", "age")
+    assert a.model.random["herd_year"].relationship == Path.cwd().resolve() / "inverse.txt"
+    assert a.model.random["herd_year"].effects[""].level == "herd_year"
+    assert a.variances.residual.structure == "diagonal" and a.variances.terms["herd_year"].prior.scale == ((0.0,),)
+    assert a.sampler.checkpoint_every == Interval(10.0, "minutes") and a.sampler.threads == 2 and a.sampler.interweave is True
+    assert a.output.save_levels == {"herd_year": None, "genetic": ("7", "A1")}
+    assert a.output.csv == "always"
+
+
+def test_components_run_effect_then_trait_then_coefficient():
+    a = load_config(FULL)
+    assert component_names(a.model.random["genetic"]) == ("rr.0:y", "rr.1:y", "rr.0:z", "rr.1:z", "m:z", "slope.0:y", "slope.1:y")
+    assert component_names(a.model.random["herd_year"]) == ("z",)
+    assert component_names(a.traits) == ("y", "z")
+
+
+@pytest.mark.parametrize("source", [SMALL, FULL], ids=["small", "full"])
+def test_the_resolved_analysis_is_an_analysis_file_of_plain_values(source, tmp_path):
+    a = load_config(source)
+    path = tmp_path / "again.yaml"
+    path.write_text(json.dumps(a.resolved()))
+    assert load_config(path).resolved() == a.resolved() == load_config(a.resolved()).resolved()
+
+
+def test_an_analysis_is_frozen_pickles_and_leaves_its_source_alone():
+    before = copy.deepcopy(SMALL)
+    a = load_config(SMALL, ["sampler.samples=100", "model.fixed.sex.column=s"])
+    assert before == SMALL
+    with pytest.raises(ValidationError):
+        a.sampler.samples = 5
+    assert pickle.loads(pickle.dumps(a)) == a
+
+
+def test_data_frames_in_place_of_paths():
+    phenotypes, pedigree = pl.DataFrame({"animal": ["a"], "y": [1.0]}), pl.DataFrame({"id": ["a"]})
+    a = load_config(small(data={"phenotypes": phenotypes, "pedigree": pedigree}))
+    assert a.data.phenotypes is phenotypes and a.data.pedigree is pedigree
+    assert a.resolved()["data"]["phenotypes"] == "data frame of 1 rows and 2 columns"
+
+
+# ------------------------------------------------------------------------------------------------ what plain text means
+
+
+def load_text(tmp_path, text: str, *overrides: str):
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    return load_config(path, overrides)
+
+
+@pytest.mark.parametrize(
+    "written, value",
+    [("1e-3", 1e-3), ("1E-3", 1e-3), ("0.5", 0.5), (".5", 0.5), ("'1e-3'", 1e-3), ("+1.5e-2", 0.015)],
+)
+def test_numbers_however_they_are_written(tmp_path, written, value):
+    a = load_text(tmp_path, f"data: {{phenotypes: p.csv}}\ntraits: [y]\nsampler: {{tolerance: {written}}}\n")
+    assert a.sampler.tolerance == value
+
+
+@pytest.mark.parametrize("written, value", [("1e4", 10_000), ("10000", 10_000), ("10000.0", 10_000), ("0010000", 10_000)])
+def test_whole_numbers_however_they_are_written(tmp_path, written, value):
+    samples = load_text(tmp_path, f"data: {{phenotypes: p.csv}}\ntraits: [y]\nsampler: {{samples: {written}}}\n").sampler.samples
+    assert samples == value and isinstance(samples, int)
+
+
+def test_text_stays_text(tmp_path):
+    """YAML 1.1 would read false, 83, a date, 630 and null."""
+    a = load_text(
+        tmp_path,
+        "data: {phenotypes: p.csv, missing: [NULL, -9, '', -9.0, no]}\n"
+        "traits: [no, 0123, 2009-01-01, null]\n"
+        "model: {random: {herd: {level: 2019}}}\noutput: {save_levels: {herd: [0123, 1.10, yes, 10:30]}}\n",
+    )
+    assert a.data.missing == ("NULL", "-9", "", "-9.0", "no")
+    assert [t.name for t in a.traits] == ["no", "0123", "2009-01-01", "null"]
+    assert a.model.random["herd"].effects[""].level == "2019"
+    assert a.output.save_levels == {"herd": ("0123", "1.10", "yes", "10:30")}
+
+
+def test_positions_are_numbers_without_quotation_marks(tmp_path):
+    text = "data: {phenotypes: p.csv, pedigree: q.csv, pedigree_columns: {id: %s}}\ntraits: [y]\n"
+    assert load_text(tmp_path, text % "'1'").data.pedigree_columns.id == "1"
+    with pytest.raises(ConfigError, match="positions for some columns only"):
+        load_text(tmp_path, text % "1")
+
+
+@pytest.mark.parametrize("written, value", [("true", True), ("yes", True), ("On", True), ("false", False), ("NO", False)])
+def test_true_and_false(tmp_path, written, value):
+    assert load_text(tmp_path, f"data: {{phenotypes: p.csv, add_missing_animals: {written}}}\ntraits: [y]\n").data.add_missing_animals is value
+
+
+@pytest.mark.parametrize(
+    "written, value",
+    [(500, Interval(500, "sweeps")), ("500", Interval(500, "sweeps")), ("10m", Interval(10, "minutes")), ("0.5 min", Interval(0.5, "minutes")), ("never", None), (None, None)],
+)
+def test_checkpoint_every(written, value):
+    assert load_config(small(sampler={"checkpoint_every": written})).sampler.checkpoint_every == value
+
+
+def test_options_of_a_regression_mean_what_they_look_like(tmp_path):
+    a = load_text(
+        tmp_path,
+        "data: {phenotypes: p.csv}\n"
+        "model: {plugin: horseshoe_probit, response: y, predictors: 'snp_*', options: {a: 1, b: 1e-3, c: true, d: null, e: ['2', x, no]}}\n",
+    )
+    assert a.model.plugin == "horseshoe_probit" and a.model.response == "y" and a.model.predictors == ("snp_*",)
+    assert a.model.options == {"a": 1, "b": 1e-3, "c": True, "d": None, "e": ["2", "x", "no"]}
+    assert a.traits == () and a.model.fixed == {} and a.model.random == {}
+    assert load_config(a.resolved()).resolved() == a.resolved()
+
+
+def test_a_key_without_a_value_means_its_default(tmp_path):
+    a = load_text(
+        tmp_path,
+        "data: {phenotypes: p.csv, pedigree: , weights: ~, groups: }\ntraits: {y: }\n"
+        "model:\n  fixed:\n    sex:\n  random:\nvariances:\nsampler:\noutput:\n",
+    )
+    assert a.data.pedigree is None and a.data.weights is None and a.model.fixed["sex"].column == "sex" and a.model.random == {}
+
+
+# ------------------------------------------------------------------------------------------------ variances
+
+
+def test_a_number_and_a_matrix_are_starts():
+    a = load_config(small(variances={"genetic": 3, "residual": [[2]]}))
+    assert a.variances.terms["genetic"].start == ((3.0,),) and a.variances.residual.start == ((2.0,),)
+
+
+def test_rounding_in_a_symmetric_matrix_is_evened_out():
+    a = load_config(small(traits=["y", "z"], variances={"residual": [[1, 0.5 + 1e-10], [0.5, 1]]}))
+    assert a.variances.residual.start[0][1] == a.variances.residual.start[1][0] == pytest.approx(0.5, abs=1e-9)
+
+
+def test_mode_fixed_holds_every_variance():
+    a = load_config(small(variances={"mode": "fixed", "genetic": 3, "residual": 2}))
+    assert a.variances.terms["genetic"].fixed and a.variances.residual.fixed
+
+
+def test_every_variance_fixed_is_mode_fixed():
+    a = load_config(small(variances={"genetic": {"start": 3, "fixed": True}, "residual": {"start": 2, "fixed": True}}))
+    assert a.variances.mode == "fixed"
+
+
+def test_blup_holds_every_variance():
+    a = load_config(small(variances={"genetic": 3, "residual": 2}, sampler={"method": "blup"}))
+    assert a.variances.mode == "fixed" and a.variances.terms["genetic"].fixed
+
+
+def test_a_prior_scale_may_be_singular():
+    a = load_config(small(traits=["y", "z"], variances={"residual": {"prior": {"df": 4, "scale": [[1, 1], [1, 1]]}}}))
+    assert a.variances.residual.prior.scale == ((1.0, 1.0), (1.0, 1.0))
+
+
+def test_large_and_small_units_are_no_mistake():
+    a = load_config(small(traits=["y", "z"], variances={"residual": [[1e-200, 0], [0, 1e200]]}))
+    assert a.variances.residual.start[0][0] == 1e-200
+
+
+# ------------------------------------------------------------------------------------------------ overrides
+
+
+def test_overrides_change_single_values_and_whole_sections(beef):
+    a = load_config(beef, ["sampler.samples=100", "sampler.thin=1e1", "data.missing=['', -9]", "model.random.herd={level: h}", "sampler.seed=1", "sampler.seed=2"])
+    assert a.sampler.samples == 100 and a.sampler.thin == 10 and a.sampler.seed == 2 and a.sampler.chains == 4
+    assert a.data.missing == ("", "-9")
+    assert a.model.random["herd"].effects[""].level == "h"
+
+
+def test_overrides_reach_into_short_forms(beef):
+    a = load_config(
+        beef, ["model.fixed.sex.column=s", "traits.weaning_weight.missing=[-9]", "variances.residual.fixed=yes", "model.random.herd.level=h"]
+    )
+    assert a.model.fixed["sex"].column == "s" and a.traits[1].missing == ("-9",) and a.traits[0].missing == ()
+    assert a.variances.residual.fixed and a.variances.residual.start == ((12.0, 10.0), (10.0, 160.0))
+    assert load_config(small(variances={"residual": 3}), ["variances.residual.fixed=true"]).variances.residual.start == ((3.0,),)
+
+
+def test_overrides_find_names_that_hold_a_dot():
+    a = load_config(small(traits={"weight.200": {}}), ["traits.weight.200.column=w200"])
+    assert a.traits[0].column == "w200"
+
+
+def test_an_override_does_not_change_what_shares_an_anchor(tmp_path):
+    text = "data: {phenotypes: p.csv}\ntraits: [y]\nmodel: {random: {a: &a {level: h}, b: *a}}\n"
+    a = load_text(tmp_path, text, "model.random.b.level=g")
+    assert a.model.random["a"].effects[""].level == "h" and a.model.random["b"].effects[""].level == "g"
+
+
+@pytest.mark.parametrize(
+    "override, message",
+    [
+        ("sampler.sampels=1", "override 'sampler.sampels=1': sampler.sampels: unknown key; did you mean 'samples'?"),
+        ("samples=1", "override 'samples=1': samples: unknown key; did you mean 'sampler.samples'?"),
+        ("sampler.thin=-3", "override 'sampler.thin=-3': sampler.thin: found -3, needed a whole number of at least 1"),
+        ("sampler.samples", "override 'sampler.samples': needed KEY.PATH=VALUE, such as sampler.samples=100"),
+        ("=3", "override '=3': needed KEY.PATH=VALUE, such as sampler.samples=100"),
+        ("sampler..thin=3", "override 'sampler..thin=3': needed KEY.PATH=VALUE, such as sampler.samples=100"),
+        ("sampler.thin.x=3", "override 'sampler.thin.x=3': sampler.thin is 10, which has no keys of its own"),
+        ("sampler.x.y=3", "override 'sampler.x.y=3': sampler.x: unknown key; known are method, chains, "),
+        ("sampler.thin=[", "override 'sampler.thin=[' line 1, column "),
+        ("data.phenotypes=", "override 'data.phenotypes=': data.phenotypes: found nothing, needed the path of a file"),
+    ],
+)
+def test_overrides_that_cannot_be(beef, override, message):
+    with pytest.raises(ConfigError) as error:
+        load_config(beef, [override])
+    assert str(error.value).startswith(message)
