@@ -162,7 +162,9 @@ def _shifts(effects, parts, n: int, t: int, flat, rank: _TraitRank, carrier: int
     """The shifts that undo the centring of part n for trait t; None where there is no way to write them."""
     part = parts[n]
     effect: CovariateEffect = effects[part.effect]
-    components = _components(parts, n, t)
+    # The centred part of an effect comes first, so its components begin at 0.
+    m = part.Z.shape[1]
+    components = tuple(part.traits.index(t) * m + j for j in range(m))
 
     def shift(target: int, source_level: np.ndarray, means: np.ndarray) -> CentringShift:
         return CentringShift(
@@ -188,14 +190,6 @@ def _shifts(effects, parts, n: int, t: int, flat, rank: _TraitRank, carrier: int
         shift(carrier, np.full(len(effects[carrier].ids), lost), part.means),
         shift(by, np.full(len(effects[by].ids), lost), -part.means),
     ]
-
-
-def _components(parts: Sequence[_Part], n: int, t: int) -> tuple[int, ...]:
-    """Components of part n and trait t within the term of their effect."""
-    before = sum(len(p.traits) * p.Z.shape[1] for p in parts[:n] if p.effect == parts[n].effect)
-    m = parts[n].Z.shape[1]
-    start = before + parts[n].traits.index(t) * m
-    return tuple(range(start, start + m))
 
 
 # ------------------------------------------------------------------------------------------------ rank
