@@ -36,6 +36,7 @@ class SerialEngine:
     def __init__(self, equations: StructuredEquations, update: str = "level"):
         self.equations = equations
         self.joint = update == "level"
+        self._unrolled = [tuple(unroll(n, t.n_levels) for n in (t.n_components, equations.design.n_traits)) for t in equations.design.terms]
         self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
         self.start()
 
@@ -62,7 +63,7 @@ class SerialEngine:
         for block in eq.partition.blocks:
             i = block.term
             failed = sweep_block(
-                eq.terms[i], eq.relationships[i], eq.records, unroll(self.theta[i].shape[1]), unroll(self.e.shape[1]),
+                eq.terms[i], eq.relationships[i], eq.records, *self._unrolled[i],
                 self.theta[i], self.e, self.Ginv[i], self.Rinv,
                 block.first, block.last, block.first_component, block.last_component, self.joint,
                 number, self._streams[i], key[0], key[1],

@@ -9,9 +9,12 @@ import numpy as np
 from numba import njit
 
 
-def unroll(size: int) -> tuple:
-    """A tuple whose length the compiler sees: loops over 1 to 4 components or traits are unrolled, others are not."""
-    return (0,) * size if size <= 4 else ()
+UNROLL_FROM = 2000  # levels of a term from which compiling a kernel for its very k (some seconds) pays
+
+
+def unroll(size: int, n_levels: int) -> tuple:
+    """A tuple whose length the compiler sees: loops over 1 to 4 components or traits are unrolled. () means: a general loop."""
+    return (0,) * size if size <= 4 and n_levels >= UNROLL_FROM else ()
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
