@@ -15,8 +15,9 @@ from math import sqrt
 import numpy as np
 from numba import njit
 
-from mmgibbs.draws.elementary import cos_sin_turns, exp, log
-from mmgibbs.draws.philox import MAX_ATTEMPTS, draw_word, philox, short_uniform, uniform
+from mmgibbs.draws.elementary import exp, log
+from mmgibbs.draws.normal import box_muller
+from mmgibbs.draws.philox import draw_word, exhausted, philox, short_uniform, uniform
 
 SMALLEST = 2.2250738585072014e-308  # the smallest normal float64
 BOOST_ATTEMPT = np.uint64(0xFFFFFF)
@@ -32,21 +33,23 @@ def log_acceptance(w, d):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gamma_from_one(shape, c0, c1, c2, draw, k0, k1):
-    """Gamma(shape, rate 1) for 1 <= shape < infinity, else nan."""
+def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
+    """Gamma(shape, rate 1) for 1 <= shape < infinity, else nan; its attempts are first..first + 4095."""
     if not (shape >= 1.0 and shape < np.inf):
         return np.nan
     d = shape - 0.3333333333333333
     scale = 1.0 / (3.0 * sqrt(d))
-    for attempt in range(MAX_ATTEMPTS):
-        w0, w1, w2, w3 = philox(c0, c1, c2, draw_word(draw, attempt), k0, k1)
-        cosine, sine = cos_sin_turns(short_uniform(w2))
-        x = sqrt(-2.0 * log(uniform(w0, w1))) * cosine
+    attempt = np.uint64(0)
+    while True:
+        w0, w1, w2, w3 = philox(c0, c1, c2, draw_word(draw, np.uint64(first) + attempt), k0, k1)
+        x, _ = box_muller(uniform(w0, w1), short_uniform(w2))
         u = short_uniform(w3)
         w = x * scale
         if w > -1.0 and (u < 1.0 - 0.0331 * (x * x) * (x * x) or log(u) < log_acceptance(w, d)):
             return d * ((1.0 + w) * (1.0 + w) * (1.0 + w))
-    return np.nan
+        attempt += np.uint64(1)
+        if exhausted(attempt, u):
+            return np.nan
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -64,10 +67,10 @@ def gamma(shape, c0, c1, c2, draw, k0, k1):
     about 0.01 give, come back as 2.2e-308 and never as 0: where their size matters, use log_gamma_draw.
     """
     if shape >= 1.0:
-        return gamma_from_one(shape, c0, c1, c2, draw, k0, k1)
+        return gamma_from_one(shape, c0, c1, c2, draw, 0, k0, k1)
     if not shape > 0.0:
         return np.nan
-    value = gamma_from_one(shape + 1.0, c0, c1, c2, draw, k0, k1) * exp(log_boost(shape, c0, c1, c2, draw, k0, k1))
+    value = gamma_from_one(shape + 1.0, c0, c1, c2, draw, 0, k0, k1) * exp(log_boost(shape, c0, c1, c2, draw, k0, k1))
     return SMALLEST if value < SMALLEST else value
 
 
@@ -75,10 +78,10 @@ def gamma(shape, c0, c1, c2, draw, k0, k1):
 def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
     """The logarithm of the draw that gamma() makes from the same counters, without its floor; nan as there."""
     if shape >= 1.0:
-        return log(gamma_from_one(shape, c0, c1, c2, draw, k0, k1))
+        return log(gamma_from_one(shape, c0, c1, c2, draw, 0, k0, k1))
     if not shape > 0.0:
         return np.nan
-    return log(gamma_from_one(shape + 1.0, c0, c1, c2, draw, k0, k1)) + log_boost(shape, c0, c1, c2, draw, k0, k1)
+    return log(gamma_from_one(shape + 1.0, c0, c1, c2, draw, 0, k0, k1)) + log_boost(shape, c0, c1, c2, draw, k0, k1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

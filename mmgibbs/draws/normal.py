@@ -14,25 +14,25 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.draws.elementary import cos_sin_turns, log
-from mmgibbs.draws.philox import SHIFT_24, philox, uniform
+from mmgibbs.draws.philox import draw_word, uniform_pair
 
 MAX_NORMALS = 512
 _CHUNK = 256
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def box_muller(w0, w1, w2, w3):
-    """Two standard normals from the four words of a block."""
-    radius = sqrt(-2.0 * log(uniform(w0, w1)))
-    c, s = cos_sin_turns(uniform(w2, w3))
+def box_muller(u, v):
+    """Two standard normals from two uniforms."""
+    radius = sqrt(-2.0 * log(u))
+    c, s = cos_sin_turns(v)
     return radius * c, radius * s
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def normal_pair(c0, c1, c2, draw, k0, k1):
     """The two standard normals (float64) of draw index `draw` (0..255)."""
-    w0, w1, w2, w3 = philox(c0, c1, c2, np.uint64(draw) << SHIFT_24, k0, k1)
-    return box_muller(w0, w1, w2, w3)
+    u, v = uniform_pair(c0, c1, c2, draw_word(draw, 0), k0, k1)
+    return box_muller(u, v)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
