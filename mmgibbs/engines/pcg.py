@@ -1,7 +1,8 @@
 """Preconditioned conjugate gradients on the structured equations: BLUP at given variances, C theta = sum_r W_r' R_r^-1 y_r.
 
-C is applied, never stored: theta -> e = W theta -> W' R^-1 e + K^-1 Theta G^-1. The preconditioner is the inverse of each level's
-k x k diagonal block of C. Components held at 0 are left out of the system. The iteration itself is SciPy's.
+C is applied, never stored: theta -> e = W theta -> W' R^-1 e + K^-1 Theta G^-1, for any number of right-hand sides in one pass over
+the data. The preconditioner is the inverse of each level's k x k diagonal block of C. Components held at 0 are left out of the
+system. BLUP is solved by SciPy's iteration; `conjugate_gradients` runs several right-hand sides side by side.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.equations.base import precisions
-from mmgibbs.equations.relationships import inverse_times, weight
-from mmgibbs.equations.residuals import add_weighted, level_precisions, subtract_term
+from mmgibbs.equations.relationships import weight
+from mmgibbs.equations.residuals import level_precisions
+from mmgibbs.equations.several import add_fitted, add_prior, add_transposed, precondition, weigh
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 
@@ -28,7 +30,7 @@ class Solution:
 
 
 class PcgEngine:
-    """BLUP by PCG in float64, whatever the precision of the equations' arrays."""
+    """BLUP by PCG in float64, whatever the precision of the equations' arrays. Vectors are in sweep order, (N,) or (N, m)."""
 
     name = "pcg"
 
@@ -37,13 +39,14 @@ class PcgEngine:
         self.shapes = [(t.n_levels, t.n_components) for t in equations.design.terms]
         self.bounds = np.cumsum([0] + [q * k for q, k in self.shapes])
         self.active = np.concatenate([np.ones(q * k) if a.shape[0] == 0 else a.ravel() for (q, k), a in zip(self.shapes, self._masks(), strict=True)])
+        self._any_held = not self.active.all()
 
     def _masks(self):
         return [lists.active for lists in self.equations.terms]
 
     def split(self, x: np.ndarray) -> list[np.ndarray]:
-        """Views of a vector over all equations as (q, k) per term."""
-        return [x[a:b].reshape(shape) for a, b, shape in zip(self.bounds[:-1], self.bounds[1:], self.shapes, strict=True)]
+        """Views of (N,) over all equations as (q, k) per term; of (N, m) as (q, k, m)."""
+        return [x[a:b].reshape(*shape, *x.shape[1:]) for a, b, shape in zip(self.bounds[:-1], self.bounds[1:], self.shapes, strict=True)]
 
     def set_variances(self, G, R) -> None:
         self.Ginv, self.Rinv = precisions(self.equations.design, G, R)
@@ -53,41 +56,54 @@ class PcgEngine:
         eq = self.equations
         blocks = np.empty((*self.shapes[i], self.shapes[i][1]))
         level_blocks(eq.terms[i], eq.relationships[i], self.Ginv[i], self.Rinv, blocks)
-        smallest = np.linalg.eigvalsh(blocks)
-        bad = np.flatnonzero(smallest[:, 0] <= 1e-12 * smallest[:, -1])
-        if bad.size:
-            refuse_singular(eq, i, int(bad[0]))
-        return np.linalg.inv(blocks)
+        failed = invert_blocks(blocks)
+        if failed >= 0:
+            refuse_singular(eq, i, failed)
+        return blocks
 
     def times(self, x: np.ndarray) -> np.ndarray:
-        """C x for a vector over all equations, in sweep order."""
+        """C x: x (N,) or (N, m)."""
         eq = self.equations
-        x = np.ascontiguousarray(x, dtype=np.float64).ravel() * self.active
-        minus_fitted = np.zeros(eq.records.y.shape)
-        for lists, theta in zip(eq.terms, self.split(x), strict=True):
-            subtract_term(lists, theta, minus_fitted)
-        out = -self.weighted_sums(minus_fitted)
-        for K, Ginv, theta, total in zip(eq.relationships, self.Ginv, self.split(x), self.split(out), strict=True):
+        columns = self._held_at_zero(_columns(x))
+        fitted = np.zeros((*eq.records.y.shape, columns.shape[1]))
+        thetas = self.split(columns)
+        for lists, theta in zip(eq.terms, thetas, strict=True):
+            add_fitted(lists, theta, fitted)
+        out = self._transposed(fitted)
+        for K, Ginv, theta, total in zip(eq.relationships, self.Ginv, thetas, self.split(out), strict=True):
             if Ginv.any():
-                row = np.empty(theta.shape)
-                inverse_times(K, theta, row)
-                total += row @ Ginv
-        return out * self.active
+                add_prior(K, Ginv, theta, total)
+        return self._held_at_zero(out).reshape(np.shape(x))
 
     def weighted_sums(self, e: np.ndarray) -> np.ndarray:
-        """W' R^-1 e over all equations, sweep order."""
-        out = np.zeros(self.bounds[-1])
+        """W' R^-1 e over the equations in force: e (n, T) gives (N,), e (n, T, m) gives (N, m)."""
+        e = np.array(e, dtype=np.float64)
+        several = e.ndim == 3
+        out = self._held_at_zero(self._transposed(e if several else e[:, :, None]))
+        return out if several else out[:, 0]
+
+    def _transposed(self, e: np.ndarray) -> np.ndarray:
+        """W' R^-1 e, (N, m); e (n, T, m) is overwritten by R^-1 e."""
+        weigh(self.equations.records, self.Rinv, e)
+        out = np.zeros((self.bounds[-1], e.shape[2]))
         for lists, total in zip(self.equations.terms, self.split(out), strict=True):
-            add_weighted(lists, self.equations.records, self.Rinv, e, total)
+            add_transposed(lists, e, total)
         return out
 
+    def _held_at_zero(self, x: np.ndarray) -> np.ndarray:
+        return x * self.active[:, None] if self._any_held else x
+
     def precondition(self, x: np.ndarray) -> np.ndarray:
-        x = np.asarray(x, dtype=np.float64).ravel() * self.active
-        return np.concatenate([np.einsum("lab,lb->la", M, v).ravel() for M, v in zip(self._inverse_blocks, self.split(x), strict=True)] or [x])
+        """Each level's block of C, inverted, times x: (N,) or (N, m)."""
+        columns = self._held_at_zero(_columns(x))
+        out = np.empty(columns.shape)
+        for inverses, part, total in zip(self._inverse_blocks, self.split(columns), self.split(out), strict=True):
+            precondition(inverses, part, total)
+        return out.reshape(np.shape(x))
 
     def solve(self, tolerance: float = 1e-12, max_iterations: int | None = None, callback=None) -> Solution:
         """BLUE and BLUP. Raises ModelError where the iteration does not reach |b - C theta| <= tolerance |b|."""
-        b = self.weighted_sums(self.equations.records.y.astype(np.float64)) * self.active
+        b = self.weighted_sums(self.equations.records.y)
         size, norm = b.size, float(np.linalg.norm(b))
         if norm == 0.0:
             return Solution(self.in_model_order(b), 0, 0.0)
@@ -100,8 +116,7 @@ class PcgEngine:
 
         C = LinearOperator((size, size), self.times, dtype=np.float64)
         M = LinearOperator((size, size), self.precondition, dtype=np.float64)
-        limit = max_iterations or max(2000, min(size * 10, 20000))
-        x, _ = cg(C, b, rtol=tolerance, atol=0.0, maxiter=limit, M=M, callback=step)
+        x, _ = cg(C, b, rtol=tolerance, atol=0.0, maxiter=max_iterations or self.iteration_limit, M=M, callback=step)
         reached = float(np.linalg.norm(b - self.times(x))) / norm
         if not reached <= max(100 * tolerance, 1e-10):
             raise ModelError(
@@ -110,6 +125,26 @@ class PcgEngine:
             )
         return Solution(self.in_model_order(x), count[0], reached)
 
+    @property
+    def iteration_limit(self) -> int:
+        return max(2000, min(int(self.bounds[-1]) * 10, 20000))
+
+    def solve_columns(self, b: np.ndarray, start: np.ndarray, tolerance: float) -> tuple[np.ndarray, int]:
+        """x with C x_j = b_j for all columns of b (N, m) at once, from `start` (N, m); and the number of iterations.
+
+        Stops where r' M r <= tolerance^2 N, r = b - C x, M the preconditioner, N the equations in force. The posterior deviation
+        of a draw has d' C d of about N: so the error left is `tolerance` posterior standard deviations, root mean square, in the
+        norm of the preconditioner. Raises ModelError where the iteration does not get there.
+        """
+        wanted = tolerance**2 * max(1, self.equations.n_equations)
+        x, left, iterations = conjugate_gradients(self.times, self.precondition, b, start, wanted, self.iteration_limit)
+        if not np.all(left <= wanted):
+            raise ModelError(
+                f"PCG stopped after {iterations} iterations at an error of {np.sqrt(left.max() / wanted) * tolerance:.1e} posterior standard "
+                f"deviations, needed {tolerance:.1e}: the equations are close to singular; check the variances and the fixed effects"
+            )
+        return x, iterations
+
     def in_model_order(self, x: np.ndarray) -> list[np.ndarray]:
         out = []
         for lists, theta in zip(self.equations.terms, self.split(x), strict=True):
@@ -117,6 +152,101 @@ class PcgEngine:
             ordered[lists.code] = theta
             out.append(ordered)
         return out
+
+
+def _columns(x: np.ndarray) -> np.ndarray:
+    """(N, m) float64 view or copy of (N,) or (N, m)."""
+    x = np.ascontiguousarray(x, dtype=np.float64)
+    return x.reshape(x.shape[0], -1)
+
+
+def conjugate_gradients(times, precondition, b, start, wanted: float, limit: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Solve C x_j = b_j for the m columns of b (N, m), each by its own conjugate gradients, all with the same passes over C.
+
+    A column that has reached r' M r <= wanted stands still while the others go on. Returns x (N, m), r' M r (m,) and the number of
+    iterations. Hestenes & Stiefel (1952).
+    """
+    x = np.array(start, dtype=np.float64)
+    residual = np.array(b, dtype=np.float64)
+    if x.any():
+        residual -= times(x)
+    direction = precondition(residual)
+    left = column_products(residual, direction)
+    for iteration in range(limit):
+        moving = left > wanted
+        if not moving.any():
+            return x, left, iteration
+        product = times(direction)
+        curvature = column_products(direction, product)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.where(moving, left / curvature, 0.0)
+            advance(x, residual, direction, product, step)
+            z = precondition(residual)
+            now = column_products(residual, z)
+            turn(direction, z, np.where(moving, now / left, 0.0))
+        left = np.where(moving, now, left)
+    return x, left, limit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def column_products(a, b):
+    """(m,) sum_i a_ij b_ij, in the order of i."""
+    out = np.zeros(a.shape[1])
+    for i in range(np.uint64(a.shape[0])):
+        for j in range(np.uint64(a.shape[1])):
+            out[j] += a[i, j] * b[i, j]
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def advance(x, residual, direction, product, step):
+    """x += step direction, residual -= step product, column by column; (N, m) in place."""
+    for i in range(np.uint64(x.shape[0])):
+        for j in range(np.uint64(x.shape[1])):
+            x[i, j] += step[j] * direction[i, j]
+            residual[i, j] -= step[j] * product[i, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def turn(direction, z, beta):
+    """direction = z + beta direction, column by column; (N, m) in place."""
+    for i in range(np.uint64(z.shape[0])):
+        for j in range(np.uint64(z.shape[1])):
+            direction[i, j] = z[i, j] + beta[j] * direction[i, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def invert_blocks(blocks):
+    """Each (k, k) of blocks (q, k, k) by its inverse, through its Cholesky factor. Returns -1, or a position that is not positive definite."""
+    k = blocks.shape[1]
+    L = np.zeros((k, k))
+    for level in range(np.uint64(blocks.shape[0])):
+        P = blocks[level]
+        for j in range(k):
+            d = P[j, j]
+            for m in range(j):
+                d -= L[j, m] * L[j, m]
+            if not d > 1e-12 * P[j, j]:
+                return np.int64(level)
+            L[j, j] = 1.0 / np.sqrt(d)
+            for i in range(j + 1, k):
+                s = P[i, j]
+                for m in range(j):
+                    s -= L[i, m] * L[j, m]
+                L[i, j] = s * L[j, j]
+        for j in range(k):  # L <- L^-1; its diagonal is inverted already
+            for i in range(j + 1, k):
+                s = 0.0
+                for m in range(j, i):
+                    s -= L[i, m] * L[m, j]
+                L[i, j] = s * L[i, i]
+        for a in range(k):
+            for b in range(a + 1):
+                s = 0.0
+                for m in range(a, k):
+                    s += L[m, a] * L[m, b]
+                P[a, b] = P[b, a] = s
+    return np.int64(-1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

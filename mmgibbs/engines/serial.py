@@ -19,7 +19,7 @@ from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.augment import residual_products
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.scratch import stack
-from mmgibbs.engines.visit import add_records, draw_level, draw_sites, hold_inactive, move, unroll
+from mmgibbs.engines.visit import draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits, unroll
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.relationships import quadratic_form, times_row, weight
 from mmgibbs.equations.residuals import level_precisions, subtract_term
@@ -36,7 +36,9 @@ class SerialEngine:
     def __init__(self, equations: StructuredEquations, update: str = "level"):
         self.equations = equations
         self.joint = update == "level"
-        self._unrolled = [tuple(unroll(n, t.n_levels) for n in (t.n_components, equations.design.n_traits)) for t in equations.design.terms]
+        work = [max(t.n_levels, lists.visit_record.size) for t, lists in zip(equations.design.terms, equations.terms, strict=True)]
+        sizes = [(t.n_components, equations.design.n_traits) for t in equations.design.terms]
+        self._unrolled = [(unroll(k, w), unroll(T, w)) for (k, T), w in zip(sizes, work, strict=True)]
         self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
         self.start()
 
@@ -114,7 +116,8 @@ def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_f
                     rhs[a] -= Ginv[a, b] * row[b]
                 for b in range(a + 1):
                     P[a, b] += kappa * Ginv[a, b]
-            add_records(term, records, T_, level, e, Rinv, rhs)
+            from_visit, to_visit = term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]
+            sum_visits(term, records, T_, from_visit, to_visit, e, Rinv, rhs)
             if masked:
                 hold_inactive(term.active[level], P, rhs, z)
             if joint:
@@ -123,5 +126,6 @@ def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_f
                 drawn = draw_sites(k_, P, rhs, z, change, c_first, c_last)
             if not drawn:
                 return np.int64(level)
-            move(term, level, theta, e, change)
+            shift(theta, level, change)
+            move_visits(term, from_visit, to_visit, e, change)
     return np.int64(-1)

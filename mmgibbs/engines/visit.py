@@ -9,22 +9,22 @@ import numpy as np
 from numba import njit
 
 
-UNROLL_FROM = 2000  # levels of a term from which compiling a kernel for its very k (some seconds) pays
+UNROLL_FROM = 2000  # levels or visits of a term from which compiling a kernel for its very k (some seconds) pays
 
 
-def unroll(size: int, n_levels: int) -> tuple:
+def unroll(size: int, work: int) -> tuple:
     """A tuple whose length the compiler sees: loops over 1 to 4 components or traits are unrolled. () means: a general loop."""
-    return (0,) * size if size <= 4 and n_levels >= UNROLL_FROM else ()
+    return (0,) * size if size <= 4 and work >= UNROLL_FROM else ()
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def add_records(term, records, T_, level, e, Rinv, rhs):
-    """rhs += sum_{r in l} W_r' R_r^-1 e_r."""
+def sum_visits(term, records, T_, first, last, e, Rinv, rhs):
+    """rhs += sum of W_r' R_r^-1 e_r over the visits first ... last - 1 (uint64) of one level."""
     T = len(T_) if len(T_) > 0 else e.shape[1]
     plain = term.covariates.shape[0] == 0
     several = term.visit_effect.size > 0
     weighted = records.weight.size > 0
-    for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+    for v in range(first, last):
         r = term.visit_record[v]
         p, w = records.pattern[r], np.float64(records.weight[r]) if weighted else 1.0
         effect = term.visit_effect[v] if several else np.uint8(0)
@@ -99,15 +99,20 @@ def draw_sites(k_, P, rhs, z, change, c_first, c_last):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def move(term, level, theta, e, change):
-    """theta_l += change, e_r -= W_r change for the level's records; the change is the one that the stored precision can hold."""
-    plain = term.covariates.shape[0] == 0
-    several = term.visit_effect.size > 0
+def shift(theta, level, change):
+    """theta_l += change; `change` becomes what the stored precision could hold of it."""
     for c in range(change.size):
         old = theta[level, c]
         theta[level, c] = old + change[c]
         change[c] = np.float64(theta[level, c]) - np.float64(old)
-    for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def move_visits(term, first, last, e, change):
+    """e_r -= W_r change for the visits first ... last - 1 (uint64) of one level."""
+    plain = term.covariates.shape[0] == 0
+    several = term.visit_effect.size > 0
+    for v in range(first, last):
         r = term.visit_record[v]
         effect = term.visit_effect[v] if several else np.uint8(0)
         for c in range(term.effect_first[effect], term.effect_first[effect + 1]):

@@ -1,0 +1,134 @@
+"""The structured engine: levels of one colour at once, across threads, on equations that are never stored as a matrix.
+
+Levels of one colour share neither a relationship nor a record, so they may be drawn in any order: the chain is the serial engine's for
+the colour partition, whatever the number of threads. Three shapes of parallel work (Mahani 2012; MODELS.md section 6):
+
+    animals, dams            many levels, short lists     eight levels side by side (lanes.py), ranges of levels over threads
+    contemporary groups      many levels, longer lists    ranges of levels with about equally many visits over threads
+    sex, herd types          few levels, endless lists    lists cut into pieces of fixed length, summed in fixed order (pieces.py)
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.cell_classes import cell_classes, class_precisions
+from mmgibbs.engines.lanes import sweep_lanes
+from mmgibbs.engines.pieces import cut_into_pieces, draw_long_levels, move_pieces, sum_pieces
+from mmgibbs.engines.serial import SerialEngine, sweep_block
+from mmgibbs.equations.partition import Block
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import ModelError
+
+SMALL = 4096  # a range of levels with less work (visits and progeny) than this is not worth a thread
+RANGES_PER_THREAD = 4  # so that a thread that is held up does not hold up the others
+
+
+@dataclass(frozen=True)
+class Work:
+    """How one block is shared out."""
+
+    block: Block
+    ranges: tuple[tuple[int, int], ...]  # levels with short lists, as ranges of about equal work
+    long: np.ndarray  # (m,) int64 levels with long lists
+    pieces: np.ndarray  # (pieces, 3) int64: number in `long`, first visit, last visit
+
+
+class StructuredEngine(SerialEngine):
+    """Coloured sweeps. State, and everything but the sweep, are the serial engine's."""
+
+    name = "structured"
+
+    def __init__(self, equations: StructuredEquations, update: str = "level", threads: int = 1):
+        if equations.partition.kind != "colour":
+            raise ModelError(f"sampler.partition: found '{equations.partition.kind}', needed 'colour' for the structured engine")
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
+        self._classes = [cell_classes(lists) for lists in equations.terms]
+        self._work = [share_out(equations, block, threads) for block in equations.partition.blocks]
+        super().__init__(equations, update)
+
+    def set_variances(self, G, R) -> None:
+        super().set_variances(G, R)
+        self._data_parts = [class_precisions(lists, examples, self.Rinv) for lists, (_, examples) in zip(self.equations.terms, self._classes, strict=True)]
+
+    def sweep(self, number: int, key: tuple[int, int]) -> None:
+        for work in self._work:
+            if work.long.size:
+                self._sweep_long(work, number, key)
+            if work.ranges:
+                self._at_once([lambda a=a, b=b, w=work: self._sweep_range(w.block, a, b, number, key) for a, b in work.ranges])
+
+    def _sweep_range(self, block: Block, first: int, last: int, number: int, key) -> None:
+        eq, i = self.equations, block.term
+        common = (eq.terms[i], eq.relationships[i], eq.records, *self._unrolled[i], self.theta[i], self.e, self.Ginv[i], self.Rinv)
+        counter = (number, self._streams[i], key[0], key[1])
+        classes = self._classes[i][0]
+        if classes.size and self.joint and eq.terms[i].active.shape[0] == 0 and self._unrolled[i][0]:
+            failed = sweep_lanes(*common, classes, self._data_parts[i], first, last, *counter)
+        else:
+            failed = sweep_block(*common, first, last, block.first_component, block.last_component, self.joint, *counter)
+        if failed >= 0:
+            refuse_singular(eq, i, failed)
+
+    def _sweep_long(self, work: Work, number: int, key) -> None:
+        """Levels with endless lists: sum the pieces, add the sums in order, draw, and move the records piece by piece."""
+        eq, i = self.equations, work.block.term
+        term, T_ = eq.terms[i], self._unrolled[i][1]
+        sums = np.zeros((len(work.pieces), term.trait.size))
+        shares = np.array_split(np.arange(len(work.pieces)), self.threads)
+        self._at_once([lambda s=s: sum_pieces(term, eq.records, T_, self.e, self.Rinv, work.pieces, s, sums) for s in shares if s.size])
+        changes = np.zeros((work.long.size, term.trait.size))
+        failed = draw_long_levels(
+            term, eq.relationships[i], self.theta[i], self.Ginv[i], self.Rinv, work.long, work.pieces, sums, changes,
+            work.block.first_component, work.block.last_component, self.joint, number, self._streams[i], key[0], key[1],
+        )  # fmt: skip
+        if failed >= 0:
+            refuse_singular(eq, i, failed)
+        self._at_once([lambda s=s: move_pieces(term, self.e, work.pieces, s, changes) for s in shares if s.size])
+
+    def _at_once(self, calls) -> None:
+        """Run the calls, on all threads where there is more than one of each, and wait for them."""
+        if self._pool is None or len(calls) == 1:
+            for call in calls:
+                call()
+            return
+        waiting = iter(calls)  # next() on one iterator from several threads hands out each call once: the GIL is held
+
+        def take():
+            for call in waiting:
+                call()
+
+        others = [self._pool.submit(take) for _ in range(min(self.threads, len(calls)) - 1)]
+        take()
+        for other in others:
+            other.result()
+
+
+def share_out(equations: StructuredEquations, block: Block, threads: int) -> Work:
+    """Long levels as pieces of fixed length; the others as ranges of about equal work."""
+    long, pieces = cut_into_pieces(equations.terms[block.term], block.first, block.last)
+    edges = np.concatenate([[block.first - 1], long, [block.last]])
+    ranges = []
+    for before, after in zip(edges[:-1], edges[1:], strict=True):
+        ranges += _equal_ranges(equations, block.term, int(before) + 1, int(after), threads)
+    return Work(block, tuple(ranges), long, pieces)
+
+
+def _equal_ranges(equations: StructuredEquations, term: int, first: int, last: int, threads: int) -> list[tuple[int, int]]:
+    if first >= last:
+        return []
+    lists, K = equations.terms[term], equations.relationships[term]
+    work = np.diff(lists.visit_ptr[first : last + 1].astype(np.int64)) + 2
+    for ptr in (getattr(K, "progeny_ptr", None), getattr(K, "indptr", None)):
+        if ptr is not None:
+            work = work + np.diff(ptr[first : last + 1].astype(np.int64))
+    done = np.cumsum(work)
+    n = 1 if threads == 1 else int(min(threads * RANGES_PER_THREAD, max(1, done[-1] // SMALL)))
+    cuts = first + np.searchsorted(done, done[-1] * np.arange(1, n) / n)
+    bounds = np.unique(np.concatenate([[first], cuts, [last]]))
+    return [(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
