@@ -1,0 +1,204 @@
+"""Imports go down only, and the solver core needs neither Polars nor pydantic."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from support import ROOT
+
+# What each room may import besides `errors`, which is open to all. `run` puts everything together, and only the command line sees it.
+ROOMS = {
+    "errors": set(),
+    "design": {"pedigree"},
+    "draws": set(),
+    "chains": set(),
+    "device": set(),
+    "variances": {"draws"},
+    "equations": {"design", "pedigree"},
+    "engines": {"equations", "design", "draws", "device"},
+    "regressions": {"draws", "device"},
+    "sampler": {"engines", "variances", "regressions", "chains", "design"},
+    "parallel": {"sampler", "engines", "equations", "chains"},
+    "config": set(),
+    "data": {"config", "design", "pedigree"},
+    "report": {"chains", "data", "design", "equations"},
+    "assemble": {"parallel", "sampler", "variances", "chains", "design"},
+    "run": {"assemble", "parallel", "sampler", "engines", "equations", "chains", "report", "data", "config"},
+    "simulate": {"design", "pedigree"},
+    "bench": {"run", "assemble", "parallel", "sampler", "engines", "equations", "simulate", "data", "config", "design", "pedigree"},
+    "cli": {"run", "simulate", "bench", "pedigree"},
+}
+# Upward or sideways, but inside a function: (module, what it imports) and why.
+LAZY = {
+    ("mmgibbs.simulate", "mmgibbs.data.rank"): "the rank of the fixed effects, NumPy and SciPy only",
+    ("mmgibbs.simulate", "mmgibbs.report.record"): "the versions that a provenance note names",
+}
+CORE = ("errors", "design", "draws", "device", "variances", "equations", "engines", "regressions", "chains", "sampler", "parallel")
+DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core"}
+CORE_LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "yaml", "tqdm", "cupy", "cupyx"}
+# Libraries that the core imports inside functions: diagnostics, files of draws, processes.
+LAZY_CORE_LIBRARIES = {"arviz_stats", "xarray", "h5netcdf", "h5py", "joblib", "threadpoolctl", "psutil"}
+
+
+class Import(NamedTuple):
+    module: str  # that imports
+    name: str  # what it imports, dotted
+    line: int
+    lazy: bool  # inside a function
+
+
+def imports_of(source: str, module: str) -> list[Import]:
+    found = []
+
+    def visit(node, lazy):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                found.extend(Import(module, alias.name, child.lineno, lazy) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0, f"{module} line {child.lineno}: imports are absolute"
+                # `from mmgibbs import design` imports the module mmgibbs.design
+                names = [f"{child.module}.{a.name}" for a in child.names] if child.module in ("mmgibbs", "pedigree") else [child.module]
+                found.extend(Import(module, name, child.lineno, lazy) for name in names)
+            visit(child, lazy or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)))
+
+    visit(ast.parse(source), False)
+    return found
+
+
+def all_imports() -> list[Import]:
+    out = []
+    for package in ("mmgibbs", "pedigree"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            out += imports_of(path.read_text(encoding="utf-8"), module)
+    return out
+
+
+def room(name: str) -> str | None:
+    """The room of a dotted name; None outside the project and for the public package itself."""
+    parts = name.split(".")
+    if parts[0] == "pedigree":
+        return "pedigree"
+    return parts[1] if parts[0] == "mmgibbs" and len(parts) > 1 and parts[1] in ROOMS else None
+
+
+def violations(imports: list[Import]) -> list[str]:
+    wrong = []
+    for i in imports:
+        own, other = room(i.module), room(i.name)
+        where = f"{i.module} line {i.line}: {i.name}"
+        if own == "pedigree" and i.name.split(".")[0] == "mmgibbs":
+            wrong.append(f"{where} (pedigree knows nothing of mmgibbs)")
+        elif own in ROOMS and other is not None and other not in {own, "errors"} | ROOMS[own]:
+            if not (i.lazy and (i.module, i.name) in LAZY):
+                wrong.append(f"{where} ({own} may not import {other})")
+        library = i.name.split(".")[0]
+        if own in CORE and library not in {"mmgibbs", "pedigree"} | CORE_LIBRARIES | set(sys.stdlib_module_names):
+            if library in DOOR_LIBRARIES or not (i.lazy and library in LAZY_CORE_LIBRARIES):
+                wrong.append(f"{where} (the solver core may not need {library})")
+        if library in ("cupy", "cupyx", "cupy_backends") and own != "device":
+            wrong.append(f"{where} (only mmgibbs.device imports cupy)")
+    return wrong
+
+
+def test_imports_go_down_only():
+    assert violations(all_imports()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("mmgibbs.engines.serial", "from mmgibbs.data import prepare"),
+        ("mmgibbs.engines.serial", "def f():\n    from mmgibbs.config import load_config"),
+        ("mmgibbs.chains.summary", "import mmgibbs.design"),
+        ("mmgibbs.chains.summary", "def f():\n    import polars"),
+        ("mmgibbs.draws.normal", "from mmgibbs import variances"),
+        ("mmgibbs.sampler", "import joblib"),
+        ("mmgibbs.engines.base", "import cupy"),
+        ("mmgibbs.data.flow", "def f():\n    from mmgibbs.report.record import versions"),
+        ("pedigree.read", "from mmgibbs.errors import DataError"),
+        ("pedigree.read", "def f():\n    import mmgibbs"),
+    ],
+)
+def test_an_import_that_goes_up_is_seen(module, source):
+    assert len(violations(imports_of(source, module))) == 1
+
+
+def test_every_exception_is_in_use():
+    used = {(i.module, i.name) for i in all_imports() if i.lazy}
+    assert set(LAZY) <= used
+
+
+def test_the_rooms_have_no_loop():
+    order, rest = [], {name: others - {"pedigree"} for name, others in ROOMS.items()}
+    while rest:
+        free = [name for name, others in rest.items() if others <= set(order)]
+        assert free, f"rooms that import each other: {sorted(rest)}"
+        order += free
+        rest = {name: others for name, others in rest.items() if name not in free}
+
+
+def test_the_house_is_laid_out_as_designed():
+    rooms = {p.stem for p in (ROOT / "mmgibbs").iterdir() if (p.is_dir() or p.suffix == ".py") and not p.name.startswith("_")}
+    assert rooms <= set(ROOMS), f"rooms without a place in the order: {sorted(rooms - set(ROOMS))}"
+    if not (ROOT / ".git").exists():
+        pytest.skip("the top level is that of a git tree, and this is a copy without one")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    top = {Path(name).parts[0] for name in listed}
+    assert top <= {
+        "pedigree", "mmgibbs", "configs", "data_samples", "tests", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".ci", ".gitignore",
+    }  # fmt: skip
+
+
+WITHOUT_DOOR_LIBRARIES = """
+    import importlib, importlib.abc, sys
+    from pathlib import Path
+
+    class Blocked(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path=None, target=None):
+            if name.split(".")[0] in {blocked}:
+                raise ImportError(f"blocked: {{name}}")
+
+    sys.meta_path.insert(0, Blocked())
+    for room in {core}:
+        package = Path("mmgibbs", room)
+        names = [f"mmgibbs.{{room}}"] if package.with_suffix(".py").exists() or package.is_dir() else []
+        names += [f"mmgibbs.{{room}}.{{p.stem}}" for p in sorted(package.glob("*.py")) if p.stem != "__init__"]
+        for name in names:
+            importlib.import_module(name)
+
+    import numpy as np
+    from mmgibbs.design import Design, Effect, Identity, Term
+    from mmgibbs.engines.serial import SerialEngine
+    from mmgibbs.equations.partition import partition
+    from mmgibbs.equations.structured import structured_equations
+    from mmgibbs.sampler import MixedModel, Schedule, sample_chain
+    from mmgibbs.variances import CovarianceModel
+    from pedigree.inbreeding import inbreeding
+    from pedigree.relationship import relatives
+
+    sire = np.array([-1, -1, -1, 0, 2, 0, 3, 2], np.int32)
+    dam = np.array([-1, -1, -1, -1, 1, 1, 4, 5], np.int32)
+    kin = relatives(sire, dam, inbreeding(sire, dam))
+    sex = Term("sex", "fixed", (Effect("", np.array([0, 1, 1, 0, 0], np.int32), (0,)),), Identity(2), 2)
+    animal = Term("animal", "random", (Effect("", np.arange(3, 8, dtype=np.int32), (0,)),), kin, 8)
+    gain = np.array([[4.5], [2.9], [3.9], [3.5], [5.0]])
+    design = Design(("gain",), gain, np.zeros(5, np.int32), np.ones((1, 1), bool), np.ones(5), (sex, animal))
+    variance = lambda start: CovarianceModel(np.array([[start]]), False, ((0,),), 5.0, np.array([[start]]))
+    model = MixedModel(design, (None, variance(20.0)), variance(40.0))
+    engine = SerialEngine(structured_equations(design, partition(design)))
+    result = sample_chain(model, engine, Schedule(10, 50), (1, 0))
+    assert result.residual.shape == (50, 1, 1) and np.isfinite(result.residual).all()
+    assert not {{"polars", "pydantic"}} & set(sys.modules)
+    print("sampled")
+"""
+
+
+def test_the_solver_core_runs_without_polars_and_pydantic():
+    script = textwrap.dedent(WITHOUT_DOOR_LIBRARIES.format(blocked=sorted(DOOR_LIBRARIES), core=CORE))
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.strip() == "sampled", done.stderr
