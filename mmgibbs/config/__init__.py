@@ -1,6 +1,6 @@
 """The analysis file: YAML -> a validated, frozen model of the analysis. Every default lives here.
 
-    load_config("analysis.yaml", ["sampler.samples=100"]) -> Analysis
+load_config("analysis.yaml", ["sampler.samples=100"]) -> Analysis
 """
 
 from __future__ import annotations

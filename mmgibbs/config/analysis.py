@@ -1,7 +1,7 @@
 """The analysis as the rest of the program sees it: frozen, complete, every default at its field.
 
-Each class is a section of the analysis file. What a section alone can get wrong is found by its class; what sections say of each other
-(names of traits, sizes of matrices) by `complete`.
+Each class is a section of the analysis file. What a section alone can get wrong is found by its class; what sections
+say of each other (names of traits, sizes of matrices) by `complete`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Analysis(Section):
         return f"unknown key; did you mean '{home}'?" if home else super().unknown_key(key)
 
     def resolved(self) -> dict:
-        """The analysis as plain values, in the form of an analysis file, every default written out: load_config accepts it again."""
+        """The analysis file with every default written out, as plain values; load_config accepts it again."""
         file = self.as_file() | {"traits": {trait.name: trait.as_file() for trait in self.traits}}
         unused = () if self.model.plugin is None else ("traits", "variances")
         return {key: value for key, value in file.items() if key not in unused}

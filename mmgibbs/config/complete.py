@@ -1,4 +1,4 @@
-"""What the sections of an analysis say of each other: names filled in and looked up, matrices measured against the model."""
+"""What sections of an analysis say of each other: names looked up and filled in, matrices held against the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mmgibbs.config.analysis import Analysis
-from mmgibbs.config.effects import Model, Random, component_names
+from mmgibbs.config.effects import Model, component_names
 from mmgibbs.config.fields import Problems
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import nearest, show
@@ -67,30 +67,45 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
     columns: dict[str, str] = {}
     for trait in analysis.traits:
         if trait.column in columns:
-            problems.add(("traits", trait.name), f"its column {show(trait.column)} is already trait {show(columns[trait.column])}, needed a column of its own")
+            problems.add(
+                ("traits", trait.name),
+                f"its column {show(trait.column)} is already trait {show(columns[trait.column])}, "
+                "needed a column of its own",
+            )
         columns[trait.column] = trait.name
     for kind, terms in (("fixed", model.fixed), ("random", model.random)):
         for term in terms:
             if term in RESERVED:
-                problems.add(("model", kind, term), "this name has a meaning of its own, needed another name (column: and level: say which column)")
+                problems.add(
+                    ("model", kind, term),
+                    "this name has a meaning of its own, needed another name (column: and level: say which column)",
+                )
     for term in model.random:
         if term in model.fixed:
-            problems.add(("model", "random", term), "this name is already a fixed effect, needed another name (level: says which column)")
+            problems.add(
+                ("model", "random", term),
+                "this name is already a fixed effect, needed another name (level: says which column)",
+            )
 
     def traits_of(effect, *place: str) -> tuple[str, ...]:
         for trait in effect.traits:
             if trait not in names and names:
-                problems.add((*place, "traits"), f"{show(trait)} is not a trait; {nearest(trait, names, 'the traits are')}")
+                problems.add(
+                    (*place, "traits"), f"{show(trait)} is not a trait; {nearest(trait, names, 'the traits are')}"
+                )
         return effect.traits or names
 
     fixed = {
-        term: f.model_copy(update={"column": f.column or term, "traits": traits_of(f, "model", "fixed", term)}) for term, f in model.fixed.items()
+        term: f.model_copy(update={"column": f.column or term, "traits": traits_of(f, "model", "fixed", term)})
+        for term, f in model.fixed.items()
     }
     random = {}
     for term, r in model.random.items():
         place = ("model", "random", term)
         effects = {
-            e: effect.model_copy(update={"level": effect.level or term, "traits": traits_of(effect, *place, "effects", e)})
+            e: effect.model_copy(
+                update={"level": effect.level or term, "traits": traits_of(effect, *place, "effects", e)}
+            )
             for e, effect in r.effects.items()
         }
         relationship = absolute(r.relationship, folder) if isinstance(r.relationship, Path) else r.relationship
@@ -98,7 +113,10 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
         labels = component_names(random[term])
         twice = next((label for i, label in enumerate(labels) if label in labels[:i]), None)
         if twice is not None:
-            problems.add((*place, "effects"), f"two components would both be called {show(twice)}, needed other names for the effects")
+            problems.add(
+                (*place, "effects"),
+                f"two components would both be called {show(twice)}, needed other names for the effects",
+            )
     return model.model_copy(update={"fixed": fixed, "random": random})
 
 
@@ -106,7 +124,9 @@ def _check_pedigree(data: Data, model: Model, problems: Problems) -> None:
     uses = [term for term, r in model.random.items() if r.relationship == "pedigree"]
     if data.pedigree is None:
         for term in uses:
-            problems.add(("model", "random", term, "relationship"), "found pedigree, but there is none: needed data.pedigree")
+            problems.add(
+                ("model", "random", term, "relationship"), "found pedigree, but there is none: needed data.pedigree"
+            )
     elif data.groups is not None and not uses:
         problems.add(("data", "groups"), "found groups, but no random effect has relationship: pedigree")
 
@@ -115,7 +135,10 @@ def _check_saved_levels(analysis: Analysis, model: Model, problems: Problems) ->
     terms = [*model.fixed, *model.random]
     for term in analysis.output.save_levels:
         if term not in terms and term != "intercept":
-            problems.add(("output", "save_levels"), f"{show(term)} is not an effect of the model; {nearest(term, terms, 'the effects are')}")
+            problems.add(
+                ("output", "save_levels"),
+                f"{show(term)} is not an effect of the model; {nearest(term, terms, 'the effects are')}",
+            )
 
 
 # ------------------------------------------------------------------------------------------------ covariance matrices
@@ -126,15 +149,22 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems):
     if model.plugin is not None:
         for term in ("residual", *variances.terms):
             if term != "residual" or "residual" in variances.model_fields_set:
-                problems.add(("variances", term), "found beside model.plugin; a regression has its priors in model.options")
+                problems.add(
+                    ("variances", term), "found beside model.plugin; a regression has its priors in model.options"
+                )
         return variances
     for term in variances.terms:
         if term not in model.random:
             what = "is a fixed effect" if term in model.fixed else "is no random effect"
-            problems.add(("variances", term), f"{what} of the model; {nearest(term, [*model.random, 'residual'], 'there are')}")
+            problems.add(
+                ("variances", term), f"{what} of the model; {nearest(term, [*model.random, 'residual'], 'there are')}"
+            )
     blup = analysis.sampler.method == "blup"
     if blup and variances.mode == "sample" and "mode" in variances.model_fields_set:
-        problems.add(("variances", "mode"), "found sample, needed fixed for sampler.method: blup, which solves at given variances")
+        problems.add(
+            ("variances", "mode"),
+            "found sample, needed fixed for sampler.method: blup, which solves at given variances",
+        )
     why = "sampler.method: blup" if blup else "variances.mode: fixed" if variances.mode == "fixed" else None
 
     def finish(term: str, variance: Variance, labels: tuple[str, ...]) -> Variance:
@@ -145,11 +175,16 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems):
         if start is not None:
             start = _checked_matrix(start, labels, variance.structure, True, ("variances", term, "start"), problems)
         if prior is not None:
-            scale = _checked_matrix(prior.scale, labels, variance.structure, False, ("variances", term, "prior", "scale"), problems)
+            scale = _checked_matrix(
+                prior.scale, labels, variance.structure, False, ("variances", term, "prior", "scale"), problems
+            )
             prior = prior.model_copy(update={"scale": scale})
         return variance.model_copy(update={"start": start, "prior": prior, "fixed": fixed})
 
-    terms = {term: finish(term, variances.terms.get(term, Variance()), component_names(random)) for term, random in model.random.items()}
+    terms = {
+        term: finish(term, variances.terms.get(term, Variance()), component_names(random))
+        for term, random in model.random.items()
+    }
     residual = finish("residual", variances.residual, component_names(analysis.traits))
     mode = "fixed" if all(v.fixed for v in (residual, *terms.values())) else "sample"
     return variances.model_copy(update={"mode": mode, "terms": terms, "residual": residual})
@@ -162,7 +197,9 @@ def _size(labels: Sequence[str]) -> str:
     return f"one number (the variance of {labels[0]})" if k == 1 else f"a {k} x {k} matrix in the order {shown}"
 
 
-def _checked_matrix(rows: Matrix, labels: tuple[str, ...], structure: str, definite: bool, place: tuple[str, ...], problems: Problems) -> Matrix:
+def _checked_matrix(
+    rows: Matrix, labels: tuple[str, ...], structure: str, definite: bool, place: tuple[str, ...], problems: Problems
+) -> Matrix:
     """The symmetric matrix that is meant; a problem where it is none, or no covariance matrix of these components."""
     k = len(labels)
     widths = {len(row) for row in rows}
@@ -192,7 +229,8 @@ def _not_symmetric(matrix: np.ndarray, labels: Sequence[str]) -> str | None:
     if not apart.any():
         return None
     i, j = (int(v) for v in np.argwhere(apart)[0])
-    found = f"found {matrix[i, j]:.10g} for ({labels[i]}, {labels[j]}) and {matrix[j, i]:.10g} for ({labels[j]}, {labels[i]})"
+    above, below = f"({labels[i]}, {labels[j]})", f"({labels[j]}, {labels[i]})"
+    found = f"found {matrix[i, j]:.10g} for {above} and {matrix[j, i]:.10g} for {below}"
     return f"{found}, needed a symmetric matrix"
 
 
@@ -202,19 +240,24 @@ def _not_definite(matrix: np.ndarray, labels: Sequence[str], definite: bool) -> 
     variances = np.diag(matrix)
     for v, label in zip(variances, labels, strict=True):
         if v < 0 or (definite and v == 0):
-            return f"found the variance {v:.10g} for {label}, needed {'one above 0' if definite else 'one of 0 or more'}"
+            return (
+                f"found the variance {v:.10g} for {label}, needed {'one above 0' if definite else 'one of 0 or more'}"
+            )
     some = variances > 0
     for i, j in np.argwhere(matrix != 0):
         if i != j and not (some[i] and some[j]):
-            return f"found the covariance {matrix[i, j]:.10g} of {labels[i]} and {labels[j]} where a variance is 0, needed 0"
+            pair = f"{labels[i]} and {labels[j]}"
+            return f"found the covariance {matrix[i, j]:.10g} of {pair} where a variance is 0, needed 0"
     sd = np.sqrt(variances[some])
     with np.errstate(over="ignore", under="ignore"):
         correlation = matrix[np.ix_(some, some)] / sd[:, None] / sd[None, :]
     names = [label for label, s in zip(labels, some, strict=True) if s]
     for i, j in np.argwhere(np.abs(correlation) > 1 + (0 if definite else _SYMMETRIC)):
         if i != j:
-            return f"found the correlation {correlation[i, j]:.4g} between {names[i]} and {names[j]}, needed one between -1 and 1 ({needed})"
+            found = f"found the correlation {correlation[i, j]:.4g} between {names[i]} and {names[j]}"
+            return f"{found}, needed one between -1 and 1 ({needed})"
     smallest = np.linalg.eigvalsh(correlation / 2 + correlation.T / 2)[0] if names else 0.0
     if definite and smallest <= _SINGULAR or smallest < -_SYMMETRIC:
-        return f"found a matrix whose correlations cannot hold together (smallest eigenvalue {smallest:.3g} as correlations), needed {needed}"
+        found = "found a matrix whose correlations cannot hold together"
+        return f"{found} (smallest eigenvalue {smallest:.3g} as correlations), needed {needed}"
     return None

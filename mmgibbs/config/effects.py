@@ -11,7 +11,6 @@ from mmgibbs.config.fields import (
     Problems,
     Section,
     a_column,
-    a_name,
     a_name_or_none,
     a_path,
     a_range,
@@ -37,7 +36,7 @@ Degree = Annotated[int, checked(whole_number(0, 20))]
 
 
 class Legendre(Section):
-    """Normalised Legendre polynomials sqrt((2j+1)/2) P_j, j = 0..degree, of a covariate stretched from `range` to [-1, 1]."""
+    """Normalised Legendre polynomials sqrt((2j+1)/2) P_j, j = 0..degree, of a covariate, `range` mapped to [-1, 1]."""
 
     degree: Degree
     range: Annotated[tuple[float, float] | None, checked(a_range)] = None  # None: the range of the data
@@ -56,7 +55,10 @@ def _prior_of_fixed(value) -> float:
 
 
 class Fixed(Section):
-    """A fixed effect: a class, or a covariate with powers up to `degree` or Legendre polynomials, one line for all or one per level of `by`."""
+    """A fixed effect: a class; or a covariate by its powers up to `degree` or by Legendre polynomials.
+
+    A covariate has one curve for all records, or one for each level of the class column `by`.
+    """
 
     column: Annotated[str, checked(a_column)] = ""  # default: the name of the effect
     kind: Annotated[str, checked(one_of("class", "covariate"))] = "class"
@@ -64,7 +66,9 @@ class Fixed(Section):
     legendre: Legendre | None = None
     by: Annotated[str | None, checked(a_column)] = None
     traits: Traits = ()  # default: every trait
-    prior_variance: Annotated[float | None, checked(unless("flat", _prior_of_fixed)), Field(alias="prior")] = None  # None: flat
+    prior_variance: Annotated[float | None, checked(unless("flat", _prior_of_fixed)), Field(alias="prior")] = (
+        None  # None: flat
+    )
 
     @model_validator(mode="after")
     def _agree(self):
@@ -79,7 +83,9 @@ class Fixed(Section):
         return self
 
     def as_file(self) -> dict:
-        of_a_covariate = {"degree"} if self.legendre else set() if self.kind == "covariate" else {"degree", "legendre", "by"}
+        of_a_covariate = (
+            {"degree"} if self.legendre else set() if self.kind == "covariate" else {"degree", "legendre", "by"}
+        )
         prior = "flat" if self.prior_variance is None else {"variance": self.prior_variance}
         return {key: v for key, v in super().as_file().items() if key not in of_a_covariate} | {"prior": prior}
 
@@ -129,9 +135,11 @@ _OF_THE_EFFECT = ("level", "traits", "unknown_level")
 
 
 class Random(Section):
-    """A random term: its effects share one covariance matrix. `effects` has the name '' where there is one unnamed effect."""
+    """A random term: its effects share one covariance matrix. One unnamed effect has the name ''."""
 
-    relationship: Annotated[Any, checked(_relationship)] = "identity"  # 'identity' | 'pedigree' | absolute Path of a sparse inverse
+    relationship: Annotated[Any, checked(_relationship)] = (
+        "identity"  # 'identity' | 'pedigree' | absolute Path of a sparse inverse
+    )
     effects: Annotated[dict[str, RandomEffect], checked(mapping_of(RandomEffect, "effect", a_name_or_none))] = {}
 
     @classmethod
@@ -158,7 +166,9 @@ class Random(Section):
             problems.add(("effects",), "found an effect without a name among others, needed a name")
         for name, effect in self.effects.items():
             if name and not effect.level:
-                problems.add(("effects", name, "level"), "missing, needed the column of its levels, such as animal or dam")
+                problems.add(
+                    ("effects", name, "level"), "missing, needed the column of its levels, such as animal or dam"
+                )
         problems.refuse()
         return self
 
@@ -177,7 +187,9 @@ class Model(Section):
     random: Annotated[dict[str, Random], checked(mapping_of(Random, "random effect"))] = {}
     plugin: Annotated[str | None, checked(a_text("the name of a regression, such as horseshoe_probit"))] = None
     response: Annotated[str | None, checked(a_column)] = None
-    predictors: Annotated[tuple[str, ...], checked(list_of(a_column, "the names of one or more columns, or patterns such as snp_*"))] = ()
+    predictors: Annotated[
+        tuple[str, ...], checked(list_of(a_column, "the names of one or more columns, or patterns such as snp_*"))
+    ] = ()
     options: Annotated[dict[str, Any], checked(_options)] = {}
 
     @model_validator(mode="after")
@@ -186,7 +198,11 @@ class Model(Section):
         regression, mixed = ("response", "predictors", "options"), ("intercept", "fixed", "random")
         for key in regression if self.plugin is None else mixed:
             if getattr(self, key) not in (None, "auto", (), {}):
-                of = "without plugin; it belongs to a regression" if self.plugin is None else "beside plugin; it belongs to a mixed model"
+                of = (
+                    "without plugin; it belongs to a regression"
+                    if self.plugin is None
+                    else "beside plugin; it belongs to a mixed model"
+                )
                 problems.add((key,), f"found {of}")
         for key in ("response", "predictors"):
             if self.plugin is not None and not getattr(self, key):
@@ -202,7 +218,8 @@ class Model(Section):
 def component_names(term: Random | Sequence[Trait]) -> tuple[str, ...]:
     """The components of a covariance matrix in their order (effect, trait, coefficient), as parameters are named.
 
-    'direct:weaning_weight'; 'weaning_weight' for an unnamed effect; 'rr.0:yield' for a coefficient of a random regression.
+    'direct:weaning_weight'; 'weaning_weight' for an unnamed effect; 'rr.0:yield' for a coefficient of a random
+    regression.
     For the residual: `component_names(analysis.traits)`.
     """
     if not isinstance(term, Random):

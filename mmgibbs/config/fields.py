@@ -1,6 +1,7 @@
-"""The kinds of values that an analysis file has: each accepts what a user may write for it, or says what was found and what is needed.
+"""The kinds of values in an analysis file: each takes what a user may write, or says what was found and what is needed.
 
-A kind is a function value -> value that raises PydanticCustomError; a field states it as `Annotated[int, checked(whole_number(1))]`.
+A kind is a function value -> value that raises PydanticCustomError; a field states it as
+`Annotated[int, checked(whole_number(1))]`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class Problems:
 
     def add_all(self, error: ValidationError, place: Sequence[str] = ()) -> None:
         for e in error.errors(include_url=False, include_input=False):
-            self.add((*place, *(str(part) for part in e["loc"])), "missing, needed here" if e["type"] == "missing" else e["msg"])
+            self.add(
+                (*place, *(str(part) for part in e["loc"])),
+                "missing, needed here" if e["type"] == "missing" else e["msg"],
+            )
 
     def refuse(self) -> None:
         if self.found:
@@ -74,7 +78,11 @@ class Section(BaseModel):
 
     def as_file(self) -> dict:
         """The section as plain values in the form of an analysis file, defaults written out."""
-        return {field.alias or name: plain(getattr(self, name)) for name, field in type(self).model_fields.items() if name not in self.filled_in}
+        return {
+            field.alias or name: plain(getattr(self, name))
+            for name, field in type(self).model_fields.items()
+            if name not in self.filled_in
+        }
 
     @model_validator(mode="wrap")
     @classmethod
@@ -89,7 +97,11 @@ class Section(BaseModel):
             if key not in fields:
                 problems.add((key,), cls.unknown_key(key))
         # a key without a value is no key where the default is nothing
-        given = {key: v for key, v in value.items() if key in fields and not (is_nothing(v) and fields[key].default in (None, "", ()))}
+        given = {
+            key: v
+            for key, v in value.items()
+            if key in fields and not (is_nothing(v) and fields[key].default in (None, "", ()))
+        }
         section = None
         try:
             section = handler(given)
@@ -159,7 +171,10 @@ def a_name(value) -> str:
     bad = next((c for c in text if c in _NOT_IN_A_NAME or not c.isprintable()), None)
     if bad is not None or text != text.strip():
         what = "a blank at its end" if bad is None else f"the character {bad!r}"
-        raise wrong(f"found the name {show(str(text))} with {what}, needed a name without {' '.join(_NOT_IN_A_NAME)} (the column may have any name)")
+        raise wrong(
+            f"found the name {show(str(text))} with {what}, needed a name without {' '.join(_NOT_IN_A_NAME)} "
+            "(the column may have any name)"
+        )
     return text
 
 
@@ -248,7 +263,11 @@ def list_of(item: Kind, needed: str, unique: bool = True, empty: bool = False) -
                 items.append(item(v))
             except PydanticCustomError as error:
                 raise wrong(f"value {i} of the list: {error.message()}") from None
-        twice = next((v for i, v in enumerate(items) if v in items[:i]), None) if unique and len(set(items)) < len(items) else None
+        twice = (
+            next((v for i, v in enumerate(items) if v in items[:i]), None)
+            if unique and len(set(items)) < len(items)
+            else None
+        )
         if twice is not None:
             raise wrong(f"found {show(twice)} twice, needed every value once")
         return tuple(items)

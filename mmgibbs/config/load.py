@@ -1,4 +1,4 @@
-"""From an analysis file, a dict and overrides to a complete analysis, or to one message that lists all that is wrong."""
+"""From an analysis file or a dict, and overrides, to a complete analysis or to one message with all that is wrong."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from mmgibbs.errors import ConfigError
 def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> Analysis:
     """Read and check an analysis.
 
-    source: the path of a YAML file, or a dict with the same keys (where `data.phenotypes` and `data.pedigree` may be Polars data
-    frames). Paths to data are relative to the YAML file; from a dict, to the working directory. overrides: 'sampler.samples=100'
-    strings, their values written as in YAML. Raises ConfigError, whose text has one line for every problem: file, YAML path, what
-    was found, what is needed. Data files are not opened here.
+    source: the path of a YAML file, or a dict with the same keys (where `data.phenotypes` and `data.pedigree` may be
+    Polars data frames). Paths to data are relative to the YAML file; from a dict, to the working directory.
+    overrides: 'sampler.samples=100' strings, their values as they would stand in the file.
+    Raises ConfigError, whose text has one line for every problem: file, YAML path, what was found, what is needed.
+    Data files are not opened here.
     """
     if isinstance(source, dict):
         where, path, folder, tree = "analysis", None, Path.cwd(), plain_tree(source, "analysis")
@@ -69,7 +70,7 @@ def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]
 
 
 def _next_key(mapping: dict, keys: list[str]) -> tuple[str, list[str]]:
-    """The first key of a dotted path, and the rest; names that hold a dot themselves are recognised where they are there."""
+    """The first key of a dotted path, and the rest; a name that itself holds a dot is recognised where it is there."""
     for n in range(len(keys), 1, -1):
         if ".".join(keys[:n]) in mapping:
             return ".".join(keys[:n]), keys[n:]
@@ -77,7 +78,7 @@ def _next_key(mapping: dict, keys: list[str]) -> tuple[str, list[str]]:
 
 
 def _as_mapping(value, path: tuple[str, ...]):
-    """The mapping that a short form stands for, where an override goes deeper than the file was written; always a new one."""
+    """The mapping that a short form stands for, where an override goes deeper than the file; always a new one."""
     if is_nothing(value):
         return {}
     if path == ("traits",) and not isinstance(value, dict):
@@ -94,7 +95,10 @@ def _listed(error: ValidationError, where: str, changed: dict[tuple[str, ...], s
     lines = []
     for problem in problems.found:
         place, message = _as_written(problem["loc"]), problem["type"].message()
-        origin = next((text for path, text in changed.items() if place[: len(path)] == path or path[: len(place)] == place != ()), where)
+        origin = next(
+            (text for path, text in changed.items() if place[: len(path)] == path or path[: len(place)] == place != ()),
+            where,
+        )
         lines.append(": ".join([origin, *([dotted(place)] if place else []), message]))
     return "\n".join(dict.fromkeys(lines))
 

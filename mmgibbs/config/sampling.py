@@ -45,9 +45,13 @@ class Sampler(Section):
     threads: Annotated[int | None, checked(unless("auto", whole_number(1, 10_000)))] = None  # None: every core
     precision: Annotated[str, checked(one_of("double", "single"))] = "double"
     interweave: Annotated[str | bool, checked(auto_or_boolean)] = "auto"
-    refresh_every: Annotated[int, checked(whole_number(1))] = 1000  # sweeps between two computations of the residuals from scratch
+    refresh_every: Annotated[int, checked(whole_number(1))] = (
+        1000  # sweeps between two computations of the residuals from scratch
+    )
     checkpoint_every: Annotated[Interval | None, checked(unless("never", an_interval))] = None
-    tolerance: Annotated[float, checked(number("a number between 0 and 1", above=0, below=1))] = 1e-12  # of PCG, relative residual
+    tolerance: Annotated[float, checked(number("a number between 0 and 1", above=0, below=1))] = (
+        1e-12  # of PCG, relative residual
+    )
     pev_limit: Annotated[int, checked(whole_number(0))] = 10_000  # equations up to which `blup` inverts for PEV
 
     @classmethod
@@ -63,13 +67,25 @@ class Sampler(Section):
     def _agree(self):
         problems = Problems()
         if self.thin > self.samples:
-            problems.add(("thin",), f"found {self.thin}, needed at most sampler.samples ({self.samples}), or no draw is kept")
+            problems.add(
+                ("thin",), f"found {self.thin}, needed at most sampler.samples ({self.samples}), or no draw is kept"
+            )
         if self.burn_in + self.samples >= WORD:
-            problems.add(("samples",), f"found {self.burn_in + self.samples} sweeps with burn_in, needed fewer than {WORD}")
+            problems.add(
+                ("samples",), f"found {self.burn_in + self.samples} sweeps with burn_in, needed fewer than {WORD}"
+            )
         if self.partition == "effect" and self.update == "level":
-            problems.add(("partition",), "found effect, which parts the effects of a level, with update: level, which draws them jointly; needed update: site, or partition: colour or equal")
+            problems.add(
+                ("partition",),
+                "found effect, which parts the effects of a level, with update: level, which draws them jointly; "
+                "needed update: site, or partition: colour or equal",
+            )
         if self.engine == "structured" and self.partition == "effect":
-            problems.add(("partition",), "found effect, needed colour or auto for engine: structured (effect goes with engine: serial or hybrid)")
+            problems.add(
+                ("partition",),
+                "found effect, needed colour or auto for engine: structured "
+                "(effect goes with engine: serial or hybrid)",
+            )
         if self.engine == "serial" and self.device == "gpu":
             problems.add(("device",), "found gpu, needed cpu or auto for engine: serial")
         if self.method == "blup" and self.engine not in ("auto", "pcg"):
@@ -103,6 +119,10 @@ def _save_levels(value):
 class Output(Section):
     """The run folder."""
 
-    directory: Annotated[Path | None, checked(a_path)] = None  # absolute; relative ones from where the command runs; default runs/NAME
-    save_levels: Annotated[Any, checked(_save_levels)] = ()  # terms whose draws are kept: names, or term -> ids (None: every level)
+    directory: Annotated[Path | None, checked(a_path)] = (
+        None  # absolute; relative ones from where the command runs; default runs/NAME
+    )
+    save_levels: Annotated[
+        Any, checked(_save_levels)
+    ] = ()  # terms whose draws are kept: names, or term -> ids (None: every level)
     csv: Annotated[str, checked(one_of("auto", "always"))] = "auto"  # auto: solutions.csv up to a million rows

@@ -28,7 +28,7 @@ _cells = list_of(a_cell, "a list of values as they stand in the table", empty=Tr
 
 
 class PedigreeColumns(Section):
-    """Columns of the pedigree by name, or by position from 1; None: a recognised name is looked for (birth: not used)."""
+    """Columns of the pedigree by name, or by position from 1; None: the reader looks for a name that it knows."""
 
     id: Annotated[str | int | None, checked(name_or_position)] = None
     sire: Annotated[str | int | None, checked(name_or_position)] = None
@@ -84,7 +84,10 @@ class Data(Section):
                     problems.add((key,), "found without a pedigree, needed data.pedigree")
         elif self.pedigree_header is False and self.pedigree_columns is not None:
             if any(isinstance(c, str) for c in self.pedigree_columns.given.values()):
-                problems.add(("pedigree_columns",), "found names of columns, but pedigree_header: false; needed positions (1, 2, 3)")
+                problems.add(
+                    ("pedigree_columns",),
+                    "found names of columns, but pedigree_header: false; needed positions (1, 2, 3)",
+                )
         problems.refuse()
         return self
 

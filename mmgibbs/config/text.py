@@ -1,7 +1,8 @@
-"""YAML text -> nested dicts and lists of text, safely: values get their meaning from the field they stand in, not from how they look.
+"""YAML text -> nested dicts and lists of text, safely. What a text means is left to the field that it stands in.
 
-So a trait called `no`, the id 0123 and the number 1e-3 all come through as written. Refused, each with its line: tags, a key written
-twice, a reference that unfolds into more values than an analysis can have, text that is not UTF-8, anything that is not a file.
+So a trait called `no`, the id 0123 and the number 1e-3 all come through as written. Refused, each with its line: tags,
+a key written twice, references that unfold into more values than an analysis can have, text that is not UTF-8,
+anything that is not a file.
 """
 
 from __future__ import annotations
@@ -73,7 +74,13 @@ def show(value) -> str:
     if isinstance(value, float):
         return f"{value:.10g}"
     if isinstance(value, (list, tuple)):
-        return "an empty list" if not value else "a list of 1 value" if len(value) == 1 else f"a list of {len(value)} values"
+        return (
+            "an empty list"
+            if not value
+            else "a list of 1 value"
+            if len(value) == 1
+            else f"a list of {len(value)} values"
+        )
     if isinstance(value, dict):
         keys = ", ".join(one_line(str(k)) for k in list(value)[:5])
         return f"a mapping with the keys {keys}{', ...' if len(value) > 5 else ''}" if value else "an empty mapping"
@@ -95,7 +102,11 @@ def nearest(wanted: str, names: Iterable[str], known: str = "known are") -> str:
     """The end of a message about a name that is not there: the nearest one, or those there are."""
     folded, wanted = {name.casefold(): name for name in names}, wanted.casefold()
     close = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6)
-    close += [name for name in folded if min(len(name), len(wanted)) > 3 and (name.startswith(wanted) or wanted.startswith(name))]
+    close += [
+        name
+        for name in folded
+        if min(len(name), len(wanted)) > 3 and (name.startswith(wanted) or wanted.startswith(name))
+    ]
     if close:
         return f"did you mean '{folded[close[0]]}'?"
     listed = list(folded.values())
@@ -111,19 +122,26 @@ def read_yaml(path: Path) -> object:
         if not stat.S_ISREG(status.st_mode):
             raise ConfigError(f"{path}: is a device or a pipe, needed an analysis file (YAML)")
         if status.st_size > MOST_BYTES:
-            raise ConfigError(f"{path}: has {status.st_size:,} bytes, an analysis file has at most {MOST_BYTES:,}; is this a data file?")
+            raise ConfigError(
+                f"{path}: has {status.st_size:,} bytes, an analysis file has at most {MOST_BYTES:,}; "
+                "is this a data file?"
+            )
         content = path.read_bytes()
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except ConfigError:
         raise
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{show(str(path))[1:-1]}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise ConfigError(
+            f"{show(str(path))[1:-1]}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path} line {line}: byte 0x{content[error.start]:02x} is not UTF-8 text; save the file as UTF-8") from None
+        raise ConfigError(
+            f"{path} line {line}: byte 0x{content[error.start]:02x} is not UTF-8 text; save the file as UTF-8"
+        ) from None
     return parse_yaml(text, str(path))
 
 
@@ -135,11 +153,15 @@ def parse_yaml(text: str, where: str) -> object:
         raise ConfigError(_syntax(error, where, text)) from None
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         # the reader: a control character or half a character, found before there are lines to speak of
-        raise ConfigError(f"{where}: is not readable text: {getattr(error, 'reason', 'a character that cannot stand in a file')}") from None
+        raise ConfigError(
+            f"{where}: is not readable text: {getattr(error, 'reason', 'a character that cannot stand in a file')}"
+        ) from None
     except ConfigError:
         raise
     except (ValueError, OverflowError):
-        raise ConfigError(f"{where}: is not valid YAML") from None  # an escape such as "\U7fffffff", which is no character
+        raise ConfigError(
+            f"{where}: is not valid YAML"
+        ) from None  # an escape such as "\U7fffffff", which is no character
 
 
 def _syntax(error: yaml.MarkedYAMLError, where: str, text: str) -> str:
@@ -147,7 +169,9 @@ def _syntax(error: yaml.MarkedYAMLError, where: str, text: str) -> str:
     if mark is None:
         return f"{where}: is not valid YAML: {error.problem}"
     lines = text.split("\n")
-    number = min(mark.line, max(len(lines) - 1, 0))  # what is missing at the end of a file is reported below its last line
+    number = min(
+        mark.line, max(len(lines) - 1, 0)
+    )  # what is missing at the end of a file is reported below its last line
     column = mark.column if number == mark.line else len(lines[number])
     hint = "; indent with blanks, not tabs" if "\t" in lines[number][: column + 1] else ""
     if "mapping values are not allowed" in (error.problem or ""):
@@ -179,7 +203,11 @@ class _Builder:
     def node(self, event: yaml.Event, level: int) -> object:
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self.anchors:
-                self.refuse(event, f"'*{event.anchor}' refers to something that is not written before it; text beginning with * needs quotation marks")
+                self.refuse(
+                    event,
+                    f"'*{event.anchor}' refers to something that is not written before it; "
+                    "text beginning with * needs quotation marks",
+                )
             value, size = self.anchors[event.anchor]
             self.grow(event, size)
             return value
@@ -220,25 +248,35 @@ class _Builder:
     def grow(self, event: yaml.Event, size: int) -> None:
         self.count += size
         if self.count > MOST_VALUES:
-            self.refuse(event, f"more than {MOST_VALUES:,} values (references unfolded), more than an analysis file can have; is this a data file?")
+            self.refuse(
+                event,
+                f"more than {MOST_VALUES:,} values (references unfolded), more than an analysis file can have; "
+                "is this a data file?",
+            )
 
 
 def plain_tree(source: dict, where: str) -> dict:
-    """A copy of a Python dict with lists and text for arrays, tuples and paths; tables are passed through as they are."""
+    """A copy of a Python dict with lists and text for arrays, tuples and paths; tables stay as they are."""
     count = 0
 
     def copy(value, path: tuple[str, ...]):
         nonlocal count
         count += 1
         if count > MOST_VALUES:
-            raise ConfigError(f"{where}: more than {MOST_VALUES:,} values, more than an analysis can have; pass data as data frames")
+            raise ConfigError(
+                f"{where}: more than {MOST_VALUES:,} values, more than an analysis can have; pass data as data frames"
+            )
         if len(path) > MOST_LEVELS:
-            raise ConfigError(f"{where}: {dotted(path[:3])}: lists or mappings are nested more than {MOST_LEVELS} levels deep")
+            raise ConfigError(
+                f"{where}: {dotted(path[:3])}: lists or mappings are nested more than {MOST_LEVELS} levels deep"
+            )
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, np.ndarray):
             if value.size > MOST_VALUES:
-                raise ConfigError(f"{where}: {dotted(path)}: an array of {value.size:,} values, more than an analysis can have")
+                raise ConfigError(
+                    f"{where}: {dotted(path)}: an array of {value.size:,} values, more than an analysis can have"
+                )
             value = value.tolist()
         if isinstance(value, int) and abs(value) > 10**300:
             raise ConfigError(f"{where}: {dotted(path)}: found {show(value)}, needed a smaller one")
@@ -247,7 +285,9 @@ def plain_tree(source: dict, where: str) -> dict:
         if isinstance(value, dict):
             bad = next((key for key in value if not isinstance(key, (str, int)) or isinstance(key, bool)), None)
             if bad is not None or None in value:
-                raise ConfigError(f"{where}: {dotted(path) or 'the analysis'}: found {show(bad)} as a key, needed a name")
+                raise ConfigError(
+                    f"{where}: {dotted(path) or 'the analysis'}: found {show(bad)} as a key, needed a name"
+                )
             return {_text(str(key), path): copy(v, (*path, str(key))) for key, v in value.items()}
         if isinstance(value, (list, tuple)):
             return [copy(v, (*path, str(i))) for i, v in enumerate(value)]
@@ -257,7 +297,9 @@ def plain_tree(source: dict, where: str) -> dict:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ConfigError(f"{where}: {dotted(path)}: found {show(value)}, which is not text (half a character)") from None
+            raise ConfigError(
+                f"{where}: {dotted(path)}: found {show(value)}, which is not text (half a character)"
+            ) from None
         return value
 
     return copy(source, ())

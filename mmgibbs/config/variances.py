@@ -10,7 +10,7 @@ Matrix = tuple[tuple[float, ...], ...]
 
 
 class Prior(Section):
-    """IW(df, scale) of a covariance matrix; for a single variance the scaled inverse chi-square with the same df and scale."""
+    """IW(df, scale) of a covariance matrix; of a single variance the scaled inverse chi-square scale / chi2(df)."""
 
     df: Annotated[float, checked(number())]
     scale: Annotated[Matrix, checked(a_matrix)]
@@ -21,7 +21,9 @@ class Variance(Section):
 
     start: Annotated[Matrix | None, checked(a_matrix)] = None  # (k, k); None: the phenotypic variance split equally
     fixed: Annotated[bool, checked(a_boolean)] = False  # held at its start
-    prior: Annotated[Prior | None, checked(unless("flat", Prior.model_validate))] = None  # None: flat, df = -(k+1) and scale = 0
+    prior: Annotated[Prior | None, checked(unless("flat", Prior.model_validate))] = (
+        None  # None: flat, df = -(k+1) and scale = 0
+    )
     structure: Annotated[str, checked(one_of("full", "diagonal"))] = "full"
 
     @classmethod

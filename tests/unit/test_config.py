@@ -71,11 +71,16 @@ def test_the_example_of_the_design_note(beef, tmp_path, monkeypatch):
     assert [f.column for f in fixed.values()] == ["cg", "sex", "dam_age"]
     assert [f.kind for f in fixed.values()] == ["class", "class", "covariate"]
     assert fixed["sex"].traits == ("birth_weight", "weaning_weight") and fixed["dam_age"].traits == ("weaning_weight",)
-    assert fixed["dam_age"].degree == 2 and fixed["dam_age"].legendre is None and fixed["dam_age"].prior_variance is None
+    assert (
+        fixed["dam_age"].degree == 2 and fixed["dam_age"].legendre is None and fixed["dam_age"].prior_variance is None
+    )
     genetic, environment = a.model.random["genetic"], a.model.random["maternal_environment"]
     assert genetic.relationship == "pedigree" and environment.relationship == "identity"
     assert list(genetic.effects) == ["direct", "maternal"] and list(environment.effects) == [""]
-    assert genetic.effects["direct"].level == "animal" and genetic.effects["direct"].traits == ("birth_weight", "weaning_weight")
+    assert genetic.effects["direct"].level == "animal" and genetic.effects["direct"].traits == (
+        "birth_weight",
+        "weaning_weight",
+    )
     assert environment.effects[""].level == "dam" and environment.effects[""].traits == ("weaning_weight",)
     assert environment.effects[""].unknown_level == "error"
     v = a.variances
@@ -84,7 +89,13 @@ def test_the_example_of_the_design_note(beef, tmp_path, monkeypatch):
     assert v.terms["genetic"].prior.df == 5 and v.terms["genetic"].prior.scale == v.terms["genetic"].start
     assert v.terms["maternal_environment"].start == ((30.0,),) and v.terms["maternal_environment"].prior is None
     assert v.residual.start == ((12.0, 10.0), (10.0, 160.0))
-    assert (a.sampler.chains, a.sampler.burn_in, a.sampler.samples, a.sampler.thin, a.sampler.seed) == (4, 5000, 20000, 10, 42)
+    assert (a.sampler.chains, a.sampler.burn_in, a.sampler.samples, a.sampler.thin, a.sampler.seed) == (
+        4,
+        5000,
+        20000,
+        10,
+        42,
+    )
 
 
 def test_every_default(tmp_path, monkeypatch):
@@ -110,7 +121,10 @@ def test_every_default(tmp_path, monkeypatch):
         },
         "traits": {"y": {"column": "y", "missing": [], "type": "normal"}},
         "model": {"intercept": "auto", "fixed": {}, "random": {}},
-        "variances": {"mode": "sample", "residual": {"start": None, "fixed": False, "prior": "flat", "structure": "full"}},
+        "variances": {
+            "mode": "sample",
+            "residual": {"start": None, "fixed": False, "prior": "flat", "structure": "full"},
+        },
         "sampler": {
             "method": "gibbs",
             "chains": 4,
@@ -171,8 +185,18 @@ FULL = small(
             "herd_year": {"relationship": "./inverse.txt", "traits": ["z"]},
         },
     },
-    variances={"residual": {"start": np.eye(2), "structure": "diagonal"}, "herd_year": {"prior": {"df": -1, "scale": 0}}},
-    sampler={"checkpoint_every": "10m", "threads": 2, "interweave": True, "update": "site", "partition": "effect", "engine": "hybrid"},
+    variances={
+        "residual": {"start": np.eye(2), "structure": "diagonal"},
+        "herd_year": {"prior": {"df": -1, "scale": 0}},
+    },
+    sampler={
+        "checkpoint_every": "10m",
+        "threads": 2,
+        "interweave": True,
+        "update": "site",
+        "partition": "effect",
+        "engine": "hybrid",
+    },
     output={"directory": "out", "save_levels": ["herd_year", {"genetic": [7, "A1"]}], "csv": "always"},
 )
 
@@ -185,7 +209,11 @@ def test_every_key():
     assert a.traits[0].column == "Y (kg)" and a.traits[0].missing == ("-9", "x") and a.traits[1].column == "z"
     assert a.model.intercept is False
     assert a.model.fixed["herd"].prior_variance == 100.0
-    assert (a.model.fixed["age"].legendre.degree, a.model.fixed["age"].legendre.range, a.model.fixed["age"].by) == (2, (0.0, 10.0), "herd")
+    assert (a.model.fixed["age"].legendre.degree, a.model.fixed["age"].legendre.range, a.model.fixed["age"].by) == (
+        2,
+        (0.0, 10.0),
+        "herd",
+    )
     assert a.model.fixed["age2"].degree == 3 and a.model.fixed["age2"].traits == ("z",)
     rr = a.model.random["genetic"].effects["rr"]
     assert (rr.legendre.column, rr.legendre.degree, rr.legendre.range) == ("age", 1, (0.0, 10.0))
@@ -193,14 +221,26 @@ def test_every_key():
     assert a.model.random["herd_year"].relationship == Path.cwd().resolve() / "inverse.txt"
     assert a.model.random["herd_year"].effects[""].level == "herd_year"
     assert a.variances.residual.structure == "diagonal" and a.variances.terms["herd_year"].prior.scale == ((0.0,),)
-    assert a.sampler.checkpoint_every == Interval(10.0, "minutes") and a.sampler.threads == 2 and a.sampler.interweave is True
+    assert (
+        a.sampler.checkpoint_every == Interval(10.0, "minutes")
+        and a.sampler.threads == 2
+        and a.sampler.interweave is True
+    )
     assert a.output.save_levels == {"herd_year": None, "genetic": ("7", "A1")}
     assert a.output.csv == "always"
 
 
 def test_components_run_effect_then_trait_then_coefficient():
     a = load_config(FULL)
-    assert component_names(a.model.random["genetic"]) == ("rr.0:y", "rr.1:y", "rr.0:z", "rr.1:z", "m:z", "slope.0:y", "slope.1:y")
+    assert component_names(a.model.random["genetic"]) == (
+        "rr.0:y",
+        "rr.1:y",
+        "rr.0:z",
+        "rr.1:z",
+        "m:z",
+        "slope.0:y",
+        "slope.1:y",
+    )
     assert component_names(a.model.random["herd_year"]) == ("z",)
     assert component_names(a.traits) == ("y", "z")
 
@@ -247,9 +287,13 @@ def test_numbers_however_they_are_written(tmp_path, written, value):
     assert a.sampler.tolerance == value
 
 
-@pytest.mark.parametrize("written, value", [("1e4", 10_000), ("10000", 10_000), ("10000.0", 10_000), ("0010000", 10_000)])
+@pytest.mark.parametrize(
+    "written, value", [("1e4", 10_000), ("10000", 10_000), ("10000.0", 10_000), ("0010000", 10_000)]
+)
 def test_whole_numbers_however_they_are_written(tmp_path, written, value):
-    samples = load_text(tmp_path, f"data: {{phenotypes: p.csv}}\ntraits: [y]\nsampler: {{samples: {written}}}\n").sampler.samples
+    samples = load_text(
+        tmp_path, f"data: {{phenotypes: p.csv}}\ntraits: [y]\nsampler: {{samples: {written}}}\n"
+    ).sampler.samples
     assert samples == value and isinstance(samples, int)
 
 
@@ -274,14 +318,28 @@ def test_positions_are_numbers_without_quotation_marks(tmp_path):
         load_text(tmp_path, text % "1")
 
 
-@pytest.mark.parametrize("written, value", [("true", True), ("yes", True), ("On", True), ("false", False), ("NO", False)])
+@pytest.mark.parametrize(
+    "written, value", [("true", True), ("yes", True), ("On", True), ("false", False), ("NO", False)]
+)
 def test_true_and_false(tmp_path, written, value):
-    assert load_text(tmp_path, f"data: {{phenotypes: p.csv, add_missing_animals: {written}}}\ntraits: [y]\n").data.add_missing_animals is value
+    assert (
+        load_text(
+            tmp_path, f"data: {{phenotypes: p.csv, add_missing_animals: {written}}}\ntraits: [y]\n"
+        ).data.add_missing_animals
+        is value
+    )
 
 
 @pytest.mark.parametrize(
     "written, value",
-    [(500, Interval(500, "sweeps")), ("500", Interval(500, "sweeps")), ("10m", Interval(10, "minutes")), ("0.5 min", Interval(0.5, "minutes")), ("never", None), (None, None)],
+    [
+        (500, Interval(500, "sweeps")),
+        ("500", Interval(500, "sweeps")),
+        ("10m", Interval(10, "minutes")),
+        ("0.5 min", Interval(0.5, "minutes")),
+        ("never", None),
+        (None, None),
+    ],
 )
 def test_checkpoint_every(written, value):
     assert load_config(small(sampler={"checkpoint_every": written})).sampler.checkpoint_every == value
@@ -305,7 +363,12 @@ def test_a_key_without_a_value_means_its_default(tmp_path):
         "data: {phenotypes: p.csv, pedigree: , weights: ~, groups: }\ntraits: {y: }\n"
         "model:\n  fixed:\n    sex:\n  random:\nvariances:\nsampler:\noutput:\n",
     )
-    assert a.data.pedigree is None and a.data.weights is None and a.model.fixed["sex"].column == "sex" and a.model.random == {}
+    assert (
+        a.data.pedigree is None
+        and a.data.weights is None
+        and a.model.fixed["sex"].column == "sex"
+        and a.model.random == {}
+    )
 
 
 # ------------------------------------------------------------------------------------------------ variances
@@ -350,7 +413,17 @@ def test_large_and_small_units_are_no_mistake():
 
 
 def test_overrides_change_single_values_and_whole_sections(beef):
-    a = load_config(beef, ["sampler.samples=100", "sampler.thin=1e1", "data.missing=['', -9]", "model.random.herd={level: h}", "sampler.seed=1", "sampler.seed=2"])
+    a = load_config(
+        beef,
+        [
+            "sampler.samples=100",
+            "sampler.thin=1e1",
+            "data.missing=['', -9]",
+            "model.random.herd={level: h}",
+            "sampler.seed=1",
+            "sampler.seed=2",
+        ],
+    )
     assert a.sampler.samples == 100 and a.sampler.thin == 10 and a.sampler.seed == 2 and a.sampler.chains == 4
     assert a.data.missing == ("", "-9")
     assert a.model.random["herd"].effects[""].level == "h"
@@ -358,11 +431,19 @@ def test_overrides_change_single_values_and_whole_sections(beef):
 
 def test_overrides_reach_into_short_forms(beef):
     a = load_config(
-        beef, ["model.fixed.sex.column=s", "traits.weaning_weight.missing=[-9]", "variances.residual.fixed=yes", "model.random.herd.level=h"]
+        beef,
+        [
+            "model.fixed.sex.column=s",
+            "traits.weaning_weight.missing=[-9]",
+            "variances.residual.fixed=yes",
+            "model.random.herd.level=h",
+        ],
     )
     assert a.model.fixed["sex"].column == "s" and a.traits[1].missing == ("-9",) and a.traits[0].missing == ()
     assert a.variances.residual.fixed and a.variances.residual.start == ((12.0, 10.0), (10.0, 160.0))
-    assert load_config(small(variances={"residual": 3}), ["variances.residual.fixed=true"]).variances.residual.start == ((3.0,),)
+    assert load_config(
+        small(variances={"residual": 3}), ["variances.residual.fixed=true"]
+    ).variances.residual.start == ((3.0,),)
 
 
 def test_overrides_find_names_that_hold_a_dot():
@@ -395,3 +476,10 @@ def test_overrides_that_cannot_be(beef, override, message):
     with pytest.raises(ConfigError) as error:
         load_config(beef, [override])
     assert str(error.value).startswith(message)
+
+
+def test_coefficients_of_an_unnamed_effect():
+    effects = {"": {"level": "a", "covariates": ["one", "t"]}}
+    a = load_config(small(model={"random": {"g": {"effects": effects}}}))
+    assert component_names(a.model.random["g"]) == (".0:y", ".1:y")
+    assert load_config(a.resolved()).resolved() == a.resolved()

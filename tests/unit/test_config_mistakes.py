@@ -16,7 +16,10 @@ GOOD = {
     "model": {
         "fixed": {"sex": {}, "age": {"kind": "covariate"}},
         "random": {
-            "genetic": {"relationship": "pedigree", "effects": {"direct": {"level": "animal"}, "maternal": {"level": "dam", "traits": ["ww"]}}},
+            "genetic": {
+                "relationship": "pedigree",
+                "effects": {"direct": {"level": "animal"}, "maternal": {"level": "dam", "traits": ["ww"]}},
+            },
             "herd": {"traits": ["ww"]},
         },
     },
@@ -36,7 +39,11 @@ MISTAKES = [
     ("data.phenotype", "p.csv", "data.phenotype: unknown key; did you mean 'phenotypes'?"),
     ("model.fixed.sex.kindd", "class", "model.fixed.sex.kindd: unknown key; did you mean 'kind'?"),
     ("model.random.herd.trait", "ww", "model.random.herd.trait: unknown key; did you mean 'traits'?"),
-    ("model.random.genetic.effects.direct.xyz", 1, "model.random.genetic.effects.direct.xyz: unknown key; known are level, traits, covariates, legendre, unknown_level"),
+    (
+        "model.random.genetic.effects.direct.xyz",
+        1,
+        "model.random.genetic.effects.direct.xyz: unknown key; known are level, traits, covariates, legendre, unknown_level",
+    ),
     ("model.fixed.sex.prior_variance", 3, "model.fixed.sex.prior_variance: unknown key; did you mean 'prior'?"),
     ("variances.herd", {"strat": 3}, "variances.herd.strat: unknown key; did you mean 'start'?"),
     ("sampler.stop", {"ess": 400}, "sampler.stop: is not in this version yet; needed samples"),
@@ -44,22 +51,50 @@ MISTAKES = [
     # missing
     ("data", REMOVE, "data: missing, needed here"),
     ("data.phenotypes", REMOVE, "data.phenotypes: missing, needed here"),
-    ("model.random.genetic.effects.direct.level", REMOVE, "model.random.genetic.effects.direct.level: missing, needed the column of its levels, such as animal or dam"),
+    (
+        "model.random.genetic.effects.direct.level",
+        REMOVE,
+        "model.random.genetic.effects.direct.level: missing, needed the column of its levels, such as animal or dam",
+    ),
     ("variances.herd", {"prior": {"df": 3}}, "variances.herd.prior.scale: missing, needed here"),
     ("model.fixed.age.legendre", {"range": [0, 1]}, "model.fixed.age.legendre.degree: missing, needed here"),
     ("data.groups", {"effect": "random"}, "data.groups.column: missing, needed here"),
     # types
-    ("data", "p.csv", "data: found 'p.csv', needed a mapping with keys such as phenotypes, pedigree, separator, pedigree_separator"),
-    ("model.fixed", ["sex"], "model.fixed: found a list of 1 value, needed a mapping from the name of each fixed effect to its keys"),
-    ("model.fixed.sex", 3, "model.fixed.sex: found 3, needed a mapping with keys such as column, kind, degree, legendre"),
+    (
+        "data",
+        "p.csv",
+        "data: found 'p.csv', needed a mapping with keys such as phenotypes, pedigree, separator, pedigree_separator",
+    ),
+    (
+        "model.fixed",
+        ["sex"],
+        "model.fixed: found a list of 1 value, needed a mapping from the name of each fixed effect to its keys",
+    ),
+    (
+        "model.fixed.sex",
+        3,
+        "model.fixed.sex: found 3, needed a mapping with keys such as column, kind, degree, legendre",
+    ),
     ("model.intercept", "maybe", "model.intercept: found 'maybe', needed auto, true or false"),
     ("data.phenotypes", ["p.csv"], "data.phenotypes: found a list of 1 value, needed the path of a file"),
-    ("data.phenotypes", "~nobody-has-this-name/p", "data.phenotypes: found '~nobody-has-this-name/p', but there is no such home directory"),
-    ("data.phenotypes", pl.LazyFrame(), "data.phenotypes: found a LazyFrame, needed a path or a DataFrame (call .collect())"),
+    (
+        "data.phenotypes",
+        "~nobody-has-this-name/p",
+        "data.phenotypes: found '~nobody-has-this-name/p', but there is no such home directory",
+    ),
+    (
+        "data.phenotypes",
+        pl.LazyFrame(),
+        "data.phenotypes: found a LazyFrame, needed a path or a DataFrame (call .collect())",
+    ),
     ("data.add_missing_animals", "perhaps", "data.add_missing_animals: found 'perhaps', needed true or false"),
     ("data.separator", "ab", "data.separator: found 'ab', needed one character, tab or whitespace"),
     ("data.weights", True, "data.weights: found true, needed the name of a column"),
-    ("data.missing", [None], "data.missing: value 1 of the list: found nothing, needed the text of a cell (write '' for empty cells)"),
+    (
+        "data.missing",
+        [None],
+        "data.missing: value 1 of the list: found nothing, needed the text of a cell (write '' for empty cells)",
+    ),
     ("data.header", ["a", "b", "a"], "data.header: found 'a' twice, needed every value once"),
     ("data.inbreeding", "accout", "data.inbreeding: found 'accout', needed account or ignore; did you mean 'account'?"),
     ("name", "a/b", "name: found 'a/b', needed a name that a folder can have"),
@@ -68,59 +103,183 @@ MISTAKES = [
     ("traits", REMOVE, "traits: missing, needed at least one trait"),
     ("traits", [], "traits: found an empty list, needed the names of one or more traits"),
     ("traits", ["bw", "ww", "bw"], "traits: found 'bw' twice, needed every value once"),
-    ("traits", {"bw": {"type": "binary"}, "ww": {}}, "traits.bw.type: found 'binary', which is not in this version yet; needed normal"),
-    ("traits", {"bw": {"type": "ordinal"}, "ww": {}}, "traits.bw.type: found 'ordinal', which is not in this version yet; needed normal"),
-    ("traits", {"bw": {"type": "censored"}, "ww": {}}, "traits.bw.type: found 'censored', which is not in this version yet; needed normal"),
-    ("traits", {"bw": {"type": "normall"}, "ww": {}}, "traits.bw.type: found 'normall', needed normal; did you mean 'normal'?"),
+    (
+        "traits",
+        {"bw": {"type": "binary"}, "ww": {}},
+        "traits.bw.type: found 'binary', which is not in this version yet; needed normal",
+    ),
+    (
+        "traits",
+        {"bw": {"type": "ordinal"}, "ww": {}},
+        "traits.bw.type: found 'ordinal', which is not in this version yet; needed normal",
+    ),
+    (
+        "traits",
+        {"bw": {"type": "censored"}, "ww": {}},
+        "traits.bw.type: found 'censored', which is not in this version yet; needed normal",
+    ),
+    (
+        "traits",
+        {"bw": {"type": "normall"}, "ww": {}},
+        "traits.bw.type: found 'normall', needed normal; did you mean 'normal'?",
+    ),
     ("traits", {"bw": {"name": "x"}, "ww": {}}, "traits.bw.name: unknown key; known are column, missing, type"),
-    ("traits", {"bw": {"column": "ww"}, "ww": {}}, "traits.ww: its column 'ww' is already trait 'bw', needed a column of its own"),
-    ("traits", ["bw", "ww", "milk,kg"], "traits: value 3 of the list: found the name 'milk,kg' with the character ',', needed a name without [ ] , : / = (the column may have any name)"),
+    (
+        "traits",
+        {"bw": {"column": "ww"}, "ww": {}},
+        "traits.ww: its column 'ww' is already trait 'bw', needed a column of its own",
+    ),
+    (
+        "traits",
+        ["bw", "ww", "milk,kg"],
+        "traits: value 3 of the list: found the name 'milk,kg' with the character ',', needed a name without [ ] , : / = (the column may have any name)",
+    ),
     # the model
     ("model.fixed.sex.traits", ["wv"], "model.fixed.sex.traits: 'wv' is not a trait; the traits are bw, ww"),
     ("model.random.herd.traits", ["www"], "model.random.herd.traits: 'www' is not a trait; did you mean 'ww'?"),
-    ("model.random.genetic.effects.maternal.traits", ["www"], "model.random.genetic.effects.maternal.traits: 'www' is not a trait; did you mean 'ww'?"),
-    ("model.random.herd.traits", [], "model.random.herd.traits: found an empty list, needed the names of one or more traits"),
-    ("model.fixed.sex.kind", "klass", "model.fixed.sex.kind: found 'klass', needed class or covariate; did you mean 'class'?"),
+    (
+        "model.random.genetic.effects.maternal.traits",
+        ["www"],
+        "model.random.genetic.effects.maternal.traits: 'www' is not a trait; did you mean 'ww'?",
+    ),
+    (
+        "model.random.herd.traits",
+        [],
+        "model.random.herd.traits: found an empty list, needed the names of one or more traits",
+    ),
+    (
+        "model.fixed.sex.kind",
+        "klass",
+        "model.fixed.sex.kind: found 'klass', needed class or covariate; did you mean 'class'?",
+    ),
     ("model.fixed.sex.degree", 2, "model.fixed.sex.degree: found on a class effect, needed kind: covariate"),
     ("model.fixed.sex.by", "herd", "model.fixed.sex.by: found on a class effect, needed kind: covariate"),
     ("model.fixed.age.degree", 0, "model.fixed.age.degree: found 0, needed a whole number from 1 to 20"),
     ("model.fixed.age.degree", 1.5, "model.fixed.age.degree: found 1.5, needed a whole number from 1 to 20"),
-    ("model.fixed.age.legendre", {"degree": 2, "range": [5, 1]}, "model.fixed.age.legendre.range: found [5, 1], needed two numbers [low, high], low below high"),
-    ("model.fixed.age.legendre", {"degree": 2, "range": [5]}, "model.fixed.age.legendre.range: found a list of 1 value, needed two numbers [low, high], low below high"),
+    (
+        "model.fixed.age.legendre",
+        {"degree": 2, "range": [5, 1]},
+        "model.fixed.age.legendre.range: found [5, 1], needed two numbers [low, high], low below high",
+    ),
+    (
+        "model.fixed.age.legendre",
+        {"degree": 2, "range": [5]},
+        "model.fixed.age.legendre.range: found a list of 1 value, needed two numbers [low, high], low below high",
+    ),
     ("model.fixed.age.prior", {"variance": 0}, "model.fixed.age.prior.variance: found 0, needed a number above 0"),
     ("model.fixed.age.prior", 3, "model.fixed.age.prior: found 3, needed a mapping with keys such as variance"),
-    ("model.fixed.intercept", {}, "model.fixed.intercept: this name has a meaning of its own, needed another name (column: and level: say which column)"),
-    ("model.random.mode", {}, "model.random.mode: this name has a meaning of its own, needed another name (column: and level: say which column)"),
-    ("model.random.residual", {}, "model.random.residual: this name has a meaning of its own, needed another name (column: and level: say which column)"),
-    ("model.random.sex", {}, "model.random.sex: this name is already a fixed effect, needed another name (level: says which column)"),
-    ("model.random.herd.relationship", "pedigre", "model.random.herd.relationship: found 'pedigre', needed identity, pedigree or the path of a file such as inverse.txt"),
+    (
+        "model.fixed.intercept",
+        {},
+        "model.fixed.intercept: this name has a meaning of its own, needed another name (column: and level: say which column)",
+    ),
+    (
+        "model.random.mode",
+        {},
+        "model.random.mode: this name has a meaning of its own, needed another name (column: and level: say which column)",
+    ),
+    (
+        "model.random.residual",
+        {},
+        "model.random.residual: this name has a meaning of its own, needed another name (column: and level: say which column)",
+    ),
+    (
+        "model.random.sex",
+        {},
+        "model.random.sex: this name is already a fixed effect, needed another name (level: says which column)",
+    ),
+    (
+        "model.random.herd.relationship",
+        "pedigre",
+        "model.random.herd.relationship: found 'pedigre', needed identity, pedigree or the path of a file such as inverse.txt",
+    ),
     ("model.random.herd.effects", {}, "model.random.herd.traits: found beside effects, needed inside one of them"),
-    ("model.random.herd", {"effects": {}}, "model.random.herd.effects: found no effect, needed at least one: effects: {NAME: {level: COLUMN}}"),
-    ("model.random.herd.covariates", ["age"], "model.random.herd.covariates: found without the name of an effect, needed effects: {NAME: {level: ..., covariates: ...}}"),
-    ("model.random.genetic.effects.direct.unknown_level", "drop", "model.random.genetic.effects.direct.unknown_level: found 'drop', needed error or omit"),
-    ("data.pedigree", REMOVE, "model.random.genetic.relationship: found pedigree, but there is none: needed data.pedigree"),
+    (
+        "model.random.herd",
+        {"effects": {}},
+        "model.random.herd.effects: found no effect, needed at least one: effects: {NAME: {level: COLUMN}}",
+    ),
+    (
+        "model.random.herd.covariates",
+        ["age"],
+        "model.random.herd.covariates: found without the name of an effect, needed effects: {NAME: {level: ..., covariates: ...}}",
+    ),
+    (
+        "model.random.genetic.effects.direct.unknown_level",
+        "drop",
+        "model.random.genetic.effects.direct.unknown_level: found 'drop', needed error or omit",
+    ),
+    (
+        "data.pedigree",
+        REMOVE,
+        "model.random.genetic.relationship: found pedigree, but there is none: needed data.pedigree",
+    ),
     ("model.response", "y", "model.response: found without plugin; it belongs to a regression"),
     # the pedigree
-    ("data.pedigree_columns", {"id": 1, "sire": "s", "dam": 3}, "data.pedigree_columns: found names and positions together, needed either names or positions"),
-    ("data.pedigree_columns", {"id": 1, "sire": 2, "dam": 2}, "data.pedigree_columns: found the same column twice, needed a column of its own for each"),
-    ("data.pedigree_columns", {"id": 0, "sire": 2, "dam": 3}, "data.pedigree_columns.id: found 0, needed a whole number of at least 1"),
-    ("data.groups", {"column": "g", "effect": "randm"}, "data.groups.effect: found 'randm', needed random or fixed; did you mean 'random'?"),
+    (
+        "data.pedigree_columns",
+        {"id": 1, "sire": "s", "dam": 3},
+        "data.pedigree_columns: found names and positions together, needed either names or positions",
+    ),
+    (
+        "data.pedigree_columns",
+        {"id": 1, "sire": 2, "dam": 2},
+        "data.pedigree_columns: found the same column twice, needed a column of its own for each",
+    ),
+    (
+        "data.pedigree_columns",
+        {"id": 0, "sire": 2, "dam": 3},
+        "data.pedigree_columns.id: found 0, needed a whole number of at least 1",
+    ),
+    (
+        "data.groups",
+        {"column": "g", "effect": "randm"},
+        "data.groups.effect: found 'randm', needed random or fixed; did you mean 'random'?",
+    ),
     # variances
     ("variances.mode", "fix", "variances.mode: found 'fix', needed sample or fixed; did you mean 'fixed'?"),
     ("variances.genetics", 3, "variances.genetics: is no random effect of the model; did you mean 'genetic'?"),
     ("variances.sex", 3, "variances.sex: is a fixed effect of the model; there are genetic, herd, residual"),
     ("variances.herd", -3, "variances.herd.start: found the variance -3 for ww, needed one above 0"),
     ("variances.herd", "big", "variances.herd.start: found 'big', needed a number or a matrix (a list of rows)"),
-    ("variances.herd", "3,5", "variances.herd.start: found '3,5', needed a number or a matrix (a list of rows) (decimals follow a point)"),
+    (
+        "variances.herd",
+        "3,5",
+        "variances.herd.start: found '3,5', needed a number or a matrix (a list of rows) (decimals follow a point)",
+    ),
     ("variances.herd", float("nan"), "variances.herd.start: found nan, needed a number or a matrix (a list of rows)"),
-    ("variances.herd", [[1, 0], [0, 1]], "variances.herd.start: found a 2 x 2 matrix, needed one number (the variance of ww)"),
+    (
+        "variances.herd",
+        [[1, 0], [0, 1]],
+        "variances.herd.start: found a 2 x 2 matrix, needed one number (the variance of ww)",
+    ),
     ("variances.genetic", 30, f"variances.genetic.start: found the number 30, needed a 3 x 3 matrix {G}"),
     ("variances.genetic", np.eye(2), f"variances.genetic.start: found a 2 x 2 matrix, needed a 3 x 3 matrix {G}"),
-    ("variances.genetic", [[1, 0, 0], [0, 1], [0, 0, 1]], f"variances.genetic.start: found a matrix with rows of 2 and 3 numbers, needed a 3 x 3 matrix {G}"),
-    ("variances.genetic", [1, 2, 3], "variances.genetic.start: found 1 as row 1 of the matrix, needed a list of numbers: [[a, b], [b, c]]"),
-    ("variances.genetic", [[1, 0, "x"], [0, 1, 0], [0, 0, 1]], "variances.genetic.start: row 1 of the matrix: found 'x', needed a number"),
-    ("variances.residual", [[12, 10], [9, 160]], "variances.residual.start: found 10 for (bw, ww) and 9 for (ww, bw), needed a symmetric matrix"),
-    ("variances.residual", [[1, 2], [2, 1]], "variances.residual.start: found the correlation 2 between bw and ww, needed one between -1 and 1 (a positive definite matrix)"),
+    (
+        "variances.genetic",
+        [[1, 0, 0], [0, 1], [0, 0, 1]],
+        f"variances.genetic.start: found a matrix with rows of 2 and 3 numbers, needed a 3 x 3 matrix {G}",
+    ),
+    (
+        "variances.genetic",
+        [1, 2, 3],
+        "variances.genetic.start: found 1 as row 1 of the matrix, needed a list of numbers: [[a, b], [b, c]]",
+    ),
+    (
+        "variances.genetic",
+        [[1, 0, "x"], [0, 1, 0], [0, 0, 1]],
+        "variances.genetic.start: row 1 of the matrix: found 'x', needed a number",
+    ),
+    (
+        "variances.residual",
+        [[12, 10], [9, 160]],
+        "variances.residual.start: found 10 for (bw, ww) and 9 for (ww, bw), needed a symmetric matrix",
+    ),
+    (
+        "variances.residual",
+        [[1, 2], [2, 1]],
+        "variances.residual.start: found the correlation 2 between bw and ww, needed one between -1 and 1 (a positive definite matrix)",
+    ),
     (
         "variances.genetic",
         [[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]],
@@ -131,38 +290,94 @@ MISTAKES = [
         [[1, 1], [1, 1]],
         "variances.residual.start: found a matrix whose correlations cannot hold together (smallest eigenvalue 0 as correlations), needed a positive definite matrix",
     ),
-    ("variances.residual", [[1, 0], [0, 0]], "variances.residual.start: found the variance 0 for ww, needed one above 0"),
-    ("variances.residual", {"start": [[2, 1], [1, 2]], "structure": "diagonal"}, "variances.residual.start: found covariances other than 0, needed 0 outside the diagonal for structure: diagonal"),
-    ("variances.residual", {"prior": {"df": 3, "scale": [[1, 0], [0, -1]]}}, "variances.residual.prior.scale: found the variance -1 for ww, needed one of 0 or more"),
-    ("variances.residual", {"prior": {"df": 3, "scale": [[1, 1], [1, 0]]}}, "variances.residual.prior.scale: found the covariance 1 of bw and ww where a variance is 0, needed 0"),
+    (
+        "variances.residual",
+        [[1, 0], [0, 0]],
+        "variances.residual.start: found the variance 0 for ww, needed one above 0",
+    ),
+    (
+        "variances.residual",
+        {"start": [[2, 1], [1, 2]], "structure": "diagonal"},
+        "variances.residual.start: found covariances other than 0, needed 0 outside the diagonal for structure: diagonal",
+    ),
+    (
+        "variances.residual",
+        {"prior": {"df": 3, "scale": [[1, 0], [0, -1]]}},
+        "variances.residual.prior.scale: found the variance -1 for ww, needed one of 0 or more",
+    ),
+    (
+        "variances.residual",
+        {"prior": {"df": 3, "scale": [[1, 1], [1, 0]]}},
+        "variances.residual.prior.scale: found the covariance 1 of bw and ww where a variance is 0, needed 0",
+    ),
     ("variances.herd", {"prior": {"df": "inf", "scale": 1}}, "variances.herd.prior.df: found 'inf', needed a number"),
-    ("variances.herd", {"prior": "uniform"}, "variances.herd.prior: found 'uniform', needed a mapping with keys such as df, scale"),
-    ("variances.herd", {"fixed": True}, "variances.herd.start: missing, needed one number (the variance of ww) for fixed: true"),
+    (
+        "variances.herd",
+        {"prior": "uniform"},
+        "variances.herd.prior: found 'uniform', needed a mapping with keys such as df, scale",
+    ),
+    (
+        "variances.herd",
+        {"fixed": True},
+        "variances.herd.start: missing, needed one number (the variance of ww) for fixed: true",
+    ),
     # the sampler
     ("sampler.thin", -3, "sampler.thin: found -3, needed a whole number of at least 1"),
     ("sampler.thin", 2000, "sampler.thin: found 2000, needed at most sampler.samples (1000), or no draw is kept"),
     ("sampler.samples", "many", "sampler.samples: found 'many', needed a whole number of at least 1"),
-    ("sampler.samples", 10**30, "sampler.samples: found a number of more than 30 digits, needed a whole number of at least 1"),
+    (
+        "sampler.samples",
+        10**30,
+        "sampler.samples: found a number of more than 30 digits, needed a whole number of at least 1",
+    ),
     ("sampler.samples", 2**32, "sampler.samples: found 4294969296 sweeps with burn_in, needed fewer than 4294967296"),
     ("sampler.seed", 2**32, "sampler.seed: found 4294967296, needed a whole number from 0 to 4294967295"),
     ("sampler.seed", -1, "sampler.seed: found -1, needed a whole number from 0 to 4294967295"),
     ("sampler.chains", 0, "sampler.chains: found 0, needed a whole number from 1 to 4294967295"),
     ("sampler.chains", True, "sampler.chains: found true, needed a whole number from 1 to 4294967295"),
-    ("sampler.engine", "sereal", "sampler.engine: found 'sereal', needed auto, serial, hybrid, structured or pcg; did you mean 'serial'?"),
+    (
+        "sampler.engine",
+        "sereal",
+        "sampler.engine: found 'sereal', needed auto, serial, hybrid, structured or pcg; did you mean 'serial'?",
+    ),
     ("sampler.precision", 32, "sampler.precision: found 32, needed double or single"),
-    ("sampler.checkpoint_every", "2 hours", "sampler.checkpoint_every: found '2 hours', needed a number of sweeps such as 500, or minutes such as 10m"),
+    (
+        "sampler.checkpoint_every",
+        "2 hours",
+        "sampler.checkpoint_every: found '2 hours', needed a number of sweeps such as 500, or minutes such as 10m",
+    ),
     ("sampler.tolerance", 0, "sampler.tolerance: found 0, needed a number between 0 and 1"),
     (
         "sampler.partition",
         "effect",
         "sampler.partition: found effect, which parts the effects of a level, with update: level, which draws them jointly; needed update: site, or partition: colour or equal",
     ),
-    ("sampler", {"engine": "serial", "device": "gpu"}, "sampler.device: found gpu, needed cpu or auto for engine: serial"),
-    ("sampler", {"method": "blup", "engine": "hybrid"}, "sampler.engine: found hybrid, needed pcg or auto for method: blup"),
+    (
+        "sampler",
+        {"engine": "serial", "device": "gpu"},
+        "sampler.device: found gpu, needed cpu or auto for engine: serial",
+    ),
+    (
+        "sampler",
+        {"method": "blup", "engine": "hybrid"},
+        "sampler.engine: found hybrid, needed pcg or auto for method: blup",
+    ),
     # the output
-    ("output.save_levels", ["herds"], "output.save_levels: 'herds' is not an effect of the model; did you mean 'herd'?"),
-    ("output.save_levels", [["herd"]], "output.save_levels: found a list of 1 value, needed a list of terms, or of TERM: [ids]"),
-    ("output.save_levels", {"herd": {"a": 1}}, "output.save_levels.herd: found a mapping with the keys a, needed a list of ids"),
+    (
+        "output.save_levels",
+        ["herds"],
+        "output.save_levels: 'herds' is not an effect of the model; did you mean 'herd'?",
+    ),
+    (
+        "output.save_levels",
+        [["herd"]],
+        "output.save_levels: found a list of 1 value, needed a list of terms, or of TERM: [ids]",
+    ),
+    (
+        "output.save_levels",
+        {"herd": {"a": 1}},
+        "output.save_levels.herd: found a mapping with the keys a, needed a list of ids",
+    ),
     ("output.csv", "allways", "output.csv: found 'allways', needed auto or always; did you mean 'always'?"),
 ]
 
@@ -197,7 +412,9 @@ def test_one_mistake_one_message(path, value, message):
 
 def test_all_mistakes_are_listed_each_on_its_line(tmp_path):
     path = tmp_path / "analysis.yaml"
-    path.write_text("data: {phenotypes: p.csv}\ntraits: [y]\nmodel: {fixed: {sex: {kindd: class}, age: {degree: x}}}\nsampler: {thin: -3}\n")
+    path.write_text(
+        "data: {phenotypes: p.csv}\ntraits: [y]\nmodel: {fixed: {sex: {kindd: class}, age: {degree: x}}}\nsampler: {thin: -3}\n"
+    )
     assert message_of(path).split("\n") == [
         f"{path}: model.fixed.sex.kindd: unknown key; did you mean 'kind'?",
         f"{path}: model.fixed.age.degree: found 'x', needed a whole number from 1 to 20",
@@ -222,50 +439,92 @@ def test_blup_needs_starts_and_fixed_variances():
 
 
 def test_keys_of_a_pedigree_need_one():
-    data = {"phenotypes": "p", "pedigree_separator": ",", "pedigree_columns": {"birth": "b"}, "pedigree_header": True, "groups": {"column": "g"}}
+    data = {
+        "phenotypes": "p",
+        "pedigree_separator": ",",
+        "pedigree_columns": {"birth": "b"},
+        "pedigree_header": True,
+        "groups": {"column": "g"},
+    }
     keys = ("pedigree_separator", "pedigree_columns", "pedigree_header", "groups")
-    assert message_of({"data": data, "traits": "y"}).split("\n") == [f"analysis: data.{k}: found without a pedigree, needed data.pedigree" for k in keys]
+    assert message_of({"data": data, "traits": "y"}).split("\n") == [
+        f"analysis: data.{k}: found without a pedigree, needed data.pedigree" for k in keys
+    ]
 
 
 def test_a_pedigree_without_header_has_positions():
     data = {"phenotypes": "p", "pedigree": "q", "pedigree_header": False, "pedigree_columns": {"id": "a"}}
-    assert message_of({"data": data, "traits": "y"}) == "analysis: data.pedigree_columns: found names of columns, but pedigree_header: false; needed positions (1, 2, 3)"
+    assert (
+        message_of({"data": data, "traits": "y"})
+        == "analysis: data.pedigree_columns: found names of columns, but pedigree_header: false; needed positions (1, 2, 3)"
+    )
 
 
 def test_groups_need_a_genetic_effect():
     data = {"phenotypes": "p", "pedigree": "q", "groups": {"column": "g"}}
-    assert message_of({"data": data, "traits": "y"}) == "analysis: data.groups: found groups, but no random effect has relationship: pedigree"
+    assert (
+        message_of({"data": data, "traits": "y"})
+        == "analysis: data.groups: found groups, but no random effect has relationship: pedigree"
+    )
 
 
 def test_covariates_or_legendre():
     effect = {"level": "animal", "covariates": ["a"], "legendre": {"column": "a", "degree": 1}}
     tree = {"data": {"phenotypes": "p"}, "traits": "y", "model": {"random": {"g": {"effects": {"rr": effect}}}}}
-    assert message_of(tree) == "analysis: model.random.g.effects.rr: found covariates and legendre together, needed one of them"
+    assert (
+        message_of(tree)
+        == "analysis: model.random.g.effects.rr: found covariates and legendre together, needed one of them"
+    )
 
 
 def test_degree_or_legendre():
-    tree = {"data": {"phenotypes": "p"}, "traits": "y", "model": {"fixed": {"a": {"kind": "covariate", "degree": 2, "legendre": {"degree": 2}}}}}
-    assert message_of(tree) == "analysis: model.fixed.a.degree: found beside legendre, which has a degree of its own; needed one of them"
+    tree = {
+        "data": {"phenotypes": "p"},
+        "traits": "y",
+        "model": {"fixed": {"a": {"kind": "covariate", "degree": 2, "legendre": {"degree": 2}}}},
+    }
+    assert (
+        message_of(tree)
+        == "analysis: model.fixed.a.degree: found beside legendre, which has a degree of its own; needed one of them"
+    )
 
 
 def test_two_components_of_the_same_name():
     effects = {"rr": {"level": "a", "legendre": {"column": "t", "degree": 1}}, "rr.0": {"level": "a"}}
     tree = {"data": {"phenotypes": "p"}, "traits": "y", "model": {"random": {"g": {"effects": effects}}}}
-    assert message_of(tree) == "analysis: model.random.g.effects: two components would both be called 'rr.0:y', needed other names for the effects"
+    assert (
+        message_of(tree)
+        == "analysis: model.random.g.effects: two components would both be called 'rr.0:y', needed other names for the effects"
+    )
 
 
 def test_a_structured_engine_has_no_effect_partition():
     tree = changed("sampler", {"engine": "structured", "partition": "effect", "update": "site"})
-    assert message_of(tree) == "analysis: sampler.partition: found effect, needed colour or auto for engine: structured (effect goes with engine: serial or hybrid)"
+    assert (
+        message_of(tree)
+        == "analysis: sampler.partition: found effect, needed colour or auto for engine: structured (effect goes with engine: serial or hybrid)"
+    )
 
 
 @pytest.mark.parametrize(
     "model, messages",
     [
-        ({"plugin": "lasso"}, ["model.response: missing, needed for a regression", "model.predictors: missing, needed for a regression"]),
-        ({"plugin": "lasso", "response": "y", "predictors": "x", "fixed": {"a": {}}}, ["model.fixed: found beside plugin; it belongs to a mixed model"]),
-        ({"plugin": "lasso", "response": "y", "predictors": "x", "options": 3}, ["model.options: found 3, needed a mapping of options"]),
-        ({"plugin": 3.5, "response": "y", "predictors": "x"}, ["model.plugin: found 3.5, needed the name of a regression, such as horseshoe_probit"]),
+        (
+            {"plugin": "lasso"},
+            ["model.response: missing, needed for a regression", "model.predictors: missing, needed for a regression"],
+        ),
+        (
+            {"plugin": "lasso", "response": "y", "predictors": "x", "fixed": {"a": {}}},
+            ["model.fixed: found beside plugin; it belongs to a mixed model"],
+        ),
+        (
+            {"plugin": "lasso", "response": "y", "predictors": "x", "options": 3},
+            ["model.options: found 3, needed a mapping of options"],
+        ),
+        (
+            {"plugin": 3.5, "response": "y", "predictors": "x"},
+            ["model.plugin: found 3.5, needed the name of a regression, such as horseshoe_probit"],
+        ),
     ],
 )
 def test_regressions(model, messages):
@@ -274,8 +533,13 @@ def test_regressions(model, messages):
 
 def test_a_regression_takes_no_traits_and_no_variances():
     model = {"plugin": "lasso", "response": "y", "predictors": "x"}
-    assert message_of({"data": {"phenotypes": "p"}, "model": model, "traits": "y"}) == "analysis: traits: found beside model.plugin, needed model.response alone"
-    assert message_of({"data": {"phenotypes": "p"}, "model": model, "variances": {"residual": 3}}).startswith("analysis: variances.residual: found beside model.plugin")
+    assert (
+        message_of({"data": {"phenotypes": "p"}, "model": model, "traits": "y"})
+        == "analysis: traits: found beside model.plugin, needed model.response alone"
+    )
+    assert message_of({"data": {"phenotypes": "p"}, "model": model, "variances": {"residual": 3}}).startswith(
+        "analysis: variances.residual: found beside model.plugin"
+    )
 
 
 @pytest.mark.parametrize("source", [None, 3, ["a"], object()])

@@ -15,14 +15,49 @@ from mmgibbs.errors import ConfigError
 
 JARGON = ("validation error", "Input should", "pydantic", "Traceback", "type=", "NoneType", "<class", "mmgibbs.config")
 GOOD = [as_yaml_value(parse_yaml(BEEF, "beef")), json.loads(json.dumps(FULL, default=np.ndarray.tolist))]
-WORDS = ["auto", "flat", "fixed", "pedigree", "identity", "animal", "y", "z", "birth_weight", "genetic", "residual", "", " ", "1e-3", ".", "a/b", "~x"]
+WORDS = [
+    "auto",
+    "flat",
+    "fixed",
+    "pedigree",
+    "identity",
+    "animal",
+    "y",
+    "z",
+    "birth_weight",
+    "genetic",
+    "residual",
+    "",
+    " ",
+    "1e-3",
+    ".",
+    "a/b",
+    "~x",
+]
 scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.sampled_from(WORDS), st.integers(-3, 30), st.just(10**400), st.just(-0.0)
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from(WORDS),
+    st.integers(-3, 30),
+    st.just(10**400),
+    st.just(-0.0),
 )
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4) | st.sampled_from(WORDS), inner, max_size=3), max_leaves=9
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4) | st.sampled_from(WORDS), inner, max_size=3)
+    ),
+    max_leaves=9,
 )
-quick = settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+quick = settings(
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 
 
 def accepted_or_refused_plainly(source, overrides=()) -> None:
@@ -73,7 +108,9 @@ def mutated(draw):
             case "remove":
                 del node[key]
             case "rename" if isinstance(node, dict):
-                node[draw(st.text(max_size=4) | st.sampled_from([*WORDS, *(str(p[-1]) for p in everywhere)]))] = node.pop(key)
+                node[draw(st.text(max_size=4) | st.sampled_from([*WORDS, *(str(p[-1]) for p in everywhere)]))] = (
+                    node.pop(key)
+                )
             case "copy":
                 node[key] = copy.deepcopy(at(tree, draw(st.sampled_from(everywhere))))
             case _:
@@ -99,7 +136,12 @@ def test_mutated_files(tmp_path, tree):
 
 
 @quick
-@given(st.integers(0, len(BEEF)), st.integers(0, 12), st.text(max_size=6) | st.sampled_from(["\t", "{", "[", "*a", "&a ", "!!x ", "\n", ": ", "- ", "'", '"', "#", "1e999"]))
+@given(
+    st.integers(0, len(BEEF)),
+    st.integers(0, 12),
+    st.text(max_size=6)
+    | st.sampled_from(["\t", "{", "[", "*a", "&a ", "!!x ", "\n", ": ", "- ", "'", '"', "#", "1e999"]),
+)
 def test_mutated_text(tmp_path, start, removed, inserted):
     path = tmp_path / "a.yaml"
     path.write_bytes((BEEF[:start] + inserted + BEEF[start + removed :]).encode("utf-8", "surrogatepass"))
@@ -115,6 +157,14 @@ def test_mutated_bytes(tmp_path, inserted, start):
 
 
 @quick
-@given(st.lists(st.text(max_size=12) | st.builds("{}={}".format, st.sampled_from([".".join(map(str, p)) for p in places(GOOD[0])]), st.text(max_size=8)), max_size=3))
+@given(
+    st.lists(
+        st.text(max_size=12)
+        | st.builds(
+            "{}={}".format, st.sampled_from([".".join(map(str, p)) for p in places(GOOD[0])]), st.text(max_size=8)
+        ),
+        max_size=3,
+    )
+)
 def test_random_overrides(overrides):
     accepted_or_refused_plainly(GOOD[0], overrides)

@@ -38,15 +38,30 @@ def message(tmp_path):
         ("- a\n- b\n", ": found a list of 2 values, needed a mapping with keys such as name, data, traits, model"),
         ("just text\n", ": found 'just text', needed a mapping with keys such as name, data, traits, model"),
         ("traits: [y]\nname: a\ntraits: [z]\n", " line 3: the key 'traits' is written twice in the same mapping"),
-        ("model:\n  fixed:\n    sex: {}\n    'sex': {}\n", " line 4: the key 'sex' is written twice in the same mapping"),
-        ("name: !!python/object/apply:os.system [ls]\n", " line 1: the tag 'tag:yaml.org,2002:python/object/apply:os.system' is not accepted in an analysis file; write the plain value"),
+        (
+            "model:\n  fixed:\n    sex: {}\n    'sex': {}\n",
+            " line 4: the key 'sex' is written twice in the same mapping",
+        ),
+        (
+            "name: !!python/object/apply:os.system [ls]\n",
+            " line 1: the tag 'tag:yaml.org,2002:python/object/apply:os.system' is not accepted in an analysis file; write the plain value",
+        ),
         ("name: !mine x\n", " line 1: the tag '!mine' is not accepted in an analysis file; write the plain value"),
-        ("sampler: !!int '3'\n", " line 1: the tag 'tag:yaml.org,2002:int' is not accepted in an analysis file; write the plain value"),
+        (
+            "sampler: !!int '3'\n",
+            " line 1: the tag 'tag:yaml.org,2002:int' is not accepted in an analysis file; write the plain value",
+        ),
         ("[a, b]: 3\n", " line 1: found a list of 2 values as a key, needed a name"),
         ("~: 3\n", " line 1: found nothing as a key, needed a name"),
         ("a: 1\n---\nb: 2\n", " line 2: a second document begins ('---'), needed one analysis per file"),
-        ("a: *b\n", " line 1: '*b' refers to something that is not written before it; text beginning with * needs quotation marks"),
-        ("a: &a [*a]\n", " line 1: '*a' refers to something that is not written before it; text beginning with * needs quotation marks"),
+        (
+            "a: *b\n",
+            " line 1: '*b' refers to something that is not written before it; text beginning with * needs quotation marks",
+        ),
+        (
+            "a: &a [*a]\n",
+            " line 1: '*a' refers to something that is not written before it; text beginning with * needs quotation marks",
+        ),
         ("a: " + "[" * 40 + "]" * 40, " line 1: lists or mappings are nested more than 30 levels deep"),
         ("name: x\nmodel:\n\tfixed: {}\n", "; indent with blanks, not tabs"),
         ("name: a: b\n", "; check the indentation, and put text that holds ': ' in quotation marks"),
@@ -58,7 +73,10 @@ def message(tmp_path):
         ('name: "\\Uffffffff"\n', ""),
         ("name: gr\xfc\xdfe\n".encode("latin-1"), " line 1: byte 0xfc is not UTF-8 text; save the file as UTF-8"),
         ("name: x\n".encode("utf-16"), " line 1: byte 0xff is not UTF-8 text; save the file as UTF-8"),
-        (b"x" * (MOST_BYTES + 1), ": has 4,000,001 bytes, an analysis file has at most 4,000,000; is this a data file?"),
+        (
+            b"x" * (MOST_BYTES + 1),
+            ": has 4,000,001 bytes, an analysis file has at most 4,000,000; is this a data file?",
+        ),
     ],
     ids=lambda v: None if isinstance(v, bytes) and len(v) > 100 else repr(v)[:40],
 )
@@ -67,7 +85,9 @@ def test_refused(message, content, expected):
 
 
 def test_a_bomb_of_references(message):
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"] + [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"] + [
+        f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)
+    ]
     assert "more than 100,000 values (references unfolded)" in message("\n".join(lines))
 
 
@@ -102,7 +122,9 @@ def test_a_pipe_is_not_waited_for(tmp_path):
         load_config(tmp_path / "pipe")
 
 
-@pytest.mark.skipif(os.name == "nt" or not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
+@pytest.mark.skipif(
+    os.name == "nt" or not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything"
+)
 def test_a_file_without_permission(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text(HEAD)

@@ -1,0 +1,187 @@
+"""The command line: `mmgibbs run | check | simulate | bench`.
+
+Exit code 0: done. 2: the input cannot be used, one message on stderr. 1: a bug, with its traceback. 130: Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import os
+import sys
+import traceback
+from importlib import import_module
+
+import mmgibbs
+from pedigree.errors import PedigreeError, TableError
+
+DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
+# The machine's refusals that are no mistakes of this program: no permission, no room.
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+_IN_THEIR_MODULES = {
+    "simulate": (
+        "write a simulated beef population with known true values",
+        "mmgibbs simulate data/beef --animals 5000 --seed 1",
+    ),
+    "bench": (
+        "measure sweeps per second and memory on this machine",
+        "mmgibbs bench evaluation configs/beef.yaml --sweeps 1000",
+    ),
+}
+_DESCRIPTION = """\
+Breeding values with their reliability, and variance components with their uncertainty,
+from pedigree and phenotype tables."""
+_EXAMPLES = """\
+examples:
+  mmgibbs simulate data/beef                   write example data and their analysis file
+  mmgibbs check data/beef/analysis.yaml        read and check everything, count, stop
+  mmgibbs run data/beef/analysis.yaml          sample, and write the run folder
+  mmgibbs COMMAND --help                       all options of a command
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+        return code
+    except (mmgibbs.MmgibbsError, PedigreeError, TableError) as error:
+        return _refuse(str(error))
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return STOPPED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or closing stdout complains once more
+        return PIPE_CLOSED
+    except MemoryError as error:
+        return _refuse(f"not enough memory: {error}")
+    except Exception as error:  # noqa: BLE001  the last resort: whatever else comes here is a bug
+        if isinstance(error, OSError) and error.errno in _REFUSED:
+            return _refuse(f"{error.filename or 'output'}: {error.strerror}")
+        traceback.print_exc()
+        print(
+            f"\nThis is a bug in mmgibbs {mmgibbs.__version__}. "
+            "Please report it with the lines above and your analysis file.",
+            file=sys.stderr,
+        )
+        return BUG
+
+
+def _dispatch(arguments: list[str]) -> int:
+    try:
+        args = _parser(arguments).parse_args(arguments)
+    except SystemExit as told:  # argparse has spoken: help and version 0, a wrong command line 2
+        return told.code
+    return args.command(args) or DONE
+
+
+def _refuse(message: str) -> int:
+    print(message, file=sys.stderr)
+    return BAD_INPUT
+
+
+def _parser(arguments: list[str]) -> argparse.ArgumentParser:
+    layout = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+    parser = argparse.ArgumentParser("mmgibbs", description=_DESCRIPTION, epilog=_EXAMPLES, **layout)
+    parser.add_argument("--version", action="version", version=f"mmgibbs {mmgibbs.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def add(name: str, what: str, example: str, command) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name, help=what, description=f"{what[0].upper()}{what[1:]}.", epilog=f"example:\n  {example}", **layout
+        )
+        added.set_defaults(command=command)
+        return added
+
+    run = add(
+        "run",
+        "run an analysis and write its run folder",
+        "mmgibbs run analysis.yaml --set sampler.samples=2000 --overwrite",
+        _run,
+    )
+    check = add(
+        "check",
+        "read and check an analysis and its data, count what a run would hold, then stop",
+        "mmgibbs check analysis.yaml",
+        _check,
+    )
+    for command in (run, check):
+        command.add_argument("file", metavar="FILE", help="the analysis file (YAML)")
+        command.add_argument(
+            "--set",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="put VALUE in place of what the file says, e.g. --set sampler.thin=5; may be repeated",
+        )
+    run.add_argument("--output", metavar="DIR", help="the run folder, in place of output.directory")
+    run.add_argument("--overwrite", action="store_true", help="replace a run folder that is there already")
+    run.add_argument("--quiet", action="store_true", help="say nothing unless something is wrong")
+
+    chosen = next((a for a in arguments if not a.startswith("-")), None)
+    for name, (what, example) in _IN_THEIR_MODULES.items():
+        command = add(name, what, example, None)
+        if name == chosen:  # the others need not be imported
+            module = import_module(f"mmgibbs.{name}")
+            module.add_arguments(command)
+            command.set_defaults(command=module.main)
+    return parser
+
+
+def _run(args) -> None:
+    from mmgibbs.run import run
+
+    # in quotation marks, or a folder's name could be taken for something else that YAML knows
+    output = [] if args.output is None else [f"output.directory={json.dumps(args.output, ensure_ascii=False)}"]
+    run(args.file, [*args.set, *output], overwrite=args.overwrite, progress=not args.quiet)
+
+
+def _check(args) -> None:
+    from mmgibbs.run import check
+
+    print(counts_as_text(check(args.file, args.set)))
+
+
+# ------------------------------------------------------------------------------------------------ what check prints
+
+
+def counts_as_text(counts: dict) -> str:
+    """The counts of `mmgibbs.run.check` for people to read."""
+    data = counts["data"]
+    records = data["records"]
+    left_out = [f"{n:,} left out ({reason})" for reason, n in records["left_out"].items() if n]
+    lines = [
+        f"analysis {counts['analysis']}",
+        "",
+        ", ".join([f"{records['read']:,} records read", f"{records['used']:,} used", *left_out]),
+    ]
+    lines += [f"{n:,} observations of {trait}" for trait, n in data["observations"].items()]
+    if "animals" in data:
+        lines.append(f"{data['animals']:,} animals in the pedigree")
+    rows = [(t["term"], t["kind"], t["levels"], t["equations"], t["colours"]) for t in counts["terms"]]
+    lines += ["", *_table(("term", "kind", "levels", "equations", "colours"), rows)]
+    rows = [(name, p["blocks"], p["nonzeros"], p["inside_diagonal_blocks"]) for name, p in counts["partitions"].items()]
+    lines += ["", *_table(("partition", "blocks", "nonzeros", "inside diagonal blocks"), rows)]
+    lines += ["", f"{counts['equations']:,} equations in {counts['bytes'] / 1e6:,.1f} MB"]
+    lines += [f"note: {note}" for note in counts["notes"]] + [f"warning: {warning}" for warning in counts["warnings"]]
+    return "\n".join(lines)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple]) -> list[str]:
+    """Text to the left, numbers to the right, under their heads."""
+    cells = [
+        head,
+        *(
+            tuple("not counted" if v is None else f"{v:,}" if isinstance(v, int) else str(v) for v in row)
+            for row in rows
+        ),
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    number = [all(not isinstance(row[j], str) for row in rows) for j in range(len(head))]
+    return [
+        "  ".join(c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, number, strict=True)).rstrip()
+        for row in cells
+    ]

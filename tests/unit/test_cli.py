@@ -1,0 +1,232 @@
+"""The command line: what each command passes on, exit codes, and one message without a traceback for bad input."""
+
+import errno
+import subprocess
+import sys
+
+import pytest
+from support import ROOT
+
+import mmgibbs
+import mmgibbs.run
+from mmgibbs.cli import counts_as_text, main
+from mmgibbs.errors import DataError, DeviceError
+from pedigree.errors import PedigreeError, TableError
+
+ANALYSIS = """\
+data: {phenotypes: phenotypes.csv, pedigree: pedigree.csv}
+traits: [y]
+model: {random: {animal: {relationship: pedigree}}}
+variances: {animal: 1, residual: 2}
+"""
+PEDIGREE = "id,sire,dam\na,,\nb,,\nc,a,b\nd,a,b\n"
+PHENOTYPES = "animal,y\na,1.5\nb,2.0\nc,NA\nd,4.0\n"
+
+
+@pytest.fixture
+def analysis(tmp_path):
+    for name, text in (("analysis.yaml", ANALYSIS), ("pedigree.csv", PEDIGREE), ("phenotypes.csv", PHENOTYPES)):
+        (tmp_path / name).write_text(text)
+    return tmp_path / "analysis.yaml"
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """Calls of `mmgibbs.run.run`, which then raises `called.raises` where it is set."""
+
+    class Calls(list):
+        raises = None
+
+        def __call__(self, *positional, **keywords):
+            self.append((positional, keywords))
+            if self.raises is not None:
+                raise self.raises
+
+    calls = Calls()
+    monkeypatch.setattr(mmgibbs.run, "run", calls)
+    return calls
+
+
+def test_run_passes_on_what_it_was_told(called, capsys):
+    assert (
+        main(
+            [
+                "run",
+                "a.yaml",
+                "--set",
+                "sampler.thin=5",
+                "--set",
+                "name=x",
+                "--output",
+                "runs/a: b #1",
+                "--overwrite",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
+    overrides = ["sampler.thin=5", "name=x", 'output.directory="runs/a: b #1"']
+    assert called == [(("a.yaml", overrides), {"overwrite": True, "progress": False})]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_run_without_options(called):
+    assert main(["run", "a.yaml"]) == 0
+    assert called == [(("a.yaml", []), {"overwrite": False, "progress": True})]
+
+
+@pytest.mark.parametrize("directory", ["runs/a: b #1", "a, [b] é\U0001f404", "null", "12", "'quoted'"])
+def test_the_output_directory_may_have_any_name(directory, analysis, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        mmgibbs.run, "run", lambda file, overrides, **_: seen.append(mmgibbs.load_config(file, overrides))
+    )
+    assert main(["run", str(analysis), "--output", directory]) == 0
+    assert str(seen[0].output.directory).endswith(f"/{directory}")
+
+
+@pytest.mark.parametrize(
+    "error", [DataError("phenotypes.csv row 3: bad"), DeviceError("no GPU"), PedigreeError("loop"), TableError("empty")]
+)
+def test_bad_input_is_one_message_and_code_2(called, capsys, error):
+    called.raises = error
+    assert main(["run", "a.yaml"]) == 2
+    assert capsys.readouterr() == ("", f"{error}\n")
+
+
+@pytest.mark.parametrize(
+    "error, message",
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "runs/x"), "runs/x: Permission denied\n"),
+        (OSError(errno.ENOSPC, "No space left on device"), "output: No space left on device\n"),
+        (MemoryError("Unable to allocate 3 TiB"), "not enough memory: Unable to allocate 3 TiB\n"),
+    ],
+)
+def test_what_the_machine_refuses_is_no_bug(called, capsys, error, message):
+    called.raises = error
+    assert main(["run", "a.yaml"]) == 2
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("x"), OSError("odd"), ValueError("shapes")])
+def test_a_bug_shows_its_traceback_and_code_1(called, capsys, error):
+    called.raises = error
+    assert main(["run", "a.yaml"]) == 1
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown and "This is a bug in mmgibbs" in shown and "Please report it" in shown
+
+
+def test_ctrl_c(called, capsys):
+    called.raises = KeyboardInterrupt()
+    assert main(["run", "a.yaml"]) == 130
+    assert capsys.readouterr().err == "\nstopped\n"
+
+
+def test_a_missing_file_and_a_misspelt_key(analysis, capsys):
+    assert main(["check", "none.yaml"]) == 2
+    assert capsys.readouterr().err == "none.yaml: no such file\n"
+    assert main(["check", str(analysis), "--set", "sampler.thn=3"]) == 2
+    assert capsys.readouterr().err == "override 'sampler.thn=3': sampler.thn: unknown key; did you mean 'thin'?\n"
+
+
+def test_check_counts(analysis, capsys):
+    assert main(["check", str(analysis)]) == 0
+    out, err = capsys.readouterr()
+    assert "4 records read, 3 used, 1 left out (no observed trait)" in out
+    assert "3 observations of y" in out and "4 animals in the pedigree" in out and "5 equations" in out
+    assert err == ""
+    assert not (analysis.parent / "runs").exists()
+
+
+def test_check_names_the_row(analysis, capsys):
+    (analysis.parent / "pedigree.csv").write_text(PEDIGREE + "e,e,b\n")
+    assert main(["check", str(analysis)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("pedigree.csv row 6: ") and "Traceback" not in err
+
+
+def test_counts_that_were_not_made():
+    data = {
+        "records": {"read": 5_000_000, "used": 5_000_000, "left_out": {"no observed trait": 0}},
+        "observations": {"y": 5_000_000},
+    }
+    terms = [{"term": "a", "kind": "fixed", "levels": 3, "equations": 3, "colours": 1}]
+    partitions = {"colour": {"blocks": 4, "nonzeros": None, "inside_diagonal_blocks": None}}
+    counts = dict(
+        analysis="x",
+        data=data,
+        terms=terms,
+        equations=3,
+        bytes=2_500_000,
+        partitions=partitions,
+        notes=["n"],
+        warnings=["w"],
+    )
+    text = counts_as_text(counts).splitlines()
+    assert text[2] == "5,000,000 records read, 5,000,000 used"
+    assert text[-6:] == [
+        "partition  blocks     nonzeros  inside diagonal blocks",
+        "colour          4  not counted             not counted",
+        "",
+        "3 equations in 2.5 MB",
+        "note: n",
+        "warning: w",
+    ]
+
+
+@pytest.mark.parametrize("command", ["run", "check", "simulate", "bench"])
+def test_every_command_has_help_with_an_example(command, capsys):
+    assert main([command, "--help"]) == 0
+    assert f"mmgibbs {command} " in capsys.readouterr().out.split("example:")[1]
+
+
+def test_help_and_version(capsys):
+    assert main(["--help"]) == 0
+    assert "mmgibbs run data/beef/analysis.yaml" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"mmgibbs {mmgibbs.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["frobnicate"],
+        ["run"],
+        ["run", "a", "b"],
+        ["run", "a", "--over"],
+        ["check", "a", "--overwrite"],
+        ["simulate"],
+    ],
+)
+def test_a_wrong_command_line_is_code_2(arguments, capsys, called):
+    assert main(arguments) == 2
+    assert "usage: mmgibbs" in capsys.readouterr().err and not called
+
+
+def test_simulate_writes_an_analysis_that_is_accepted(tmp_path, capsys):
+    assert main(["simulate", str(tmp_path / "beef"), "--animals", "400"]) == 0
+    assert "next: mmgibbs run" in capsys.readouterr().out
+    mmgibbs.load_config(tmp_path / "beef" / "analysis.yaml")
+    assert main(["simulate", str(tmp_path / "beef"), "--animals", "400"]) == 2
+
+
+def test_a_closed_pipe_is_no_bug(analysis):
+    command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from mmgibbs.cli import main; "
+    command += "sys.exit(main(['check', 'analysis.yaml']))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=analysis.parent
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 141
+
+
+def test_help_does_not_load_the_solver():
+    command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
+    command += (
+        "from mmgibbs.cli import main; main(['--help']); print(sorted({'numba', 'polars', 'numpy'} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
+    assert shown.endswith("[]\n")
