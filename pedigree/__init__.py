@@ -1,4 +1,4 @@
-"""Pedigrees: reading and checking, inbreeding, the relationship matrix and its inverse. Useful alone; knows nothing of mmgibbs.
+"""Pedigrees: reading and checking, inbreeding, the relationship matrix and its inverse. Knows nothing of mmgibbs.
 
 Names are imported when first used, so that `pedigree.relationship` and `pedigree.inbreeding` need NumPy and Numba only.
 (`from pedigree.inbreeding import inbreeding` is the function; `pedigree.inbreeding` is the module.)

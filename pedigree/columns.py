@@ -11,7 +11,7 @@ from pedigree.tables import Table, nearest, open_table
 _ROLES = ("id", "sire", "dam", "birth")
 # Compared in lower case without punctuation: 'Birth_Year' is 'birthyear'.
 _RECOGNISED = {
-    "id": "id animal animalid idanimal animalnumber individual ind indiv calf progeny offspring anim tag eartag ego".split(),
+    "id": "id animal animalid idanimal animalnumber individual ind indiv calf progeny offspring tag eartag".split(),
     "sire": "sire sireid idsire father fatherid idfather dad pollenparent maleparent".split(),
     "dam": "dam damid iddam mother motherid idmother mum mom seedparent femaleparent".split(),
     "birth": "birth birthyear yearofbirth byear yob birthdate dateofbirth dob born".split(),
@@ -56,7 +56,9 @@ def _given(source, columns, header, separator, name) -> tuple[Table, PedigreeCol
     positions = any(isinstance(c, int) for c in columns.values())
     table = open_table(source, separator, not positions if header is None else header, name)
     chosen = {role: table.column(c) for role, c in columns.items()}
-    return table, PedigreeColumns(chosen["id"], chosen["sire"], chosen["dam"], chosen.get("birth"), "birth" in chosen, ())
+    return table, PedigreeColumns(
+        chosen["id"], chosen["sire"], chosen["dam"], chosen.get("birth"), "birth" in chosen, ()
+    )
 
 
 def _by_name(columns: tuple[str, ...], where: str) -> PedigreeColumns | None:
@@ -76,7 +78,9 @@ def _by_name(columns: tuple[str, ...], where: str) -> PedigreeColumns | None:
             said = " (the first column is taken as the id)"
     for role in _ROLES[:3]:
         if role not in found:
-            raise PedigreeError(f"{where}: which column is the {role}? {nearest(role, columns)}; name the columns id, sire and dam")
+            raise PedigreeError(
+                f"{where}: which column is the {role}? {nearest(role, columns)}; name the columns id, sire and dam"
+            )
     note = "columns recognised: " + ", ".join(f"{role} = '{found[role]}'" for role in _ROLES if role in found) + said
     return PedigreeColumns(found["id"], found["sire"], found["dam"], found.get("birth"), False, (note,))
 
@@ -87,11 +91,13 @@ def _first_three(table: Table, said: str) -> PedigreeColumns:
         raise PedigreeError(f"{table.name}: found {len(table.names)} columns ({columns}), needed id, sire and dam")
     a, b, c = table.names[:3]
     named = f" ('{a}', '{b}', '{c}')" if table.first_record is None or table.has_header else ""
-    return PedigreeColumns(a, b, c, None, False, (f"{said}the first three columns{named} are taken as id, sire and dam",))
+    return PedigreeColumns(
+        a, b, c, None, False, (f"{said}the first three columns{named} are taken as id, sire and dam",)
+    )
 
 
 def _first_line_is_data(bare: Table, unknown) -> bool:
-    """Whether the first line is an animal: it has a digit or an unknown parent, or a value that stands in another row."""
+    """Whether the first line is an animal: a digit, an unknown parent, or a value that stands in another row."""
     first = bare.first_record[:3]
     if len(first) < 3 or any(value in unknown or any(c.isdigit() for c in value) for value in first):
         return True

@@ -6,4 +6,4 @@ class TableError(ValueError):
 
 
 class PedigreeError(ValueError):
-    """A pedigree that cannot be one: a duplicate animal, a loop, an id that is both sire and dam, a parent younger than its progeny."""
+    """A pedigree that cannot be one: an animal twice, a loop, a sire that is a dam, a parent younger than its calf."""

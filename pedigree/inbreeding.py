@@ -1,15 +1,16 @@
 """Inbreeding coefficients of all animals of a pedigree.
 
-F_i = a(s, d) / 2, half the relationship of sire and dam. With A = L D L' (L unit lower triangular, L_ij the expected share of
-ancestor j's genes in i; D diagonal, MODELS.md), the relationships of one sire with everybody are
+F_i = a(s, d) / 2, half the relationship of sire and dam. With A = L D L' (L unit lower triangular, L_ij the expected
+share of ancestor j's genes in i; D diagonal), the relationships of one sire with everybody are
 
-    u = A e_s:      w = D L' e_s   upwards through the ancestors of s,      u_j = (u_sire(j) + u_dam(j)) / 2 + w_j   downwards.
+    u = A e_s:   w = D L' e_s  upwards through the ancestors of s,   u_j = (u_sire(j) + u_dam(j)) / 2 + w_j  downwards.
 
-One pass per sire gives F for all of its progeny (Sargolzaei, Iwaisaki & Colleau 2005, J. Anim. Breed. Genet. 122:325; the
-decomposition is Meuwissen & Luo 1992, Genet. Sel. Evol. 24:305). The pass downwards visits the ancestors of the sire's mates
-only, each once, so the cost follows the ancestors per mating and not the size of the pedigree. They are listed generation by
-generation, which needs neither a queue nor a sort, and lets the processor fetch many at once. Sires run generation by generation:
-w needs F of the parents of ancestors of s, whose sires come in earlier generations.
+One pass per sire gives F for all of its progeny (Sargolzaei, Iwaisaki & Colleau 2005, J. Anim. Breed. Genet. 122:325;
+the decomposition is Meuwissen & Luo 1992, Genet. Sel. Evol. 24:305). The pass downwards visits the ancestors of the
+sire's mates only, each once, so the cost follows the ancestors per mating and not the size of the pedigree. They are
+listed generation by generation, which needs neither a queue nor a sort, and lets the processor fetch many at once.
+Sires run generation by generation: w needs F of the parents of ancestors of s, whose sires come in earlier
+generations.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pedigree.errors import PedigreeError
 
 _LOOP = dict(cache=True, nogil=True, error_model="numpy")
 
-# A parent and the state of the pass at hand in 16 bytes: `share` is u_j or, where that is not known, one of two marks. Founders that
-# are no ancestors of the sire at hand have share 0.
+# A parent and the state of the pass at hand in 16 bytes: `share` is u_j or, where that is not known, one of two
+# marks. Founders that are no ancestors of the sire at hand have share 0.
 _PARENT = np.dtype([("sire", np.int32), ("dam", np.int32), ("share", np.float64)])
 _NOT_YET, _LISTED = -1.0, -2.0
 
@@ -30,9 +31,9 @@ _NOT_YET, _LISTED = -1.0, -2.0
 def inbreeding(sire: np.ndarray, dam: np.ndarray) -> np.ndarray:
     """F of each animal, (n,) float64.
 
-    sire, dam: (n,) int32 codes, parents before progeny; -1 and codes >= n (unknown-parent groups) are unknown parents, taken as
-    unrelated and not inbred. An animal may be both sire and dam (hermaphrodites), also of one progeny (selfing).
-    Raises PedigreeError where a parent does not come before its progeny.
+    sire, dam: (n,) int32 codes, parents before progeny; -1 and codes >= n (unknown-parent groups) are unknown parents,
+    taken as unrelated and not inbred. An animal may be both sire and dam (hermaphrodites), also of one progeny
+    (selfing). Raises PedigreeError where a parent does not come before its progeny.
     """
     sire, dam = checked_codes(sire, dam)
     F = np.zeros(sire.size)
@@ -83,7 +84,8 @@ def _inbreeding(sire, dam, F, first):
     start, calf, mate, as_parent = _matings(sire, dam, number, n_parents, first)
     F[first:] = 0.0
 
-    # The sire's ancestors and those of his mates, listed by generation: list[begin[g]:end[g]], the mates' from middle[g] on.
+    # The sire's ancestors and those of his mates, listed by generation: list[begin[g]:end[g]], the mates' from
+    # middle[g] on.
     list_ = np.empty(n_parents + 1, np.int32)
     middle, end = begin[:n_generations].copy(), begin[:n_generations].copy()
     gene_share = np.zeros(n_parents + 1)  # L_sj of the sire at hand
@@ -111,8 +113,9 @@ def _inbreeding(sire, dam, F, first):
 def _numbered_parents(sire, dam):
     """Numbers 1, 2, ... for animals with progeny, by generation and, within it, by maternal line.
 
-    Maternal families then lie together, and with them what one sire's mates have in common. Returns number, (n,) int32, 0 without
-    progeny; animal, the reverse; begin, the first number of each generation. Parents are in an earlier generation.
+    Maternal families then lie together, and with them what one sire's mates have in common. Returns number, (n,)
+    int32, 0 without progeny; animal, the reverse; begin, the first number of each generation. Parents are in an
+    earlier generation.
     """
     n = sire.size
     number = np.zeros(n, np.int32)
@@ -167,7 +170,7 @@ def _parent_table(sire, dam, number, animal, begin):
 
 @numba.njit(**_LOOP)
 def _matings(sire, dam, number, n_parents, first):
-    """Animals from `first` on with both parents known, sorted by sire: start per sire, the calf, its dam's and its own number."""
+    """Animals from `first` on with both parents known, by sire: start per sire, the calf, its dam's and its number."""
     n = sire.size
     start = np.zeros(n_parents + 2, np.int64)
     for i in range(first, n):

@@ -1,4 +1,4 @@
-"""A pedigree table -> checked, parents-first codes. Every error names the file, the row, what was found and what is needed."""
+"""A pedigree table -> checked, parents-first codes. Every error names file and row, what was found and needed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,34 @@ from pedigree.recode import IdIndex, parents_first, parents_first_order, recode
 from pedigree.tables import Table, counted
 
 # What other programs write for an unknown parent: named in a note where it stands among the parents without a row.
-_LOOKS_UNKNOWN = (".", "-", "*", "?", "nan", "none", "null", "na", "n/a", "unknown", "unk", "-1", "-9", "-99", "-999", "-9999")
+_LOOKS_UNKNOWN = (
+    ".",
+    "-",
+    "*",
+    "?",
+    "nan",
+    "none",
+    "null",
+    "na",
+    "n/a",
+    "unknown",
+    "unk",
+    "-1",
+    "-9",
+    "-99",
+    "-999",
+    "-9999",
+)
 
 
 @dataclass(frozen=True)
 class Pedigree:
     """Animals by code 0 .. n - 1, parents before their progeny.
 
-    ids: (n,) String. sire, dam: (n,) int32 codes; -1 unknown; n .. n + g - 1 unknown-parent groups. birth: (n,) float64, NaN where
-    unknown, or None without a birth column. row: (n,) int64 line of the file (see Table.line), -1 for an animal without a row of its
-    own. file_order: (n,) int32 codes in the order of the file, then the founders added. notes: what was decided on the way.
+    ids: (n,) String. sire, dam: (n,) int32 codes; -1 unknown; n .. n + g - 1 unknown-parent groups. birth: (n,)
+    float64, NaN where unknown, or None without a birth column. row: (n,) int64 line of the file (see Table.line), -1
+    for an animal without a row of its own. file_order: (n,) int32 codes in the order of the file, then the founders
+    added. notes: what was decided on the way.
     """
 
     ids: pl.Series
@@ -46,7 +64,9 @@ class Pedigree:
     def codes(self, ids: pl.Series) -> pl.Series:
         """Int32 codes of the ids, null where an id is null or unknown to the pedigree."""
         code = IdIndex(self.ids).find(ids.cast(pl.String))
-        return pl.DataFrame({"code": code}).select(pl.when(pl.col("code") >= 0).then("code").alias(ids.name)).to_series()
+        return (
+            pl.DataFrame({"code": code}).select(pl.when(pl.col("code") >= 0).then("code").alias(ids.name)).to_series()
+        )
 
 
 def read_pedigree(
@@ -63,15 +83,16 @@ def read_pedigree(
 ) -> Pedigree:
     """Read and check a pedigree.
 
-    source: path (csv, tsv, white space, parquet, arrow; .gz) or pl.DataFrame. columns: {'id', 'sire', 'dam'[, 'birth']} -> column
-    name or 1-based position; None: recognised names, else the first three columns (a note says so). header: whether the first line
-    holds names; None: yes where columns are names, no where they are positions, else as the line looks (a note says so).
-    unknown: values that stand for an unknown parent. group_column: the group of each animal's unknown parents. founders: ids to add
-    as animals without parents where they have no row. hermaphrodites: an id may be both sire and dam. name: the file's name in errors.
+    source: path (csv, tsv, white space, parquet, arrow; .gz) or pl.DataFrame. columns: {'id', 'sire', 'dam'[,
+    'birth']} -> column name or 1-based position; None: recognised names, else the first three columns (a note says
+    so). header: whether the first line holds names; None: yes where columns are names, no where they are positions,
+    else as the line looks (a note says so). unknown: values that stand for an unknown parent. group_column: the group
+    of each animal's unknown parents. founders: ids to add as animals without parents where they have no row.
+    hermaphrodites: an id may be both sire and dam. name: the file's name in errors.
 
-    Ids are strings and stay strings ('007' is not '7'). Parents without a row of their own become founders, counted in the notes.
-    Raises TableError (cannot be read), PedigreeError (duplicate animal, loop, own parent, both sire and dam, parent younger than
-    progeny, no id, no group).
+    Ids are strings and stay strings ('007' is not '7'). Parents without a row of their own become founders, counted in
+    the notes. Raises TableError (cannot be read), PedigreeError (duplicate animal, loop, own parent, both sire and
+    dam, parent younger than progeny, no id, no group).
     """
     unknown = tuple(str(value) for value in unknown)
     table, chosen = choose_columns(source, columns, header, separator, unknown, name)
@@ -80,24 +101,30 @@ def read_pedigree(
 
 def _check(table: Table, chosen: PedigreeColumns, unknown, group_column, founders, hermaphrodites) -> Pedigree:
     notes = list(chosen.notes)
-    ids, parents = _id_columns(table, chosen, unknown)
+    if len({chosen.id, chosen.sire, chosen.dam}) < 3:
+        found = f"{chosen.id}, {chosen.sire}, {chosen.dam}"
+        raise PedigreeError(f"{table.name}: id, sire and dam must be three columns, found {found}")
+    group = None if group_column is None else table.column(group_column)
+    used = [chosen.id, chosen.sire, chosen.dam, chosen.birth, group]
+    frame = table.read(list(dict.fromkeys(c for c in used if c is not None)))
+    ids, parents = _id_columns(table, frame, chosen, unknown)
     index = IdIndex(ids)
     _refuse_duplicates(table, ids, index.first)
     n_rows = len(ids)
     sire, dam = (index.find(p) for p in parents)
     del index
-    if not hermaphrodites and (own := np.flatnonzero((sire == dam) & (sire >= 0))).size:
-        i = int(own[0])
-        raise PedigreeError(f"{table.name} row {table.line(i)}: '{parents[0][i]}' is both sire and dam of '{ids[i]}'")
     added, sire, dam = _parents_without_row(parents, sire, dam, n_rows)
     if len(added):
         notes.append(_founder_note(added, sire, dam, n_rows))
     _refuse_own_parents(table, ids, sire, dam)
     if not hermaphrodites:
-        _refuse_both_sexes(table, sire, dam, n_rows + len(added), lambda i: ids[i] if i < n_rows else added[i - n_rows])
+        _refuse_one_parent_as_both(table, ids, parents, sire, dam)
+        _refuse_both_sexes(table, pl.concat([ids, added]), sire, dam)
     extra = _extra_founders(founders, pl.concat([ids, added]), unknown)
     if len(extra):
-        notes.append(f"{counted(len(extra), 'animal')} without a row in {table.name} added as founders (the first: '{extra[0]}')")
+        notes.append(
+            f"{counted(len(extra), 'animal')} without a row in {table.name} added as founders (the first: '{extra[0]}')"
+        )
     all_ids = pl.concat([ids, added, extra]) if len(added) or len(extra) else ids
     del ids, added, parents
     n = len(all_ids)
@@ -107,7 +134,11 @@ def _check(table: Table, chosen: PedigreeColumns, unknown, group_column, founder
     generation, loop = parents_first(sire, dam)
     if loop.size:
         raise PedigreeError(_loop_message(table, all_ids, loop, sire))
-    birth = _births(table, chosen, all_ids, sire, dam, notes)
+    birth = (
+        None
+        if chosen.birth is None
+        else _births(table, frame[chosen.birth], chosen, unknown, all_ids, sire, dam, notes)
+    )
     order = parents_first_order(sire, dam, generation)
     code, sire, dam = recode(sire, dam, order)
     lines = np.concatenate([table.lines(), np.full(n - n_rows, -1, np.int64)])[order]
@@ -122,20 +153,19 @@ def _check(table: Table, chosen: PedigreeColumns, unknown, group_column, founder
         groups=(),
         notes=tuple(notes),
     )
-    return pedigree if group_column is None else _with_groups(pedigree, table, group_column, order, unknown)
+    return pedigree if group is None else _with_groups(pedigree, table, frame[group], order, unknown)
 
 
-def _id_columns(table: Table, chosen: PedigreeColumns, unknown) -> tuple[pl.Series, list[pl.Series]]:
-    names = [chosen.id, chosen.sire, chosen.dam]
-    if len(set(names)) < 3:
-        raise PedigreeError(f"{table.name}: id, sire and dam must be three columns, found {', '.join(names)}")
-    frame = table.read(names)
+def _id_columns(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, unknown):
+    """Ids, none of them missing; and sires and dams, null where unknown."""
     unknown = [u for u in unknown if u != ""]  # empty values are null already
     ids = frame[chosen.id]
     missing = (ids.is_null() | ids.is_in(unknown)).arg_max()
     if ids[missing] is None or ids[missing] in unknown:
         found = "an empty value" if ids[missing] is None else f"'{ids[missing]}', which stands for an unknown parent"
-        raise PedigreeError(f"{table.name} row {table.line(missing)}: column '{chosen.id}' has {found}; needed an animal's id")
+        raise PedigreeError(
+            f"{table.name} row {table.line(missing)}: column '{chosen.id}' has {found}; needed an animal's id"
+        )
     known = pl.col(chosen.sire, chosen.dam)
     if unknown:
         frame = frame.select(pl.when(known.is_in(unknown)).then(None).otherwise(known).name.keep())
@@ -154,7 +184,7 @@ def _refuse_duplicates(table: Table, ids: pl.Series, first: np.ndarray) -> None:
 
 
 def _parents_without_row(parents: list[pl.Series], sire: np.ndarray, dam: np.ndarray, n_rows: int):
-    """Parents that have no row, each once, in the order of the file; and the parents' rows with n_rows, n_rows + 1, ... for them."""
+    """Ids of parents that have no row, in the order of the file; sire and dam with rows n_rows, ... for them."""
     absent = [pl.Series((row < 0) & p.is_not_null().to_numpy()) for p, row in zip(parents, (sire, dam))]
     rows = np.concatenate([a.arg_true().to_numpy() for a in absent])
     if not rows.size:
@@ -172,7 +202,8 @@ def _founder_note(added: pl.Series, sire: np.ndarray, dam: np.ndarray, n_rows: i
     note = f"{counted(len(added), 'parent')} without a row of their own became founders (the first: '{added[0]}')"
     for i, parent in enumerate(added.str.to_lowercase().is_in(_LOOKS_UNKNOWN).arg_true().head(3)):
         times = int(np.count_nonzero(sire == n_rows + parent) + np.count_nonzero(dam == n_rows + parent))
-        note += f"; '{added[parent]}' is one of them, {counted(times, 'time')} a parent: if it means unknown, add it to the values for an unknown parent"
+        note += f"; '{added[parent]}' is one of them, {counted(times, 'time')} a parent: "
+        note += "if it means unknown, add it to the values for an unknown parent"
     return note
 
 
@@ -185,19 +216,30 @@ def _refuse_own_parents(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.
         raise PedigreeError(f"{table.name} row {table.line(i)}: animal '{ids[i]}' is its own {as_what}")
 
 
-def _refuse_both_sexes(table: Table, sire: np.ndarray, dam: np.ndarray, n: int, id_of) -> None:
-    is_sire, is_dam = np.zeros(n, bool), np.zeros(n, bool)
-    is_sire[sire[sire >= 0]] = True
-    is_dam[dam[dam >= 0]] = True
-    both = np.flatnonzero(is_sire & is_dam)
+def _refuse_one_parent_as_both(
+    table: Table, ids: pl.Series, parents: list[pl.Series], sire: np.ndarray, dam: np.ndarray
+) -> None:
+    same = np.flatnonzero((sire == dam) & (sire >= 0))
+    if same.size:
+        i = int(same[0])
+        raise PedigreeError(f"{table.name} row {table.line(i)}: '{parents[0][i]}' is both sire and dam of '{ids[i]}'")
+
+
+def _refuse_both_sexes(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray) -> None:
+    first = []  # of each id, the first row as a sire and as a dam, -1 for none: the last one written is the first row
+    for parent in (sire, dam):
+        rows = np.flatnonzero(parent >= 0)[::-1]
+        row_of = np.full(len(ids), -1, np.int32)
+        row_of[parent[rows]] = rows
+        first.append(row_of)
+    both = np.flatnonzero((first[0] >= 0) & (first[1] >= 0))
     if both.size:
-        # the first by the row in which it stands as a parent
-        rows = [(int(np.argmax(sire == b)), int(np.argmax(dam == b)), int(b)) for b in both[:1000]]
-        s, d, b = min(rows, key=lambda r: (max(r[0], r[1]), r))
+        b = int(both[np.argmin(np.maximum(first[0], first[1])[both])])
+        s, d = int(first[0][b]), int(first[1][b])
         more = f" ({both.size} such ids)" if both.size > 1 else ""
         raise PedigreeError(
-            f"{table.name} row {table.line(max(s, d))}: '{id_of(b)}' is a sire in row {table.line(s)} and a dam in row {table.line(d)}; "
-            f"needed one or the other{more}"
+            f"{table.name} row {table.line(max(s, d))}: '{ids[b]}' is a sire in row {table.line(s)} "
+            f"and a dam in row {table.line(d)}; needed one or the other{more}"
         )
 
 
@@ -216,16 +258,20 @@ def _loop_message(table: Table, ids: pl.Series, loop: np.ndarray, sire: np.ndarr
     if len(shown) > 20:
         shown = shown[:10] + ["..."] + shown[-9:]
     steps = " -> ".join([*shown, shown[0]])
-    return f"{table.name} row {table.line(int(loop[0]))}: '{ids[int(loop[0])]}' is its own ancestor: {steps} (each followed by a parent)"
+    row = table.line(int(loop[0]))
+    return f"{table.name} row {row}: {shown[0]} is its own ancestor: {steps} (each followed by a parent)"
 
 
-def _births(table: Table, chosen: PedigreeColumns, ids: pl.Series, sire: np.ndarray, dam: np.ndarray, notes: list[str]):
-    """(n,) float64 births, checked against the parents' births; None without a birth column."""
-    if chosen.birth is None:
-        return None
-    text = table.read([chosen.birth]).to_series()
+def _births(
+    table: Table, text: pl.Series, chosen: PedigreeColumns, unknown, ids: pl.Series, sire, dam, notes: list[str]
+):
+    """(n,) float64 births, checked against the parents' births; None where a column not asked for holds something else.
+
+    What stands for an unknown parent stands for an unknown birth as well: old files write 0.
+    """
+    text = text.set(text.is_in([*unknown, "NA"]), None)
     number = birth_numbers(text)
-    bad = (number.is_null() & text.is_not_null() & ~text.is_in(["NA"])).arg_true()
+    bad = (number.is_null() & text.is_not_null()).arg_true()
     if len(bad):
         problem = (
             f"{table.name} row {table.line(bad[0])}: column '{chosen.birth}' has '{text[bad[0]]}', "
@@ -248,7 +294,8 @@ def _births(table: Table, chosen: PedigreeColumns, ids: pl.Series, sire: np.ndar
             if not chosen.birth_asked:
                 more += f"; column '{chosen.birth}' was recognised as the birth: name the columns to leave it out"
             raise PedigreeError(
-                f"{table.name} row {table.line(i)}: {role} '{ids[p]}' is younger than its calf '{ids[i]}' (born {text[p]} > {text[i]}){more}"
+                f"{table.name} row {table.line(i)}: {role} '{ids[p]}' is younger than its calf '{ids[i]}' "
+                f"(born {text[p]} > {text[i]}){more}"
             )
         equal = int(np.count_nonzero(of_parent == own))
         if equal:
@@ -266,9 +313,8 @@ def birth_numbers(text: pl.Series) -> pl.Series:
     return number.fill_null(by_date)
 
 
-def _with_groups(pedigree: Pedigree, table: Table, group_column, order: np.ndarray, unknown) -> Pedigree:
-    column = table.column(group_column)
-    text = table.read([column]).to_series()
+def _with_groups(pedigree: Pedigree, table: Table, text: pl.Series, order: np.ndarray, unknown) -> Pedigree:
+    column = text.name
     text = text.set(text.is_in([u for u in unknown if u not in ("", "0")]), None)
     padded = text.extend_constant(None, pedigree.n_animals - len(text)) if pedigree.n_animals > len(text) else text
     sire, dam, groups, without = group_codes(pedigree.sire, pedigree.dam, padded.gather(order))
@@ -278,7 +324,10 @@ def _with_groups(pedigree: Pedigree, table: Table, group_column, order: np.ndarr
         more = f" ({without.size} such animals)" if without.size > 1 else ""
         if line < 0:
             raise PedigreeError(
-                f"{table.name}: '{animal}' has no row of its own, so its unknown parents have no group; needed a row with a group in '{column}'{more}"
+                f"{table.name}: '{animal}' has no row of its own, so its unknown parents have no group; "
+                f"needed a row with a group in '{column}'{more}"
             )
-        raise PedigreeError(f"{table.name} row {line}: '{animal}' has an unknown parent but no group in column '{column}'{more}")
+        raise PedigreeError(
+            f"{table.name} row {line}: '{animal}' has an unknown parent but no group in column '{column}'{more}"
+        )
     return replace(pedigree, sire=sire, dam=dam, groups=groups)

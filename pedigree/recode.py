@@ -1,7 +1,8 @@
 """String ids in any row order -> int32 codes, parents before their progeny.
 
-Ids are matched by two 64-bit hashes, one for the place in an open-addressing table and one compared there: two different ids
-among ten million agree in both with a probability below 1e-9. A join of the same tables costs four times as long.
+Ids are matched by two 64-bit hashes, one for the place in an open-addressing table and one compared there: two
+different ids among ten million agree in both with a probability below 1e-9. A join of the same tables costs four times
+as long.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _SEEDS = (20240229, 977)
 
 
 class IdIndex:
-    """Where each id of a series stands. first: (n,) int32, first row with the same id (row itself, unless it is a duplicate)."""
+    """Where each id of a series stands. first: (n,) int32, the first row with the same id."""
 
     def __init__(self, ids: pl.Series):
         slots = 1 << max(4, int(1.5 * len(ids)).bit_length())
@@ -63,16 +64,16 @@ def _find(table, place, tag):
 def parents_first(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Generations, and a loop if there is one.
 
-    sire, dam: (n,) int32 rows, -1 unknown, any order. Returns generation, (n,) int32: 0 for founders, else one more than the later
-    parent's; and loop: rows a, b, ... each a progeny of the next and the last one a progeny of the first; empty where all is well
-    (generations are then complete).
+    sire, dam: (n,) int32 rows, -1 unknown, any order. Returns generation, (n,) int32: 0 for founders, else one more
+    than the later parent's; and loop: rows a, b, ... each a progeny of the next and the last one a progeny of the
+    first; empty where all is well (generations are then complete).
     """
     sire, dam = (np.ascontiguousarray(p, dtype=np.int32) for p in (sire, dam))
     return _generations(sire, dam)
 
 
 def parents_first_order(sire: np.ndarray, dam: np.ndarray, generation: np.ndarray) -> np.ndarray:
-    """(n,) int32 rows in an order with parents before progeny: the given order where that has it, else by generation, then row."""
+    """(n,) int32 rows, parents before progeny: in the given order where that is one, else by generation, then row."""
     row = np.arange(sire.size, dtype=np.int32)
     if np.all(sire < row) and np.all(dam < row):
         return row

@@ -1,13 +1,14 @@
 """The additive relationship matrix A and its inverse, from parents alone; A itself is never built.
 
-With m_i = u_i - (u_sire(i) + u_dam(i)) / 2 the Mendelian sampling of animal i (an unknown parent drops out) and 1/d_i its precision,
+With m_i = u_i - (u_sire(i) + u_dam(i)) / 2 the Mendelian sampling of animal i (an unknown parent drops out) and 1/d_i
+its precision,
 
     u' A^-1 u = sum_i m_i^2 / d_i,        d_i = 1 - sum over known parents p of (1 + F_p) / 4
 
-so d = 1/2 - (F_s + F_d)/4 with both parents known, 3/4 - F_p/4 with one, 1 with none (Henderson 1976, Quaas 1976). Each animal
-adds 1/d to (i, i), -1/(2d) to (i, parent) and 1/(4d) to (parent, parent). Unknown-parent groups take the place of missing parents
-(Quaas & Pollak 1981, Westell et al. 1988): they enter m_i as a parent does and leave d_i alone. This module needs NumPy and
-Numba only.
+so d = 1/2 - (F_s + F_d)/4 with both parents known, 3/4 - F_p/4 with one, 1 with none (Henderson 1976, Quaas 1976).
+Each animal adds 1/d to (i, i), -1/(2d) to (i, parent) and 1/(4d) to (parent, parent). Unknown-parent groups take the
+place of missing parents (Quaas & Pollak 1981, Westell et al. 1988): they enter m_i as a parent does and leave d_i
+alone. This module needs NumPy and Numba only.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ _LOOP = dict(cache=True, nogil=True, error_model="numpy")  # every compiled loop
 class Relatives:
     """The structured A^-1: what one animal needs to see of its relatives.
 
-    Levels are the n animals, parents before progeny, then the unknown-parent groups n .. n + n_groups - 1; q = n + n_groups.
-    Row l of A^-1 (the QP matrix where there are groups) times x is
+    Levels are the n animals, parents before progeny, then the unknown-parent groups n .. n + n_groups - 1; q = n +
+    n_groups. Row l of A^-1 (the QP matrix where there are groups) times x is
 
-        diagonal[l] x_l - dinv[l] (x_sire + x_dam) / 2  +  sum over entries e of l's list: dinv[j] (x_mate / 4 - x_j / 2),
+        diagonal[l] x_l - dinv[l] (x_sire + x_dam) / 2  +  sum over e of dinv[j_e] (x_mate_e / 4 - x_j_e / 2),
 
-    j = progeny[e], mate = mate[e], where a missing relative, and a mate that is l itself, contribute nothing (the diagonal has it).
-    A progeny whose two parents are the same level (a group; a selfed plant) stands in that level's list twice.
+    where e runs over l's entries in the lists and j_e = progeny[e]. A missing relative contributes nothing, nor does a
+    mate that is l itself (the diagonal has it). A progeny whose two parents are the same level (a group; a selfed
+    plant) stands in that level's list twice.
     """
 
     sire: np.ndarray  # (n,) int32; -1: unknown; >= n: unknown-parent group
@@ -65,10 +67,11 @@ def relatives(
 ) -> Relatives:
     """The structured A^-1 of a pedigree.
 
-    sire, dam: (n,) int32 codes, parents first; -1 unknown; n .. n + n_groups - 1 unknown-parent groups.
-    inbreeding: (n,) float64 from `pedigree.inbreeding.inbreeding`; None ignores it (F = 0). random_groups: group effects have
+    sire, dam: (n,) int32 codes, parents first; -1 unknown; n .. n + n_groups - 1 unknown-parent groups. inbreeding:
+    (n,) float64 from `pedigree.inbreeding.inbreeding`; None ignores it (F = 0). random_groups: group effects have
     variance 1 in units of the additive variance: the identity is added to their rows; without it all rows sum to zero.
-    Raises PedigreeError for codes out of order or range, and for a progeny without Mendelian sampling (both parents with F = 1).
+    Raises PedigreeError for codes out of order or range, and for a progeny without Mendelian sampling (both parents
+    with F = 1).
     """
     sire, dam = checked_codes(sire, dam)
     n = sire.size
@@ -88,7 +91,8 @@ def relatives(
         i = int(np.argmax(bad))
         of_parents = " and ".join(f"F = {F[p]:g} (code {p})" for p in (sire[i], dam[i]) if 0 <= p < n)
         raise PedigreeError(
-            f"animal code {i}: the inbreeding of its parents, {of_parents}, leaves no Mendelian sampling variance; A has no inverse"
+            f"animal code {i}: the inbreeding of its parents, {of_parents}, leaves no Mendelian sampling variance; "
+            "A has no inverse"
         )
     dinv = 1.0 / d
     progeny_ptr, progeny, mate, diagonal = _joined(sire, dam, dinv, q)
@@ -127,8 +131,8 @@ def _joined(sire, dam, dinv, q):
         if d >= 0:
             ptr[d + 1] += 1
             diagonal[d] += quarter
-    for l in range(q):
-        ptr[l + 1] += ptr[l]
+    for level in range(q):
+        ptr[level + 1] += ptr[level]
     progeny = np.empty(ptr[q], np.int32)
     mate = np.empty(ptr[q], np.int32)
     at = ptr[:q].copy()
@@ -144,7 +148,10 @@ def _joined(sire, dam, dinv, q):
 
 
 def a_inverse_csr(relatives: Relatives):
-    """A^-1 (the QP matrix where there are groups) as a (q, q) scipy.sparse.csr_array: both triangles, float64, columns sorted."""
+    """A^-1, the QP matrix where there are groups, as a (q, q) scipy.sparse.csr_array.
+
+    Both triangles, float64, columns sorted within a row.
+    """
     import scipy.sparse
 
     r, n, q = relatives, relatives.n_animals, relatives.n_levels
@@ -168,7 +175,7 @@ def a_inverse_csr(relatives: Relatives):
 
 
 def a_inverse_triplets(relatives: Relatives) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, column, value) of A^-1: both triangles, each place once, sorted by row and column; int32, int32, float64."""
+    """(row, column, value) of A^-1, int32, int32, float64: both triangles, each place once, sorted."""
     matrix = a_inverse_csr(relatives)
     row = np.repeat(np.arange(relatives.n_levels, dtype=np.int32), np.diff(matrix.indptr))
     return row, matrix.indices.astype(np.int32, copy=False), matrix.data
@@ -193,28 +200,31 @@ def _columns(x: np.ndarray, q: int) -> np.ndarray:
 def _a_inverse_times(sire, dam, dinv, progeny_ptr, progeny, mate, diagonal, x):
     n, (q, k) = sire.size, x.shape
     y = np.empty((q, k))
-    for l in range(q):
+    for level in range(q):
         for c in range(k):
-            y[l, c] = diagonal[l] * x[l, c]
-        if l < n:
-            a = 0.5 * dinv[l]
-            for p in (sire[l], dam[l]):
+            y[level, c] = diagonal[level] * x[level, c]
+        if level < n:
+            a = 0.5 * dinv[level]
+            for p in (sire[level], dam[level]):
                 if p >= 0:
                     for c in range(k):
-                        y[l, c] -= a * x[p, c]
-        for e in range(progeny_ptr[l], progeny_ptr[l + 1]):
+                        y[level, c] -= a * x[p, c]
+        for e in range(progeny_ptr[level], progeny_ptr[level + 1]):
             j, m = progeny[e], mate[e]
             a = 0.5 * dinv[j]
             for c in range(k):
-                y[l, c] -= a * x[j, c]
-            if m >= 0 and m != l:
+                y[level, c] -= a * x[j, c]
+            if m >= 0 and m != level:
                 for c in range(k):
-                    y[l, c] += 0.5 * a * x[m, c]
+                    y[level, c] += 0.5 * a * x[m, c]
     return y
 
 
 def quadratic_form(relatives: Relatives, theta: np.ndarray) -> np.ndarray:
-    """Theta' A^-1 Theta = sum_i m_i m_i' / d_i, plus theta_g theta_g' for each random group. theta: (q, k); returns (k, k) float64."""
+    """Theta' A^-1 Theta = sum_i m_i m_i' / d_i, plus theta_g theta_g' for each random group.
+
+    theta: (q, k), float64 or float32; returns (k, k) float64.
+    """
     theta = np.asarray(theta)
     if theta.ndim != 2 or theta.shape[0] != relatives.n_levels:
         raise ValueError(f"needed a matrix with {relatives.n_levels} rows, found shape {theta.shape}")
@@ -254,7 +264,8 @@ def _quadratic_form(sire, dam, dinv, theta):
 def a_times(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, v: np.ndarray) -> np.ndarray:
     """A v = L D L' v by one pass up and one pass down the pedigree (Colleau 2002, Genet. Sel. Evol. 34:409).
 
-    v: (n,) or (n, k). inbreeding: (n,) F, or None for F = 0. Codes >= n (groups) count as unknown. Returns float64 of v's shape.
+    v: (n,) or (n, k). inbreeding: (n,) F, or None for F = 0. Codes >= n (groups) count as unknown. Returns float64 of
+    v's shape.
     """
     sire, dam = checked_codes(sire, dam)
     n = sire.size
@@ -295,7 +306,8 @@ def a_among(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, an
     keep = _with_ancestors(sire, dam, animals)
     number = np.cumsum(keep, dtype=np.int32) - 1
     small_sire, small_dam = (
-        np.where((p[keep] >= 0) & (p[keep] < n), number[np.clip(p[keep], 0, n - 1)], -1).astype(np.int32) for p in (sire, dam)
+        np.where((p[keep] >= 0) & (p[keep] < n), number[np.clip(p[keep], 0, n - 1)], -1).astype(np.int32)
+        for p in (sire, dam)
     )
     d = mendelian_variance(small_sire, small_dam, F[keep])
     chosen = number[animals]

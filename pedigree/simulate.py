@@ -1,9 +1,9 @@
-"""Pedigrees of overlapping generations: cows that calve every year, natural service within herds, AI bulls of heavy-tailed use.
+"""Pedigrees of overlapping generations: cows that calve every year, natural service, AI bulls of heavy-tailed use.
 
-A year runs: cull cows and bulls, fill their places with two-year-olds, mate, calve. Cows stay in the herd they were born in;
-natural-service bulls move to a herd; AI bulls are used everywhere, each by its own popularity (lognormal). Ages are those of a constant
-yearly survival between first and last use, set so that the mean age of parents at the birth of their progeny is the generation
-interval asked for.
+A year runs: cull cows and bulls, fill their places with two-year-olds, mate, calve. Cows stay in the herd they were
+born in; natural-service bulls move to a herd; AI bulls are used everywhere, each by its own popularity (lognormal).
+Ages are those of a constant yearly survival between first and last use, set so that the mean age of parents at the
+birth of their progeny is the generation interval asked for.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Population:
     ai_calves_per_bull: float = 400.0  # over the life of an AI bull, mean
     ai_popularity_sd: float = 0.9  # of the logarithm of an AI bull's popularity
     cows_per_bull: float = 30.0  # natural service
-    natural_service_age: float = 4.0  # mean age of these bulls at the birth of their calves (not above the generation interval)
+    natural_service_age: float | None = (
+        None  # mean age of these bulls at the birth of their calves; None: a year below the interval
+    )
     first_age: int = 2
     last_age: int = 15
 
@@ -39,8 +41,8 @@ class Population:
 class SimulatedPedigree:
     """Animals in the order of their birth, so parents come before progeny.
 
-    sire, dam: (n,) int32 codes, -1 unknown. birth: (n,) int32 year. sex: (n,) int8, 0 female, 1 male. herd: (n,) int32 of birth.
-    inbreeding: (n,) float64 and breeding_values: (n, k) float64, both None where no G was given.
+    sire, dam: (n,) int32 codes, -1 unknown. birth: (n,) int32 year. sex: (n,) int8, 0 female, 1 male. herd: (n,) int32
+    of birth. inbreeding: (n,) float64 and breeding_values: (n, k) float64, both None where no G was given.
     """
 
     sire: np.ndarray
@@ -66,11 +68,12 @@ def simulate_pedigree(
 ) -> SimulatedPedigree:
     """Simulate n_animals, founders included.
 
-    G: (k, k) genetic covariance matrix; breeding values are then u_i = (u_sire + u_dam)/2 + m_i with m_i ~ N(0, d_i G), d_i the
-    Mendelian sampling variance with the parents' inbreeding (1/2 - (F_s + F_d)/4). selection: (k,) weights of an index;
-    replacements are then the best by the index plus an error that gives it this accuracy (correlation with the true index among
-    founders), bulls among all males of their year, heifers within their herd. Without it they are drawn at random.
-    Raises ValueError where n_animals is too small for the population or arguments do not fit.
+    G: (k, k) genetic covariance matrix; breeding values are then u_i = (u_sire + u_dam)/2 + m_i with m_i ~ N(0, d_i
+    G), d_i the Mendelian sampling variance with the parents' inbreeding (1/2 - (F_s + F_d)/4). selection: (k,) weights
+    of an index; replacements are then the best by the index plus an error that gives it this accuracy (correlation
+    with the true index among founders), bulls among all males of their year, heifers within their herd. Without it
+    they are drawn at random. Raises ValueError where n_animals is too small for the population or arguments do not
+    fit.
     """
     population = population or Population()
     if population.years < 1 or n_animals < 10 * population.years:
@@ -132,9 +135,15 @@ class _Simulation:
             self.weights = np.asarray(selection, dtype=np.float64)
             self.index_error = np.sqrt(self.weights @ G @ self.weights * (1 / accuracy**2 - 1))
 
-        natural_age = min(p.natural_service_age, p.generation_interval)
+        natural_age = p.natural_service_age
+        if natural_age is None:
+            natural_age = (
+                max(p.generation_interval - 1, (p.generation_interval + p.first_age) / 2)
+                if p.ai_share > 0
+                else p.generation_interval
+            )
         ai_age = natural_age
-        if 0 < p.ai_share:  # what makes the mean over all calves the generation interval
+        if p.ai_share > 0:  # what makes the mean over all calves the generation interval
             ai_age = (p.generation_interval - (1 - p.ai_share) * natural_age) / p.ai_share
         ages = (p.first_age, p.last_age)
         self.cows = _Parents(survival(p.generation_interval, *ages))
@@ -181,7 +190,9 @@ class _Simulation:
             frequency = parents.survival ** (ages - p.first_age)
             age = rng.choice(ages, herd.size, p=frequency / frequency.sum())
             wanted.append((parents, np.full(herd.size, sex), herd, p.first_year - age))
-        young_cows = np.repeat(np.arange(herds), np.ceil(1.3 * (1 - self.cows.survival) * self.herd_cows).astype(np.int64))
+        young_cows = np.repeat(
+            np.arange(herds), np.ceil(1.3 * (1 - self.cows.survival) * self.herd_cows).astype(np.int64)
+        )
         n_young = int(np.ceil(2 * (1 - self.bulls.survival) * self.herd_bulls.sum() + 2 * self.ai_new))
         # year by year the two-year-olds are born first_age years before; the first calves are born in first_year
         for back in range(1, p.first_age):
@@ -189,7 +200,9 @@ class _Simulation:
                 wanted.append((None, np.full(herd.size, sex), herd, np.full(herd.size, p.first_year - back)))
         birth = np.concatenate([w[3] for w in wanted])
         if birth.size >= self.n:
-            raise ValueError(f"{self.n} animals are too few: the herds need {birth.size} founders; use fewer years or larger herds")
+            raise ValueError(
+                f"{self.n} animals are too few: the herds need {birth.size} founders; use fewer years or larger herds"
+            )
         order = np.argsort(birth, kind="stable")
         code = np.empty(birth.size, np.int32)
         code[order] = np.arange(birth.size, dtype=np.int32)

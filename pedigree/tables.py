@@ -1,7 +1,7 @@
-"""Tables from files: csv, tsv, separated by white space, parquet, arrow; gzipped or not. Every value comes back as the text it was.
+"""Tables from files, every value as the text it was: csv, tsv, white space, parquet, arrow; gzipped or not.
 
-Text files are checked before they are parsed: valid UTF-8, no blank names, every row with as many fields as the first, every
-quotation mark closed. Nothing is padded, cut or dropped but blank lines, and line numbers survive those.
+Text files are checked before they are parsed: valid UTF-8, every row with as many fields as the first,
+every quotation mark closed. Nothing is padded, cut or dropped but blank lines, and line numbers survive those.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _LINES_FOR_GUESS = 50
 class Table:
     """An opened table: its columns are known, its values are not parsed yet.
 
-    names: the columns, from the header line, as given, or '1', '2', ... where there is none. first_record: fields of the first line
-    of a text file (None for other sources), header or not. line(row): where row 0, 1, ... of the frame stands in the file.
+    names: the columns, from the header line, as given, or '1', '2', ... where there is none. first_record: fields of
+    the first line of a text file (None for other sources), header or not. line(row): where row 0, 1, ... of the frame
+    stands in the file.
     """
 
     name: str  # as errors call it
@@ -44,7 +45,10 @@ class Table:
     _lines: np.ndarray | None  # (n_rows,) int64 where blank lines or line breaks within quotes make them uneven
 
     def line(self, row: int) -> int:
-        """The 1-based line of the file, as an editor shows it, on which row 0, 1, ... begins; parquet, arrow and frames: the row, from 1."""
+        """The line of the file, from 1 as an editor shows it, on which row 0, 1, ... begins.
+
+        Parquet, arrow and frames have no lines: there it is the row, from 1.
+        """
         return int(self._lines[row]) if self._lines is not None else int(row) + 1 + self.has_header
 
     def lines(self) -> np.ndarray:
@@ -56,14 +60,16 @@ class Table:
         names = tuple(f or f"column {i}" for i, f in enumerate(self.first_record, 1))
         for i, column in enumerate(names):
             if column in names[:i]:
-                raise TableError(f"{self.name}: columns {names.index(column) + 1} and {i + 1} are both named '{column}'")
+                raise TableError(
+                    f"{self.name}: columns {names.index(column) + 1} and {i + 1} are both named '{column}'"
+                )
         if self.n_rows == 1:
             raise TableError(f"{self.name}: has a header line but no rows")
         lines = None if self._lines is None else self._lines[1:]
         return replace(self, names=names, has_header=True, n_rows=self.n_rows - 1, _lines=lines)
 
     def column(self, wanted: str | int) -> str:
-        """The name of a column given by its name or by its position, 1 for the first. Raises TableError with the nearest names."""
+        """A column's name, given that or its position (1 is the first). Raises TableError with the nearest names."""
         if isinstance(wanted, int):
             if not 1 <= wanted <= len(self.names):
                 raise TableError(f"{self.name}: there is no column {wanted}; found {len(self.names)} columns")
@@ -73,10 +79,10 @@ class Table:
         return wanted
 
     def read(self, columns: list | None = None, all_strings: bool = True) -> pl.DataFrame:
-        """The frame of the chosen columns (names or positions; None: all), values stripped of outer blanks, empty values null.
+        """The frame of the chosen columns (names or positions; None: all). Outer blanks go, empty values are null.
 
-        all_strings: every column as String, integral floating numbers without their '.0' (pandas writes integer ids with gaps
-        that way). Without it parquet and arrow columns keep their types; text files are String in any case.
+        all_strings: every column as String, integral floating numbers without their '.0' (pandas writes integer ids
+        with gaps that way). Without it parquet and arrow columns keep their types; text files are String in any case.
         """
         names = list(self.names) if columns is None else [self.column(c) for c in columns]
         if isinstance(self._content, pl.DataFrame):
@@ -97,7 +103,10 @@ class Table:
         except pl.exceptions.PolarsError as error:
             raise TableError(f"{self.name}: cannot be read: {error}") from error
         if frame.height != self.n_rows:
-            raise TableError(f"{self.name}: {self.n_rows} rows by their line ends but {frame.height} when parsed: check its quotation marks")
+            raise TableError(
+                f"{self.name}: {self.n_rows} rows by their line ends but {frame.height} when parsed: "
+                "check its quotation marks"
+            )
         if self._padded:
             frame = frame.with_columns(_stripped(pl.all()))
         return frame.select(names)
@@ -106,9 +115,10 @@ class Table:
 def open_table(source, separator: str | None = None, header: bool | list[str] = True, name: str | None = None) -> Table:
     """Open a path or a pl.DataFrame.
 
-    separator: one character, ' ' for any white space, None to guess. header: True (the first line holds the names), False (no
-    such line) or the names themselves (no such line). name: what errors call it (default: the file's name).
-    Raises TableError: missing, not a regular file, empty, not UTF-8, ragged rows, an open quotation mark, twice the same name.
+    separator: one character, ' ' for any white space, None to guess. header: True (the first line holds the names),
+    False (no such line) or the names themselves (no such line). name: what errors call it (default: the file's name).
+    Raises TableError: missing, not a regular file, empty, not UTF-8, ragged rows, an open quotation mark, twice the
+    same name.
     """
     if isinstance(source, pl.DataFrame):
         return _frame_table(source, name or "table")
@@ -124,8 +134,10 @@ def open_table(source, separator: str | None = None, header: bool | list[str] = 
     return _text_table(content, name, separator, header, path)
 
 
-def read_table(source, separator: str | None = None, header=True, columns: list | None = None, all_strings: bool = True) -> pl.DataFrame:
-    """`open_table(source, separator, header).read(columns, all_strings)`. Keep the Table where rows must be named: `Table.line`."""
+def read_table(
+    source, separator: str | None = None, header=True, columns: list | None = None, all_strings: bool = True
+) -> pl.DataFrame:
+    """`open_table(...).read(...)` in one call. Where errors are to name rows, keep the Table: it has `line(row)`."""
     return open_table(source, separator, header).read(columns, all_strings)
 
 
@@ -168,8 +180,16 @@ def _bytes_of(path: Path, name: str) -> bytes:
     """The file's bytes, decompressed. A path that is no regular file is refused: a pipe could only be read once."""
     try:
         if not path.exists():
-            beside = difflib.get_close_matches(path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [], n=1)
-            hint = f" (beside it: '{beside[0]}')" if beside else "" if path.parent.is_dir() else f" (there is no folder {path.parent})"
+            beside = difflib.get_close_matches(
+                path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [], n=1
+            )
+            hint = (
+                f" (beside it: '{beside[0]}')"
+                if beside
+                else ""
+                if path.parent.is_dir()
+                else f" (there is no folder {path.parent})"
+            )
             raise TableError(f"{path}: no such file{hint}")
         if path.is_dir():
             raise TableError(f"{path}: is a folder, needed a file")
@@ -190,7 +210,7 @@ def _text_table(content: bytes, name: str, separator: str | None, header, path: 
     if content[:3] == b"\xef\xbb\xbf":
         content = content[3:]
     _check_text(content, name)
-    if not content.strip():
+    if not content[: 1 << 16].strip() and not content.strip():
         raise TableError(f"{name}: is empty")
     if separator is None:
         separator = _guess_separator(content, path)
@@ -207,7 +227,8 @@ def _text_table(content: bytes, name: str, separator: str | None, header, path: 
     if bad_line:
         unit = {WHITESPACE: "white space", "\t": "tabs"}.get(separator, f"'{separator}'")
         raise TableError(
-            f"{name} row {bad_line}: found {counted(bad_fields, 'field')} separated by {unit}, needed {fields} as in row {first_line}"
+            f"{name} row {bad_line}: found {counted(bad_fields, 'field')} separated by {unit}, "
+            f"needed {fields} as in row {first_line}"
         )
     lines = None
     if n_blank or multiline:
@@ -217,12 +238,18 @@ def _text_table(content: bytes, name: str, separator: str | None, header, path: 
     if written:
         content = out[:written].tobytes()
     separator = "\t" if blanks else separator
-    first = tuple(f.strip() for f in next(csv.reader(io.StringIO(content[: 1 << 20].decode(errors="ignore")), delimiter=separator)))
+    first = tuple(
+        f.strip()
+        for f in next(csv.reader(io.StringIO(content[: 1 << 20].decode(errors="ignore")), delimiter=separator))
+    )
     names = tuple(str(i + 1) for i in range(fields))
     if not isinstance(header, bool):
         names = tuple(header)
         if len(names) != fields:
-            raise TableError(f"{name}: found {counted(fields, 'column')}, needed {len(names)} for the given header ({', '.join(names)})")
+            raise TableError(
+                f"{name}: found {counted(fields, 'column')}, "
+                f"needed {len(names)} for the given header ({', '.join(names)})"
+            )
     table = Table(name, names, False, first, int(n_records), content, separator, bool(padded), lines)
     return table.with_header() if header is True else table
 
@@ -245,18 +272,23 @@ def _check_text(content: bytes, name: str) -> None:
             bad, what = content.decode().find("\x00"), "a zero byte"
             bad = content.find(b"\x00") if bad >= 0 else -1
         except UnicodeDecodeError as error:
-            bad, what = error.start, f"byte 0x{content[error.start]:02x}, which is not UTF-8 text (save the file as UTF-8)"
+            bad, what = (
+                error.start,
+                f"byte 0x{content[error.start]:02x}, which is not UTF-8 text (save the file as UTF-8)",
+            )
     if bad >= 0:
         raise TableError(f"{name} row {content.count(10, 0, bad) + 1}: found {what}, at byte {bad} of the file")
 
 
 def _guess_separator(content: bytes, path: Path) -> str:
-    """The first common separator that cuts the first lines into equally many fields, two or more; else by the file's name; else blanks."""
+    """The first separator that cuts the first lines into equally many fields, at least two; else by the file's name."""
     lines = [x for x in content[: 1 << 16].decode(errors="ignore").splitlines()[:_LINES_FOR_GUESS] if x.strip()]
     for separator in _COMMON_SEPARATORS:
         counts = {len(row) for row in csv.reader(lines, delimiter=separator)}
         if len(counts) == 1 and counts.pop() > 1:
             return separator
+    if not lines:
+        return WHITESPACE
     suffixes = path.suffixes
     by_count = max(_COMMON_SEPARATORS, key=lambda s: lines[0].count(s))
     if ".tsv" in suffixes and "\t" in lines[0]:
@@ -268,11 +300,13 @@ def _guess_separator(content: bytes, path: Path) -> str:
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _scan(data, separator, blanks, out, lines):
-    """Records, blank lines and fields of a text table; with `out` a copy without blank lines (and, for `blanks`, one tab between fields).
+    """Count the records, blank lines and fields of a text table; look for what a parser would pass over.
 
-    Returns n_records, n_blank, fields of the first record, line and fields of the first record that differs (0, 0: none), line of
-    the first record, whether a field has outer blanks or is "", whether a line breaks within quotes, line of a quote left open (0: none),
-    bytes written.
+    out: of the data's size for a copy without blank lines and, for `blanks`, with one tab between fields; size 0 for
+    none. lines: (n_records,) for the line of each record; size 0 for none.
+    Returns n_records, n_blank, fields of the first record, line and fields of the first record that differs (0, 0:
+    none), line of the first record, whether a field has outer blanks or is "", whether a line breaks within quotes,
+    line of a quote left open (0: none), bytes written.
     """
     size = data.size
     write, record_lines = out.size > 0, lines.size > 0
@@ -305,14 +339,29 @@ def _scan(data, separator, blanks, out, lines):
                         multiline = True
                     i += 1
                 if i >= size:
-                    return n_records, n_blank, needed, bad_line, bad_fields, first_line, padded, multiline, record_line, o
+                    return (
+                        n_records,
+                        n_blank,
+                        needed,
+                        bad_line,
+                        bad_fields,
+                        first_line,
+                        padded,
+                        multiline,
+                        record_line,
+                        o,
+                    )
                 if i == start + 1:
                     padded = True  # "" is read as text; empty values are null here
                 for byte in (data[start + 1], data[i - 1]):
                     if byte == 32 or byte == 9 or byte == 10 or byte == 13:
                         padded = True
                 i += 1
-            while i < size and data[i] != 10 and not (data[i] == separator or (blanks and (data[i] == 9 or data[i] == 13))):
+            while (
+                i < size
+                and data[i] != 10
+                and not (data[i] == separator or (blanks and (data[i] == 9 or data[i] == 13)))
+            ):
                 i += 1
             if not blanks and i > start:
                 last = i - 1

@@ -1,10 +1,12 @@
 """How long and how much memory from a pedigree file to the structured A-inverse, on one core.
 
-    python tests/bench/pedigree_scale.py [--animals 10000000] [--years 40] [--seed 1] [--file kept.csv] [--json result.json]
+    python tests/bench/pedigree_scale.py [--animals 10000000] [--years 40] [--seed 1] [--file kept.csv] [--json
+    result.json]
 
-Simulates overlapping generations (mean generation interval 5 years), writes them as csv with string ids in shuffled rows, then, in
-a process of its own on one core with one Polars thread, reads and checks, computes inbreeding and joins the lists. Compiled code is
-warmed up on a small pedigree first. Prints a table: seconds, resident memory after each stage, peak so far.
+Simulates overlapping generations (mean generation interval 5 years), writes them as csv with string ids in shuffled
+rows, then, in a process of its own on one core with one Polars thread, reads and checks, computes inbreeding and joins
+the lists. Compiled code is warmed up on a small pedigree first. Prints a table: seconds, resident memory after each
+stage, peak so far.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def main() -> None:
         file = arguments.file or Path(folder) / "pedigree.csv"
         if not file.exists():
             write(file, arguments.animals, arguments.years, arguments.seed)
-        command = [sys.executable, __file__, "--measure", str(file)] + (["--json", str(arguments.json)] if arguments.json else [])
+        command = [sys.executable, __file__, "--measure", str(file)] + (
+            ["--json", str(arguments.json)] if arguments.json else []
+        )
         environment = dict(os.environ, POLARS_MAX_THREADS="1", NUMBA_NUM_THREADS="1", OMP_NUM_THREADS="1")
         subprocess.run(command, check=True, env=environment)
 
@@ -55,7 +59,10 @@ def write(file: Path, animals: int, years: int, seed: int) -> None:
     label = np.random.default_rng(seed + 1).permutation(animals)  # ids say nothing about age
     ids = pl.concat_str([pl.lit("BEEF"), pl.Series("id", label).cast(pl.String).str.zfill(9)])
     ids = pl.select(ids.alias("id")).to_series()
-    parent = {role: pl.select(pl.lit(ids).gather(pl.Series(code).replace(-1, None))).to_series() for role, code in (("sire", p.sire), ("dam", p.dam))}
+    parent = {
+        role: pl.select(pl.lit(ids).gather(pl.Series(code).replace(-1, None))).to_series()
+        for role, code in (("sire", p.sire), ("dam", p.dam))
+    }
     frame = pl.DataFrame({"id": ids, **parent, "birth_year": p.birth})
     frame[np.random.default_rng(seed + 2).permutation(animals)].write_csv(file)
 
@@ -113,7 +120,10 @@ def measure(file: Path, json_file: Path | None) -> None:
     lists = relatives(pedigree.sire, pedigree.dam, F)
     stage("lists", time.perf_counter() - start)
     stage("total", time.perf_counter() - begin)
-    print(f"{lists.n_animals:,} animals, {int((pedigree.sire < 0).sum()):,} without a sire, mean F {F.mean():.5f}, largest {F.max():.4f}")
+    print(
+        f"{lists.n_animals:,} animals, {int((pedigree.sire < 0).sum()):,} without a sire, "
+        f"mean F {F.mean():.5f}, largest {F.max():.4f}"
+    )
     print(*pedigree.notes, sep="\n")
     print(f"{'stage':<16}{'seconds':>9}{'resident GB':>13}{'peak GB':>9}")
     for row in rows:

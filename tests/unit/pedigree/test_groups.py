@@ -41,7 +41,10 @@ def test_groups_take_the_place_of_unknown_parents(tmp_path):
 def test_group_of_an_animal_with_both_parents_is_not_looked_at(tmp_path):
     file = tmp_path / "p.csv"
     file.write_text(ROWS.replace("c1,s1,d1,", "c1,s1,d1,nowhere"))
-    assert read_pedigree(file, columns={"id": 1, "sire": 2, "dam": 3}, header=True, group_column=4).groups == ("new", "old")
+    assert read_pedigree(file, columns={"id": 1, "sire": 2, "dam": 3}, header=True, group_column=4).groups == (
+        "new",
+        "old",
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,12 @@ def test_group_of_an_animal_with_both_parents_is_not_looked_at(tmp_path):
         ("d1,,,new", "d1,,,NA", r"p.csv row 4: 'd1' has an unknown parent but no group"),
         ("c2,s1,,old", "c2,s1,,", r"p.csv row 3: 'c2' has an unknown parent but no group"),
         ("d1,,,new\ns1,,,old", "d1,,,\ns1,,,", r"p.csv row 4: 'd1' .* \(2 such animals\)"),
-        ("s1,,,old\n", "", r"p.csv: 's1' has no row of its own, so its unknown parents have no group; needed a row with a group in 'origin'"),
+        (
+            "s1,,,old\n",
+            "",
+            "p.csv: 's1' has no row of its own, so its unknown parents have no group; "
+            "needed a row with a group in 'origin'",
+        ),
     ],
 )
 def test_missing_groups_are_refused(tmp_path, old, new, message):

@@ -1,4 +1,5 @@
-"""F against the tabular method, Wright's path counting, known recursions of inbred lines, and the published simdata file."""
+"""F against the tabular method, Wright's path counting, known recursions of inbred lines, and the published simdata
+file."""
 
 import numpy as np
 import pytest
@@ -40,7 +41,8 @@ def random_pedigree(n, seed, parents=30):
 
 
 def by_path_counting(sire, dam):
-    """Wright (1922): F_i = sum over paths sire - ... - common ancestor a - ... - dam without a shared animal: (1/2)^animals (1 + F_a)."""
+    """Wright (1922): F_i = sum over paths sire - ... - common ancestor a - ... - dam without a shared animal:
+    (1/2)^animals (1 + F_a)."""
     n = len(sire)
 
     def lines(i):  # every line of descent from i up to each ancestor, as tuples that begin with i
@@ -82,7 +84,8 @@ def test_tabular_on_larger_pedigrees(seed):
 
 
 def test_a_looped_pedigree_by_hand():
-    """0 x 1 -> 2, 3 (full sibs); 2 x 3 -> 4 (F = 1/4); 2 x 4 -> 5: F = a(2,4)/2 = (a(2,2) + a(2,3))/4 = (1 + 1/2)/4 = 3/8."""
+    """0 x 1 -> 2, 3 (full sibs); 2 x 3 -> 4 (F = 1/4); 2 x 4 -> 5: F = a(2,4)/2 = (a(2,2) + a(2,3))/4 = (1 + 1/2)/4 =
+    3/8."""
     F = inbreeding(*pedigree_codes([-1, -1, 0, 0, 2, 2], [-1, -1, 1, 1, 3, 4]))
     assert F.tolist() == [0, 0, 0, 0, 0.25, 0.375]
 
@@ -129,7 +132,9 @@ def test_simdata_published_inbreeding():
     from pedigree.read import read_pedigree
 
     pedigree = read_pedigree(shared_data("data/simdata/simped.txt"))
-    expected = pl.read_csv(shared_data("data/simdata/exact_blup_trait1_inb.csv"), schema_overrides={"animal": pl.String})
+    expected = pl.read_csv(
+        shared_data("data/simdata/exact_blup_trait1_inb.csv"), schema_overrides={"animal": pl.String}
+    )
     code = pedigree.codes(expected["animal"])
     F = inbreeding(pedigree.sire, pedigree.dam)[code.to_numpy()]
     assert code.null_count() == 0 and len(code) == 4641

@@ -25,7 +25,8 @@ from pedigree.relationship import (
 
 
 def random_pedigree(n, seed, n_groups=0, selfing=False):
-    """Looped and inbred; parents unknown on one side, both, or neither. With groups every unknown parent is one of them."""
+    """Looped and inbred; parents unknown on one side, both, or neither. With groups every unknown parent is one of
+    them."""
     rng = np.random.default_rng(seed)
     sire, dam = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
     for i in range(4, n):
@@ -42,7 +43,14 @@ def random_pedigree(n, seed, n_groups=0, selfing=False):
 
 
 CASES = [
-    pytest.param(seed, groups, random_groups, selfing, account, id=f"seed{seed}-groups{groups}{'r' * random_groups}-self{selfing:d}-F{account:d}")
+    pytest.param(
+        seed,
+        groups,
+        random_groups,
+        selfing,
+        account,
+        id=f"seed{seed}-groups{groups}{'r' * random_groups}-self{selfing:d}-F{account:d}",
+    )
     for seed, (groups, random_groups, selfing, account) in enumerate(
         [
             (0, False, False, True),
@@ -139,7 +147,10 @@ def test_inverse_times_tabular_is_identity(seed, selfing):
 def test_ignoring_inbreeding_is_another_matrix():
     sire, dam = random_pedigree(60, 5)
     F = inbreeding(sire, dam)
-    assert np.abs(a_inverse_csr(relatives(sire, dam)).toarray() - a_inverse_csr(relatives(sire, dam, F)).toarray()).max() > 0.1
+    assert (
+        np.abs(a_inverse_csr(relatives(sire, dam)).toarray() - a_inverse_csr(relatives(sire, dam, F)).toarray()).max()
+        > 0.1
+    )
     assert not relatives(sire, dam).inbreeding.any()
 
 
@@ -166,7 +177,9 @@ def test_among_in_blocks_of_columns(m):
     sire, dam = random_pedigree(80, 3)
     F = inbreeding(sire, dam)
     chosen = np.random.default_rng(3).permutation(80)[:m]
-    assert a_among(sire, dam, F, chosen) == pytest.approx(tabular.relationship(sire, dam)[np.ix_(chosen, chosen)], abs=1e-12)
+    assert a_among(sire, dam, F, chosen) == pytest.approx(
+        tabular.relationship(sire, dam)[np.ix_(chosen, chosen)], abs=1e-12
+    )
 
 
 def test_times_without_inbreeding_is_the_ignoring_matrix():
@@ -182,14 +195,16 @@ def test_mendelian_variances():
     assert d == pytest.approx([1, 1, 0.75 - 0.05, 0.5 - 0.15, 0.75 - 0.1], abs=1e-15)
 
 
-# The small textbook pedigree: 1 2 3 are base animals, 4's dam is unknown; sires' group 8, dams' group 9. Calves 4-8 have records.
+# The small textbook pedigree: 1 2 3 are base animals, 4's dam is unknown; sires' group 8, dams' group 9. Calves 4-8
+# have records.
 TEXTBOOK_SIRE = np.array([8, 8, 8, 0, 2, 0, 3, 2], np.int32)
 TEXTBOOK_DAM = np.array([9, 9, 9, 9, 1, 1, 4, 5], np.int32)
 MALE = [0, 3, 4]  # of the five calves with records
 
 
 def test_textbook_groups_rank():
-    """QP: 10 levels of rank 8. The mixed-model equations with two sexes: 12 equations of rank 11, 12 with random groups."""
+    """QP: 10 levels of rank 8. The mixed-model equations with two sexes: 12 equations of rank 11, 12 with random
+    groups."""
     for random_groups, rank in ((False, 11), (True, 12)):
         r = relatives(TEXTBOOK_SIRE, TEXTBOOK_DAM, None, 2, random_groups)
         qp = a_inverse_csr(r).toarray()
@@ -223,7 +238,9 @@ def test_types_and_sizes():
 
 def test_refusals():
     two = np.array([-1, -1, 5], np.int32), np.array([-1, -1, 1], np.int32)
-    with pytest.raises(PedigreeError, match=r"animal code 2 has parent code 5: codes run to 3 \(3 animals and 1 groups\)"):
+    with pytest.raises(
+        PedigreeError, match=r"animal code 2 has parent code 5: codes run to 3 \(3 animals and 1 groups\)"
+    ):
         relatives(*two, None, 1)
     with pytest.raises(PedigreeError, match="animal code 0 has parent codes 1 and -1: parents must come before"):
         relatives(np.array([1, -1], np.int32), np.array([-1, -1], np.int32))

@@ -22,7 +22,12 @@ def file_of(folder, content, name="t.csv"):
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.lists(VALUE, min_size=3, max_size=3), min_size=1, max_size=8), st.sampled_from([",", ";", "\t"]), st.sampled_from(["\n", "\r\n"]), st.data())
+@given(
+    st.lists(st.lists(VALUE, min_size=3, max_size=3), min_size=1, max_size=8),
+    st.sampled_from([",", ";", "\t"]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.data(),
+)
 @example([["a\nb", "x", ""], ["1", "", "2"]], ",", "\n", None)
 def test_what_is_written_comes_back(tmp_path, rows, separator, line_end, data):
     """Against Python's csv module: values, and the line on which each row begins, with blank lines between rows."""
@@ -54,7 +59,7 @@ def test_white_space(tmp_path, name, end):
 
 
 def test_outer_blanks_go_and_empty_is_null(tmp_path):
-    frame = read_table(file_of(tmp_path, "id , sire,dam\n a,  ,b \nc,\"\",\"d \"\n"))
+    frame = read_table(file_of(tmp_path, 'id , sire,dam\n a,  ,b \nc,"","d "\n'))
     assert frame.columns == ["id", "sire", "dam"]
     assert frame.rows() == [("a", None, "b"), ("c", None, "d")]
 
@@ -73,6 +78,11 @@ def test_decimal_commas_do_not_mislead(tmp_path):
     assert read_table(file_of(tmp_path, "id;w\n1;2,5\n2;3,5\n")).rows() == [("1", "2,5"), ("2", "3,5")]
 
 
+def test_a_table_after_many_blank_lines(tmp_path):
+    table = open_table(file_of(tmp_path, "\n" * 70_000 + "a b\n1 2\n"))
+    assert table.read().rows() == [("1", "2")] and table.line(0) == 70_002
+
+
 def test_gz_bom_and_unicode(tmp_path):
     content = "\ufeffid,näme\n1,Ørsted–2\n".encode()
     for path in (file_of(tmp_path, content), file_of(tmp_path, gzip.compress(content), "t.csv.gz")):
@@ -82,7 +92,13 @@ def test_gz_bom_and_unicode(tmp_path):
 @pytest.mark.parametrize("write", ["write_parquet", "write_ipc"])
 def test_parquet_and_arrow(tmp_path, write):
     frame = pl.DataFrame(
-        {"id": ["007", " b "], "sire": [1.0, None], "w": [1.5, float("nan")], "n": [3, 4], "c": pl.Series(["x", ""], dtype=pl.Categorical)}
+        {
+            "id": ["007", " b "],
+            "sire": [1.0, None],
+            "w": [1.5, float("nan")],
+            "n": [3, 4],
+            "c": pl.Series(["x", ""], dtype=pl.Categorical),
+        }
     )
     path = tmp_path / "t.bin"
     getattr(frame, write)(path)
@@ -128,7 +144,10 @@ def test_an_unnamed_column_gets_a_name(tmp_path):
         ('a,b\n"x\ny",2\n3\n', "t.csv row 4: found 1 field"),
         ("a b\n1 2\n3\n", "t.csv row 3: found 1 field separated by white space, needed 2 as in row 1"),
         ('a,b\n1,"2\n3,4\n', "t.csv row 2: a quotation mark is opened here and never closed"),
-        (b"a,b\n1,2\n\xff,3\n", "t.csv row 3: found byte 0xff, which is not UTF-8 text (save the file as UTF-8), at byte 8 of the file"),
+        (
+            b"a,b\n1,2\n\xff,3\n",
+            "t.csv row 3: found byte 0xff, which is not UTF-8 text (save the file as UTF-8), at byte 8 of the file",
+        ),
         (b"a,b\n1,\x002\n", "t.csv row 2: found a zero byte, at byte 6 of the file"),
         (b"a,b\n\xc3\xa9,\x002\n", "t.csv row 2: found a zero byte, at byte 7 of the file"),
         ("a,b\n1,2\n".encode("utf-16"), "t.csv: is UTF-16 text, needed UTF-8 (save it as 'CSV UTF-8')"),
