@@ -1,0 +1,173 @@
+"""The textbook case, five calves of eight animals with known variances: tables -> blup, and tables -> Gibbs, against printed numbers.
+
+Monte Carlo: the case stands COPIES times side by side in one design (support.copies), so that one sweep is that many independent sweeps of
+ten (twenty) equations and the copies are independent batches; a short chain of the case alone goes through the run folder.
+"""
+
+import numpy as np
+import polars as pl
+import pytest
+from monte_carlo import compare, mean_and_variance
+from scipy import stats
+from support import chain, copies, mixed_model, published
+
+import mmgibbs
+from mmgibbs.assemble import assemble
+from mmgibbs.chains.accumulators import pool
+from mmgibbs.config import load_config
+from mmgibbs.data import prepare
+from mmgibbs.engines.direct import posterior_sd
+from mmgibbs.engines.pcg import PcgEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+
+COPIES = 200
+G2, R2 = [[20.0, 18.0], [18.0, 40.0]], [[40.0, 11.0], [11.0, 30.0]]
+
+
+def tables():
+    first, second = published("weaning_gain"), published("weaning_gain_bivariate")["second_trait_by_id"]
+    rows = [dict(zip(first["records"][0], row, strict=True)) for row in first["records"][1:]]
+    records = pl.DataFrame([{"animal": str(r["id"]), "sex": r["sex"], "WWG": r["gain"], "PWG": second[str(r["id"])]} for r in rows])
+    columns = ["animal", "sire", "dam"]
+    return records, pl.DataFrame(first["pedigree"], schema=columns, orient="row").with_columns(pl.col(columns).cast(pl.String))
+
+
+def analysis(traits, genetic, residual, directory, **sampler):
+    records, pedigree = tables()
+    return {
+        "name": "weaning_gain",
+        "data": {"phenotypes": records, "pedigree": pedigree},
+        "traits": list(traits),
+        "model": {"fixed": {"sex": {}}, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+        "variances": {"genetic": {"start": genetic}, "residual": {"start": residual}, "mode": "fixed"},
+        "sampler": sampler,
+        "output": {"directory": str(directory)},
+    }
+
+
+def univariate(directory="unused", **sampler):
+    return analysis(["WWG"], 20, 40, directory, **sampler)
+
+
+def bivariate(directory="unused", **sampler):
+    return analysis(["WWG", "PWG"], G2, R2, directory, **sampler)
+
+
+def columns_by_trait(solutions, trait, *columns):
+    """Sexes as printed (male, female), then animals 1 to 8."""
+    of_trait = solutions.filter(pl.col("trait") == trait)
+    by_level = {(row["term"], row["level"]): row for row in of_trait.iter_rows(named=True)}
+    order = [("sex", "male"), ("sex", "female"), *(("genetic", str(i)) for i in range(1, 9))]
+    return [np.array([by_level[at][c] for at in order], float) for c in columns]
+
+
+def exact_posterior(config):
+    """Means and standard deviations by `method: blup`, (q, k) per term, in the order of the design; held to the printed ones below."""
+    loaded = load_config(config)
+    prepared = prepare(loaded)
+    model = assemble(loaded, prepared).model
+    design, G, R = model.design, [None if c is None else c.start for c in model.covariances], model.residual.start
+    engine = PcgEngine(structured_equations(design, partition(design)))
+    engine.set_variances(G, R)
+    return design, G, R, design.to_original_scale(engine.solve().theta), posterior_sd(design, G, R)
+
+
+# --------------------------------------------------------------------------------------------------------------- blup
+
+
+def test_blup_univariate(tmp_path):
+    solutions = mmgibbs.run(univariate(tmp_path / "run", method="blup"), progress=False).solutions
+    mean, sd, reliability = columns_by_trait(solutions, "WWG", "mean", "sd", "reliability")
+    expected = published("weaning_gain")["expected"]
+    np.testing.assert_allclose(mean, expected["solution"], atol=5.1e-6)
+    np.testing.assert_allclose(sd, expected["sep"], atol=5.1e-6)
+    np.testing.assert_allclose(reliability[2:], expected["reliability_a1_8"], atol=5.1e-6)
+
+
+def test_blup_bivariate(tmp_path):
+    solutions = mmgibbs.run(bivariate(tmp_path / "run", method="blup"), progress=False).solutions
+    expected = published("weaning_gain_bivariate")["expected"]
+    for trait, sex in (("WWG", expected["sex"][:2]), ("PWG", expected["sex"][2:])):
+        mean, reliability = columns_by_trait(solutions, trait, "mean", "reliability")
+        np.testing.assert_allclose(mean, [*sex, *expected[trait]], atol=5.1e-6)
+        np.testing.assert_allclose(reliability[2:], expected[f"rel_{trait}"], atol=5.1e-6)
+
+
+def test_blup_at_another_variance_is_not_the_published_one(tmp_path):
+    solutions = mmgibbs.run(univariate(tmp_path / "run", method="blup"), ["variances.genetic=20.1"], progress=False).solutions
+    (mean,) = columns_by_trait(solutions, "WWG", "mean")
+    assert np.abs(mean - published("weaning_gain")["expected"]["solution"]).max() > 1e-4
+
+
+# -------------------------------------------------------------------------------------------------------------- Gibbs
+
+
+def sampled_copies(config, sweeps, **options):
+    """Comparison of means and variances with the exact ones, and MCSE / posterior SD, over COPIES chains of `sweeps` sweeps."""
+    design, G, R, exact_mean, exact_sd = exact_posterior(config)
+    moments = chain(mixed_model(copies(design, COPIES), G, R), sweeps, **options).moments
+    pooled = pool([moments])
+    n = pooled.n_draws
+    mean = np.concatenate([m.reshape(COPIES, -1) for m in pooled.mean], axis=1)
+    spread = np.concatenate([s.reshape(COPIES, -1) for s in pooled.sd], axis=1) ** 2 * (n - 1) / n
+    expected_mean, expected_sd = (np.concatenate([a.ravel() for a in exact]) for exact in (exact_mean, exact_sd))
+    squares = spread + (mean - expected_mean) ** 2  # about the exact mean
+    comparison = compare(np.concatenate([mean, squares], axis=1), mean_and_variance(expected_mean, expected_sd))
+    mcse = mean.std(axis=0, ddof=1) / np.sqrt(COPIES)
+    return comparison, float((mcse / expected_sd).max())
+
+
+@pytest.mark.parametrize("update", ["level", "site"])
+@pytest.mark.parametrize("config", [univariate, bivariate], ids=["univariate", "bivariate"])
+def test_gibbs_means_and_standard_deviations(config, update):
+    comparison, relative_error = sampled_copies(config(), 3000, update=update)
+    assert comparison.agrees, comparison
+    assert relative_error < 0.01
+
+
+def residual_variance_too_large(engine):
+    """By 5 percent."""
+    set_variances = engine.set_variances
+    engine.set_variances = lambda G, R: set_variances(G, 1.05 * R)
+
+
+def covariance_of_the_wrong_sign(engine):
+    set_variances = engine.set_variances
+    engine.set_variances = lambda G, R: set_variances([g if g is None else g * [[1, -1], [-1, 1]] for g in G], R)
+
+
+@pytest.mark.parametrize(
+    "config, mutate", [(univariate, residual_variance_too_large), (bivariate, covariance_of_the_wrong_sign)], ids=["univariate", "bivariate"]
+)
+def test_a_spoiled_sampler_is_seen(config, mutate):
+    comparison, _ = sampled_copies(config(), 3000, mutate=mutate)
+    assert not comparison.agrees, comparison
+
+
+def scores_of_a_run(directory, *overrides, **sampler):
+    """(mean - printed) / MCSE as solutions.csv has them, male and female, then the animals, trait by trait."""
+    config = bivariate(directory, chains=1, burn_in=500, samples=20_000, thin=2, seed=11, **sampler)
+    solutions = pl.read_csv(mmgibbs.run(config, overrides, progress=False).directory / "solutions.csv")
+    expected = published("weaning_gain_bivariate")["expected"]
+    z = []
+    for trait, sex in (("WWG", expected["sex"][:2]), ("PWG", expected["sex"][2:])):
+        mean, sd, mcse, ess = columns_by_trait(solutions, trait, "mean", "sd", "mcse", "ess")
+        np.testing.assert_allclose(mcse, sd / np.sqrt(ess), rtol=1e-9)
+        assert ess.min() > 400
+        z.append((mean - [*sex, *expected[trait]]) / mcse)
+    return np.concatenate(z)
+
+
+LIMIT = stats.t.isf(1e-3 / 20 / 2, 99)  # 20 comparisons, MCSEs of 100 batches
+
+
+@pytest.mark.parametrize("update", ["level", "site"])
+def test_gibbs_through_the_run_folder(tmp_path, update):
+    """The case alone, from tables to solutions.csv: every mean within the MCSE that the run itself reports."""
+    assert np.abs(scores_of_a_run(tmp_path / "run", update=update)).max() < LIMIT
+
+
+def test_the_run_folder_of_another_model_is_seen(tmp_path):
+    wrong = "variances.residual.start=[[4, 1.1], [1.1, 3]]"
+    assert np.abs(scores_of_a_run(tmp_path / "run", wrong)).max() > LIMIT
