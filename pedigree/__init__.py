@@ -21,7 +21,8 @@ _HOME = {
     "a_times": "relationship",
     "a_among": "relationship",
     "quadratic_form": "relationship",
-    "simulate": "simulate",
+    "simulate_pedigree": "simulate",
+    "Population": "simulate",
 }
 __all__ = list(_HOME)
 
@@ -29,5 +30,4 @@ __all__ = list(_HOME)
 def __getattr__(name: str):
     if name not in _HOME:
         raise AttributeError(f"module 'pedigree' has no attribute '{name}'")
-    module = import_module(f"pedigree.{_HOME[name]}")
-    return module if name == "simulate" else getattr(module, name)
+    return getattr(import_module(f"pedigree.{_HOME[name]}"), name)

@@ -258,6 +258,14 @@ def test_refusals():
             quadratic_form(r, wrong)
 
 
+def test_exported_names_are_there():
+    import pedigree
+
+    assert all(getattr(pedigree, name).__name__ == name for name in pedigree.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        pedigree.nonsense  # noqa: B018
+
+
 def test_needs_no_polars():
     code = (
         "import sys; sys.modules['polars'] = None\n"
