@@ -1,0 +1,122 @@
+"""The gryphons of the ecologist's guide: birth weight of 854 of 1,309 animals, against exact posteriors (grid integration) and REML.
+
+m1: bwt ~ 1, m2: bwt ~ sex, m3: bwt ~ sex + byear; animals random, in m3 birth years too. Priors: flat, or IW with df and scale 0.002.
+"""
+
+import numpy as np
+import polars as pl
+import pytest
+from monte_carlo import chain_batches, compare, mean_and_variance, with_squares
+from scipy import stats
+from support import published, shared_data
+
+import mmgibbs
+
+FIXED = {"m1": {}, "m2": {"sex": {}}, "m3": {"sex": {}}}
+CASE = {"m1": "m1 bwt~1", "m2": "m2 bwt~sex", "m3": "m3 +byear"}
+PRIOR = {"exact_flat": "flat", "exact_IW": {"df": 0.002, "scale": 0.002}}
+
+
+def expected(model):
+    return published("gryphon")["expected"][CASE[model]]
+
+
+def run(directory, model, prior="exact_flat", **sampler):
+    random = {"genetic": {"level": "animal", "relationship": "pedigree"}}
+    if model == "m3":
+        random["byear"] = {}
+    config = {
+        "name": "gryphon",
+        "data": {
+            "phenotypes": str(shared_data("data/gryphon/gryphon.csv")),
+            "pedigree": str(shared_data("data/gryphon/gryphonped.csv")),
+            "pedigree_columns": {"id": "id", "sire": "father", "dam": "mother"},
+        },
+        "traits": ["bwt"],
+        "model": {"fixed": FIXED[model], "random": random},
+        "variances": {name: {"prior": PRIOR[prior]} for name in [*random, "residual"]},
+        "sampler": sampler,
+        "output": {"directory": str(directory), "save_levels": [next(iter(FIXED[model]), "intercept")]},
+    }
+    return mmgibbs.run(config, progress=False)
+
+
+def variance_draws(result, *names):
+    """(chains, draws, parameters)."""
+    posterior = result.draws["/posterior"]
+    return np.stack([posterior[f"{name}[bwt]"].to_numpy() for name in names], axis=-1)
+
+
+def against_exact(result, model, prior):
+    values = expected(model)[prior]
+    mean, sd = np.array([values[k] for k in ("VA", "VR", "h2")]).T
+    draws = variance_draws(result, "genetic.var", "residual.var", "h2")
+    return compare(chain_batches(with_squares(draws, mean)), mean_and_variance(mean, sd))
+
+
+def check_fixed_effects_of_m2(result):
+    """REML holds the variances at one value, the posterior averages over them: the means differ by a small part of a standard error.
+
+    b = (mean of sex 1, sex 2 minus sex 1)."""
+    levels = result.draws["/posterior"]["sex"].to_numpy().reshape(-1, 2)
+    b = np.stack([levels[:, 0], levels[:, 1] - levels[:, 0]], axis=1)
+    reml = expected("m2")["REML"]
+    deviation = (b.mean(axis=0) - reml["b"]) / reml["bse"]
+    assert np.abs(deviation).max() < 0.15, deviation
+    np.testing.assert_allclose(b.std(axis=0), reml["bse"], rtol=0.08)
+
+
+def test_records_are_what_the_guide_has(tmp_path):
+    result = run(tmp_path / "run", "m1", chains=1, burn_in=0, samples=20, thin=1)
+    assert (result.info["data"]["records"]["read"], result.info["data"]["records"]["used"]) == (1084, 854)
+    assert result.solutions.filter(pl.col("term") == "genetic").height == 1309
+
+
+def test_m2_inverse_wishart(tmp_path):
+    result = run(tmp_path / "run", "m2", "exact_IW", chains=2, burn_in=300, samples=8000, thin=1, seed=7)
+    comparison = against_exact(result, "m2", "exact_IW")
+    assert comparison.agrees, comparison
+    check_fixed_effects_of_m2(result)
+    # Without sex the variances are others: these draws must not pass for m1.
+    assert not against_exact(result, "m1", "exact_IW").agrees
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", ["exact_flat", "exact_IW"])
+@pytest.mark.parametrize("model", ["m1", "m2"])
+def test_full_count(tmp_path, model, prior):
+    result = run(tmp_path / "run", model, prior, chains=4, burn_in=1000, samples=100_000, thin=2, seed=8)
+    comparison = against_exact(result, model, prior)
+    assert comparison.agrees, comparison
+    # The other prior shifts the means by less than a tenth of a posterior SD; these counts tell it.
+    assert not against_exact(result, model, "exact_flat" if prior == "exact_IW" else "exact_IW").agrees
+    if model == "m2":
+        check_fixed_effects_of_m2(result)
+
+
+def modes(draws):
+    """Posterior mode of each column by a Gaussian kernel density estimate, and its standard deviation."""
+    out = []
+    for x in draws.T:
+        grid = np.linspace(x.min(), np.quantile(x, 0.99), 400)
+        out.append(grid[np.argmax(stats.gaussian_kde(x[:: max(1, x.size // 5000)])(grid))])
+    return np.array(out), draws.std(axis=0)
+
+
+def check_m3(result):
+    mode, sd = modes(variance_draws(result, "byear.var", "genetic.var", "residual.var").reshape(-1, 3))
+    reml = np.array([expected("m3")["REML"][k] for k in ("byear", "VA", "VR")])
+    deviation = (mode - reml) / sd
+    assert np.abs(deviation).max() < 1.0, deviation
+    # m2's REML, without birth years, is more than one posterior SD away.
+    without = np.array([expected("m2")["REML"][k] for k in ("VA", "VR")])
+    assert np.abs((mode[1:] - without) / sd[1:]).max() > 1.0
+
+
+def test_m3_modes(tmp_path):
+    check_m3(run(tmp_path / "run", "m3", chains=2, burn_in=300, samples=4000, thin=1, seed=9))
+
+
+@pytest.mark.slow
+def test_m3_modes_full_count(tmp_path):
+    check_m3(run(tmp_path / "run", "m3", chains=4, burn_in=1000, samples=50_000, thin=2, seed=10))
