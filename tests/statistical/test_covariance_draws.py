@@ -1,0 +1,160 @@
+"""Draws of covariance matrices against theory: the inverse Wishart, and the residual products that go into one."""
+
+import numpy as np
+import pytest
+from monte_carlo import compare
+from reference import models
+from scipy import special, stats
+from support import copies
+
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.variances import CovarianceModel, draw_covariance, full_block
+
+N = 10_000
+BATCHES = 200  # draws are independent, so any batch will do
+ALPHA = 1e-3
+
+# ------------------------------------------------------------------------------------------------------ inverse Wishart
+
+
+def scale_matrix(k):
+    rng = np.random.default_rng(60 + k)
+    B = rng.standard_normal((k, k + 3))
+    return B @ B.T
+
+
+def inverse_wishart_draws(k, nu, S):
+    """(N, k, k) through draw_covariance, prior df nu - 5 and 5 levels, so that prior and data meet as in a sweep."""
+    model = CovarianceModel(np.eye(k), False, full_block(k), nu - 5, 0.25 * S)
+    return np.array([draw_covariance(model, 0.75 * S, 5, number, 3, (9, 1)) for number in range(1, N + 1)])
+
+
+def element_moments(k, nu, S):
+    """Mean and variance of the elements on and below the diagonal of IW(nu, S):
+
+    S_ij / (nu-k-1)        ((nu-k+1) S_ij^2 + (nu-k-1) S_ii S_jj) / ((nu-k) (nu-k-1)^2 (nu-k-3))
+    """
+    i, j = np.tril_indices(k)
+    a = nu - k
+    mean = S[i, j] / (a - 1)
+    variance = ((a + 1) * S[i, j] ** 2 + (a - 1) * S[i, i] * S[j, j]) / (a * (a - 1) ** 2 * (a - 3))
+    return mean, variance
+
+
+def against_theory(draws, nu, S):
+    """Means and variances of elements, mean and variance of log|G|, mean of G^-1."""
+    k = len(S)
+    i, j = np.tril_indices(k)
+    elements, log_det = draws[:, i, j], np.linalg.slogdet(draws)[1]
+    mean, variance = element_moments(k, nu, S)
+    half = (nu - np.arange(k)) / 2
+    log_mean = np.linalg.slogdet(S)[1] - np.sum(special.digamma(half)) - k * np.log(2)
+    log_variance = np.sum(special.polygamma(1, half))
+    values = [elements, (elements - mean) ** 2, log_det[:, None], (log_det[:, None] - log_mean) ** 2, np.linalg.inv(draws)[:, i, j]]
+    truth = [mean, variance, [log_mean], [log_variance], nu * np.linalg.inv(S)[i, j]]
+    means = np.concatenate(values, axis=1).reshape(BATCHES, -1, sum(map(len, truth))).mean(axis=1)
+    return compare(means, np.concatenate(truth))
+
+
+def p_values(draws, nu, S):
+    """Exact laws: S_ii / G_ii ~ chi2(nu - k + 1) and (G^-1)_ii / (S^-1)_ii ~ chi2(nu) for each i; log|S| - log|G| ~ sum of log chi2(nu - i)."""
+    k = len(S)
+    inverse, of_scale = np.linalg.inv(draws), np.linalg.inv(S)
+    out = [stats.kstest(S[i, i] / draws[:, i, i], stats.chi2(nu - k + 1).cdf).pvalue for i in range(k)]
+    out += [stats.kstest(inverse[:, i, i] / of_scale[i, i], stats.chi2(nu).cdf).pvalue for i in range(k)]
+    rng = np.random.default_rng(61)
+    bartlett = sum(np.log(rng.chisquare(nu - i, 10 * N)) for i in range(k))
+    out.append(stats.ks_2samp(np.linalg.slogdet(S)[1] - np.linalg.slogdet(draws)[1], bartlett).pvalue)
+    return np.array(out)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_inverse_wishart(k):
+    nu, S = k + 11.5, scale_matrix(k)
+    draws = inverse_wishart_draws(k, nu, S)
+    np.testing.assert_allclose(draws, np.swapaxes(draws, 1, 2), rtol=1e-12)
+    comparison = against_theory(draws, nu, S)
+    assert comparison.agrees, comparison
+    assert p_values(draws, nu, S).min() > ALPHA / (2 * k + 1)
+
+
+def test_degrees_of_freedom_off_by_one_are_seen():
+    nu, S = 14.5, scale_matrix(3)
+    draws = inverse_wishart_draws(3, nu - 1, S)
+    assert not against_theory(draws, nu, S).agrees
+    assert p_values(draws, nu, S).min() < ALPHA / 7
+
+
+def test_degrees_of_freedom_of_columns_in_the_wrong_order_are_seen():
+    """Bartlett's chi-squares have nu, nu - 1, ... degrees of freedom down the diagonal; the other way round log|G| is right, G is not."""
+    nu, k = 8.5, 3
+    S = scale_matrix(k)
+    rng = np.random.default_rng(62)
+    L, draws = np.linalg.cholesky(S), np.empty((N, k, k))
+    for d in range(N):
+        T = np.tril(rng.standard_normal((k, k)), -1) + np.diag(np.sqrt(rng.chisquare(nu - np.arange(k)[::-1])))
+        A = np.linalg.solve(T, L.T).T
+        draws[d] = A @ A.T
+    assert not against_theory(draws, nu, S).agrees
+    assert p_values(draws, nu, S)[-1] > 1e-4
+
+
+# ------------------------------------------------------------------------------------------------- residual augmentation
+
+R = np.array([[6.0, 2.5, -1.0], [2.5, 5.0, 1.5], [-1.0, 1.5, 4.0]])
+COPIES = 250  # of the same records: one call is that many draws
+
+
+def design_of_residuals(R, observed, weight):
+    """Records of one term that is left at 0, so that e = y."""
+    T = len(R)
+    term = models.random_term("line", [models.Effect("", np.zeros(len(weight), np.int32), tuple(range(T)))], models.Identity(1), 1)
+    return models.with_records(np.random.default_rng(65), len(weight), [term], [np.eye(T)], R, observed, weight)
+
+
+def product_draws(design, R, calls=200):
+    """(calls, elements) draws of sum_r w_r e_r e_r' over COPIES of the records, per copy."""
+    T = len(R)
+    repeated = copies(design, COPIES)
+    engine = SerialEngine(structured_equations(repeated, partition(repeated)))
+    engine.set_variances([np.eye(T)], R)
+    i, j = np.tril_indices(T)
+    return np.array([engine.residual_products(number, (4, 2), [tuple(range(T))])[0][i, j] / COPIES for number in range(1, calls + 1)])
+
+
+def expected_products(design, R, noise_forgets_weight=False):
+    """sum_r E[w e e' | e_observed]: w e^ e^' with e^ filled in, plus the conditional covariance, which the weight leaves alone."""
+    total = np.zeros_like(R)
+    for y, w in zip(design.y, design.weight, strict=True):
+        o = ~np.isnan(y)
+        m = ~o
+        B = R[np.ix_(m, o)] @ np.linalg.inv(R[np.ix_(o, o)])
+        e = np.zeros(len(R))
+        e[o], e[m] = y[o], B @ y[o]
+        total += w * np.outer(e, e)
+        total[np.ix_(m, m)] += (R[np.ix_(m, m)] - B @ R[np.ix_(o, m)]) * (w if noise_forgets_weight else 1.0)
+    return total[np.tril_indices(len(R))]
+
+
+def test_residual_products_given_the_observed_residuals():
+    """All seven missing patterns of three traits, weights from 0.3 to 3."""
+    rng = np.random.default_rng(63)
+    design = design_of_residuals(R, models.some_observed(rng, 40, 3), rng.uniform(0.3, 3.0, 40))
+    assert len(design.patterns) == 7
+    draws = product_draws(design, R)
+    comparison = compare(draws, expected_products(design, R))
+    assert comparison.agrees, comparison
+    assert not compare(draws, expected_products(design, R, noise_forgets_weight=True)).agrees
+
+
+def test_the_example_of_two_traits():
+    """R_22 = 20 where e_2 is missing and e_1 says nothing of it: E[w e_2^2] = 20 whatever the weight; 28.8 at a mean weight of 1.44 without it."""
+    weights = np.array([0.44, 0.94, 1.44, 1.94, 2.44])
+    two = np.array([[10.0, 0.0], [0.0, 20.0]])
+    design = design_of_residuals(two, np.tile([True, False], (5, 1)), weights)
+    of_the_second = product_draws(design, two)[:, [2]] / 5
+    assert compare(of_the_second, [20.0]).agrees
+    assert expected_products(design, two, noise_forgets_weight=True)[2] / 5 == pytest.approx(28.8)
+    assert not compare(of_the_second, [28.8]).agrees
