@@ -9,7 +9,7 @@ import numpy as np
 from mmgibbs.chains.parameters import TermInfo, term_info
 from mmgibbs.design import Design, Term
 from mmgibbs.errors import ConfigError
-from mmgibbs.parallel import EngineChoice
+from mmgibbs.engines.choice import EngineChoice, cores
 from mmgibbs.sampler import MixedModel
 from mmgibbs.variances import (
     CovarianceModel,
@@ -18,6 +18,9 @@ from mmgibbs.variances import (
     diagonal_blocks,
     full_block,
 )
+
+
+LARGE = 50_000  # equations from which the structured engine's colours, classes and threads pay
 
 
 @dataclass(frozen=True)
@@ -96,21 +99,29 @@ def _mean_squares(term: Term) -> np.ndarray:
 
 def saved_levels(wanted, prepared) -> dict[str, np.ndarray]:
     """term -> level codes whose draws are kept, from `output.save_levels`: names of terms, or term -> ids."""
-    if isinstance(wanted, dict):
-        return {name: prepared.codes(name, ids) for name, ids in wanted.items()}
-    names = [t.name for t in prepared.design.terms]
-    for name in wanted:
-        prepared.codes(name, [])  # an unknown term is refused here
-    return {name: np.arange(prepared.design.terms[names.index(name)].n_levels) for name in wanted}
+    wanted = wanted if isinstance(wanted, dict) else dict.fromkeys(wanted)
+    sizes = {t.name: t.n_levels for t in prepared.design.terms}
+    # codes() refuses an unknown term
+    return {name: prepared.codes(name, ids or []) if ids is not None or name not in sizes else np.arange(sizes[name]) for name, ids in wanted.items()}
 
 
-def choose_engine(sampler) -> tuple[EngineChoice, str, str]:
-    """The engine, the kind of partition, and why."""
+def choose_engine(sampler, design: Design) -> tuple[EngineChoice, str, str]:
+    """The engine, the kind of partition, and why.
+
+    auto: structured where every level is drawn jointly and there is work for it (LARGE equations or more); serial otherwise, which has
+    nothing to set up. Threads: `sampler.threads`, else the cores that chains in parallel leave.
+    """
     if sampler.device == "gpu":
         raise ConfigError("sampler.device: found 'gpu', but this version has CPU engines only; needed cpu or auto")
-    if sampler.engine not in ("auto", "serial"):
-        raise ConfigError(
-            f"sampler.engine: '{sampler.engine}' is not in this version; needed auto or serial (method: blup solves by PCG)"
-        )
-    why = "asked for" if sampler.engine == "serial" else "auto: the serial engine is the one sampler of this version"
-    return EngineChoice("serial", sampler.update), "term" if sampler.partition == "auto" else sampler.partition, why
+    if sampler.engine not in ("auto", "serial", "structured"):
+        raise ConfigError(f"sampler.engine: '{sampler.engine}' is not in this version; needed auto, serial or structured (method: blup solves by PCG)")
+    threads = sampler.threads or max(1, cores() // sampler.chains)
+    kind, asked = sampler.partition, sampler.engine
+    if asked == "structured" and kind not in ("auto", "colour"):
+        raise ConfigError(f"sampler.partition: found '{kind}', needed colour (or auto) for engine: structured")
+    size = design.n_equations
+    if asked == "structured" or (asked == "auto" and kind in ("auto", "colour") and size >= LARGE):
+        why = "asked for" if asked == "structured" else f"auto: {size:,} equations, at least {LARGE:,}"
+        return EngineChoice("structured", sampler.update, threads), "colour", why
+    why = "asked for" if asked == "serial" else f"auto: {size:,} equations, fewer than {LARGE:,}" if size < LARGE else f"auto: partition {kind}"
+    return EngineChoice("serial", sampler.update, 1), "term" if kind == "auto" else kind, why

@@ -17,8 +17,6 @@ import time
 from datetime import date
 from pathlib import Path
 
-import numpy as np
-
 
 def add_arguments(parser) -> None:
     kinds = parser.add_subparsers(dest="bench", required=True, metavar="KIND")
@@ -38,6 +36,8 @@ def add_arguments(parser) -> None:
         if name == "sweep":
             p.add_argument("--update", choices=("level", "site"), default="level")
             p.add_argument("--partition", choices=("term", "colour", "equal"), default="term")
+            p.add_argument("--engine", choices=("serial", "structured"), default="serial")
+            p.add_argument("--threads", type=int, default=1)
     for p in kinds.choices.values():
         p.add_argument("--json", metavar="FILE", help="write the figures to FILE as well")
 
@@ -77,7 +77,7 @@ def bench_evaluation(args) -> dict:
 
     analysis = load_config(args.config, [*args.set])
     prepared = prepare(analysis)
-    choice, kind, _ = choose_engine(analysis.sampler)
+    choice, kind, _ = choose_engine(analysis.sampler, prepared.design)
     model = assemble(analysis, prepared).model
     equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
     engine = choice.build(equations)
@@ -104,47 +104,33 @@ def bench_sweep(args) -> dict:
 
 
 def time_sweeps(design, G, R, args) -> dict:
-    from mmgibbs.engines.serial import SerialEngine
+    from mmgibbs.engines.choice import EngineChoice
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
 
     started = time.perf_counter()
-    kind = getattr(args, "partition", "term")
+    kind = "colour" if args.engine == "structured" else args.partition
     equations = structured_equations(design, partition(design, kind), args.precision)
     built = time.perf_counter() - started
-    engine = SerialEngine(equations, getattr(args, "update", "level"))
+    engine = EngineChoice(args.engine, args.update, args.threads).build(equations)
     engine.set_variances(G, R)
     engine.sweep(1, (args.seed, 0))  # compiles
-    times, per_term = [], np.zeros(len(design.terms))
+    times = []
     for number in range(2, 2 + args.sweeps):
         started = time.perf_counter()
         engine.sweep(number, (args.seed, 0))
         times.append(time.perf_counter() - started)
-    blocks = equations.partition.blocks
-    for i, term in enumerate(design.terms):
-        engine.equations = _only(equations, [b for b in blocks if b.term == i])
-        started = time.perf_counter()
-        engine.sweep(2 + args.sweeps, (args.seed, 0))
-        per_term[i] = time.perf_counter() - started
-    engine.equations = equations
     return {
         "animals": args.animals,
         "records": design.n_records,
         "equations": equations.n_equations,
-        "engine": f"serial, {getattr(args, 'update', 'level')} updates, {args.precision} precision, partition {kind}",
+        "engine": f"{args.engine}, {args.threads} thread(s), {args.update} updates, {args.precision} precision, partition {kind}",
         "bytes of equations and state": equations.bytes,
         "seconds to build the equations": built,
         "seconds per sweep (median)": statistics.median(times),
         "seconds per sweep (all)": ", ".join(f"{t:.3f}" for t in times),
-        "seconds by term": ", ".join(f"{t.name} {s:.3f}" for t, s in zip(design.terms, per_term, strict=True)),
         "peak resident bytes": peak_bytes(),
     }
-
-
-def _only(equations, blocks):
-    from dataclasses import replace
-
-    return replace(equations, partition=replace(equations.partition, blocks=tuple(blocks)))
 
 
 def bench_files(args) -> dict:
@@ -153,7 +139,7 @@ def bench_files(args) -> dict:
 
     with tempfile.TemporaryDirectory(prefix="mmgibbs-bench-") as folder:
         target = Path(folder) / "beef"
-        command = [sys.executable, "-m", "mmgibbs.cli", "simulate", str(target), "--animals", str(args.animals), "--seed", str(args.seed)]
+        command = [sys.executable, "-m", "mmgibbs", "simulate", str(target), "--animals", str(args.animals), "--seed", str(args.seed)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         files = sum(f.stat().st_size for f in target.iterdir() if f.suffix == ".csv")
         script = f"import json; from mmgibbs.bench import first_sweep; print(json.dumps(first_sweep({str(target / 'analysis.yaml')!r}, {args.precision!r})))"

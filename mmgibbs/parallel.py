@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from mmgibbs.chains.result import ChainResult
-from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.engines.choice import EngineChoice, cores
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.sampler import MixedModel, Schedule, Variances, bytes_per_chain, sample_chain
 
 REPORT_EVERY = 0.2  # seconds between two reports of a chain
-
-
-@dataclass(frozen=True)
-class EngineChoice:
-    """What is needed to make the same engine in another process."""
-
-    name: str
-    update: str
-
-    def build(self, equations: StructuredEquations):
-        return {"serial": SerialEngine}[self.name](equations, update=self.update)
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def free_bytes() -> int | None:

@@ -67,14 +67,14 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
     overrides: 'key.path=value' strings. Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message.
     """
     talk, clock = Talk(progress), _Clock()
-    analysis = load_config(config, [*overrides, *([f"output.directory={directory}"] if directory else [])])
+    analysis = load_config(config, [*overrides, *([f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else [])])
     check_run_directory(analysis.output.directory, overwrite)
     prepared = prepare(analysis, talk.say)
     assembled = assemble(analysis, prepared)
     clock.lap("data")
     for note in (*prepared.design.notes, *assembled.notes):
         talk.say(note)
-    choice, kind, why = choose_engine(analysis.sampler)
+    choice, kind, why = choose_engine(analysis.sampler, prepared.design)
     equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
     clock.lap("equations")
     talk.say(f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB")
@@ -115,6 +115,7 @@ def sample(analysis, assembled: Assembled, equations: StructuredEquations, choic
         "method": "gibbs",
         "engine": choice.name,
         "update": choice.update,
+        "threads": choice.threads,
         "processes": processes_for(assembled.model, equations, s.chains),
         "start_scales": [START_SCALES[c % len(START_SCALES)] for c in range(s.chains)],
         "seconds_per_chain": [c.seconds for c in chains],
@@ -152,7 +153,7 @@ def check(config, overrides=()) -> dict:
     analysis = load_config(config, overrides)
     prepared = prepare(analysis)
     assembled = assemble(analysis, prepared)
-    choose_engine(analysis.sampler)
+    choose_engine(analysis.sampler, prepared.design)
     return model_counts(analysis, prepared, assembled)
 
 

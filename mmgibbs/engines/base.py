@@ -6,6 +6,8 @@
     engine.sweep(number, (seed, chain))         # theta ~ one Gibbs sweep given G, R
     engine.quadratic_form(term)                 # Theta' K^-1 Theta
     engine.residual_products(number, key)       # sum_r w_r e_r e_r', missing residuals augmented
+    engine.scaling_products(term, elements)     # how the records see theta_l -> M theta_l: normal equations for elements of M
+    engine.transform_term(term, M)              # theta_l <- M theta_l for every level, e follows
     engine.fetch()                              # list of (q, k) float64 in model order
 
 Engines with the same partition, update and key give the same chain up to rounding.
@@ -36,6 +38,10 @@ class Engine(Protocol):
     def quadratic_form(self, term: int) -> np.ndarray: ...
 
     def residual_products(self, number: int, key: tuple[int, int], blocks) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def scaling_products(self, term: int, elements) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def transform_term(self, term: int, M: np.ndarray) -> None: ...
 
     def fetch(self) -> list[np.ndarray]: ...
 

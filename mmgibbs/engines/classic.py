@@ -13,37 +13,35 @@ from numba import njit
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
-from mmgibbs.engines.augment import residual_products
 from mmgibbs.engines.base import refuse_singular
-from mmgibbs.equations.relationships import quadratic_form
-from mmgibbs.equations.residuals import subtract_term
+from mmgibbs.engines.explicit_state import ExplicitState
+from mmgibbs.equations.base import precisions
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.equations.sweep_rows import in_blocks, per_term, sweep_rows
 
 CHUNK = 256  # levels whose normals are drawn together
 
 
-class ClassicEngine:
+class ClassicEngine(ExplicitState):
     """Single-site sweeps over the rows of C in the order of the partition. State: x, in the equations' precision."""
 
     name = "classic"
 
     def __init__(self, equations: StructuredEquations, update: str = "site"):
         assert update == "site", "the classic sampler visits one equation after another"
-        self.equations = equations
+        super().__init__(equations)
         self.rows = sweep_rows(equations)
         self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
         self.start()
 
     def start(self, theta: list[np.ndarray] | None = None) -> None:
         """Take Theta (model order; zero where None)."""
-        eq = self.equations
-        theta = theta or [np.zeros((t.n_levels, t.n_components)) for t in eq.design.terms]
-        ordered = [np.where(lists.active, t[lists.code], 0.0) if lists.active.size else t[lists.code] for t, lists in zip(theta, eq.terms, strict=True)]
-        self.x = in_blocks(eq.partition, ordered, self.rows.first).astype(eq.real)
+        self.x = in_blocks(self.equations.partition, self.in_sweep_order(theta), self.rows.first).astype(self.equations.real)
+        self._moved()
 
     def set_variances(self, G, R) -> None:
         self.R = np.array(R, dtype=float)
+        self.Rinv = precisions(self.equations.design, G, self.R)[1]
         self.rows.set_variances(G, R)
         self._refuse_singular()
 
@@ -67,31 +65,16 @@ class ClassicEngine:
                 eq.terms[block.term].code[block.first : block.last], block.first_component, block.last_component,
                 number, self._streams[block.term], key[0], key[1],
             )  # fmt: skip
-
-    def refresh(self) -> None:
-        """Nothing drifts: every row is summed anew."""
+        self._moved()
 
     def theta(self) -> list[np.ndarray]:
-        """(q, k) per term, sweep order."""
         return per_term(self.equations.design, self.equations.partition, self.x, self.rows.first)
 
-    def quadratic_form(self, term: int) -> np.ndarray:
-        return quadratic_form(self.equations.relationships[term], self.theta()[term])
-
-    def residual_products(self, number: int, key: tuple[int, int], blocks):
-        eq = self.equations
-        e = eq.records.y.copy()
-        for lists, theta in zip(eq.terms, self.theta(), strict=True):
-            subtract_term(lists, theta, e)
-        return residual_products(eq.records, eq.design.patterns, e, self.R, blocks, number, key)
-
-    def fetch(self) -> list[np.ndarray]:
-        out = []
-        for theta, lists in zip(self.theta(), self.equations.terms, strict=True):
-            ordered = np.empty(theta.shape)
-            ordered[lists.code] = theta
-            out.append(ordered)
-        return out
+    def put_theta(self, term: int, theta: np.ndarray) -> None:
+        for block, a, b in zip(self.equations.partition.blocks, self.rows.first[:-1], self.rows.first[1:], strict=True):
+            if block.term == term:
+                self.x[a:b] = theta[block.first : block.last, block.first_component : block.last_component].ravel()
+        self._moved()
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)

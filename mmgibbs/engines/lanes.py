@@ -1,94 +1,181 @@
-"""Eight levels of one colour side by side: their k x k systems are factored and solved in the lanes of vector instructions.
+"""Levels of one colour side by side: their k x k systems are factored and solved in the lanes of vector instructions.
 
-First the parts of eight levels are gathered, one after another (what waits for memory is then independent, and overlaps); then
+First the parts of LANES levels are gathered, one after another (what waits for memory is then independent, and overlaps); then
 
     P = kappa_ll G^-1 + data part of the level's class,    P = L L',    change = L'^-1 (L^-1 rhs + z)
 
-for all eight at once; then their thetas and residuals move. The arithmetic of a level is that of visit.draw_level, operation by operation.
+for all of them at once; then their thetas and residuals move. The arithmetic of a level is that of visit.draw_level, operation by operation.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import carray, njit
+from numba.extending import overload
 
 from mmgibbs.draws.normal import fill_normals
-from mmgibbs.engines.scratch import stack
-from mmgibbs.engines.visit import move_visits, shift, sum_visits
-from mmgibbs.equations.relationships import times_row, weight
+from mmgibbs.engines.scratch import prefetch, stack
+from mmgibbs.engines.visit import shift
+from mmgibbs.equations.relationships import UNKNOWN, PedigreeLists, times_row, weight
+from mmgibbs.equations.structured import TermLists
 
-CHUNK = 512  # levels whose normals are drawn together
+LANES = 64  # levels side by side: enough for the loops over them to become vector instructions, few enough for the L1 cache
+AHEAD = 12  # how many levels ahead memory is asked for
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep_lanes(term, K, records, k_, T_, theta, e, Ginv, Rinv, classes, parts, first, last, number, stream, seed, chain):
+def sweep_lanes(term, K, records, k_, T_, theta, e, Ginv, Rinv, classes, parts, rows, steps, first, last, number, stream, seed, chain):
     """Draw the levels first ... last - 1 (sweep positions, all of one colour) jointly per level; 1 <= k <= 4.
 
-    classes (q,) and parts (classes, k, k): the data parts of P (cell_classes.py). Returns -1, or a position whose P is not positive definite.
+    classes (q,) and parts (classes, k, k): the data parts of P (cell_classes.py); rows, steps: see plain_visits. The term has no covariates.
+    Returns -1, or the position of a level among LANES of which one has a P that is not positive definite.
     """
     k = len(k_)
-    P = carray(stack(k_, 2, 8), (k, k, 8))
-    rhs = carray(stack(k_, 1, 8), (k, 8))
+    P = carray(stack(k_, 2, LANES), (k, k, LANES))
+    rhs = carray(stack(k_, 1, LANES), (k, LANES))
+    z, normals = np.zeros((k + 1, LANES)), np.empty((LANES, k))
     row, total = carray(stack(k_, 1, 1), (k,)), carray(stack(k_, 1, 1), (k,))
-    normals = np.empty((CHUNK, k))
     one = np.uint64(1)
-    for chunk in range(np.uint64(first), np.uint64(last), np.uint64(CHUNK)):
-        end = min(np.uint64(last), chunk + np.uint64(CHUNK))
-        fill_normals(normals, number, term.code[chunk:end], stream, seed, chain)
-        for group in range(chunk, end, np.uint64(8)):
-            n = min(np.uint64(8), end - group)
-            for lane in range(np.uint64(8)):
-                level = group + min(lane, n - one)  # lanes beyond the end repeat the last level, and are not stored
-                times_row(K, level, theta, row)
-                for a in range(k):
-                    total[a] = 0.0
-                    for b in range(k):
-                        total[a] -= Ginv[a, b] * row[b]
-                sum_visits(term, records, T_, term.visit_ptr[level], term.visit_ptr[level + one], e, Rinv, total)
-                kappa, part = weight(K, level), classes[level]
-                for a in range(k):
-                    rhs[a, lane] = total[a]
-                    for b in range(a + 1):
-                        P[a, b, lane] = parts[part, a, b] + kappa * Ginv[a, b]
-            if not draw_eight(k_, P, rhs, normals, group - chunk, n):
-                return np.int64(group)
-            for lane in range(n):
-                level = group + lane
-                for a in range(k):
-                    total[a] = rhs[a, lane]
-                shift(theta, level, total)
-                move_visits(term, term.visit_ptr[level], term.visit_ptr[level + one], e, total)
+    for a in range(k):  # lanes that the last group does not fill hold an identity
+        for lane in range(LANES):
+            P[a, a, lane] = 1.0
+    for group in range(np.uint64(first), np.uint64(last), np.uint64(LANES)):
+        n = min(np.uint64(LANES), np.uint64(last) - group)
+        fill_normals(normals, number, term.code[group : group + n], stream, seed, chain)
+        for lane in range(n):
+            level = group + lane
+            ask_for_visit(term, K, records, min(level + np.uint64(AHEAD), np.uint64(last) - one), theta, e)
+            times_row(K, level, theta, row)
+            for a in range(k):
+                total[a] = 0.0
+                for b in range(k):
+                    total[a] -= Ginv[a, b] * row[b]
+            sum_plain_visits(term, records, k_, T_, term.visit_ptr[level], term.visit_ptr[level + one], e, rows, total)
+            kappa, part = weight(K, level), classes[level]
+            for a in range(k):
+                rhs[a, lane], z[a, lane] = total[a], normals[lane, a]
+                for b in range(a + 1):
+                    P[a, b, lane] = parts[part, a, b] + kappa * Ginv[a, b]
+        if not draw_lanes(k_, P, rhs, z):
+            return np.int64(group)
+        for lane in range(n):
+            level = group + lane
+            for a in range(k):
+                total[a] = rhs[a, lane]
+            shift(theta, level, total)
+            move_plain_visits(term, k_, T_, term.visit_ptr[level], term.visit_ptr[level + one], e, steps, total)
     return np.int64(-1)
 
 
+def plain_visits(term: TermLists, Rinv: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """W_r' R_r^-1 and W_r of a record that meets a level through one effect, by pattern: there are few, and no indices are left in them.
+
+    rows (patterns, E, k, T): rhs += w_r rows[p, effect] e_r.        steps (E, T, k) 0 or 1: e_r -= steps[effect] change.
+    """
+    n_effects, T, k = term.effect_first.size - 1, Rinv.shape[1], term.trait.size
+    steps = np.zeros((n_effects, T, k))
+    for effect in range(n_effects):
+        for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
+            steps[effect, term.trait[c], c] = 1.0
+    return np.ascontiguousarray(np.einsum("etc,ptu->pecu", steps, Rinv)), steps
+
+
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def draw_eight(k_, P, rhs, normals, first, n):
-    """In each lane: P <- its factor L with 1 / l_jj on the diagonal, rhs <- L'^-1 (L^-1 rhs + z). False where some P is not positive definite."""
+def sum_plain_visits(term, records, k_, T_, first, last, e, rows, rhs):
+    several, weighted = term.visit_effect.size > 0, records.weight.size > 0
+    for v in range(first, last):
+        r = term.visit_record[v]
+        p, w = records.pattern[r], np.float64(records.weight[r]) if weighted else 1.0
+        effect = term.visit_effect[v] if several else np.uint8(0)
+        for c in range(len(k_)):
+            s = 0.0
+            for t in range(len(T_)):
+                s += rows[p, effect, c, t] * e[r, t]
+            rhs[c] += w * s
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def move_plain_visits(term, k_, T_, first, last, e, steps, change):
+    several = term.visit_effect.size > 0
+    for v in range(first, last):
+        r = term.visit_record[v]
+        effect = term.visit_effect[v] if several else np.uint8(0)
+        for t in range(len(T_)):
+            s = 0.0
+            for c in range(len(k_)):
+                s += steps[effect, t, c] * change[c]
+            e[r, t] -= s
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def draw_lanes(k_, P, rhs, z):
+    """In each lane: P <- its factor L with 1 / l_jj on the diagonal, rhs <- L'^-1 (L^-1 rhs + z). False where some P is not positive definite.
+
+    The loop over lanes is innermost everywhere: that is what the compiler turns into vector instructions.
+    """
     k = len(k_)
-    good = True
+    bad = 0
     for j in range(k):
-        for lane in range(8):
-            d = P[j, j, lane]
-            for m in range(j):
-                d -= P[j, m, lane] * P[j, m, lane]
-            good = good and d > 1e-12 * P[j, j, lane]
-            P[j, j, lane] = 1.0 / np.sqrt(d)
+        for lane in range(LANES):
+            z[k, lane] = 1e-12 * P[j, j, lane]
+        for m in range(j):
+            for lane in range(LANES):
+                P[j, j, lane] -= P[j, m, lane] * P[j, m, lane]
+        for lane in range(LANES):
+            bad += 0 if P[j, j, lane] > z[k, lane] else 1
+        for lane in range(LANES):
+            P[j, j, lane] = 1.0 / np.sqrt(P[j, j, lane])
         for i in range(j + 1, k):
-            for lane in range(8):
-                s = P[i, j, lane]
-                for m in range(j):
-                    s -= P[i, m, lane] * P[j, m, lane]
-                P[i, j, lane] = s * P[j, j, lane]
+            for m in range(j):
+                for lane in range(LANES):
+                    P[i, j, lane] -= P[i, m, lane] * P[j, m, lane]
+            for lane in range(LANES):
+                P[i, j, lane] *= P[j, j, lane]
     for i in range(k):
-        for lane in range(8):
-            s = rhs[i, lane]
-            for m in range(i):
-                s -= P[i, m, lane] * rhs[m, lane]
-            rhs[i, lane] = s * P[i, i, lane]
+        for m in range(i):
+            for lane in range(LANES):
+                rhs[i, lane] -= P[i, m, lane] * rhs[m, lane]
+        for lane in range(LANES):
+            rhs[i, lane] *= P[i, i, lane]
     for i in range(k - 1, -1, -1):
-        for lane in range(np.uint64(8)):
-            s = rhs[i, lane] + normals[first + min(lane, n - np.uint64(1)), i]
-            for m in range(i + 1, k):
-                s -= P[m, i, lane] * rhs[m, lane]
-            rhs[i, lane] = s * P[i, i, lane]
-    return good
+        for lane in range(LANES):
+            rhs[i, lane] += z[i, lane]
+        for m in range(i + 1, k):
+            for lane in range(LANES):
+                rhs[i, lane] -= P[m, i, lane] * rhs[m, lane]
+        for lane in range(LANES):
+            rhs[i, lane] *= P[i, i, lane]
+    return bad == 0
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def ask_for_visit(term, K, records, level, theta, e):
+    """Prefetch what the visit of a level will read: its relatives' thetas, its records' residuals and patterns."""
+    ask_for_relatives(K, level, theta)
+    for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+        prefetch(e, term.visit_record[v])
+        prefetch(records.pattern, term.visit_record[v])
+
+
+def ask_for_relatives(K, level, theta):
+    """Prefetch what times_row(K, level, theta, ...) will read."""
+    raise NotImplementedError("compiled code only")
+
+
+def _ask_for_nothing(K, level, theta):
+    pass
+
+
+def _ask_for_family(K, level, theta):
+    for parent in (K.sire[level], K.dam[level]):
+        if parent != UNKNOWN:
+            prefetch(theta, parent)
+    for j in range(K.progeny_ptr[level], K.progeny_ptr[level + np.uint64(1)]):
+        prefetch(theta, K.progeny[j])
+        if K.mate[j] != UNKNOWN:
+            prefetch(theta, K.mate[j])
+
+
+@overload(ask_for_relatives, jit_options={"forceinline": True})
+def _ask_for_relatives(K, level, theta):
+    return _ask_for_family if K.instance_class is PedigreeLists else _ask_for_nothing

@@ -26,3 +26,23 @@ def stack(typingctx, k_, power, lanes):
         return builder.bitcast(room, ir.DoubleType().as_pointer())
 
     return types.CPointer(types.float64)(k_, power, lanes), codegen
+
+
+@intrinsic
+def prefetch(typingctx, array, row):
+    """Ask for the cache line of array[row] (first dimension, C order), without waiting for it."""
+
+    def codegen(context, builder, signature, args):
+        array_type, _ = signature.args
+        data = context.make_array(array_type)(context, builder, args[0])
+        stride = cgutils.unpack_tuple(builder, data.strides)[0]
+        byte = ir.IntType(8)
+        index = context.cast(builder, args[1], signature.args[1], types.int64)
+        address = builder.gep(builder.bitcast(data.data, byte.as_pointer()), [builder.mul(index, stride)])
+        i32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [address, i32(0), i32(3), i32(1)])  # for reading, keep in all levels of cache, data
+        return context.get_dummy_value()
+
+    return types.void(array, row), codegen

@@ -23,6 +23,7 @@ from mmgibbs.engines.visit import draw_level, draw_sites, hold_inactive, move_vi
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.relationships import quadratic_form, times_row, weight
 from mmgibbs.equations.residuals import level_precisions, subtract_term
+from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
 
 CHUNK = 1024  # levels whose normals are drawn together, so that drawing them vectorises
@@ -39,6 +40,7 @@ class SerialEngine:
         work = [max(t.n_levels, lists.visit_record.size) for t, lists in zip(equations.design.terms, equations.terms, strict=True)]
         sizes = [(t.n_components, equations.design.n_traits) for t in equations.design.terms]
         self._unrolled = [(unroll(k, w), unroll(T, w)) for (k, T), w in zip(sizes, work, strict=True)]
+        self._scaling = Scaling(equations)
         self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
         self.start()
 
@@ -78,6 +80,12 @@ class SerialEngine:
 
     def residual_products(self, number: int, key: tuple[int, int], blocks):
         return residual_products(self.equations.records, self.equations.design.patterns, self.e, self.R, blocks, number, key)
+
+    def scaling_products(self, term: int, elements):
+        return self._scaling.products(term, elements, self.theta[term], self.e, self.Rinv)
+
+    def transform_term(self, term: int, M: np.ndarray) -> None:
+        self._scaling.transform(term, M, self.theta[term], self.e)
 
     def fetch(self) -> list[np.ndarray]:
         out = []

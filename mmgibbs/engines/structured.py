@@ -3,7 +3,7 @@
 Levels of one colour share neither a relationship nor a record, so they may be drawn in any order: the chain is the serial engine's for
 the colour partition, whatever the number of threads. Three shapes of parallel work (Mahani 2012; MODELS.md section 6):
 
-    animals, dams            many levels, short lists     eight levels side by side (lanes.py), ranges of levels over threads
+    animals, dams            many levels, short lists     levels side by side (lanes.py)     , ranges of levels over threads
     contemporary groups      many levels, longer lists    ranges of levels with about equally many visits over threads
     sex, herd types          few levels, endless lists    lists cut into pieces of fixed length, summed in fixed order (pieces.py)
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.cell_classes import cell_classes, class_precisions
-from mmgibbs.engines.lanes import sweep_lanes
+from mmgibbs.engines.lanes import plain_visits, sweep_lanes
 from mmgibbs.engines.pieces import cut_into_pieces, draw_long_levels, move_pieces, sum_pieces
 from mmgibbs.engines.serial import SerialEngine, sweep_block
 from mmgibbs.equations.partition import Block
@@ -51,10 +51,16 @@ class StructuredEngine(SerialEngine):
         self._classes = [cell_classes(lists) for lists in equations.terms]
         self._work = [share_out(equations, block, threads) for block in equations.partition.blocks]
         super().__init__(equations, update)
+        self._lanes = [
+            classes.size > 0 and all(self._unrolled[i]) and lists.active.shape[0] == 0 and lists.covariates.shape[0] == 0
+            for i, (lists, (classes, _)) in enumerate(zip(equations.terms, self._classes, strict=True))
+        ]
 
     def set_variances(self, G, R) -> None:
         super().set_variances(G, R)
-        self._data_parts = [class_precisions(lists, examples, self.Rinv) for lists, (_, examples) in zip(self.equations.terms, self._classes, strict=True)]
+        terms = self.equations.terms
+        self._data_parts = [class_precisions(lists, examples, self.Rinv) for lists, (_, examples) in zip(terms, self._classes, strict=True)]
+        self._visits = [plain_visits(lists, self.Rinv) for lists in terms]
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
         for work in self._work:
@@ -67,9 +73,8 @@ class StructuredEngine(SerialEngine):
         eq, i = self.equations, block.term
         common = (eq.terms[i], eq.relationships[i], eq.records, *self._unrolled[i], self.theta[i], self.e, self.Ginv[i], self.Rinv)
         counter = (number, self._streams[i], key[0], key[1])
-        classes = self._classes[i][0]
-        if classes.size and self.joint and eq.terms[i].active.shape[0] == 0 and self._unrolled[i][0]:
-            failed = sweep_lanes(*common, classes, self._data_parts[i], first, last, *counter)
+        if self._lanes[i] and self.joint:
+            failed = sweep_lanes(*common, self._classes[i][0], self._data_parts[i], *self._visits[i], first, last, *counter)
         else:
             failed = sweep_block(*common, first, last, block.first_component, block.last_component, self.joint, *counter)
         if failed >= 0:

@@ -1,0 +1,7 @@
+"""`python -m mmgibbs` is `mmgibbs`."""
+
+import sys
+
+from mmgibbs.cli import main
+
+sys.exit(main())

@@ -1,0 +1,106 @@
+"""The structured engine is the serial engine on the colour partition: the same chain, for any number of threads, bit for bit between them."""
+
+import numpy as np
+import pytest
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.engines.structured import StructuredEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import ModelError
+from mmgibbs.sampler import MixedModel, Schedule, sample_chain
+from mmgibbs.simulate import beef_design, simulate_beef
+from mmgibbs.variances import CovarianceModel, blocks_recorded_together, full_block
+from reference import models
+
+KEY = (11, 2)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    """Small data meet what large data meet: classes of levels, long lists in pieces, ranges shared between threads."""
+    monkeypatch.setattr("mmgibbs.engines.cell_classes.WORTHWHILE", 1)
+    monkeypatch.setattr("mmgibbs.engines.pieces.PIECE", 7)
+    monkeypatch.setattr("mmgibbs.engines.pieces.LONG", 14)
+    monkeypatch.setattr("mmgibbs.engines.structured.SMALL", 10)
+
+
+def mixed_model(example) -> MixedModel:
+    def sampled(g):
+        return CovarianceModel(np.asarray(g), False, full_block(len(g)), df=len(g) + 4.0, scale=np.asarray(g) * 3.0)
+
+    residual = CovarianceModel(
+        example.R, False, blocks_recorded_together(example.design.patterns), df=len(example.R) + 4.0, scale=example.R * 3.0
+    )
+    return MixedModel(example.design, tuple(None if g is None else sampled(g) for g in example.G), residual)
+
+
+def states(example, engine, sampled: bool, sweeps: int = 200):
+    if sampled:
+        sample_chain(mixed_model(example), engine, Schedule(0, sweeps, sweeps, refresh_every=50), KEY)
+    else:
+        engine.set_variances(example.G, example.R)
+        for number in range(1, sweeps + 1):
+            engine.sweep(number, KEY)
+    return engine.fetch()
+
+
+@pytest.mark.parametrize("name", ["three_traits_maternal", "bivariate_missing", "random_regression", "user_relationship", "fixed_groups", "fixed_covariates"])
+@pytest.mark.parametrize("update", ["level", "site"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_same_chain_as_serial(name, update, sampled):
+    example = models.example(name)
+    equations = structured_equations(example.design, partition(example.design, "colour"))
+    truth = states(example, SerialEngine(equations, update), sampled)
+    one = states(example, StructuredEngine(equations, update, threads=1), sampled)
+    for term, a, b in zip(example.design.terms, truth, one, strict=True):
+        np.testing.assert_allclose(b, a, rtol=0, atol=1e-9 * np.abs(a).max(), err_msg=term.name)
+    for threads in (2, 3):
+        for a, b in zip(one, states(example, StructuredEngine(equations, update, threads), sampled), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.fixture(scope="module")
+def beef():
+    data = simulate_beef(3000, 3)
+    return data, beef_design(data)
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_beef_with_lanes_and_pieces(beef, precision, monkeypatch):
+    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    data, design = beef
+    equations = structured_equations(design, partition(design, "colour"), precision)
+    truth = SerialEngine(equations)
+    engines = [StructuredEngine(equations, threads=t) for t in (1, 2)]
+    assert any(engines[0]._lanes) and any(len(w.pieces) > 1 for w in engines[0]._work)
+    for engine in (truth, *engines):
+        engine.set_variances(data.G, data.R)
+        for number in range(1, 6):
+            engine.sweep(number, KEY)
+    for a, b, c in zip(truth.fetch(), *(e.fetch() for e in engines), strict=True):
+        np.testing.assert_allclose(b, a, rtol=0, atol=(1e-9 if precision == "double" else 1e-3) * np.abs(a).max())
+        np.testing.assert_array_equal(b, c)
+
+
+def test_levels_with_equal_records_form_classes(beef):
+    from mmgibbs.engines.cell_classes import cell_classes, class_precisions
+    from mmgibbs.equations.base import precisions
+    from mmgibbs.equations.residuals import level_precisions
+
+    data, design = beef
+    equations = structured_equations(design, partition(design, "colour"))
+    lists = equations.terms[-2]
+    which, examples = cell_classes(lists)
+    assert 1 < examples.size < which.size / 3
+    _, Rinv = precisions(design, data.G, data.R)
+    parts = class_precisions(lists, examples, Rinv)
+    own = np.zeros(parts.shape[1:])
+    for level in range(0, which.size, 17):
+        level_precisions(lists, Rinv, np.uint64(level), own)
+        np.testing.assert_array_equal(parts[which[level]], own)
+
+
+def test_other_partitions_are_refused():
+    design = models.example("univariate_animal").design
+    with pytest.raises(ModelError, match="sampler.partition: found 'term', needed 'colour' for the structured engine"):
+        StructuredEngine(structured_equations(design, partition(design, "term")))
