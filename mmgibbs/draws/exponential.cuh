@@ -4,7 +4,8 @@
 
 namespace mmgibbs {
 
-__device__ inline void exponential_pair(word32 c0, word32 c1, word32 c2, word32 draw, word32 k0, word32 k1, double &e0, double &e1) {
+__device__ inline void exponential_pair(word32 c0, word32 c1, word32 c2, word32 draw, word32 k0, word32 k1,
+                                        double &e0, double &e1) {
     double u, v;
     uniform_pair(c0, c1, c2, draw_word(draw, 0), k0, k1, u, v);
     e0 = -log(u);

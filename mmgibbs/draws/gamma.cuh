@@ -9,13 +9,15 @@ const word32 BOOST_ATTEMPT = 0xFFFFFF;
 
 __device__ __forceinline__ double log_acceptance(double w, double d) {
     if (magnitude(w) < 0.03125) {
-        double tail = 0.25 + w * (-0.2 + w * (0.16666666666666666 + w * (-0.14285714285714285 + w * (0.125 - 0.1111111111111111 * w))));
+        double tail = 0.16666666666666666 + w * (-0.14285714285714285 + w * (0.125 - 0.1111111111111111 * w));
+        tail = 0.25 + w * (-0.2 + w * tail);
         return -3.0 * d * (w * w) * (w * w) * tail;
     }
     return 3.0 * d * (log(1.0 + w) - w + w * w * (0.5 - 0.3333333333333333 * w));
 }
 
-__device__ inline double gamma_from_one(double shape, word32 c0, word32 c1, word32 c2, word32 draw, word32 first, word32 k0, word32 k1) {
+__device__ inline double gamma_from_one(double shape, word32 c0, word32 c1, word32 c2, word32 draw, word32 first,
+                                        word32 k0, word32 k1) {
     if (!(shape >= 1.0 && shape < infinity())) return not_a_number();
     double d = shape - 0.3333333333333333;
     double scale = 1.0 / (3.0 * sqrt(d));
@@ -41,16 +43,19 @@ __device__ inline double log_boost(double shape, word32 c0, word32 c1, word32 c2
 }
 
 __device__ inline double gamma(double shape, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0, word32 k1) {
-    if (shape >= 1.0) return gamma_from_one(shape, c0, c1, c2, draw, 0, k0, k1);
     if (!(shape > 0.0)) return not_a_number();
-    double value = gamma_from_one(shape + 1.0, c0, c1, c2, draw, 0, k0, k1) * exp(log_boost(shape, c0, c1, c2, draw, k0, k1));
-    return value < SMALLEST ? SMALLEST : value;
+    double value = gamma_from_one(shape >= 1.0 ? shape : shape + 1.0, c0, c1, c2, draw, 0, k0, k1);
+    if (shape < 1.0) value = value * exp(log_boost(shape, c0, c1, c2, draw, k0, k1));
+    if (value < SMALLEST) return SMALLEST;
+    return value;
 }
 
-__device__ inline double log_gamma_draw(double shape, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0, word32 k1) {
-    if (shape >= 1.0) return log(gamma_from_one(shape, c0, c1, c2, draw, 0, k0, k1));
+__device__ inline double log_gamma_draw(double shape, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0,
+                                        word32 k1) {
     if (!(shape > 0.0)) return not_a_number();
-    return log(gamma_from_one(shape + 1.0, c0, c1, c2, draw, 0, k0, k1)) + log_boost(shape, c0, c1, c2, draw, k0, k1);
+    double value = gamma_from_one(shape >= 1.0 ? shape : shape + 1.0, c0, c1, c2, draw, 0, k0, k1);
+    if (!(value > 0.0)) return not_a_number();
+    return shape >= 1.0 ? log(value) : log(value) + log_boost(shape, c0, c1, c2, draw, k0, k1);
 }
 
 __device__ inline double chi_square(double df, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0, word32 k1) {

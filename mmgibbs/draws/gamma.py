@@ -4,8 +4,9 @@ With d = shape - 1/3 and w = x / (3 sqrt(d)), x standard normal, propose d (1 + 
 
     h = x^2/2 + d (1 - v + log v) = 3 d (log(1 + w) - w + w^2/2 - w^3/3),    v = (1 + w)^3,
 
-written so that nothing cancels when d is large. Attempt a uses block (draw, a): words 0 and 1 the radius, word 2 the angle of
-x, word 3 the uniform u. Shapes below 1 draw at shape + 1 and multiply by U^(1/shape), U from block (draw, 2^24 - 1).
+written so that nothing cancels when d is large. Attempt a uses block (draw, a): words 0 and 1 the radius, word 2 the
+angle of x, word 3 the uniform u. Shapes below 1 draw at shape + 1 and multiply by U^(1/shape), U from block
+(draw, 2^24 - 1).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ BOOST_ATTEMPT = np.uint64(0xFFFFFF)
 def log_acceptance(w, d):
     """3 d (log(1 + w) - w + w^2/2 - w^3/3) for w > -1."""
     if abs(w) < 0.03125:
-        tail = 0.25 + w * (-0.2 + w * (0.16666666666666666 + w * (-0.14285714285714285 + w * (0.125 - 0.1111111111111111 * w))))
+        tail = 0.16666666666666666 + w * (-0.14285714285714285 + w * (0.125 - 0.1111111111111111 * w))
+        tail = 0.25 + w * (-0.2 + w * tail)
         return -3.0 * d * (w * w) * (w * w) * tail
     return 3.0 * d * (log(1.0 + w) - w + w * w * (0.5 - 0.3333333333333333 * w))
 
@@ -63,25 +65,28 @@ def log_boost(shape, c0, c1, c2, draw, k0, k1):
 def gamma(shape, c0, c1, c2, draw, k0, k1):
     """Gamma(shape, rate 1) draw `draw` (0..255) of the site (sweep c0, level c1, stream c2).
 
-    nan unless 0 < shape < infinity (or, practically impossible, after 4096 rejections). Draws below 2.2e-308, which shapes under
-    about 0.01 give, come back as 2.2e-308 and never as 0: where their size matters, use log_gamma_draw.
+    nan unless 0 < shape < infinity (or, practically impossible, after 4096 rejections). Draws below 2.2e-308, which
+    shapes under about 0.01 give, come back as 2.2e-308 and never as 0: where their size matters, use log_gamma_draw.
     """
-    if shape >= 1.0:
-        return gamma_from_one(shape, c0, c1, c2, draw, 0, k0, k1)
     if not shape > 0.0:
         return np.nan
-    value = gamma_from_one(shape + 1.0, c0, c1, c2, draw, 0, k0, k1) * exp(log_boost(shape, c0, c1, c2, draw, k0, k1))
-    return SMALLEST if value < SMALLEST else value
+    value = gamma_from_one(shape if shape >= 1.0 else shape + 1.0, c0, c1, c2, draw, 0, k0, k1)
+    if shape < 1.0:
+        value = value * exp(log_boost(shape, c0, c1, c2, draw, k0, k1))
+    if value < SMALLEST:
+        return SMALLEST
+    return value
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
     """The logarithm of the draw that gamma() makes from the same counters, without its floor; nan as there."""
-    if shape >= 1.0:
-        return log(gamma_from_one(shape, c0, c1, c2, draw, 0, k0, k1))
     if not shape > 0.0:
         return np.nan
-    return log(gamma_from_one(shape + 1.0, c0, c1, c2, draw, 0, k0, k1)) + log_boost(shape, c0, c1, c2, draw, k0, k1)
+    value = gamma_from_one(shape if shape >= 1.0 else shape + 1.0, c0, c1, c2, draw, 0, k0, k1)
+    if not value > 0.0:
+        return np.nan
+    return log(value) if shape >= 1.0 else log(value) + log_boost(shape, c0, c1, c2, draw, k0, k1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -1,4 +1,5 @@
-// Lets g++ compile the .cuh headers of this folder (with -ffp-contract=off), so that a test can hold them to Numba bit for bit.
+// Lets g++ compile the .cuh headers of this folder (with -ffp-contract=off), so that a test
+// can hold them to Numba bit for bit.
 #pragma once
 #include <math.h>
 #include <string.h>

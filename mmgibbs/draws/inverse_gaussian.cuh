@@ -20,8 +20,8 @@ __device__ __forceinline__ double half_chi_square_1(word32 w0, word32 w1, word32
     return -log(uniform(w0, w1)) * (cosine * cosine);
 }
 
-__device__ inline double inverse_gaussian_attempt(double mean, double shape, word32 c0, word32 c1, word32 c2, word32 draw, word32 attempt,
-                                                  word32 k0, word32 k1) {
+__device__ inline double inverse_gaussian_attempt(double mean, double shape, word32 c0, word32 c1, word32 c2,
+                                                  word32 draw, word32 attempt, word32 k0, word32 k1) {
     word32 w0, w1, w2, w3;
     philox(c0, c1, c2, draw_word(draw, attempt), k0, k1, w0, w1, w2, w3);
     double u = uniform(w3, w1 << 20);
@@ -31,7 +31,8 @@ __device__ inline double inverse_gaussian_attempt(double mean, double shape, wor
     return shape * x;
 }
 
-__device__ inline double inverse_gaussian(double mean, double shape, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0, word32 k1) {
+__device__ inline double inverse_gaussian(double mean, double shape, word32 c0, word32 c1, word32 c2, word32 draw,
+                                          word32 k0, word32 k1) {
     if (!(mean > 0.0 && shape > 0.0 && shape < infinity())) return not_a_number();
     return inverse_gaussian_attempt(mean, shape, c0, c1, c2, draw, 0, k0, k1);
 }

@@ -1,10 +1,11 @@
 """Inverse Gaussian draws by Michael, Schucany & Haas (1976), without cancellation for any mean up to infinity.
 
 With Y = z^2 chi-square on 1 df and a = mean Y / (2 shape), the two roots of the transformation are mean/g and mean g,
-g = 1 + a + sqrt(a^2 + 2 a); the smaller is taken with probability g/(1 + g). As mean -> infinity the draw tends to shape/Y.
+g = 1 + a + sqrt(a^2 + 2 a); the smaller is taken with probability g/(1 + g). As mean -> infinity the draw tends to
+shape/Y.
 
-All from block (draw, 0): words 0 and 1 the radius of z, word 2 its angle (in the first quarter turn: the sign of z is not
-needed), word 3 with the 12 bits of word 1 that the radius left over the choice of the root.
+All from block (draw, 0): words 0 and 1 the radius of z, word 2 its angle (in the first quarter turn: the sign of z is
+not needed), word 3 with the 12 bits of word 1 that the radius left over the choice of the root.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def small_root(mean, half_chi_square):
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def half_chi_square_1(w0, w1, w2):
     """Half a chi-square on 1 df, always positive, from 84 random bits."""
-    cosine, sine = cos_sin_turns(0.25 * short_uniform(w2))
+    cosine, _ = cos_sin_turns(0.25 * short_uniform(w2))
     return -log(uniform(w0, w1)) * (cosine * cosine)
 
 

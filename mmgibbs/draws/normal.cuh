@@ -12,7 +12,8 @@ __device__ __forceinline__ void box_muller(double u, double v, double &z0, doubl
     z1 = radius * s;
 }
 
-__device__ __forceinline__ void normal_pair(word32 c0, word32 c1, word32 c2, word32 draw, word32 k0, word32 k1, double &z0, double &z1) {
+__device__ __forceinline__ void normal_pair(word32 c0, word32 c1, word32 c2, word32 draw, word32 k0, word32 k1,
+                                            double &z0, double &z1) {
     double u, v;
     uniform_pair(c0, c1, c2, draw_word(draw, 0), k0, k1, u, v);
     box_muller(u, v, z0, z1);

@@ -2,8 +2,8 @@
 
     z0 = sqrt(-2 log u) cos(2 pi v),   z1 = sqrt(-2 log u) sin(2 pi v)
 
-Normal j of a site (sweep c0, level c1, stream c2) is element j mod 2 of the block with draw index j div 2 and attempt 0, so a
-site has 512 normals. The largest possible |z| is 8.57.
+Normal j of a site (sweep c0, level c1, stream c2) is element j mod 2 of the block with draw index j div 2 and attempt
+0, so a site has 512 normals. The largest possible |z| is 8.57.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def normal(c0, c1, c2, j, k0, k1):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fill_chunk(z, level, n, c0, c2, draw, k0, k1):
-    """z[0, i], z[1, i] = the pair of level[i], i < n. Rows are contiguous, so this loop vectorises whatever the shape of `out`."""
+    """z[:, i] = the pair of level[i], i < n. Rows of z are contiguous: it vectorises whatever the shape of `out`."""
     first, second = z[0], z[1]
     for i in range(n):
         first[i], second[i] = normal_pair(c0, level[i], c2, draw, k0, k1)
@@ -69,7 +69,8 @@ def _fill_rows(out, start, level, z, n, c0, c2, k0, k1):
 def fill_normals(out, c0, levels, c2, k0, k1):
     """out[i, j] = normal j of levels[i].
 
-    out: (>= m, k) float64, C order, k <= 512; rows from m on are left alone.    levels: (m,) int32 or int64, in model order.
+    out: (>= m, k) float64, C order, k <= 512; rows from m on are left alone.
+    levels: (m,) int32 or int64, in model order.
     ValueError where `out` has fewer rows than there are levels or more than 512 columns.
     """
     m = np.uint64(levels.shape[0])

@@ -35,7 +35,8 @@ __device__ __forceinline__ double short_uniform(word32 word) {
     return from_bits(((bits64)word << 20) | 0x3FF0000000000000ULL) - 0.99999999988358467817306518555;
 }
 
-__device__ __forceinline__ void uniform_pair(word32 c0, word32 c1, word32 c2, word32 c3, word32 k0, word32 k1, double &u, double &v) {
+__device__ __forceinline__ void uniform_pair(word32 c0, word32 c1, word32 c2, word32 c3, word32 k0, word32 k1,
+                                             double &u, double &v) {
     word32 w0, w1, w2, w3;
     philox(c0, c1, c2, c3, k0, k1, w0, w1, w2, w3);
     u = uniform(w0, w1);

@@ -34,7 +34,7 @@ def _round(c0, c1, c2, c3, k0, k1):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def philox(c0, c1, c2, c3, k0, k1):
-    """Four random words (uint64, below 2^32) of counter (c0, c1, c2, c3) under key (k0, k1): any integers, taken modulo 2^32."""
+    """Four random words (uint64, below 2^32) of counter (c0, c1, c2, c3) under key (k0, k1), all taken modulo 2^32."""
     c0, c1, c2, c3 = np.uint64(c0) & WORD, np.uint64(c1) & WORD, np.uint64(c2) & WORD, np.uint64(c3) & WORD
     k0, k1 = np.uint64(k0) & WORD, np.uint64(k1) & WORD
     c0, c1, c2, c3 = _round(c0, c1, c2, c3, k0, k1)
@@ -67,7 +67,7 @@ def draw_word(draw, attempt):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def uniform(high, low):
-    """The uniform (2 n + 1) / 2^53 of the 52-bit integer n = high * 2^20 + low div 2^12: strictly inside (0, 1), symmetric about 1/2."""
+    """The uniform (2 n + 1) / 2^53, n = high * 2^20 + low div 2^12 < 2^52: inside (0, 1), symmetric about 1/2."""
     n = (high << SHIFT_20) | (low >> SHIFT_12)
     return from_bits(n | ONE_BITS) - ONE_LESS_HALF_STEP
 
@@ -80,15 +80,16 @@ def short_uniform(word):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def uniform_pair(c0, c1, c2, c3, k0, k1):
-    """Two uniforms strictly inside (0, 1), on the grid of odd multiples of 2^-53, from one block: words (0, 1) and (2, 3)."""
+    """Two uniforms inside (0, 1), odd multiples of 2^-53, from one block: words (0, 1) and words (2, 3)."""
     w0, w1, w2, w3 = philox(c0, c1, c2, c3, k0, k1)
     return uniform(w0, w1), uniform(w2, w3)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def exhausted(attempt, u):
-    """True from attempt 4096 on. u is any uniform of the attempt: `u < 1` always holds, but the compiler does not know it.
+    """True from attempt 4096 on. u is a uniform of the attempt: `u < 1` always holds, unknown to the compiler.
 
-    With a known number of attempts LLVM vectorises the rejection loop, making twelve attempts for each one needed: 8 times slower.
+    With a known number of attempts LLVM vectorises the rejection loop and makes twelve attempts for each one needed,
+    which is 8 times slower.
     """
     return attempt >= MAX_ATTEMPTS and u < 1.0

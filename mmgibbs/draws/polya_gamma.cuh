@@ -32,9 +32,10 @@ __device__ inline bool series_accepts(double rho, double v) {
     }
 }
 
-__device__ inline double polya_gamma_1_attempts(double z, word32 c0, word32 c1, word32 c2, word32 draw, word32 first, word32 k0, word32 k1) {
+__device__ inline double polya_gamma_1_attempts(double z, word32 c0, word32 c1, word32 c2, word32 draw, word32 first,
+                                                word32 k0, word32 k1) {
     double c = 0.5 * magnitude(z);
-    if (!(c < infinity())) return c == c ? 0.0 : not_a_number();
+    if (!(c < infinity())) return c != c ? not_a_number() : 0.0;
     double k = 0.125 * PI_SQUARED + 0.5 * c * c;
     bool near_zero = c < SWITCH;
     double odds = 0.5 * PI / k * (near_zero ? exp(-CUT * k) / LEFT_MASS : 0.5 * exp(c - CUT * k));
@@ -86,7 +87,8 @@ __device__ inline double polya_gamma_1(double z, word32 c0, word32 c1, word32 c2
 __device__ inline double polya_gamma_mean(double h, double z) {
     if (magnitude(z) < 0.5) {
         double y = 0.25 * z * z;
-        double s = 0.0035921280365724810 - 0.0014558343870513183 * y;
+        double s = -0.0014558343870513183 + 0.00059002744094558598 * y;
+        s = 0.0035921280365724810 + s * y;
         s = -0.0088632355299021966 + s * y;
         s = 0.021869488536155203 + s * y;
         s = -0.053968253968253968 + s * y;
@@ -101,7 +103,8 @@ __device__ inline double polya_gamma_mean(double h, double z) {
 __device__ inline double polya_gamma_variance(double h, double z) {
     if (magnitude(z) < 0.5) {
         double y = 0.25 * z * z;
-        double s = 6.0 * 0.0035921280365724810 - 7.0 * 0.0014558343870513183 * y;
+        double s = -7.0 * 0.0014558343870513183 + 8.0 * 0.00059002744094558598 * y;
+        s = 6.0 * 0.0035921280365724810 + s * y;
         s = -5.0 * 0.0088632355299021966 + s * y;
         s = 4.0 * 0.021869488536155203 + s * y;
         s = -3.0 * 0.053968253968253968 + s * y;
@@ -114,8 +117,9 @@ __device__ inline double polya_gamma_variance(double h, double z) {
     return h * (2.0 * t - size * (1.0 - t * t)) / (4.0 * size * size * size);
 }
 
-__device__ inline double polya_gamma(long long h, double z, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0, word32 k1) {
-    if (!(h >= 0 && z == z)) return not_a_number();
+__device__ inline double polya_gamma(long long h, double z, word32 c0, word32 c1, word32 c2, word32 draw, word32 k0,
+                                     word32 k1) {
+    if (h < 0 || z != z) return not_a_number();
     if (h == 0 || magnitude(z) == infinity()) return 0.0;
     double total = 0.0;
     if (h <= EXACT_UP_TO) {

@@ -1,27 +1,26 @@
 """Polya-Gamma draws PG(h, z) (Polson, Scott & Windle 2013): h a positive whole number, z real.
 
-PG(1, z) = J*/4, J* with density cosh(c) exp(-c^2 x/2) sum_n (-1)^n a_n(x), c = |z|/2 (Devroye 2009). The sum alternates and
-a_n/a_0 = (2n+1) rho^(n(n+1)/2) with rho = exp(-4/x) for x <= t and rho = exp(-pi^2 x) for x > t = 0.64. Proposals come from an
-envelope of a_0(x) exp(-c^2 x/2) whose pieces have masses in closed form, so no normal distribution function is needed and every
-rejection starts afresh:
+PG(1, z) = J*/4, J* with density cosh(c) exp(-c^2 x/2) sum_n (-1)^n a_n(x), c = |z|/2 (Devroye 2009). The sum alternates
+and a_n/a_0 = (2n+1) rho^(n(n+1)/2) with rho = exp(-4/x) for x <= t and rho = exp(-pi^2 x) for x > t = 0.64. Proposals
+come from an envelope of a_0(x) exp(-c^2 x/2) whose pieces have masses in closed form, so no normal distribution
+function is needed and every rejection starts afresh:
 
     x > t:             (pi/2) exp(-K x), K = pi^2/8 + c^2/2; mass pi/(2K) exp(-K t);  x = t + E/K
-    x <= t, c < 1.4:   x = 1/n^2, n = 1.25 + e, density 2 sqrt(2/pi) exp(-n^2/2 - c^2 x/2); e by Robert's exponential, rate a
+    x <= t, c < 1.4:   x = 1/n^2, n = 1.25 + e, density 2 sqrt(2/pi) exp(-n^2/2 - c^2 x/2); e by Robert's Exp(a)
     x <= t, c >= 1.4:  2 exp(-c) times InvGauss(1/c, 1), draws above t rejected
 
-At worst (c near 1.4) 0.70 of the proposals are accepted. One block each: words 0, 1 the exponential or the radius of the normal,
-word 2 the decision (c < 1.4) or the angle (c >= 1.4), word 3 with the 12 low bits of word 1 a uniform that chooses the piece
-and, rescaled after each choice to a uniform independent of it, the root of the inverse Gaussian and the alternating series.
+At worst (c near 1.4) 0.70 of the proposals are accepted. One block each: words 0, 1 the exponential or the radius of
+the normal, word 2 the decision (c < 1.4) or the angle (c >= 1.4), word 3 with the 12 low bits of word 1 a uniform that
+chooses the piece and, rescaled after each choice to a uniform independent of it, the root of the inverse Gaussian and
+the alternating series.
 
-Sums: h <= 16 adds PG(1, z) draws, exactly. Beyond that PG(h, z) = sum_k g_k / (2 pi^2 (k - 1/2)^2 + z^2/2), g_k ~ Gamma(h, 1),
-of which the first 8 are drawn and the rest is one inverse Gaussian with the exact remaining mean and variance (its limit as
-z -> infinity). So mean and variance are exact; the skewness is off by less than 4e-8/sqrt(h) for |z| <= 1, 3e-5/sqrt(h) for
-|z| <= 10, and 0.012/sqrt(h) at worst (|z| about 100). A normal would be off by 2/sqrt(h).
+Sums: h <= 16 adds PG(1, z) draws, exactly. Beyond that PG(h, z) = sum_k g_k / (2 pi^2 (k - 1/2)^2 + z^2/2), g_k ~
+Gamma(h, 1), of which the first 8 are drawn and the rest is one inverse Gaussian with the exact remaining mean and
+variance (its limit as z -> infinity). So mean and variance are exact; the skewness is off by less than 4e-8/sqrt(h) for
+|z| <= 1, 3e-5/sqrt(h) for |z| <= 10, and 0.012/sqrt(h) at worst (|z| about 100). A normal would be off by 2/sqrt(h).
 """
 
 from __future__ import annotations
-
-from math import sqrt
 
 import numpy as np
 from numba import njit
@@ -67,7 +66,7 @@ def polya_gamma_1_attempts(z, c0, c1, c2, draw, first, k0, k1):
     """PG(1, z) from attempts first..first + 4095."""
     c = 0.5 * abs(z)
     if not c < np.inf:
-        return 0.0 if c == c else np.nan
+        return np.nan if np.isnan(c) else 0.0
     k = 0.125 * PI_SQUARED + 0.5 * c * c
     near_zero = c < SWITCH
     odds = 0.5 * PI / k * (exp(-CUT * k) / LEFT_MASS if near_zero else 0.5 * exp(c - CUT * k))
@@ -117,7 +116,8 @@ def polya_gamma_mean(h, z):
     """E PG(h, z) = h tanh(z/2) / (2 z), h/4 at 0."""
     if abs(z) < 0.5:
         y = 0.25 * z * z
-        s = 0.0035921280365724810 - 0.0014558343870513183 * y
+        s = -0.0014558343870513183 + 0.00059002744094558598 * y
+        s = 0.0035921280365724810 + s * y
         s = -0.0088632355299021966 + s * y
         s = 0.021869488536155203 + s * y
         s = -0.053968253968253968 + s * y
@@ -133,7 +133,8 @@ def polya_gamma_variance(h, z):
     """Var PG(h, z) = h (sinh z - z) / (4 z^3 cosh(z/2)^2), h/24 at 0."""
     if abs(z) < 0.5:
         y = 0.25 * z * z  # -1/8 of the derivative by y of the series above
-        s = 6.0 * 0.0035921280365724810 - 7.0 * 0.0014558343870513183 * y
+        s = -7.0 * 0.0014558343870513183 + 8.0 * 0.00059002744094558598 * y
+        s = 6.0 * 0.0035921280365724810 + s * y
         s = -5.0 * 0.0088632355299021966 + s * y
         s = 4.0 * 0.021869488536155203 + s * y
         s = -3.0 * 0.053968253968253968 + s * y
@@ -147,11 +148,11 @@ def polya_gamma_variance(h, z):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def polya_gamma(h, z, c0, c1, c2, draw, k0, k1):
-    """PG(h, z) draw `draw` (0..255) of the site, h >= 0 a whole number (0 gives 0); nan for negative h or nan z, 0 for infinite z.
+    """PG(h, z) draw `draw` (0..255) of the site, h a whole number; 0 for h = 0 or infinite z, nan for h < 0 or nan z.
 
     Part i of the sum uses attempts 4096 i .. 4096 i + 4095 of the draw.
     """
-    if not (h >= 0 and z == z):
+    if h < 0 or np.isnan(z):
         return np.nan
     if h == 0 or abs(z) == np.inf:
         return 0.0

@@ -5,8 +5,9 @@
     word 2  purpose (top 8 bits) and term (low 24 bits)            <- stream()
     word 3  draw (top 8 bits) and attempt (low 24 bits)
 
-and the key is (seed, chain). Within one (sweep, level, purpose, term) each draw index 0..255 belongs to one draw, or to one
-*pair* of normals; the attempts of a rejection sampler run in the low bits, so they never meet those of its neighbour.
+and the key is (seed, chain). Within one (sweep, level, purpose, term) each draw index 0..255 belongs to one draw, or to
+one *pair* of normals; the attempts of a rejection sampler run in the low bits, so they never meet those of its
+neighbour.
 """
 
 from __future__ import annotations

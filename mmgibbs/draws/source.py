@@ -1,4 +1,4 @@
-"""The CUDA C++ twins of the draws as one source string: CuPy's cache key ignores included files, so they are written out."""
+"""The CUDA C++ twins of the draws as one string: CuPy's cache key ignores included files, so they are written out."""
 
 from __future__ import annotations
 
@@ -6,15 +6,25 @@ import re
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-NAMES = ("elementary", "philox", "normal", "exponential", "gamma", "truncated_normal", "inverse_gaussian", "polya_gamma")
+NAMES = (
+    "elementary",
+    "philox",
+    "normal",
+    "exponential",
+    "gamma",
+    "truncated_normal",
+    "inverse_gaussian",
+    "polya_gamma",
+)
 _INCLUDE = re.compile(r'^#include "(\w+)\.cuh"\n', re.MULTILINE)
 
 
 def cuda_source(*names: str) -> str:
     """The headers `names` (e.g. "normal", "gamma") and those they include, each once, before the ones that need it.
 
-    Compile with --fmad=false (NVRTC) or -ffp-contract=off (g++, after host_shim.h): then every draw equals Numba's bit for bit.
-    All functions are in namespace mmgibbs and take the arguments of their Python namesakes; pairs come back by reference.
+    Compile with --fmad=false (NVRTC) or -ffp-contract=off (g++, after host_shim.h): then every draw equals Numba's bit
+    for bit. All functions are in namespace mmgibbs and take the arguments of their Python namesakes; pairs come back by
+    reference. Do not write `using namespace mmgibbs`: its log and exp would meet CUDA's.
     ValueError for a name that is not one of NAMES.
     """
     parts: dict[str, str] = {}

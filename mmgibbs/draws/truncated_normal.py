@@ -1,11 +1,12 @@
 """Normals of standard deviation 1 truncated to a half-line or an interval (Robert 1995).
 
-With alpha the distance from the mean to the nearer end of an interval that lies to its right, the excess e over that end has
-density proportional to exp(-alpha e - e^2/2). Robert's proposal is Exp(a), a = (alpha + sqrt(alpha^2 + 4))/2, accepted with
-exp(-(e - 1/a)^2/2), for alpha - a = -1/a. Draws are the end plus e: no digit is lost however far out the end lies.
+With alpha the distance from the mean to the nearer end of an interval that lies to its right, the excess e over that
+end has density proportional to exp(-alpha e - e^2/2). Robert's proposal is Exp(a), a = (alpha + sqrt(alpha^2 + 4))/2,
+accepted with exp(-(e - 1/a)^2/2), for alpha - a = -1/a. Draws are the end plus e: no digit is lost however far out the
+end lies.
 
-Attempt a uses block (draw, a): two normals, tried one after the other, or one exponential (words 0, 1) or uniform and its
-decision (words 2, 3). Each proposal is accepted with probability above 0.49. After 4096 attempts the draw is nan.
+Attempt a uses block (draw, a): two normals, tried one after the other, or one exponential (words 0, 1) or uniform and
+its decision (words 2, 3). Each proposal is accepted with probability above 0.49. After 4096 attempts the draw is nan.
 """
 
 from __future__ import annotations
@@ -57,9 +58,10 @@ def truncated_normal_below(mean, c0, c1, c2, draw, k0, k1):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def truncated_normal(mean, lower, upper, c0, c1, c2, draw, k0, k1):
-    """TN(mean, 1; lower, upper), either end may be infinite; the draw lies in [lower, upper], and is `lower` where they are equal.
+    """TN(mean, 1; lower, upper), either end possibly infinite: a draw in [lower, upper] (`lower` where they are equal).
 
-    nan unless lower <= upper and mean is finite. For standard deviation s pass mean/s, lower/s, upper/s and multiply by s.
+    nan unless lower <= upper and mean is finite. For standard deviation s pass mean/s, lower/s, upper/s and multiply by
+    s.
     """
     if not (lower <= upper and abs(mean) < np.inf):
         return np.nan

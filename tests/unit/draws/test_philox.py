@@ -26,7 +26,9 @@ def test_words_are_taken_modulo_2_to_32():
     assert a == px.philox(np.uint64(3), np.uint64(4), np.uint64(5), np.uint64(6), np.uint64(7), np.uint64(8))
 
 
-@pytest.mark.parametrize(("high", "low", "numerator"), [(0, 0, 1), (0xFFFFFFFF, 0xFFFFFFFF, 2**53 - 1), (0x80000000, 0, 2**52 + 1)])
+@pytest.mark.parametrize(
+    ("high", "low", "numerator"), [(0, 0, 1), (0xFFFFFFFF, 0xFFFFFFFF, 2**53 - 1), (0x80000000, 0, 2**52 + 1)]
+)
 def test_uniforms_lie_strictly_inside_the_unit_interval(high, low, numerator):
     u = px.uniform(np.uint64(high), np.uint64(low))
     assert u == numerator / 2**53

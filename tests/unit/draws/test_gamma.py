@@ -1,0 +1,66 @@
+"""Gamma, chi-square and exponential draws over shapes from 1e-3 to 1e14."""
+
+import numpy as np
+import pytest
+from scipy import special, stats
+from unit.draws.batches import numba_draws, twin_draws
+from unit.draws.goodness import agree, moment_z, transform_z
+
+N = 40_000
+SHAPES = [0.01, 0.1, 0.5, 0.999, 1.0, 1.5, 4.0, 30.0, 1e3, 1e6]
+
+
+def comparisons(draws, shapes):
+    results = []
+    for i, shape in enumerate(shapes):
+        x = draws("gamma", N, shape, sweep=i)
+        results += [transform_z(special.gammainc(shape, x)), moment_z(x, shape, shape)]
+    shape = 10.0 ** np.random.default_rng(1).uniform(-2, 6, N)
+    return [*results, transform_z(special.gammainc(shape, draws("gamma", N, shape, sweep=20)))]
+
+
+def test_gamma():
+    assert agree(comparisons(numba_draws, SHAPES))
+
+
+def test_wrong_twin_is_noticed(mutants):
+    assert not agree(comparisons(lambda *a, **k: twin_draws(mutants, *a, **k), [1.0, 1.5]))
+
+
+@pytest.mark.parametrize("shape", [1e-3, 3e-3, 0.05])
+def test_logarithms_of_small_shapes(shape):
+    """Half of the Gamma(0.001) draws lie below 1e-301, so their logarithms are what can be compared."""
+    x = numba_draws("log_gamma_draw", N, shape, sweep=30)
+    assert agree(
+        [transform_z(stats.loggamma(shape).cdf(x)), moment_z(x, special.digamma(shape), special.polygamma(1, shape))]
+    )
+    g = numba_draws("gamma", N, shape, sweep=30)
+    with np.errstate(under="ignore"):
+        expected = np.maximum(np.exp(x), 2.2250738585072014e-308)
+    np.testing.assert_allclose(g, expected, rtol=1e-12)
+    assert g.min() > 0
+
+
+@pytest.mark.parametrize("shape", [1e9, 1e14])
+def test_huge_shapes_are_normal(shape):
+    x = (numba_draws("gamma", N, shape, sweep=31) - shape) / np.sqrt(shape)
+    assert agree([transform_z(special.ndtr(x)), moment_z(x, 0.0, 1.0)])
+
+
+def test_chi_square():
+    df = np.repeat([0.2, 1.0, 2.0, 7.0, 1e5], N // 5)
+    x = numba_draws("chi_square", df.size, df, sweep=32)
+    assert agree([transform_z(stats.chi2(df).cdf(x)), moment_z((x - df) / np.sqrt(2 * df), 0.0, 1.0)])
+
+
+def test_exponential(mutants):
+    x = numba_draws("exponential", 100_000)
+    assert agree([transform_z(-np.expm1(-x)), moment_z(x, 1.0, 1.0)])
+    wrong = twin_draws(mutants, "exponential", 100_000)
+    assert not agree([transform_z(-np.expm1(-wrong)), moment_z(wrong, 1.0, 1.0)])
+
+
+@pytest.mark.parametrize("shape", [0.0, -1.0, np.nan, np.inf])
+def test_no_such_gamma(shape):
+    for family in ("gamma", "log_gamma_draw", "chi_square"):
+        assert np.isnan(numba_draws(family, 1, shape)[0])

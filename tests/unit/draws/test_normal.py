@@ -1,0 +1,86 @@
+"""Standard normals: their distribution, and the two ways of filling a matrix of them."""
+
+import numpy as np
+import pytest
+from scipy import special
+from unit.draws.batches import numba_draws, twin_draws
+from unit.draws.goodness import agree, moment_z, transform_z
+
+from mmgibbs.draws.normal import fill_normals, fill_normals_range, normal, normal_pair
+from mmgibbs.draws.purpose import LOCATION, stream
+
+STREAM = stream(LOCATION, 2)
+
+
+def comparisons(sample):
+    z = sample(400_000)
+    tails = [
+        (np.mean(np.abs(z) > t) - 2 * special.ndtr(-t)) / np.sqrt(2 * special.ndtr(-t) / z.size)
+        for t in (2.0, 3.0, 4.0)
+    ]
+    neighbours = np.mean(z[1:] * z[:-1]) * np.sqrt(z.size)  # of consecutive levels
+    return [transform_z(special.ndtr(z[:100_000])), moment_z(z, 0.0, 1.0), [*tails, neighbours]]
+
+
+def test_distribution_within_a_level_and_over_levels():
+    def rows(n):
+        out = np.empty((n // 4, 4))
+        fill_normals_range(out, 7, 0, n // 4, STREAM, 1, 0)
+        return out.ravel()
+
+    assert agree(comparisons(rows))
+    assert agree(comparisons(lambda n: rows(n).reshape(-1, 4).T.ravel()))
+
+
+def test_wrong_twin_is_noticed(mutants):
+    assert not agree(comparisons(lambda n: twin_draws(mutants, "normal", n)[:n]))
+
+
+def test_normals_of_different_counters_are_uncorrelated():
+    """Sweeps, streams, chains and seeds one apart, and both elements of a pair."""
+    base = {"c0": 4, "first": 0, "m": 100_000, "c2": STREAM, "k0": 5, "k1": 6}
+    columns = []
+    for change in ({}, {"c0": 5}, {"c2": STREAM + 1}, {"k0": 6}, {"k1": 7}):
+        out = np.empty((100_000, 3))
+        fill_normals_range(out, **{**base, **change})
+        columns.append(out)
+    r = np.corrcoef(np.hstack(columns).T)
+    z = r[np.triu_indices(15, 1)] * np.sqrt(100_000)
+    assert agree([z])
+    assert 0.6 < np.mean(z**2) < 1.5  # 105 comparisons: chi-square quantiles at 1e-3
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("m", [0, 1, 5, 256, 257, 1000])
+def test_fills_give_the_normals_of_their_levels(m, k):
+    rng = np.random.default_rng(m)
+    levels = rng.integers(0, 2**31, m).astype(np.int32)
+    out = np.full((m + 2, k), 9.0)
+    fill_normals(out, 3, levels, STREAM, 8, 1)
+    np.testing.assert_array_equal(out[m:], 9.0)
+    for i in range(0, m, 37):
+        assert out[i].tolist() == [normal(3, levels[i], STREAM, j, 8, 1) for j in range(k)]
+    wide, by_range = np.full((m + 2, k), 9.0), np.full((m + 2, k), 9.0)
+    fill_normals(wide, 3, np.arange(10, 10 + m), STREAM, 8, 1)
+    fill_normals_range(by_range, 3, 10, m, STREAM, 8, 1)
+    np.testing.assert_array_equal(wide, by_range)
+
+
+def test_element_j_is_element_j_mod_2_of_block_j_div_2():
+    pairs = [normal_pair(1, 2, STREAM, b, 3, 4) for b in range(256)]
+    assert [normal(1, 2, STREAM, j, 3, 4) for j in range(512)] == [z for pair in pairs for z in pair]
+    out = np.empty((1, 512))
+    fill_normals_range(out, 1, 2, 1, STREAM, 3, 4)
+    assert out[0].tolist() == [z for pair in pairs for z in pair]
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (4, 513)])
+def test_fills_refuse_what_does_not_fit(shape):
+    with pytest.raises(ValueError, match="at most 512 columns"):
+        fill_normals_range(np.empty(shape), 1, 0, 4, STREAM, 1, 1)
+    with pytest.raises(ValueError, match="at most 512 columns"):
+        fill_normals(np.empty(shape), 1, np.arange(4), STREAM, 1, 1)
+
+
+def test_scalar_draws_have_the_distribution_too():
+    assert agree(comparisons(lambda n: numba_draws("normal", n)))

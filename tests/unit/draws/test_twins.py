@@ -1,0 +1,89 @@
+"""The CUDA C++ twins: compiled by g++ they equal Numba bit for bit; NVRTC compiles them for three GPU generations."""
+
+import numpy as np
+import pytest
+from unit.draws.batches import FAMILIES, numba_draws, twin_draws
+
+from mmgibbs.draws.source import NAMES, cuda_source
+
+N = 100_003
+
+
+def parameters(family):
+    rng = np.random.default_rng(6)
+    low = rng.uniform(-35, 35, N)
+    z = np.where(rng.random(N) < 0.7, rng.normal(0, 3, N), 10.0 ** rng.uniform(-8, 5, N))
+    shape = 10.0 ** rng.uniform(-3.5, 7, N)
+    shape[:4] = 0.0, -1.0, np.nan, np.inf
+    means = np.where(rng.random(N) < 0.5, rng.uniform(-30, 30, N), rng.normal(0, 1, N))
+    return {
+        "normal": (),
+        "exponential": (),
+        "gamma": (shape,),
+        "log_gamma_draw": (shape,),
+        "chi_square": (shape,),
+        "truncated_normal_above": (means,),
+        "truncated_normal_below": (means,),
+        "truncated_normal": (
+            rng.normal(0, 1, N),
+            low,
+            np.where(rng.random(N) < 0.2, np.inf, low + 10.0 ** rng.uniform(-3, 2, N)),
+        ),
+        "inverse_gaussian": (10.0 ** rng.uniform(-4, 18, N), 10.0 ** rng.uniform(-4, 4, N)),
+        "polya_gamma_1": (z,),
+        "polya_gamma": (np.minimum(10.0 ** rng.uniform(0, 3, N), 600).astype(int), z),
+    }[family]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_twin_equals_numba_bit_for_bit(twins, family):
+    p = parameters(family)
+    found, expected = (
+        draws.view(np.uint64) for draws in (twin_draws(twins, family, N, *p), numba_draws(family, N, *p))
+    )
+    assert np.count_nonzero(found != expected) == 0
+
+
+def test_a_wrong_twin_is_noticed(mutants):
+    p = parameters("gamma")
+    assert np.count_nonzero(twin_draws(mutants, "gamma", N, *p) != numba_draws("gamma", N, *p)) > N // 2
+
+
+def test_source_is_in_order_and_whole():
+    text = cuda_source("polya_gamma", "normal")
+    assert "#include" not in text
+    order = [text.index(f"double {name}(") for name in ("log", "uniform", "normal", "gamma_from_one", "polya_gamma_1")]
+    assert order == sorted(order)
+    assert text.count("void philox(") == 1
+    assert "truncated_normal" not in text
+    assert "polya" not in cuda_source("normal")
+    with pytest.raises(ValueError, match="found 'beta', needed one of elementary"):
+        cuda_source("beta")
+
+
+KERNEL = """
+extern "C" __global__ void every_family(const double *p0, const double *p1, const double *p2, unsigned sweep,
+                                        double *out) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    double sum = 0.0;
+%s    out[i] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+def test_nvrtc_compiles_every_draw(architecture):
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings and nvidia-cuda-nvrtc")
+    text = cuda_source(*NAMES) + KERNEL % "".join(
+        f"    sum += mmgibbs::{expression};\n" for _, expression in FAMILIES.values()
+    )
+    status, program = nvrtc.nvrtcCreateProgram(text.encode(), b"draws.cu", 0, [], [])
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS
+    options = [f"--gpu-architecture={architecture}".encode(), b"--fmad=false", b"-default-device"]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    _, size = nvrtc.nvrtcGetCUBINSize(program)
+    assert size > 1000
