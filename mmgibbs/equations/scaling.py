@@ -1,0 +1,163 @@
+"""How the records see a linear change of a random term, theta_l -> M theta_l with one M (k x k, lower triangular) for all levels.
+
+At M = I + D the residuals are e_r - sum over elements (c, j) of D_cj x_r,cj, where element (c, j) moves trait t(c) by
+
+    x_r,cj = z_r,a(c) theta_l,j         l the level that record r meets through the effect of component c
+
+so the records' density is Gaussian in the elements of M, with normal equations of dimension k(k+1)/2 at most:
+
+    H_pq = sum_r w_r (R_P^-1)_t(p),t(q) x_r,p x_r,q         s_p = sum_r w_r x_r,p (R_P^-1 e_r)_t(p)
+
+Unknown-parent groups that are *fixed* have no variance to scale: an animal then moves by its deviation from the mean of its groups,
+theta_l - (Q g)_l -> M (theta_l - (Q g)_l), and the groups stay. Random groups are levels like any other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.equations.relationships import UNKNOWN
+from mmgibbs.equations.structured import StructuredEquations
+
+
+class Plan(NamedTuple):
+    """Where the elements of M find their x: element i has x at place[i], which is z_r,regressor theta_l,component."""
+
+    effect: np.ndarray  # (places,) int64
+    regressor: np.ndarray  # (places,) int64
+    component: np.ndarray  # (places,) int64
+    place: np.ndarray  # (p,) int64
+    trait: np.ndarray  # (p,) int64 the trait that each element moves
+
+
+class Scaling:
+    """The two operations for an engine that holds Theta (q, k) per term and e (n, T) in sweep order."""
+
+    def __init__(self, equations: StructuredEquations):
+        self.equations = equations
+        self._levels: dict[int, np.ndarray] = {}
+        self._parents_first: dict[int, np.ndarray] = {}
+        self._plans: dict[tuple, Plan] = {}
+
+    def products(self, term: int, elements, theta, e, Rinv) -> tuple[np.ndarray, np.ndarray]:
+        """H (p, p) and s (p,) for the elements ((c, j), ...) of M, at M = I: one pass over the records."""
+        if (term, elements) not in self._plans:
+            self._plans[term, elements] = self._plan(term, elements)
+        plan, at, lists = self._plans[term, elements], self._deviations(term, theta), self.equations.terms[term]
+        return scaling_sums(self.equations.records, self._record_levels(term), lists.covariates, plan, at, e, Rinv)
+
+    def _plan(self, term: int, elements) -> Plan:
+        """Elements that share a regressor and a component of theta share their z theta: these are the `places`."""
+        lists = self.equations.terms[term]
+        c, j = np.array(elements, np.int64).T
+        places, place = np.unique(np.stack([lists.regressor[c], j], axis=1), axis=0, return_inverse=True)
+        regressor, component = np.ascontiguousarray(places.T)
+        effect = self.equations.design.terms[term].regressor_effect[regressor]
+        return Plan(effect, regressor, component, place.reshape(-1), lists.trait[c])
+
+    def transform(self, term: int, M: np.ndarray, theta, e) -> None:
+        """theta_l <- M theta_l (with fixed groups: the deviations from their mean) and e <- y - W theta, both in place."""
+        move_levels(self.equations.terms[term], np.asarray(M, float) - np.eye(len(M)), self._deviations(term, theta), theta, e)
+
+    def _deviations(self, term: int, theta: np.ndarray) -> np.ndarray:
+        """(q, k) what M multiplies: Theta itself, or Theta - Q g with fixed groups (0 in their own rows)."""
+        t = self.equations.design.terms[term]
+        if not (t.n_groups and t.groups_fixed):
+            return theta
+        if term not in self._parents_first:
+            self._parents_first[term] = np.argsort(self.equations.terms[term].code)
+        return from_groups(self.equations.relationships[term], self._parents_first[term], t.n_groups, theta)
+
+    def _record_levels(self, term: int) -> np.ndarray:
+        """(n, effects) uint32: the sweep position of the level that each record meets; UNKNOWN where it meets none."""
+        if term not in self._levels:
+            code, record = self.equations.terms[term].code, self.equations.records.record
+            position = np.append(np.argsort(code).astype(np.uint32), UNKNOWN)  # level -1 is the last element
+            effects = self.equations.design.terms[term].effects
+            self._levels[term] = np.stack([position[e.level[record]] for e in effects], axis=1)
+        return self._levels[term]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def scaling_sums(records, levels, covariates, plan, deviation, e, Rinv):
+    """H (p, p) and s (p,): sums of w x x' over places, pattern by pattern, then H from R_P^-1; s from u_r = w_r R_P^-1 e_r."""
+    n, T = e.shape
+    m, p = plan.effect.size, plan.place.size
+    sums, H, s = np.zeros((Rinv.shape[0], m, m)), np.zeros((p, p)), np.zeros(p)
+    x, u = np.empty(m), np.empty(T)
+    plain = covariates.shape[0] == 0
+    for r in range(np.uint64(n)):
+        pattern = records.pattern[r]
+        w = np.float64(records.weight[r]) if records.weight.size > 0 else 1.0
+        for a in range(np.uint64(m)):
+            level = levels[r, plan.effect[a]]
+            if level == UNKNOWN:
+                x[a] = 0.0
+            else:
+                x[a] = np.float64(deviation[level, plan.component[a]]) * (1.0 if plain else np.float64(covariates[r, plan.regressor[a]]))
+        for a in range(np.uint64(m)):
+            wx = w * x[a]
+            for b in range(a + np.uint64(1)):
+                sums[pattern, a, b] += wx * x[b]
+        for t in range(np.uint64(T)):
+            u[t] = 0.0
+            for v in range(np.uint64(T)):
+                u[t] += Rinv[pattern, t, v] * np.float64(e[r, v])
+        for i in range(np.uint64(p)):
+            s[i] += w * x[plan.place[i]] * u[plan.trait[i]]
+    for i in range(p):
+        for j in range(i + 1):
+            a, b = max(plan.place[i], plan.place[j]), min(plan.place[i], plan.place[j])
+            for pattern in range(Rinv.shape[0]):
+                H[i, j] += Rinv[pattern, plan.trait[i], plan.trait[j]] * sums[pattern, a, b]
+            H[j, i] = H[i, j]
+    return H, s
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def move_levels(term, D, deviation, theta, e):
+    """theta_l += D deviation_l, e_r -= W_r (change) for the records of each level; the change is what the stored precision can hold."""
+    k = theta.shape[1]
+    change = np.empty(k)
+    plain = term.covariates.shape[0] == 0
+    several = term.visit_effect.size > 0
+    for level in range(np.uint64(theta.shape[0])):
+        for a in range(k):
+            change[a] = 0.0
+            for b in range(a + 1):
+                change[a] += D[a, b] * np.float64(deviation[level, b])
+        for a in range(k):
+            old = theta[level, a]
+            theta[level, a] = old + change[a]
+            change[a] = np.float64(theta[level, a]) - np.float64(old)
+        for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+            r = term.visit_record[v]
+            effect = term.visit_effect[v] if several else np.uint8(0)
+            for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
+                e[r, term.trait[c]] -= change[c] if plain else change[c] * np.float64(term.covariates[r, term.regressor[c]])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def from_groups(K, parents_first, n_groups, theta):
+    """Theta - Q g, (q, k): Q g is the mean of the parents' Q g, a group's own effect, and 0 for an unknown parent. 0 in the rows of groups.
+
+    parents_first: (q,) sweep positions of animals, parents before progeny, then of the groups.
+    """
+    q, k = theta.shape
+    mean, out = np.zeros((q, k)), np.zeros((q, k))
+    n = q - n_groups
+    for i in range(n, q):
+        for c in range(k):
+            mean[parents_first[i], c] = theta[parents_first[i], c]
+    for i in range(n):
+        level = parents_first[i]
+        for parent in (K.sire[level], K.dam[level]):
+            if parent != UNKNOWN:
+                for c in range(k):
+                    mean[level, c] += 0.5 * mean[parent, c]
+        for c in range(k):
+            out[level, c] = np.float64(theta[level, c]) - mean[level, c]
+    return out
