@@ -12,6 +12,7 @@ from mmgibbs.chains.accumulators import Moments, batches_per_chain
 from mmgibbs.chains.result import ChainResult
 from mmgibbs.design import Design
 from mmgibbs.engines.base import Engine
+from mmgibbs.interweave import interweave_step
 from mmgibbs.variances import CovarianceModel, draw_covariance
 
 # Chains of sampled variances start apart, so that R-hat can see a chain that has not forgotten its start.
@@ -20,13 +21,17 @@ START_SCALES = (1.0, 0.5, 2.0, 0.75, 1.5)
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long a chain runs: `burn_in` sweeps that are thrown away, then `samples` sweeps of which every `thin`-th is kept."""
+    """How a chain runs: `burn_in` sweeps that are thrown away, then `samples` sweeps of which every `thin`-th is kept.
+
+    `interweave`: the terms whose covariance matrix is redrawn given the standardised effects too (see interweave.terms_to_interweave).
+    """
 
     burn_in: int
     samples: int
     thin: int = 1
     refresh_every: int = 1000
     chains: int = 1
+    interweave: tuple[int, ...] = ()
 
     @property
     def n_sweeps(self) -> int:
@@ -65,8 +70,10 @@ class Variances:
 Step = Callable[[int], None]
 
 
-def gibbs_steps(model: MixedModel, engine: Engine, variances: Variances, key: tuple[int, int], refresh_every: int) -> list[Step]:
-    """Locations given variances; then each G given its term; then R given the residuals."""
+def gibbs_steps(
+    model: MixedModel, engine: Engine, variances: Variances, key: tuple[int, int], refresh_every: int, interweave: tuple[int, ...] = ()
+) -> list[Step]:
+    """Locations given variances; each G given its term; G of the terms to interweave given their standardised effects; R given the residuals."""
     terms = model.design.terms
 
     def locations(number: int) -> None:
@@ -88,7 +95,8 @@ def gibbs_steps(model: MixedModel, engine: Engine, variances: Variances, key: tu
     moving = [i for i in model.random_terms if not model.covariances[i].fixed]
     if not moving and model.residual.fixed:
         return [locations]
-    return [locations, term_covariances, residual_covariance]
+    standardised = [interweave_step(model, engine, variances, key, interweave)] if interweave else []
+    return [locations, term_covariances, *standardised, residual_covariance]
 
 
 def starting_variances(model: MixedModel, chain: int) -> Variances:
@@ -111,7 +119,7 @@ def sample_chain(
     started = time.perf_counter()
     variances = starting_variances(model, key[1])
     engine.set_variances(variances.G, variances.R)
-    steps = gibbs_steps(model, engine, variances, key, schedule.refresh_every)
+    steps = gibbs_steps(model, engine, variances, key, schedule.refresh_every, schedule.interweave)
     record = _Recorder(model, schedule)
     for number in range(1, schedule.n_sweeps + 1):
         for step in steps:
