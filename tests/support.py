@@ -56,8 +56,13 @@ def chain(
     update: str = "level",
     mutate: Callable | None = None,
     each: Callable | None = None,
+    record: bool = True,
 ):
-    """One chain in this process. `mutate(engine)` spoils the engine before the start; `each(engine)` sees it after every kept sweep."""
+    """One chain in this process.
+
+    `mutate(engine)` spoils the engine before the start; `each(engine, variances)` comes after every kept sweep, and may change the state;
+    `record=False` keeps no draws.
+    """
     from mmgibbs.engines.serial import SerialEngine
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
@@ -70,9 +75,9 @@ def chain(
 
     def progress(number, variances):
         if each is not None and schedule.keeps(number):
-            each(engine)
+            each(engine, variances)
 
-    return sample_chain(model, engine, schedule, key, progress)
+    return sample_chain(model, engine, schedule if record else Schedule(burn_in, samples, samples), key, progress)
 
 
 def copies(design, n: int):

@@ -90,7 +90,7 @@ def breeding_value_batches(config, sweeps, mutate=None, n_batches=100):
     at = next(i for i, t in enumerate(model.design.terms) if t.name == "genetic")
     length, sums, squares, count = sweeps // 2 // n_batches, [], 0.0, [0]
 
-    def add(engine):
+    def add(engine, _):
         nonlocal squares
         u = engine.fetch()[at][:, 0]
         if count[0] % length == 0:

@@ -56,7 +56,7 @@ def posterior_against_exact(sweeps, **options):
     total, products, count = np.zeros((COPIES, size)), np.zeros((COPIES, size, size)), [0]
     active = np.concatenate([np.ones(t.n_levels * t.n_components, bool) if t.active is None else t.active.ravel() for t in DESIGN.terms])
 
-    def add(engine):
+    def add(engine, _):
         theta = np.concatenate([t.reshape(COPIES, -1) for t in engine.fetch()], axis=1)[:, active]
         deviation = theta - EXACT.solution
         total[:] += deviation
