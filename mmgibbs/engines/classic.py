@@ -2,8 +2,8 @@
 
     x_n ~ N((b_n - sum_{m != n} C_nm x_m) / C_nn, 1 / C_nn)
 
-What made it fast (Zen 3 and 4): unsigned indices, reassociated row sums, values and x in float32 with sums in float64, the draws of many
-levels at once, the reciprocal diagonal formed beside them so that divisions and square roots vectorise too.
+What made it fast (Zen 3 and 4): unsigned indices, reassociated row sums, values and x in float32 with sums in float64, the x of later rows
+prefetched, the draws of many levels at once, the reciprocal diagonal formed beside them so that divisions and square roots vectorise too.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.explicit_state import ExplicitState
+from mmgibbs.engines.scratch import prefetch
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.equations.sweep_rows import in_blocks, per_term, sweep_rows
 
 CHUNK = 256  # levels whose normals are drawn together
+AHEAD = np.uint64(256)  # elements: how early the x of later rows is asked for
 
 
 class ClassicEngine(ExplicitState):
@@ -92,6 +94,7 @@ def sweep_rows_of_block(indptr, indices, values, diagonal, b, x, row, code, c_fi
     width = np.uint64(c_last - c_first)
     n_levels = np.uint64(code.size)
     normals = np.empty((CHUNK, c_last))
+    last = np.uint64(max(1, indices.size) - 1)
     scale, z = np.empty(CHUNK * width), np.empty(CHUNK * width)
     for chunk in range(np.uint64(0), n_levels, np.uint64(CHUNK)):
         end = min(n_levels, chunk + np.uint64(CHUNK))
@@ -106,5 +109,8 @@ def sweep_rows_of_block(indptr, indices, values, diagonal, b, x, row, code, c_fi
             scale[i] = 1.0 / d if d > 0.0 else 0.0  # 0: held at 0
             z[i] *= np.sqrt(scale[i])
         for i in range(n):
+            # The components of one level lie side by side, so one address in four brings (nearly) every line of a later row.
+            for e in range(indptr[at + i] + AHEAD, indptr[at + i + np.uint64(1)] + AHEAD, np.uint64(4)):
+                prefetch(x, indices[min(e, last)])
             s = b[at + i] - _row_times(indices, values, indptr[at + i], indptr[at + i + np.uint64(1)], x)
             x[row + at + i] = s * scale[i] + z[i]

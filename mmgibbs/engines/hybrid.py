@@ -1,0 +1,117 @@
+"""The hybrid engine of Golden, Lupo & Garrick: the main thread samples the diagonal blocks, others update right-hand sides meanwhile.
+
+    for each block i:  wait for r_i;  draw x_i from r_i and A_ii;  reset r_i = b_i;  hand x_i on:  r_k -= A_ki x_i  for every k != i
+
+`updates.py` says in which order, `host_updates.py` (worker threads) and `device_updates.py` (CUDA streams) run it. The chain is that of the
+serial engine with the same partition, update and key; bit for bit the same for any number of threads and any delay.
+Variances that change every sweep cost one pass over the values and a new priming of r: the updates that would be thrown away are then
+not made.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+
+from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.explicit_state import ExplicitState
+from mmgibbs.engines.host_updates import HostUpdates
+from mmgibbs.engines.pcg import level_blocks
+from mmgibbs.engines.row_kernels import factor_levels, sample_block
+from mmgibbs.engines.updates import UpdateOrder
+from mmgibbs.engines.visit import unroll
+from mmgibbs.equations.base import precisions
+from mmgibbs.equations.row_blocks import row_blocks
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.equations.sweep_rows import weighted_sums
+from mmgibbs.errors import ModelError
+
+
+class HybridEngine(ExplicitState):
+    """Row blocks of any partition; level updates where it keeps levels whole. State: x per block, in the equations' precision; r float64.
+
+    threads counts the main thread. device: 'cpu' or 'gpu'.
+    """
+
+    name = "hybrid"
+
+    def __init__(self, equations: StructuredEquations, update: str = "level", device: str = "cpu", threads: int = 2):
+        super().__init__(equations)
+        self.joint = update == "level"
+        if self.joint and not equations.partition.keeps_levels_whole(equations.design):
+            raise ModelError(f"partition '{equations.partition.kind}' splits the components of a level: needed update: site")
+        self.row_blocks = row_blocks(equations)
+        blocks = equations.partition.blocks
+        shapes = [(b.last - b.first, b.last_component - b.first_component) for b in blocks]
+        self.x = [np.zeros(shape, equations.real) for shape in shapes]
+        self.b = [np.zeros(shape) for shape in shapes]
+        self._factors = [np.empty((w * (w + 1) // 2, levels), equations.real) for levels, w in shapes]
+        self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
+        self.updates = HostUpdates(self.row_blocks, self.b, self.x, threads)
+        self.order = UpdateOrder(len(blocks), self.row_blocks.parts, self.updates)
+        self._finalize = weakref.finalize(self, self.updates.stop)
+        self._sweeps_at_these_variances, self._variances_move = 0, False
+        self.start()
+
+    def start(self, theta: list[np.ndarray] | None = None) -> None:
+        """Take Theta (model order; zero where None); the next sweep primes the right-hand sides."""
+        for term, ordered in enumerate(self.in_sweep_order(theta)):
+            self.put_theta(term, ordered)
+
+    def set_variances(self, G, R) -> None:
+        """New values in the stored pattern; the next sweep primes the right-hand sides. ModelError where a level has no information."""
+        self.updates.discard()
+        self._variances_move = self._sweeps_at_these_variances == 1
+        self._sweeps_at_these_variances, self._primed = 0, False
+        eq, self.R = self.equations, np.array(R, dtype=float)
+        inverses, self.Rinv = precisions(eq.design, G, self.R)
+        self.row_blocks.set_variances(G, R)
+        sums = weighted_sums(eq, self.Rinv)
+        own = [np.empty((t.n_levels, t.n_components, t.n_components)) for t in eq.design.terms]
+        for lists, K, Ginv, P in zip(eq.terms, eq.relationships, inverses, own, strict=True):
+            level_blocks(lists, K, Ginv, self.Rinv, P)
+        for block, b, factor in zip(eq.partition.blocks, self.b, self._factors, strict=True):
+            levels, components = slice(block.first, block.last), (block.first_component, block.last_component)
+            b[:] = sums[block.term][levels, slice(*components)]
+            failed = factor_levels(own[block.term][levels], eq.terms[block.term].active[levels], *components, self.joint, factor)
+            if failed >= 0:
+                refuse_singular(eq, block.term, block.first + failed)
+
+    def sweep(self, number: int, key: tuple[int, int]) -> None:
+        """One Gibbs sweep through the blocks of the partition; `number` and key = (seed, chain) say which draws to use."""
+        if not self._primed:
+            self.order.prime()
+        for i, block in enumerate(self.equations.partition.blocks):
+            self.order.consume(i)
+            self._sample(i, block, number, key)
+            self.order.release(i, for_next_sweep=not self._variances_move)
+        self._primed = not self._variances_move
+        self._sweeps_at_these_variances += 1
+        self._moved()
+
+    def _sample(self, i: int, block, number: int, key: tuple[int, int]) -> None:
+        code = self.equations.terms[block.term].code[block.first : block.last]
+        sample_block(
+            unroll(self.x[i].shape[1], len(code)), code, *self.row_blocks.couplings[i], self._factors[i], self.joint, self.updates.r[i], self.x[i],
+            block.first_component, number, self._streams[block.term], key[0], key[1],
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """End the worker threads."""
+        self.updates.stop()
+
+    def theta(self) -> list[np.ndarray]:
+        out = [np.empty((t.n_levels, t.n_components), self.equations.real) for t in self.equations.design.terms]
+        for x, block in zip(self.x, self.equations.partition.blocks, strict=True):
+            out[block.term][block.first : block.last, block.first_component : block.last_component] = x
+        return out
+
+    def put_theta(self, term: int, theta: np.ndarray) -> None:
+        self.updates.discard()
+        for x, block in zip(self.x, self.equations.partition.blocks, strict=True):
+            if block.term == term:
+                x[:] = theta[block.first : block.last, block.first_component : block.last_component]
+        self._primed = False
+        self._moved()
