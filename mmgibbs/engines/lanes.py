@@ -33,14 +33,16 @@ def sweep_lanes(term, K, records, k_, T_, theta, e, Ginv, Rinv, classes, parts, 
     k = len(k_)
     P = carray(stack(k_, 2, LANES), (k, k, LANES))
     rhs = carray(stack(k_, 1, LANES), (k, LANES))
-    z, normals = np.zeros((k + 1, LANES)), np.empty((LANES, k))
+    z, normals = np.zeros((k + 1, LANES)), np.empty((LANES, k))  # the last row of z is scratch
     row, total = carray(stack(k_, 1, 1), (k,)), carray(stack(k_, 1, 1), (k,))
     one = np.uint64(1)
-    for a in range(k):  # lanes that the last group does not fill hold an identity
-        for lane in range(LANES):
-            P[a, a, lane] = 1.0
     for group in range(np.uint64(first), np.uint64(last), np.uint64(LANES)):
         n = min(np.uint64(LANES), np.uint64(last) - group)
+        for lane in range(n, np.uint64(LANES)):  # lanes that the last group does not fill hold an identity
+            for a in range(k):
+                rhs[a, lane] = 0.0
+                for b in range(a + 1):
+                    P[a, b, lane] = 1.0 if a == b else 0.0
         fill_normals(normals, number, term.code[group : group + n], stream, seed, chain)
         for lane in range(n):
             level = group + lane

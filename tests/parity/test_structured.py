@@ -82,6 +82,18 @@ def test_beef_with_lanes_and_pieces(beef, precision, monkeypatch):
         np.testing.assert_array_equal(b, c)
 
 
+def test_a_last_group_of_lanes_is_filled_with_identities(beef, monkeypatch):
+    """What an earlier group left in unused lanes (factors of nearly singular P) must not look like a level that cannot be drawn."""
+    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    data, design = beef
+    equations = structured_equations(design, partition(design, "colour"), "single")
+    engine = StructuredEngine(equations)
+    G = [None if g is None else 1e-4 * (0.01 * np.eye(len(g)) + 0.99) for g in data.G]
+    engine.set_variances(G, data.R)
+    engine.sweep(1, KEY)
+    assert all(np.isfinite(t).all() for t in engine.fetch())
+
+
 def test_levels_with_equal_records_form_classes(beef):
     from mmgibbs.engines.cell_classes import cell_classes, class_precisions
     from mmgibbs.equations.base import precisions
