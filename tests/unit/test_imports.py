@@ -27,7 +27,7 @@ ROOMS = {
     "config": set(),
     "data": {"config", "design", "pedigree"},
     "report": {"chains", "data", "design", "equations"},
-    "assemble": {"parallel", "sampler", "variances", "chains", "design"},
+    "assemble": {"parallel", "sampler", "engines", "variances", "chains", "design"},
     "run": {"assemble", "parallel", "sampler", "engines", "equations", "chains", "report", "data", "config"},
     "simulate": {"design", "pedigree"},
     "bench": {"run", "assemble", "parallel", "sampler", "engines", "equations", "simulate", "data", "config", "design", "pedigree"},
