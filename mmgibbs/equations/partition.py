@@ -78,10 +78,35 @@ def _by_colour(design: Design) -> Partition:
     orders, blocks = [], []
     for i, term in enumerate(design.terms):
         colours = level_colours(term)
-        orders.append(np.argsort(colours, kind="stable").astype(np.int32))
+        near = order_by_dam(term)
+        orders.append(near[np.argsort(colours[near], kind="stable")])
         bounds = np.concatenate([[0], np.cumsum(np.bincount(colours))])
         blocks += [Block(i, int(a), int(b), 0, term.n_components) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
     return Partition("colour", tuple(orders), tuple(blocks))
+
+
+COHORTS = 64  # births are cut into this many cohorts, each ordered by its dams
+
+
+def order_by_dam(term: Term) -> np.ndarray:
+    """(q,) int32 levels so that relatives are read as streams: cohort by cohort, and within a cohort in the order of their dams.
+
+    Dams, calves and the calves' records then come in nearly the same order, and only sires, few and hot, are gathered. Other than
+    pedigrees, and small ones, keep model order.
+    """
+    natural = np.arange(term.n_levels, dtype=np.int32)
+    kind = term.relationship
+    if not hasattr(kind, "progeny_ptr") or term.n_levels < 100 * COHORTS:
+        return natural
+    position = natural.astype(np.int64)
+    bounds = np.linspace(0, kind.n_animals, COHORTS + 1).astype(np.int64)
+    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        dam = kind.dam[first:last]
+        of_dam = np.where(dam >= 0, position[dam], -1)
+        position[first:last][np.argsort(of_dam, kind="stable")] = np.arange(first, last)
+    order = np.empty(term.n_levels, np.int32)
+    order[position] = natural
+    return order
 
 
 def level_colours(term: Term) -> np.ndarray:
