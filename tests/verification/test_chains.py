@@ -1,0 +1,156 @@
+"""A chain is a function of its seed and number alone: not of processes, order, thinning or burn-in. Everything here is bit for bit."""
+
+import numpy as np
+import polars as pl
+import pytest
+from reference import models
+from support import chain, mixed_model
+
+import mmgibbs
+import mmgibbs.parallel
+from mmgibbs.chains.accumulators import pool
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.parallel import EngineChoice, run_chains
+from mmgibbs.sampler import Schedule
+
+SEED = 111
+
+
+def sampled_model():
+    """Two traits, missing patterns, weights, an inbred pedigree; G and R sampled, all draws kept."""
+    example = models.example("bivariate_missing")
+    names = [t.name for t in example.design.terms]
+    priors = {2: (6.0, 3.0 * np.asarray(example.G[2])), "residual": None}
+    return mixed_model(example.design, example.G, example.R, priors, saved=names)
+
+
+def in_processes(monkeypatch, n, chains=3):
+    monkeypatch.setattr(mmgibbs.parallel, "processes_for", lambda *_: n)
+    model = sampled_model()
+    equations = structured_equations(model.design, partition(model.design))
+    return run_chains(model, equations, EngineChoice("serial", "level"), Schedule(10, 60, 2, chains=chains), SEED)
+
+
+def everything(result) -> dict:
+    state = {f"moments {k}": v for k, v in result.moments.state().items()}
+    saved = {f"saved {k}": v for k, v in result.saved.items()}
+    variances = {f"variances {i}": v for i, v in enumerate(result.variances)}
+    return {"residual": result.residual, **variances, **saved, **state}
+
+
+def same(a, b) -> bool:
+    a, b = everything(a), everything(b)
+    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
+
+
+def test_chains_in_processes_are_those_of_one_process(monkeypatch):
+    alone, together = in_processes(monkeypatch, 1), in_processes(monkeypatch, 2)
+    assert [r.chain for r in together] == [0, 1, 2]
+    assert all(same(a, b) for a, b in zip(alone, together, strict=True))
+    assert not same(alone[0], alone[1])
+
+
+def test_the_order_of_chains_does_not_matter(monkeypatch):
+    together = in_processes(monkeypatch, 1)
+    for number in (2, 0, 1):
+        model = sampled_model()
+        again = chain(model, 60, burn_in=10, thin=2, key=(SEED, number))
+        a, b = everything(again), everything(together[number])
+        assert all(np.array_equal(a[k], b[k]) for k in a if not k.startswith("moments"))  # batches are planned over all chains
+        assert not np.array_equal(a["residual"], everything(together[(number + 1) % 3])["residual"])
+
+
+def draws(samples, burn_in, thin, **options):
+    return everything(chain(sampled_model(), samples, burn_in, thin, key=(SEED, 0), **options))
+
+
+KEPT = ("residual", "variances 0", "saved herd", "saved season", "saved genetic")
+
+
+def test_thinning_keeps_every_second_draw():
+    every, second, third = draws(60, 7, 1), draws(60, 7, 2), draws(61, 7, 3)
+    for name in KEPT:
+        assert np.array_equal(second[name], every[name][1::2]), name
+        assert third[name].shape[0] == 20 and np.array_equal(third[name], every[name][2::3]), name
+    assert not np.array_equal(second["residual"], every["residual"][::2])
+
+
+def test_burn_in_is_what_is_thrown_away():
+    whole, later = draws(60, 0, 1), draws(40, 20, 1)
+    for name in KEPT:
+        assert np.array_equal(later[name], whole[name][20:]), name
+
+
+def test_moments_are_those_of_the_kept_draws():
+    result = chain(sampled_model(), 90, 11, 3, key=(SEED, 0))
+    pooled = pool([result.moments])
+    assert pooled.n_draws == 30
+    for term, mean, sd in zip(sampled_model().design.terms, pooled.mean, pooled.sd, strict=True):
+        np.testing.assert_allclose(mean, result.saved[term.name].mean(axis=0), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(sd, result.saved[term.name].std(axis=0, ddof=1), rtol=1e-10, atol=1e-13)
+
+
+# ------------------------------------------------------------------------------------------------------ the run folder
+
+
+@pytest.fixture
+def analysis(tmp_path):
+    """A written analysis, its tables beside it."""
+    rng = np.random.default_rng(112)
+    sire, dam = models.looped_pedigree(rng, 20, 4)
+    name = lambda code: f"a{code}" if code >= 0 else None  # noqa: E731
+    pl.DataFrame({"animal": [name(i) for i in range(20)], "sire": list(map(name, sire)), "dam": list(map(name, dam))}).write_csv(tmp_path / "pedigree.csv")
+    animal = rng.integers(0, 20, 40)
+    pl.DataFrame({"animal": [name(i) for i in animal], "sex": np.arange(40) % 2, "y": 10 + rng.standard_normal(40)}).write_csv(tmp_path / "records.csv")
+    (tmp_path / "analysis.yaml").write_text(
+        """\
+name: chains
+data: {phenotypes: records.csv, pedigree: pedigree.csv}
+traits: [y]
+model: {fixed: {sex: {}}, random: {genetic: {level: animal, relationship: pedigree}}}
+variances: {genetic: {prior: {df: 5, scale: 2}}, residual: {prior: {df: 5, scale: 2}}}
+sampler: {chains: 2, burn_in: 5, samples: 40, thin: 2, seed: 113}
+output: {save_levels: [genetic]}
+""",
+        encoding="utf-8",
+    )
+    return tmp_path / "analysis.yaml"
+
+
+def posterior(result):
+    return {name: v.to_numpy() for name, v in result.draws["/posterior"].data_vars.items()}
+
+
+def equal(a, b):
+    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
+
+
+def test_a_run_does_not_depend_on_processes(analysis, tmp_path, monkeypatch):
+    found = []
+    for n in (1, 2):
+        monkeypatch.setattr(mmgibbs.parallel, "processes_for", lambda *_, n=n: n)
+        result = mmgibbs.run(analysis, progress=False, directory=tmp_path / f"run{n}")
+        found.append(posterior(result))
+        assert found[-1]["genetic"].shape == (2, 20, 20, 1)
+        solutions = (result.directory / "solutions.csv").read_bytes()
+        found.append(solutions)
+    assert equal(found[0], found[2]) and found[1] == found[3]
+
+
+def test_overrides_are_as_good_as_the_file(analysis, tmp_path):
+    overridden = mmgibbs.run(analysis, ["sampler.samples=20", "sampler.chains=1", "sampler.seed=7"], progress=False, directory=tmp_path / "a")
+    text = analysis.read_text(encoding="utf-8").replace("chains: 2", "chains: 1").replace("samples: 40", "samples: 20").replace("seed: 113", "seed: 7")
+    analysis.with_name("changed.yaml").write_text(text, encoding="utf-8")
+    written = mmgibbs.run(analysis.with_name("changed.yaml"), progress=False, directory=tmp_path / "b")
+    assert equal(posterior(overridden), posterior(written))
+    assert posterior(written)["genetic"].shape == (1, 10, 20, 1)
+    other = mmgibbs.run(analysis.with_name("changed.yaml"), ["sampler.seed=8"], progress=False, directory=tmp_path / "c")
+    assert not equal(posterior(other), posterior(written))
+
+
+def test_a_longer_run_begins_as_the_shorter_one(analysis, tmp_path):
+    short, long = (
+        posterior(mmgibbs.run(analysis, [f"sampler.samples={n}", "sampler.chains=1"], progress=False, directory=tmp_path / str(n))) for n in (20, 40)
+    )
+    assert all(np.array_equal(short[k], long[k][:, :10]) for k in short)
