@@ -105,23 +105,25 @@ def saved_levels(wanted, prepared) -> dict[str, np.ndarray]:
     return {name: prepared.codes(name, ids or []) if ids is not None or name not in sizes else np.arange(sizes[name]) for name, ids in wanted.items()}
 
 
-def choose_engine(sampler, design: Design) -> tuple[EngineChoice, str, str]:
+def choose_engine(sampler, model: MixedModel) -> tuple[EngineChoice, str, str]:
     """The engine, the kind of partition, and why.
 
-    auto: structured where every level is drawn jointly and there is work for it (LARGE equations or more); serial otherwise, which has
-    nothing to set up. Threads: `sampler.threads`, else the cores that chains in parallel leave.
+    auto: structured from LARGE equations on (colours, classes of levels and threads pay then), serial below, which has nothing to set up,
+    and for any other partition that is asked for. Threads: `sampler.threads`, else the cores that chains in parallel leave.
     """
-    if sampler.device == "gpu":
-        raise ConfigError("sampler.device: found 'gpu', but this version has CPU engines only; needed cpu or auto")
-    if sampler.engine not in ("auto", "serial", "structured"):
-        raise ConfigError(f"sampler.engine: '{sampler.engine}' is not in this version; needed auto, serial or structured (method: blup solves by PCG)")
-    threads = sampler.threads or max(1, cores() // sampler.chains)
-    kind, asked = sampler.partition, sampler.engine
-    if asked == "structured" and kind not in ("auto", "colour"):
+    size, kind = model.design.n_equations, sampler.partition
+    name, why = sampler.engine, "asked for"
+    if name == "auto":
+        large, free = size >= LARGE, kind in ("auto", "colour")
+        name = "structured" if large and free else "serial"
+        why = f"auto: {size:,} equations, {'at least' if large else 'fewer than'} {LARGE:,}" + ("" if free else f", and partition {kind}")
+    if sampler.device == "gpu" and name != "hybrid":
+        raise ConfigError(f"sampler.device: found 'gpu' with engine {name}, which runs on the CPU in this version; needed engine: hybrid, or device: cpu")
+    if name == "structured" and kind not in ("auto", "colour"):
         raise ConfigError(f"sampler.partition: found '{kind}', needed colour (or auto) for engine: structured")
-    size = design.n_equations
-    if asked == "structured" or (asked == "auto" and kind in ("auto", "colour") and size >= LARGE):
-        why = "asked for" if asked == "structured" else f"auto: {size:,} equations, at least {LARGE:,}"
-        return EngineChoice("structured", sampler.update, threads), "colour", why
-    why = "asked for" if asked == "serial" else f"auto: {size:,} equations, fewer than {LARGE:,}" if size < LARGE else f"auto: partition {kind}"
-    return EngineChoice("serial", sampler.update, 1), "term" if kind == "auto" else kind, why
+    if kind == "auto":
+        kind = "term" if name in ("serial", "pcg") else "colour"
+    threads = sampler.threads or max(1, cores() // sampler.chains)
+    fixed = model.residual.fixed and all(c is None or c.fixed for c in model.covariances)
+    device = "gpu" if sampler.device == "gpu" else "cpu"
+    return EngineChoice(name, sampler.update, threads if name in ("structured", "hybrid") else 1, device, fixed), kind, why

@@ -77,8 +77,8 @@ def bench_evaluation(args) -> dict:
 
     analysis = load_config(args.config, [*args.set])
     prepared = prepare(analysis)
-    choice, kind, _ = choose_engine(analysis.sampler, prepared.design)
     model = assemble(analysis, prepared).model
+    choice, kind, _ = choose_engine(analysis.sampler, model)
     equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
     engine = choice.build(equations)
     thin, refresh = analysis.sampler.thin, analysis.sampler.refresh_every

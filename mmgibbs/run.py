@@ -24,6 +24,7 @@ from mmgibbs.engines.direct import posterior_sd
 from mmgibbs.engines.pcg import PcgEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
+from mmgibbs.interweave import terms_to_interweave
 from mmgibbs.parallel import processes_for, run_chains
 from mmgibbs.report.folder import check_run_directory, write_run_folder
 from mmgibbs.report.progress import Talk
@@ -74,7 +75,7 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
     clock.lap("data")
     for note in (*prepared.design.notes, *assembled.notes):
         talk.say(note)
-    choice, kind, why = choose_engine(analysis.sampler, prepared.design)
+    choice, kind, why = choose_engine(analysis.sampler, assembled.model)
     equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
     clock.lap("equations")
     talk.say(f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB")
@@ -107,7 +108,8 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
 def sample(analysis, assembled: Assembled, equations: StructuredEquations, choice, talk: Talk) -> Solved:
     """Gibbs: all chains, pooled."""
     s = analysis.sampler
-    schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains)
+    interweave = terms_to_interweave(assembled.model, s.interweave)
+    schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains, interweave)
     with talk.chains(schedule, assembled) as show:
         chains: list[ChainResult] = run_chains(assembled.model, equations, choice, schedule, s.seed, show)
     variances, residual = variance_draws(chains)
@@ -116,6 +118,7 @@ def sample(analysis, assembled: Assembled, equations: StructuredEquations, choic
         "engine": choice.name,
         "update": choice.update,
         "threads": choice.threads,
+        "interweaved_terms": [assembled.model.design.terms[i].name for i in interweave],
         "processes": processes_for(assembled.model, equations, s.chains),
         "start_scales": [START_SCALES[c % len(START_SCALES)] for c in range(s.chains)],
         "seconds_per_chain": [c.seconds for c in chains],
@@ -153,7 +156,7 @@ def check(config, overrides=()) -> dict:
     analysis = load_config(config, overrides)
     prepared = prepare(analysis)
     assembled = assemble(analysis, prepared)
-    choose_engine(analysis.sampler, prepared.design)
+    choose_engine(analysis.sampler, assembled.model)
     return model_counts(analysis, prepared, assembled)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from mmgibbs.engines.exact import ExactEngine
+from mmgibbs.engines.hybrid import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.engines.structured import StructuredEngine
 from mmgibbs.equations.structured import StructuredEquations
@@ -12,14 +14,22 @@ from mmgibbs.equations.structured import StructuredEquations
 
 @dataclass(frozen=True)
 class EngineChoice:
-    name: str  # 'serial' | 'structured'
+    name: str  # 'serial' | 'structured' | 'hybrid' | 'pcg'
     update: str = "level"
     threads: int = 1
+    device: str = "cpu"
+    variances_fixed: bool = False  # for pcg: several exact draws per pass over the data
 
     def build(self, equations: StructuredEquations):
-        if self.name == "structured":
-            return StructuredEngine(equations, self.update, self.threads)
-        return SerialEngine(equations, self.update)
+        match self.name:
+            case "structured":
+                return StructuredEngine(equations, self.update, self.threads)
+            case "hybrid":
+                return HybridEngine(equations, self.update, device=self.device, threads=self.threads)
+            case "pcg":
+                return ExactEngine(equations, variances_fixed=self.variances_fixed)
+            case _:
+                return SerialEngine(equations, self.update)
 
 
 def cores() -> int:

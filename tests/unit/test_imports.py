@@ -28,7 +28,7 @@ ROOMS = {
     "data": {"config", "design", "pedigree"},
     "report": {"chains", "data", "design", "equations"},
     "assemble": {"parallel", "sampler", "engines", "variances", "chains", "design"},
-    "run": {"assemble", "parallel", "sampler", "engines", "equations", "chains", "report", "data", "config"},
+    "run": {"assemble", "interweave", "parallel", "sampler", "engines", "equations", "chains", "report", "data", "config"},
     "simulate": {"design", "pedigree"},
     "bench": {"run", "assemble", "parallel", "sampler", "engines", "equations", "simulate", "data", "config", "design", "pedigree"},
     "cli": {"run", "simulate", "bench", "pedigree"},
