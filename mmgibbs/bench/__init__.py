@@ -1,0 +1,84 @@
+"""`mmgibbs bench`: measured figures from one run on one machine, as a table and as JSON.
+
+    mmgibbs bench engines               classic, hybrid and structured side by side on the poster's three systems
+    mmgibbs bench evaluation CONFIG     sweeps of an analysis file, everything included (variances, moments, records kept)
+    mmgibbs bench sweep --animals N     one sweep of the simulated beef system: seconds, bytes, resident memory
+    mmgibbs bench files --animals N     the same system from files on disk to the end of its first sweep
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from datetime import date
+from importlib import import_module
+from pathlib import Path
+
+_HOME = {
+    "engines": ("mmgibbs.bench.engines", "bench_engines"),
+    "evaluation": ("mmgibbs.bench.evaluation", "bench_evaluation"),
+    "sweep": ("mmgibbs.bench.systems", "bench_sweep"),
+    "files": ("mmgibbs.bench.systems", "bench_files"),
+}
+
+
+def add_arguments(parser) -> None:
+    kinds = parser.add_subparsers(dest="bench", required=True, metavar="KIND")
+    p = kinds.add_parser("engines", help="seconds per sample of every engine on the poster's three systems")
+    p.add_argument("--systems", nargs="+", choices=("small", "medium", "large"), default=["small"], help="default: small")
+    p.add_argument("--scale", type=float, default=1.0, help="share of the animals of each system, for smaller machines (default: 1)")
+    p.add_argument("--sweeps", type=int, default=5, help="timed sweeps of each engine, in turn; medians are printed (default: %(default)s)")
+    p.add_argument("--ess-sweeps", type=int, default=0, metavar="N", help="also run N sweeps with sampled variances for ESS per second")
+    p.add_argument("--engines", nargs="+", choices=("classic", "hybrid", "structured"), default=["classic", "hybrid", "structured"])
+    p.add_argument("--seed", type=int, default=1)
+    p = kinds.add_parser("evaluation", help="milliseconds per sweep of an analysis file, one chain, everything included")
+    p.add_argument("config", help="analysis file, e.g. configs/beef.yaml")
+    p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the analysis file")
+    p.add_argument("--sweeps", type=int, default=2000)
+    for name, text in (
+        ("sweep", "seconds per sweep of the simulated beef system"),
+        ("files", "simulated beef system: seconds from csv files to the end of the first sweep"),
+    ):
+        p = kinds.add_parser(name, help=text)
+        p.add_argument("--animals", type=int, default=100_000, help="animals in the pedigree; 1100000 gives 4.7 M equations (default: %(default)s)")
+        p.add_argument("--seed", type=int, default=1)
+        p.add_argument("--precision", choices=("single", "double"), default="single")
+        if name == "sweep":
+            p.add_argument("--sweeps", type=int, default=5, help="timed sweeps; the median is printed (default: %(default)s)")
+            p.add_argument("--update", choices=("level", "site"), default="level")
+            p.add_argument("--partition", choices=("term", "colour", "equal"), default="term")
+            p.add_argument("--engine", choices=("serial", "structured", "hybrid"), default="serial")
+            p.add_argument("--threads", type=int, default=1)
+    for p in kinds.choices.values():
+        p.add_argument("--json", metavar="FILE", help="write the figures to FILE as well")
+
+
+def main(args) -> int:
+    from mmgibbs.bench.machine import processor
+
+    module, function = _HOME[args.bench]
+    figures = {"date": date.today().isoformat(), "processor": processor(), "python": platform.python_version()}
+    figures |= getattr(import_module(module), function)(args)
+    width = max(len(name) for name, value in figures.items() if not isinstance(value, list))
+    for name, value in figures.items():
+        if isinstance(value, list):
+            print_table(value)
+        else:
+            print(f"{name:<{width}}  {as_text(value)}")
+    if args.json:
+        Path(args.json).write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
+def as_text(value) -> str:
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def print_table(rows: list[dict]) -> None:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [columns, *([as_text(row.get(c, "")) for c in columns] for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    for line in cells:
+        print("  ".join(text.rjust(w) for text, w in zip(line, widths, strict=True)))

@@ -1,0 +1,29 @@
+"""Milliseconds per sweep of an analysis file: one chain, everything included."""
+
+from __future__ import annotations
+
+
+def bench_evaluation(args) -> dict:
+    from mmgibbs.assemble import assemble, choose_engine
+    from mmgibbs.config import load_config
+    from mmgibbs.data import prepare
+    from mmgibbs.equations.partition import partition
+    from mmgibbs.equations.structured import structured_equations
+    from mmgibbs.sampler import Schedule, sample_chain
+
+    analysis = load_config(args.config, [*args.set])
+    prepared = prepare(analysis)
+    model = assemble(analysis, prepared).model
+    choice, kind, _ = choose_engine(analysis.sampler, model)
+    equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
+    engine = choice.build(equations)
+    thin, refresh = analysis.sampler.thin, analysis.sampler.refresh_every
+    sample_chain(model, engine, Schedule(0, max(thin, 10), thin, 5), (1, 0))  # compiles every kernel
+    engine.start()
+    result = sample_chain(model, engine, Schedule(0, args.sweeps, thin, refresh), (2, 0))
+    return {
+        "equations": equations.n_equations,
+        "records": prepared.design.n_records,
+        "sweeps": args.sweeps,
+        "milliseconds per sweep": 1000 * result.seconds / args.sweeps,
+    }
