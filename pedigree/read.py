@@ -11,7 +11,7 @@ from pedigree.columns import PedigreeColumns, choose_columns
 from pedigree.errors import PedigreeError
 from pedigree.groups import group_codes
 from pedigree.recode import IdIndex, parents_first, parents_first_order, recode
-from pedigree.tables import Table, counted
+from pedigree.tables import Table, counted, quoted
 
 # What other programs write for an unknown parent: named in a note where it stands among the parents without a row.
 _LOOKS_UNKNOWN = (
@@ -123,7 +123,8 @@ def _check(table: Table, chosen: PedigreeColumns, unknown, group_column, founder
     extra = _extra_founders(founders, pl.concat([ids, added]), unknown)
     if len(extra):
         notes.append(
-            f"{counted(len(extra), 'animal')} without a row in {table.name} added as founders (the first: '{extra[0]}')"
+            f"{counted(len(extra), 'animal')} without a row in {table.name} added as founders "
+            f"(the first: {quoted(extra[0])})"
         )
     all_ids = pl.concat([ids, added, extra]) if len(added) or len(extra) else ids
     del ids, added, parents
@@ -162,7 +163,9 @@ def _id_columns(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, unkn
     ids = frame[chosen.id]
     missing = (ids.is_null() | ids.is_in(unknown)).arg_max()
     if ids[missing] is None or ids[missing] in unknown:
-        found = "an empty value" if ids[missing] is None else f"'{ids[missing]}', which stands for an unknown parent"
+        found = (
+            "an empty value" if ids[missing] is None else f"{quoted(ids[missing])}, which stands for an unknown parent"
+        )
         raise PedigreeError(
             f"{table.name} row {table.line(missing)}: column '{chosen.id}' has {found}; needed an animal's id"
         )
@@ -178,7 +181,7 @@ def _refuse_duplicates(table: Table, ids: pl.Series, first: np.ndarray) -> None:
         i = int(again[0])
         more = f" ({again.size} such rows)" if again.size > 1 else ""
         raise PedigreeError(
-            f"{table.name} row {table.line(i)}: animal '{ids[i]}' has a row already, row {table.line(first[i])}; "
+            f"{table.name} row {table.line(i)}: animal {quoted(ids[i])} has a row already, row {table.line(first[i])}; "
             f"needed one row for each animal{more}"
         )
 
@@ -199,10 +202,10 @@ def _parents_without_row(parents: list[pl.Series], sire: np.ndarray, dam: np.nda
 
 
 def _founder_note(added: pl.Series, sire: np.ndarray, dam: np.ndarray, n_rows: int) -> str:
-    note = f"{counted(len(added), 'parent')} without a row of their own became founders (the first: '{added[0]}')"
+    note = f"{counted(len(added), 'parent')} without a row of their own became founders (the first: {quoted(added[0])})"
     for i, parent in enumerate(added.str.to_lowercase().is_in(_LOOKS_UNKNOWN).arg_true().head(3)):
         times = int(np.count_nonzero(sire == n_rows + parent) + np.count_nonzero(dam == n_rows + parent))
-        note += f"; '{added[parent]}' is one of them, {counted(times, 'time')} a parent: "
+        note += f"; {quoted(added[parent])} is one of them, {counted(times, 'time')} a parent: "
         note += "if it means unknown, add it to the values for an unknown parent"
     return note
 
@@ -213,7 +216,9 @@ def _refuse_own_parents(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.
     if own.size:
         i = int(own[0])
         as_what = "sire" if sire[i] == i else "dam"
-        raise PedigreeError(f"{table.name} row {table.line(i)}: animal '{ids[i]}' is its own {as_what}")
+        raise PedigreeError(
+            f"{table.name} row {table.line(i)}: animal {quoted(ids[i])} is its own {as_what}; needed another animal"
+        )
 
 
 def _refuse_one_parent_as_both(
@@ -222,7 +227,10 @@ def _refuse_one_parent_as_both(
     same = np.flatnonzero((sire == dam) & (sire >= 0))
     if same.size:
         i = int(same[0])
-        raise PedigreeError(f"{table.name} row {table.line(i)}: '{parents[0][i]}' is both sire and dam of '{ids[i]}'")
+        raise PedigreeError(
+            f"{table.name} row {table.line(i)}: {quoted(parents[0][i])} is both sire and dam of {quoted(ids[i])}; "
+            "needed two parents"
+        )
 
 
 def _refuse_both_sexes(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.ndarray) -> None:
@@ -238,7 +246,7 @@ def _refuse_both_sexes(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.n
         s, d = int(first[0][b]), int(first[1][b])
         more = f" ({both.size} such ids)" if both.size > 1 else ""
         raise PedigreeError(
-            f"{table.name} row {table.line(max(s, d))}: '{ids[b]}' is a sire in row {table.line(s)} "
+            f"{table.name} row {table.line(max(s, d))}: {quoted(ids[b])} is a sire in row {table.line(s)} "
             f"and a dam in row {table.line(d)}; needed one or the other{more}"
         )
 
@@ -254,12 +262,15 @@ def _extra_founders(founders, known: pl.Series, unknown) -> pl.Series:
 def _loop_message(table: Table, ids: pl.Series, loop: np.ndarray, sire: np.ndarray) -> str:
     start = int(np.argmin(loop))  # begin at the first row of the file
     loop = np.roll(loop, -start)
-    shown = [f"'{ids[int(i)]}'" for i in loop]
+    shown = [quoted(ids[int(i)]) for i in loop]
     if len(shown) > 20:
         shown = shown[:10] + ["..."] + shown[-9:]
     steps = " -> ".join([*shown, shown[0]])
     row = table.line(int(loop[0]))
-    return f"{table.name} row {row}: {shown[0]} is its own ancestor: {steps} (each followed by a parent)"
+    return (
+        f"{table.name} row {row}: {shown[0]} is its own ancestor: {steps} (each followed by a parent); "
+        "needed parents older than their progeny"
+    )
 
 
 def _births(
@@ -274,7 +285,7 @@ def _births(
     bad = (number.is_null() & text.is_not_null()).arg_true()
     if len(bad):
         problem = (
-            f"{table.name} row {table.line(bad[0])}: column '{chosen.birth}' has '{text[bad[0]]}', "
+            f"{table.name} row {table.line(bad[0])}: column '{chosen.birth}' has {quoted(text[bad[0]])}, "
             "needed a year (a number) or a date as 2011-03-04"
         )
         if chosen.birth_asked:
@@ -294,7 +305,7 @@ def _births(
             if not chosen.birth_asked:
                 more += f"; column '{chosen.birth}' was recognised as the birth: name the columns to leave it out"
             raise PedigreeError(
-                f"{table.name} row {table.line(i)}: {role} '{ids[p]}' is younger than its calf '{ids[i]}' "
+                f"{table.name} row {table.line(i)}: {role} {quoted(ids[p])} is younger than its calf {quoted(ids[i])} "
                 f"(born {text[p]} > {text[i]}){more}"
             )
         equal = int(np.count_nonzero(of_parent == own))
@@ -320,14 +331,15 @@ def _with_groups(pedigree: Pedigree, table: Table, text: pl.Series, order: np.nd
     sire, dam, groups, without = group_codes(pedigree.sire, pedigree.dam, padded.gather(order))
     if without.size:
         i = int(without[np.argmin(order[without])])
-        animal, line = pedigree.ids[i], int(pedigree.row[i])
+        animal, line = quoted(pedigree.ids[i]), int(pedigree.row[i])
         more = f" ({without.size} such animals)" if without.size > 1 else ""
         if line < 0:
             raise PedigreeError(
-                f"{table.name}: '{animal}' has no row of its own, so its unknown parents have no group; "
+                f"{table.name}: {animal} has no row of its own, so its unknown parents have no group; "
                 f"needed a row with a group in '{column}'{more}"
             )
         raise PedigreeError(
-            f"{table.name} row {line}: '{animal}' has an unknown parent but no group in column '{column}'{more}"
+            f"{table.name} row {line}: {animal} has an unknown parent but no group in column '{column}'; "
+            f"needed a group{more}"
         )
     return replace(pedigree, sire=sire, dam=dam, groups=groups)

@@ -1,7 +1,7 @@
 """Tables from files, every value as the text it was: csv, tsv, white space, parquet, arrow; gzipped or not.
 
-Text files are checked before they are parsed: valid UTF-8, every row with as many fields as the first,
-every quotation mark closed. Nothing is padded, cut or dropped but blank lines, and line numbers survive those.
+Text files are checked before they are parsed: valid UTF-8, every row with as many fields as the first, quotation marks
+around whole fields and closed. Nothing is padded, cut or dropped but blank lines, and line numbers survive those.
 """
 
 from __future__ import annotations
@@ -14,15 +14,24 @@ import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numba
 import numpy as np
 import polars as pl
 
 from pedigree.errors import TableError
+from pedigree.scan import WRONG, scan
 
 WHITESPACE = " "  # as a separator: any run of blanks and tabs
 _COMMON_SEPARATORS = ("\t", ",", ";", "|")
 _LINES_FOR_GUESS = 50
+_NO_TEXT = {  # how files begin that are often given for a table
+    b"PK\x03\x04": "a spreadsheet or zip file",
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet (xls)",
+    b"\x1f\x8b": "gzipped twice",
+    b"BZh": "a bzip2 file",
+    b"\xfd7zXZ": "an xz file",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+    b"%PDF": "a PDF file",
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ class Table:
         for i, column in enumerate(names):
             if column in names[:i]:
                 raise TableError(
-                    f"{self.name}: columns {names.index(column) + 1} and {i + 1} are both named '{column}'"
+                    f"{self.name}: columns {names.index(column) + 1} and {i + 1} are both named {quoted(column)}"
                 )
         if self.n_rows == 1:
             raise TableError(f"{self.name}: has a header line but no rows")
@@ -101,7 +110,7 @@ class Table:
         except pl.exceptions.NoDataError:
             frame = pl.DataFrame(schema=dict.fromkeys(unique, pl.String))
         except pl.exceptions.PolarsError as error:
-            raise TableError(f"{self.name}: cannot be read: {error}") from error
+            raise TableError(f"{self.name}: cannot be read: {_first_line(error)}") from error
         if frame.height != self.n_rows:
             raise TableError(
                 f"{self.name}: {self.n_rows} rows by their line ends but {frame.height} when parsed: "
@@ -126,11 +135,13 @@ def open_table(source, separator: str | None = None, header: bool | list[str] = 
     name = name or path.name
     content = _bytes_of(path, name)
     if content[:4] == b"PAR1" or content[:6] == b"ARROW1":
-        reader = pl.read_parquet if content[:4] == b"PAR1" else pl.read_ipc
+        kind, reader = ("parquet", pl.read_parquet) if content[:4] == b"PAR1" else ("arrow", pl.read_ipc)
         try:
             return _frame_table(reader(io.BytesIO(content)), name)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise TableError(f"{name}: cannot be read: {error}") from error
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+            raise TableError(
+                f"{name}: cannot be read: the {kind} file is damaged or cut short ({_first_line(error)})"
+            ) from error
     return _text_table(content, name, separator, header, path)
 
 
@@ -146,14 +157,25 @@ def nearest(wanted: str, names) -> str:
     folded = {n.casefold(): n for n in names}
     close = [folded[c] for c in difflib.get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.6)]
     if close:
-        return "nearest: " + ", ".join(f"'{c}'" for c in close)
+        return "nearest: " + ", ".join(quoted(c) for c in close)
     shown = list(names)[:20]
-    return "found: " + ", ".join(f"'{c}'" for c in shown) + (", ..." if len(names) > 20 else "")
+    return "found: " + ", ".join(quoted(c) for c in shown) + (", ..." if len(names) > 20 else "")
+
+
+def quoted(text, most: int = 60) -> str:
+    """A value as messages show it: in quotation marks, cut where it is long, invisible characters spelt out."""
+    text = str(text)
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:most])
+    return f"'{shown}...'" if len(text) > most else f"'{shown}'"
+
+
+def _first_line(error: BaseException) -> str:
+    return quoted(next(iter(str(error).splitlines()), ""), 200)[1:-1]
 
 
 def _stripped(column):
-    """Outer blanks off; what is then empty is null."""
-    stripped = column.str.strip_chars(" \t\r\n")
+    """Outer blanks off, non-breaking ones too; what is then empty is null."""
+    stripped = column.str.strip_chars()
     return pl.when(stripped == "").then(None).otherwise(stripped).name.keep()
 
 
@@ -179,6 +201,8 @@ def _frame_table(frame: pl.DataFrame, name: str) -> Table:
 def _bytes_of(path: Path, name: str) -> bytes:
     """The file's bytes, decompressed. A path that is no regular file is refused: a pipe could only be read once."""
     try:
+        if path.is_symlink() and not path.exists():
+            raise TableError(f"{path}: is a symbolic link that leads to no file")
         if not path.exists():
             beside = difflib.get_close_matches(
                 path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [], n=1
@@ -210,6 +234,10 @@ def _text_table(content: bytes, name: str, separator: str | None, header, path: 
     if content[:3] == b"\xef\xbb\xbf":
         content = content[3:]
     _check_text(content, name)
+    if b"\n" not in content:  # old spreadsheets end lines with a carriage return alone
+        content = content.replace(b"\r", b"\n")
+    elif b"\r\r\n" in content:  # what a transfer in the wrong mode leaves
+        content = content.replace(b"\r\r\n", b"\r\n")
     if not content[: 1 << 16].strip() and not content.strip():
         raise TableError(f"{name}: is empty")
     if separator is None:
@@ -220,10 +248,10 @@ def _text_table(content: bytes, name: str, separator: str | None, header, path: 
     blanks = separator == WHITESPACE
     data, none = np.frombuffer(content, np.uint8), np.empty(0, np.int64)
     out = np.empty(len(content) + 1 if blanks else 0, np.uint8)
-    scan = _scan(data, ord(separator), blanks, out, none)
-    n_records, n_blank, fields, bad_line, bad_fields, first_line, padded, multiline, open_line, written = scan
-    if open_line:
-        raise TableError(f"{name} row {open_line}: a quotation mark is opened here and never closed")
+    found = scan(data, ord(separator), blanks, out, none)
+    n_records, n_blank, fields, bad_line, bad_fields, first_line, padded, multiline, wrong, wrong_line, written = found
+    if wrong:
+        raise TableError(f"{name} row {wrong_line}: {WRONG[wrong]}")
     if bad_line:
         unit = {WHITESPACE: "white space", "\t": "tabs"}.get(separator, f"'{separator}'")
         raise TableError(
@@ -234,14 +262,15 @@ def _text_table(content: bytes, name: str, separator: str | None, header, path: 
     if n_blank or multiline:
         lines = np.empty(n_records, np.int64)
         out = np.empty(len(content) + 1, np.uint8)
-        written = _scan(data, ord(separator), blanks, out, lines)[-1]
+        written = scan(data, ord(separator), blanks, out, lines)[-1]
     if written:
         content = out[:written].tobytes()
     separator = "\t" if blanks else separator
-    first = tuple(
-        f.strip()
-        for f in next(csv.reader(io.StringIO(content[: 1 << 20].decode(errors="ignore")), delimiter=separator))
-    )
+    try:
+        record = next(csv.reader(io.StringIO(content[: 1 << 20].decode(errors="ignore")), delimiter=separator))
+    except csv.Error as error:
+        raise TableError(f"{name} row {first_line}: cannot be read: {error}; is this a table?") from error
+    first = tuple(f.strip() for f in record)
     names = tuple(str(i + 1) for i in range(fields))
     if not isinstance(header, bool):
         names = tuple(header)
@@ -262,8 +291,9 @@ def counted(n: int, noun: str) -> str:
 def _check_text(content: bytes, name: str) -> None:
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise TableError(f"{name}: is UTF-16 text, needed UTF-8 (save it as 'CSV UTF-8')")
-    if content[:4] == b"PK\x03\x04":
-        raise TableError(f"{name}: is a spreadsheet or zip file, needed a text table (save it as csv)")
+    for start, kind in _NO_TEXT.items():
+        if content.startswith(start):
+            raise TableError(f"{name}: is {kind}, needed a text table (save it as csv), parquet or arrow")
     if content.isascii():
         bad = content.find(b"\x00")
         what = "a zero byte"
@@ -296,104 +326,3 @@ def _guess_separator(content: bytes, path: Path) -> str:
     if ".csv" in suffixes and by_count in lines[0]:
         return by_count
     return WHITESPACE
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _scan(data, separator, blanks, out, lines):
-    """Count the records, blank lines and fields of a text table; look for what a parser would pass over.
-
-    out: of the data's size for a copy without blank lines and, for `blanks`, with one tab between fields; size 0 for
-    none. lines: (n_records,) for the line of each record; size 0 for none.
-    Returns n_records, n_blank, fields of the first record, line and fields of the first record that differs (0, 0:
-    none), line of the first record, whether a field has outer blanks or is "", whether a line breaks within quotes,
-    line of a quote left open (0: none), bytes written.
-    """
-    size = data.size
-    write, record_lines = out.size > 0, lines.size > 0
-    n_records, n_blank, needed, first_line, bad_line, bad_fields = 0, 0, 0, 0, 0, 0
-    padded, multiline = False, False
-    line, i, o = 1, 0, 0
-    while i < size:
-        record_line = line
-        j = i
-        while j < size and (data[j] == 32 or data[j] == 13 or (data[j] == 9 and separator != 9)):
-            j += 1
-        if j == size or data[j] == 10:
-            n_blank += 1
-            line += 1
-            i = j + 1
-            continue
-        if blanks:
-            i = j
-        fields = 0
-        while True:  # a field begins at i
-            fields += 1
-            start = i
-            if i < size and data[i] == 34:
-                i += 1
-                while i < size and not (data[i] == 34 and (i + 1 == size or data[i + 1] != 34)):
-                    if data[i] == 34:
-                        i += 1  # a doubled quotation mark
-                    elif data[i] == 10:
-                        line += 1
-                        multiline = True
-                    i += 1
-                if i >= size:
-                    return (
-                        n_records,
-                        n_blank,
-                        needed,
-                        bad_line,
-                        bad_fields,
-                        first_line,
-                        padded,
-                        multiline,
-                        record_line,
-                        o,
-                    )
-                if i == start + 1:
-                    padded = True  # "" is read as text; empty values are null here
-                for byte in (data[start + 1], data[i - 1]):
-                    if byte == 32 or byte == 9 or byte == 10 or byte == 13:
-                        padded = True
-                i += 1
-            while (
-                i < size
-                and data[i] != 10
-                and not (data[i] == separator or (blanks and (data[i] == 9 or data[i] == 13)))
-            ):
-                i += 1
-            if not blanks and i > start:
-                last = i - 1
-                if last > start and data[last] == 13:
-                    last -= 1
-                for at in (start, last):
-                    if data[at] == 32 or data[at] == 9:
-                        padded = True
-            if write:
-                for at in range(start, i):
-                    out[o] = data[at]
-                    o += 1
-            if blanks:
-                while i < size and (data[i] == 32 or data[i] == 9 or data[i] == 13):
-                    i += 1
-            if i >= size or data[i] == 10:
-                break
-            if write:
-                out[o] = 9 if blanks else separator
-                o += 1
-            if not blanks:
-                i += 1
-        i += 1
-        line += 1
-        if write:
-            out[o] = 10
-            o += 1
-        if record_lines:
-            lines[n_records] = record_line
-        if n_records == 0:
-            needed, first_line = fields, record_line
-        elif fields != needed and bad_line == 0:
-            bad_line, bad_fields = record_line, fields
-        n_records += 1
-    return n_records, n_blank, needed, bad_line, bad_fields, first_line, padded, multiline, 0, o

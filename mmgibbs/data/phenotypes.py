@@ -10,7 +10,7 @@ import polars as pl
 
 from mmgibbs.errors import DataError
 from pedigree.errors import TableError
-from pedigree.tables import nearest, open_table
+from pedigree.tables import nearest, open_table, quoted
 
 SHOWN = 5  # rows named one by one in a message
 
@@ -45,7 +45,11 @@ class Phenotypes:
     def need(self, column: str, path: str) -> None:
         """A DataError naming the YAML path and the nearest columns, unless the column is there."""
         if not self.has(column):
-            raise DataError(f"{self.name}: there is no column '{column}' ({path}); {nearest(column, self.columns)}")
+            hint = ""
+            if any(_number(c) is not None for c in self.columns):
+                hint = "; is the first line a record? then data.header needs the names of the columns"
+            known = nearest(column, self.columns)
+            raise DataError(f"{self.name}: there is no column {quoted(column)} ({path}); {known}{hint}")
 
     def text(self, column: str, path: str, unknown: Iterable[str] = ()) -> pl.Series:
         """(n,) String: ids or class levels without outer blanks, null where missing or in `unknown`."""
@@ -75,7 +79,7 @@ class Phenotypes:
         void = void | np.isin(out, numeric.astype(np.float64))
         wrong = np.flatnonzero(~np.isfinite(out) & ~void)
         if len(wrong):
-            found = [f"'{text[int(i)]}'" if text is not None else str(out[i]) for i in wrong[:SHOWN]]
+            found = [quoted(text[int(i)]) if text is not None else str(out[i]) for i in wrong[:SHOWN]]
             raise refuse_rows(
                 self.name,
                 self.rows[wrong],
@@ -112,7 +116,9 @@ def read_any(
     try:
         table = open_table(source, separator, header, frame_name if isinstance(source, pl.DataFrame) else None)
         there = None if wanted is None else [c for c in dict.fromkeys(wanted) if c in table.names]
-        return table.read(there, all_strings=False), table.names, table.lines(), table.name
+        # where none of them is there, any column keeps the rows: who needs one will name it
+        read = [table.names[0]] if there == [] else there
+        return table.read(read, all_strings=False), table.names, table.lines(), table.name
     except TableError as error:
         raise DataError(str(error)) from None
 

@@ -21,6 +21,7 @@ from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import read_relationship
 from mmgibbs.design import Effect, Identity, Term
 from mmgibbs.errors import DataError
+from pedigree.tables import quoted
 
 ANIMAL_COLUMNS = ("animal", "id")
 PARENT_COLUMNS = ("sire", "dam", "father", "mother")
@@ -181,7 +182,7 @@ class RandomTerms:
         absent = np.flatnonzero(needed & (codes < 0))
         ids = self.kin.pedigree.ids
         found = [
-            f"the {effect.level} of animal '{ids[int(animals[i])]}' is unknown in the pedigree ({path})"
+            f"the {effect.level} of animal {quoted(ids[int(animals[i])])} is unknown in the pedigree ({path})"
             for i in absent[:SHOWN]
         ]
         self._accept_unknown(needed & (codes < 0), effect, path, found)
@@ -234,7 +235,7 @@ class RandomTerms:
         strange = (codes.is_null() & ids.is_not_null()).to_numpy()
         if strange.any():
             found = [
-                f"animal '{ids[int(i)]}' (column '{column}') is not in the pedigree"
+                f"animal {quoted(ids[int(i)])} (column '{column}') is not in the pedigree"
                 for i in np.flatnonzero(strange)[:SHOWN]
             ]
             raise refuse_rows(
@@ -250,7 +251,7 @@ class RandomTerms:
         strange = (codes.is_null() & column.is_not_null()).to_numpy()
         if strange.any():
             found = [
-                f"'{column[int(i)]}' (column '{effect.level}') is not in {source.name}"
+                f"{quoted(column[int(i)])} (column '{effect.level}') is not in {source.name}"
                 for i in np.flatnonzero(strange)[:SHOWN]
             ]
             raise refuse_rows(

@@ -12,6 +12,7 @@ from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import read_any, refuse_rows
 from mmgibbs.design import SparseInverse
 from mmgibbs.errors import DataError
+from pedigree.tables import quoted
 
 DENSE_LEVELS = 2000  # up to here a Cholesky factorisation tells whether the matrix is positive definite
 
@@ -73,9 +74,8 @@ def _three_columns(path: Path, term: str) -> tuple[pl.DataFrame, np.ndarray, str
         raise DataError(f"{name}: found no entries; needed rows id1 id2 value")
     wrong = np.flatnonzero(~number.is_finite().fill_null(False).to_numpy())
     if len(wrong):
-        raise refuse_rows(
-            name, rows[wrong], [f"found '{frame['value'][int(i)]}' as the value" for i in wrong[:5]], "a finite number"
-        )
+        found = [f"found {quoted(frame['value'][int(i)])} as the value" for i in wrong[:5]]
+        raise refuse_rows(name, rows[wrong], found, "a finite number")
     empty = np.flatnonzero(
         frame.select(pl.any_horizontal(pl.col("id1", "id2").fill_null("") == "")).to_series().to_numpy()
     )
@@ -91,7 +91,7 @@ def _check_diagonal(name: str, ids: pl.Series, diagonal: np.ndarray) -> None:
         found = f"{diagonal[i]:g}" if diagonal[i] else "no entry"
         more = f" ({len(wrong)} such ids in all)" if len(wrong) > 1 else ""
         raise DataError(
-            f"{name}: found {found} on the diagonal for id '{ids[i]}'{more}; needed a positive value for every "
+            f"{name}: found {found} on the diagonal for id {quoted(ids[i])}{more}; needed a positive value for every "
             "id (an inverse relationship matrix is positive definite)"
         )
 

@@ -50,7 +50,7 @@ def test_group_of_an_animal_with_both_parents_is_not_looked_at(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("d1,,,new", "d1,,,", r"p.csv row 4: 'd1' has an unknown parent but no group in column 'origin'$"),
+        ("d1,,,new", "d1,,,", r"p.csv row 4: 'd1' has an unknown parent but no group .* 'origin'; needed a group$"),
         ("d1,,,new", "d1,,,NA", r"p.csv row 4: 'd1' has an unknown parent but no group"),
         ("c2,s1,,old", "c2,s1,,", r"p.csv row 3: 'c2' has an unknown parent but no group"),
         ("d1,,,new\ns1,,,old", "d1,,,\ns1,,,", r"p.csv row 4: 'd1' .* \(2 such animals\)"),

@@ -258,15 +258,17 @@ def test_columns_that_cannot_be(tmp_path, text, columns, message):
             "c,a,b\nc,a,x\nc,,\n",
             "pedigree.csv row 3: animal 'c' has a row already, row 2; needed one row for each animal (2 such rows)",
         ),
-        ("c,a,b\nx,x,b\n", "pedigree.csv row 3: animal 'x' is its own sire"),
-        ("c,a,b\nx,a,x\n", "pedigree.csv row 3: animal 'x' is its own dam"),
+        ("c,a,b\nx,x,b\n", "pedigree.csv row 3: animal 'x' is its own sire; needed another animal"),
+        ("c,a,b\nx,a,x\n", "pedigree.csv row 3: animal 'x' is its own dam; needed another animal"),
         (
             "e,a,b\nc,a,d\nd,c,b\n",
-            "pedigree.csv row 3: 'c' is its own ancestor: 'c' -> 'd' -> 'c' (each followed by a parent)",
+            "pedigree.csv row 3: 'c' is its own ancestor: 'c' -> 'd' -> 'c' (each followed by a parent); "
+            "needed parents older than their progeny",
         ),
         (
             "x,y,\nz,x,\ny,z,\n",
-            "pedigree.csv row 2: 'x' is its own ancestor: 'x' -> 'y' -> 'z' -> 'x' (each followed by a parent)",
+            "pedigree.csv row 2: 'x' is its own ancestor: 'x' -> 'y' -> 'z' -> 'x' (each followed by a parent); "
+            "needed parents older than their progeny",
         ),
         ("c,a,b\nd,c,a\n", "pedigree.csv row 3: 'a' is a sire in row 2 and a dam in row 3; needed one or the other"),
         (
@@ -277,7 +279,7 @@ def test_columns_that_cannot_be(tmp_path, text, columns, message):
             "c,a,b\nd,b,a\n",
             "pedigree.csv row 3: 'a' is a sire in row 2 and a dam in row 3; needed one or the other (2 such ids)",
         ),
-        ("d,c,b\ne,a,a\n", "pedigree.csv row 3: 'a' is both sire and dam of 'e'"),
+        ("d,c,b\ne,a,a\n", "pedigree.csv row 3: 'a' is both sire and dam of 'e'; needed two parents"),
         ("c,a,b\n,a,b\n", "pedigree.csv row 3: column 'id' has an empty value; needed an animal's id"),
         (
             "c,a,b\n NA,a,b\n",

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pedigree.errors import TableError
-from pedigree.tables import counted, nearest, open_table, read_table
+from pedigree.tables import counted, nearest, open_table, quoted, read_table
 
 VALUE = st.text(alphabet=st.sampled_from(list("aZ0 9.,;'\"\té–\n")), max_size=5)
 
@@ -192,3 +192,61 @@ def test_small_helpers():
     assert (counted(1, "row"), counted(0, "row")) == ("1 row", "0 rows")
     assert nearest("wieght", ["id", "weight", "height"]).startswith("nearest: 'weight'")
     assert nearest("q", [str(i) for i in range(30)]).endswith("'19', ...")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("5'3\",x", "t.csv row 3: found a quotation mark inside a field"),
+        (' "a",x', "t.csv row 3: found a quotation mark inside a field"),
+        ('x"y"z,x', "t.csv row 3: found a quotation mark inside a field"),
+        ('"a"b,x', "t.csv row 3: found text behind a closing quotation mark"),
+        ('"a" ,x', "t.csv row 3: found text behind a closing quotation mark"),
+        ("a\rb,x", "t.csv row 3: found a carriage return inside the row"),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_what_parsers_read_in_ways_of_their_own(tmp_path, row, message, end):
+    between = end or "\n"
+    with pytest.raises(TableError) as error:
+        read_table(file_of(tmp_path, f"a,b{between}1,2{between}{row}{end}"))
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\r\r\n"])
+def test_line_ends_of_other_systems(tmp_path, end):
+    table = open_table(file_of(tmp_path, end.join(["id,w", "a,1", '"b","2"', ""])))
+    assert table.read().rows() == [("a", "1"), ("b", "2")] and table.lines().tolist() == [2, 3]
+
+
+def test_blanks_that_look_like_nothing(tmp_path):
+    """Non-breaking blanks go with the others; what remains invisible is spelt out in messages."""
+    assert read_table(file_of(tmp_path, "id,w\na\u00a0,\u20071\n\u3000,2\n")).rows() == [("a", "1"), (None, "2")]
+    assert quoted("a\u200b\x1b[2J") == "'a\\u200b\\x1b[2J'"
+    assert quoted("x" * 1000) == f"'{'x' * 60}...'"
+
+
+@pytest.mark.parametrize("content", [b"BZh9", b"\xd0\xcf\x11\xe0", gzip.compress(gzip.compress(b"a")), b"%PDF-1.4"])
+def test_other_kinds_of_files_are_named(tmp_path, content):
+    with pytest.raises(TableError, match="needed a text table"):
+        read_table(file_of(tmp_path, content))
+
+
+def test_a_field_too_long_for_a_table(tmp_path):
+    with pytest.raises(TableError, match="t.csv row 1: cannot be read: field larger than"):
+        read_table(file_of(tmp_path, "x" * 200_000 + ",b\n1,2\n"))
+
+
+def test_what_polars_gives_up_on_is_refused(tmp_path, monkeypatch):
+    def panics(source):
+        raise pl.exceptions.PanicException("range end index 9920 out of range")
+
+    monkeypatch.setattr(pl, "read_parquet", panics)
+    with pytest.raises(TableError, match="the parquet file is damaged or cut short .range end index"):
+        read_table(file_of(tmp_path, b"PAR1"))
+
+
+def test_a_link_that_leads_nowhere(tmp_path):
+    (tmp_path / "t.csv").symlink_to("t.csv")
+    with pytest.raises(TableError, match="t.csv: is a symbolic link that leads to no file"):
+        read_table(tmp_path / "t.csv")
