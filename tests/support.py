@@ -85,14 +85,21 @@ def copies(design, n: int):
 
     One sweep is then n sweeps of the small model, and the n copies are independent batches. Level l of copy c is c q + l.
     """
-    from mmgibbs.design import Identity
+    from mmgibbs.design import Identity, SparseInverse
     from pedigree.relationship import relatives
+    from scipy.sparse import block_diag, csr_array
 
     def kin(kind, q):
         if hasattr(kind, "progeny_ptr"):
             assert kind.n_groups == 0
             parents = [np.concatenate([np.where(p < 0, -1, p + c * q) for c in range(n)]).astype(np.int32) for p in (kind.sire, kind.dam)]
             return relatives(*parents, np.tile(kind.inbreeding, n))
+        if hasattr(kind, "indptr"):
+            block = csr_array((kind.values, kind.indices, kind.indptr), shape=(q, q))
+            whole = csr_array(block_diag([block] * n))
+            whole.sort_indices()
+            return SparseInverse(whole.indptr.astype(np.int64), whole.indices.astype(np.int32), whole.data)
+        assert isinstance(kind, Identity)
         return Identity(n * q)
 
     def repeated(term):
