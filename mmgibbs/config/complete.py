@@ -18,6 +18,7 @@ from mmgibbs.config.variances import Matrix, Variance
 RESERVED = ("mode", "residual", "intercept")  # they have a meaning of their own beside the names of terms
 _SYMMETRIC = 1e-8  # relative
 _SINGULAR = 1e-12  # smallest eigenvalue of a correlation matrix
+_LEAST, _MOST = 1e-40, 1e40  # a variance; beyond these sums of squares overflow, and a unit was mistaken
 
 
 def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
@@ -29,6 +30,8 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     name = analysis.name or (path.stem if path else "analysis")
     data = _with_absolute_paths(analysis.data, folder)
     model = _complete_model(analysis, folder, problems)
+    if not model.fixed and not model.random and model.intercept is False and model.plugin is None:
+        problems.add(("model",), "found no effect and intercept: false, needed at least one effect")
     _check_pedigree(data, model, problems)
     directory = Path(os.path.abspath(analysis.output.directory or Path("runs") / name))
     output = analysis.output.model_copy(update={"directory": directory})
@@ -243,6 +246,8 @@ def _not_definite(matrix: np.ndarray, labels: Sequence[str], definite: bool) -> 
             return (
                 f"found the variance {v:.10g} for {label}, needed {'one above 0' if definite else 'one of 0 or more'}"
             )
+        if v != 0 and not _LEAST <= v <= _MOST:
+            return f"found the variance {v:.10g} for {label}, needed one from {_LEAST:g} to {_MOST:g} (another unit?)"
     some = variances > 0
     for i, j in np.argwhere(matrix != 0):
         if i != j and not (some[i] and some[j]):

@@ -12,7 +12,7 @@ Matrix = tuple[tuple[float, ...], ...]
 class Prior(Section):
     """IW(df, scale) of a covariance matrix; of a single variance the scaled inverse chi-square scale / chi2(df)."""
 
-    df: Annotated[float, checked(number())]
+    df: Annotated[float, checked(number("a number below 1e12", above=-1e12, below=1e12))]
     scale: Annotated[Matrix, checked(a_matrix)]
 
 
