@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -210,6 +211,8 @@ def _fixed_effects(analysis, records: Records) -> tuple[list, list[LevelLabels]]
         span = None
         if fixed.legendre:
             span = legendre_range(phenotypes, fixed.column, f"{path}.legendre", x, needed, fixed.legendre.range)
+        else:
+            _refuse_powers(phenotypes, fixed.column, path, x[needed], fixed.degree)
         degree = fixed.legendre.degree if fixed.legendre else fixed.degree
         effects.append(
             CovariateEffect(
@@ -223,6 +226,15 @@ def _fixed_effects(analysis, records: Records) -> tuple[list, list[LevelLabels]]
         effects.insert(0, ClassEffect(INTERCEPT, "", intercept, level, ["1"]))
         labels.insert(0, LevelLabels(pl.Series("id", ["1"]), np.arange(1)))
     return effects, labels
+
+
+def _refuse_powers(phenotypes: Phenotypes, column: str, path: str, x: np.ndarray, degree: int) -> None:
+    """A DataError where powers of the covariate overflow, or where those of its spread vanish."""
+    largest = float(np.abs(x).max(initial=0.0))
+    spread = float(np.ptp(x)) if len(x) else 0.0
+    if degree * math.log10(max(largest, 1.0)) > 100 or (spread > 0 and degree * math.log10(spread) < -100):
+        found = f"found values up to {largest:g} in size that differ by up to {spread:g} in column '{column}' ({path})"
+        raise DataError(f"{phenotypes.name}: {found}; needed another unit: power {degree} of them cannot be computed")
 
 
 def _class_levels(phenotypes: Phenotypes, column: str, path: str, needed: np.ndarray) -> tuple[pl.Series, np.ndarray]:

@@ -13,6 +13,7 @@ from pedigree.errors import TableError
 from pedigree.tables import nearest, open_table, quoted
 
 SHOWN = 5  # rows named one by one in a message
+MOST = 1e18  # largest trait, covariate or weight: its square must not overflow, in float32 too
 
 
 def refuse_rows(name: str, rows: np.ndarray, found: Sequence[str], needed: str) -> DataError:
@@ -59,7 +60,7 @@ class Phenotypes:
     def numbers(self, column: str, path: str, missing: Iterable[str] = ()) -> np.ndarray:
         """(n,) float64, NaN where missing: the text is a missing value, or its number equals one ('0.0' where '0' is).
 
-        Any other text that is no finite number is an error naming its row."""
+        Any other text that is no finite number, and a number too large to compute with, is an error naming its row."""
         self.need(column, path)
         absent = {"", *self.missing, *missing}
         series = self.frame[column]
@@ -77,15 +78,13 @@ class Phenotypes:
         if series.dtype == pl.Float32:
             numeric = numeric.astype(np.float32)
         void = void | np.isin(out, numeric.astype(np.float64))
-        wrong = np.flatnonzero(~np.isfinite(out) & ~void)
-        if len(wrong):
-            found = [quoted(text[int(i)]) if text is not None else str(out[i]) for i in wrong[:SHOWN]]
-            raise refuse_rows(
-                self.name,
-                self.rows[wrong],
-                [f"found {f} in column '{column}' ({path})" for f in found],
-                self._a_number(absent),
-            )
+        too_large = f"a number of at most {MOST:g} in size (another unit?)"
+        for refused, needed in ((~np.isfinite(out), self._a_number(absent)), (np.abs(out) > MOST, too_large)):
+            wrong = np.flatnonzero(refused & ~void)
+            if len(wrong):
+                found = [quoted(text[int(i)]) if text is not None else str(out[i]) for i in wrong[:SHOWN]]
+                found = [f"found {f} in column '{column}' ({path})" for f in found]
+                raise refuse_rows(self.name, self.rows[wrong], found, needed)
         out[void] = np.nan
         return out
 

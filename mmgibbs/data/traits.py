@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
+from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
 
 
@@ -59,14 +59,14 @@ def _weights(analysis, phenotypes: Phenotypes) -> np.ndarray:
     if column is None:
         return np.ones(len(phenotypes))
     weight = phenotypes.numbers(column, "data.weights")
-    wrong = np.flatnonzero(~(weight > 0))
+    wrong = np.flatnonzero(~(weight >= 1 / MOST))
     if len(wrong):
         found = ["no weight" if np.isnan(weight[i]) else f"the weight {weight[i]:g}" for i in wrong[:SHOWN]]
         raise refuse_rows(
             phenotypes.name,
             phenotypes.rows[wrong],
             [f"found {f} in column '{column}' (data.weights)" for f in found],
-            "a positive weight",
+            f"a positive weight, from {1 / MOST:g} to {MOST:g}" if np.any(weight[wrong] > 0) else "a positive weight",
         )
     return weight
 
