@@ -31,6 +31,7 @@ class CovarianceModel:
     blocks: tuple[tuple[int, ...], ...]  # a partition of 0 ... k - 1
     df: float | None = None  # nu; None: flat, -(k_b + 1) in each block
     scale: np.ndarray | None = None  # S (k, k)
+    name: str = ""  # of its term, or 'residual', for messages
 
     def prior(self, block: tuple[int, ...]) -> tuple[float, np.ndarray]:
         """nu and S of one block."""
@@ -68,16 +69,14 @@ def check_posterior_exists(name: str, model: CovarianceModel, n: dict[tuple[int,
     for block in model.blocks:
         k, count = len(block), n if isinstance(n, int) else n[block]
         nu, _ = model.prior(block)
+        found = f"prior df {nu:g} plus {count} {what if count != 1 else what[:-1]} gives {nu + count:g} degrees of freedom"
         if nu + count <= k - 1:
             raise ModelError(
-                f"variances.{name}: the posterior does not exist: prior df {nu:g} plus {count} {what} gives {nu + count:g} degrees of freedom, "
-                f"needed more than {k - 1} for a {k} x {k} matrix; give a prior with df of at least {k - 1 - count + 1:g}, or hold it fixed"
+                f"variances.{name}: the posterior does not exist: {found}, "
+                f"needed more than {k - 1} for a {k} x {k} matrix; give a prior with df above {k - 1 - count}, or hold it fixed"
             )
         if nu + count <= k + 1:
-            notes.append(
-                f"variances.{name}: the posterior mean may not exist: prior df {nu:g} plus {count} {what} gives {nu + count:g} degrees of freedom, "
-                f"a mean needs more than {k + 1}"
-            )
+            notes.append(f"variances.{name}: the posterior mean may not exist: {found}, a mean needs more than {k + 1}")
     return notes
 
 
@@ -91,8 +90,9 @@ def draw_covariance(model: CovarianceModel, products: np.ndarray, n, number: int
         out[index] = inverse_wishart(nu + count, S + products[index], number, block[0], stream(VARIANCE, term), key[0], key[1])
     if not np.all(np.isfinite(out)):
         raise ModelError(
-            "a sampled covariance matrix is not finite: its sum of squares and products is not positive definite; "
-            "needed: a proper prior (variances.*.prior) or fixed variances"
+            f"variances.{model.name or '*'}: no covariance matrix can be drawn at sweep {number} of chain {key[1] + 1}: the sum of squares and "
+            "products is not positive definite, so the data do not determine this matrix; "
+            f"needed a proper prior (variances.{model.name or '*'}.prior), fewer effects, or fixed variances"
         )
     return out
 

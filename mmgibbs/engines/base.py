@@ -58,10 +58,11 @@ def component_labels(term, traits) -> list[str]:
 
 
 def refuse_singular(equations: StructuredEquations, term: int, position: int) -> None:
-    """Stop on a diagonal block that is not positive definite, naming the effect and the level."""
+    """Stop on a diagonal block of C that is not positive definite, naming the effect and the level."""
     t = equations.design.terms[term]
     level = int(equations.terms[term].code[position])
     raise ModelError(
         f"term '{t.name}' ({', '.join(component_labels(t, equations.design.traits))}), level number {level + 1} of {t.n_levels}: "
-        "its diagonal block of the mixed-model equations is not positive definite; needed: records for this level, or a prior"
+        "its equations cannot be solved (they are not positive definite): the variances in force have run away or differ too much, or the level has "
+        "neither records nor a prior; needed variances that the data determine, proper priors, or fewer effects"
     )

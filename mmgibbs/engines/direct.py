@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import lapack
 
 from mmgibbs.design import Design
+from mmgibbs.engines.base import component_labels
 from mmgibbs.equations.explicit import explicit_equations
 from mmgibbs.errors import ModelError
 
@@ -17,7 +20,7 @@ def posterior_sd(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> l
     """
     equations = explicit_equations(design)
     equations.set_variances(G, R)
-    covariance = dense_inverse(equations.matrix().toarray())
+    covariance = dense_inverse(equations.matrix().toarray(), lambda number: equation_name(design, number))
     active = [np.ones((t.n_levels, t.n_components), bool) if t.active is None else t.active for t in design.terms]
     flat = np.flatnonzero(np.concatenate([a.ravel() for a in active]))
     variance = np.zeros(sum(a.size for a in active))
@@ -31,15 +34,30 @@ def posterior_sd(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> l
     return [np.sqrt(variance[i:j]).reshape(a.shape) for i, j, a in zip(bounds[:-1], bounds[1:], active, strict=True)]
 
 
-def dense_inverse(C: np.ndarray) -> np.ndarray:
-    """C^-1 by Cholesky (LAPACK potrf, potri); ModelError where C is not positive definite."""
+def dense_inverse(C: np.ndarray, name: Callable[[int], str] = "equation {}".format) -> np.ndarray:
+    """C^-1 by Cholesky (LAPACK potrf, potri); ModelError where C is not positive definite, which names the equation by its number from 0."""
     factor, failed = lapack.dpotrf(C, lower=1, overwrite_a=1)
     if failed == 0:
         inverse, failed = lapack.dpotri(factor, lower=1, overwrite_c=1)
     if failed:
-        raise ModelError(f"the mixed-model equations are not positive definite (at equation {failed}): check the variances and the fixed effects")
+        raise ModelError(
+            f"the mixed-model equations are not positive definite, first at {name(failed - 1)}: the variances differ too much, or effects cannot be "
+            "told apart; needed other variances or fewer effects"
+        )
     lower = np.tril(inverse)
     return lower + np.tril(lower, -1).T
+
+
+def equation_name(design: Design, number: int) -> str:
+    """An equation in force by its number from 0, in model order: 'effect herd (weight), level number 2 of 7'."""
+    for term in design.terms:
+        active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active
+        places = np.flatnonzero(active)
+        if number < places.size:
+            level, component = divmod(int(places[number]), term.n_components)
+            return f"effect {term.name} ({component_labels(term, design.traits)[component]}), level number {level + 1} of {term.n_levels}"
+        number -= places.size
+    raise IndexError(number)
 
 
 def _original_scale_rows(design: Design, active) -> tuple[np.ndarray, np.ndarray]:

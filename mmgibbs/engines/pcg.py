@@ -116,8 +116,9 @@ class PcgEngine:
 
         C = LinearOperator((size, size), self.times, dtype=np.float64)
         M = LinearOperator((size, size), self.precondition, dtype=np.float64)
-        x, _ = cg(C, b, rtol=tolerance, atol=0.0, maxiter=max_iterations or self.iteration_limit, M=M, callback=step)
-        reached = float(np.linalg.norm(b - self.times(x))) / norm
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # whatever overflows is refused below
+            x, _ = cg(C, b, rtol=tolerance, atol=0.0, maxiter=max_iterations or self.iteration_limit, M=M, callback=step)
+            reached = float(np.linalg.norm(b - self.times(x))) / norm
         if not reached <= max(100 * tolerance, 1e-10):
             raise ModelError(
                 f"PCG stopped after {count[0]} iterations at a relative residual of {reached:.1e}, needed {tolerance:.1e}: "

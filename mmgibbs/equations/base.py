@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from mmgibbs.design import Design, inverse_by_pattern
+from mmgibbs.errors import ModelError
 
 
 class Equations(Protocol):
@@ -87,18 +88,28 @@ def layout(design: Design) -> Layout:
 def precisions(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
     """G^-1 per term (fixed terms: their prior precision, 0 where flat) and (patterns, T, T) R_P^-1, zero-padded.
 
-    All of them exactly symmetric, so that C is.
+    All of them exactly symmetric, so that C is. ModelError where a matrix has no inverse to compute with.
     """
     inverses = []
     for term, g in zip(design.terms, G, strict=True):
         k = term.n_components
         if term.kind == "random":
-            inverses.append(_symmetric(np.linalg.inv(np.asarray(g, np.float64))))
+            inverses.append(_inverse(lambda: np.linalg.inv(np.asarray(g, np.float64)), term.name, g))
         else:
             flat = np.zeros((k, k))
             inverses.append(flat if term.prior_precision is None else np.asarray(term.prior_precision, np.float64))
-    return inverses, _symmetric(inverse_by_pattern(np.asarray(R, np.float64), design.patterns))
+    return inverses, _inverse(lambda: inverse_by_pattern(np.asarray(R, np.float64), design.patterns), "residual", R)
 
 
-def _symmetric(matrices: np.ndarray) -> np.ndarray:
-    return (matrices + np.swapaxes(matrices, -1, -2)) / 2
+def _inverse(compute, name: str, matrix: np.ndarray) -> np.ndarray:
+    try:
+        inverses = compute()
+    except np.linalg.LinAlgError:
+        inverses = np.full(1, np.nan)
+    if not np.all(np.isfinite(inverses)):
+        variances = np.diag(matrix)
+        raise ModelError(
+            f"variances.{name}: the covariance matrix in force cannot be inverted (variances from {variances.min():.3g} to {variances.max():.3g}): "
+            "the data do not determine it, or it was given so; needed a proper prior, fewer effects, or fixed variances"
+        )
+    return (inverses + np.swapaxes(inverses, -1, -2)) / 2
