@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mmgibbs.chains.parameters import TermInfo, term_info
 from mmgibbs.design import Design, Term
-from mmgibbs.errors import ConfigError
+from mmgibbs.engines.base import component_labels
 from mmgibbs.engines.choice import EngineChoice, cores
+from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.sampler import MixedModel
 from mmgibbs.variances import (
     CovarianceModel,
@@ -43,26 +45,40 @@ def assemble(analysis, prepared) -> Assembled:
         spec, random = analysis.variances.terms[term.name], analysis.model.random[term.name]
         k = term.n_components
         blocks = diagonal_blocks(k) if spec.structure == "diagonal" else full_block(k)
-        covariance = _covariance(spec, default[i], blocks, all_fixed, f"variances.{term.name}")
+        covariance = _covariance(spec, default[i], blocks, all_fixed, term.name, component_labels(term, design.traits))
         notes += check_posterior_exists(term.name, covariance, term.n_prior_levels)
         covariances.append(covariance)
         columns = [random.effects[e.name].level for e in term.effects]
         relationship = random.relationship if random.relationship in ("identity", "pedigree") else "file"
         infos.append(term_info(term, design.traits, columns, relationship, blocks, covariance.fixed))
     spec = analysis.variances.residual
-    residual = _covariance(spec, default[-1], blocks_recorded_together(design.patterns, spec.structure), all_fixed, "variances.residual")
+    blocks = blocks_recorded_together(design.patterns, spec.structure)
+    residual = _covariance(spec, default[-1], blocks, all_fixed, "residual", design.traits)
+    notes += _covariances_left_out(spec, residual, design.traits)
     observed = design.patterns[design.pattern]
     records = {b: int(observed[:, list(b)].any(axis=1).sum()) for b in residual.blocks}
     notes += check_posterior_exists("residual", residual, records, "records")
+    notes += check_degrees_of_freedom(design, covariances, residual)
+    for t in np.flatnonzero(prepared.phenotypic_variance == 0):
+        if not residual.fixed and residual.df is None:
+            raise ModelError(
+                f"trait '{design.traits[t]}' does not vary, so that its residual variance has no posterior; "
+                "needed a proper prior (variances.residual.prior) or fixed variances"
+            )
+    if analysis.sampler.checkpoint_every is not None:
+        notes.append("sampler.checkpoint_every: this version writes no checkpoints")
     saved = saved_levels(analysis.output.save_levels, prepared)
     return Assembled(MixedModel(design, tuple(covariances), residual, saved), tuple(infos), tuple(notes))
 
 
-def _covariance(spec, default: np.ndarray, blocks, all_fixed: bool, where: str) -> CovarianceModel:
+def _covariance(spec, default: np.ndarray, blocks, all_fixed: bool, name: str, labels: Sequence[str]) -> CovarianceModel:
     fixed = all_fixed or spec.fixed
     if spec.start is None and fixed:
-        raise ConfigError(f"{where}: found no start, needed the variance at which it is held fixed")
+        raise ConfigError(f"variances.{name}: found no start, needed the variance at which it is held fixed")
     start = default if spec.start is None else np.array(spec.start, float)
+    for label, variance in zip(labels, np.diag(start), strict=True):
+        if not variance > 0:
+            raise ModelError(f"variances.{name}: found no start, and none can be guessed for {label}, which does not vary; needed a start")
     within = np.zeros(start.shape, bool)
     for block in blocks:
         within[np.ix_(block, block)] = True
@@ -73,7 +89,48 @@ def _covariance(spec, default: np.ndarray, blocks, all_fixed: bool, where: str) 
         blocks=blocks,
         df=None if prior is None else prior.df,
         scale=None if prior is None else np.array(prior.scale, float),
+        name=name,
     )
+
+
+def _covariances_left_out(spec, residual: CovarianceModel, traits: Sequence[str]) -> list[str]:
+    """A note for each residual covariance that was given, of traits that no record has together."""
+    if spec.start is None:
+        return []
+    given, used = np.array(spec.start, float), residual.start
+    return [
+        f"variances.residual: the covariance {given[i, j]:g} of {traits[i]} and {traits[j]} is not used: no records join these traits, it is 0"
+        for i, j in zip(*np.nonzero(np.triu(given != used)), strict=True)
+    ]
+
+
+def check_degrees_of_freedom(design: Design, covariances: Sequence[CovarianceModel | None], residual: CovarianceModel) -> list[str]:
+    """Warnings where flat priors may leave no posterior.
+
+    Where all v flat variances of a trait grow together as r, the likelihood falls as r^(-(n - p)/2) (n records, p fixed equations)
+    and their volume grows as r^(v - 1): the posterior needs n - p > 2 v.
+    """
+    flat = lambda c: c is not None and not c.fixed and c.df is None  # noqa: E731
+    observed = design.patterns[design.pattern]
+    notes = []
+    for t, name in enumerate(design.traits):
+        variances, equations = int(flat(residual)), 0
+        for term, covariance in zip(design.terms, covariances, strict=True):
+            of_trait = term.component_trait == t
+            if term.kind == "random":
+                variances += flat(covariance) * int(of_trait.sum())
+                held_free = term.active[-term.n_groups :, of_trait] if term.groups_fixed and term.active is not None else None
+                equations += 0 if held_free is None else int(np.count_nonzero(held_free))
+            elif term.prior_precision is None:
+                equations += int(of_trait.sum()) * term.n_levels if term.active is None else int(np.count_nonzero(term.active[:, of_trait]))
+        left = int(observed[:, t].sum()) - equations
+        if variances and left <= 2 * variances:
+            notes.append(
+                f"trait '{name}': {observed[:, t].sum()} records less {equations} fixed-effect equations leave {left} degrees of freedom for "
+                f"{variances} variances with flat priors: the posterior may not exist, and draws may run away; needed more than {2 * variances}, "
+                "or proper priors (variances.*.prior)"
+            )
+    return notes
 
 
 def default_starts(design: Design, phenotypic_variance: np.ndarray) -> list[np.ndarray | None]:
