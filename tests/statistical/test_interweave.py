@@ -1,0 +1,227 @@
+"""Interweaving leaves the posterior alone: against integration over a grid, and against the centred chain.
+
+A chain that redraws G given the standardised effects only, never given the effects, has the same posterior; nothing hides a wrong
+Jacobian there. Every such chain has a mutated twin that must fail.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from monte_carlo import batches, compare
+from reference import dense, models
+
+from mmgibbs import interweave
+from mmgibbs.design import Effect, Identity
+from mmgibbs.engines.exact import ExactEngine
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.scaling import Scaling
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.interweave import terms_to_interweave
+from mmgibbs.sampler import MixedModel, Variances, gibbs_steps
+from mmgibbs.variances import CovarianceModel, full_block
+
+SEED = 3
+BURN_IN = 200
+SWEEPS = 6000
+
+
+def chain(model, sweeps, kind, seed=SEED, engine=SerialEngine):
+    """(sweeps, parameters): lower triangles of every sampled matrix. kind: 'centred', 'standardised' (alone) or 'interwoven'."""
+    engine = engine(structured_equations(model.design, partition(model.design)))
+    variances = Variances([None if c is None else c.start.copy() for c in model.covariances], model.residual.start.copy())
+    engine.set_variances(variances.G, variances.R)
+    steps = gibbs_steps(model, engine, variances, (seed, 0), 1000, () if kind == "centred" else terms_to_interweave(model))
+    if kind == "standardised":
+        del steps[1]
+    matrices = [(variances.G, i) for i in model.random_terms if not model.covariances[i].fixed]
+    draws = []
+    for number in range(1, BURN_IN + sweeps + 1):
+        for step in steps:
+            step(number)
+        now = [G[i] for G, i in matrices] + ([] if model.residual.fixed else [variances.R])
+        draws.append(np.concatenate([m[np.tril_indices(len(m))] for m in now]))
+    return np.array(draws[BURN_IN:])
+
+
+def without_jacobian(monkeypatch):
+    monkeypatch.setattr(interweave, "jacobian_exponents", lambda blocks: np.zeros(sum(map(len, blocks))))
+
+
+# One effect: integration over its variance
+
+
+def one_way(seed=11, q=12, n=4):
+    rng = np.random.default_rng(seed)
+    line = Effect("", np.repeat(np.arange(q, dtype=np.int32), n), (0,))
+    return [models.random_term("line", [line], Identity(q), q)], [[[1.0]]], [[2.0]], rng, q * n
+
+
+def grouped(random_groups, seed=12, n_animals=14, n_groups=4, n=40):
+    """A pedigree whose unknown parents are groups: a third of what is drawn, so that a wrong treatment of them shows."""
+    rng = np.random.default_rng(seed)
+    sire, dam = models._grouped_pedigree(rng, n_animals, n_groups)
+    animal = Effect("", rng.integers(0, n_animals, n).astype(np.int32), (0,))
+    kind = models.pedigree_relationship(sire, dam, n_groups=n_groups, random_groups=random_groups)
+    term = models.random_term("genetic", [animal], kind, n_animals + n_groups, n_groups=n_groups, groups_fixed=not random_groups)
+    return [term], [[[2.0]]], [[2.0]], rng, n
+
+
+CASES = {"one way": one_way, "random groups": lambda: grouped(True), "fixed groups": lambda: grouped(False)}
+PRIORS = {"flat": (None, None), "proper": (5.0, [[4.0]])}
+
+
+@cache
+def one_variance(case, prior):
+    """The model with R known, and the exact posterior mean of its one variance."""
+    terms, G, R, rng, n = CASES[case]()
+    design = models.with_records(rng, n, terms, [np.array(g) for g in G], R)
+    df, scale = PRIORS[prior]
+    covariance = CovarianceModel(np.array(G[0]), False, full_block(1), df, None if scale is None else np.array(scale))
+    model = MixedModel(design, (covariance,), CovarianceModel(np.array(R), True, full_block(1)))
+    nu, S = covariance.prior((0,))
+    log_density = lambda t: (  # noqa: E731
+        dense.log_marginal_likelihood(design, [[[np.exp(t)]]], R) + dense.log_inverse_wishart(np.exp(t), nu, S) + t
+    )
+    axis = np.linspace(-12.0, 9.0, 120)
+    weights, *_ = dense.grid_posterior(log_density, [axis])
+    assert max(weights[0], weights[-1] * np.exp(axis[-1])) < 1e-4 * weights.max()  # of the mean, too, nothing is cut off
+    return model, weights @ np.exp(axis), weights @ axis
+
+
+def judge(draws, mean, mean_of_log):
+    return compare(batches(np.concatenate([draws, np.log(draws)], axis=1)), [mean, mean_of_log])
+
+
+@pytest.mark.parametrize("case, prior", [("one way", "flat"), *((case, "proper") for case in CASES)])
+def test_one_variance_against_integration(case, prior):
+    model, *exact = one_variance(case, prior)
+    comparison = judge(chain(model, SWEEPS, "standardised"), *exact)
+    assert comparison.agrees, comparison
+
+
+def test_a_chain_without_the_jacobian_is_seen(monkeypatch):
+    model, mean, mean_of_log = one_variance("one way", "proper")
+    right = chain(model, SWEEPS, "standardised").mean()
+    without_jacobian(monkeypatch)
+    wrong = chain(model, SWEEPS, "standardised")
+    assert not judge(wrong, mean, mean_of_log).agrees
+    assert abs(right / mean - 1) < 0.03 and wrong.mean() / mean < 0.92
+
+
+def test_rescaled_fixed_groups_are_seen(monkeypatch):
+    model, *exact = one_variance("fixed groups", "proper")
+    monkeypatch.setattr(Scaling, "_deviations", lambda self, term, theta: theta)
+    comparison = judge(chain(model, SWEEPS, "standardised"), *exact)
+    assert not comparison.agrees, comparison
+
+
+# Two effects: balanced one-way data, so the level means carry the likelihood and a grid of three axes is cheap
+
+
+def two_effects(flat=False, q=16, n=4):
+    rng = np.random.default_rng(13)
+    line = Effect("", np.repeat(np.arange(q, dtype=np.int32), n), (0, 1))
+    G, R = np.array([[1.0, 0.4], [0.4, 0.8]]), np.eye(2)
+    design = models.with_records(rng, q * n, [models.random_term("line", [line], Identity(q), q)], [G], R)
+    covariance = CovarianceModel(G, False, full_block(2), *((None, None) if flat else (6.0, np.array([[3.0, 0.5], [0.5, 2.0]]))))
+    return MixedModel(design, (covariance,), CovarianceModel(R, True, full_block(2))), design.y.reshape(q, n, 2).mean(axis=1), n
+
+
+def integrated(model, means, n, points=81):
+    """Posterior mean of (g11, g12, g22) over log variances and the correlation."""
+    nu, S = model.covariances[0].prior((0, 1))
+    axis, correlation = np.linspace(-3.5, 4.0, points), np.linspace(-0.999, 0.999, points)
+    a, b, rho = np.meshgrid(np.exp(axis), np.exp(axis), correlation, indexing="ij")
+    c = rho * np.sqrt(a * b)
+    products, q = means.T @ means, len(means)
+
+    def log_normal(v11, v12, v22, power, P):
+        determinant = v11 * v22 - v12**2
+        return -0.5 * (power * np.log(determinant) + (v22 * P[0, 0] + v11 * P[1, 1] - 2 * v12 * P[0, 1]) / determinant)
+
+    log_density = log_normal(a + 1 / n, c, b + 1 / n, q, products) + log_normal(a, c, b, nu + 3, S) + 1.5 * np.log(a * b)
+    weights = np.exp(log_density - log_density.max())
+    return [float(np.sum(weights * x) / weights.sum()) for x in (a, c, b)]
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_two_effects_against_integration(flat):
+    model, means, n = two_effects(flat)
+    exact = integrated(model, means, n)
+    assert integrated(model, means, n, points=61) == pytest.approx(exact, rel=1e-3)
+    comparison = compare(batches(chain(model, SWEEPS, "standardised")), exact)
+    assert comparison.agrees, comparison
+
+
+@pytest.mark.slow
+def test_two_effects_without_the_jacobian_are_seen(monkeypatch):
+    model, means, n = two_effects()
+    without_jacobian(monkeypatch)
+    comparison = compare(batches(chain(model, SWEEPS, "standardised")), integrated(model, means, n))
+    assert not comparison.agrees, comparison
+
+
+# Whole models: against the centred chain
+
+
+def bivariate(n_animals=60, n=110):
+    """Two traits of an inbred line, missing traits, weights, proper priors."""
+    rng = np.random.default_rng(14)
+    sire, dam = models.looped_pedigree(rng, n_animals, 20)
+    animal = Effect("", rng.integers(0, n_animals, n).astype(np.int32), (0, 1))
+    terms = [
+        models.class_term("herd", np.arange(n) % 2, 2, [0, 1]),
+        models.random_term("genetic", [animal], models.pedigree_relationship(sire, dam), n_animals),
+    ]
+    G, R = [None, np.array([[4.0, 1.5], [1.5, 3.0]])], np.array([[6.0, 2.0], [2.0, 5.0]])
+    return models.with_records(rng, n, terms, G, R, models.some_observed(rng, n, 2), rng.uniform(0.5, 2.0, n)), G, R
+
+
+def direct_maternal(n_animals=80, n=160):
+    """One trait, direct and maternal effects, some dams unknown, and a maternal environment."""
+    rng = np.random.default_rng(15)
+    sire, dam = models.looped_pedigree(rng, n_animals, 25)
+    animal = rng.integers(10, n_animals, n).astype(np.int32)
+    mother = dam[animal]
+    terms = [
+        models.class_term("herd", np.arange(n) % 3, 3, [0]),
+        models.random_term("genetic", [Effect("direct", animal, (0,)), Effect("maternal", mother, (0,))], models.pedigree_relationship(sire, dam), n_animals),
+        models.random_term("environment", [Effect("", mother, (0,))], Identity(n_animals), n_animals),
+    ]
+    G, R = [None, np.array([[4.0, -0.5], [-0.5, 3.0]]), np.array([[1.5]])], np.array([[4.0]])
+    return models.with_records(rng, n, terms, G, R), G, R
+
+
+def whole_model(make):
+    design, G, R = make()
+    prior = lambda start: CovarianceModel(start, False, full_block(len(start)), len(start) + 4.0, 2.0 * start)  # noqa: E731
+    return MixedModel(design, tuple(None if g is None else prior(g) for g in G), prior(R))
+
+
+def against_centred(model, sweeps, **options):
+    centred = batches(chain(model, sweeps, "centred", seed=SEED + 1))
+    error = centred.std(axis=0, ddof=1) / np.sqrt(len(centred))
+    return compare(batches(chain(model, sweeps, "interwoven", **options)), centred.mean(axis=0), error)
+
+
+@pytest.mark.parametrize("make", [bivariate, direct_maternal])
+def test_the_posterior_is_that_of_the_centred_chain(make):
+    comparison = against_centred(whole_model(make), 3000)
+    assert comparison.agrees, comparison
+
+
+@pytest.mark.slow
+def test_a_wrong_interwoven_chain_is_seen(monkeypatch):
+    model = whole_model(bivariate)
+    without_jacobian(monkeypatch)
+    comparison = against_centred(model, 10_000)
+    assert not comparison.agrees, comparison
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [bivariate, direct_maternal])
+def test_exact_draws_with_sampled_variances_have_the_same_posterior(make):
+    comparison = against_centred(whole_model(make), 5000, engine=ExactEngine)
+    assert comparison.agrees, comparison
