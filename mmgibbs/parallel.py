@@ -14,20 +14,21 @@ import numpy as np
 from mmgibbs.chains.result import ChainResult
 from mmgibbs.engines.choice import EngineChoice, cores
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.memory import free_bytes
 from mmgibbs.sampler import MixedModel, Schedule, Variances, bytes_per_chain, sample_chain
 
 REPORT_EVERY = 0.2  # seconds between two reports of a chain
+REPORT = 200  # bytes that a table of solutions needs for an equation, roughly
 
 
-def free_bytes() -> int | None:
-    """Memory that can be taken without swapping; None where the system does not say."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        return None
-    return None
+def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: np.dtype) -> int:
+    """What sampling needs at least, its chains one after another: `equations` (bytes), a chain at work, the results of all, their report."""
+    n = sum(t.n_levels * t.n_components for t in model.design.terms)
+    sizes = [c.start.size for c in (*model.covariances, model.residual) if c is not None]
+    components = {t.name: t.n_components for t in model.design.terms}
+    saved = sum(codes.size * components[name] for name, codes in model.saved.items())
+    result = n * 8 * 4 + schedule.n_kept * (sum(sizes) + saved) * 8
+    return equations + bytes_per_chain(model.design, real) + schedule.chains * result + n * REPORT
 
 
 def processes_for(model: MixedModel, equations: StructuredEquations, chains: int) -> int:

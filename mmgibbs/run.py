@@ -23,9 +23,11 @@ from mmgibbs.engines.base import component_labels
 from mmgibbs.engines.direct import posterior_sd
 from mmgibbs.engines.pcg import PcgEngine
 from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import StructuredEquations, structured_equations
+from mmgibbs.equations.structured import StructuredEquations, estimated_bytes, structured_equations
+from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.interweave import terms_to_interweave
-from mmgibbs.parallel import processes_for, run_chains
+from mmgibbs.memory import refuse_beyond_free
+from mmgibbs.parallel import REPORT, processes_for, run_chains, sampling_bytes
 from mmgibbs.report.folder import check_run_directory, write_run_folder
 from mmgibbs.report.progress import Talk
 from mmgibbs.report.record import run_record
@@ -69,6 +71,7 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
     """
     talk, clock = Talk(progress), _Clock()
     analysis = load_config(config, [*overrides, *([f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else [])])
+    _refuse_plugin(analysis)
     check_run_directory(analysis.output.directory, overwrite)
     prepared = prepare(analysis, talk.say)
     assembled = assemble(analysis, prepared)
@@ -76,14 +79,19 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
     for note in (*prepared.design.notes, *assembled.notes):
         talk.say(note)
     choice, kind, why = choose_engine(analysis.sampler, assembled.model)
+    refuse_beyond_memory(analysis, assembled)
     equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
     clock.lap("equations")
     talk.say(f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB")
-    if analysis.sampler.method == "blup":
-        solved = solve(analysis, assembled, equations, talk)
-    else:
-        solved = sample(analysis, assembled, equations, choice, talk)
-        solved.facts["engine_chosen_because"] = why
+    try:
+        if analysis.sampler.method == "blup":
+            solved = solve(analysis, assembled, equations, talk)
+        else:
+            solved = sample(analysis, assembled, equations, choice, talk)
+            solved.facts["engine_chosen_because"] = why
+    except ModelError as error:
+        warned = (f"warning: {note}" for note in assembled.notes)  # most likely why
+        raise ModelError("\n".join([str(error), *warned])) from error
     clock.lap("solving" if analysis.sampler.method == "blup" else "sampling")
     parameters = _parameters(analysis, assembled, solved)
     summary = summary_frame(summary_table(parameters.draws, parameters.fixed))
@@ -105,11 +113,32 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
     return Result(summary, solutions, record, path)
 
 
+def refuse_beyond_memory(analysis, assembled: Assembled) -> None:
+    """A DeviceError with the numbers where the equations, and what is computed from them, would not fit into memory."""
+    s, model = analysis.sampler, assembled.model
+    n, design = model.design.n_equations, model.design
+    equations = estimated_bytes(design, s.precision)
+    if s.method == "gibbs":
+        needed = sampling_bytes(model, _schedule(s, ()), equations, np.dtype(np.float32 if s.precision == "single" else np.float64))
+        what = f"sampling {n:,} equations in {s.chains} chains, {s.samples // s.thin:,} draws kept in each,"
+        refuse_beyond_free(needed, what, "fewer sampler.chains or output.save_levels, a larger sampler.thin, or a machine with more memory")
+        return
+    vectors = sum(t.n_levels * t.n_components for t in design.terms) * (8 * 8 + REPORT)
+    refuse_beyond_free(equations + vectors, f"solving {n:,} equations", "a machine with more memory")
+    if n <= s.pev_limit:
+        advice = f"a machine with more memory, or sampler.pev_limit below {n} (PEV and reliability are then blank)"
+        refuse_beyond_free(equations + vectors + 2 * 8 * n * n, f"inverting {n:,} equations for PEV", advice)
+
+
+def _schedule(s, interweave: tuple[int, ...]) -> Schedule:
+    return Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains, interweave)
+
+
 def sample(analysis, assembled: Assembled, equations: StructuredEquations, choice, talk: Talk) -> Solved:
     """Gibbs: all chains, pooled."""
     s = analysis.sampler
     interweave = terms_to_interweave(assembled.model, s.interweave)
-    schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains, interweave)
+    schedule = _schedule(s, interweave)
     with talk.chains(schedule, assembled) as show:
         chains: list[ChainResult] = run_chains(assembled.model, equations, choice, schedule, s.seed, show)
     variances, residual = variance_draws(chains)
@@ -154,10 +183,17 @@ def check(config, overrides=()) -> dict:
     from mmgibbs.report.record import model_counts
 
     analysis = load_config(config, overrides)
+    _refuse_plugin(analysis)
     prepared = prepare(analysis)
     assembled = assemble(analysis, prepared)
     choose_engine(analysis.sampler, assembled.model)
+    refuse_beyond_memory(analysis, assembled)
     return model_counts(analysis, prepared, assembled)
+
+
+def _refuse_plugin(analysis) -> None:
+    if analysis.model.plugin is not None:
+        raise ConfigError(f"model.plugin: found '{analysis.model.plugin}', but this version has no regressions yet; needed model.fixed or model.random")
 
 
 def _parameters(analysis, assembled: Assembled, solved: Solved) -> NamedParameters:

@@ -89,6 +89,25 @@ def structured_equations(design: Design, partition: Partition, precision: str = 
     return StructuredEquations(design, partition, records, terms, relationships, real)
 
 
+def estimated_bytes(design: Design, precision: str = "double") -> int:
+    """What `structured_equations` would hold, state included, from above and before anything is allocated."""
+    real = 4 if precision == "single" else 8
+    n, T = design.y.shape
+    total = n * (2 * T * real + real + 8)  # y, e, weight, pattern and number of each record
+    for term in design.terms:
+        q, k, m = term.n_levels, term.n_components, term.n_regressors
+        visits = sum(int(np.count_nonzero(e.level >= 0)) for e in term.effects)
+        cells = min(visits, q * len(design.patterns))
+        total += visits * 5 + cells * (4 + m * m * real) + q * (20 + k * real) + (0 if term.active is None else q * k)
+        total += 0 if all(e.covariates is None for e in term.effects) else n * m * real
+        kind = term.relationship
+        if hasattr(kind, "progeny_ptr"):
+            total += q * (16 + 2 * real) + kind.progeny.size * (8 + real)
+        elif hasattr(kind, "indptr"):
+            total += q * (8 + real) + kind.values.size * (4 + real)
+    return total
+
+
 def _records_order(design: Design, partition: Partition) -> np.ndarray:
     """Records follow the sweep order of the term with most levels, so that its visits read the residuals as a stream."""
     if not design.terms:
