@@ -43,6 +43,7 @@ class HostUpdates:
         self.r = [np.zeros(part.shape) for part in b]
         self.segments = [self._segments(blocks, k) for k in range(self.n_blocks)]
         self.threads = threads
+        self.notes: list[str] = []
         self.before_update: Callable[[int, int], None] | None = None  # (target, source or -1), called before each update; tests delay it
         self._changed = threading.Condition()
         self._workers: list[threading.Thread] = []
@@ -64,6 +65,9 @@ class HostUpdates:
                         call = (*part[:4], *sizes, *part[4:], self.x[i], self.r[k], int(first), int(last))
                         segment.calls.setdefault(i, []).append(call)
         return segments
+
+    def renew(self) -> None:
+        """Values and b are read where they are."""
 
     # Queues
 

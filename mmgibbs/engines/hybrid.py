@@ -14,8 +14,10 @@ import weakref
 
 import numpy as np
 
+from mmgibbs.device import Device
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.device_updates import DeviceUpdates
 from mmgibbs.engines.explicit_state import ExplicitState
 from mmgibbs.engines.host_updates import HostUpdates
 from mmgibbs.engines.pcg import level_blocks
@@ -32,24 +34,31 @@ from mmgibbs.errors import ModelError
 class HybridEngine(ExplicitState):
     """Row blocks of any partition; level updates where it keeps levels whole. State: x per block, in the equations' precision; r float64.
 
-    threads counts the main thread. device: 'cpu' or 'gpu'.
+    device: 'cpu' (worker threads; `threads` counts the main one), 'gpu' (CUDA streams; DeviceError where there is no device), or a
+    `device.Device`. spmv, for devices: 'own' | 'cusparse' | 'measure' (see device_updates.py). `notes` says what was chosen on the way.
     """
 
     name = "hybrid"
 
-    def __init__(self, equations: StructuredEquations, update: str = "level", device: str = "cpu", threads: int = 2):
+    def __init__(self, equations: StructuredEquations, update: str = "level", device="cpu", threads: int = 2, spmv: str = "own"):
         super().__init__(equations)
         self.joint = update == "level"
         if self.joint and not equations.partition.keeps_levels_whole(equations.design):
             raise ModelError(f"partition '{equations.partition.kind}' splits the components of a level: needed update: site")
-        self.row_blocks = row_blocks(equations)
+        if device == "gpu":
+            device = Device()
+        empty = np.empty if device == "cpu" else device.pinned
+        self.row_blocks = row_blocks(equations, empty)
         blocks = equations.partition.blocks
         shapes = [(b.last - b.first, b.last_component - b.first_component) for b in blocks]
-        self.x = [np.zeros(shape, equations.real) for shape in shapes]
-        self.b = [np.zeros(shape) for shape in shapes]
+        self.x = [empty(shape, equations.real) for shape in shapes]
+        self.b = [empty(shape, np.float64) for shape in shapes]
         self._factors = [np.empty((w * (w + 1) // 2, levels), equations.real) for levels, w in shapes]
         self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
-        self.updates = HostUpdates(self.row_blocks, self.b, self.x, threads)
+        if device == "cpu":
+            self.updates = HostUpdates(self.row_blocks, self.b, self.x, threads)
+        else:
+            self.updates = DeviceUpdates(self.row_blocks, self.b, self.x, device, spmv)
         self.order = UpdateOrder(len(blocks), self.row_blocks.parts, self.updates)
         self._finalize = weakref.finalize(self, self.updates.stop)
         self._sweeps_at_these_variances, self._variances_move = 0, False
@@ -78,6 +87,7 @@ class HybridEngine(ExplicitState):
             failed = factor_levels(own[block.term][levels], eq.terms[block.term].active[levels], *components, self.joint, factor)
             if failed >= 0:
                 refuse_singular(eq, block.term, block.first + failed)
+        self.updates.renew()
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
         """One Gibbs sweep through the blocks of the partition; `number` and key = (seed, chain) say which draws to use."""
@@ -97,6 +107,11 @@ class HybridEngine(ExplicitState):
             unroll(self.x[i].shape[1], len(code)), code, *self.row_blocks.couplings[i], self._factors[i], self.joint, self.updates.r[i], self.x[i],
             block.first_component, number, self._streams[block.term], key[0], key[1],
         )  # fmt: skip
+
+    @property
+    def notes(self) -> list[str]:
+        """Choices made on the way, for the user."""
+        return self.updates.notes
 
     def close(self) -> None:
         """End the worker threads."""

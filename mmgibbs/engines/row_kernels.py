@@ -12,7 +12,7 @@ from mmgibbs.draws.normal import fill_normals
 from mmgibbs.engines.scratch import prefetch, stack
 
 CHUNK = 256  # levels whose normals are drawn together
-PIECE = 4096  # elements of a row that are summed in one go: a long row is the sum of its pieces, on every device
+PIECE = 512  # elements of a row that are summed in one go: a long row is the sum of its pieces, on every device
 AHEAD = np.uint64(32)  # elements: how early the x of later elements is asked for
 ONE, TWO = np.uint64(1), np.uint64(2)
 

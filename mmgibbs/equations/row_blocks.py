@@ -63,8 +63,12 @@ class RowBlocks:
     @property
     def bytes(self) -> int:
         """Bytes that one sweep reads of the matrix."""
-        parts = [a for parts in self.parts.values() for part in parts for a in part[:4]]
-        return sum(a.nbytes for a in parts) + sum(a.nbytes for coupling in self.couplings for a in coupling)
+        return self.bytes_off_diagonal + sum(a.nbytes for coupling in self.couplings for a in coupling)
+
+    @property
+    def bytes_off_diagonal(self) -> int:
+        """Bytes of all A_ki, k != i."""
+        return sum(a.nbytes for parts in self.parts.values() for part in parts for a in part[:4])
 
     @property
     def stored_values(self) -> tuple[int, int]:
@@ -147,8 +151,10 @@ class _Filling:
             _hold_at_zero(self.order, group.indptr, group.indices, self.place, *held, self.values, *self.at)
 
 
-def row_blocks(equations: StructuredEquations) -> RowBlocks:
-    """The pattern of every A_ki of the equations' partition; `RowBlocks.set_variances` gives values."""
+def row_blocks(equations: StructuredEquations, empty=np.empty) -> RowBlocks:
+    """The pattern of every A_ki of the equations' partition; `RowBlocks.set_variances` gives values.
+
+    empty(shape, dtype): where the arrays of the parts live, e.g. in pinned memory."""
     design, part = equations.design, equations.partition
     groups = _groups(design, unit_blocks(design, equations.real))
     parts: dict[tuple[int, int], list[Part]] = {}
@@ -164,7 +170,7 @@ def row_blocks(equations: StructuredEquations) -> RowBlocks:
                 inner = _meet(columns, group.columns)
                 if inner is None:
                     continue
-                new, filling = _off_diagonal(equations, group, order, k, rows, inner, owner, local)
+                new, filling = _off_diagonal(equations, group, order, k, rows, inner, owner, local, empty)
                 for i, p in new:
                     parts.setdefault((k, i), []).append(p)
                 fillings.append(filling)
@@ -230,7 +236,7 @@ def _owners(equations: StructuredEquations, group: _Group):
         yield components, owner, local
 
 
-def _off_diagonal(equations, group, order, k, rows, columns, owner, local):
+def _off_diagonal(equations, group, order, k, rows, columns, owner, local, empty):
     """The parts of one group in the rows of block k, one per source block, as slices of one store; and how they are filled."""
     n_blocks = len(equations.partition.blocks)
     elements, listed = np.zeros(n_blocks, np.int64), np.zeros(n_blocks, np.int64)
@@ -238,10 +244,10 @@ def _off_diagonal(equations, group, order, k, rows, columns, owner, local):
     first, first_row = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in (elements, listed))
     first_ptr = first_row + np.arange(n_blocks + 1)  # one more pointer than rows for each source
     assert first[-1] < NOWHERE, "elements of a row block are numbered in 32 bits"
-    place, indices = np.empty(walked, np.uint32), np.empty(int(first[-1]), np.uint32)
-    row, indptr = np.empty(int(first_row[-1]), np.uint32), np.empty(int(first_ptr[-1]), np.uint64)
+    place, indices = np.empty(walked, np.uint32), empty(int(first[-1]), np.uint32)
+    row, indptr = empty(int(first_row[-1]), np.uint32), empty(int(first_ptr[-1]), np.uint64)
     _fill(order, group.indptr, group.indices, owner, local, k, first, first_row, first_ptr, place, indices, row, indptr)
-    values = np.empty((int(first[-1]), columns[1] - columns[0], rows[1] - rows[0]), equations.real)
+    values = empty((int(first[-1]), columns[1] - columns[0], rows[1] - rows[0]), equations.real)
     blocks = equations.partition.blocks
     parts = []
     for i in np.flatnonzero(elements):

@@ -1,0 +1,191 @@
+"""The CUDA device: arrays, pinned memory, streams, compiled kernels, cuSPARSE products. The only file that imports CuPy.
+
+Engines get a `Device` and use nothing of CuPy but what arrays and streams share with NumPy and with each other: `stream.record()` gives an
+event, `stream.wait_event(event)`, `stream.synchronize()`, `event.synchronize()`. A test may hand in any object with these methods.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmgibbs.errors import DeviceError
+
+THREADS_PER_BLOCK = 256
+CUSPARSE_SPMV_CSR_ALG2 = 3  # bit for bit the same in every run
+
+
+class OutOfDeviceMemory(MemoryError):
+    """An array that does not fit on the device."""
+
+
+def import_cupy():
+    """CuPy with a CUDA device behind it. DeviceError says what is missing and how to get it."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(
+            f"device: gpu needs CuPy, which cannot be imported here ({error}); "
+            'install it with: pip install "mmgibbs[gpu]" (CUDA 13; "mmgibbs[gpu12]" for CUDA 12), or use device: cpu'
+        ) from None
+    runtime = cupy.cuda.runtime
+    try:
+        found, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
+        if found == 0:
+            raise DeviceError("device: gpu found no NVIDIA driver on this machine; install the driver of the GPU, or use device: cpu")
+        if found // 1000 < needed // 1000:
+            raise DeviceError(
+                f"device: gpu found an NVIDIA driver for CUDA {_version(found)}, needed CUDA {_version(needed)}: update the driver, or install "
+                'the CuPy of that driver (pip install "mmgibbs[gpu12]" for CUDA 12), or use device: cpu'
+            )
+        devices = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        raise DeviceError(f"device: gpu found no CUDA device ({error}); needed one that nvidia-smi lists, or device: cpu") from None
+    if devices == 0:
+        raise DeviceError("device: gpu found no CUDA device; needed one that nvidia-smi lists, or device: cpu")
+    return cupy
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+class Device:
+    """The current CUDA device."""
+
+    def __init__(self):
+        self.cupy = import_cupy()
+
+    @property
+    def name(self) -> str:
+        properties = self.cupy.cuda.runtime.getDeviceProperties(self.cupy.cuda.Device().id)
+        name = properties["name"]
+        return name.decode() if isinstance(name, bytes) else name
+
+    def free_bytes(self) -> int:
+        """Device memory that can still be taken."""
+        return int(self.cupy.cuda.runtime.memGetInfo()[0])
+
+    # Memory
+
+    def empty(self, shape, dtype):
+        """An array on the device. OutOfDeviceMemory where it does not fit."""
+        try:
+            return self.cupy.empty(shape, dtype)
+        except self.cupy.cuda.memory.OutOfMemoryError as error:
+            raise OutOfDeviceMemory(str(error)) from None
+
+    def release(self) -> None:
+        """Give arrays that nobody holds any more back to the device."""
+        self.cupy.get_default_memory_pool().free_all_blocks()
+
+    def pinned(self, shape, dtype) -> np.ndarray:
+        """A NumPy array that the device can copy while other work goes on; an ordinary one where no memory can be pinned."""
+        from cupyx import empty_pinned
+
+        try:
+            return empty_pinned(shape, dtype)
+        except self.cupy.cuda.runtime.CUDARuntimeError:
+            return np.empty(shape, dtype)
+
+    def upload(self, host: np.ndarray, array, stream) -> None:
+        """Queue array = host; both C-contiguous and of the same size."""
+        assert host.nbytes == array.nbytes and host.flags.c_contiguous and array.flags.c_contiguous
+        if host.nbytes:
+            array.data.copy_from_host_async(host.ctypes.data, host.nbytes, stream)
+
+    def download(self, array, host: np.ndarray, stream) -> None:
+        """Queue host = array."""
+        assert host.nbytes == array.nbytes and host.flags.c_contiguous and array.flags.c_contiguous
+        if host.nbytes:
+            array.data.copy_to_host_async(host.ctypes.data, host.nbytes, stream)
+
+    def copy(self, source, target, stream) -> None:
+        """Queue target = source, both on the device."""
+        assert source.nbytes == target.nbytes
+        if source.nbytes:
+            target.data.copy_from_device_async(source.data, source.nbytes, stream)
+
+    # Work
+
+    def stream(self):
+        """A queue of work beside the others."""
+        return self.cupy.cuda.Stream(non_blocking=True)
+
+    def kernels(self, source: str, **definitions) -> Kernels:
+        """The `extern "C"` kernels of CUDA C++ source, macros defined as given; no fused multiply-adds, so that bits are those of the CPU."""
+        options = ("--fmad=false", *(f"-D{name}={value}" for name, value in definitions.items()))
+        return Kernels(self.cupy.RawModule(code=source, options=options))
+
+    def seconds(self, work, stream) -> float:
+        """Time that `work()`, which queues on `stream`, takes on the device."""
+        start, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+        start.record(stream)
+        work()
+        end.record(stream)
+        end.synchronize()
+        return self.cupy.cuda.get_elapsed_time(start, end) / 1000
+
+    def sparse_product(self, shape, indptr, indices, values, x, y, stream):
+        """A function that queues y = A x on the stream by cuSPARSE; None where cuSPARSE is not installed.
+
+        A is CSR with int32 `indptr` and `indices`; x and y are flat, of the type of `values`, in which cuSPARSE sums. Descriptors and the
+        work space are made once; the function keeps all arrays.
+        """
+        try:
+            return _SparseProduct(self, shape, indptr, indices, values, x, y, stream)
+        except ImportError:
+            return None
+
+
+class Kernels:
+    """Compiled kernels by name. Their first argument is the number of threads."""
+
+    def __init__(self, module):
+        self.module, self._functions = module, {}
+
+    def launch(self, name: str, n: int, *arguments, stream) -> None:
+        """Queue `name(n, *arguments)` on n threads; whole numbers go as uint64."""
+        if n == 0:
+            return
+        function = self._functions.get(name) or self._functions.setdefault(name, self.module.get_function(name))
+        blocks = -(-n // THREADS_PER_BLOCK)
+        assert blocks < 2**31, "more threads than one launch holds"
+        plain = tuple(np.uint64(a) if isinstance(a, (int, np.integer)) else a for a in (n, *arguments))
+        with stream:
+            function((blocks,), (THREADS_PER_BLOCK,), plain)
+
+
+class _SparseProduct:
+    """cusparseSpMV with everything prepared."""
+
+    def __init__(self, device: Device, shape, indptr, indices, values, x, y, stream):
+        from cupy_backends.cuda.libs import cusparse
+
+        self.cusparse, self.stream = cusparse, stream
+        self.arrays = indptr, indices, values, x, y
+        self.cuda_type = {"float32": 0, "float64": 1}[str(values.dtype)]  # CUDA_R_32F, CUDA_R_64F
+        self.one, self.zero = np.ones(1, values.dtype), np.zeros(1, values.dtype)
+        self.handle = cusparse.create()
+        cusparse.setStream(self.handle, stream.ptr)
+        index = cusparse.CUSPARSE_INDEX_32I
+        self.matrix = cusparse.createCsr(
+            *shape, values.size, indptr.data.ptr, indices.data.ptr, values.data.ptr, index, index, cusparse.CUSPARSE_INDEX_BASE_ZERO, self.cuda_type
+        )
+        self.x = cusparse.createDnVec(x.size, x.data.ptr, self.cuda_type)
+        self.y = cusparse.createDnVec(y.size, y.data.ptr, self.cuda_type)
+        self.buffer = device.empty(max(1, cusparse.spMV_bufferSize(*self._arguments())), np.uint8)
+
+    def _arguments(self):
+        operation = self.cusparse.CUSPARSE_OPERATION_NON_TRANSPOSE
+        one, zero = self.one.ctypes.data, self.zero.ctypes.data
+        return self.handle, operation, one, self.matrix, self.x, zero, self.y, self.cuda_type, CUSPARSE_SPMV_CSR_ALG2
+
+    def __call__(self) -> None:
+        self.cusparse.spMV(*self._arguments(), self.buffer.data.ptr)
+
+    def __del__(self):
+        if hasattr(self, "y"):
+            self.cusparse.destroySpMat(self.matrix)
+            self.cusparse.destroyDnVec(self.x)
+            self.cusparse.destroyDnVec(self.y)
+            self.cusparse.destroy(self.handle)

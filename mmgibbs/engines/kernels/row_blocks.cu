@@ -1,0 +1,107 @@
+// r_k -= A_ki x_i for one part of a row block (equations/row_blocks.py): the CUDA twin of row_kernels.subtract_rows, with the
+// same sums in the same order, so with --fmad=false (NVRTC) or -ffp-contract=off (g++) it gives the same bits.
+//
+//     row      (m)                the levels of block k that meet block i           r  (levels, r_width)  float64
+//     indptr   (m + 1)            elements of each of them                          x  (levels, x_width)  REAL
+//     indices  (elements)         levels of block i
+//     values   (elements, kc, kr) column component, row component                   REAL: float or double
+//
+// One thread per listed row and row component. Rows of more than PIECE elements are summed in pieces, then over their pieces.
+
+#ifndef REAL
+#define REAL float
+#endif
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+template <int KC>
+__device__ inline double sum_columns(const u32 *indices, const REAL *values, const REAL *x, u64 kr, u64 kc, u64 a, u64 x_width,
+                                     u64 first, u64 last) {
+    const u64 n = KC ? KC : kc;
+    double sum = 0.0;
+    for (u64 e = first; e < last; ++e) {
+        const REAL *there = x + indices[e] * x_width;
+        const REAL *here = values + e * n * kr + a;
+        for (u64 b = 0; b < n; ++b) sum += (double)here[b * kr] * (double)there[b];
+    }
+    return sum;
+}
+
+// Row component a of the sum over elements first ... last - 1; x points to the part's first column component.
+__device__ inline double sum_elements(const u32 *indices, const REAL *values, const REAL *x, u64 kr, u64 kc, u64 a, u64 x_width,
+                                      u64 first, u64 last) {
+    switch (kc) {
+        case 1: return sum_columns<1>(indices, values, x, kr, kc, a, x_width, first, last);
+        case 2: return sum_columns<2>(indices, values, x, kr, kc, a, x_width, first, last);
+        case 3: return sum_columns<3>(indices, values, x, kr, kc, a, x_width, first, last);
+        case 4: return sum_columns<4>(indices, values, x, kr, kc, a, x_width, first, last);
+        default: return sum_columns<0>(indices, values, x, kr, kc, a, x_width, first, last);
+    }
+}
+
+__device__ inline u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
+
+// Rows of at most PIECE elements; n = m kr threads.
+extern "C" __global__ void subtract_rows(u64 n, const u32 *row, const u64 *indptr, const u32 *indices, const REAL *values, u64 kr,
+                                         u64 kc, u64 row_at, u64 column_at, const REAL *x, u64 x_width, double *r, u64 r_width) {
+    const u64 i = thread_number();
+    if (i >= n) return;
+    const u64 m = i / kr, a = i % kr, first = indptr[m], last = indptr[m + 1];
+    if (last - first > PIECE) return;
+    const double total = 0.0 + sum_elements(indices, values, x + column_at, kr, kc, a, x_width, first, last);
+    r[row[m] * r_width + row_at + a] -= total;
+}
+
+// piece_first, piece_last: (pieces) elements of long rows; n = pieces kr threads; partial (pieces, kr).
+extern "C" __global__ void sum_pieces(u64 n, const u64 *piece_first, const u64 *piece_last, const u32 *indices, const REAL *values,
+                                      u64 kr, u64 kc, u64 column_at, const REAL *x, u64 x_width, double *partial) {
+    const u64 i = thread_number();
+    if (i >= n) return;
+    const u64 p = i / kr, a = i % kr;
+    partial[i] = sum_elements(indices, values, x + column_at, kr, kc, a, x_width, piece_first[p], piece_last[p]);
+}
+
+// long_row (rows): the level of each long row, pieces long_ptr[l] ... long_ptr[l + 1] - 1; n = rows kr threads.
+extern "C" __global__ void subtract_long_rows(u64 n, const u32 *long_row, const u64 *long_ptr, u64 kr, u64 row_at,
+                                              const double *partial, double *r, u64 r_width) {
+    const u64 i = thread_number();
+    if (i >= n) return;
+    const u64 l = i / kr, a = i % kr;
+    double total = 0.0;
+    for (u64 p = long_ptr[l]; p < long_ptr[l + 1]; ++p) total += partial[p * kr + a];
+    r[long_row[l] * r_width + row_at + a] -= total;
+}
+
+// The same part as a scalar CSR matrix for cuSPARSE, rows (listed row, component), columns (level, component); n = elements kr threads.
+extern "C" __global__ void scalar_elements(u64 n, u64 m, const u64 *indptr, const u32 *indices, const REAL *values, u64 kr, u64 kc,
+                                           u64 column_at, u64 x_width, int *scalar_indices, REAL *scalar_values) {
+    const u64 i = thread_number();
+    if (i >= n) return;
+    const u64 e = i / kr, a = i % kr;
+    u64 low = 0, high = m;  // the row of element e: indptr[low] <= e < indptr[high]
+    while (high - low > 1) {
+        const u64 middle = (low + high) / 2;
+        if (indptr[middle] <= e) low = middle; else high = middle;
+    }
+    const u64 length = indptr[low + 1] - indptr[low];
+    const u64 at = kc * (indptr[low] * kr + a * length + (e - indptr[low]));
+    for (u64 b = 0; b < kc; ++b) {
+        scalar_indices[at + b] = (int)(indices[e] * x_width + column_at + b);
+        scalar_values[at + b] = values[(e * kc + b) * kr + a];
+    }
+}
+
+extern "C" __global__ void scalar_pointers(u64 n, u64 m, const u64 *indptr, u64 kr, u64 kc, int *scalar_indptr) {
+    const u64 i = thread_number();  // n = m kr + 1
+    if (i >= n) return;
+    const u64 row = i / kr, a = i % kr;
+    const u64 length = row < m ? indptr[row + 1] - indptr[row] : 0;
+    scalar_indptr[i] = (int)(kc * (indptr[row] * kr + a * length));
+}
+
+// r -= y where y (m, kr) is cuSPARSE's product.
+extern "C" __global__ void subtract_product(u64 n, const u32 *row, u64 kr, u64 row_at, const REAL *y, double *r, u64 r_width) {
+    const u64 i = thread_number();
+    if (i >= n) return;
+    r[row[i / kr] * r_width + row_at + i % kr] -= (double)y[i];
+}

@@ -1,0 +1,110 @@
+"""The hybrid engine on a real device: the worker threads' chain bit for bit, streamed or resident, and what it takes per sweep."""
+
+import time
+
+import numpy as np
+import pytest
+from reference import models
+
+from mmgibbs.engines import device_updates
+from mmgibbs.engines.hybrid import HybridEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import DeviceError
+
+pytestmark = pytest.mark.gpu
+KEY = (7, 3)
+CASES = [("direct_maternal", "colour", "level"), ("three_traits_maternal", "effect", "site"), ("fixed_covariates", "equal", "level"), ("same_effect_twice", "term", "site")]
+
+
+@pytest.fixture(scope="module")
+def device():
+    from mmgibbs.device import Device
+
+    try:
+        return Device()
+    except DeviceError as error:
+        pytest.skip(str(error))
+
+
+def equations_of(design, kind="colour", precision="double"):
+    return structured_equations(design, partition(design, kind), precision)
+
+
+def run(engine, G, R, sweeps):
+    for number in range(1, sweeps + 1):
+        if number in (1, 4) or number > sweeps - 4:
+            engine.set_variances([None if g is None else g * (1 + 0.1 * number) for g in G], R * (1 + 0.05 * number))
+        engine.sweep(number, KEY)
+    return engine.fetch()
+
+
+def identical(one, other) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("name, kind, update", CASES)
+def test_the_chain_of_the_worker_threads_bit_for_bit(device, name, kind, update, precision):
+    example = models.example(name)
+    equations = equations_of(example.design, kind, precision)
+    expected = run(HybridEngine(equations, update, threads=1), example.G, example.R, 200)
+    assert identical(run(HybridEngine(equations, update, device), example.G, example.R, 200), expected)
+
+
+def beef(animals: int):
+    from mmgibbs.simulate import beef_design, simulate_beef
+
+    herds = simulate_beef(animals, 1)
+    return beef_design(herds), herds.G, herds.R
+
+
+def test_long_rows_and_streamed_blocks(device, monkeypatch):
+    """20,000 animals: rows of sexes and dam ages are longer than a piece."""
+    design, G, R = beef(20_000)
+    equations = equations_of(design, precision="single")
+    expected = run(HybridEngine(equations, threads=2), G, R, 10)
+    assert identical(run(HybridEngine(equations, device=device), G, R, 10), expected)
+
+    def refuse(self, part):
+        raise device_updates.OutOfDeviceMemory
+
+    monkeypatch.setattr(device_updates.DeviceUpdates, "_empty_part", refuse)
+    with pytest.warns(RuntimeWarning, match="copied there in every sweep"):
+        engine = HybridEngine(equations, device=device)
+    assert identical(run(engine, G, R, 10), expected)
+
+
+@pytest.mark.parametrize("precision, tolerance", [("double", 1e-9), ("single", 1e-3)])
+def test_cusparse_gives_the_same_chain_up_to_rounding(device, monkeypatch, precision, tolerance):
+    monkeypatch.setattr(device_updates, "COMPARE_FROM", 1)
+    design, G, R = beef(5_000)
+    equations = equations_of(design, precision=precision)
+    expected = run(HybridEngine(equations, threads=1), G, R, 20)
+    engine = HybridEngine(equations, device=device, spmv="cusparse")
+    found = run(engine, G, R, 20)
+    if engine.notes:
+        pytest.skip(engine.notes[0])
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * np.abs(b).max())
+
+
+@pytest.mark.slow
+def test_seconds_per_sweep(device, capsys):
+    """The poster's Small system: classic on one core, hybrid on the device, by each kind of product."""
+    from mmgibbs.engines.classic import ClassicEngine
+
+    design, G, R = beef(1_100_000)
+    engines = {"classic, 1 thread": ClassicEngine(equations_of(design, "term", "single"))}
+    coloured = equations_of(design, precision="single")
+    for spmv in ("own", "cusparse", "measure"):
+        engines[f"hybrid, {device.name}, {spmv}"] = HybridEngine(coloured, device=device, spmv=spmv)
+    for name, engine in engines.items():
+        engine.set_variances(G, R)
+        times = []
+        for number in range(1, 12):
+            started = time.perf_counter()
+            engine.sweep(number, KEY)
+            times.append(time.perf_counter() - started)
+        with capsys.disabled():
+            print(f"\n{name}: {np.median(times[1:]):.4f} s per sweep", *getattr(engine, "notes", []))

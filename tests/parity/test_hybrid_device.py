@@ -1,0 +1,207 @@
+"""The hybrid engine's CUDA side without a GPU: kernels through the host shim, streams and events on a device that runs late and at random."""
+
+import numpy as np
+import pytest
+from reference import fake_device, models
+from reference.fake_device import FakeDevice
+
+from mmgibbs.engines import device_updates
+from mmgibbs.engines.device_updates import SOURCE
+from mmgibbs.engines.hybrid import HybridEngine
+from mmgibbs.engines.row_kernels import PIECE, subtract_rows
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import DeviceError
+from mmgibbs.sampler import MixedModel, Schedule, sample_chain
+from mmgibbs.variances import CovarianceModel, full_block
+
+KEY = (7, 3)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kernels")
+
+
+def a_part(rng, kr: int, kc: int, real):
+    """Rows of 1 to 5 elements and some with many; r and x are wider than the part."""
+    lengths = rng.integers(1, 6, 200)
+    lengths[[3, 50, 199]] = PIECE, PIECE + 1, 5 * PIECE + 17
+    levels, sources, nnz = 300, 400, int(lengths.sum())
+    row = np.sort(rng.choice(levels, lengths.size, replace=False)).astype(np.uint32)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
+    values = rng.standard_normal((nnz, kc, kr)).astype(real)
+    x = rng.standard_normal((sources, kc + 2)).astype(real)
+    return row, indptr, rng.integers(0, sources, nnz).astype(np.uint32), values, 1, 2, x, rng.standard_normal((levels, kr + 1))
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+@pytest.mark.parametrize("kr, kc", [(1, 1), (3, 1), (2, 3), (4, 4), (1, 5)])
+def test_kernels_equal_numba_bit_for_bit(folder, kr, kc, real):
+    *part, row_at, column_at, x, r = a_part(np.random.default_rng(kr * 10 + kc), kr, kc, real)
+    row, indptr, indices, values = part
+    expected = r.copy()
+    subtract_rows(row, indptr, indices, values, (), (), row_at, column_at, x, expected, 0, row.size)
+    device = FakeDevice(folder)
+    kernels, stream = device.kernels(SOURCE.read_text(), PIECE=PIECE, REAL="float" if real is np.float32 else "double"), device.stream()
+    kernels.launch("subtract_rows", row.size * kr, row, indptr, indices, values, kr, kc, row_at, column_at, x, x.shape[1], r, r.shape[1], stream=stream)
+    stream.synchronize()
+    assert not np.array_equal(r, expected)  # the long rows are missing
+    first = [int(indptr[m] + p * PIECE) for m in (50, 199) for p in range(-(-int(indptr[m + 1] - indptr[m]) // PIECE))]
+    last = [min(f + PIECE, int(indptr[51] if f < indptr[51] else indptr[200])) for f in first]
+    pieces, partial = (np.array(a, np.uint64) for a in (first, last)), np.empty(len(first) * kr)
+    kernels.launch("sum_pieces", partial.size, *pieces, indices, values, kr, kc, column_at, x, x.shape[1], partial, stream=stream)
+    long_row, ptr = row[[50, 199]], np.array([0, 2, len(first)], np.uint64)
+    kernels.launch("subtract_long_rows", 2 * kr, long_row, ptr, kr, row_at, partial, r, r.shape[1], stream=stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(r.view(np.uint64), expected.view(np.uint64))
+
+
+@pytest.mark.parametrize("real", ["float", "double"])
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+def test_nvrtc_compiles_the_kernels(architecture, real):
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings and nvidia-cuda-nvrtc")
+    status, program = nvrtc.nvrtcCreateProgram(SOURCE.read_bytes(), b"row_blocks.cu", 0, [], [])
+    options = [o.encode() for o in (f"--gpu-architecture={architecture}", "--fmad=false", f"-DPIECE={PIECE}", f"-DREAL={real}")]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    assert nvrtc.nvrtcGetCUBINSize(program)[1] > 1000
+
+
+def equations_of(example, kind="colour", precision="double"):
+    return structured_equations(example.design, partition(example.design, kind), precision)
+
+
+def run(engine, example, sweeps):
+    """Variances that stay, change, and change every sweep."""
+    for number in range(1, sweeps + 1):
+        if number in (1, 4) or number > sweeps - 4:
+            engine.set_variances([None if g is None else g * (1 + 0.1 * number) for g in example.G], example.R * (1 + 0.05 * number))
+        engine.sweep(number, KEY)
+    return engine.fetch()
+
+
+def identical(one, other) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+CASES = [("direct_maternal", "colour", "level"), ("three_traits_maternal", "effect", "site"), ("fixed_covariates", "equal", "level"), ("same_effect_twice", "term", "site")]
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("name, kind, update", CASES)
+def test_the_chain_of_the_worker_threads_bit_for_bit(folder, name, kind, update, precision):
+    example = models.example(name)
+    equations = equations_of(example, kind, precision)
+    expected = run(HybridEngine(equations, update, threads=1), example, 12)
+    for seed in range(3):
+        assert identical(run(HybridEngine(equations, update, FakeDevice(folder, seed)), example, 12), expected)
+
+
+def test_rows_longer_than_a_piece(folder):
+    """Two herds of 900 records each, each record of its own litter: the rows of herds are summed in pieces."""
+    rng = np.random.default_rng(4)
+    litter = models.random_term("litter", [models.Effect("", np.arange(1800, dtype=np.int32) % 1500, (0,))], models.Identity(1500), 1500)
+    terms = [models.class_term("herd", np.arange(1800) % 2, 2, [0]), litter]
+    G, R = [None, np.array([[2.0]])], np.array([[3.0]])
+    example = models.Example("litters", models.with_records(rng, 1800, terms, [None, [[2.0]]], R), G, R)
+    equations = equations_of(example)
+    engine = HybridEngine(equations, device=FakeDevice(folder, 1))
+    assert sum(long.n_rows for lists in engine.updates._long.values() for long in lists if long is not None) == 2
+    assert identical(run(engine, example, 12), run(HybridEngine(equations, threads=1), example, 12))
+
+
+def test_sampled_variances(folder):
+    example = models.example("direct_maternal")
+    equations = equations_of(example)
+    covariances = [None if g is None else CovarianceModel(g, False, full_block(len(g)), len(g) + 5.0, 5 * g) for g in example.G]
+    residual = CovarianceModel(example.R, False, full_block(len(example.R)), len(example.R) + 5.0, 5 * example.R)
+    model, schedule = MixedModel(example.design, tuple(covariances), residual), Schedule(0, 15)
+    here, there = HybridEngine(equations, threads=1), HybridEngine(equations, device=FakeDevice(folder, 1))
+    ours, theirs = (sample_chain(model, engine, schedule, KEY) for engine in (there, here))
+    assert identical(there.fetch(), here.fetch()) and np.array_equal(ours.residual, theirs.residual)
+
+
+def too_small_for(equations, folder) -> int:
+    """Device memory that holds everything but the matrix, and two buffers."""
+    device = FakeDevice(folder)
+    engine = HybridEngine(equations, device=device)
+    return device.used - engine.row_blocks.bytes_off_diagonal + 2 * engine.updates._largest_part()
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_a_matrix_that_does_not_fit_is_streamed_and_says_so(folder, precision):
+    example = models.example("fixed_covariates")
+    equations = equations_of(example, "equal", precision)
+    expected = run(HybridEngine(equations, threads=1), example, 12)
+    for seed in range(3):
+        device = FakeDevice(folder, seed, too_small_for(equations, folder))
+        with pytest.warns(RuntimeWarning, match="does not fit on the device.*copied there in every sweep"):
+            engine = HybridEngine(equations, device=device)
+        assert "does not fit" in engine.notes[0]
+        assert identical(run(engine, example, 12), expected)
+
+
+@pytest.mark.parametrize("short", ["vectors", "buffers"])
+def test_a_device_without_room_is_refused(folder, short):
+    equations = equations_of(models.example("fixed_covariates"), "term")
+    memory = 1000 if short == "vectors" else too_small_for(equations, folder) - 1
+    with pytest.raises(DeviceError, match="device memory still free; the matrix needs .* GB, or two of its blocks .* partition: equal"):
+        HybridEngine(equations, device=FakeDevice(folder, 0, memory))
+
+
+def without(monkeypatch, what: str):
+    """Take one kind of ordering away: events between streams, or the host's wait for r."""
+    if what == "events":
+        monkeypatch.setattr(fake_device.FakeStream, "wait_event", lambda self, event: None)
+    else:
+        monkeypatch.setattr(fake_device.FakeEvent, "synchronize", lambda self: None)
+
+
+@pytest.mark.parametrize("what", ["events", "waits"])
+def test_without_events_or_waits_the_chain_is_wrong(folder, monkeypatch, what):
+    example = models.example("direct_maternal")
+    equations = equations_of(example)
+    expected = run(HybridEngine(equations, threads=1), example, 12)
+    without(monkeypatch, what)
+    engine = HybridEngine(equations, device=FakeDevice(folder, 1))
+    engine.updates.r[0][:] = 0.0
+    assert not identical(run(engine, example, 12), expected)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_buffer_holds_its_block_until_the_kernel_has_read_it(folder, monkeypatch, ordered):
+    """The copy into a buffer waits for the last kernel that reads it: without that wait some kernel finds another block there."""
+    example = models.example("fixed_covariates")
+    equations = equations_of(example, "equal")
+    with pytest.warns(RuntimeWarning):
+        engine = HybridEngine(equations, device=FakeDevice(folder, 1, too_small_for(equations, folder)))
+    updates, right = engine.updates, []
+
+    def launch(k, i, number, part):
+        there = [(a, b) for a, b in zip(part[:4], engine.row_blocks.parts[k, i][number][:4], strict=True)]
+        updates.streams[k].queue(lambda: right.append(all(np.array_equal(a, b) for a, b in there)))
+
+    monkeypatch.setattr(updates, "_launch", launch)
+    if not ordered:
+        monkeypatch.setattr(updates._copying, "wait_event", lambda event: None)
+    run(engine, example, 12)
+    assert len(right) > 100
+    assert all(right) == ordered
+
+
+@pytest.mark.parametrize("spmv", ["cusparse", "measure"])
+def test_products_by_a_library(folder, monkeypatch, spmv):
+    monkeypatch.setattr(device_updates, "COMPARE_FROM", 1)
+    example = models.example("direct_maternal")
+    equations = equations_of(example)
+    expected = run(HybridEngine(equations, threads=1), example, 12)
+    engine = HybridEngine(equations, device=FakeDevice(folder, 2), spmv=spmv)
+    for a, b in zip(run(engine, example, 12), expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-9 * np.abs(b).max())
+    parts = sum(map(len, engine.row_blocks.parts.values()))
+    used = len(engine.updates._products)
+    assert used == parts if spmv == "cusparse" else 0 < used < parts
