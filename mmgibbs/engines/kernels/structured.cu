@@ -1,0 +1,178 @@
+// Structured sweeps on a GPU: one thread per level of a colour, the whole state resident.
+//
+// Levels with long lists (sires with thousands of progeny, sexes with millions of records) are taken apart: sum_pieces gives a block of
+// threads to each piece, draw_long_levels one to each level, move_pieces again one to each piece. The number of threads and the pieces are
+// fixed, so the order of the sums is.
+
+namespace mmgibbs {
+
+// A level whose lists are cut into pieces.
+template <int K, class Kin>
+__device__ __forceinline__ bool is_long(const Term<K> &term, const Kin &kin, const Long &lists, word32 level) {
+    word32 first, last;
+    relatives(kin, level, first, last);
+    return term.visit_ptr[level + 1] - term.visit_ptr[level] > lists.longest_visits || last - first > lists.longest_relatives;
+}
+
+// part[m][0] = sum over the threads of part[m][thread], as a tree.
+template <int M>
+__device__ __forceinline__ void sum_over_threads(double (*part)[THREADS]) {
+    for (word32 half = blockDim.x / 2; half > 0; half /= 2) {
+        PHASE {
+            if (threadIdx.x < half)
+                for (int m = 0; m < M; ++m) part[m][threadIdx.x] += part[m][threadIdx.x + half];
+        }
+        BARRIER
+    }
+}
+
+template <int K, int T, class Kin>
+__global__ void __launch_bounds__(THREADS) sweep_levels(Term<K> term, Kin kin, Records records, Long lists, word32 first, word32 last, int joint, const word32 *counter, bits64 *failed) {
+    PHASE {
+        const word32 level = first + blockIdx.x * blockDim.x + threadIdx.x;
+        if (level < last && !is_long<K>(term, kin, lists, level)) {
+            double P[K][K], row[K], rhs[K], change[K];
+            whole_row<K>(kin, level, term.theta, row);
+            start_system<K, T>(term, kin, records, level, row, P, rhs);
+            const word32 first_visit = term.visit_ptr[level], last_visit = term.visit_ptr[level + 1];
+            for (word32 v = first_visit; v < last_visit; ++v) add_visit<K, T>(term, records, v, rhs);
+            draw_change<K>(term, level, counter, joint, P, rhs, change, failed);
+            shift<K>(term.theta, level, change);
+            for (word32 v = first_visit; v < last_visit; ++v) move_visit<K, T>(term, records, v, change);
+        }
+    }
+}
+
+// sums[p] = sum over piece p of W_r' R_r^-1 e_r (visits) or of kappa_lm theta_m (relatives).
+template <int K, int T, class Kin>
+__global__ void __launch_bounds__(THREADS) sum_pieces(Term<K> term, Kin kin, Records records, Long lists) {
+    __shared__ double part[K][THREADS];
+    const Piece piece = lists.pieces[blockIdx.x];
+    const bool visits = blockIdx.x < lists.n_visit_pieces;
+    PHASE {
+        double sum[K];
+        for (int c = 0; c < K; ++c) sum[c] = 0.0;
+        for (word32 i = piece.first + threadIdx.x; i < piece.last; i += blockDim.x) {
+            if (visits) add_visit<K, T>(term, records, i, sum);
+            else add_relative<K>(kin, lists.levels[piece.number], i, term.theta, sum);
+        }
+        for (int c = 0; c < K; ++c) part[c][threadIdx.x] = sum[c];
+    }
+    BARRIER
+    sum_over_threads<K>(part);
+    PHASE {
+        for (word32 c = threadIdx.x; c < K; c += blockDim.x) lists.sums[(size_t)blockIdx.x * K + c] = part[c][0];
+    }
+}
+
+template <int K, int T, class Kin>
+__global__ void __launch_bounds__(THREADS) draw_long_levels(Term<K> term, Kin kin, Records records, Long lists, int joint, const word32 *counter, bits64 *failed) {
+    __shared__ double part[2 * K][THREADS];  // of visits, then of relatives
+    const word32 number = blockIdx.x, level = lists.levels[number];
+    PHASE {
+        double sum[2][K];
+        for (int c = 0; c < K; ++c) sum[0][c] = sum[1][c] = 0.0;
+        for (word32 p = lists.visit_piece_ptr[number] + threadIdx.x; p < lists.visit_piece_ptr[number + 1]; p += blockDim.x)
+            for (int c = 0; c < K; ++c) sum[0][c] += lists.sums[(size_t)p * K + c];
+        for (word32 p = lists.relative_piece_ptr[number] + threadIdx.x; p < lists.relative_piece_ptr[number + 1]; p += blockDim.x)
+            for (int c = 0; c < K; ++c) sum[1][c] += lists.sums[(size_t)p * K + c];
+        for (int c = 0; c < K; ++c) part[c][threadIdx.x] = sum[0][c], part[K + c][threadIdx.x] = sum[1][c];
+    }
+    BARRIER
+    sum_over_threads<2 * K>(part);
+    PHASE {
+        if (threadIdx.x == 0) {
+            double P[K][K], row[K], rhs[K], change[K];
+            own_row<K>(kin, level, term.theta, row);
+            for (int c = 0; c < K; ++c) row[c] += part[K + c][0];
+            start_system<K, T>(term, kin, records, level, row, P, rhs);
+            for (int c = 0; c < K; ++c) rhs[c] += part[c][0];
+            draw_change<K>(term, level, counter, joint, P, rhs, change, failed);
+            shift<K>(term.theta, level, change);
+            for (int c = 0; c < K; ++c) lists.changes[(size_t)number * K + c] = change[c];
+        }
+    }
+}
+
+// e_r -= W_r change for the visits of each piece. A record that meets its level twice is moved by the thread of its first visit.
+template <int K, int T>
+__global__ void __launch_bounds__(THREADS) move_pieces(Term<K> term, Records records, Long lists) {
+    const Piece piece = lists.pieces[blockIdx.x];
+    PHASE {
+        double change[K];
+        for (int c = 0; c < K; ++c) change[c] = lists.changes[(size_t)piece.number * K + c];
+        for (word32 v = piece.first + threadIdx.x; v < piece.last; v += blockDim.x) {
+            if (!term.visit_effect) {
+                move_visit<K, T>(term, records, v, change);
+            } else if (v == piece.first || term.visit_record[v] != term.visit_record[v - 1]) {
+                for (word32 w = v; w < piece.last && term.visit_record[w] == term.visit_record[v]; ++w) move_visit<K, T>(term, records, w, change);
+            }
+        }
+    }
+}
+
+// The data part of P of each class of levels, from one of its levels.
+template <int K, int T>
+__global__ void __launch_bounds__(THREADS) class_precisions(Term<K> term, Records records, const word32 *examples, word32 n) {
+    PHASE {
+        const word32 i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) {
+            double P[K][K];
+            level_precisions<K, T>(term, records, examples[i], P);
+            for (int a = 0; a < K; ++a)
+                for (int b = 0; b <= a; ++b) term.parts[(size_t)i * (K * (K + 1) / 2) + a * (a + 1) / 2 + b] = P[a][b];
+        }
+    }
+}
+
+// What a level moves by: theta itself where D is null (e = y - W theta from scratch), else D deviation_l, by which theta moves too.
+template <int K>
+__device__ __forceinline__ void change_of_level(const Term<K> &term, word32 level, const double *D, const double *deviation, double (&change)[K]) {
+    double at[K];
+    load_row<K>(term.theta, level, at);
+    if (!D) {
+        for (int c = 0; c < K; ++c) change[c] = at[c];
+        return;
+    }
+    if (deviation)
+        for (int c = 0; c < K; ++c) at[c] = deviation[(size_t)level * K + c];
+    for (int a = 0; a < K; ++a) {
+        change[a] = 0.0;
+        for (int b = 0; b <= a; ++b) change[a] += D[a * K + b] * at[b];
+    }
+    shift<K>(term.theta, level, change);
+}
+
+template <int K, int T, class Kin>
+__global__ void __launch_bounds__(THREADS) move_levels(Term<K> term, Kin kin, Records records, Long lists, word32 first, word32 last, const double *D, const double *deviation) {
+    PHASE {
+        const word32 level = first + blockIdx.x * blockDim.x + threadIdx.x;
+        if (level < last && !is_long<K>(term, kin, lists, level)) {
+            double change[K];
+            change_of_level<K>(term, level, D, deviation, change);
+            for (word32 v = term.visit_ptr[level]; v < term.visit_ptr[level + 1]; ++v) move_visit<K, T>(term, records, v, change);
+        }
+    }
+}
+
+// The same for long levels: their records follow by move_pieces.
+template <int K>
+__global__ void __launch_bounds__(THREADS) change_long_levels(Term<K> term, Long lists, word32 n, const double *D, const double *deviation) {
+    PHASE {
+        const word32 i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) {
+            double change[K];
+            change_of_level<K>(term, lists.levels[i], D, deviation, change);
+            for (int c = 0; c < K; ++c) lists.changes[(size_t)i * K + c] = change[c];
+        }
+    }
+}
+
+// Which draws the next sweep uses: kept on the device, so that a recorded sweep need not change.
+__global__ void set_counter(word32 *counter, word32 sweep, word32 seed, word32 chain) {
+    PHASE {
+        counter[0] = sweep, counter[1] = seed, counter[2] = chain;
+    }
+}
+
+}  // namespace mmgibbs

@@ -1,0 +1,34 @@
+"""The structured engine's kernels compiled by g++, once per precision: for the example models and the beef system."""
+
+import numpy as np
+import pytest
+from reference import models
+from unit.engines.host_device import build
+
+from mmgibbs.engines.gpu_source import kernels, source
+from mmgibbs.equations.relationships import IdentityLists, PedigreeLists, SparseLists
+
+REAL = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
+
+
+def kind(term) -> type:
+    """The lists that a term's relationship becomes."""
+    K = term.relationship
+    return PedigreeLists if hasattr(K, "progeny_ptr") else SparseLists if hasattr(K, "indptr") else IdentityLists
+
+
+@pytest.fixture(scope="session")
+def shim(tmp_path_factory):
+    """shim(precision): the library of every kernel that an example model needs in this precision."""
+    folder, made = tmp_path_factory.mktemp("structured"), {}
+
+    def library(precision: str):
+        if precision not in made:
+            real, names = REAL[precision], set(kernels([(1, IdentityLists), (3, IdentityLists), (4, PedigreeLists)], 3, REAL[precision]))
+            for name in models.NAMES:
+                design = models.example(name).design
+                names |= set(kernels([(t.n_components, kind(t)) for t in design.terms], design.n_traits, real))
+            made[precision] = build(folder, precision, source(real, np.dtype(np.uint8)), sorted(names))
+        return made[precision]
+
+    return library

@@ -1,0 +1,113 @@
+"""A device without a GPU: the kernels of the structured engine compiled by g++, their grids run as plain loops, buffers in host memory.
+
+The same text, the same launches and the same arguments as on a GPU; only blocks and threads come one after another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+
+import numpy as np
+from unit.draws.batches import compiler
+
+from mmgibbs.draws.source import FOLDER
+
+GRID = """
+#include <stddef.h>
+#include <utility>
+#define __global__
+#define __shared__ static
+#define __launch_bounds__(n)
+struct Dimension { unsigned x; };
+static Dimension blockIdx, threadIdx, blockDim;
+static bool backwards = false;
+static inline unsigned place(unsigned turn, unsigned n) { return backwards ? n - 1 - turn : turn; }
+#define PHASE for (unsigned turn = 0; turn < blockDim.x && (threadIdx.x = place(turn, blockDim.x), true); ++turn)
+#define BARRIER
+static inline void atomicMin(unsigned long long *at, unsigned long long value) { if (value < *at) *at = value; }
+
+template <class... Argument, size_t... I>
+void run(void (*kernel)(Argument...), unsigned blocks, unsigned threads, void **arguments, std::index_sequence<I...>) {
+    blockDim.x = threads;
+    for (unsigned turn = 0; turn < blocks; ++turn) {
+        blockIdx.x = place(turn, blocks);
+        kernel(*(Argument *)arguments[I]...);
+    }
+}
+
+template <class... Argument>
+void run(void (*kernel)(Argument...), unsigned blocks, unsigned threads, void **arguments) {
+    run(kernel, blocks, threads, arguments, std::index_sequence_for<Argument...>());
+}
+"""
+
+
+def build(folder, name: str, text: str, kernels: list[str]) -> ctypes.CDLL:
+    """The shared library of these kernels; kernel i is run by kernel_i(blocks, threads, addresses of its arguments)."""
+    runners = 'extern "C" void run_backwards(bool value) { backwards = value; }\n' + "".join(
+        f'extern "C" void kernel_{i}(unsigned blocks, unsigned threads, void **arguments) {{ run(&{kernel}, blocks, threads, arguments); }}\n'
+        for i, kernel in enumerate(kernels)
+    )
+    shim = (FOLDER / "host_shim.h").read_text(encoding="utf-8").replace("#pragma once\n", "")
+    code, library = folder / f"{name}.cpp", folder / f"{name}.so"
+    code.write_text(shim + GRID + text + runners, encoding="utf-8")
+    options = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-shared", "-fPIC"]
+    done = subprocess.run([compiler(), *options, str(code), "-o", str(library)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loaded = ctypes.CDLL(str(library))
+    loaded.kernels = list(kernels)
+    return loaded
+
+
+class Buffer(np.ndarray):
+    """Device memory; other arrays are structures, passed by value."""
+
+
+class HostDevice:
+    """See mmgibbs.engines.resident.Device; `library` from `build`. backwards: the last block and the last thread come first."""
+
+    def __init__(self, library: ctypes.CDLL, backwards: bool = False):
+        self.library, self.backwards = library, backwards
+        self.launched: list[str] = []  # kernels in order
+        self.free = 1 << 40
+
+    def upload(self, array):
+        return np.array(array, order="C").view(Buffer)
+
+    def empty(self, shape, dtype):
+        return np.zeros(shape, dtype).view(Buffer)
+
+    def address(self, buffer) -> int:
+        return buffer.ctypes.data
+
+    def write(self, buffer, array) -> None:
+        assert buffer.size == array.size and buffer.dtype == array.dtype
+        buffer.reshape(-1)[:] = np.ravel(array)
+
+    def copy(self, source, target) -> None:
+        target[:] = source
+
+    def read(self, buffer):
+        return np.array(buffer)
+
+    def kernels(self, text: str, names: list[str]):
+        return {name: self._kernel(name) for name in names}
+
+    def _kernel(self, name: str):
+        function = getattr(self.library, f"kernel_{self.library.kernels.index(name)}")
+
+        def launch(blocks: int, threads: int, *arguments) -> None:
+            values = [np.atleast_1d(np.uint64(self.address(a)) if isinstance(a, Buffer) else np.uint64(0) if a is None else a) for a in arguments]
+            addresses = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))
+            self.launched.append(name)
+            self.library.run_backwards(ctypes.c_bool(self.backwards))
+            function(ctypes.c_uint(blocks), ctypes.c_uint(threads), addresses)
+
+        return launch
+
+    def record(self, launches):
+        return launches
+
+    def free_bytes(self) -> int:
+        return self.free

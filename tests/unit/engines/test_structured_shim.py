@@ -1,0 +1,275 @@
+"""The GPU form of the structured engine without a GPU: its kernels, compiled by g++ and run thread by thread, against the serial engine.
+
+The engine is the one that runs on a GPU; only its device is another (host_device.py). Where every list is short the doubles are those of
+the serial engine on the colour partition, bit for bit; where a list is cut into pieces its sum runs in another order.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from reference import models
+from unit.engines.host_device import HostDevice
+
+from mmgibbs.chains.accumulators import Moments
+from mmgibbs.design import CentringShift, Rescale
+from mmgibbs.engines.resident import cut
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.engines.structured_gpu import StructuredGpuEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import DeviceError, ModelError
+from mmgibbs.sampler import MixedModel, Schedule, sample_chain
+from mmgibbs.simulate import beef_design, simulate_beef
+from mmgibbs.variances import CovarianceModel, blocks_recorded_together, full_block
+
+KEY = (11, 2)
+
+
+def equations_of(design, precision="double"):
+    return structured_equations(design, partition(design, "colour"), precision)
+
+
+def engines(example, library, update="level", precision="double", backwards=False):
+    equations = equations_of(example.design, precision)
+    both = SerialEngine(equations, update), StructuredGpuEngine(equations, update, HostDevice(library, backwards))
+    for engine in both:
+        engine.set_variances(example.G, example.R)
+    return both
+
+
+def swept(engine, sweeps=3):
+    for number in range(1, sweeps + 1):
+        engine.sweep(number, KEY)
+    return engine
+
+
+def assert_same_state(truth, engine):
+    for term, a, b in zip(truth.equations.design.terms, truth.fetch(), engine.fetch(), strict=True):
+        np.testing.assert_array_equal(b, a, err_msg=term.name)
+    np.testing.assert_array_equal(np.asarray(engine.resident.e), truth.e)
+
+
+def assert_near(found, expected, tolerance=1e-12):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+
+@pytest.fixture
+def cut_lists(monkeypatch):
+    """Lists of three entries are long, so that small data meet what large data meet."""
+    monkeypatch.setattr("mmgibbs.engines.resident.PIECE", 3)
+    monkeypatch.setattr("mmgibbs.engines.resident.LONG_VISITS", 2)
+    monkeypatch.setattr("mmgibbs.engines.resident.LONG_RELATIVES", 1)
+
+
+@pytest.mark.parametrize("update", ["level", "site"])
+@pytest.mark.parametrize("name", models.NAMES)
+def test_a_sweep_is_the_serial_sweep_bit_for_bit(name, update, shim):
+    truth, engine = engines(models.example(name), shim("double"), update)
+    assert_same_state(swept(truth), swept(engine))
+
+
+@pytest.mark.parametrize("name", ["three_traits_maternal", "fixed_groups", "fixed_covariates"])
+def test_single_precision_too(name, shim):
+    truth, engine = engines(models.example(name), shim("single"), precision="single")
+    assert_same_state(swept(truth), swept(engine))
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_long_lists_in_pieces(name, shim, cut_lists, monkeypatch):
+    """With classes of levels, too. The last block and the last thread first changes nothing: threads of a kernel share no data."""
+    monkeypatch.setattr("mmgibbs.engines.cell_classes.WORTHWHILE", 1)
+    truth, engine = engines(models.example(name), shim("double"))
+    _, other_way = engines(models.example(name), shim("double"), backwards=True)
+    assert any(c.n_pieces > c.n_long > 0 for t in engine.resident.terms for c in t.colours)
+    for a, b, c in zip(swept(truth).fetch(), swept(engine).fetch(), swept(other_way).fetch(), strict=True):
+        assert_near(b, a)
+        np.testing.assert_array_equal(b, c)
+    assert_near(np.asarray(engine.resident.e), truth.e)
+    for e in (truth, engine):
+        e.refresh()
+    assert_near(np.asarray(engine.resident.e), truth.e)
+
+
+@pytest.fixture(scope="module")
+def beef():
+    data = simulate_beef(3000, 3)
+    return data, beef_design(data)
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_beef_system(beef, shim, precision, monkeypatch):
+    data, design = beef
+    equations = equations_of(design, precision)
+    cut_up = StructuredGpuEngine(equations, device=HostDevice(shim(precision)))
+    assert cut_up.resident.terms[3].n_classes > 1
+    assert max(c.n_pieces for t in cut_up.resident.terms for c in t.colours) > 3
+    monkeypatch.setattr("mmgibbs.engines.resident.LONG_VISITS", 10**6)
+    monkeypatch.setattr("mmgibbs.engines.resident.LONG_RELATIVES", 10**6)
+    truth, whole, backwards = (
+        SerialEngine(equations),
+        StructuredGpuEngine(equations, device=HostDevice(shim(precision))),
+        StructuredGpuEngine(equations, device=HostDevice(shim(precision), backwards=True)),
+    )
+    for engine in (truth, whole, backwards, cut_up):
+        engine.set_variances(data.G, data.R)
+        swept(engine)
+    assert_same_state(truth, whole)
+    assert_same_state(truth, backwards)
+    for a, b in zip(truth.fetch(), cut_up.fetch(), strict=True):
+        assert_near(b, a, 1e-12 if precision == "double" else 1e-5)
+
+
+@pytest.mark.parametrize("strands", [1, 7, 65_536])
+@pytest.mark.parametrize("name", ["direct_maternal", "three_traits_maternal", "user_relationship", "fixed_groups", "same_effect_twice"])
+def test_products(name, strands, shim, monkeypatch):
+    """One strand adds in the order of the CPU: the same doubles."""
+    monkeypatch.setattr("mmgibbs.engines.structured_gpu.STRANDS", strands)
+    example = models.example(name)
+    truth, engine = (swept(e) for e in engines(example, shim("double")))
+    blocks = blocks_recorded_together(example.design.patterns)
+    found, counts = engine.residual_products(9, KEY, blocks)
+    expected, expected_counts = truth.residual_products(9, KEY, blocks)
+    pairs = [(found, expected)] + [(engine.quadratic_form(i), truth.quadratic_form(i)) for i in example.random_terms()]
+    for a, b in pairs:
+        assert_near(a, b)
+        assert strands > 1 or np.array_equal(a, b)
+    np.testing.assert_array_equal(counts, expected_counts)
+
+
+def triangle(k):
+    return tuple((c, j) for c in range(k) for j in range(c + 1))
+
+
+@pytest.mark.parametrize("name", ["direct_maternal", "random_regression", "fixed_groups", "same_effect_twice"])
+def test_a_linear_change_of_a_term(name, shim, cut_lists):
+    example = models.example(name)
+    truth, engine = (swept(e) for e in engines(example, shim("double")))
+    for i in example.random_terms():
+        k = example.design.terms[i].n_components
+        for elements in (triangle(k), ((k - 1, 0),)):
+            for found, expected in zip(engine.scaling_products(i, elements), truth.scaling_products(i, elements), strict=True):
+                assert_near(found, expected)
+        M = np.eye(k) + np.tril(np.arange(1.0, k * k + 1).reshape(k, k)) / (10 * k * k)
+        for e in (truth, engine):
+            e.transform_term(i, M)
+        assert_near(engine.quadratic_form(i), truth.quadratic_form(i))
+    for a, b in zip(truth.fetch(), engine.fetch(), strict=True):
+        assert_near(b, a)
+    assert_near(np.asarray(engine.resident.e), truth.e)
+
+
+def sampled_model(example) -> MixedModel:
+    def sampled(g):
+        return CovarianceModel(np.asarray(g), False, full_block(len(g)), df=len(g) + 4.0, scale=np.asarray(g) * 3.0)
+
+    blocks = blocks_recorded_together(example.design.patterns)
+    residual = CovarianceModel(example.R, False, blocks, df=len(example.R) + 4.0, scale=example.R * 3.0)
+    return MixedModel(example.design, tuple(None if g is None else sampled(g) for g in example.G), residual)
+
+
+@pytest.mark.parametrize("name", ["direct_maternal", "fixed_groups"])
+def test_a_chain_with_sampled_variances(name, shim, cut_lists):
+    """Interwoven, with a refresh on the way: every operation of an engine in the order of a run."""
+    example = models.example(name)
+    equations, model = equations_of(example.design), sampled_model(example)
+    both = SerialEngine(equations), StructuredGpuEngine(equations, device=HostDevice(shim("double")))
+    schedule = Schedule(0, 40, 1, refresh_every=15, interweave=tuple(example.random_terms()))
+    truth, found = (sample_chain(model, engine, schedule, KEY) for engine in both)
+    assert_near(found.residual, truth.residual, 1e-9)
+    for a, b in zip(truth.variances, found.variances, strict=True):
+        assert_near(b, a, 1e-9)
+    for a, b in zip(*(engine.fetch() for engine in both), strict=True):
+        assert_near(b, a, 1e-9)
+
+
+def test_a_start_in_the_middle_continues_the_chain(shim):
+    example = models.example("direct_maternal")
+    _, whole = engines(example, shim("double"))
+    _, second = engines(example, shim("double"))
+    second.start(swept(whole, 5).fetch())
+    whole.refresh()
+    for engine in (whole, second):
+        engine.sweep(6, KEY)
+    for a, b in zip(whole.fetch(), second.fetch(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def on_another_scale(example):
+    """A rescaling, a centring and an offset, as covariates bring them."""
+    design = example.design
+    means = np.random.default_rng(4).normal(size=(4, 2))
+    return replace(
+        design,
+        rescale=(Rescale(1, (0, 1), np.array([[2.0, 0.5], [0.0, 3.0]])), Rescale(1, (2, 3), np.array([[1.5, -0.5], [0.2, 0.7]]))),
+        shifts=(
+            CentringShift(0, 0, 1, (0, 1), np.arange(4, dtype=np.int32), means),
+            CentringShift(0, 1, 1, (2, 3), np.array([1, 0, 3, 2], np.int32), means[:, ::-1]),
+            CentringShift(3, 1, 2, (0,), np.zeros(3, np.int32), means[:1, :1]),
+        ),
+        offsets=((0, 0, 12.5), (3, 1, -4.0)),
+    )
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_moments_on_the_device(shim, precision):
+    """Draw by draw those of chains.accumulators, on the user's scale; a term that no centring touches bit for bit."""
+    example = models.example("fixed_covariates")
+    design = on_another_scale(example)
+    equations = equations_of(design, precision)
+    engine = StructuredGpuEngine(equations, device=HostDevice(shim(precision)))
+    engine.set_variances(example.G, example.R)
+    host = Moments([(t.n_levels, t.n_components) for t in design.terms], 11, 3)
+    device = engine.moments(host.batch_length)
+    for number in range(1, 12):
+        engine.sweep(number, KEY)
+        draw = design.to_original_scale(engine.fetch())
+        host.add(draw)
+        device.add()
+    for i, codes in ((0, [2, 0]), (4, [4, 1, 3])):
+        assert_near(device.levels(i, codes), draw[i][codes])
+    found, expected = device.state(), host.state()
+    assert Moments.from_state(found).n_batches == host.n_batches == 3
+    untouched = slice(-design.terms[-1].n_levels * 2, None)
+    assert set(found) == set(expected)
+    for part, values in expected.items():
+        assert_near(found[part], values)
+        np.testing.assert_array_equal(found[part][untouched], values[untouched])
+
+
+def test_a_level_that_cannot_be_drawn_is_named(shim):
+    example = models.example("bivariate_missing")
+    messages = []
+    for engine in engines(example, shim("double")):
+        engine.set_variances([*example.G[:2], -np.asarray(example.G[2])], example.R)
+        with pytest.raises(ModelError, match="term 'genetic'.*level number") as error:
+            engine.sweep(1, KEY)
+            engine.quadratic_form(2)
+        messages.append(str(error.value))
+        engine.set_variances(example.G, example.R)
+        engine.start()
+        assert all(np.isfinite(t).all() for t in swept(engine).fetch())
+    assert messages[0] == messages[1]
+
+
+def test_other_partitions_are_refused(shim):
+    design = models.example("univariate_animal").design
+    equations = structured_equations(design, partition(design, "term"))
+    with pytest.raises(ModelError, match="sampler.partition: found 'term', needed 'colour' for the structured engine"):
+        StructuredGpuEngine(equations, device=HostDevice(shim("double")))
+
+
+def test_a_device_that_is_too_small_is_refused_with_the_numbers(shim):
+    equations = equations_of(models.example("univariate_animal").design)
+    device = HostDevice(shim("double"))
+    device.free = 1000
+    with pytest.raises(DeviceError, match=r"found 0.0 GB free on the device, needed [\d.]+ GB .*precision: single"):
+        StructuredGpuEngine(equations, device=device)
+
+
+def test_pieces_hold_every_entry_once_and_keep_records_together(monkeypatch):
+    monkeypatch.setattr("mmgibbs.engines.resident.PIECE", 2)
+    record = np.array([0, 1, 1, 1, 2, 3, 4, 4, 5])
+    pieces, ptr = cut(np.array([0, 5]), np.array([5, 9]), record)
+    np.testing.assert_array_equal(pieces, [[0, 0, 4], [0, 4, 4], [0, 4, 5], [1, 5, 8], [1, 8, 9]])
+    np.testing.assert_array_equal(ptr, [0, 3, 5])
