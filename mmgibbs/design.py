@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numba import njit
 
 
 @dataclass(frozen=True)
@@ -180,10 +181,21 @@ def _where_active(term: Term, component: int, value):
     return value if term.active is None else np.where(term.active[:, component], value, 0.0)
 
 
+@njit(cache=True)
 def inverse_by_pattern(R: np.ndarray, patterns: np.ndarray) -> np.ndarray:
-    """(n_patterns, T, T): for each missing pattern the inverse of the observed part R[P, P], zero-padded (not a part of the inverse)."""
-    out = np.zeros((len(patterns), *R.shape))
-    for p, observed in enumerate(patterns):
-        index = np.ix_(observed, observed)
-        out[p][index] = np.linalg.inv(R[index])
+    """(n_patterns, T, T): for each missing pattern the inverse of the observed part R[P, P], zero-padded (not a part of the inverse).
+
+    R (T, T) float64, patterns (n_patterns, T) bool. Compiled: with sampled variances it runs once per sweep.
+    """
+    out = np.zeros((patterns.shape[0], R.shape[0], R.shape[0]))
+    for p in range(patterns.shape[0]):
+        observed = np.flatnonzero(patterns[p])
+        part = np.empty((observed.size, observed.size))
+        for i in range(observed.size):
+            for j in range(observed.size):
+                part[i, j] = R[observed[i], observed[j]]
+        inverse = np.linalg.inv(part)
+        for i in range(observed.size):
+            for j in range(observed.size):
+                out[p, observed[i], observed[j]] = inverse[i, j]
     return out

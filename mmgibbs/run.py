@@ -73,7 +73,7 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
     analysis = load_config(config, [*overrides, *([f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else [])])
     _refuse_plugin(analysis)
     check_run_directory(analysis.output.directory, overwrite)
-    prepared = prepare(analysis, talk.say)
+    prepared = prepare(analysis, lambda stage: talk.say(f"reading: {stage}"))
     assembled = assemble(analysis, prepared)
     clock.lap("data")
     for note in (*prepared.design.notes, *assembled.notes):

@@ -28,20 +28,43 @@ def augmentation(R: np.ndarray, patterns: np.ndarray, blocks) -> tuple[np.ndarra
     """Per pattern: `fill` (T, T) with e = fill e_obs + noise z / sqrt(w), and `noise` (T, T), a root of the conditional covariance.
 
     Traits of a block without any observed trait get neither: zero rows."""
+    block_of_trait = np.empty(patterns.shape[1], np.int64)
+    for number, block in enumerate(blocks):
+        block_of_trait[list(block)] = number
+    return _augmentation(np.ascontiguousarray(R, np.float64), patterns, block_of_trait)
+
+
+@njit(cache=True)
+def _augmentation(R, patterns, block_of_trait):
     n_patterns, T = patterns.shape
     fill, noise = np.zeros((n_patterns, T, T)), np.zeros((n_patterns, T, T))
-    for p, observed in enumerate(patterns):
-        for block in blocks:
-            o = [t for t in block if observed[t]]
-            m = [t for t in block if not observed[t]]
-            if not o:
+    for p in range(n_patterns):
+        for block in range(block_of_trait.max() + 1):
+            within = block_of_trait == block
+            o, m = np.flatnonzero(within & patterns[p]), np.flatnonzero(within & ~patterns[p])
+            if o.size == 0:
                 continue
-            fill[p][o, o] = 1.0
-            if m:
-                beta = np.linalg.solve(R[np.ix_(o, o)], R[np.ix_(o, m)]).T
-                fill[p][np.ix_(m, o)] = beta
-                noise[p][np.ix_(m, m)] = np.linalg.cholesky(R[np.ix_(m, m)] - beta @ R[np.ix_(o, m)])
+            for t in o:
+                fill[p, t, t] = 1.0
+            if m.size == 0:
+                continue
+            beta = np.linalg.solve(_part(R, o, o), _part(R, o, m))
+            root = np.linalg.cholesky(_part(R, m, m) - beta.T @ _part(R, o, m))
+            for i in range(m.size):
+                for j in range(o.size):
+                    fill[p, m[i], o[j]] = beta[j, i]
+                for j in range(m.size):
+                    noise[p, m[i], m[j]] = root[i, j]
     return fill, noise
+
+
+@njit(cache=True)
+def _part(R, rows, columns):
+    out = np.empty((rows.size, columns.size))
+    for i in range(rows.size):
+        for j in range(columns.size):
+            out[i, j] = R[rows[i], columns[j]]
+    return out
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

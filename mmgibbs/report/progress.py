@@ -80,17 +80,20 @@ class _Bars:
 
 
 class _Lines:
+    """A line per chain every LOG_EVERY seconds, and one when it is done."""
+
     def __init__(self, schedule, assembled, say):
         self.schedule, self.assembled, self.say = schedule, assembled, say
-        self.started = time.monotonic()
-        self.last = {}
+        self.told = {}  # chain -> (time, sweep) of its last line, or of when it was first seen
 
     def show(self, chain, number, variances) -> None:
         now, total = time.monotonic(), self.schedule.n_sweeps
-        done = number == total and self.last.get(chain, (0.0, 0))[1] != total
-        if done or now - self.last.get(chain, (self.started, 0))[0] >= LOG_EVERY:
-            began, before = self.last.get(chain, (self.started, 0))
-            rate = (number - before) / max(now - began, 1e-9)
-            left = f", {(total - number) / rate:,.0f} s left" if 0 < number < total and rate > 0 else ""
-            self.last[chain] = (now, number)
-            self.say(f"chain {chain + 1}: sweep {number:,} of {total:,}, {rate:,.0f} sweeps/s{left}; {current_shares(self.assembled, variances)}")
+        since, before = self.told.setdefault(chain, (now, 0 if number == total else number))
+        done = number == total and before < total
+        if not done and (number == total or now - since < LOG_EVERY):
+            return
+        rate = (number - before) / max(now - since, 1e-9)
+        speed = f", {rate:,.0f} sweeps/s" if now - since > 1 else ""
+        left = "" if done or rate <= 0 else f", {(total - number) / rate:,.0f} s left"
+        self.told[chain] = (now, number)
+        self.say(f"chain {chain + 1}: sweep {number:,} of {total:,}{speed}{left}; {current_shares(self.assembled, variances)}")
