@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy as np
 from mmgibbs.chains.result import ChainResult
 from mmgibbs.engines.choice import EngineChoice, cores
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import DeviceError
 from mmgibbs.memory import free_bytes
 from mmgibbs.sampler import MixedModel, Schedule, Variances, bytes_per_chain, sample_chain
 
@@ -93,10 +96,36 @@ def run_chains(
                 return [_one_chain(model, equations, choice, schedule, (seed, c), path) for c in range(schedule.chains)]
             _compile_kernels(model, equations, choice, seed)
             from joblib import Parallel, delayed, parallel_config
+            from joblib.externals.loky.process_executor import BrokenProcessPool
 
             jobs = (delayed(_one_chain)(model, equations, choice, schedule, (seed, c), path) for c in range(schedule.chains))
-            with parallel_config(backend="loky", inner_max_num_threads=1):
-                return Parallel(n_jobs=processes, mmap_mode="c", max_nbytes=100_000, temp_folder=scratch)(jobs)
+            try:
+                with (
+                    parallel_config(backend="loky", inner_max_num_threads=1),
+                    Parallel(processes, return_as="generator", mmap_mode="c", max_nbytes=100_000, temp_folder=scratch) as parallel,
+                ):
+                    with _interrupts_ignored():
+                        started = parallel(delayed(int)() for _ in range(processes))
+                    list(started)
+                    return list(parallel(jobs))
+            except BrokenProcessPool as error:
+                raise DeviceError(
+                    "the process of a chain was ended from outside, most likely by the system for want of memory; "
+                    "needed fewer chains (sampler.chains) or more memory"
+                ) from error
+
+
+@contextmanager
+def _interrupts_ignored():
+    """Processes started here never see Ctrl-C, so that none of them shows a traceback: the parent, which sees it, stops them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _compile_kernels(model, equations, choice, seed) -> None:
