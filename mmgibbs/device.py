@@ -74,6 +74,17 @@ class Device:
         except self.cupy.cuda.memory.OutOfMemoryError as error:
             raise OutOfDeviceMemory(str(error)) from None
 
+    def zeros(self, shape, dtype, stream):
+        """An array on the device, filled with 0 in the order of the stream. OutOfDeviceMemory where it does not fit."""
+        array = self.empty(shape, dtype)
+        if array.nbytes:
+            array.data.memset_async(0, array.nbytes, stream)
+        return array
+
+    def address(self, array) -> int:
+        """Where an array lies, for structures that kernels take by value."""
+        return int(array.data.ptr)
+
     def release(self) -> None:
         """Give arrays that nobody holds any more back to the device."""
         self.cupy.get_default_memory_pool().free_all_blocks()
@@ -115,6 +126,23 @@ class Device:
         """The `extern "C"` kernels of CUDA C++ source, macros defined as given; no fused multiply-adds, so that bits are those of the CPU."""
         options = ("--fmad=false", *(f"-D{name}={value}" for name, value in definitions.items()))
         return Kernels(self.cupy.RawModule(code=source, options=options))
+
+    def instances(self, source: str, names) -> dict:
+        """Instances of kernel templates by the names that C++ gives them; called as f(blocks, threads, arguments) on the current stream.
+
+        Arguments are arrays, NumPy scalars, (1,) NumPy structures, which go by value, or None. No fused multiply-adds."""
+        module = self.cupy.RawModule(code=source, options=("--fmad=false", "--std=c++17"), name_expressions=tuple(names))
+        return {name: module.get_function(name) for name in names}
+
+    def graph(self, work, stream):
+        """What `work()` queues on the stream, kernels that have run before, as a function that queues it again at once."""
+        with stream:
+            stream.begin_capture()
+            try:
+                work()
+            finally:
+                graph = stream.end_capture()
+        return lambda: graph.launch(stream)
 
     def seconds(self, work, stream) -> float:
         """Time that `work()`, which queues on `stream`, takes on the device."""

@@ -6,14 +6,13 @@ cut into pieces of PIECE entries, each summed by one block of threads. Pieces ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.cell_classes import cell_classes
+from mmgibbs.engines.gpu_queue import GpuQueue
 from mmgibbs.equations.relationships import IdentityLists, PedigreeLists
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
@@ -22,40 +21,6 @@ PIECE = 2048  # entries of a list in one piece: 16 for each thread of a block
 LONG_VISITS = 64  # a thread that reads a list alone waits about half a microsecond for each entry
 LONG_RELATIVES = 64
 MOST = 2**32 - 1  # entries of one list that 32-bit positions can tell apart
-
-
-class Device(Protocol):
-    """What is asked of a device. Buffers belong to it; kernels, copies and reads run in the order in which they are asked for."""
-
-    def upload(self, array: np.ndarray):
-        """A buffer with these values."""
-        ...
-
-    def empty(self, shape, dtype):
-        """A buffer of zeros."""
-        ...
-
-    def address(self, buffer) -> int: ...
-
-    def write(self, buffer, array: np.ndarray) -> None:
-        """New values for a buffer; `array` is free again on return."""
-        ...
-
-    def copy(self, source, target) -> None: ...
-
-    def read(self, buffer) -> np.ndarray:
-        """Wait for everything asked for so far; the values of a buffer."""
-        ...
-
-    def kernels(self, text: str, names: list[str]) -> dict[str, Callable]:
-        """Compile; each kernel is called as kernel(blocks, threads, *arguments): buffers, NumPy scalars, structures (1,), None."""
-        ...
-
-    def record(self, launches: Callable[[], None]) -> Callable[[], None]:
-        """What `launches` asks for, as one call to be repeated."""
-        ...
-
-    def free_bytes(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -87,19 +52,19 @@ class ResidentTerm:
 class Resident:
     """All buffers of one chain's state and of the lists that it reads."""
 
-    def __init__(self, equations: StructuredEquations, device: Device):
-        self.device = device
+    def __init__(self, equations: StructuredEquations, queue: GpuQueue):
+        self.queue = queue
         self._kept = []  # buffers that only structures point to
         eq, records = equations, equations.records
         k = [t.n_components for t in eq.design.terms]
         n_patterns, T = eq.design.patterns.shape
         self._first = np.cumsum([0] + [size * size for size in k] + [n_patterns * T * T])
-        self.coefficients = device.empty(int(self._first[-1]), np.float64)  # G^-1 of every term, then R^-1 of every pattern
-        self.y, self.e = device.upload(records.y), device.upload(records.y)
-        self.counter = device.empty(3, np.uint32)
+        self.coefficients = queue.empty(int(self._first[-1]), np.float64)  # G^-1 of every term, then R^-1 of every pattern
+        self.y, self.e = queue.upload(records.y), queue.upload(records.y)
+        self.counter = queue.empty(3, np.uint32)
         self.records = struct(
-            y=device.address(self.y),
-            e=device.address(self.e),
+            y=queue.address(self.y),
+            e=queue.address(self.e),
             pattern=self._keep(records.pattern),
             weight=self._keep(records.weight),
             record=self._keep(records.record),
@@ -109,27 +74,27 @@ class Resident:
         self.terms = [self._term(eq, i) for i in range(len(k))]
 
     def set_coefficients(self, Ginv: list[np.ndarray], Rinv: np.ndarray) -> None:
-        self.device.write(self.coefficients, np.concatenate([np.ravel(m) for m in (*Ginv, Rinv)]).astype(np.float64))
+        self.queue.write(self.coefficients, np.concatenate([np.ravel(m) for m in (*Ginv, Rinv)]).astype(np.float64))
 
     def _coefficient(self, i: int) -> int:
-        return self.device.address(self.coefficients) + 8 * int(self._first[i])
+        return self.queue.address(self.coefficients) + 8 * int(self._first[i])
 
     def _keep(self, array: np.ndarray) -> int:
         """Upload an array; its address, 0 where it is empty."""
         if array.size == 0:
             return 0
-        self._kept.append(self.device.upload(np.ascontiguousarray(array)))
-        return self.device.address(self._kept[-1])
+        self._kept.append(self.queue.upload(np.ascontiguousarray(array)))
+        return self.queue.address(self._kept[-1])
 
     def _room(self, shape, dtype) -> int:
-        self._kept.append(self.device.empty(shape, dtype))
-        return self.device.address(self._kept[-1])
+        self._kept.append(self.queue.empty(shape, dtype))
+        return self.queue.address(self._kept[-1])
 
     def _term(self, eq: StructuredEquations, i: int) -> ResidentTerm:
         lists, K, term = eq.terms[i], eq.relationships[i], eq.design.terms[i]
         k, q = term.n_components, term.n_levels
         effect_of = np.repeat(np.arange(len(term.effects)), np.diff(lists.effect_first))
-        theta = self.device.empty((q, k), eq.real)
+        theta = self.queue.empty((q, k), eq.real)
         classes, examples = cell_classes(lists)
         values = struct(
             visit_ptr=self._keep(positions(lists.visit_ptr)),
@@ -144,7 +109,7 @@ class Resident:
             classes=self._keep(classes),
             parts=self._room((examples.size, k * (k + 1) // 2), np.float64) if examples.size else 0,
             Ginv=self._coefficient(i),
-            theta=self.device.address(theta),
+            theta=self.queue.address(theta),
             stream=np.uint32(stream(LOCATION, i)),
             number=np.uint32(i),
             regressors=np.int32(term.n_regressors),
@@ -153,7 +118,7 @@ class Resident:
             effect=effect_of.astype(np.int32),
         )
         colours = tuple(self._colour(lists, K, b.first, b.last, k) for b in eq.partition.blocks if b.term == i)
-        example_levels = self.device.upload(examples.astype(np.uint32)) if examples.size else None
+        example_levels = self.queue.upload(examples.astype(np.uint32)) if examples.size else None
         return ResidentTerm(values, self._kin(K), theta, colours, example_levels, examples.size)
 
     def _kin(self, K) -> np.ndarray:

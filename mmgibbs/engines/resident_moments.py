@@ -23,13 +23,13 @@ class UserScale:
         columns = [(r.term, c) for r in design.rescale for c in r.components]
         assert len(set(columns)) == len(columns), "a column is rescaled once"
         self.shapes = [(t.n_levels, t.n_components) for t in design.terms]
-        device = engine.device
+        queue = engine.queue
         self.buffers = [
-            device.empty(shape, np.float64) if i in touched else term.theta
+            queue.empty(shape, np.float64) if i in touched else term.theta
             for i, (shape, term) in enumerate(zip(self.shapes, engine.resident.terms, strict=True))
         ]
         self._touched = sorted(touched)
-        self._rescale = [(r.term, device.upload(np.array(r.components, np.int32)), len(r.components), device.upload(r.matrix)) for r in design.rescale]
+        self._rescale = [(r.term, queue.upload(np.array(r.components, np.int32)), len(r.components), queue.upload(r.matrix)) for r in design.rescale]
         self._shifts = [(self._column(s.target, s.component), *self._shift(s)) for s in design.shifts]
         self._offsets = [(self._column(t, c), np.float64(value)) for t, c, value in design.offsets]
 
@@ -38,18 +38,18 @@ class UserScale:
         q, k = self.shapes[term]
         active = int(self.engine.resident.terms[term].struct["active"][0])
         return struct(
-            theta=self.engine.device.address(self.buffers[term]), active=active, n=np.uint32(q), k=np.int32(k), component=np.int32(component)
+            theta=self.engine.queue.address(self.buffers[term]), active=active, n=np.uint32(q), k=np.int32(k), component=np.int32(component)
         )
 
     def _shift(self, s) -> tuple:
         """Arguments of `recentre` after its column; levels and means in sweep order."""
-        device, terms = self.engine.device, self.engine.equations.terms
+        queue, terms = self.engine.queue, self.engine.equations.terms
         position = np.argsort(terms[s.source].code)
         level = position[np.asarray(s.source_level)[terms[s.target].code]].astype(np.uint32)
         means = np.ascontiguousarray(np.asarray(s.means, np.float64)[terms[s.source].code])
         components = np.array(s.source_components, np.int32)
         k = np.int32(self.shapes[s.source][1])
-        return self.buffers[s.source], k, device.upload(level), device.upload(components), device.upload(means), np.int32(components.size)
+        return self.buffers[s.source], k, queue.upload(level), queue.upload(components), queue.upload(means), np.int32(components.size)
 
     def update(self) -> None:
         """From Theta as it is now."""
@@ -76,7 +76,7 @@ class ResidentMoments:
     def __init__(self, engine, batch_length: int):
         self.engine, self.batch_length, self.n_draws = engine, int(batch_length), 0
         self.scale = UserScale(engine)
-        self._parts = [{part: engine.device.empty(q * k, np.float64) for part in PARTS} for q, k in self.scale.shapes]
+        self._parts = [{part: engine.queue.empty(q * k, np.float64) for part in PARTS} for q, k in self.scale.shapes]
         self._chosen: dict[tuple, tuple] = {}
 
     @property
@@ -101,15 +101,15 @@ class ResidentMoments:
         """(levels, k) float64: chosen levels of a term (model order) of the draw last added, on the user's scale."""
         key = (term, np.asarray(codes).tobytes())
         q, k = self.scale.shapes[term]
-        device, value = self.engine.device, self.scale.value(term)
+        queue, value = self.engine.queue, self.scale.value(term)
         if key not in self._chosen:
             position = np.argsort(self.engine.equations.terms[term].code)[np.asarray(codes)].astype(np.uint32)
             dtype = np.float64 if value == "double" else self.engine.equations.real
-            self._chosen[key] = device.upload(position), device.empty(position.size * k, dtype)
+            self._chosen[key] = queue.upload(position), queue.empty(position.size * k, dtype)
         position, rows = self._chosen[key]
         n = np.uint32(position.size)
         self.engine.launch(kernel("move_rows", value=value), int(n) * k, self.scale.buffers[term], position, n, np.int32(k), np.int32(0), rows)
-        return device.read(rows).astype(np.float64).reshape(int(n), k)
+        return queue.read(rows).astype(np.float64).reshape(int(n), k)
 
     def state(self) -> dict[str, np.ndarray]:
         """What chains.accumulators.Moments.state() holds, levels in model order."""
@@ -118,7 +118,7 @@ class ResidentMoments:
         return {"counts": counts, "shapes": shapes} | {part: np.concatenate([self._ordered(i, part) for i in range(len(self._parts))]) for part in PARTS}
 
     def _ordered(self, term: int, part: str) -> np.ndarray:
-        found = self.engine.device.read(self._parts[term][part]).reshape(self.scale.shapes[term])
+        found = self.engine.queue.read(self._parts[term][part]).reshape(self.scale.shapes[term])
         out = np.empty_like(found)
         out[self.engine.equations.terms[term].code] = found
         return out.ravel()

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from mmgibbs.device import Device
 from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.engines.augment import augmentation
 from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.gpu_queue import GpuQueue
 from mmgibbs.engines.gpu_source import REAL, kernel, model_kernels, specialisations, term_kernels
 from mmgibbs.engines.cell_classes import cell_classes
-from mmgibbs.engines.resident import LONG_VISITS, Colour, Device, Resident, struct
+from mmgibbs.engines.resident import LONG_VISITS, Colour, Resident, struct
 from mmgibbs.engines.resident_moments import ResidentMoments
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.relationships import UNKNOWN, IdentityLists, PedigreeLists
@@ -32,31 +34,32 @@ class StructuredGpuEngine:
 
     name = "structured"
 
-    def __init__(self, equations: StructuredEquations, update: str = "level", device: Device | None = None):
+    def __init__(self, equations: StructuredEquations, update: str = "level", device: Device | None = None):  # None: the current one
         if equations.partition.kind != "colour":
             raise ModelError(f"sampler.partition: found '{equations.partition.kind}', needed 'colour' for the structured engine")
         self.equations, self.joint = equations, np.int32(update == "level")
-        self.device = device
-        refuse_too_large(equations, device)
+        self.queue = queue = GpuQueue(device)
+        refuse_too_large(equations, queue)
         eq, T = equations, equations.design.n_traits
         text, names = model_kernels(eq)
-        self._kernels = device.kernels(text, names)
-        self.resident = Resident(eq, device)
+        self._kernels = queue.kernels(text, names)
+        self.resident = Resident(eq, queue)
         self._names = [term_kernels(k, T, kin) for k, kin in specialisations(eq)]
         sizes, n = [t.n_components for t in eq.design.terms], eq.design.n_records
         self._n_products = max(_lower(T), sum(map(_lower, sizes)), *(_lower(_lower(k)) + _lower(k) for k in sizes))
-        self._products = device.empty(self._n_products + 1, np.float64)  # the last one holds the first level that failed
-        self._failed = np.array([device.address(self._products) + 8 * self._n_products], np.uint64)
+        self._products = queue.empty(self._n_products + 1, np.float64)  # the last one holds the first level that failed
+        self._failed = np.array([queue.address(self._products) + 8 * self._n_products], np.uint64)
         longest = max([n, *(t.n_levels for t in eq.design.terms)])
-        self._scratch = device.empty(_lower(max([T, *sizes])) * min(STRANDS, longest), np.float64)
-        self._ordered = device.empty(max(t.n_levels * t.n_components for t in eq.design.terms), eq.real)
-        self._codes = [device.upload(lists.code.view(np.uint32)) for lists in eq.terms]
+        self._scratch = queue.empty(_lower(max([T, *sizes])) * min(STRANDS, longest), np.float64)
+        self._ordered = queue.empty(max(t.n_levels * t.n_components for t in eq.design.terms), eq.real)
+        self._codes = [queue.upload(lists.code.view(np.uint32)) for lists in eq.terms]
         n_patterns = len(eq.design.patterns)
-        self._fill, self._noise = (device.empty((n_patterns, T, T), np.float64) for _ in range(2))
-        self._complete = device.upload(eq.design.patterns.all(axis=1).astype(np.uint8))
+        self._augmentation = queue.empty((2, n_patterns, T, T), np.float64)  # fill and noise (augment.py)
+        self._complete = queue.upload(eq.design.patterns.all(axis=1).astype(np.uint8))
         self._per_pattern = np.bincount(eq.records.pattern, minlength=n_patterns)
-        self._change = [device.empty((k, k), np.float64) for k in sizes]  # D of transform_term
+        self._change = [queue.empty((k, k), np.float64) for k in sizes]  # D of transform_term
         self._levels_of_records: dict[int, object] = {}
+        self._deviations: dict[int, object] = {}
         self._recorded, self._swept = None, False
         self._quadratics: dict[int, np.ndarray] = {}
         self._asked: list[int] = []
@@ -70,14 +73,14 @@ class StructuredGpuEngine:
         for i, (term, lists) in enumerate(zip(self.resident.terms, eq.terms, strict=True)):
             shape = (eq.design.terms[i].n_levels, eq.design.terms[i].n_components)
             ordered = np.zeros(shape, eq.real) if theta is None else np.asarray(theta[i])[lists.code].astype(eq.real)
-            self.device.write(term.theta, ordered)
-        self.device.write(self._products, np.full(self._n_products + 1, NONE_FAILED).view(np.float64))
+            self.queue.write(term.theta, ordered)
+        self.queue.write(self._products, np.full(self._n_products + 1, NONE_FAILED).view(np.float64))
         self._quadratics.clear()
         self.refresh()
 
     def refresh(self) -> None:
         """e = y - W theta from scratch: rounding drift ends here."""
-        self.device.copy(self.resident.y, self.resident.e)
+        self.queue.copy(self.resident.y, self.resident.e)
         for i in range(len(self.resident.terms)):
             self._move(i, None, None)
 
@@ -89,7 +92,7 @@ class StructuredGpuEngine:
             size = int(q) * int(k)
             scatter = (self.resident.terms[i].theta, self._codes[i], q, k, np.int32(1), self._ordered)
             self.launch(kernel("move_rows", value=REAL[self.equations.real]), size, *scatter)
-            out.append(self.device.read(self._ordered[:size]).astype(np.float64).reshape(int(q), int(k)))
+            out.append(self.queue.read(self._ordered[:size]).astype(np.float64).reshape(int(q), int(k)))
         self._read_products()
         return out
 
@@ -118,7 +121,7 @@ class StructuredGpuEngine:
         else:
             self._launch_sweep()
             if self._swept:  # kernels are loaded at their first launch, which must not be recorded
-                self._recorded = self.device.record(self._launch_sweep)
+                self._recorded = self.queue.record(self._launch_sweep)
             self._swept = True
         self._quadratics.clear()
 
@@ -184,13 +187,11 @@ class StructuredGpuEngine:
         """sum_r w_r e_r e_r' with missing residuals augmented, and the records behind each block (see augment.py)."""
         eq, T = self.equations, self.equations.design.n_traits
         patterns = eq.design.patterns
-        fill, noise = augmentation(self.R, patterns, blocks)
-        self.device.write(self._fill, fill)
-        self.device.write(self._noise, noise)
+        self.queue.write(self._augmentation, np.stack(augmentation(self.R, patterns, blocks)))
         self._set_counter(number, key)
         strands = min(STRANDS, eq.design.n_records)
         self._launch(
-            kernel("residual_strands", T), _blocks(strands), self.resident.records, self._fill, self._noise, self._complete,
+            kernel("residual_strands", T), _blocks(strands), self.resident.records, *self._augmentation, self._complete,
             np.uint32(stream(AUGMENT, 0)), self.resident.counter, np.uint32(strands), self._scratch,
         )  # fmt: skip
         self._fold(_lower(T), strands)
@@ -203,13 +204,13 @@ class StructuredGpuEngine:
         c, component = np.array(elements, np.int64).T
         regressor = lists.regressor[c]
         parts = (design.terms[term].regressor_effect[regressor], regressor, component, lists.trait[c])
-        buffers = [self.device.upload(part.astype(np.int32)) for part in parts]
+        buffers = [self.queue.upload(part.astype(np.int32)) for part in parts]
         p, strands = len(c), min(STRANDS, design.n_records)
         table = struct(
-            **{name: self.device.address(b) for name, b in zip(("effect", "regressor", "component", "trait"), buffers, strict=True)}, p=np.int32(p)
+            **{name: self.queue.address(b) for name, b in zip(("effect", "regressor", "component", "trait"), buffers, strict=True)}, p=np.int32(p)
         )
         if self._scratch.size < (_lower(p) + p) * strands:
-            self._scratch = self.device.empty((_lower(p) + p) * strands, np.float64)
+            self._scratch = self.queue.empty((_lower(p) + p) * strands, np.float64)
         levels, effects = self._record_levels(term)
         self._of_term(
             term, "scaling_strands", p * _blocks(strands), resident.struct, self.resident.records, levels, effects, self._deviation(term), table,
@@ -222,7 +223,7 @@ class StructuredGpuEngine:
     def transform_term(self, term: int, M: np.ndarray) -> None:
         """theta_l <- M theta_l for every level (with fixed groups: the deviations from their mean), and e follows."""
         deviation = self._deviation(term)
-        self.device.write(self._change[term], np.asarray(M, float) - np.eye(len(M)))
+        self.queue.write(self._change[term], np.asarray(M, float) - np.eye(len(M)))
         self._move(term, self._change[term], deviation)
         self._quadratics.pop(term, None)
 
@@ -232,7 +233,7 @@ class StructuredGpuEngine:
         effects = np.int32(len(t.effects))
         if term not in self._levels_of_records:
             unknown = np.full((self.equations.design.n_records, len(t.effects)), UNKNOWN, np.uint32)
-            self._levels_of_records[term] = self.device.upload(unknown)
+            self._levels_of_records[term] = self.queue.upload(unknown)
             q, buffer = np.uint32(t.n_levels), self._levels_of_records[term]
             self._of_term(term, "record_levels", _blocks(q), self.resident.terms[term].struct, q, effects, buffer)
         return self._levels_of_records[term], effects
@@ -242,16 +243,21 @@ class StructuredGpuEngine:
         t = self.equations.design.terms[term]
         if not (t.n_groups and t.groups_fixed):
             return None
-        theta = self.device.read(self.resident.terms[term].theta).reshape(t.n_levels, t.n_components)
+        theta = self.queue.read(self.resident.terms[term].theta).reshape(t.n_levels, t.n_components)
         parents_first = np.argsort(self.equations.terms[term].code)
-        return self.device.upload(from_groups(self.equations.relationships[term], parents_first, t.n_groups, theta))
+        deviation = from_groups(self.equations.relationships[term], parents_first, t.n_groups, theta)
+        if term not in self._deviations:
+            self._deviations[term] = self.queue.upload(deviation)
+        else:
+            self.queue.write(self._deviations[term], deviation)
+        return self._deviations[term]
 
     def _fold(self, n: int, strands: int, first: int = 0) -> None:
         self._launch(kernel("fold_strands"), n, self._scratch, np.uint32(strands), self._products[first:])
 
     def _read_products(self) -> np.ndarray:
         """What the last sums left, once everything asked for is done; ModelError where a sweep met a level that it could not draw."""
-        products = self.device.read(self._products)
+        products = self.queue.read(self._products)
         failed = products.view(np.uint64)[-1]
         if failed != NONE_FAILED:
             refuse_singular(self.equations, int(failed >> np.uint64(32)), int(failed & np.uint64(0xFFFFFFFF)))
@@ -284,9 +290,9 @@ def resident_bytes(equations: StructuredEquations) -> int:
     return int(equations.bytes + records.y.nbytes + theta * equations.real.itemsize + strands + 2 * sums)
 
 
-def refuse_too_large(equations: StructuredEquations, device: Device) -> None:
+def refuse_too_large(equations: StructuredEquations, queue: GpuQueue) -> None:
     """DeviceError where the state does not fit on the device: it is resident or not at all."""
-    found, needed = device.free_bytes(), resident_bytes(equations)
+    found, needed = queue.free_bytes(), resident_bytes(equations)
     if found < needed:
         raise DeviceError(
             f"device: gpu: found {found / 1e9:.1f} GB free on the device, needed {needed / 1e9:.1f} GB for the lists and the state of "

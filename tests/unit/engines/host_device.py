@@ -64,50 +64,87 @@ class Buffer(np.ndarray):
     """Device memory; other arrays are structures, passed by value."""
 
 
+class HostStream:
+    """Work is done at once; while a graph is made, it is kept."""
+
+    def __init__(self):
+        self.entered, self.capturing = False, None
+
+    def __enter__(self):
+        self.entered = True
+
+    def __exit__(self, *_):
+        self.entered = False
+
+    def synchronize(self) -> None:
+        assert self.capturing is None, "a graph may not wait"
+
+
 class HostDevice:
-    """See mmgibbs.engines.resident.Device; `library` from `build`. backwards: the last block and the last thread come first."""
+    """What the engine asks of mmgibbs.device.Device; `library` from `build`. backwards: the last block and the last thread come first."""
 
     def __init__(self, library: ctypes.CDLL, backwards: bool = False):
         self.library, self.backwards = library, backwards
         self.launched: list[str] = []  # kernels in order
-        self.free = 1 << 40
-
-    def upload(self, array):
-        return np.array(array, order="C").view(Buffer)
-
-    def empty(self, shape, dtype):
-        return np.zeros(shape, dtype).view(Buffer)
-
-    def address(self, buffer) -> int:
-        return buffer.ctypes.data
-
-    def write(self, buffer, array) -> None:
-        assert buffer.size == array.size and buffer.dtype == array.dtype
-        buffer.reshape(-1)[:] = np.ravel(array)
-
-    def copy(self, source, target) -> None:
-        target[:] = source
-
-    def read(self, buffer):
-        return np.array(buffer)
-
-    def kernels(self, text: str, names: list[str]):
-        return {name: self._kernel(name) for name in names}
-
-    def _kernel(self, name: str):
-        function = getattr(self.library, f"kernel_{self.library.kernels.index(name)}")
-
-        def launch(blocks: int, threads: int, *arguments) -> None:
-            values = [np.atleast_1d(np.uint64(self.address(a)) if isinstance(a, Buffer) else np.uint64(0) if a is None else a) for a in arguments]
-            addresses = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))
-            self.launched.append(name)
-            self.library.run_backwards(ctypes.c_bool(self.backwards))
-            function(ctypes.c_uint(blocks), ctypes.c_uint(threads), addresses)
-
-        return launch
-
-    def record(self, launches):
-        return launches
+        self.free, self.graphs = 1 << 40, 0
 
     def free_bytes(self) -> int:
         return self.free
+
+    def stream(self) -> HostStream:
+        self.queue = HostStream()
+        return self.queue
+
+    def zeros(self, shape, dtype, stream):
+        assert stream.capturing is None, "a graph may not allocate"
+        return np.zeros(shape, dtype).view(Buffer)
+
+    def pinned(self, shape, dtype):
+        return np.empty(shape, dtype)
+
+    def address(self, array) -> int:
+        return array.ctypes.data
+
+    def upload(self, host, array, stream) -> None:
+        assert host.size == array.size and host.dtype == array.dtype and host.flags.c_contiguous
+        assert stream.capturing is None and type(array) is Buffer
+        array.reshape(-1)[:] = host.reshape(-1)
+
+    def download(self, array, host, stream) -> None:
+        assert stream.capturing is None and type(array) is Buffer
+        host[:] = array
+
+    def copy(self, source, target, stream) -> None:
+        assert type(source) is type(target) is Buffer and source.dtype == target.dtype
+        target[:] = source
+
+    def instances(self, source: str, names):
+        return {name: self._instance(name) for name in names}
+
+    def _instance(self, name: str):
+        function = getattr(self.library, f"kernel_{self.library.kernels.index(name)}")
+
+        def launch(blocks: tuple, threads: tuple, arguments: tuple) -> None:
+            assert self.queue.entered, "a kernel is launched on the engine's stream"
+            # By value, as they are now: a graph keeps what it was recorded with.
+            values = [np.atleast_1d(np.uint64(self.address(a)) if isinstance(a, Buffer) else np.uint64(0) if a is None else a).copy() for a in arguments]
+
+            def run():
+                addresses = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))
+                self.launched.append(name)
+                self.library.run_backwards(ctypes.c_bool(self.backwards))
+                function(ctypes.c_uint(*blocks), ctypes.c_uint(*threads), addresses)
+
+            if self.queue.capturing is None:
+                run()
+            else:
+                self.queue.capturing.append(run)
+
+        return launch
+
+    def graph(self, work, stream):
+        stream.capturing = kept = []
+        work()
+        stream.capturing = None
+        self.graphs += 1
+        return lambda: [run() for run in kept]

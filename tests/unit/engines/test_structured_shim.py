@@ -65,8 +65,10 @@ def cut_lists(monkeypatch):
 @pytest.mark.parametrize("update", ["level", "site"])
 @pytest.mark.parametrize("name", models.NAMES)
 def test_a_sweep_is_the_serial_sweep_bit_for_bit(name, update, shim):
+    """The third sweep repeats what was recorded of the second."""
     truth, engine = engines(models.example(name), shim("double"), update)
     assert_same_state(swept(truth), swept(engine))
+    assert engine.queue.device.graphs == 1
 
 
 @pytest.mark.parametrize("name", ["three_traits_maternal", "fixed_groups", "fixed_covariates"])
