@@ -10,6 +10,7 @@ import numpy as np
 from mmgibbs.chains.parameters import TermInfo, term_info
 from mmgibbs.design import Design, Term
 from mmgibbs.engines.base import component_labels
+from mmgibbs.device import import_cupy
 from mmgibbs.engines.choice import EngineChoice, cores
 from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.sampler import MixedModel
@@ -165,22 +166,25 @@ def saved_levels(wanted, prepared) -> dict[str, np.ndarray]:
 def choose_engine(sampler, model: MixedModel) -> tuple[EngineChoice, str, str]:
     """The engine, the kind of partition, and why.
 
-    auto: structured from LARGE equations on (colours, classes of levels and threads pay then), serial below, which has nothing to set up,
-    and for any other partition that is asked for. Threads: `sampler.threads`, else the cores that chains in parallel leave.
+    auto: structured from LARGE equations on (colours, classes of levels and threads pay then) and on a GPU, serial below, which has nothing
+    to set up, and for any other partition that is asked for. A GPU is used where `device: gpu` asks for it, never by itself.
+    Threads: `sampler.threads`, else the cores that chains in parallel leave. Raises ConfigError, or DeviceError for a GPU that is not there.
     """
-    size, kind = model.design.n_equations, sampler.partition
+    size, kind, gpu = model.design.n_equations, sampler.partition, sampler.device == "gpu"
     name, why = sampler.engine, "asked for"
     if name == "auto":
         large, free = size >= LARGE, kind in ("auto", "colour")
-        name = "structured" if large and free else "serial"
-        why = f"auto: {size:,} equations, {'at least' if large else 'fewer than'} {LARGE:,}" + ("" if free else f", and partition {kind}")
-    if sampler.device == "gpu" and name != "hybrid":
-        raise ConfigError(f"sampler.device: found 'gpu' with engine {name}, which runs on the CPU in this version; needed engine: hybrid, or device: cpu")
+        name = "structured" if gpu or (large and free) else "serial"
+        why = "auto: device gpu" if gpu else f"auto: {size:,} equations, {'at least' if large else 'fewer than'} {LARGE:,}"
+        why += "" if free else f", and partition {kind}"
+    if gpu and name not in ("hybrid", "structured"):
+        raise ConfigError(f"sampler.device: found 'gpu' with engine {name}, which runs on the CPU; needed engine: structured or hybrid, or device: cpu")
+    if gpu:
+        import_cupy()
     if name == "structured" and kind not in ("auto", "colour"):
         raise ConfigError(f"sampler.partition: found '{kind}', needed colour (or auto) for engine: structured")
     if kind == "auto":
         kind = "term" if name in ("serial", "pcg") else "colour"
     threads = sampler.threads or max(1, cores() // sampler.chains)
     fixed = model.residual.fixed and all(c is None or c.fixed for c in model.covariances)
-    device = "gpu" if sampler.device == "gpu" else "cpu"
-    return EngineChoice(name, sampler.update, threads if name in ("structured", "hybrid") else 1, device, fixed), kind, why
+    return EngineChoice(name, sampler.update, threads if name in ("structured", "hybrid") else 1, "gpu" if gpu else "cpu", fixed), kind, why

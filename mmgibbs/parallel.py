@@ -34,8 +34,10 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     return equations + bytes_per_chain(model.design, real) + schedule.chains * result + n * REPORT
 
 
-def processes_for(model: MixedModel, equations: StructuredEquations, chains: int) -> int:
-    """min(chains, cores), and no more at once than their estimated memory allows."""
+def processes_for(model: MixedModel, equations: StructuredEquations, chains: int, device: str = "cpu") -> int:
+    """min(chains, cores), and no more at once than their estimated memory allows; one at a time on a GPU, which one chain fills."""
+    if device == "gpu":
+        return 1
     wanted = min(chains, cores())
     free = free_bytes()
     each = bytes_per_chain(model.design, equations.real) + 150_000_000  # the interpreter and its libraries
@@ -87,7 +89,7 @@ def run_chains(
     show: Callable[[int, int, Variances], None] | None = None,
 ) -> list[ChainResult]:
     """All chains of a run, in the order of their numbers. `show(chain, sweep, variances)` is called a few times a second."""
-    processes = processes_for(model, equations, schedule.chains)
+    processes = processes_for(model, equations, schedule.chains, choice.device)
     with tempfile.TemporaryDirectory(prefix="mmgibbs-") as scratch:
         path = Path(scratch) / "progress"
         progress = Progress(path, schedule.chains, model)

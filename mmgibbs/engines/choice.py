@@ -9,6 +9,7 @@ from mmgibbs.engines.exact import ExactEngine
 from mmgibbs.engines.hybrid import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.engines.structured import StructuredEngine
+from mmgibbs.engines.structured_gpu import StructuredGpuEngine
 from mmgibbs.equations.structured import StructuredEquations
 
 
@@ -22,6 +23,8 @@ class EngineChoice:
 
     def build(self, equations: StructuredEquations):
         match self.name:
+            case "structured" if self.device == "gpu":
+                return StructuredGpuEngine(equations, self.update)
             case "structured":
                 return StructuredEngine(equations, self.update, self.threads)
             case "hybrid":

@@ -28,7 +28,7 @@ ROOMS = {
     "config": set(),
     "data": {"config", "design", "pedigree"},
     "report": {"chains", "data", "design", "equations"},
-    "assemble": {"parallel", "sampler", "engines", "variances", "chains", "design"},
+    "assemble": {"parallel", "device", "sampler", "engines", "variances", "chains", "design"},
     "run": {"assemble", "interweave", "memory", "parallel", "sampler", "engines", "equations", "chains", "report", "data", "config"},
     "simulate": {"design", "pedigree"},
     "bench": set(),
