@@ -84,7 +84,7 @@ def draw_scaling(root: Root, H, s, G, number: int, term: int, key: tuple[int, in
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, seed, chain):
     k, p = G.shape[0], H.shape[0]
-    M, proposal = np.eye(k), np.zeros((k, k))
+    M, proposal, moved_L = np.eye(k), np.zeros((k, k)), np.zeros((k, k))
     factor, L = _cholesky(H), _cholesky(G)
     if not (factor[-1, -1] > 0.0 and L[-1, -1] > 0.0):
         return M, False
@@ -102,11 +102,18 @@ def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, see
             shift[a] /= factor[a, a]
         for a in range(p):
             proposal[row[a], column[a]] = shift[a] + (1.0 if row[a] == column[a] else 0.0)
-        then = _log_factors(proposal @ L, exponents, S)
+        for a in range(k):
+            for b in range(a + 1):
+                moved_L[a, b] = 0.0
+                for m in range(b, a + 1):
+                    moved_L[a, b] += proposal[a, m] * L[m, b]
+        then = _log_factors(moved_L, exponents, S)
         u, _ = uniform_pair(number, 2 * attempt + 1, stream, draw_word(0, 0), seed, chain)
         if np.log(u) < then - now:
-            M[:] = proposal
             now, moved = then, True
+            for a in range(k):
+                for b in range(a + 1):
+                    M[a, b] = proposal[a, b]
     return M, moved
 
 

@@ -23,6 +23,10 @@ from mmgibbs.equations.relationships import UNKNOWN
 from mmgibbs.equations.structured import StructuredEquations
 
 
+UNROLL_FROM = 2000  # levels of a term from which compiling the pass for its very size (a second or two) pays
+UNROLL_TO = 8  # places (direct effects of three traits and a maternal one have 7) and traits
+
+
 class Plan(NamedTuple):
     """Where the elements of M find their x: element i has x at place[i], which is z_r,regressor theta_l,component."""
 
@@ -47,7 +51,10 @@ class Scaling:
         if (term, elements) not in self._plans:
             self._plans[term, elements] = self._plan(term, elements)
         plan, at, lists = self._plans[term, elements], self._deviations(term, theta), self.equations.terms[term]
-        return scaling_sums(self.equations.records, self._record_levels(term), lists.covariates, plan, at, e, Rinv)
+        unrolled = ((0,) * plan.effect.size, (0,) * e.shape[1])
+        if theta.shape[0] < UNROLL_FROM or plan.effect.size > UNROLL_TO or e.shape[1] > UNROLL_TO:
+            unrolled = (), ()
+        return scaling_sums(self.equations.records, self._record_levels(term), lists.covariates, plan, *unrolled, at, e, Rinv)
 
     def _plan(self, term: int, elements) -> Plan:
         """Elements that share a regressor and a component of theta share their z theta: these are the `places`."""
@@ -82,38 +89,40 @@ class Scaling:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def scaling_sums(records, levels, covariates, plan, deviation, e, Rinv):
-    """H (p, p) and s (p,): sums of w x x' over places, pattern by pattern, then H from R_P^-1; s from u_r = w_r R_P^-1 e_r."""
-    n, T = e.shape
-    m, p = plan.effect.size, plan.place.size
-    sums, H, s = np.zeros((Rinv.shape[0], m, m)), np.zeros((p, p)), np.zeros(p)
-    x, u = np.empty(m), np.empty(T)
+def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, Rinv):
+    """H (p, p) and s (p,) from sums of w x x' and w x e' over the records of each pattern; x (places,), e of what is not observed meets a 0.
+
+    m_ and T_: tuples whose length is the number of places and of traits, for loops that the compiler unrolls; () for a general loop.
+    """
+    m = len(m_) if len(m_) > 0 else plan.effect.size
+    T = len(T_) if len(T_) > 0 else e.shape[1]
+    n_patterns, p = Rinv.shape[0], plan.place.size
+    xx, xe, H, s = np.zeros((n_patterns, m, m)), np.zeros((n_patterns, m, T)), np.zeros((p, p)), np.zeros(p)
+    x = np.empty(m)
     plain = covariates.shape[0] == 0
-    for r in range(np.uint64(n)):
+    weighted = records.weight.size > 0
+    for r in range(np.uint64(e.shape[0])):
         pattern = records.pattern[r]
-        w = np.float64(records.weight[r]) if records.weight.size > 0 else 1.0
-        for a in range(np.uint64(m)):
+        w = np.float64(records.weight[r]) if weighted else 1.0
+        for a in range(m):
             level = levels[r, plan.effect[a]]
             if level == UNKNOWN:
                 x[a] = 0.0
             else:
                 x[a] = np.float64(deviation[level, plan.component[a]]) * (1.0 if plain else np.float64(covariates[r, plan.regressor[a]]))
-        for a in range(np.uint64(m)):
+        for a in range(m):
             wx = w * x[a]
-            for b in range(a + np.uint64(1)):
-                sums[pattern, a, b] += wx * x[b]
-        for t in range(np.uint64(T)):
-            u[t] = 0.0
-            for v in range(np.uint64(T)):
-                u[t] += Rinv[pattern, t, v] * np.float64(e[r, v])
-        for i in range(np.uint64(p)):
-            s[i] += w * x[plan.place[i]] * u[plan.trait[i]]
-    for i in range(p):
-        for j in range(i + 1):
-            a, b = max(plan.place[i], plan.place[j]), min(plan.place[i], plan.place[j])
-            for pattern in range(Rinv.shape[0]):
-                H[i, j] += Rinv[pattern, plan.trait[i], plan.trait[j]] * sums[pattern, a, b]
-            H[j, i] = H[i, j]
+            for b in range(a + 1):
+                xx[pattern, a, b] += wx * x[b]
+            for t in range(T):
+                xe[pattern, a, t] += wx * np.float64(e[r, t])
+    for pattern in range(n_patterns):
+        for i in range(p):
+            for t in range(T):
+                s[i] += Rinv[pattern, plan.trait[i], t] * xe[pattern, plan.place[i], t]
+            for j in range(p):
+                a, b = max(plan.place[i], plan.place[j]), min(plan.place[i], plan.place[j])
+                H[i, j] += Rinv[pattern, plan.trait[i], plan.trait[j]] * xx[pattern, a, b]
     return H, s
 
 
