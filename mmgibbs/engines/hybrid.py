@@ -11,6 +11,7 @@ not made.
 from __future__ import annotations
 
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -20,14 +21,13 @@ from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.device_updates import DeviceUpdates
 from mmgibbs.engines.explicit_state import ExplicitState
 from mmgibbs.engines.host_updates import HostUpdates
-from mmgibbs.engines.pcg import level_blocks
-from mmgibbs.engines.row_kernels import factor_levels, sample_block
+from mmgibbs.engines.row_kernels import factor_block, sample_block
 from mmgibbs.engines.updates import UpdateOrder
 from mmgibbs.engines.visit import unroll
 from mmgibbs.equations.base import precisions
+from mmgibbs.equations.residuals import add_weighted
 from mmgibbs.equations.row_blocks import row_blocks
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.equations.sweep_rows import weighted_sums
 from mmgibbs.errors import ModelError
 
 
@@ -42,6 +42,7 @@ class HybridEngine(ExplicitState):
 
     def __init__(self, equations: StructuredEquations, update: str = "level", device="cpu", threads: int = 2, spmv: str = "own"):
         super().__init__(equations)
+        self._threads = threads
         self.joint = update == "level"
         if self.joint and not equations.partition.keeps_levels_whole(equations.design):
             raise ModelError(f"partition '{equations.partition.kind}' splits the components of a level: needed update: site")
@@ -76,18 +77,32 @@ class HybridEngine(ExplicitState):
         self._sweeps_at_these_variances, self._primed = 0, False
         eq, self.R = self.equations, np.array(R, dtype=float)
         inverses, self.Rinv = precisions(eq.design, G, self.R)
-        self.row_blocks.set_variances(G, R)
-        sums = weighted_sums(eq, self.Rinv)
-        own = [np.empty((t.n_levels, t.n_components, t.n_components)) for t in eq.design.terms]
-        for lists, K, Ginv, P in zip(eq.terms, eq.relationships, inverses, own, strict=True):
-            level_blocks(lists, K, Ginv, self.Rinv, P)
-        for block, b, factor in zip(eq.partition.blocks, self.b, self._factors, strict=True):
-            levels, components = slice(block.first, block.last), (block.first_component, block.last_component)
-            b[:] = sums[block.term][levels, slice(*components)]
-            failed = factor_levels(own[block.term][levels], eq.terms[block.term].active[levels], *components, self.joint, factor)
+        with ThreadPoolExecutor(self._threads) as pool:
+            factored = pool.map(lambda term: self._factor(term, inverses[term]), range(len(eq.terms)))
+            self.row_blocks.set_variances(G, R, pool)
+            failures = list(factored)
+        for term, failed in enumerate(failures):
             if failed >= 0:
-                refuse_singular(eq, block.term, block.first + failed)
+                refuse_singular(eq, term, failed)
         self.updates.renew()
+
+    def _factor(self, term: int, Ginv: np.ndarray) -> int:
+        """b and the factors of the levels of one term; returns -1, or the position whose own block is not positive definite."""
+        eq, lists = self.equations, self.equations.terms[term]
+        t = eq.design.terms[term]
+        sums = np.zeros((t.n_levels, t.n_components))
+        add_weighted(lists, eq.records, self.Rinv, eq.records.y, sums)
+        for block, b, factor in zip(eq.partition.blocks, self.b, self._factors, strict=True):
+            if block.term == term:
+                levels, components = slice(block.first, block.last), (block.first_component, block.last_component)
+                b[:] = sums[levels, slice(*components)]
+                if lists.active.size:
+                    b[lists.active[levels, slice(*components)] == 0] = 0.0
+                K = eq.relationships[term]
+                failed = factor_block(lists, K, Ginv, self.Rinv, block.first, block.last, *components, self.joint, factor)
+                if failed >= 0:
+                    return failed
+        return -1
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
         """One Gibbs sweep through the blocks of the partition; `number` and key = (seed, chain) say which draws to use."""

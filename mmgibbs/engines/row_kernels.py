@@ -10,6 +10,8 @@ from numba import carray, njit
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.engines.scratch import prefetch, stack
+from mmgibbs.equations.relationships import weight
+from mmgibbs.equations.residuals import level_precisions
 
 CHUNK = 256  # levels whose normals are drawn together
 PIECE = 512  # elements of a row that are summed in one go: a long row is the sum of its pieces, on every device
@@ -48,21 +50,24 @@ def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def factor_levels(P, active, c_first, c_last, joint, out):
-    """What a draw of each level needs of its own block P (levels, k, k), components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
+def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
+    """What a draw of each level needs of its own block P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r: levels first ... last - 1 (sweep positions),
+    components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
 
     joint: the rows of L, P = L L';  else the rows of the lower triangle of P. The diagonal holds its reciprocal, 0 where held at 0
-    (which makes the draw 0). Returns -1 or the first level whose block is not positive definite.
+    (which makes the draw 0). Returns -1 or the first position whose block is not positive definite.
     """
-    w = c_last - c_first
-    L = np.empty((w, w))
-    for level in range(P.shape[0]):
-        at = 0
+    w, k = c_last - c_first, Ginv.shape[0]
+    P, L = np.empty((k, k)), np.empty((w, w))
+    for level in range(np.uint64(first), np.uint64(last)):
+        level_precisions(term, Rinv, level, P)
+        kappa, at = weight(K, level), 0
         for i in range(w):
-            held = active.shape[0] > 0 and active[level, c_first + i] == 0
+            held = term.active.shape[0] > 0 and term.active[level, c_first + i] == 0
+            whole = P[c_first + i, c_first + i] + kappa * Ginv[c_first + i, c_first + i]
             for j in range(i + 1):
-                s = P[level, c_first + i, c_first + j]
-                if held and i != j:
+                s = P[c_first + i, c_first + j] + kappa * Ginv[c_first + i, c_first + j]
+                if i != j and (held or (term.active.shape[0] > 0 and term.active[level, c_first + j] == 0)):
                     s = 0.0
                 if joint:
                     for m in range(j):
@@ -70,16 +75,16 @@ def factor_levels(P, active, c_first, c_last, joint, out):
                 if i == j:
                     if held:
                         s = 0.0
-                    elif not s > (1e-12 * P[level, c_first + i, c_first + i] if joint else 0.0):
-                        return level
+                    elif not s > (1e-12 * whole if joint else 0.0):
+                        return np.int64(level)
                     else:
                         s = 1.0 / np.sqrt(s) if joint else 1.0 / s
                 elif joint:
                     s *= L[j, j]
                 L[i, j] = s
-                out[at, level] = s
+                out[at, level - np.uint64(first)] = s
                 at += 1
-    return -1
+    return np.int64(-1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

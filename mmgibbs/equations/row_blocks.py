@@ -12,6 +12,7 @@ belongs to the engine. `set_variances` rewrites values in place: patterns and pl
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,11 +20,11 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.equations.base import precisions
+from mmgibbs.equations.block_values import NOWHERE, EffectPair, Group, Store, meet, share
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.equations.unit_blocks import UnitBlock, unit_blocks
 
-NOWHERE = np.uint32(0xFFFFFFFF)  # place of an element that is stored elsewhere
 ONE = np.uint64(1)
 
 
@@ -53,8 +54,7 @@ class RowBlocks:
     equations: StructuredEquations
     parts: dict[tuple[int, int], tuple[Part, ...]]  # (k, i), k != i; absent: zero
     couplings: tuple[Coupling, ...]
-    _fillings: list
-    _stores: list
+    _stores: list[Store]
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -79,76 +79,11 @@ class RowBlocks:
         """The blocks i with A_ki other than 0, ascending."""
         return sorted(i for target, i in self.parts if target == k)
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
-        """Values at new variances."""
+    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray, pool: ThreadPoolExecutor | None = None) -> None:
+        """Values at new variances; `pool` shares the work out, store by store."""
         inverses, by_pattern = precisions(self.equations.design, G, R)
-        for store in self._stores:
-            store[:] = 0.0
-        for filling in self._fillings:
-            filling.write(inverses, by_pattern)
-
-
-class _Group(NamedTuple):
-    """Pairs of effects of two terms with one sparsity."""
-
-    terms: tuple[int, int]
-    rows: tuple[int, int]  # components first ... last - 1 of the row term
-    columns: tuple[int, int]
-    indptr: np.ndarray  # (q + 1,) uint64
-    indices: np.ndarray  # (nnz,) uint32 model order
-    kappa: np.ndarray
-    contributions: tuple
-
-
-class _Contributions(NamedTuple):
-    """One pair of effects: its components and the records' share of their elements."""
-
-    rows: tuple[int, int]
-    columns: tuple[int, int]
-    ptr: np.ndarray  # (q + 1,) uint64 the first contribution of each row
-    unit: UnitBlock
-
-
-@dataclass(frozen=True)
-class _Filling:
-    """Where the elements of one group go that stand in the rows of one block and in some components of the columns."""
-
-    equations: StructuredEquations
-    group: _Group
-    order: np.ndarray  # model-order levels of the rows
-    place: np.ndarray  # (walked elements,) uint32
-    values: np.ndarray  # (nnz, k_i, k_k)
-    rows: tuple[int, int]  # components of the row term written here
-    columns: tuple[int, int]
-    at: tuple[int, int]  # where the first of these stand in `values`: (row, column)
-
-    def write(self, inverses, by_pattern) -> None:
-        (i, j), group = self.group.terms, self.group
-        design = self.equations.design
-        row_term, column_term = design.terms[i], design.terms[j]
-        if i == j and group.kappa.size:
-            prior = np.ascontiguousarray(inverses[i][slice(*self.rows), slice(*self.columns)].T)
-            _write_prior(self.order, group.indptr, group.kappa, self.place, prior, self.values, *self.at)
-        for c in group.contributions:
-            rows, columns = _meet(self.rows, c.rows), _meet(self.columns, c.columns)
-            if rows is None or columns is None:
-                continue
-            traits = row_term.component_trait[slice(*rows)], column_term.component_trait[slice(*columns)]
-            coefficients = np.ascontiguousarray(by_pattern[:, traits[0]][:, :, traits[1]])
-            regressors = (
-                (row_term.component_regressor[slice(*rows)] - row_term.component_regressor[c.rows[0]]).astype(np.uint64),
-                (column_term.component_regressor[slice(*columns)] - column_term.component_regressor[c.columns[0]]).astype(np.uint64),
-            )
-            at = self.at[0] + rows[0] - self.rows[0], self.at[1] + columns[0] - self.columns[0]
-            _add_records(
-                self.order, group.indptr, self.place, c.ptr, c.unit.position, c.unit.pattern, c.unit.sums, *regressors, coefficients, self.values, *at
-            )
-        if row_term.active is not None or column_term.active is not None:
-            held = [
-                np.zeros((t.n_levels, last - first), bool) if t.active is None else np.ascontiguousarray(~t.active[:, first:last])
-                for t, (first, last) in ((row_term, self.rows), (column_term, self.columns))
-            ]
-            _hold_at_zero(self.order, group.indptr, group.indices, self.place, *held, self.values, *self.at)
+        write = lambda store: store.write(inverses, by_pattern)  # noqa: E731
+        list((map if pool is None else pool.map)(write, self._stores))
 
 
 def row_blocks(equations: StructuredEquations, empty=np.empty) -> RowBlocks:
@@ -158,38 +93,32 @@ def row_blocks(equations: StructuredEquations, empty=np.empty) -> RowBlocks:
     design, part = equations.design, equations.partition
     groups = _groups(design, unit_blocks(design, equations.real))
     parts: dict[tuple[int, int], list[Part]] = {}
-    couplings, fillings, stores = [], [], []
+    couplings, stores = [], []
     for k, block in enumerate(part.blocks):
         order = part.order[block.term][block.first : block.last]
         inside = []
         for group in groups:
-            rows = _meet(group.rows, (block.first_component, block.last_component)) if group.terms[0] == block.term else None
+            rows = meet(group.rows, (block.first_component, block.last_component)) if group.terms[0] == block.term else None
             if rows is None:
                 continue
             for columns, owner, local in _owners(equations, group):
-                inner = _meet(columns, group.columns)
+                inner = meet(columns, group.columns)
                 if inner is None:
                     continue
-                new, filling = _off_diagonal(equations, group, order, k, rows, inner, owner, local, empty)
+                new, store = _off_diagonal(equations, group, order, k, rows, inner, owner, local, empty)
                 for i, p in new:
                     parts.setdefault((k, i), []).append(p)
-                fillings.append(filling)
-                stores.append(filling.values)
+                stores.append(store)
                 if group.terms[0] == group.terms[1] and columns == (block.first_component, block.last_component):
                     inside.append((group, rows, inner, owner, local))
         coupling, own = _inside(equations, k, block, order, inside)
         couplings.append(coupling)
-        fillings += own
-        stores.append(coupling.values)
-    return RowBlocks(equations, {key: tuple(p) for key, p in parts.items()}, tuple(couplings), fillings, stores)
+        stores.append(Store(coupling.values, tuple(own)))
+    stores.sort(key=lambda store: -store.values.size)  # the long ones first, so that threads end together
+    return RowBlocks(equations, {key: tuple(p) for key, p in parts.items()}, tuple(couplings), stores)
 
 
-def _meet(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
-    first, last = max(a[0], b[0]), min(a[1], b[1])
-    return (first, last) if first < last else None
-
-
-def _groups(design, units: dict[tuple[int, int], UnitBlock]) -> list[_Group]:
+def _groups(design, units: dict[tuple[int, int], UnitBlock]) -> list[Group]:
     """One group per pair of terms where all pairs of their effects share a sparsity, else one per pair of effects."""
     ranges, numbers = [], []
     number = 0
@@ -207,13 +136,13 @@ def _groups(design, units: dict[tuple[int, int], UnitBlock]) -> list[_Group]:
                 for f, column in zip(numbers[j], ranges[j], strict=True):
                     if (e, f) in units:
                         unit = units[e, f]
-                        pairs.append(_Contributions(row, column, np.searchsorted(unit.position, unit.indptr).astype(np.uint64), unit))
+                        pairs.append(EffectPair(row, column, np.searchsorted(unit.position, unit.indptr).astype(np.uint64), unit))
             together = len(pairs) == len(ranges[i]) * len(ranges[j]) and all(_same_sparsity(p.unit, pairs[0].unit) for p in pairs)
             for several in [pairs] if together else [[p] for p in pairs]:
                 unit = several[0].unit
                 rows = several[0].rows[0], several[-1].rows[1]
                 columns = several[0].columns[0], several[-1].columns[1]
-                out.append(_Group((i, j), rows, columns, unit.indptr.view(np.uint64), unit.indices.view(np.uint32), unit.kappa, tuple(several)))
+                out.append(Group((i, j), rows, columns, unit.indptr.view(np.uint64), unit.indices.view(np.uint32), unit.kappa, tuple(several)))
     return out
 
 
@@ -221,7 +150,7 @@ def _same_sparsity(a: UnitBlock, b: UnitBlock) -> bool:
     return np.array_equal(a.indptr, b.indptr) and np.array_equal(a.indices, b.indices)
 
 
-def _owners(equations: StructuredEquations, group: _Group):
+def _owners(equations: StructuredEquations, group: Group):
     """For each range of components that blocks of the column term have: the range, (q,) int32 the block of each level (-1: none) and
     (q,) uint32 its number within the block, levels in model order."""
     term, part = group.terms[1], equations.partition
@@ -254,7 +183,7 @@ def _off_diagonal(equations, group, order, k, rows, columns, owner, local, empty
         e, m, p = slice(first[i], first[i + 1]), slice(first_row[i], first_row[i + 1]), slice(first_ptr[i], first_ptr[i + 1])
         at = rows[0] - blocks[k].first_component, columns[0] - blocks[i].first_component
         parts.append((int(i), Part(row[m], indptr[p], indices[e], values[e], *at)))
-    return parts, _Filling(equations, group, order, place, values, rows, columns, (0, 0))
+    return parts, Store(values, (share(equations.design, group, order, place, values, rows, columns, (0, 0)),))
 
 
 def _inside(equations, k, block, order, inside):
@@ -272,13 +201,13 @@ def _inside(equations, k, block, order, inside):
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=order.size))]).astype(np.uint64)
     values = np.empty((union.size, width, width), equations.real)
     coupling = Coupling(indptr, (union % max(1, order.size)).astype(np.uint32), values)
-    fillings = []
+    shares = []
     if union.size:
         for (group, row_range, column_range, _, _), walk in zip(inside, walks, strict=True):
             place = np.where(walk >= 0, np.searchsorted(union, walk), NOWHERE).astype(np.uint32)
             at = row_range[0] - block.first_component, column_range[0] - block.first_component
-            fillings.append(_Filling(equations, group, order, place, values, row_range, column_range, at))
-    return coupling, fillings
+            shares.append(share(equations.design, group, order, place, values, row_range, column_range, at))
+    return coupling, shares
 
 
 # Walks over the rows `order` of a unit block: elements in the order of the rows, then of the columns. Numbers are unsigned.
@@ -334,50 +263,3 @@ def _own_keys(order, indptr, indices, owner, local, k, walk):
             if owner[indices[e]] == k and local[indices[e]] != row:
                 walk[step] = row * order.size + local[indices[e]]
             step += 1
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _write_prior(order, indptr, kappa, place, prior, values, row_at, column_at):
-    """values = kappa prior; prior (columns, rows)."""
-    step = np.uint64(0)
-    row_at, column_at = np.uint64(row_at), np.uint64(column_at)
-    for row in range(np.uint64(order.size)):
-        level = np.uint64(order[row])
-        for e in range(indptr[level], indptr[level + ONE]):
-            p = place[step]
-            step += ONE
-            if p != NOWHERE:
-                for b in range(np.uint64(prior.shape[0])):
-                    for a in range(np.uint64(prior.shape[1])):
-                        values[p, column_at + b, row_at + a] = prior[b, a] * kappa[e]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _add_records(order, indptr, place, ptr, position, pattern, sums, row_regressor, column_regressor, coefficients, values, row_at, column_at):
-    """values += coefficients[p, a, b] U^p_ab for every contribution; coefficients (patterns, rows, columns)."""
-    step = np.uint64(0)
-    row_at, column_at = np.uint64(row_at), np.uint64(column_at)
-    for row in range(np.uint64(order.size)):
-        level = np.uint64(order[row])
-        for m in range(ptr[level], ptr[level + ONE]):
-            p = place[step + position[m] - indptr[level]]
-            if p != NOWHERE:
-                for b in range(np.uint64(column_regressor.size)):
-                    for a in range(np.uint64(row_regressor.size)):
-                        values[p, column_at + b, row_at + a] += coefficients[pattern[m], a, b] * sums[row_regressor[a], column_regressor[b], m]
-        step += indptr[level + ONE] - indptr[level]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _hold_at_zero(order, indptr, indices, place, row_held, column_held, values, row_at, column_at):
-    step = 0
-    for row in range(order.size):
-        level = np.uint64(order[row])
-        for e in range(indptr[level], indptr[level + ONE]):
-            p = place[step]
-            step += 1
-            if p != NOWHERE:
-                for b in range(column_held.shape[1]):
-                    for a in range(row_held.shape[1]):
-                        if row_held[level, a] or column_held[indices[e], b]:
-                            values[p, column_at + b, row_at + a] = 0.0
