@@ -69,6 +69,10 @@ class GpuQueue:
         """What `work()` asks for, as one thing to ask for again and again. Its kernels must have run before."""
         return self.device.graph(work, self.stream)
 
+    def seconds(self, work: Callable[[], None]) -> float:
+        """Time that what `work()` asks for takes on the device."""
+        return self.device.seconds(work, self.stream)
+
     def synchronize(self) -> None:
         self.stream.synchronize()
 

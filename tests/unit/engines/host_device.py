@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+import time
 
 import numpy as np
 from unit.draws.batches import compiler
@@ -141,6 +142,13 @@ class HostDevice:
                 self.queue.capturing.append(run)
 
         return launch
+
+    name = "this host"
+
+    def seconds(self, work, stream) -> float:
+        started = time.perf_counter()
+        work()
+        return time.perf_counter() - started
 
     def graph(self, work, stream):
         stream.capturing = kept = []

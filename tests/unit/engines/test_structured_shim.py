@@ -4,6 +4,7 @@ The engine is the one that runs on a GPU; only its device is another (host_devic
 the serial engine on the colour partition, bit for bit; where a list is cut into pieces its sum runs in another order.
 """
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from reference import models
 from unit.engines.host_device import HostDevice
 
+from mmgibbs.bench.gpu import structured_row
 from mmgibbs.chains.accumulators import Moments
 from mmgibbs.design import CentringShift, Rescale
 from mmgibbs.engines.resident import cut
@@ -267,6 +269,18 @@ def test_a_device_that_is_too_small_is_refused_with_the_numbers(shim):
     device.free = 1000
     with pytest.raises(DeviceError, match=r"found 0.0 GB free on the device, needed [\d.]+ GB .*precision: single"):
         StructuredGpuEngine(equations, device=device)
+
+
+def test_the_benchmark_row(beef, shim, monkeypatch):
+    """On the host its seconds say nothing, but every figure is there; without a device the row says why."""
+    monkeypatch.setattr("mmgibbs.bench.gpu.COPIED", 1000)
+    data, design = beef
+    row = structured_row(design, data.G, data.R, sweeps=2, device=HostDevice(shim("single")))
+    assert row["equations"] == design.n_equations
+    assert 100 < row["bytes per sweep"] / data.n_animals < 1000
+    assert all(row[name] > 0 for name in ("s per sample", "s per sample, variances sampled", "copy bandwidth, GB/s"))
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert structured_row(design, data.G, data.R)["s per sample"].startswith("not measured (device: gpu needs CuPy")
 
 
 def test_pieces_hold_every_entry_once_and_keep_records_together(monkeypatch):

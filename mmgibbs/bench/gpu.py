@@ -1,0 +1,74 @@
+"""The structured engine on a GPU: seconds per sample beside the bytes that a sweep must move and the copy bandwidth of the device."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from mmgibbs.engines.structured_gpu import StructuredGpuEngine, bytes_per_sweep
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import DeviceError
+
+COPIED = 1 << 30  # bytes of the copy that the bandwidth is measured by, memory permitting
+NOT_MEASURED = "not measured"
+
+
+def structured_on_gpu(design, G, R, sweeps: int = 50, seed: int = 1, precision: str = "single", device=None) -> dict:
+    """Figures of one system; `device`: a mmgibbs.device.Device, the current one where None. DeviceError where there is none.
+
+    Seconds per sample are those of recorded sweeps one after another (random draws included), by the clock of the device; with variances
+    sampled each sweep also brings its products to the host, and takes new variances.
+    """
+    equations = structured_equations(design, partition(design, "colour"), precision)
+    started = time.perf_counter()
+    engine = StructuredGpuEngine(equations, device=device)
+    engine.set_variances(G, R)
+    for number in range(1, 4):  # compiles, then records
+        engine.sweep(number, (seed, 0))
+    engine.queue.synchronize()
+    built = time.perf_counter() - started
+    numbers = iter(range(4, 4 + 2 * sweeps))
+    seconds = engine.queue.seconds(lambda: [engine.sweep(next(numbers), (seed, 0)) for _ in range(sweeps)]) / sweeps
+    started = time.perf_counter()
+    for number in range(4 + sweeps, 4 + 2 * sweeps):
+        engine.sweep(number, (seed, 0))
+        for i, g in enumerate(G):
+            if g is not None:
+                engine.quadratic_form(i)
+        engine.residual_products(number, (seed, 0), (tuple(range(design.n_traits)),))
+        engine.set_variances(G, R)
+    engine.queue.synchronize()
+    sampled = (time.perf_counter() - started) / sweeps
+    moved, bandwidth = bytes_per_sweep(equations), copy_bandwidth(engine.queue)
+    return {
+        "device": engine.queue.device.name,
+        "equations": equations.n_equations,
+        "records": design.n_records,
+        "precision": precision,
+        "s to build": built,
+        "s per sample": seconds,
+        "s per sample, variances sampled": sampled,
+        "bytes per sweep": moved,
+        "copy bandwidth, GB/s": bandwidth / 1e9,
+        "s per sample, copy bandwidth alone": moved / bandwidth,
+    }
+
+
+def copy_bandwidth(queue) -> float:
+    """Bytes read and written per second by a copy on the device."""
+    size = int(min(COPIED, queue.free_bytes() // 4))
+    source, target = (queue.empty(size, np.uint8) for _ in range(2))
+    copies = 10
+    queue.copy(source, target)
+    return copies * 2 * size / queue.seconds(lambda: [queue.copy(source, target) for _ in range(copies)])
+
+
+def structured_row(design, G, R, sweeps: int = 50, seed: int = 1, device=None) -> dict:
+    """A row of `mmgibbs bench engines`: the figures, or why there are none."""
+    row = {"engine": "structured on a GPU"}
+    try:
+        return row | structured_on_gpu(design, G, R, sweeps, seed, device=device)
+    except DeviceError as error:
+        return row | {"s per sample": f"{NOT_MEASURED} ({error})"}

@@ -1,0 +1,122 @@
+"""The structured engine on a real device: the CPU engine's chain, the host shim's bits, and seconds per sweep beside the bytes that it must move."""
+
+import numpy as np
+import pytest
+from reference import models
+
+from mmgibbs.bench.gpu import structured_on_gpu
+from mmgibbs.chains.accumulators import Moments
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.engines.structured import StructuredEngine
+from mmgibbs.engines.structured_gpu import StructuredGpuEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import DeviceError, ModelError
+from mmgibbs.simulate import beef_design, simulate_beef
+from mmgibbs.variances import blocks_recorded_together
+
+pytestmark = pytest.mark.gpu
+KEY = (7, 3)
+
+
+@pytest.fixture(scope="module")
+def device():
+    from mmgibbs.device import Device
+
+    try:
+        return Device()
+    except DeviceError as error:
+        pytest.skip(str(error))
+
+
+def equations_of(design, precision="double"):
+    return structured_equations(design, partition(design, "colour"), precision)
+
+
+def swept(engine, G, R, sweeps):
+    engine.set_variances(G, R)
+    for number in range(1, sweeps + 1):
+        if number == sweeps // 2:  # a recorded sweep reads the new variances
+            engine.set_variances([None if g is None else 1.5 * np.asarray(g) for g in G], R * 0.8)
+        engine.sweep(number, KEY)
+    return engine.fetch()
+
+
+def assert_near(found, expected, tolerance):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("update", ["level", "site"])
+@pytest.mark.parametrize("name", models.NAMES)
+def test_short_lists_give_the_serial_doubles(device, name, update):
+    example = models.example(name)
+    equations = equations_of(example.design)
+    truth, found = (swept(e, example.G, example.R, 20) for e in (SerialEngine(equations, update), StructuredGpuEngine(equations, update, device)))
+    for a, b in zip(truth, found, strict=True):
+        np.testing.assert_array_equal(b, a)
+
+
+@pytest.fixture(scope="module")
+def beef():
+    herds = simulate_beef(100_000, 1)
+    return herds, beef_design(herds)
+
+
+@pytest.mark.parametrize("precision, tolerance", [("double", 1e-9), ("single", 1e-3)])
+def test_a_large_system_follows_the_cpu(device, beef, precision, tolerance):
+    """Sires with thousands of progeny, two sexes, contemporary groups; the same run twice gives the same bits."""
+    herds, design = beef
+    equations = equations_of(design, precision)
+    expected = swept(StructuredEngine(equations, threads=2), herds.G, herds.R, 5)
+    one, two = (swept(StructuredGpuEngine(equations, device=device), herds.G, herds.R, 5) for _ in range(2))
+    for a, b, c in zip(expected, one, two, strict=True):
+        assert_near(b, a, tolerance)
+        np.testing.assert_array_equal(b, c)
+
+
+def test_products_changes_and_moments(device, beef):
+    herds, design = beef
+    equations = equations_of(design)
+    truth, engine = StructuredEngine(equations, threads=2), StructuredGpuEngine(equations, device=device)
+    host, moments = Moments([(t.n_levels, t.n_components) for t in design.terms], 6, 3), engine.moments(2)
+    for e in (truth, engine):
+        e.set_variances(herds.G, herds.R)
+    for number in range(1, 7):
+        for e in (truth, engine):
+            e.sweep(number, KEY)
+        host.add(design.to_original_scale(truth.fetch()))
+        moments.add()
+    expected, found = host.state(), moments.state()
+    for part in expected:
+        assert_near(found[part], expected[part], 1e-9)
+    genetic, k = 3, 4
+    elements = tuple((c, j) for c in range(k) for j in range(c + 1))
+    M = np.eye(k) + 0.01 * np.tril(np.ones((k, k)))
+    blocks = blocks_recorded_together(design.patterns)
+    for _ in range(2):
+        assert_near(engine.quadratic_form(genetic), truth.quadratic_form(genetic), 1e-9)
+        assert_near(engine.residual_products(8, KEY, blocks)[0], truth.residual_products(8, KEY, blocks)[0], 1e-9)
+        for a, b in zip(engine.scaling_products(genetic, elements), truth.scaling_products(genetic, elements), strict=True):
+            assert_near(a, b, 1e-9)
+        for e in (truth, engine):
+            e.transform_term(genetic, M)
+            e.refresh()
+
+
+def test_a_level_that_cannot_be_drawn_is_named(device):
+    example = models.example("bivariate_missing")
+    engine = StructuredGpuEngine(equations_of(example.design), device=device)
+    engine.set_variances([*example.G[:2], -np.asarray(example.G[2])], example.R)
+    engine.sweep(1, KEY)
+    with pytest.raises(ModelError, match="term 'genetic'.*level number"):
+        engine.fetch()
+
+
+@pytest.mark.parametrize("animals", [100_000, pytest.param(1_180_000, marks=pytest.mark.slow), pytest.param(11_900_000, marks=pytest.mark.slow)])
+def test_seconds_per_sweep(device, animals):
+    """Prints the figures (pytest -s); a sweep may not be a hundred times slower than the bytes that it must move."""
+    herds = simulate_beef(animals, 1)
+    figures = structured_on_gpu(beef_design(herds), herds.G, herds.R, device=device)
+    for name, value in figures.items():
+        print(f"{name:<40} {value:,.4g}" if isinstance(value, float) else f"{name:<40} {value:,}" if isinstance(value, int) else f"{name:<40} {value}")
+    assert figures["s per sample"] < max(1e-3, 100 * figures["s per sample, copy bandwidth alone"])
