@@ -107,6 +107,7 @@ def _check(table: Table, chosen: PedigreeColumns, unknown, group_column, founder
     group = None if group_column is None else table.column(group_column)
     used = [chosen.id, chosen.sire, chosen.dam, chosen.birth, group]
     frame = table.read(list(dict.fromkeys(c for c in used if c is not None)))
+    _refuse_header_again(table, frame, chosen)
     ids, parents = _id_columns(table, frame, chosen, unknown)
     index = IdIndex(ids)
     _refuse_duplicates(table, ids, index.first)
@@ -173,6 +174,19 @@ def _id_columns(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, unkn
     if unknown:
         frame = frame.select(pl.when(known.is_in(unknown)).then(None).otherwise(known).name.keep())
     return ids, [frame[chosen.sire], frame[chosen.dam]]
+
+
+def _refuse_header_again(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns) -> None:
+    """Two files put together leave a second header line, which would be an animal called 'id' of sire 'sire'."""
+    if not table.has_header:
+        return
+    roles = (chosen.id, chosen.sire, chosen.dam)
+    again = frame.select(pl.all_horizontal(pl.col(c).eq_missing(c) for c in roles)).to_series().arg_true()
+    if len(again):
+        raise PedigreeError(
+            f"{table.name} row {table.line(again[0])}: found the names of the columns again ({', '.join(roles)}); "
+            "needed an animal"
+        )
 
 
 def _refuse_duplicates(table: Table, ids: pl.Series, first: np.ndarray) -> None:

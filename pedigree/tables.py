@@ -181,7 +181,7 @@ def _stripped(column):
 
 def _as_text(column: pl.Series, where: str) -> pl.Series:
     kind = column.dtype
-    if kind.is_nested() or kind in (pl.Binary, pl.Object):
+    if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Duration):
         raise TableError(f"{where} column '{column.name}': found values of type {kind}, needed text or numbers")
     if kind.is_float():
         column = column.fill_nan(None)
@@ -200,28 +200,29 @@ def _frame_table(frame: pl.DataFrame, name: str) -> Table:
 
 def _bytes_of(path: Path, name: str) -> bytes:
     """The file's bytes, decompressed. A path that is no regular file is refused: a pipe could only be read once."""
+    shown = quoted(path, 400)[1:-1]
     try:
         if path.is_symlink() and not path.exists():
-            raise TableError(f"{path}: is a symbolic link that leads to no file")
+            raise TableError(f"{shown}: is a symbolic link that leads to no file")
         if not path.exists():
             beside = difflib.get_close_matches(
                 path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [], n=1
             )
             hint = (
-                f" (beside it: '{beside[0]}')"
+                f" (beside it: {quoted(beside[0])})"
                 if beside
                 else ""
                 if path.parent.is_dir()
-                else f" (there is no folder {path.parent})"
+                else f" (there is no folder {quoted(path.parent, 400)[1:-1]})"
             )
-            raise TableError(f"{path}: no such file{hint}")
+            raise TableError(f"{shown}: no such file{hint}")
         if path.is_dir():
-            raise TableError(f"{path}: is a folder, needed a file")
+            raise TableError(f"{shown}: is a folder, needed a file")
         if not path.is_file():
-            raise TableError(f"{path}: is not a regular file (a device or a pipe), needed a file")
+            raise TableError(f"{shown}: is not a regular file (a device or a pipe), needed a file")
         content = path.read_bytes()
     except OSError as error:
-        raise TableError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise TableError(f"{shown}: cannot be read: {error.strerror or error}") from error
     if content[:2] == b"\x1f\x8b":
         try:
             content = gzip.decompress(content)

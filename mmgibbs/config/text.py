@@ -153,9 +153,10 @@ def parse_yaml(text: str, where: str) -> object:
         raise ConfigError(_syntax(error, where, text)) from None
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         # the reader: a control character or half a character, found before there are lines to speak of
-        raise ConfigError(
-            f"{where}: is not readable text: {getattr(error, 'reason', 'a character that cannot stand in a file')}"
-        ) from None
+        at = next((i for i, c in enumerate(text) if not c.isprintable() and c not in "\t\r\n"), None)
+        line = "" if at is None else f" line {text.count(chr(10), 0, at) + 1}"
+        found = "a character that cannot stand in a file" if at is None else f"the character {ascii(text[at])}"
+        raise ConfigError(f"{where}{line}: is not readable text: found {found}, needed an analysis (YAML)") from None
     except ConfigError:
         raise
     except (ValueError, OverflowError):
@@ -173,7 +174,9 @@ def _syntax(error: yaml.MarkedYAMLError, where: str, text: str) -> str:
         mark.line, max(len(lines) - 1, 0)
     )  # what is missing at the end of a file is reported below its last line
     column = mark.column if number == mark.line else len(lines[number])
-    hint = "; indent with blanks, not tabs" if "\t" in lines[number][: column + 1] else ""
+    hint = "; check the indentation, brackets, colons and quotation marks there and just above"
+    if "\t" in lines[number][: column + 1]:
+        hint = "; indent with blanks, not tabs"
     if "mapping values are not allowed" in (error.problem or ""):
         hint = "; check the indentation, and put text that holds ': ' in quotation marks"
     return f"{where} line {number + 1}, column {column + 1}: is not valid YAML: {error.problem}{hint}"

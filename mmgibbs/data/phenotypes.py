@@ -52,18 +52,20 @@ class Phenotypes:
             known = nearest(column, self.columns)
             raise DataError(f"{self.name}: there is no column {quoted(column)} ({path}); {known}{hint}")
 
+    def _column(self, column: str, path: str) -> pl.Series:
+        self.need(column, path)
+        return refuse_type(self.frame[column], self.name, f"column {quoted(column)} ({path})")
+
     def text(self, column: str, path: str, unknown: Iterable[str] = ()) -> pl.Series:
         """(n,) String: ids or class levels without outer blanks, null where missing or in `unknown`."""
-        self.need(column, path)
-        return text_of(self.frame[column], {"", *self.missing, *unknown})
+        return text_of(self._column(column, path), {"", *self.missing, *unknown})
 
     def numbers(self, column: str, path: str, missing: Iterable[str] = ()) -> np.ndarray:
         """(n,) float64, NaN where missing: the text is a missing value, or its number equals one ('0.0' where '0' is).
 
         Any other text that is no finite number, and a number too large to compute with, is an error naming its row."""
-        self.need(column, path)
+        series = self._column(column, path)
         absent = {"", *self.missing, *missing}
-        series = self.frame[column]
         if series.dtype.is_numeric():
             text, values = None, series.cast(pl.Float64)
             void = values.is_null().to_numpy()
@@ -120,6 +122,13 @@ def read_any(
         return table.read(read, all_strings=False), table.names, table.lines(), table.name
     except TableError as error:
         raise DataError(str(error)) from None
+
+
+def refuse_type(series: pl.Series, name: str, where: str) -> pl.Series:
+    """The series; a DataError where its values are neither numbers nor text nor can be written as text."""
+    if series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object, pl.Duration):
+        raise DataError(f"{name}: found values of type {series.dtype} in {where}; needed numbers or text")
+    return series
 
 
 def text_of(series: pl.Series, absent: Iterable[str]) -> pl.Series:

@@ -9,7 +9,7 @@ import polars as pl
 from scipy import sparse
 
 from mmgibbs.data.levels import code_levels
-from mmgibbs.data.phenotypes import read_any, refuse_rows
+from mmgibbs.data.phenotypes import read_any, refuse_rows, refuse_type
 from mmgibbs.design import SparseInverse
 from mmgibbs.errors import DataError
 from pedigree.tables import quoted
@@ -64,6 +64,8 @@ def _three_columns(path: Path, term: str) -> tuple[pl.DataFrame, np.ndarray, str
         raise DataError(
             f"{name}: found {frame.width} columns; needed three, id1 id2 value (model.random.{term}.relationship)"
         )
+    for i, column in enumerate(frame, 1):
+        refuse_type(column, name, f"column {i} (model.random.{term}.relationship)")
     frame = frame.rename(dict(zip(frame.columns, ("id1", "id2", "value"))))
     frame = frame.with_columns(pl.col("id1", "id2", "value").cast(pl.String).str.strip_chars())
     number = frame["value"].cast(pl.Float64, strict=False)
