@@ -57,8 +57,9 @@ def chain(
     mutate: Callable | None = None,
     each: Callable | None = None,
     record: bool = True,
+    interweave: tuple[int, ...] = (),
 ):
-    """One chain in this process.
+    """One chain in this process; `interweave` names the terms whose G is redrawn given standardised effects too.
 
     `mutate(engine)` spoils the engine before the start; `each(engine, variances)` comes after every kept sweep, and may change the state;
     `record=False` keeps no draws.
@@ -71,13 +72,13 @@ def chain(
     engine = SerialEngine(structured_equations(model.design, partition(model.design)), update=update)
     if mutate is not None:
         mutate(engine)
-    schedule = Schedule(burn_in, samples, thin)
+    schedule = Schedule(burn_in, samples, thin if record else samples, interweave=interweave)
 
     def progress(number, variances):
-        if each is not None and schedule.keeps(number):
+        if each is not None and number > burn_in and (number - burn_in) % thin == 0:
             each(engine, variances)
 
-    return sample_chain(model, engine, schedule if record else Schedule(burn_in, samples, samples), key, progress)
+    return sample_chain(model, engine, schedule, key, progress)
 
 
 def copies(design, n: int):

@@ -79,7 +79,7 @@ def parameters(theta, G, R):
     return np.concatenate(out)
 
 
-def ranks(joint, replicate, thin, burn_in, mutate=None, seed=83):
+def ranks(joint, replicate, thin, burn_in, mutate=None, seed=83, interweave=()):
     """Ranks of the true parameters among DRAWS draws of their posterior, for one data set."""
     rng = np.random.default_rng([seed, replicate])
     theta, G, R, y = joint.draw(rng, 1)
@@ -92,7 +92,7 @@ def ranks(joint, replicate, thin, burn_in, mutate=None, seed=83):
     def add(engine, variances):
         draws.append(parameters(engine.fetch(), variances.G, variances.R))
 
-    chain(model, DRAWS * thin, burn_in, thin, key=(seed, replicate), mutate=mutate, each=add, record=False)
+    chain(model, DRAWS * thin, burn_in, thin, key=(seed, replicate), mutate=mutate, each=add, record=False, interweave=interweave)
     assert len(draws) == DRAWS
     return np.sum(np.array(draws) < truth, axis=0)
 
@@ -149,8 +149,9 @@ def test_one_replicate_of_the_beef_model():
 
 
 @pytest.mark.slow
-def test_beef_model():
-    found = all_ranks(beef(), 200, jobs=2, thin=25, burn_in=200)
+@pytest.mark.parametrize("interweave", [(), (1, 2)], ids=["centred", "interwoven"])
+def test_beef_model(interweave):
+    found = all_ranks(beef(), 200, jobs=2, thin=25, burn_in=200, interweave=interweave)
     assert uniform(found), p_values(found, 8)
 
 
