@@ -1,14 +1,16 @@
-"""Interweaving of a covariance matrix with its effects (Yu & Meng 2011): after (theta, G), redraw G given the standardised effects v.
+"""Interweaving of a covariance matrix with its effects (Yu & Meng 2011): after (theta, G), redraw G given the
+standardised effects v.
 
 With theta_l = L v_l and G = L L', L lower triangular, the data are linear in the elements of L, and
 
     p(L | v, y) is proportional to  N(y; W(L v), R)  p(G = L L')  prod_i |l_ii|^(k - i + 1)          i = 1 ... k
 
-the last factor being the Jacobian of G -> L. Proposed from the Gaussian part, accepted with the ratio of the other two, whose prior is
-IW(nu, S) in each block of G. L may be proposed with a negative diagonal: the sign of a column of L and of its v are one and the same.
+the last factor being the Jacobian of G -> L. Proposed from the Gaussian part, accepted with the ratio of the other two,
+whose prior is IW(nu, S) in each block of G. L may be proposed with a negative diagonal: the sign of a column of L and
+of its v are one and the same.
 
-Nothing is standardised in fact: with L_new = M L the new effects are theta_l <- M theta_l, and the data are Gaussian in M, which is I
-to begin with (equations/scaling.py); as L is fixed, it is the same proposal and the same ratio.
+Nothing is standardised in fact: with L_new = M L the new effects are theta_l <- M theta_l, and the data are Gaussian in
+M, which is I to begin with (equations/scaling.py); as L is fixed, it is the same proposal and the same ratio.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ TRIES = 4  # proposals for each pass over the records: each is a step of its own
 
 @dataclass(frozen=True)
 class Root:
-    """L of one covariance matrix: which elements it has, and log p(G) + log Jacobian = exponents . log|l_ii| - tr(S G^-1) / 2 of its prior."""
+    """L of one matrix: its elements, and log p(G) + log Jacobian = exponents . log|l_ii| - tr(S G^-1) / 2."""
 
     elements: tuple[tuple[int, int], ...]  # (c, j), j <= c, both in one block of G
     exponents: np.ndarray  # (k,)
@@ -47,7 +49,7 @@ def root_of(covariance: CovarianceModel) -> Root:
 
 
 def jacobian_exponents(blocks) -> np.ndarray:
-    """(k,) the power of |l_ii| in the Jacobian of G -> L: k - i + 1 for the i-th component, i = 1 ... k, of a block of k."""
+    """(k,) the power of |l_ii| in the Jacobian of G -> L: k - i + 1 for component i = 1 ... k of a block of k."""
     out = np.zeros(sum(map(len, blocks)))
     for block in blocks:
         out[list(block)] = np.arange(len(block), 0, -1)
@@ -70,14 +72,18 @@ def interweave_step(model, engine, variances, key: tuple[int, int], terms: Itera
     return standardised
 
 
-def draw_scaling(root: Root, H, s, G, number: int, term: int, key: tuple[int, int], tries: int = TRIES) -> np.ndarray | None:
+def draw_scaling(
+    root: Root, H, s, G, number: int, term: int, key: tuple[int, int], tries: int = TRIES
+) -> np.ndarray | None:
     """M with L_new = M L, or None where L stays: `tries` independence Metropolis steps on p(L | v, y).
 
-    H (p, p), s (p,): the records' normal equations for the elements of M, at M = I. Where they are singular (fewer records than
-    elements) L stays: whether they are depends on v and y alone, so that is a valid step too.
+    H (p, p), s (p,): the records' normal equations for the elements of M, at M = I. Where they are singular (fewer
+    records than elements) L stays: whether they are depends on v and y alone, so that is a valid step too.
     """
     row, column = np.array(root.elements, np.int64).T.copy()
-    M, moved = _draw_scaling(H, s, G, row, column, root.exponents, root.S, tries, number, stream(INTERWEAVE, term), key[0], key[1])
+    M, moved = _draw_scaling(
+        H, s, G, row, column, root.exponents, root.S, tries, number, stream(INTERWEAVE, term), key[0], key[1]
+    )
     return M if moved else None
 
 
@@ -157,15 +163,25 @@ def _log_factors(L, exponents, S):
 
 
 def can_scale(term: Term) -> bool:
-    """True for a random term of which nothing is held at 0 but fixed unknown-parent groups: M would move a zero elsewhere."""
+    """True for a random term without components held at 0, fixed groups aside: M would move such a zero."""
     if term.kind != "random":
         return False
     return term.active is None or bool(np.all(term.active[: term.n_prior_levels]))
 
 
 def terms_to_interweave(model, wanted: str | bool = "auto") -> tuple[int, ...]:
-    """The random terms whose G is redrawn given v. `wanted` is the analysis file's `sampler.interweave`: auto, true or false."""
+    """The random terms whose G is redrawn given v. `wanted` is `sampler.interweave`: auto, true or false.
+
+    auto means every term that can be: the step costs a sixth to a third of a sweep and gives two to twenty times the
+    effective draws of G where animals have few records each (tests/bench/interweaving.py), most where heritability is
+    low; where a level has hundreds of records and the chain mixes well without it, it gains nothing and loses that
+    little.
+    """
     if wanted is False:
         return ()
     moving = [i for i in model.random_terms if not model.covariances[i].fixed]
-    return tuple(i for i in moving if can_scale(model.design.terms[i]) and len(root_of(model.covariances[i]).elements) <= MAX_NORMALS)
+    return tuple(
+        i
+        for i in moving
+        if can_scale(model.design.terms[i]) and len(root_of(model.covariances[i]).elements) <= MAX_NORMALS
+    )

@@ -1,8 +1,9 @@
-"""Preconditioned conjugate gradients on the structured equations: BLUP at given variances, C theta = sum_r W_r' R_r^-1 y_r.
+"""Preconditioned conjugate gradients on the structured equations: BLUP at given variances, C theta = W' R^-1 y.
 
-C is applied, never stored: theta -> e = W theta -> W' R^-1 e + K^-1 Theta G^-1, for any number of right-hand sides in one pass over
-the data. The preconditioner is the inverse of each level's k x k diagonal block of C. Components held at 0 are left out of the
-system. BLUP is solved by SciPy's iteration; `conjugate_gradients` runs several right-hand sides side by side.
+C is applied, never stored: theta -> e = W theta -> W' R^-1 e + K^-1 Theta G^-1, for any number of right-hand sides in
+one pass over the data. The preconditioner is the inverse of each level's k x k diagonal block of C. Components held at
+0 are left out of the system. BLUP is solved by SciPy's iteration; `conjugate_gradients` runs several right-hand sides
+side by side.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Solution:
 
 
 class PcgEngine:
-    """BLUP by PCG in float64, whatever the precision of the equations' arrays. Vectors are in sweep order, (N,) or (N, m)."""
+    """BLUP by PCG in float64, whatever the precision of the equations. Vectors are in sweep order, (N,) or (N, m)."""
 
     name = "pcg"
 
@@ -38,7 +39,12 @@ class PcgEngine:
         self.equations = equations
         self.shapes = [(t.n_levels, t.n_components) for t in equations.design.terms]
         self.bounds = np.cumsum([0] + [q * k for q, k in self.shapes])
-        self.active = np.concatenate([np.ones(q * k) if a.shape[0] == 0 else a.ravel() for (q, k), a in zip(self.shapes, self._masks(), strict=True)])
+        self.active = np.concatenate(
+            [
+                np.ones(q * k) if a.shape[0] == 0 else a.ravel()
+                for (q, k), a in zip(self.shapes, self._masks(), strict=True)
+            ]
+        )
         self._any_held = not self.active.all()
 
     def _masks(self):
@@ -46,7 +52,10 @@ class PcgEngine:
 
     def split(self, x: np.ndarray) -> list[np.ndarray]:
         """Views of (N,) over all equations as (q, k) per term; of (N, m) as (q, k, m)."""
-        return [x[a:b].reshape(*shape, *x.shape[1:]) for a, b, shape in zip(self.bounds[:-1], self.bounds[1:], self.shapes, strict=True)]
+        return [
+            x[a:b].reshape(*shape, *x.shape[1:])
+            for a, b, shape in zip(self.bounds[:-1], self.bounds[1:], self.shapes, strict=True)
+        ]
 
     def set_variances(self, G, R) -> None:
         self.Ginv, self.Rinv = precisions(self.equations.design, G, R)
@@ -117,12 +126,14 @@ class PcgEngine:
         C = LinearOperator((size, size), self.times, dtype=np.float64)
         M = LinearOperator((size, size), self.precondition, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # whatever overflows is refused below
-            x, _ = cg(C, b, rtol=tolerance, atol=0.0, maxiter=max_iterations or self.iteration_limit, M=M, callback=step)
+            x, _ = cg(
+                C, b, rtol=tolerance, atol=0.0, maxiter=max_iterations or self.iteration_limit, M=M, callback=step
+            )
             reached = float(np.linalg.norm(b - self.times(x))) / norm
         if not reached <= max(100 * tolerance, 1e-10):
             raise ModelError(
-                f"PCG stopped after {count[0]} iterations at a relative residual of {reached:.1e}, needed {tolerance:.1e}: "
-                "the equations are close to singular; check the variances and the fixed effects"
+                f"PCG stopped after {count[0]} iterations at a relative residual of {reached:.1e}, needed "
+                f"{tolerance:.1e}: the equations are close to singular; check the variances and the fixed effects"
             )
         return Solution(self.in_model_order(x), count[0], reached)
 
@@ -133,16 +144,18 @@ class PcgEngine:
     def solve_columns(self, b: np.ndarray, start: np.ndarray, tolerance: float) -> tuple[np.ndarray, int]:
         """x with C x_j = b_j for all columns of b (N, m) at once, from `start` (N, m); and the number of iterations.
 
-        Stops where r' M r <= tolerance^2 N, r = b - C x, M the preconditioner, N the equations in force. The posterior deviation
-        of a draw has d' C d of about N: so the error left is `tolerance` posterior standard deviations, root mean square, in the
-        norm of the preconditioner. Raises ModelError where the iteration does not get there.
+        Stops where r' M r <= tolerance^2 N, r = b - C x, M the preconditioner, N the equations in force. The posterior
+        deviation of a draw has d' C d of about N: so the error left is `tolerance` posterior standard deviations, root
+        mean square, in the norm of the preconditioner. Raises ModelError where the iteration does not get there.
         """
         wanted = tolerance**2 * max(1, self.equations.n_equations)
         x, left, iterations = conjugate_gradients(self.times, self.precondition, b, start, wanted, self.iteration_limit)
         if not np.all(left <= wanted):
+            reached = np.sqrt(left.max() / wanted) * tolerance
             raise ModelError(
-                f"PCG stopped after {iterations} iterations at an error of {np.sqrt(left.max() / wanted) * tolerance:.1e} posterior standard "
-                f"deviations, needed {tolerance:.1e}: the equations are close to singular; check the variances and the fixed effects"
+                f"PCG stopped after {iterations} iterations at an error of {reached:.1e} "
+                f"posterior standard deviations, needed {tolerance:.1e}: the equations are close to singular; check "
+                "the variances and the fixed effects"
             )
         return x, iterations
 
@@ -162,10 +175,10 @@ def _columns(x: np.ndarray) -> np.ndarray:
 
 
 def conjugate_gradients(times, precondition, b, start, wanted: float, limit: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Solve C x_j = b_j for the m columns of b (N, m), each by its own conjugate gradients, all with the same passes over C.
+    """Solve C x_j = b_j for the columns of b (N, m), each by its own conjugate gradients, all in the same passes.
 
-    A column that has reached r' M r <= wanted stands still while the others go on. Returns x (N, m), r' M r (m,) and the number of
-    iterations. Hestenes & Stiefel (1952).
+    A column that has reached r' M r <= wanted stands still while the others go on. Returns x (N, m), r' M r (m,) and
+    the number of iterations. Hestenes & Stiefel (1952).
     """
     x = np.array(start, dtype=np.float64)
     residual = np.array(b, dtype=np.float64)
@@ -218,7 +231,7 @@ def turn(direction, z, beta):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def invert_blocks(blocks):
-    """Each (k, k) of blocks (q, k, k) by its inverse, through its Cholesky factor. Returns -1, or a position that is not positive definite."""
+    """Replace each of blocks (q, k, k) by its inverse. Returns -1, or a position that is not positive definite."""
     k = blocks.shape[1]
     L = np.zeros((k, k))
     for level in range(np.uint64(blocks.shape[0])):
@@ -252,7 +265,8 @@ def invert_blocks(blocks):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def level_blocks(term, K, Ginv, Rinv, out):
-    """out[l] = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r, (q, k, k); components held at 0 become rows of the identity."""
+    """out[l] = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r, (q, k, k); components held at 0 become rows of the
+    identity."""
     k = out.shape[1]
     for level in range(np.uint64(out.shape[0])):
         level_precisions(term, Rinv, level, out[level])

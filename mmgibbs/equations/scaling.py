@@ -1,4 +1,4 @@
-"""How the records see a linear change of a random term, theta_l -> M theta_l with one M (k x k, lower triangular) for all levels.
+"""How records see a linear change of a random term, theta_l -> M theta_l, M (k x k, lower triangular) for all levels.
 
 At M = I + D the residuals are e_r - sum over elements (c, j) of D_cj x_r,cj, where element (c, j) moves trait t(c) by
 
@@ -8,8 +8,8 @@ so the records' density is Gaussian in the elements of M, with normal equations 
 
     H_pq = sum_r w_r (R_P^-1)_t(p),t(q) x_r,p x_r,q         s_p = sum_r w_r x_r,p (R_P^-1 e_r)_t(p)
 
-Unknown-parent groups that are *fixed* have no variance to scale: an animal then moves by its deviation from the mean of its groups,
-theta_l - (Q g)_l -> M (theta_l - (Q g)_l), and the groups stay. Random groups are levels like any other.
+Unknown-parent groups that are *fixed* have no variance to scale: an animal then moves by its deviation from the mean of
+its groups, theta_l - (Q g)_l -> M (theta_l - (Q g)_l), and the groups stay. Random groups are levels like any other.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class Scaling:
         unrolled = ((0,) * plan.effect.size, (0,) * e.shape[1])
         if theta.shape[0] < UNROLL_FROM or plan.effect.size > UNROLL_TO or e.shape[1] > UNROLL_TO:
             unrolled = (), ()
-        return scaling_sums(self.equations.records, self._record_levels(term), lists.covariates, plan, *unrolled, at, e, Rinv)
+        return scaling_sums(
+            self.equations.records, self._record_levels(term), lists.covariates, plan, *unrolled, at, e, Rinv
+        )
 
     def _plan(self, term: int, elements) -> Plan:
         """Elements that share a regressor and a component of theta share their z theta: these are the `places`."""
@@ -66,8 +68,10 @@ class Scaling:
         return Plan(effect, regressor, component, place.reshape(-1), lists.trait[c])
 
     def transform(self, term: int, M: np.ndarray, theta, e) -> None:
-        """theta_l <- M theta_l (with fixed groups: the deviations from their mean) and e <- y - W theta, both in place."""
-        move_levels(self.equations.terms[term], np.asarray(M, float) - np.eye(len(M)), self._deviations(term, theta), theta, e)
+        """theta_l <- M theta_l (with fixed groups: deviations from their mean) and e <- y - W theta, both in place."""
+        move_levels(
+            self.equations.terms[term], np.asarray(M, float) - np.eye(len(M)), self._deviations(term, theta), theta, e
+        )
 
     def _deviations(self, term: int, theta: np.ndarray) -> np.ndarray:
         """(q, k) what M multiplies: Theta itself, or Theta - Q g with fixed groups (0 in their own rows)."""
@@ -90,9 +94,10 @@ class Scaling:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, Rinv):
-    """H (p, p) and s (p,) from sums of w x x' and w x e' over the records of each pattern; x (places,), e of what is not observed meets a 0.
+    """H (p, p) and s (p,) from sums of w x x' and w x e' per pattern; what is not observed meets a 0 in R_P^-1.
 
-    m_ and T_: tuples whose length is the number of places and of traits, for loops that the compiler unrolls; () for a general loop.
+    m_ and T_: tuples whose length is the number of places and of traits, for loops that the compiler unrolls; () for a
+    general loop.
     """
     m = len(m_) if len(m_) > 0 else plan.effect.size
     T = len(T_) if len(T_) > 0 else e.shape[1]
@@ -109,7 +114,9 @@ def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, Rinv):
             if level == UNKNOWN:
                 x[a] = 0.0
             else:
-                x[a] = np.float64(deviation[level, plan.component[a]]) * (1.0 if plain else np.float64(covariates[r, plan.regressor[a]]))
+                x[a] = np.float64(deviation[level, plan.component[a]]) * (
+                    1.0 if plain else np.float64(covariates[r, plan.regressor[a]])
+                )
         for a in range(m):
             wx = w * x[a]
             for b in range(a + 1):
@@ -128,7 +135,7 @@ def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, Rinv):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def move_levels(term, D, deviation, theta, e):
-    """theta_l += D deviation_l, e_r -= W_r (change) for the records of each level; the change is what the stored precision can hold."""
+    """theta_l += D deviation_l, e_r -= W_r (change); the change is what the stored precision can hold."""
     k = theta.shape[1]
     change = np.empty(k)
     plain = term.covariates.shape[0] == 0
@@ -146,12 +153,14 @@ def move_levels(term, D, deviation, theta, e):
             r = term.visit_record[v]
             effect = term.visit_effect[v] if several else np.uint8(0)
             for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
-                e[r, term.trait[c]] -= change[c] if plain else change[c] * np.float64(term.covariates[r, term.regressor[c]])
+                e[r, term.trait[c]] -= (
+                    change[c] if plain else change[c] * np.float64(term.covariates[r, term.regressor[c]])
+                )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def from_groups(K, parents_first, n_groups, theta):
-    """Theta - Q g, (q, k): Q g is the mean of the parents' Q g, a group's own effect, and 0 for an unknown parent. 0 in the rows of groups.
+    """Theta - Q g, (q, k): Q g is the mean of the parents' Q g, a group's effect, 0 for an unknown parent. Groups: 0.
 
     parents_first: (q,) sweep positions of animals, parents before progeny, then of the groups.
     """

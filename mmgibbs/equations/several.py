@@ -1,8 +1,10 @@
-"""C times several vectors in one pass over records, levels and relationship lists: Theta (q, k, m), residuals (n, T, m).
+"""C times several vectors in one pass over records, levels and relationship lists: Theta (q, k, m), residuals (n, T,
+m).
 
     C Theta_j = W' R^-1 W Theta_j + K^-1 Theta_j G^-1,        j = 1 ... m
 
-Each column sees the same operations in the same order whatever m is, so its values do not depend, to the last bit, on its company.
+Each column sees the same operations in the same order whatever m is, so its values do not depend, to the last bit, on
+its company.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     python tests/bench/interweaving.py [--sweeps 20000] [--seed 1] [--case simdata ...] [--json result.json]
 
-One chain; seconds are the processor time of the sampling steps (locations, variances), burn-in and what is recorded left out.
-Effective draws are the rank-normalised bulk ESS. simdata and gryphon need ../shared/data and are left out where it is absent.
+One chain; seconds are the processor time of the sampling steps (locations, variances), burn-in and what is recorded
+left out. Effective draws are the rank-normalised bulk ESS. simdata and gryphon need ../shared/data and are left out
+where it is absent.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from mmgibbs.interweave import terms_to_interweave  # noqa: E402
 from mmgibbs.sampler import gibbs_steps, starting_variances  # noqa: E402
 
 BURN_IN = 1000
+ANIMAL = {"level": "animal", "relationship": "pedigree"}
 
 
 def from_analysis(config, *overrides):
@@ -53,7 +55,7 @@ def simdata():
             "inbreeding": "ignore",
         },
         "traits": {"y1": {"missing": [0]}},
-        "model": {"fixed": {"farm": {}, "sex": {}, "year": {}}, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+        "model": {"fixed": {"farm": {}, "sex": {}, "year": {}}, "random": {"genetic": ANIMAL}},
     })  # fmt: skip
 
 
@@ -67,7 +69,7 @@ def gryphon(traits=("bwt",)):
             "pedigree_columns": {"id": "id", "sire": "father", "dam": "mother"},
         },
         "traits": list(traits),
-        "model": {"fixed": {"sex": {}}, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+        "model": {"fixed": {"sex": {}}, "random": {"genetic": ANIMAL}},
     })  # fmt: skip
 
 
@@ -132,7 +134,9 @@ def chain(model, equations, how: str, interwoven: bool, sweeps: int, seed: int):
     engine = ExactEngine(equations) if how == "pcg" else SerialEngine(equations, update=how)
     variances = starting_variances(model, 0)
     engine.set_variances(variances.G, variances.R)
-    steps = gibbs_steps(model, engine, variances, (seed, 0), 1000, terms_to_interweave(model, True) if interwoven else ())
+    steps = gibbs_steps(
+        model, engine, variances, (seed, 0), 1000, terms_to_interweave(model, True) if interwoven else ()
+    )
     names = [f"{model.design.terms[i].name}[{c}]" for i in model.random_terms for c in range(len(variances.G[i]))]
     names += [f"residual[{t}]" for t in range(len(variances.R))]
     draws, burn_in = np.empty((sweeps, len(names))), min(BURN_IN, sweeps)
@@ -142,14 +146,21 @@ def chain(model, equations, how: str, interwoven: bool, sweeps: int, seed: int):
         for step in steps:
             step(number)
         if number > burn_in:
-            draws[number - burn_in - 1] = np.concatenate([np.diag(variances.G[i]) for i in model.random_terms] + [np.diag(variances.R)])
+            draws[number - burn_in - 1] = np.concatenate(
+                [np.diag(variances.G[i]) for i in model.random_terms] + [np.diag(variances.R)]
+            )
     return draws, names, (time.thread_time() - started) / sweeps
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sweeps", type=int, default=20_000)
-    parser.add_argument("--exact-sweeps", type=int, default=2000, help="sweeps of the exact draws, which take longer (default: %(default)s)")
+    parser.add_argument(
+        "--exact-sweeps",
+        type=int,
+        default=2000,
+        help="sweeps of the exact draws, which take longer (default: %(default)s)",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--case", nargs="*", choices=CASES, default=list(CASES))
     parser.add_argument("--chain", nargs="*", choices=CHAINS, default=list(CHAINS))
@@ -161,15 +172,27 @@ def main() -> None:
             continue
         model = CASES[case]()
         equations = structured_equations(model.design, partition(model.design))
-        print(f"{case}: {CASES[case].__doc__.strip()} {equations.n_equations:,} equations, {model.design.n_records:,} records", flush=True)
+        print(
+            f"{case}: {CASES[case].__doc__.strip()} {equations.n_equations:,} equations",
+            flush=True,
+        )
         for name in arguments.chain:
             sweeps = arguments.exact_sweeps if CHAINS[name][0] == "pcg" else arguments.sweeps
             draws, names, seconds = chain(model, equations, *CHAINS[name], sweeps, arguments.seed)
             found = [diagnose(d) for d in draws.T]
             for parameter, f in zip(names, found, strict=True):
-                rows.append({"case": case, "chain": name, "parameter": parameter, "ms_per_sweep": 1e3 * seconds, "mean": f["mean"], "sd": f["sd"],
-                             "ess_per_sweep": f["ess_bulk"] / sweeps, "ess_per_second": f["ess_bulk"] / sweeps / seconds})  # fmt: skip
-            text = "  ".join(f"{p} {r['ess_per_sweep']:.4f} {r['ess_per_second']:6.1f}/s" for p, r in zip(names, rows[-len(names) :], strict=True))
+                effective = f["ess_bulk"] / sweeps
+                row = {"case": case, "chain": name, "parameter": parameter, "mean": f["mean"], "sd": f["sd"]}
+                row |= {
+                    "ms_per_sweep": 1e3 * seconds,
+                    "ess_per_sweep": effective,
+                    "ess_per_second": effective / seconds,
+                }
+                rows.append(row)
+            text = "  ".join(
+                f"{p} {r['ess_per_sweep']:.4f} {r['ess_per_second']:6.1f}/s"
+                for p, r in zip(names, rows[-len(names) :], strict=True)
+            )
             print(f"  {name:18s} {1e3 * seconds:8.3f} ms  {text}", flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Exact draws by perturbation and PCG: their noise, number by number, against the dense equations, and the draws themselves."""
+"""Exact draws by perturbation and PCG: their noise, number by number, and the draws against the dense equations."""
 
 from dataclasses import replace
 
@@ -18,7 +18,8 @@ from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 
 KEY = (11, 2)
-FIVE = ("bivariate_missing", "direct_maternal", "random_regression", "univariate_animal", "user_relationship")  # three of them with weights
+# Missing traits, maternal effects, random regression, a user's relationship; weights in all but the third
+FIVE = ("bivariate_missing", "direct_maternal", "random_regression", "univariate_animal", "user_relationship")
 
 
 def engine_for(example, kind="term", precision="double", **options):
@@ -37,7 +38,8 @@ def draws(engine, equations, n, first=1):
 
 
 def noise_covariance(engine, equations, monkeypatch):
-    """The covariance of the perturbed right-hand side: the noise is linear in its normals, so draw unit vectors in place of normals."""
+    """The covariance of the perturbed right-hand side: the noise is linear in its normals, so draw unit vectors in
+    place of normals."""
     places, total, at = 0, np.zeros((equations.size, equations.size)), [0]
 
     def unit(out, number, levels, stream, seed, chain):
@@ -83,7 +85,8 @@ def test_a_draw_solves_the_perturbed_equations_to_a_millionth_of_a_posterior_sd(
 
 
 def judge(x, equations):
-    """Mean and covariance of independent draws x (n, N) against C^-1 b and C^-1: all means, variances and covariances at once."""
+    """Mean and covariance of independent draws x (n, N) against C^-1 b and C^-1: all means, variances and covariances
+    at once."""
     centred = x - equations.solution
     a, b = np.tril_indices(equations.size)
     products = centred[:, a] * centred[:, b]
@@ -107,7 +110,10 @@ def unweighted(records, roots, z, column, e):
     e[:, :, column] += np.einsum("rtu,ru->rt", roots[records.pattern], z)
 
 
-@pytest.mark.parametrize("name, part, wrong", [("univariate_animal", "add_residual_noise", unweighted), ("direct_maternal", "mendelian_root", without_progeny)])
+@pytest.mark.parametrize(
+    "name, part, wrong",
+    [("univariate_animal", "add_residual_noise", unweighted), ("direct_maternal", "mendelian_root", without_progeny)],
+)
 def test_a_mutated_draw_is_seen(name, part, wrong, monkeypatch):
     example = models.example(name)
     equations = dense.build(example.design, example.G, example.R)
@@ -118,7 +124,8 @@ def test_a_mutated_draw_is_seen(name, part, wrong, monkeypatch):
 
 @pytest.mark.parametrize("name, variances_fixed", [*((name, True) for name in FIVE), ("user_relationship", False)])
 def test_draws_are_independent(name, variances_fixed):
-    """Lag-1 autocorrelation of every equation times sqrt(n) is standard normal; so is their mean in units of its standard error."""
+    """Lag-1 autocorrelation of every equation times sqrt(n) is standard normal; so is their mean in units of its
+    standard error."""
     example = models.example(name)
     equations = dense.build(example.design, example.G, example.R)
     engine = engine_for(example, variances_fixed=variances_fixed, draws_at_once=200)
@@ -149,7 +156,9 @@ def test_a_draw_is_the_same_to_the_last_bit_in_whatever_company(name):
     equations = dense.build(example.design, example.G, example.R)
     alone = draws(engine_for(example, variances_fixed=True, draws_at_once=1), equations, 7, first=5)
     for together in (2, 3, 8):
-        np.testing.assert_array_equal(draws(engine_for(example, variances_fixed=True, draws_at_once=together), equations, 7, first=5), alone)
+        np.testing.assert_array_equal(
+            draws(engine_for(example, variances_fixed=True, draws_at_once=together), equations, 7, first=5), alone
+        )
 
 
 @pytest.mark.parametrize("name", ["direct_maternal", "user_relationship", "fixed_groups"])
@@ -160,7 +169,12 @@ def test_neither_the_partition_nor_the_start_changes_a_draw(name):
     reference = draws(engine_for(example, "term", variances_fixed=True), equations, 4)
     for other in (engine_for(example, "colour", variances_fixed=True), engine_for(example, "equal")):
         assert np.abs((draws(other, equations, 4) - reference) / sd).max() < 1e-6
-    other.start([np.full((t.n_levels, t.n_components), 3.0) * (1.0 if t.active is None else t.active) for t in example.design.terms])
+    other.start(
+        [
+            np.full((t.n_levels, t.n_components), 3.0) * (1.0 if t.active is None else t.active)
+            for t in example.design.terms
+        ]
+    )
     assert np.abs((draws(other, equations, 4) - reference) / sd).max() < 1e-6
 
 
@@ -219,7 +233,10 @@ def test_columns_solved_together_are_those_of_scipy():
 
 def test_an_iteration_that_does_not_converge_is_an_error(monkeypatch):
     monkeypatch.setattr(PcgEngine, "iteration_limit", 3)
-    with pytest.raises(ModelError, match="PCG stopped after 3 iterations at an error of .* posterior standard deviations, needed 1.0e-08"):
+    with pytest.raises(
+        ModelError,
+        match="PCG stopped after 3 iterations at an error of .* posterior standard deviations, needed 1.0e-08",
+    ):
         engine_for(models.example("direct_maternal")).sweep(1, KEY)
 
 
@@ -246,7 +263,8 @@ def test_sparse_and_dense_factors_of_a_users_matrix(share, monkeypatch):
 def test_a_users_matrix_without_a_factor_is_refused(share, monkeypatch):
     example = models.example("user_relationship")
     K_inverse = dense.relationship_inverse(example.design.terms[1])
-    K_inverse[0, 0] = K_inverse[0, 1:] @ np.linalg.solve(K_inverse[1:, 1:], K_inverse[1:, 0]) - 0.1  # Schur complement -0.1
+    schur = -0.1
+    K_inverse[0, 0] = K_inverse[0, 1:] @ np.linalg.solve(K_inverse[1:, 1:], K_inverse[1:, 0]) + schur
     monkeypatch.setattr(exact, "DENSE_FROM", share)
     with pytest.raises(ModelError, match="term 'genomic': .* not positive definite; needed: .* or engine: serial"):
         engine_for(with_relationship(example, K_inverse))
@@ -260,5 +278,8 @@ def test_a_factor_that_does_not_fit_is_refused(monkeypatch):
 
     monkeypatch.setattr(scipy.sparse.linalg, "splu", full)
     monkeypatch.setattr(exact, "DENSE_FROM", 1.0)
-    with pytest.raises(ModelError, match="term 'genomic': .*15 levels, .* does not fit in memory; needed: a sparser matrix, or engine: serial"):
+    with pytest.raises(
+        ModelError,
+        match="term 'genomic': .*15 levels, .* does not fit in memory; needed: a sparser matrix, or engine: serial",
+    ):
         engine_for(models.example("user_relationship"))

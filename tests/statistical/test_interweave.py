@@ -1,7 +1,7 @@
 """Interweaving leaves the posterior alone: against integration over a grid, and against the centred chain.
 
-A chain that redraws G given the standardised effects only, never given the effects, has the same posterior; nothing hides a wrong
-Jacobian there. Every such chain has a mutated twin that must fail.
+A chain that redraws G given the standardised effects only, never given the effects, has the same posterior; nothing
+hides a wrong Jacobian there. Every such chain has a mutated twin that must fail.
 """
 
 from functools import cache
@@ -28,11 +28,16 @@ SWEEPS = 6000
 
 
 def chain(model, sweeps, kind, seed=SEED, engine=SerialEngine):
-    """(sweeps, parameters): lower triangles of every sampled matrix. kind: 'centred', 'standardised' (alone) or 'interwoven'."""
+    """(sweeps, parameters): lower triangles of every sampled matrix. kind: 'centred', 'standardised' (alone) or
+    'interwoven'."""
     engine = engine(structured_equations(model.design, partition(model.design)))
-    variances = Variances([None if c is None else c.start.copy() for c in model.covariances], model.residual.start.copy())
+    variances = Variances(
+        [None if c is None else c.start.copy() for c in model.covariances], model.residual.start.copy()
+    )
     engine.set_variances(variances.G, variances.R)
-    steps = gibbs_steps(model, engine, variances, (seed, 0), 1000, () if kind == "centred" else terms_to_interweave(model))
+    steps = gibbs_steps(
+        model, engine, variances, (seed, 0), 1000, () if kind == "centred" else terms_to_interweave(model)
+    )
     if kind == "standardised":
         del steps[1]
     matrices = [(variances.G, i) for i in model.random_terms if not model.covariances[i].fixed]
@@ -59,12 +64,15 @@ def one_way(seed=11, q=12, n=4):
 
 
 def grouped(random_groups, seed=12, n_animals=14, n_groups=4, n=40):
-    """A pedigree whose unknown parents are groups: a third of what is drawn, so that a wrong treatment of them shows."""
+    """A pedigree whose unknown parents are groups: a third of what is drawn, so that a wrong treatment of them
+    shows."""
     rng = np.random.default_rng(seed)
     sire, dam = models._grouped_pedigree(rng, n_animals, n_groups)
     animal = Effect("", rng.integers(0, n_animals, n).astype(np.int32), (0,))
     kind = models.pedigree_relationship(sire, dam, n_groups=n_groups, random_groups=random_groups)
-    term = models.random_term("genetic", [animal], kind, n_animals + n_groups, n_groups=n_groups, groups_fixed=not random_groups)
+    term = models.random_term(
+        "genetic", [animal], kind, n_animals + n_groups, n_groups=n_groups, groups_fixed=not random_groups
+    )
     return [term], [[[2.0]]], [[2.0]], rng, n
 
 
@@ -86,7 +94,8 @@ def one_variance(case, prior):
     )
     axis = np.linspace(-12.0, 9.0, 120)
     weights, *_ = dense.grid_posterior(log_density, [axis])
-    assert max(weights[0], weights[-1] * np.exp(axis[-1])) < 1e-4 * weights.max()  # of the mean, too, nothing is cut off
+    # Nothing is cut off, of the mean neither.
+    assert max(weights[0], weights[-1] * np.exp(axis[-1])) < 1e-4 * weights.max()
     return model, weights @ np.exp(axis), weights @ axis
 
 
@@ -125,8 +134,14 @@ def two_effects(flat=False, q=16, n=4):
     line = Effect("", np.repeat(np.arange(q, dtype=np.int32), n), (0, 1))
     G, R = np.array([[1.0, 0.4], [0.4, 0.8]]), np.eye(2)
     design = models.with_records(rng, q * n, [models.random_term("line", [line], Identity(q), q)], [G], R)
-    covariance = CovarianceModel(G, False, full_block(2), *((None, None) if flat else (6.0, np.array([[3.0, 0.5], [0.5, 2.0]]))))
-    return MixedModel(design, (covariance,), CovarianceModel(R, True, full_block(2))), design.y.reshape(q, n, 2).mean(axis=1), n
+    covariance = CovarianceModel(
+        G, False, full_block(2), *((None, None) if flat else (6.0, np.array([[3.0, 0.5], [0.5, 2.0]])))
+    )
+    return (
+        MixedModel(design, (covariance,), CovarianceModel(R, True, full_block(2))),
+        design.y.reshape(q, n, 2).mean(axis=1),
+        n,
+    )
 
 
 def integrated(model, means, n, points=81):
@@ -141,7 +156,9 @@ def integrated(model, means, n, points=81):
         determinant = v11 * v22 - v12**2
         return -0.5 * (power * np.log(determinant) + (v22 * P[0, 0] + v11 * P[1, 1] - 2 * v12 * P[0, 1]) / determinant)
 
-    log_density = log_normal(a + 1 / n, c, b + 1 / n, q, products) + log_normal(a, c, b, nu + 3, S) + 1.5 * np.log(a * b)
+    log_density = (
+        log_normal(a + 1 / n, c, b + 1 / n, q, products) + log_normal(a, c, b, nu + 3, S) + 1.5 * np.log(a * b)
+    )
     weights = np.exp(log_density - log_density.max())
     return [float(np.sum(weights * x) / weights.sum()) for x in (a, c, b)]
 
@@ -187,7 +204,12 @@ def direct_maternal(n_animals=80, n=160):
     mother = dam[animal]
     terms = [
         models.class_term("herd", np.arange(n) % 3, 3, [0]),
-        models.random_term("genetic", [Effect("direct", animal, (0,)), Effect("maternal", mother, (0,))], models.pedigree_relationship(sire, dam), n_animals),
+        models.random_term(
+            "genetic",
+            [Effect("direct", animal, (0,)), Effect("maternal", mother, (0,))],
+            models.pedigree_relationship(sire, dam),
+            n_animals,
+        ),
         models.random_term("environment", [Effect("", mother, (0,))], Identity(n_animals), n_animals),
     ]
     G, R = [None, np.array([[4.0, -0.5], [-0.5, 3.0]]), np.array([[1.5]])], np.array([[4.0]])

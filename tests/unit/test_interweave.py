@@ -29,7 +29,10 @@ def engine_for(example, kind="colour", make=SerialEngine, precision="double"):
 
 def starting_point(example):
     rng = np.random.default_rng(8)
-    return [rng.normal(size=(t.n_levels, t.n_components)) * (1.0 if t.active is None else t.active) for t in example.design.terms]
+    return [
+        rng.normal(size=(t.n_levels, t.n_components)) * (1.0 if t.active is None else t.active)
+        for t in example.design.terms
+    ]
 
 
 def model_of(example, **priors):
@@ -41,7 +44,9 @@ def model_of(example, **priors):
         start = np.diag(np.diag(start)) if priors.get("diagonal") else start
         return CovarianceModel(start, False, blocks, k + 4.0, 0.8 * start)
 
-    return MixedModel(example.design, tuple(None if g is None else covariance(g) for g in example.G), covariance(example.R))
+    return MixedModel(
+        example.design, tuple(None if g is None else covariance(g) for g in example.G), covariance(example.R)
+    )
 
 
 def moving_part(term, theta):
@@ -63,7 +68,8 @@ SCALED = [(name, i) for name in models.NAMES for i in models.example(name).rando
 @pytest.mark.parametrize("name, i", SCALED)
 @pytest.mark.parametrize("make", [SerialEngine, ExactEngine])
 def test_normal_equations_of_a_scale(name, i, make):
-    """H = sum X_r' R_r^-1 X_r and s = sum X_r' R_r^-1 e_r, column (c, j) of X being W times theta_.j moved to component c."""
+    """H = sum X_r' R_r^-1 X_r and s = sum X_r' R_r^-1 e_r, column (c, j) of X being W times theta_.j moved to component
+    c."""
     example = models.example(name)
     term, theta = example.design.terms[i], starting_point(example)
     equations = dense.build(example.design, example.G, example.R)
@@ -127,7 +133,9 @@ def test_jacobian_of_G_in_the_elements_of_L(blocks):
         up, down = lower(x + d), lower(x - d)
         J.append(((up @ up.T - down @ down.T) / (2 * step))[tuple(np.array(places).T)])
     logs = np.log(np.abs(np.diag(lower(x))))
-    assert np.linalg.slogdet(np.array(J))[1] == pytest.approx(k * np.log(2) + jacobian_exponents(blocks) @ logs, abs=1e-7)
+    assert np.linalg.slogdet(np.array(J))[1] == pytest.approx(
+        k * np.log(2) + jacobian_exponents(blocks) @ logs, abs=1e-7
+    )
 
 
 @pytest.mark.parametrize("blocks", [((0, 1, 2),), ((0, 2), (1,))])
@@ -163,7 +171,8 @@ def test_draws_of_a_scale_follow_their_density():
     cumulative /= cumulative[-1]
     draws = []
     for number in range(6000):
-        M = draw_scaling(root, H, s, G, number, 3, KEY, tries=40)  # from the same L each time: the steps must have forgotten it
+        # From the same L each time, so the steps must have forgotten it.
+        M = draw_scaling(root, H, s, G, number, 3, KEY, tries=40)
         draws.append(abs(M[0, 0]) * np.sqrt(2.0))
     assert stats.kstest(draws, lambda x: np.interp(x, l, cumulative)).pvalue > 1e-3
     wrong = np.cumsum(np.exp(log_density - np.log(l) - (log_density - np.log(l)).max()))  # without the Jacobian
@@ -178,7 +187,10 @@ def test_L_stays_where_the_records_do_not_determine_it():
 
 def test_draws_are_keyed():
     root = root_of(CovarianceModel(np.eye(2), False, full_block(2)))
-    draw = lambda number, term, key: draw_scaling(root, 1e4 * np.eye(3), np.zeros(3), np.eye(2), number, term, key, tries=1)  # noqa: E731
+
+    def draw(number, term, key):
+        return draw_scaling(root, 1e4 * np.eye(3), np.zeros(3), np.eye(2), number, term, key, tries=1)
+
     first = draw(1, 0, KEY)
     np.testing.assert_array_equal(first, draw(1, 0, KEY))
     for other in (draw(2, 0, KEY), draw(1, 1, KEY), draw(1, 0, (5, 2)), draw(1, 0, (6, 1))):
@@ -208,8 +220,11 @@ def test_a_step_moves_G_with_its_term(name, i):
 def test_diagonal_matrices_stay_diagonal():
     example = models.example("bivariate_missing")
     model = model_of(example, diagonal=True)
-    example = models.Example(example.name, example.design, [None if c is None else c.start for c in model.covariances], model.residual.start)
-    engine, variances = engine_for(example), Variances([None if g is None else g.copy() for g in example.G], example.R.copy())
+    example = models.Example(
+        example.name, example.design, [None if c is None else c.start for c in model.covariances], model.residual.start
+    )
+    engine = engine_for(example)
+    variances = Variances([None if g is None else g.copy() for g in example.G], example.R.copy())
     gibbs_steps(model, engine, variances, KEY, 1000, (2,))[2](1)
     assert variances.G[2][0, 1] == variances.G[2][1, 0] == 0.0
     assert np.all(np.diag(variances.G[2]) != np.diag(example.G[2]))
