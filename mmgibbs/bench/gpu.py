@@ -1,4 +1,4 @@
-"""The structured engine on a GPU: seconds per sample beside the bytes that a sweep must move and the copy bandwidth of the device."""
+"""The structured engine on a GPU: seconds per sample beside the bytes that a sweep must move and the copy bandwidth."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 
-from mmgibbs.engines.structured_gpu import StructuredGpuEngine, bytes_per_sweep
+from mmgibbs.engines.gpu_bytes import bytes_per_sweep
+from mmgibbs.engines.structured_gpu import StructuredGpuEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
@@ -16,11 +17,10 @@ NOT_MEASURED = "not measured"
 
 
 def structured_on_gpu(design, G, R, sweeps: int = 50, seed: int = 1, precision: str = "single", device=None) -> dict:
-    """Figures of one system; `device`: a mmgibbs.device.Device, the current one where None. DeviceError where there is none.
+    """Figures of one system; device: a mmgibbs.device.Device, the current one where None (DeviceError without one).
 
-    Seconds per sample are those of recorded sweeps one after another (random draws included), by the clock of the device; with variances
-    sampled each sweep also brings its products to the host, and takes new variances.
-    """
+    Seconds per sample are those of recorded sweeps one after another, random draws included, by the clock of the
+    device; with variances sampled each sweep also brings its products to the host, and takes new variances."""
     equations = structured_equations(design, partition(design, "colour"), precision)
     started = time.perf_counter()
     engine = StructuredGpuEngine(equations, device=device)

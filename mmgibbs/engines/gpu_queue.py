@@ -1,4 +1,4 @@
-"""One queue of work on a device: buffers, copies, kernels and recorded work, done in the order in which they are asked for."""
+"""One queue of work on a device: buffers, copies, kernels and recorded work, done in the order asked for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mmgibbs.errors import DeviceError
 
 
 class GpuQueue:
-    """A stream of a device (mmgibbs.device.Device; the current one where None). DeviceError where there is none, or where memory ends."""
+    """A stream of a device (mmgibbs.device.Device; the current one where None). DeviceError where there is none."""
 
     def __init__(self, device: Device | None = None):
         self.device = Device() if device is None else device
@@ -19,13 +19,13 @@ class GpuQueue:
         self._pinned = np.empty(0, np.uint8)
 
     def empty(self, shape, dtype):
-        """A buffer of zeros."""
+        """A buffer of zeros. DeviceError where it does not fit."""
         try:
             return self.device.zeros(shape, dtype, self.stream)
         except OutOfDeviceMemory as error:
             raise DeviceError(
-                f"device: gpu: {self.device.free_bytes() / 1e9:.1f} GB free on the device are too few for the structured engine ({error}); "
-                "use precision: single, engine: hybrid, or device: cpu"
+                f"device: gpu: {self.device.free_bytes() / 1e9:.1f} GB free on the device are too few for the "
+                f"structured engine ({error}); use precision: single, engine: hybrid, or device: cpu"
             ) from None
 
     def upload(self, array: np.ndarray):
@@ -43,7 +43,7 @@ class GpuQueue:
         self.device.copy(source, target, self.stream)
 
     def read(self, buffer) -> np.ndarray:
-        """Wait for everything asked for so far; the values of a buffer. They come through pinned memory, which is as large as the largest."""
+        """Wait for everything asked for so far; the values of a buffer, brought over through pinned memory."""
         if self._pinned.size < buffer.nbytes:
             self._pinned = self.device.pinned(buffer.nbytes, np.uint8)
         values = self._pinned[: buffer.nbytes].view(buffer.dtype).reshape(buffer.shape)
@@ -55,7 +55,9 @@ class GpuQueue:
         return self.device.address(buffer)
 
     def kernels(self, text: str, names: list[str]) -> dict[str, Callable]:
-        """Compile; each kernel is asked for as kernel(blocks, threads, *arguments): buffers, NumPy scalars, structures (1,), None for no array."""
+        """Compile; each kernel is asked for as kernel(blocks, threads, *arguments).
+
+        Arguments: buffers, NumPy scalars, structures (1,), None for no array."""
         return {name: self._on_stream(function) for name, function in self.device.instances(text, names).items()}
 
     def _on_stream(self, function) -> Callable:

@@ -1,6 +1,7 @@
 """The CUDA C++ of the structured engine for one model: its text, and the kernels to take from it.
 
-Kernels are templates: <K components, T traits, relationship>. A model needs the few that its terms ask for; CuPy keeps what it compiled.
+Kernels are templates: <K components, T traits, relationship>. A model needs the few that its terms ask for; CuPy keeps
+what it compiled.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ OF_ALL = ("set_counter", "fold_strands", "close_batch", "widen", "rescale", "rec
 
 
 def source(real: np.dtype, pattern: np.dtype) -> str:
-    """The text of all kernels, for values of type `real` and missing patterns numbered in `pattern` (uint8 or uint32)."""
-    types = f"typedef {REAL[np.dtype(real)]} REAL;\ntypedef {'unsigned char' if pattern == np.uint8 else 'unsigned int'} PATTERN;\n"
+    """The text of all kernels: `real` is the type of stored values, `pattern` (uint8, uint32) of pattern numbers."""
+    small = np.dtype(pattern) == np.uint8
+    types = f"typedef {REAL[np.dtype(real)]} REAL;\ntypedef unsigned {'char' if small else 'int'} PATTERN;\n"
     return cuda_source("normal") + types + "".join((FOLDER / name).read_text(encoding="utf-8") for name in FILES)
 
 
@@ -39,14 +41,22 @@ def kernel(name: str, k: int | None = None, n_traits: int | None = None, kin=Non
 
 def term_kernels(k: int, n_traits: int, kin: type) -> dict[str, str]:
     """C++ names of the kernels of a term."""
-    names = {name: kernel(name, k, n_traits, kin) for name in OF_RELATIONSHIP} | {"quadratic_strands": kernel("quadratic_strands", k, kin=kin)}
-    return names | {name: kernel(name, k, n_traits) for name in OF_TERM} | {name: kernel(name, k) for name in OF_COMPONENTS}
+    names = {name: kernel(name, k, n_traits, kin) for name in OF_RELATIONSHIP} | {
+        "quadratic_strands": kernel("quadratic_strands", k, kin=kin)
+    }
+    return (
+        names
+        | {name: kernel(name, k, n_traits) for name in OF_TERM}
+        | {name: kernel(name, k) for name in OF_COMPONENTS}
+    )
 
 
 def kernels(specialisations, n_traits: int, real: np.dtype) -> list[str]:
     """Every kernel of a model; specialisations: (k, type of the relationship's lists) of its terms."""
     names = {kernel(name) for name in OF_ALL}
-    names |= {kernel("residual_strands", n_traits)} | {kernel(name, value=value) for name in OF_VALUES for value in (REAL[real], "double")}
+    names |= {kernel("residual_strands", n_traits)} | {
+        kernel(name, value=value) for name in OF_VALUES for value in (REAL[real], "double")
+    }
     for k, kin in specialisations:
         names |= set(term_kernels(k, n_traits, kin).values())
     return sorted(names)

@@ -1,7 +1,8 @@
 """Records, lists and state of the structured equations on a device, as the kernels' structures hold them.
 
-Everything is allocated once. A level whose list is longer than LONG_VISITS records or LONG_RELATIVES relatives is *long*: its lists are
-cut into pieces of PIECE entries, each summed by one block of threads. Pieces are fixed, so that the order of every sum is.
+Everything is allocated once. A level whose list is longer than LONG_VISITS records or LONG_RELATIVES relatives is
+*long*: its lists are cut into pieces of PIECE entries, each summed by one block of threads. Pieces are fixed, so that
+the order of every sum is.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
 
 PIECE = 2048  # entries of a list in one piece: 16 for each thread of a block
-LONG_VISITS = 64  # a thread that reads a list alone waits about half a microsecond for each entry
-LONG_RELATIVES = 64
+LONG_VISITS = 32  # a thread that reads a list alone waits up to a microsecond for each entry
+LONG_RELATIVES = 32
 MOST = 2**32 - 1  # entries of one list that 32-bit positions can tell apart
 
 
@@ -44,6 +45,7 @@ class ResidentTerm:
     struct: np.ndarray  # struct Term<K>
     kin: np.ndarray  # struct Identity, Pedigree or Sparse
     theta: object  # buffer (q, k)
+    code: object  # buffer (q,) level in model order
     colours: tuple[Colour, ...]
     examples: object  # buffer: a level of each class; None where there are no classes
     n_classes: int
@@ -59,7 +61,8 @@ class Resident:
         k = [t.n_components for t in eq.design.terms]
         n_patterns, T = eq.design.patterns.shape
         self._first = np.cumsum([0] + [size * size for size in k] + [n_patterns * T * T])
-        self.coefficients = queue.empty(int(self._first[-1]), np.float64)  # G^-1 of every term, then R^-1 of every pattern
+        # G^-1 of every term, then R^-1 of every pattern
+        self.coefficients = queue.empty(int(self._first[-1]), np.float64)
         self.y, self.e = queue.upload(records.y), queue.upload(records.y)
         self.counter = queue.empty(3, np.uint32)
         self.records = struct(
@@ -94,7 +97,7 @@ class Resident:
         lists, K, term = eq.terms[i], eq.relationships[i], eq.design.terms[i]
         k, q = term.n_components, term.n_levels
         effect_of = np.repeat(np.arange(len(term.effects)), np.diff(lists.effect_first))
-        theta = self.queue.empty((q, k), eq.real)
+        theta, code = self.queue.empty((q, k), eq.real), self.queue.upload(lists.code.view(np.uint32))
         classes, examples = cell_classes(lists)
         values = struct(
             visit_ptr=self._keep(positions(lists.visit_ptr)),
@@ -105,7 +108,7 @@ class Resident:
             cell_sums=self._keep(lists.cell_sums),
             covariates=self._keep(lists.covariates),
             active=self._keep(lists.active),
-            code=self._keep(lists.code.view(np.uint32)),
+            code=self.queue.address(code),
             classes=self._keep(classes),
             parts=self._room((examples.size, k * (k + 1) // 2), np.float64) if examples.size else 0,
             Ginv=self._coefficient(i),
@@ -119,13 +122,15 @@ class Resident:
         )
         colours = tuple(self._colour(lists, K, b.first, b.last, k) for b in eq.partition.blocks if b.term == i)
         example_levels = self.queue.upload(examples.astype(np.uint32)) if examples.size else None
-        return ResidentTerm(values, self._kin(K), theta, colours, example_levels, examples.size)
+        return ResidentTerm(values, self._kin(K), theta, code, colours, example_levels, examples.size)
 
     def _kin(self, K) -> np.ndarray:
         if isinstance(K, IdentityLists):
             return struct(n_levels=np.uint32(K.n_levels))
         # The structures have the fields of the lists, in their order.
-        return struct(**{name: self._keep(positions(a) if a.dtype == np.uint64 else a) for name, a in K._asdict().items()})
+        return struct(
+            **{name: self._keep(positions(a) if a.dtype == np.uint64 else a) for name, a in K._asdict().items()}
+        )
 
     def _colour(self, lists, K, first: int, last: int, k: int) -> Colour:
         levels, visits, relatives = long_lists(lists, K, first, last)
@@ -156,9 +161,12 @@ def struct(**fields) -> np.ndarray:
 
 
 def positions(ptr: np.ndarray) -> np.ndarray:
-    """32-bit positions in a list: half the bytes, and no list that fits a device is longer. DeviceError for one that is."""
+    """32-bit positions in a list: half the bytes. DeviceError for a list that is too long for them."""
     if ptr[-1] > MOST:
-        raise DeviceError(f"device: gpu: a list of {int(ptr[-1]):,} records or relatives; needed at most {MOST:,}; device: cpu has no such limit")
+        raise DeviceError(
+            f"device: gpu: found a list of {int(ptr[-1]):,} records or relatives, needed at most {MOST:,}; "
+            "device: cpu has no such limit"
+        )
     return ptr.astype(np.uint32)
 
 
@@ -170,18 +178,23 @@ def relative_ptr(K) -> np.ndarray | None:
 
 
 def long_lists(lists, K, first: int, last: int):
-    """The long levels among first ... last - 1, (m,) uint32, and the pieces of their visits and of their relatives (see `cut`)."""
+    """The long levels among first ... last - 1, (m,) uint32, and the pieces of their visits and relatives (`cut`)."""
     visits = lists.visit_ptr[first : last + 1].astype(np.int64)
     ptr = relative_ptr(K)
     relatives = np.zeros_like(visits) if ptr is None else ptr[first : last + 1].astype(np.int64)
     long = np.flatnonzero((np.diff(visits) > LONG_VISITS) | (np.diff(relatives) > LONG_RELATIVES))
     together = lists.visit_record if lists.visit_effect.size else None
-    return (first + long).astype(np.uint32), cut(visits[long], visits[long + 1], together), cut(relatives[long], relatives[long + 1])
+    return (
+        (first + long).astype(np.uint32),
+        cut(visits[long], visits[long + 1], together),
+        cut(relatives[long], relatives[long + 1]),
+    )
 
 
 def cut(first: np.ndarray, last: np.ndarray, record: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Pieces (n, 3) uint32 (number of the list, first entry, last entry) of the lists first[i] ... last[i] - 1, and (m + 1,) where each
-    list's pieces start. Entries of one `record` stay together: one thread moves it."""
+    """Pieces of the lists first[i] ... last[i] - 1: (n, 3) uint32 number of the list, first entry, last entry.
+
+    Then (m + 1,) uint32 where each list's pieces start. Entries of one `record` stay together: one thread moves it."""
     counts = -(-(last - first) // PIECE)
     number = np.repeat(np.arange(first.size), counts)
     ptr = np.concatenate([[0], np.cumsum(counts)])

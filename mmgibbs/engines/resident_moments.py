@@ -1,7 +1,7 @@
 """Moments of all locations on the user's scale, kept on the device: a kept draw moves nothing to the host.
 
-The formulas are those of chains/accumulators.py, whose `Moments.from_state` takes `ResidentMoments.state()`; the scale is that of
-`Design.to_original_scale`. Levels are in sweep order until they are brought over.
+The formulas are those of chains/accumulators.py, whose `Moments.from_state` takes `ResidentMoments.state()`; the scale
+is that of `Design.to_original_scale`. Levels are in sweep order until they are brought over.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ PARTS = ("batch_mean", "within", "between_mean", "between")
 
 
 class UserScale:
-    """Theta per term as the user knows it: a buffer of doubles for terms that a centring, rescaling or offset touches, Theta itself else."""
+    """Theta per term as the user knows it: doubles for terms that a centring, rescaling or offset touches."""
 
     def __init__(self, engine):
         self.engine, design = engine, engine.equations.design
-        touched = {r.term for r in design.rescale} | {i for s in design.shifts for i in (s.target, s.source)} | {t for t, _, _ in design.offsets}
+        touched = (
+            {r.term for r in design.rescale}
+            | {i for s in design.shifts for i in (s.target, s.source)}
+            | {t for t, _, _ in design.offsets}
+        )
         columns = [(r.term, c) for r in design.rescale for c in r.components]
         assert len(set(columns)) == len(columns), "a column is rescaled once"
         self.shapes = [(t.n_levels, t.n_components) for t in design.terms]
@@ -29,7 +33,10 @@ class UserScale:
             for i, (shape, term) in enumerate(zip(self.shapes, engine.resident.terms, strict=True))
         ]
         self._touched = sorted(touched)
-        self._rescale = [(r.term, queue.upload(np.array(r.components, np.int32)), len(r.components), queue.upload(r.matrix)) for r in design.rescale]
+        self._rescale = [
+            (r.term, queue.upload(np.array(r.components, np.int32)), len(r.components), queue.upload(r.matrix))
+            for r in design.rescale
+        ]
         self._shifts = [(self._column(s.target, s.component), *self._shift(s)) for s in design.shifts]
         self._offsets = [(self._column(t, c), np.float64(value)) for t, c, value in design.offsets]
 
@@ -38,7 +45,11 @@ class UserScale:
         q, k = self.shapes[term]
         active = int(self.engine.resident.terms[term].struct["active"][0])
         return struct(
-            theta=self.engine.queue.address(self.buffers[term]), active=active, n=np.uint32(q), k=np.int32(k), component=np.int32(component)
+            theta=self.engine.queue.address(self.buffers[term]),
+            active=active,
+            n=np.uint32(q),
+            k=np.int32(k),
+            component=np.int32(component),
         )
 
     def _shift(self, s) -> tuple:
@@ -49,7 +60,14 @@ class UserScale:
         means = np.ascontiguousarray(np.asarray(s.means, np.float64)[terms[s.source].code])
         components = np.array(s.source_components, np.int32)
         k = np.int32(self.shapes[s.source][1])
-        return self.buffers[s.source], k, queue.upload(level), queue.upload(components), queue.upload(means), np.int32(components.size)
+        return (
+            self.buffers[s.source],
+            k,
+            queue.upload(level),
+            queue.upload(components),
+            queue.upload(means),
+            np.int32(components.size),
+        )
 
     def update(self) -> None:
         """From Theta as it is now."""
@@ -59,7 +77,17 @@ class UserScale:
             launch(kernel("widen"), size, terms[i].theta, np.uint64(size), self.buffers[i])
         for i, columns, m, matrix in self._rescale:
             q, k = self.shapes[i]
-            launch(kernel("rescale"), q, terms[i].theta, np.uint32(q), np.int32(k), columns, np.int32(m), matrix, self.buffers[i])
+            launch(
+                kernel("rescale"),
+                q,
+                terms[i].theta,
+                np.uint32(q),
+                np.int32(k),
+                columns,
+                np.int32(m),
+                matrix,
+                self.buffers[i],
+            )
         for column, *arguments in self._shifts:
             launch(kernel("recentre"), int(column["n"][0]), column, *arguments)
         for column, value in self._offsets:
@@ -71,7 +99,9 @@ class UserScale:
 
 
 class ResidentMoments:
-    """Running mean, M2 and batch means of every location. engine: StructuredGpuEngine; batch_length: that of chains.accumulators.Moments."""
+    """Running mean, M2 and batch means of every location of a StructuredGpuEngine.
+
+    batch_length: that of chains.accumulators.Moments."""
 
     def __init__(self, engine, batch_length: int):
         self.engine, self.batch_length, self.n_draws = engine, int(batch_length), 0
@@ -88,7 +118,9 @@ class ResidentMoments:
         self.scale.update()
         self.n_draws += 1
         in_batch = (self.n_draws - 1) % self.batch_length + 1
-        for i, ((q, k), buffer, parts) in enumerate(zip(self.scale.shapes, self.scale.buffers, self._parts, strict=True)):
+        for i, ((q, k), buffer, parts) in enumerate(
+            zip(self.scale.shapes, self.scale.buffers, self._parts, strict=True)
+        ):
             name, size = kernel("add_draw", value=self.scale.value(i)), q * k
             inverse = np.float64(1.0 / in_batch)
             self.engine.launch(name, size, buffer, np.uint64(size), inverse, parts["batch_mean"], parts["within"])
@@ -108,14 +140,25 @@ class ResidentMoments:
             self._chosen[key] = queue.upload(position), queue.empty(position.size * k, dtype)
         position, rows = self._chosen[key]
         n = np.uint32(position.size)
-        self.engine.launch(kernel("move_rows", value=value), int(n) * k, self.scale.buffers[term], position, n, np.int32(k), np.int32(0), rows)
+        self.engine.launch(
+            kernel("move_rows", value=value),
+            int(n) * k,
+            self.scale.buffers[term],
+            position,
+            n,
+            np.int32(k),
+            np.int32(0),
+            rows,
+        )
         return queue.read(rows).astype(np.float64).reshape(int(n), k)
 
     def state(self) -> dict[str, np.ndarray]:
         """What chains.accumulators.Moments.state() holds, levels in model order."""
         counts = np.array([self.batch_length, self.n_draws], np.int64)
         shapes = np.array([d for shape in self.scale.shapes for d in (len(shape), *shape)], np.int64)
-        return {"counts": counts, "shapes": shapes} | {part: np.concatenate([self._ordered(i, part) for i in range(len(self._parts))]) for part in PARTS}
+        return {"counts": counts, "shapes": shapes} | {
+            part: np.concatenate([self._ordered(i, part) for i in range(len(self._parts))]) for part in PARTS
+        }
 
     def _ordered(self, term: int, part: str) -> np.ndarray:
         found = self.engine.queue.read(self._parts[term][part]).reshape(self.scale.shapes[term])

@@ -1,8 +1,9 @@
-"""The structured engine on a GPU: the whole state is resident, a colour is one kernel (three more where it has long lists).
+"""The structured engine on a GPU: the whole state is resident; a colour is one kernel, three more where lists are long.
 
-The chain is that of the other engines on the colour partition: bit for bit where every list is short, up to the rounding of sums else.
-A sweep is recorded once as a graph and repeated; what changes from sweep to sweep (its number, G^-1, R^-1) lies in device memory. Only
-small matrices reach the host: products of Theta and of residuals, and chosen levels or all of them when asked for.
+The chain is that of the other engines on the colour partition: bit for bit where every list is short, up to the
+rounding of sums else. A sweep is recorded once as a graph and repeated; what changes from sweep to sweep (its number,
+G^-1, R^-1) lies in device memory. Only small matrices reach the host: products of Theta and of residuals, and chosen
+levels, or all of them when asked for.
 """
 
 from __future__ import annotations
@@ -13,46 +14,50 @@ from mmgibbs.device import Device
 from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.engines.augment import augmentation
 from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.gpu_bytes import STRANDS, lower, refuse_too_large, refuse_too_many_components
 from mmgibbs.engines.gpu_queue import GpuQueue
 from mmgibbs.engines.gpu_source import REAL, kernel, model_kernels, specialisations, term_kernels
-from mmgibbs.engines.cell_classes import cell_classes
-from mmgibbs.engines.resident import LONG_VISITS, Colour, Resident, struct
+from mmgibbs.engines.resident import Colour, Resident, struct
 from mmgibbs.engines.resident_moments import ResidentMoments
 from mmgibbs.equations.base import precisions
-from mmgibbs.equations.relationships import UNKNOWN, IdentityLists, PedigreeLists
+from mmgibbs.equations.relationships import UNKNOWN
 from mmgibbs.equations.scaling import from_groups
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.errors import DeviceError, ModelError
+from mmgibbs.errors import ModelError
 
 THREADS = 128  # per block, as in structured.cu
-STRANDS = 65_536  # of a sum over levels or records: fixed, so that the sum does not depend on the device
 NONE_FAILED = np.uint64(2**64 - 1)
 
 
 class StructuredGpuEngine:
-    """Coloured sweeps on a device. State: Theta per term and e, in sweep order, in the equations' precision, on the device."""
+    """Coloured sweeps on a device (mmgibbs.device.Device; the current one where None).
+
+    State: Theta per term and e, in sweep order, in the equations' precision, on the device. ModelError for another
+    partition than colours; DeviceError without a GPU, or where the state does not fit on it."""
 
     name = "structured"
 
-    def __init__(self, equations: StructuredEquations, update: str = "level", device: Device | None = None):  # None: the current one
+    def __init__(self, equations: StructuredEquations, update: str = "level", device: Device | None = None):
         if equations.partition.kind != "colour":
-            raise ModelError(f"sampler.partition: found '{equations.partition.kind}', needed 'colour' for the structured engine")
+            raise ModelError(
+                f"sampler.partition: found '{equations.partition.kind}', needed 'colour' for the structured engine"
+            )
         self.equations, self.joint = equations, np.int32(update == "level")
         self.queue = queue = GpuQueue(device)
         refuse_too_large(equations, queue)
+        refuse_too_many_components(equations)
         eq, T = equations, equations.design.n_traits
         text, names = model_kernels(eq)
         self._kernels = queue.kernels(text, names)
         self.resident = Resident(eq, queue)
         self._names = [term_kernels(k, T, kin) for k, kin in specialisations(eq)]
         sizes, n = [t.n_components for t in eq.design.terms], eq.design.n_records
-        self._n_products = max(_lower(T), sum(map(_lower, sizes)), *(_lower(_lower(k)) + _lower(k) for k in sizes))
+        self._n_products = max(lower(T), sum(map(lower, sizes)), *(lower(lower(k)) + lower(k) for k in sizes))
         self._products = queue.empty(self._n_products + 1, np.float64)  # the last one holds the first level that failed
         self._failed = np.array([queue.address(self._products) + 8 * self._n_products], np.uint64)
         longest = max([n, *(t.n_levels for t in eq.design.terms)])
-        self._scratch = queue.empty(_lower(max([T, *sizes])) * min(STRANDS, longest), np.float64)
+        self._scratch = queue.empty(lower(max([T, *sizes])) * min(STRANDS, longest), np.float64)
         self._ordered = queue.empty(max(t.n_levels * t.n_components for t in eq.design.terms), eq.real)
-        self._codes = [queue.upload(lists.code.view(np.uint32)) for lists in eq.terms]
         n_patterns = len(eq.design.patterns)
         self._augmentation = queue.empty((2, n_patterns, T, T), np.float64)  # fill and noise (augment.py)
         self._complete = queue.upload(eq.design.patterns.all(axis=1).astype(np.uint8))
@@ -90,14 +95,14 @@ class StructuredGpuEngine:
         for i, term in enumerate(self.equations.design.terms):
             q, k = np.uint32(term.n_levels), np.int32(term.n_components)
             size = int(q) * int(k)
-            scatter = (self.resident.terms[i].theta, self._codes[i], q, k, np.int32(1), self._ordered)
+            scatter = (self.resident.terms[i].theta, self.resident.terms[i].code, q, k, np.int32(1), self._ordered)
             self.launch(kernel("move_rows", value=REAL[self.equations.real]), size, *scatter)
             out.append(self.queue.read(self._ordered[:size]).astype(np.float64).reshape(int(q), int(k)))
         self._read_products()
         return out
 
     def moments(self, batch_length: int) -> ResidentMoments:
-        """An accumulator on the device for the moments of all locations; batch_length: that of chains.accumulators.Moments."""
+        """Moments of all locations, kept on the device; batch_length: that of chains.accumulators.Moments."""
         return ResidentMoments(self, batch_length)
 
     # Sweeps
@@ -114,7 +119,7 @@ class StructuredGpuEngine:
     def sweep(self, number: int, key: tuple[int, int]) -> None:
         """One Gibbs sweep through the colours; `number` and key = (seed, chain) say which draws to use.
 
-        It is asked for, not waited for: a level that cannot be drawn is reported by what next brings values to the host."""
+        It is asked for, not waited for: what next brings values to the host reports a level that could not be drawn."""
         self._set_counter(number, key)
         if self._recorded is not None:
             self._recorded()
@@ -139,8 +144,8 @@ class StructuredGpuEngine:
             self._of_term(i, "draw_long_levels", colour.n_long, *lists, self.joint, counter, self._failed)
             self._move_pieces(i, colour)
         if colour.has_short:
-            n = colour.last - colour.first
-            self._of_term(i, "sweep_levels", _blocks(n), *lists, colour.first, colour.last, self.joint, counter, self._failed)
+            levels, draws = (colour.first, colour.last), (self.joint, counter, self._failed)
+            self._of_term(i, "sweep_levels", _blocks(colour.last - colour.first), *lists, *levels, *draws)
 
     def _move_pieces(self, i: int, colour: Colour) -> None:
         if colour.n_visit_pieces:
@@ -157,7 +162,8 @@ class StructuredGpuEngine:
                 self._move_pieces(i, colour)
             if colour.has_short:
                 lists = (term.struct, term.kin, self.resident.records, colour.long)
-                self._of_term(i, "move_levels", _blocks(colour.last - colour.first), *lists, colour.first, colour.last, D, deviation)
+                n = colour.last - colour.first
+                self._of_term(i, "move_levels", _blocks(n), *lists, colour.first, colour.last, D, deviation)
 
     # Products
 
@@ -170,18 +176,19 @@ class StructuredGpuEngine:
         return self._quadratics[term].copy()
 
     def _make_quadratics(self) -> None:
-        first = 0
+        first, terms = 0, self.equations.design.terms
         for i in self._asked:
-            term, q, k = self.resident.terms[i], self.equations.design.terms[i].n_levels, self.equations.design.terms[i].n_components
+            term, q, size = self.resident.terms[i], terms[i].n_levels, lower(terms[i].n_components)
             strands = min(STRANDS, q)
-            self._of_term(i, "quadratic_strands", _blocks(strands), term.struct, term.kin, np.uint32(q), np.uint32(strands), self._scratch)
-            self._fold(_lower(k), strands, first)
-            first += _lower(k)
+            n = np.uint32(q), np.uint32(strands)
+            self._of_term(i, "quadratic_strands", _blocks(strands), term.struct, term.kin, *n, self._scratch)
+            self._fold(size, strands, first)
+            first += size
         products, first = self._read_products(), 0
         for i in self._asked:
-            k = self.equations.design.terms[i].n_components
-            self._quadratics[i] = _square(products[first : first + _lower(k)], k)
-            first += _lower(k)
+            k = terms[i].n_components
+            self._quadratics[i] = _square(products[first : first + lower(k)], k)
+            first += lower(k)
 
     def residual_products(self, number: int, key: tuple[int, int], blocks):
         """sum_r w_r e_r e_r' with missing residuals augmented, and the records behind each block (see augment.py)."""
@@ -194,9 +201,9 @@ class StructuredGpuEngine:
             kernel("residual_strands", T), _blocks(strands), self.resident.records, *self._augmentation, self._complete,
             np.uint32(stream(AUGMENT, 0)), self.resident.counter, np.uint32(strands), self._scratch,
         )  # fmt: skip
-        self._fold(_lower(T), strands)
+        self._fold(lower(T), strands)
         counts = np.array([self._per_pattern[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
-        return _square(self._read_products()[: _lower(T)], T), counts
+        return _square(self._read_products()[: lower(T)], T), counts
 
     def scaling_products(self, term: int, elements) -> tuple[np.ndarray, np.ndarray]:
         """H (p, p) and s (p,): how the records see theta_l -> M theta_l (see equations/scaling.py)."""
@@ -206,19 +213,20 @@ class StructuredGpuEngine:
         parts = (design.terms[term].regressor_effect[regressor], regressor, component, lists.trait[c])
         buffers = [self.queue.upload(part.astype(np.int32)) for part in parts]
         p, strands = len(c), min(STRANDS, design.n_records)
+        addresses = map(self.queue.address, buffers)
         table = struct(
-            **{name: self.queue.address(b) for name, b in zip(("effect", "regressor", "component", "trait"), buffers, strict=True)}, p=np.int32(p)
+            **dict(zip(("effect", "regressor", "component", "trait"), addresses, strict=True)), p=np.int32(p)
         )
-        if self._scratch.size < (_lower(p) + p) * strands:
-            self._scratch = self.queue.empty((_lower(p) + p) * strands, np.float64)
+        if self._scratch.size < (lower(p) + p) * strands:
+            self._scratch = self.queue.empty((lower(p) + p) * strands, np.float64)
         levels, effects = self._record_levels(term)
         self._of_term(
-            term, "scaling_strands", p * _blocks(strands), resident.struct, self.resident.records, levels, effects, self._deviation(term), table,
-            np.uint32(strands), self._scratch,
+            term, "scaling_strands", p * _blocks(strands), resident.struct, self.resident.records, levels, effects,
+            self._deviation(term), table, np.uint32(strands), self._scratch,
         )  # fmt: skip
-        self._fold(_lower(p) + p, strands)
+        self._fold(lower(p) + p, strands)
         products = self._read_products()
-        return _square(products[: _lower(p)], p), products[_lower(p) : _lower(p) + p].copy()
+        return _square(products[: lower(p)], p), products[lower(p) : lower(p) + p].copy()
 
     def transform_term(self, term: int, M: np.ndarray) -> None:
         """theta_l <- M theta_l for every level (with fixed groups: the deviations from their mean), and e follows."""
@@ -256,7 +264,7 @@ class StructuredGpuEngine:
         self._launch(kernel("fold_strands"), n, self._scratch, np.uint32(strands), self._products[first:])
 
     def _read_products(self) -> np.ndarray:
-        """What the last sums left, once everything asked for is done; ModelError where a sweep met a level that it could not draw."""
+        """What the last sums left, once all is done. ModelError where a sweep met a level that it could not draw."""
         products = self.queue.read(self._products)
         failed = products.view(np.uint64)[-1]
         if failed != NONE_FAILED:
@@ -266,7 +274,9 @@ class StructuredGpuEngine:
     # Launches
 
     def _set_counter(self, number: int, key: tuple[int, int]) -> None:
-        self._kernels[kernel("set_counter")](1, 1, self.resident.counter, np.uint32(number), np.uint32(key[0]), np.uint32(key[1]))
+        self._kernels[kernel("set_counter")](
+            1, 1, self.resident.counter, np.uint32(number), np.uint32(key[0]), np.uint32(key[1])
+        )
 
     def launch(self, name: str, n: int, *arguments) -> None:
         """Queue a kernel (see gpu_source.kernel) on n threads."""
@@ -279,70 +289,12 @@ class StructuredGpuEngine:
         self._kernels[name](int(blocks), THREADS, *arguments)
 
 
-def resident_bytes(equations: StructuredEquations) -> int:
-    """Device memory that the engine takes: lists and state, y, one ordered copy of the largest Theta, and the strands of sums. An upper bound."""
-    design, records = equations.design, equations.records
-    k = [t.n_components for t in design.terms]
-    theta = max((t.n_levels * t.n_components for t in design.terms), default=0)
-    longest = max([design.n_records, *(t.n_levels for t in design.terms)])
-    strands = 8 * _lower(max([design.n_traits, *k])) * min(STRANDS, longest)
-    sums = sum(8 * size * sum(np.diff(lists.visit_ptr.astype(np.int64)) > LONG_VISITS) for size, lists in zip(k, equations.terms, strict=True))
-    return int(equations.bytes + records.y.nbytes + theta * equations.real.itemsize + strands + 2 * sums)
-
-
-def refuse_too_large(equations: StructuredEquations, queue: GpuQueue) -> None:
-    """DeviceError where the state does not fit on the device: it is resident or not at all."""
-    found, needed = queue.free_bytes(), resident_bytes(equations)
-    if found < needed:
-        raise DeviceError(
-            f"device: gpu: found {found / 1e9:.1f} GB free on the device, needed {needed / 1e9:.1f} GB for the lists and the state of "
-            f"{equations.n_equations:,} equations; use precision: single, engine: hybrid (which copies blocks as it needs them), or device: cpu"
-        )
-
-
-def bytes_per_sweep(equations: StructuredEquations) -> int:
-    """Bytes that one sweep must move: each list once, each row of Theta or e that a visit reads or writes once, 32-bit positions.
-
-    Held against the copy bandwidth of the device this bounds the time of a sweep from below."""
-    real, T = equations.real.itemsize, equations.design.n_traits
-    weight = real if equations.records.weight.size else 0
-    pattern = equations.records.pattern.itemsize
-    total = 0
-    for i, (lists, K) in enumerate(zip(equations.terms, equations.relationships, strict=True)):
-        q, k, row = lists.code.size, lists.trait.size, lists.trait.size * real
-        visits, cells = lists.visit_record.size, lists.cell_pattern.size
-        effect, covariates = lists.visit_effect.itemsize if lists.visit_effect.size else 0, lists.covariates.shape[1] * real if lists.covariates.size else 0
-        data_part = 4 * q if cell_classes(lists)[0].size else 4 * q + cells * 4 + lists.cell_sums.nbytes
-        levels = q * (4 + 4 + 2 * row) + lists.active.nbytes + data_part  # where visits start, the level's code, theta read and written
-        long = np.diff(lists.visit_ptr.astype(np.int64))
-        again = int(long[long > LONG_VISITS].sum())  # visits whose record and residuals are read once to sum and once to move
-        total += levels + visits * (4 + effect + pattern + weight + covariates + 2 * T * real) + again * (4 + effect + covariates + T * real)
-        total += _bytes_of_relatives(K, row)
-    return total
-
-
-def _bytes_of_relatives(K, row: int) -> int:
-    if isinstance(K, IdentityLists):
-        return 0
-    if isinstance(K, PedigreeLists):
-        parents = int(np.count_nonzero(K.sire != UNKNOWN) + np.count_nonzero(K.dam != UNKNOWN))
-        rows = parents + K.progeny.size + int(np.count_nonzero(K.mate != UNKNOWN))
-        lists = [K.sire, K.dam, K.own, K.diagonal, K.progeny, K.mate, K.progeny_own]
-        return sum(a.nbytes for a in lists) + 4 * K.progeny_ptr.size + rows * row
-    return K.indices.nbytes + K.values.nbytes + K.diagonal.nbytes + 4 * K.indptr.size + K.indices.size * row
-
-
 def _blocks(n: int) -> int:
     return -(-int(n) // THREADS)
 
 
-def _lower(k: int) -> int:
-    """Elements of a lower triangle."""
-    return k * (k + 1) // 2
-
-
-def _square(lower: np.ndarray, k: int) -> np.ndarray:
+def _square(triangle: np.ndarray, k: int) -> np.ndarray:
     """The symmetric matrix of a lower triangle, row by row."""
     out = np.empty((k, k))
-    out[np.tril_indices(k)] = lower
+    out[np.tril_indices(k)] = triangle
     return np.tril(out) + np.tril(out, -1).T

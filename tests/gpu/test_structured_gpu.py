@@ -1,4 +1,4 @@
-"""The structured engine on a real device: the CPU engine's chain, the host shim's bits, and seconds per sweep beside the bytes that it must move."""
+"""The structured engine on a real device: the CPU engines' chain, and seconds per sweep beside the bytes it moves."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,10 @@ def assert_near(found, expected, tolerance):
 def test_short_lists_give_the_serial_doubles(device, name, update):
     example = models.example(name)
     equations = equations_of(example.design)
-    truth, found = (swept(e, example.G, example.R, 20) for e in (SerialEngine(equations, update), StructuredGpuEngine(equations, update, device)))
+    truth, found = (
+        swept(e, example.G, example.R, 20)
+        for e in (SerialEngine(equations, update), StructuredGpuEngine(equations, update, device))
+    )
     for a, b in zip(truth, found, strict=True):
         np.testing.assert_array_equal(b, a)
 
@@ -96,7 +99,9 @@ def test_products_changes_and_moments(device, beef):
     for _ in range(2):
         assert_near(engine.quadratic_form(genetic), truth.quadratic_form(genetic), 1e-9)
         assert_near(engine.residual_products(8, KEY, blocks)[0], truth.residual_products(8, KEY, blocks)[0], 1e-9)
-        for a, b in zip(engine.scaling_products(genetic, elements), truth.scaling_products(genetic, elements), strict=True):
+        for a, b in zip(
+            engine.scaling_products(genetic, elements), truth.scaling_products(genetic, elements), strict=True
+        ):
             assert_near(a, b, 1e-9)
         for e in (truth, engine):
             e.transform_term(genetic, M)
@@ -112,11 +117,14 @@ def test_a_level_that_cannot_be_drawn_is_named(device):
         engine.fetch()
 
 
-@pytest.mark.parametrize("animals", [100_000, pytest.param(1_180_000, marks=pytest.mark.slow), pytest.param(11_900_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "animals",
+    [100_000, pytest.param(1_180_000, marks=pytest.mark.slow), pytest.param(11_900_000, marks=pytest.mark.slow)],
+)
 def test_seconds_per_sweep(device, animals):
     """Prints the figures (pytest -s); a sweep may not be a hundred times slower than the bytes that it must move."""
     herds = simulate_beef(animals, 1)
     figures = structured_on_gpu(beef_design(herds), herds.G, herds.R, device=device)
     for name, value in figures.items():
-        print(f"{name:<40} {value:,.4g}" if isinstance(value, float) else f"{name:<40} {value:,}" if isinstance(value, int) else f"{name:<40} {value}")
+        print(f"{name:<40} {value:,.4g}" if isinstance(value, float) else f"{name:<40} {value}")
     assert figures["s per sample"] < max(1e-3, 100 * figures["s per sample, copy bandwidth alone"])

@@ -1,11 +1,12 @@
 // One visit of a level, for one thread: what structured.cu and products.cu are made of.
 //
-// The arithmetic of visit.py, relationships.py and residuals.py, operation by operation: compiled without fused multiply-add
-// it gives their doubles bit for bit.
-// Before this text stand the draws and `typedef ... REAL` (stored values) and `typedef ... PATTERN` (number of a missing pattern).
+// The arithmetic of visit.py, relationships.py and residuals.py, operation by operation: compiled without fused
+// multiply-add it gives their doubles bit for bit. Before this text stand the draws and `typedef ... REAL` (stored
+// values) and `typedef ... PATTERN` (number of a missing pattern).
 //
-// Kernels are written in PHASEs, which the threads of a block pass one after another with a BARRIER between; nothing but shared
-// memory is kept from one phase to the next. A host that runs them one thread at a time redefines the two words.
+// Kernels are written in PHASEs, which the threads of a block pass one after another with a BARRIER between; nothing
+// but shared memory is kept from one phase to the next. A host that runs them one thread at a time redefines the two
+// words.
 
 #ifndef PHASE
 #define PHASE
@@ -79,7 +80,8 @@ struct Piece {
     word32 last;
 };
 
-// The long levels of a colour: pieces of visits and pieces of relatives, in the order of the levels, and what is summed over them.
+// The long levels of a colour: pieces of visits and pieces of relatives, in the order of the levels, and what is summed
+// over them.
 struct Long {
     const word32 *levels;              // (m)
     const Piece *pieces;               // (visit pieces, then relative pieces)
@@ -88,7 +90,7 @@ struct Long {
     double *sums;                      // (pieces, K)
     double *changes;                   // (m, K)
     word32 n_visit_pieces;
-    word32 longest_visits;     // longer lists than these are cut into pieces
+    word32 longest_visits;  // longer lists than these are cut into pieces
     word32 longest_relatives;
 };
 
@@ -106,7 +108,8 @@ __device__ __forceinline__ void load_row<4>(const REAL *rows, word32 row, double
         const float4 from = ((const float4 *)rows)[row];
         out[0] = from.x, out[1] = from.y, out[2] = from.z, out[3] = from.w;
     } else {
-        const double2 first = ((const double2 *)rows)[2 * (size_t)row], second = ((const double2 *)rows)[2 * (size_t)row + 1];
+        const double2 first = ((const double2 *)rows)[2 * (size_t)row],
+                      second = ((const double2 *)rows)[2 * (size_t)row + 1];
         out[0] = first.x, out[1] = first.y, out[2] = second.x, out[3] = second.y;
     }
 }
@@ -123,11 +126,19 @@ __device__ __forceinline__ void load_row<2>(const REAL *rows, word32 row, double
 }
 #endif
 
-__device__ __forceinline__ double weight(const Identity &, word32) { return 1.0; }
-__device__ __forceinline__ double weight(const Pedigree &K, word32 level) { return (double)K.diagonal[level]; }
-__device__ __forceinline__ double weight(const Sparse &K, word32 level) { return (double)K.diagonal[level]; }
+__device__ __forceinline__ double weight(const Identity &, word32) {
+    return 1.0;
+}
+__device__ __forceinline__ double weight(const Pedigree &K, word32 level) {
+    return (double)K.diagonal[level];
+}
+__device__ __forceinline__ double weight(const Sparse &K, word32 level) {
+    return (double)K.diagonal[level];
+}
 
-__device__ __forceinline__ void relatives(const Identity &, word32, word32 &first, word32 &last) { first = last = 0; }
+__device__ __forceinline__ void relatives(const Identity &, word32, word32 &first, word32 &last) {
+    first = last = 0;
+}
 __device__ __forceinline__ void relatives(const Pedigree &K, word32 level, word32 &first, word32 &last) {
     first = K.progeny_ptr[level], last = K.progeny_ptr[level + 1];
 }
@@ -165,7 +176,8 @@ template <int K>
 __device__ __forceinline__ void add_relative(const Identity &, word32, word32, const REAL *, double (&)[K]) {}
 
 template <int K>
-__device__ __forceinline__ void add_relative(const Pedigree &kin, word32 level, word32 j, const REAL *theta, double (&row)[K]) {
+__device__ __forceinline__ void add_relative(const Pedigree &kin, word32 level, word32 j, const REAL *theta,
+                                             double (&row)[K]) {
     const double a = (double)kin.progeny_own[j];
     const word32 mate = kin.mate[j];
     double value[K];
@@ -208,13 +220,16 @@ __device__ __forceinline__ void add_visit(const Term<K> &term, const Records &re
         if (term.effect[c] == effect) {
             double s = 0.0;
             for (int t = 0; t < T; ++t) s += Rinv[term.trait[c] * T + t] * e[t];
-            rhs[c] += (term.covariates ? w * (double)term.covariates[(size_t)r * term.regressors + term.regressor[c]] : w) * s;
+            rhs[c] +=
+                (term.covariates ? w * (double)term.covariates[(size_t)r * term.regressors + term.regressor[c]] : w) *
+                s;
         }
 }
 
 // e_r -= W_r change for visit v. No other level of the colour meets record r, so its whole row may be written.
 template <int K, int T>
-__device__ __forceinline__ void move_visit(const Term<K> &term, const Records &records, word32 v, const double (&change)[K]) {
+__device__ __forceinline__ void move_visit(const Term<K> &term, const Records &records, word32 v,
+                                           const double (&change)[K]) {
     const word32 r = term.visit_record[v];
     const int effect = term.visit_effect ? term.visit_effect[v] : 0;
     REAL *row = records.e + (size_t)r * T;
@@ -222,7 +237,8 @@ __device__ __forceinline__ void move_visit(const Term<K> &term, const Records &r
     for (int t = 0; t < T; ++t) e[t] = row[t];
     for (int c = 0; c < K; ++c)
         if (term.effect[c] == effect) {
-            const double z = term.covariates ? (double)term.covariates[(size_t)r * term.regressors + term.regressor[c]] : 1.0;
+            const double z =
+                term.covariates ? (double)term.covariates[(size_t)r * term.regressors + term.regressor[c]] : 1.0;
             for (int t = 0; t < T; ++t)
                 if (term.trait[c] == t) e[t] = (REAL)((double)e[t] - change[c] * z);
         }
@@ -231,7 +247,8 @@ __device__ __forceinline__ void move_visit(const Term<K> &term, const Records &r
 
 // P = sum_{r in l} W_r' R_r^-1 W_r from the cells of the level; the lower triangle.
 template <int K, int T>
-__device__ __forceinline__ void level_precisions(const Term<K> &term, const Records &records, word32 level, double (&P)[K][K]) {
+__device__ __forceinline__ void level_precisions(const Term<K> &term, const Records &records, word32 level,
+                                                 double (&P)[K][K]) {
     for (int a = 0; a < K; ++a)
         for (int b = 0; b <= a; ++b) P[a][b] = 0.0;
     for (word32 cell = term.cell_ptr[level]; cell < term.cell_ptr[level + 1]; ++cell) {
@@ -239,12 +256,14 @@ __device__ __forceinline__ void level_precisions(const Term<K> &term, const Reco
         const REAL *sums = term.cell_sums + (size_t)cell * term.regressors * term.regressors;
         for (int a = 0; a < K; ++a)
             for (int b = 0; b <= a; ++b)
-                P[a][b] += (double)sums[term.regressor[a] * term.regressors + term.regressor[b]] * Rinv[term.trait[a] * T + term.trait[b]];
+                P[a][b] += (double)sums[term.regressor[a] * term.regressors + term.regressor[b]] *
+                           Rinv[term.trait[a] * T + term.trait[b]];
     }
 }
 
 template <int K, int T>
-__device__ __forceinline__ void data_part(const Term<K> &term, const Records &records, word32 level, double (&P)[K][K]) {
+__device__ __forceinline__ void data_part(const Term<K> &term, const Records &records, word32 level,
+                                          double (&P)[K][K]) {
     if (!term.classes) return level_precisions<K, T>(term, records, level, P);
     const double *part = term.parts + (size_t)term.classes[level] * (K * (K + 1) / 2);
     for (int a = 0; a < K; ++a)
@@ -264,7 +283,8 @@ __device__ __forceinline__ void draw_normals(const Term<K> &term, word32 level, 
 
 // change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z); P becomes its factor with 1 / l_jj on the diagonal.
 template <int K>
-__device__ __forceinline__ bool draw_level(double (&P)[K][K], const double (&rhs)[K], const double (&z)[K], double (&change)[K]) {
+__device__ __forceinline__ bool draw_level(double (&P)[K][K], const double (&rhs)[K], const double (&z)[K],
+                                           double (&change)[K]) {
     for (int j = 0; j < K; ++j) {
         double d = P[j][j];
         for (int m = 0; m < j; ++m) d -= P[j][m] * P[j][m];
@@ -291,7 +311,8 @@ __device__ __forceinline__ bool draw_level(double (&P)[K][K], const double (&rhs
 
 // change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc), one component after another.
 template <int K>
-__device__ __forceinline__ bool draw_sites(const double (&P)[K][K], const double (&rhs)[K], const double (&z)[K], double (&change)[K]) {
+__device__ __forceinline__ bool draw_sites(const double (&P)[K][K], const double (&rhs)[K], const double (&z)[K],
+                                           double (&change)[K]) {
     for (int c = 0; c < K; ++c) change[c] = 0.0;
     for (int c = 0; c < K; ++c) {
         if (!(P[c][c] > 0.0)) return false;
@@ -317,7 +338,8 @@ __device__ __forceinline__ void start_system(const Term<K> &term, const Kin &kin
 
 // Components held at 0 leave the system: their change is exactly 0.
 template <int K>
-__device__ __forceinline__ void hold_inactive(const unsigned char *active, double (&P)[K][K], double (&rhs)[K], double (&z)[K]) {
+__device__ __forceinline__ void hold_inactive(const unsigned char *active, double (&P)[K][K], double (&rhs)[K],
+                                              double (&z)[K]) {
     for (int a = 0; a < K; ++a)
         if (!active[a]) {
             rhs[a] = z[a] = 0.0;
@@ -327,10 +349,11 @@ __device__ __forceinline__ void hold_inactive(const unsigned char *active, doubl
         }
 }
 
-// Draw the change of a level. Where P is not positive definite the change is 0, and the first such level (term, position) is kept.
+// Draw the change of a level. Where P is not positive definite the change is 0, and the first such level (term,
+// position) is kept.
 template <int K>
-__device__ __forceinline__ void draw_change(const Term<K> &term, word32 level, const word32 *counter, int joint, double (&P)[K][K],
-                                            double (&rhs)[K], double (&change)[K], bits64 *failed) {
+__device__ __forceinline__ void draw_change(const Term<K> &term, word32 level, const word32 *counter, int joint,
+                                            double (&P)[K][K], double (&rhs)[K], double (&change)[K], bits64 *failed) {
     double z[K];
     draw_normals<K>(term, level, counter, z);
     if (term.active) hold_inactive<K>(term.active + (size_t)level * K, P, rhs, z);

@@ -1,13 +1,16 @@
 // What leaves the device after a sweep: sums over all levels or records, moments of the locations, chosen rows.
 //
-// A sum is made in two stages. Strand s adds the elements s, s + strands, s + 2 strands, ... one after another and leaves its sums in
-// scratch[m][s]; fold_strands adds the strands as a tree. The number of strands is fixed, so the order of the sum is.
+// A sum is made in two stages. Strand s adds the elements s, s + strands, s + 2 strands, ... one after another and
+// leaves its sums in scratch[m][s]; fold_strands adds the strands as a tree. The number of strands is fixed, so the
+// order of the sum is.
 
 namespace mmgibbs {
 
-// Theta' K^-1 Theta = sum_l left right': left = own_l m_l, right = m_l for a pedigree; left = sum_m kappa_lm theta_m, right = theta_l else.
+// Theta' K^-1 Theta = sum_l left right': left = own_l m_l, right = m_l for a pedigree; left = sum_m kappa_lm theta_m,
+// right = theta_l else.
 template <int K>
-__device__ __forceinline__ void quadratic_rows(const Pedigree &kin, word32 level, const REAL *theta, double (&left)[K], double (&right)[K]) {
+__device__ __forceinline__ void quadratic_rows(const Pedigree &kin, word32 level, const REAL *theta, double (&left)[K],
+                                               double (&right)[K]) {
     const word32 parents[2] = {kin.sire[level], kin.dam[level]};
     load_row<K>(theta, level, right);
     for (int side = 0; side < 2; ++side)
@@ -21,14 +24,16 @@ __device__ __forceinline__ void quadratic_rows(const Pedigree &kin, word32 level
 }
 
 template <int K, class Kin>
-__device__ __forceinline__ void quadratic_rows(const Kin &kin, word32 level, const REAL *theta, double (&left)[K], double (&right)[K]) {
+__device__ __forceinline__ void quadratic_rows(const Kin &kin, word32 level, const REAL *theta, double (&left)[K],
+                                               double (&right)[K]) {
     whole_row<K>(kin, level, theta, left);
     load_row<K>(theta, level, right);
 }
 
 // Theta' K^-1 Theta, lower triangle.
 template <int K, class Kin>
-__global__ void __launch_bounds__(THREADS) quadratic_strands(Term<K> term, Kin kin, word32 n, word32 strands, double *scratch) {
+__global__ void __launch_bounds__(THREADS)
+    quadratic_strands(Term<K> term, Kin kin, word32 n, word32 strands, double *scratch) {
     PHASE {
         const word32 s = blockIdx.x * blockDim.x + threadIdx.x;
         if (s < strands) {
@@ -44,9 +49,12 @@ __global__ void __launch_bounds__(THREADS) quadratic_strands(Term<K> term, Kin k
     }
 }
 
-// sum_r w_r e_r e_r' with the missing residuals of record r augmented, e = fill e_obs + noise z / sqrt(w); lower triangle.
+// sum_r w_r e_r e_r' with the missing residuals of record r augmented, e = fill e_obs + noise z / sqrt(w); lower
+// triangle.
 template <int T>
-__global__ void __launch_bounds__(THREADS) residual_strands(Records records, const double *fill, const double *noise, const unsigned char *complete, word32 stream, const word32 *counter, word32 strands, double *scratch) {
+__global__ void __launch_bounds__(THREADS)
+    residual_strands(Records records, const double *fill, const double *noise, const unsigned char *complete,
+                     word32 stream, const word32 *counter, word32 strands, double *scratch) {
     PHASE {
         const word32 s = blockIdx.x * blockDim.x + threadIdx.x;
         if (s < strands) {
@@ -61,7 +69,8 @@ __global__ void __launch_bounds__(THREADS) residual_strands(Records records, con
                 } else {
                     double z[T + 1];
                     for (int t = 0; t < T; t += 2)
-                        normal_pair(counter[0], records.record[r], stream, t >> 1, counter[1], counter[2], z[t], z[t + 1]);
+                        normal_pair(counter[0], records.record[r], stream, t >> 1, counter[1], counter[2], z[t],
+                                    z[t + 1]);
                     for (int t = 0; t < T; ++t) {
                         double drawn = 0.0, expected = 0.0;
                         for (int u = 0; u < T; ++u) {
@@ -79,7 +88,8 @@ __global__ void __launch_bounds__(THREADS) residual_strands(Records records, con
     }
 }
 
-// Elements (c, j) of a linear change theta_l -> M theta_l (scaling.py): element i moves trait[i] by x_i = z_r,regressor[i] theta_l,component[i].
+// Elements (c, j) of a linear change theta_l -> M theta_l (scaling.py): element i moves trait[i] by x_i =
+// z_r,regressor[i] theta_l,component[i].
 struct Elements {
     const int *effect;     // (p) of each element
     const int *regressor;  // (p)
@@ -89,8 +99,8 @@ struct Elements {
 };
 
 template <int K>
-__device__ __forceinline__ double seen(const Term<K> &term, const word32 *levels, int effects, const double *deviation, const Elements &elements,
-                                       word32 r, int i) {
+__device__ __forceinline__ double seen(const Term<K> &term, const word32 *levels, int effects, const double *deviation,
+                                       const Elements &elements, word32 r, int i) {
     const word32 level = levels[(size_t)r * effects + elements.effect[i]];
     if (level == UNKNOWN) return 0.0;
     const size_t at = (size_t)level * K + elements.component[i];
@@ -98,10 +108,13 @@ __device__ __forceinline__ double seen(const Term<K> &term, const word32 *levels
     return term.covariates ? x * (double)term.covariates[(size_t)r * term.regressors + elements.regressor[i]] : x;
 }
 
-// Row i of the normal equations of the elements: H_ij = sum_r w_r Rinv_t(i),t(j) x_i x_j for j <= i, then s_i = sum_r w_r x_i (Rinv e_r)_t(i).
-// Blocks take the rows in turn: block b works at row b mod p of strands b div p. `levels` (n, effects): the level that each record meets.
+// Row i of the normal equations of the elements: H_ij = sum_r w_r Rinv_t(i),t(j) x_i x_j for j <= i, then s_i = sum_r
+// w_r x_i (Rinv e_r)_t(i). Blocks take the rows in turn: block b works at row b mod p of strands b div p. `levels` (n,
+// effects): the level that each record meets.
 template <int K, int T>
-__global__ void __launch_bounds__(THREADS) scaling_strands(Term<K> term, Records records, const word32 *levels, int effects, const double *deviation, Elements elements, word32 strands, double *scratch) {
+__global__ void __launch_bounds__(THREADS)
+    scaling_strands(Term<K> term, Records records, const word32 *levels, int effects, const double *deviation,
+                    Elements elements, word32 strands, double *scratch) {
     const int p = elements.p, i = blockIdx.x % p;
     PHASE {
         const word32 s = blockIdx.x / p * blockDim.x + threadIdx.x;
@@ -114,7 +127,8 @@ __global__ void __launch_bounds__(THREADS) scaling_strands(Term<K> term, Records
                 const double wx = (records.weight ? (double)records.weight[r] : 1.0) * x;
                 const double *Rinv = records.Rinv + ((size_t)records.pattern[r] * T + elements.trait[i]) * T;
                 for (int j = 0; j <= i; ++j)
-                    sum[j] += Rinv[elements.trait[j]] * (wx * seen<K>(term, levels, effects, deviation, elements, r, j));
+                    sum[j] +=
+                        Rinv[elements.trait[j]] * (wx * seen<K>(term, levels, effects, deviation, elements, r, j));
                 double e[T], u = 0.0;
                 load_row<T>(records.e, r, e);
                 for (int t = 0; t < T; ++t) u += Rinv[t] * e[t];
@@ -152,9 +166,11 @@ __global__ void __launch_bounds__(THREADS) fold_strands(const double *scratch, w
     }
 }
 
-// Welford's update of the batch in progress; `inverse` is one over the draws in it, this one included (chains/accumulators.py).
+// Welford's update of the batch in progress; `inverse` is one over the draws in it, this one included
+// (chains/accumulators.py).
 template <class Value>
-__global__ void __launch_bounds__(THREADS) add_draw(const Value *x, bits64 n, double inverse, double *batch_mean, double *within) {
+__global__ void __launch_bounds__(THREADS)
+    add_draw(const Value *x, bits64 n, double inverse, double *batch_mean, double *within) {
     PHASE {
         const bits64 i = (bits64)blockIdx.x * blockDim.x + threadIdx.x;
         if (i < n) {
@@ -167,7 +183,8 @@ __global__ void __launch_bounds__(THREADS) add_draw(const Value *x, bits64 n, do
 }
 
 // Welford's update of the batch means; the next batch starts at 0.
-__global__ void __launch_bounds__(THREADS) close_batch(bits64 n, double inverse, double *batch_mean, double *between_mean, double *between) {
+__global__ void __launch_bounds__(THREADS)
+    close_batch(bits64 n, double inverse, double *batch_mean, double *between_mean, double *between) {
     PHASE {
         const bits64 i = (bits64)blockIdx.x * blockDim.x + threadIdx.x;
         if (i < n) {
@@ -182,13 +199,16 @@ __global__ void __launch_bounds__(THREADS) close_batch(bits64 n, double inverse,
 
 // out[to[i]] = rows[i] (scatter) or out[i] = rows[to[i]] (gather), rows of k values.
 template <class Value>
-__global__ void __launch_bounds__(THREADS) move_rows(const Value *rows, const word32 *to, word32 n, int k, int scatter, Value *out) {
+__global__ void __launch_bounds__(THREADS)
+    move_rows(const Value *rows, const word32 *to, word32 n, int k, int scatter, Value *out) {
     PHASE {
         const bits64 i = (bits64)blockIdx.x * blockDim.x + threadIdx.x;
         if (i < (bits64)n * k) {
             const bits64 here = i, there = (bits64)to[i / k] * k + i % k;
-            if (scatter) out[there] = rows[here];
-            else out[here] = rows[there];
+            if (scatter)
+                out[there] = rows[here];
+            else
+                out[here] = rows[there];
         }
     }
 }
@@ -202,7 +222,8 @@ __global__ void __launch_bounds__(THREADS) widen(const REAL *theta, bits64 n, do
 }
 
 // Undo an orthonormalisation: out[l, columns] = theta[l, columns] matrix' (design.Rescale).
-__global__ void __launch_bounds__(THREADS) rescale(const REAL *theta, word32 n, int k, const int *columns, int m, const double *matrix, double *out) {
+__global__ void __launch_bounds__(THREADS)
+    rescale(const REAL *theta, word32 n, int k, const int *columns, int m, const double *matrix, double *out) {
     PHASE {
         const word32 level = blockIdx.x * blockDim.x + threadIdx.x;
         if (level < n)
@@ -224,7 +245,9 @@ struct Column {
 };
 
 // Undo a centring (design.CentringShift): minus sum_j means[s(l), j] source[s(l), components[j]].
-__global__ void __launch_bounds__(THREADS) recentre(Column out, const double *source, int source_k, const word32 *source_level, const int *components, const double *means, int m) {
+__global__ void __launch_bounds__(THREADS)
+    recentre(Column out, const double *source, int source_k, const word32 *source_level, const int *components,
+             const double *means, int m) {
     PHASE {
         const word32 level = blockIdx.x * blockDim.x + threadIdx.x;
         const size_t at = (size_t)level * out.k + out.component;

@@ -1,8 +1,8 @@
 // Structured sweeps on a GPU: one thread per level of a colour, the whole state resident.
 //
-// Levels with long lists (sires with thousands of progeny, sexes with millions of records) are taken apart: sum_pieces gives a block of
-// threads to each piece, draw_long_levels one to each level, move_pieces again one to each piece. The number of threads and the pieces are
-// fixed, so the order of the sums is.
+// Levels with long lists (sires with thousands of progeny, sexes with millions of records) are taken apart: sum_pieces
+// gives a block of threads to each piece, draw_long_levels one to each level, move_pieces again one to each piece. The
+// number of threads and the pieces are fixed, so the order of the sums is.
 
 namespace mmgibbs {
 
@@ -11,7 +11,8 @@ template <int K, class Kin>
 __device__ __forceinline__ bool is_long(const Term<K> &term, const Kin &kin, const Long &lists, word32 level) {
     word32 first, last;
     relatives(kin, level, first, last);
-    return term.visit_ptr[level + 1] - term.visit_ptr[level] > lists.longest_visits || last - first > lists.longest_relatives;
+    return term.visit_ptr[level + 1] - term.visit_ptr[level] > lists.longest_visits ||
+           last - first > lists.longest_relatives;
 }
 
 // part[m][0] = sum over the threads of part[m][thread], as a tree.
@@ -27,7 +28,9 @@ __device__ __forceinline__ void sum_over_threads(double (*part)[THREADS]) {
 }
 
 template <int K, int T, class Kin>
-__global__ void __launch_bounds__(THREADS) sweep_levels(Term<K> term, Kin kin, Records records, Long lists, word32 first, word32 last, int joint, const word32 *counter, bits64 *failed) {
+__global__ void __launch_bounds__(THREADS)
+    sweep_levels(Term<K> term, Kin kin, Records records, Long lists, word32 first, word32 last, int joint,
+                 const word32 *counter, bits64 *failed) {
     PHASE {
         const word32 level = first + blockIdx.x * blockDim.x + threadIdx.x;
         if (level < last && !is_long<K>(term, kin, lists, level)) {
@@ -53,8 +56,10 @@ __global__ void __launch_bounds__(THREADS) sum_pieces(Term<K> term, Kin kin, Rec
         double sum[K];
         for (int c = 0; c < K; ++c) sum[c] = 0.0;
         for (word32 i = piece.first + threadIdx.x; i < piece.last; i += blockDim.x) {
-            if (visits) add_visit<K, T>(term, records, i, sum);
-            else add_relative<K>(kin, lists.levels[piece.number], i, term.theta, sum);
+            if (visits)
+                add_visit<K, T>(term, records, i, sum);
+            else
+                add_relative<K>(kin, lists.levels[piece.number], i, term.theta, sum);
         }
         for (int c = 0; c < K; ++c) part[c][threadIdx.x] = sum[c];
     }
@@ -65,28 +70,39 @@ __global__ void __launch_bounds__(THREADS) sum_pieces(Term<K> term, Kin kin, Rec
     }
 }
 
-template <int K, int T, class Kin>
-__global__ void __launch_bounds__(THREADS) draw_long_levels(Term<K> term, Kin kin, Records records, Long lists, int joint, const word32 *counter, bits64 *failed) {
-    __shared__ double part[2 * K][THREADS];  // of visits, then of relatives
-    const word32 number = blockIdx.x, level = lists.levels[number];
+// part[c][0] = sum over the pieces ptr[number] ... ptr[number + 1] - 1.
+template <int K>
+__device__ __forceinline__ void sum_of_pieces(const Long &lists, const word32 *ptr, word32 number,
+                                              double (*part)[THREADS]) {
     PHASE {
-        double sum[2][K];
-        for (int c = 0; c < K; ++c) sum[0][c] = sum[1][c] = 0.0;
-        for (word32 p = lists.visit_piece_ptr[number] + threadIdx.x; p < lists.visit_piece_ptr[number + 1]; p += blockDim.x)
-            for (int c = 0; c < K; ++c) sum[0][c] += lists.sums[(size_t)p * K + c];
-        for (word32 p = lists.relative_piece_ptr[number] + threadIdx.x; p < lists.relative_piece_ptr[number + 1]; p += blockDim.x)
-            for (int c = 0; c < K; ++c) sum[1][c] += lists.sums[(size_t)p * K + c];
-        for (int c = 0; c < K; ++c) part[c][threadIdx.x] = sum[0][c], part[K + c][threadIdx.x] = sum[1][c];
+        double sum[K];
+        for (int c = 0; c < K; ++c) sum[c] = 0.0;
+        for (word32 p = ptr[number] + threadIdx.x; p < ptr[number + 1]; p += blockDim.x)
+            for (int c = 0; c < K; ++c) sum[c] += lists.sums[(size_t)p * K + c];
+        for (int c = 0; c < K; ++c) part[c][threadIdx.x] = sum[c];
     }
     BARRIER
-    sum_over_threads<2 * K>(part);
+    sum_over_threads<K>(part);
+}
+
+template <int K, int T, class Kin>
+__global__ void __launch_bounds__(THREADS) draw_long_levels(Term<K> term, Kin kin, Records records, Long lists,
+                                                            int joint, const word32 *counter, bits64 *failed) {
+    __shared__ double part[K][THREADS], of_visits[K];
+    const word32 number = blockIdx.x, level = lists.levels[number];
+    sum_of_pieces<K>(lists, lists.visit_piece_ptr, number, part);
+    PHASE {
+        for (word32 c = threadIdx.x; c < K; c += blockDim.x) of_visits[c] = part[c][0];
+    }
+    BARRIER
+    sum_of_pieces<K>(lists, lists.relative_piece_ptr, number, part);
     PHASE {
         if (threadIdx.x == 0) {
             double P[K][K], row[K], rhs[K], change[K];
             own_row<K>(kin, level, term.theta, row);
-            for (int c = 0; c < K; ++c) row[c] += part[K + c][0];
+            for (int c = 0; c < K; ++c) row[c] += part[c][0];
             start_system<K, T>(term, kin, records, level, row, P, rhs);
-            for (int c = 0; c < K; ++c) rhs[c] += part[c][0];
+            for (int c = 0; c < K; ++c) rhs[c] += of_visits[c];
             draw_change<K>(term, level, counter, joint, P, rhs, change, failed);
             shift<K>(term.theta, level, change);
             for (int c = 0; c < K; ++c) lists.changes[(size_t)number * K + c] = change[c];
@@ -94,7 +110,8 @@ __global__ void __launch_bounds__(THREADS) draw_long_levels(Term<K> term, Kin ki
     }
 }
 
-// e_r -= W_r change for the visits of each piece. A record that meets its level twice is moved by the thread of its first visit.
+// e_r -= W_r change for the visits of each piece. A record that meets its level twice is moved by the thread of its
+// first visit.
 template <int K, int T>
 __global__ void __launch_bounds__(THREADS) move_pieces(Term<K> term, Records records, Long lists) {
     const Piece piece = lists.pieces[blockIdx.x];
@@ -105,7 +122,8 @@ __global__ void __launch_bounds__(THREADS) move_pieces(Term<K> term, Records rec
             if (!term.visit_effect) {
                 move_visit<K, T>(term, records, v, change);
             } else if (v == piece.first || term.visit_record[v] != term.visit_record[v - 1]) {
-                for (word32 w = v; w < piece.last && term.visit_record[w] == term.visit_record[v]; ++w) move_visit<K, T>(term, records, w, change);
+                for (word32 w = v; w < piece.last && term.visit_record[w] == term.visit_record[v]; ++w)
+                    move_visit<K, T>(term, records, w, change);
             }
         }
     }
@@ -113,7 +131,8 @@ __global__ void __launch_bounds__(THREADS) move_pieces(Term<K> term, Records rec
 
 // The data part of P of each class of levels, from one of its levels.
 template <int K, int T>
-__global__ void __launch_bounds__(THREADS) class_precisions(Term<K> term, Records records, const word32 *examples, word32 n) {
+__global__ void __launch_bounds__(THREADS)
+    class_precisions(Term<K> term, Records records, const word32 *examples, word32 n) {
     PHASE {
         const word32 i = blockIdx.x * blockDim.x + threadIdx.x;
         if (i < n) {
@@ -125,9 +144,11 @@ __global__ void __launch_bounds__(THREADS) class_precisions(Term<K> term, Record
     }
 }
 
-// What a level moves by: theta itself where D is null (e = y - W theta from scratch), else D deviation_l, by which theta moves too.
+// What a level moves by: theta itself where D is null (e = y - W theta from scratch), else D deviation_l, by which
+// theta moves too.
 template <int K>
-__device__ __forceinline__ void change_of_level(const Term<K> &term, word32 level, const double *D, const double *deviation, double (&change)[K]) {
+__device__ __forceinline__ void change_of_level(const Term<K> &term, word32 level, const double *D,
+                                                const double *deviation, double (&change)[K]) {
     double at[K];
     load_row<K>(term.theta, level, at);
     if (!D) {
@@ -144,20 +165,23 @@ __device__ __forceinline__ void change_of_level(const Term<K> &term, word32 leve
 }
 
 template <int K, int T, class Kin>
-__global__ void __launch_bounds__(THREADS) move_levels(Term<K> term, Kin kin, Records records, Long lists, word32 first, word32 last, const double *D, const double *deviation) {
+__global__ void __launch_bounds__(THREADS) move_levels(Term<K> term, Kin kin, Records records, Long lists, word32 first,
+                                                       word32 last, const double *D, const double *deviation) {
     PHASE {
         const word32 level = first + blockIdx.x * blockDim.x + threadIdx.x;
         if (level < last && !is_long<K>(term, kin, lists, level)) {
             double change[K];
             change_of_level<K>(term, level, D, deviation, change);
-            for (word32 v = term.visit_ptr[level]; v < term.visit_ptr[level + 1]; ++v) move_visit<K, T>(term, records, v, change);
+            for (word32 v = term.visit_ptr[level]; v < term.visit_ptr[level + 1]; ++v)
+                move_visit<K, T>(term, records, v, change);
         }
     }
 }
 
 // The same for long levels: their records follow by move_pieces.
 template <int K>
-__global__ void __launch_bounds__(THREADS) change_long_levels(Term<K> term, Long lists, word32 n, const double *D, const double *deviation) {
+__global__ void __launch_bounds__(THREADS)
+    change_long_levels(Term<K> term, Long lists, word32 n, const double *D, const double *deviation) {
     PHASE {
         const word32 i = blockIdx.x * blockDim.x + threadIdx.x;
         if (i < n) {

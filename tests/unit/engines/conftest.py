@@ -24,7 +24,10 @@ def shim(tmp_path_factory):
 
     def library(precision: str):
         if precision not in made:
-            real, names = REAL[precision], set(kernels([(1, IdentityLists), (3, IdentityLists), (4, PedigreeLists)], 3, REAL[precision]))
+            real, names = (
+                REAL[precision],
+                set(kernels([(1, IdentityLists), (3, IdentityLists), (4, PedigreeLists)], 3, REAL[precision])),
+            )
             for name in models.NAMES:
                 design = models.example(name).design
                 names |= set(kernels([(t.n_components, kind(t)) for t in design.terms], design.n_traits, real))

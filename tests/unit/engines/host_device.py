@@ -1,4 +1,4 @@
-"""A device without a GPU: the kernels of the structured engine compiled by g++, their grids run as plain loops, buffers in host memory.
+"""A device without a GPU: the structured engine's kernels compiled by g++, their grids run as plain loops.
 
 The same text, the same launches and the same arguments as on a GPU; only blocks and threads come one after another.
 """
@@ -47,14 +47,17 @@ void run(void (*kernel)(Argument...), unsigned blocks, unsigned threads, void **
 def build(folder, name: str, text: str, kernels: list[str]) -> ctypes.CDLL:
     """The shared library of these kernels; kernel i is run by kernel_i(blocks, threads, addresses of its arguments)."""
     runners = 'extern "C" void run_backwards(bool value) { backwards = value; }\n' + "".join(
-        f'extern "C" void kernel_{i}(unsigned blocks, unsigned threads, void **arguments) {{ run(&{kernel}, blocks, threads, arguments); }}\n'
+        f'extern "C" void kernel_{i}(unsigned blocks, unsigned threads, void **arguments)'
+        f"{{ run(&{kernel}, blocks, threads, arguments); }}\n"
         for i, kernel in enumerate(kernels)
     )
     shim = (FOLDER / "host_shim.h").read_text(encoding="utf-8").replace("#pragma once\n", "")
     code, library = folder / f"{name}.cpp", folder / f"{name}.so"
     code.write_text(shim + GRID + text + runners, encoding="utf-8")
     options = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-shared", "-fPIC"]
-    done = subprocess.run([compiler(), *options, str(code), "-o", str(library)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [compiler(), *options, str(code), "-o", str(library)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     loaded = ctypes.CDLL(str(library))
     loaded.kernels = list(kernels)
@@ -82,7 +85,9 @@ class HostStream:
 
 
 class HostDevice:
-    """What the engine asks of mmgibbs.device.Device; `library` from `build`. backwards: the last block and the last thread come first."""
+    """What the engine asks of mmgibbs.device.Device; `library` from `build`.
+
+    backwards: the last block and the last thread come first."""
 
     def __init__(self, library: ctypes.CDLL, backwards: bool = False):
         self.library, self.backwards = library, backwards
@@ -128,7 +133,12 @@ class HostDevice:
         def launch(blocks: tuple, threads: tuple, arguments: tuple) -> None:
             assert self.queue.entered, "a kernel is launched on the engine's stream"
             # By value, as they are now: a graph keeps what it was recorded with.
-            values = [np.atleast_1d(np.uint64(self.address(a)) if isinstance(a, Buffer) else np.uint64(0) if a is None else a).copy() for a in arguments]
+            values = [
+                np.atleast_1d(
+                    np.uint64(self.address(a)) if isinstance(a, Buffer) else np.uint64(0) if a is None else a
+                ).copy()
+                for a in arguments
+            ]
 
             def run():
                 addresses = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))

@@ -62,14 +62,23 @@ def asked(monkeypatch):
 
     def module(code, options, name_expressions):
         asked.append((code, options, name_expressions))
-        return types.SimpleNamespace(get_function=lambda name: lambda blocks, threads, arguments: asked.append((name, blocks, threads, arguments)))
+        return types.SimpleNamespace(
+            get_function=lambda name: (
+                lambda blocks, threads, arguments: asked.append((name, blocks, threads, arguments))
+            )
+        )
 
     runtime = types.SimpleNamespace(
-        driverGetVersion=lambda: 13000, runtimeGetVersion=lambda: 13000, getDeviceCount=lambda: 1, CUDARuntimeError=RuntimeError
+        driverGetVersion=lambda: 13000,
+        runtimeGetVersion=lambda: 13000,
+        getDeviceCount=lambda: 1,
+        CUDARuntimeError=RuntimeError,
     )
     cupy = types.ModuleType("cupy")
     cupy.cuda = types.SimpleNamespace(
-        runtime=runtime, Stream=lambda non_blocking: Stream(asked), memory=types.SimpleNamespace(OutOfMemoryError=MemoryError)
+        runtime=runtime,
+        Stream=lambda non_blocking: Stream(asked),
+        memory=types.SimpleNamespace(OutOfMemoryError=MemoryError),
     )
     cupy.empty, cupy.RawModule = empty, module
     cupyx = types.ModuleType("cupyx")
@@ -110,7 +119,9 @@ def test_memory_that_ends_is_a_device_error(asked, monkeypatch):
 
     monkeypatch.setattr(Device, "zeros", refuse)
     monkeypatch.setattr(Device, "free_bytes", lambda self: 2e9)
-    with pytest.raises(DeviceError, match=r"2.0 GB free on the device are too few .*allocating 8 bytes.*precision: single"):
+    with pytest.raises(
+        DeviceError, match=r"2.0 GB free on the device are too few .*allocating 8 bytes.*precision: single"
+    ):
         GpuQueue().empty(1, np.float64)
 
 

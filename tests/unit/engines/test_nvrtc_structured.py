@@ -10,7 +10,7 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
 
 def compiled(specialisations, n_traits: int, real, pattern, architecture: str, output: str = "CUBIN") -> bytes:
-    """The machine code, or the PTX (output='PTX'), of the kernels of a model; every message of the compiler is an error."""
+    """The machine code, or the PTX, of the kernels of a model; every message of the compiler is an error."""
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings and nvidia-cuda-nvrtc")
     text, names = source(np.dtype(real), np.dtype(pattern)), kernels(specialisations, n_traits, np.dtype(real))
     status, program = nvrtc.nvrtcCreateProgram(text.encode(), b"structured.cu", 0, [], [])

@@ -1,7 +1,8 @@
-"""The GPU form of the structured engine without a GPU: its kernels, compiled by g++ and run thread by thread, against the serial engine.
+"""The GPU form of the structured engine without a GPU: its kernels, compiled by g++, against the serial engine.
 
-The engine is the one that runs on a GPU; only its device is another (host_device.py). Where every list is short the doubles are those of
-the serial engine on the colour partition, bit for bit; where a list is cut into pieces its sum runs in another order.
+The engine is the one that runs on a GPU; only its device is another (host_device.py). Where every list is short the
+doubles are those of the serial engine on the colour partition, bit for bit; where a list is cut into pieces its sum
+runs in another order.
 """
 
 import sys
@@ -81,7 +82,7 @@ def test_single_precision_too(name, shim):
 
 @pytest.mark.parametrize("name", models.NAMES)
 def test_long_lists_in_pieces(name, shim, cut_lists, monkeypatch):
-    """With classes of levels, too. The last block and the last thread first changes nothing: threads of a kernel share no data."""
+    """With classes of levels, too. The last thread first changes nothing: threads of a kernel share no data."""
     monkeypatch.setattr("mmgibbs.engines.cell_classes.WORTHWHILE", 1)
     truth, engine = engines(models.example(name), shim("double"))
     _, other_way = engines(models.example(name), shim("double"), backwards=True)
@@ -125,7 +126,9 @@ def test_beef_system(beef, shim, precision, monkeypatch):
 
 
 @pytest.mark.parametrize("strands", [1, 7, 65_536])
-@pytest.mark.parametrize("name", ["direct_maternal", "three_traits_maternal", "user_relationship", "fixed_groups", "same_effect_twice"])
+@pytest.mark.parametrize(
+    "name", ["direct_maternal", "three_traits_maternal", "user_relationship", "fixed_groups", "same_effect_twice"]
+)
 def test_products(name, strands, shim, monkeypatch):
     """One strand adds in the order of the CPU: the same doubles."""
     monkeypatch.setattr("mmgibbs.engines.structured_gpu.STRANDS", strands)
@@ -152,7 +155,9 @@ def test_a_linear_change_of_a_term(name, shim, cut_lists):
     for i in example.random_terms():
         k = example.design.terms[i].n_components
         for elements in (triangle(k), ((k - 1, 0),)):
-            for found, expected in zip(engine.scaling_products(i, elements), truth.scaling_products(i, elements), strict=True):
+            for found, expected in zip(
+                engine.scaling_products(i, elements), truth.scaling_products(i, elements), strict=True
+            ):
                 assert_near(found, expected)
         M = np.eye(k) + np.tril(np.arange(1.0, k * k + 1).reshape(k, k)) / (10 * k * k)
         for e in (truth, engine):
@@ -205,7 +210,10 @@ def on_another_scale(example):
     means = np.random.default_rng(4).normal(size=(4, 2))
     return replace(
         design,
-        rescale=(Rescale(1, (0, 1), np.array([[2.0, 0.5], [0.0, 3.0]])), Rescale(1, (2, 3), np.array([[1.5, -0.5], [0.2, 0.7]]))),
+        rescale=(
+            Rescale(1, (0, 1), np.array([[2.0, 0.5], [0.0, 3.0]])),
+            Rescale(1, (2, 3), np.array([[1.5, -0.5], [0.2, 0.7]])),
+        ),
         shifts=(
             CentringShift(0, 0, 1, (0, 1), np.arange(4, dtype=np.int32), means),
             CentringShift(0, 1, 1, (2, 3), np.array([1, 0, 3, 2], np.int32), means[:, ::-1]),
@@ -269,6 +277,13 @@ def test_a_device_that_is_too_small_is_refused_with_the_numbers(shim):
     device.free = 1000
     with pytest.raises(DeviceError, match=r"found 0.0 GB free on the device, needed [\d.]+ GB .*precision: single"):
         StructuredGpuEngine(equations, device=device)
+
+
+def test_too_many_components_are_refused(shim, monkeypatch):
+    monkeypatch.setattr("mmgibbs.engines.gpu_bytes.MOST_COMPONENTS", 4)
+    equations = equations_of(models.example("three_traits_maternal").design)
+    with pytest.raises(DeviceError, match="term 'genetic' has 5 components per level, needed at most 4"):
+        StructuredGpuEngine(equations, device=HostDevice(shim("double")))
 
 
 def test_the_benchmark_row(beef, shim, monkeypatch):
