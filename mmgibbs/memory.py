@@ -15,7 +15,7 @@ _GROUPS = (
 
 
 def free_bytes() -> int | None:
-    """Memory that can be taken without swapping, on the machine and within a container's limit; None where nothing says."""
+    """Memory free on the machine and within a container's limit, without swapping; None where nothing says."""
     known = [b for b in (_free_on_machine(), *_free_in_groups()) if b is not None]
     return max(0, min(known)) if known else None
 
