@@ -31,7 +31,7 @@ from mmgibbs.errors import ModelError
 
 # What is left of the error, in posterior standard deviations (see PcgEngine.solve_columns). Measured against 1e-13 at
 # this value: no level of the simdata evaluation (4,807 equations) is off by more than 3e-7 of its standard deviation,
-# none of the beef sample (20,000) by more than 5e-6, where ten thousand draws know a mean to 1e-2. Three digits less
+# none of the beef sample (15,195) by more than 5e-6, where ten thousand draws know a mean to 1e-2. Three digits less
 # save a quarter to two fifths of the iterations and leave 5e-4 and 3e-3, which a long chain begins to see.
 TOLERANCE = 1e-8
 DRAWS_AT_ONCE = 8  # right-hand sides that share a pass; beyond that the vectors outgrow the caches again
