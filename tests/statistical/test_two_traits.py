@@ -71,7 +71,7 @@ def posterior_against_exact(sweeps, **options):
 
 @pytest.mark.parametrize("update", ["level", "site"])
 def test_gibbs_mean_and_covariance_matrix(update):
-    means, covariances = posterior_against_exact(4000, update=update)
+    means, covariances = posterior_against_exact(2500, update=update)
     assert means.agrees, means
     assert covariances.agrees, covariances
 
@@ -95,5 +95,5 @@ def genetic_covariance_halved(engine):
 
 @pytest.mark.parametrize("mutate", [part_of_the_inverse, genetic_covariance_halved])
 def test_a_spoiled_sampler_is_seen(mutate):
-    means, covariances = posterior_against_exact(1500, mutate=mutate)
+    means, covariances = posterior_against_exact(1200, mutate=mutate)
     assert not means.agrees or not covariances.agrees
