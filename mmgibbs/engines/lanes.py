@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 from numba import carray, njit
-from numba.extending import overload
 
 from mmgibbs.draws.normal import fill_normals
-from mmgibbs.engines.scratch import prefetch, stack
-from mmgibbs.engines.visit import shift
-from mmgibbs.equations.relationships import UNKNOWN, PedigreeLists, times_row, weight
+from mmgibbs.engines.scratch import stack
+from mmgibbs.engines.visit import AHEAD, ask_for_visit, shift
+from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import TermLists
 
 LANES = 64  # levels side by side: enough for the loops over them to become vector instructions, few enough for the L1 cache
-AHEAD = 12  # how many levels ahead memory is asked for
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -148,36 +146,3 @@ def draw_lanes(k_, P, rhs, z):
         for lane in range(LANES):
             rhs[i, lane] *= P[i, i, lane]
     return bad == 0
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def ask_for_visit(term, K, records, level, theta, e):
-    """Prefetch what the visit of a level will read: its relatives' thetas, its records' residuals and patterns."""
-    ask_for_relatives(K, level, theta)
-    for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
-        prefetch(e, term.visit_record[v])
-        prefetch(records.pattern, term.visit_record[v])
-
-
-def ask_for_relatives(K, level, theta):
-    """Prefetch what times_row(K, level, theta, ...) will read."""
-    raise NotImplementedError("compiled code only")
-
-
-def _ask_for_nothing(K, level, theta):
-    pass
-
-
-def _ask_for_family(K, level, theta):
-    for parent in (K.sire[level], K.dam[level]):
-        if parent != UNKNOWN:
-            prefetch(theta, parent)
-    for j in range(K.progeny_ptr[level], K.progeny_ptr[level + np.uint64(1)]):
-        prefetch(theta, K.progeny[j])
-        if K.mate[j] != UNKNOWN:
-            prefetch(theta, K.mate[j])
-
-
-@overload(ask_for_relatives, jit_options={"forceinline": True})
-def _ask_for_relatives(K, level, theta):
-    return _ask_for_family if K.instance_class is PedigreeLists else _ask_for_nothing

@@ -19,7 +19,7 @@ from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.augment import residual_products
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.scratch import stack
-from mmgibbs.engines.visit import draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits, unroll
+from mmgibbs.engines.visit import AHEAD, ask_for_visit, draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits, unroll
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.relationships import quadratic_form, times_row, weight
 from mmgibbs.equations.residuals import level_precisions, subtract_term
@@ -114,6 +114,7 @@ def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_f
         end = min(np.uint64(last), chunk + np.uint64(CHUNK))
         fill_normals(normals, number, term.code[chunk:end], stream, seed, chain)
         for level in range(chunk, end):
+            ask_for_visit(term, K, records, min(level + np.uint64(AHEAD), np.uint64(last) - np.uint64(1)), theta, e)
             z = normals[level - chunk]
             level_precisions(term, Rinv, level, P)
             times_row(K, level, theta, row)

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
+from mmgibbs.engines.scratch import prefetch
+from mmgibbs.equations.relationships import UNKNOWN, PedigreeLists
 
+AHEAD = 12  # how many levels ahead memory is asked for: most of a visit is waiting for it
+ASKED = 16  # of a long list only the beginning is asked for: the rest would drive out what is needed first
 UNROLL_FROM = 2000  # levels or visits of a term from which compiling a kernel for its very k (some seconds) pays
 
 
@@ -117,3 +122,36 @@ def move_visits(term, first, last, e, change):
         effect = term.visit_effect[v] if several else np.uint8(0)
         for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
             e[r, term.trait[c]] -= change[c] if plain else change[c] * term.covariates[r, term.regressor[c]]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def ask_for_visit(term, K, records, level, theta, e):
+    """Prefetch what the visit of a level will read: its relatives' thetas, its records' residuals and patterns."""
+    ask_for_relatives(K, level, theta)
+    for v in range(term.visit_ptr[level], min(term.visit_ptr[level + np.uint64(1)], term.visit_ptr[level] + np.uint64(ASKED))):
+        prefetch(e, term.visit_record[v])
+        prefetch(records.pattern, term.visit_record[v])
+
+
+def ask_for_relatives(K, level, theta):
+    """Prefetch what times_row(K, level, theta, ...) will read."""
+    raise NotImplementedError("compiled code only")
+
+
+def _ask_for_nothing(K, level, theta):
+    pass
+
+
+def _ask_for_family(K, level, theta):
+    for parent in (K.sire[level], K.dam[level]):
+        if parent != UNKNOWN:
+            prefetch(theta, parent)
+    for j in range(K.progeny_ptr[level], min(K.progeny_ptr[level + np.uint64(1)], K.progeny_ptr[level] + np.uint64(ASKED))):
+        prefetch(theta, K.progeny[j])
+        if K.mate[j] != UNKNOWN:
+            prefetch(theta, K.mate[j])
+
+
+@overload(ask_for_relatives, jit_options={"forceinline": True})
+def _ask_for_relatives(K, level, theta):
+    return _ask_for_family if K.instance_class is PedigreeLists else _ask_for_nothing
