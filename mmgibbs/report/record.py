@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
@@ -15,6 +16,7 @@ from mmgibbs.equations.partition import partition
 COUNT_NONZEROS_UP_TO = 3_000_000  # records; beyond, counting costs more than it tells
 
 
+@cache
 def versions() -> dict[str, str]:
     names = ("mmgibbs", "numpy", "scipy", "numba", "polars", "arviz-stats")
     found = {"python": platform.python_version()}
