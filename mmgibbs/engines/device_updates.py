@@ -20,7 +20,7 @@ import numpy as np
 
 from mmgibbs.device import OutOfDeviceMemory
 from mmgibbs.engines.row_kernels import PIECE
-from mmgibbs.equations.row_blocks import Part, RowBlocks
+from mmgibbs.equations.row_blocks import Kronecker, Part, RowBlocks
 from mmgibbs.errors import DeviceError
 
 SOURCE = Path(__file__).with_name("kernels") / "row_blocks.cu"
@@ -42,7 +42,7 @@ class _LongRows(NamedTuple):
 class DeviceUpdates:
     """The `updates.Queues` of a device. `renew` follows every change of the values or of b, `b` and `x` are pinned arrays per block.
 
-    spmv: 'own' (our kernel: bits do not depend on the device), 'cusparse', or 'measure': the faster one of each large part.
+    spmv, for parts of records: 'own' (our kernel: bits do not depend on the device), 'cusparse', or 'measure': the faster one of each large part.
     """
 
     def __init__(self, blocks: RowBlocks, b: list, x: list, device, spmv: str = "own"):
@@ -71,8 +71,10 @@ class DeviceUpdates:
         self._x = [empty(part.shape, self.real) for part in self.x]
         self._long = {key: [self._long_rows(part) for part in parts] for key, parts in self.blocks.parts.items()}
         self._partial = [self._room_for_pieces(k) for k in range(len(self.b))]
+        matrices = {id(p.matrix): p.matrix for parts in self.blocks.parts.values() for p in parts if isinstance(p, Kronecker)}
+        self._matrices = {key: (host, empty(host.shape, np.float64)) for key, host in matrices.items()}
 
-    def _long_rows(self, part: Part) -> _LongRows | None:
+    def _long_rows(self, part: Part | Kronecker) -> _LongRows | None:
         length = np.diff(part.indptr.view(np.int64))
         rows = np.flatnonzero(length > PIECE)
         if rows.size == 0:
@@ -87,7 +89,7 @@ class DeviceUpdates:
     def _room_for_pieces(self, k: int):
         """One work space per target: its stream runs one kernel after another."""
         sizes = [
-            long.n_pieces * part.values.shape[2]
+            long.n_pieces * part.widths[isinstance(part, Kronecker)]
             for i in self.blocks.sources(k)
             for part, long in zip(self.blocks.parts[k, i], self._long[k, i], strict=True)
             if long is not None
@@ -112,12 +114,19 @@ class DeviceUpdates:
             return
         for key, parts in self.blocks.parts.items():
             for part, there in zip(parts, self._resident[key], strict=True):
-                for host, array in zip(part[:3], there[:3], strict=True):
+                fixed = 4 if isinstance(part, Kronecker) else 3
+                for host, array in zip(part[:fixed], there[:fixed], strict=True):
                     self.device.upload(host, array, self._copying)
         self._copying.synchronize()
 
-    def _empty_part(self, part: Part) -> Part:
-        return Part(*(self.device.empty(a.shape, a.dtype) for a in part[:4]), *part[4:])
+    def _empty_part(self, part: Part | Kronecker) -> Part | Kronecker:
+        return self._with_arrays(part, [self.device.empty(a.shape, a.dtype) for a in part[:4]])
+
+    def _with_arrays(self, part: Part | Kronecker, arrays) -> Part | Kronecker:
+        """The part with its first four arrays, and its matrix, on the device."""
+        if isinstance(part, Kronecker):
+            return Kronecker(*arrays, self._matrices[id(part.matrix)][1], *part[5:])
+        return Part(*arrays, *part[4:])
 
     def _largest_part(self) -> int:
         return max((_room(part) for parts in self.blocks.parts.values() for part in parts), default=0)
@@ -136,12 +145,13 @@ class DeviceUpdates:
 
     def renew(self) -> None:
         """Take the values and b of the host; nothing may be running."""
-        for host, array in zip(self.b, self._b, strict=True):
+        for host, array in [*zip(self.b, self._b, strict=True), *self._matrices.values()]:
             self.device.upload(host, array, self._copying)
         if self._resident is not None:
             for key, parts in self.blocks.parts.items():
                 for part, there in zip(parts, self._resident[key], strict=True):
-                    self.device.upload(part.values, there.values, self._copying)
+                    if isinstance(part, Part):
+                        self.device.upload(part.values, there.values, self._copying)
         self._copying.synchronize()
         if self._resident is not None and self.spmv != "own":
             self._renew_products()
@@ -179,24 +189,28 @@ class DeviceUpdates:
 
     # Kernels
 
-    def _launch(self, k: int, i: int, number: int, part: Part) -> None:
+    def _launch(self, k: int, i: int, number: int, part: Part | Kronecker) -> None:
         """r_k -= A_ki x_i for one part whose arrays are on the device."""
-        stream, (kc, kr) = self.streams[k], part.values.shape[1:]
-        x, r, x_width, r_width = self._x[i], self._r[k], self.x[i].shape[1], self.b[k].shape[1]
-        self.kernels.launch(
-            "subtract_rows", len(part.row) * kr, part.row, part.indptr, part.indices, part.values, kr, kc, part.row_component, part.column_component,
-            x, x_width, r, r_width, stream=stream,
-        )  # fmt: skip
+        stream, (kr, kc), partial = self.streams[k], part.widths, self._partial[k]
+        x, r = (self._x[i], self.x[i].shape[1]), (self._r[k], self.b[k].shape[1])
         long = self._long[k, i][number]
+        row, indptr, indices, values = part[:4]
+        if isinstance(part, Kronecker):
+            matrix, row_at, column_at = part[4:]
+            self.kernels.launch("subtract_kronecker", len(row) * kr, row, indptr, indices, values, matrix, kr, kc, row_at, column_at, *x, *r, stream=stream)
+            if long is not None:
+                pieces = long.piece_first, long.piece_last
+                self.kernels.launch("sum_kappa_pieces", long.n_pieces * kc, *pieces, indices, values, kc, column_at, *x, partial, stream=stream)
+                self.kernels.launch("subtract_long_kronecker", long.n_rows * kr, long.row, long.ptr, matrix, kr, kc, row_at, partial, *r, stream=stream)
+            return
+        row_at, column_at = part[4:]
+        self.kernels.launch("subtract_rows", len(row) * kr, row, indptr, indices, values, kr, kc, row_at, column_at, *x, *r, stream=stream)
         if long is not None:
-            partial = self._partial[k]
-            self.kernels.launch(
-                "sum_pieces", long.n_pieces * kr, long.piece_first, long.piece_last, part.indices, part.values, kr, kc, part.column_component,
-                x, x_width, partial, stream=stream,
-            )  # fmt: skip
-            self.kernels.launch("subtract_long_rows", long.n_rows * kr, long.row, long.ptr, kr, part.row_component, partial, r, r_width, stream=stream)
+            pieces = long.piece_first, long.piece_last
+            self.kernels.launch("sum_pieces", long.n_pieces * kr, *pieces, indices, values, kr, kc, column_at, *x, partial, stream=stream)
+            self.kernels.launch("subtract_long_rows", long.n_rows * kr, long.row, long.ptr, kr, row_at, partial, *r, stream=stream)
 
-    def _subtract_from_buffer(self, k: int, i: int, number: int, part: Part) -> None:
+    def _subtract_from_buffer(self, k: int, i: int, number: int, part: Part | Kronecker) -> None:
         slot = self._next
         self._next = 1 - slot
         if self._free[slot] is not None:
@@ -208,7 +222,7 @@ class DeviceUpdates:
             arrays.append(there)
             at += _aligned(host.nbytes)
         self.streams[k].wait_event(self._copying.record())
-        self._launch(k, i, number, Part(*arrays, *part[4:]))
+        self._launch(k, i, number, self._with_arrays(part, arrays))
         self._free[slot] = self.streams[k].record()
 
     # cuSPARSE
@@ -219,7 +233,7 @@ class DeviceUpdates:
             self._compared = True
             for (k, i), parts in self._resident.items():
                 for number, part in enumerate(parts):
-                    if self.spmv == "cusparse" or part.indices.size >= COMPARE_FROM:
+                    if isinstance(part, Part) and (self.spmv == "cusparse" or part.indices.size >= COMPARE_FROM):
                         self._compare(k, i, number, part)
         else:
             for (k, i, number), product in self._products.items():
@@ -279,5 +293,5 @@ def _aligned(size: int) -> int:
     return -(-size // ALIGNED) * ALIGNED
 
 
-def _room(part: Part) -> int:
+def _room(part: Part | Kronecker) -> int:
     return sum(_aligned(a.nbytes) for a in part[:4])

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mmgibbs.engines.row_kernels import subtract_rows
+from mmgibbs.engines.row_kernels import subtract_kronecker, subtract_rows
 from mmgibbs.engines.visit import unroll
-from mmgibbs.equations.row_blocks import RowBlocks
+from mmgibbs.equations.row_blocks import Kronecker, Part, RowBlocks
 
 SEGMENT = 1 << 15  # levels of a target block that one queue serves
 RESET = -1
+KERNELS = {Part: subtract_rows, Kronecker: subtract_kronecker}
 
 
 @dataclass(eq=False)
@@ -26,7 +27,7 @@ class _Segment:
     target: int
     first: int  # levels first ... last - 1 of the target block
     last: int
-    calls: dict  # source -> arguments of subtract_rows for these levels, one tuple per part
+    calls: dict  # source -> (kernel, its arguments for these levels) per part
     pending: deque = field(default_factory=deque)
     busy: bool = False
 
@@ -57,13 +58,13 @@ class HostUpdates:
         segments = [_Segment(k, int(a), int(z), {}) for a, z in zip(bounds[:-1], bounds[1:], strict=True)]
         for i in blocks.sources(k):
             for part in blocks.parts[k, i]:
-                k_columns, k_rows = part.values.shape[1:]
-                sizes = unroll(k_rows, len(part.indices)), unroll(k_columns, len(part.indices))
+                sizes = [unroll(width, len(part.indices)) for width in part.widths]
+                *arrays, row_component, column_component = part
                 rows = np.searchsorted(part.row, bounds)
                 for segment, first, last in zip(segments, rows[:-1], rows[1:], strict=True):
                     if first < last:
-                        call = (*part[:4], *sizes, *part[4:], self.x[i], self.r[k], int(first), int(last))
-                        segment.calls.setdefault(i, []).append(call)
+                        call = (*arrays, *sizes, row_component, column_component, self.x[i], self.r[k], int(first), int(last))
+                        segment.calls.setdefault(i, []).append((KERNELS[type(part)], call))
         return segments
 
     def renew(self) -> None:
@@ -163,8 +164,8 @@ class HostUpdates:
             levels = slice(segment.first, segment.last)
             self.r[segment.target][levels] = self.b[segment.target][levels]
             return
-        for call in segment.calls[source]:
-            subtract_rows(*call)
+        for kernel, arguments in segment.calls[source]:
+            kernel(*arguments)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -23,7 +23,6 @@ from mmgibbs.engines.explicit_state import ExplicitState
 from mmgibbs.engines.host_updates import HostUpdates
 from mmgibbs.engines.row_kernels import factor_block, sample_block
 from mmgibbs.engines.updates import UpdateOrder
-from mmgibbs.engines.visit import unroll
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.residuals import add_weighted
 from mmgibbs.equations.row_blocks import row_blocks
@@ -119,7 +118,7 @@ class HybridEngine(ExplicitState):
     def _sample(self, i: int, block, number: int, key: tuple[int, int]) -> None:
         code = self.equations.terms[block.term].code[block.first : block.last]
         sample_block(
-            unroll(self.x[i].shape[1], len(code)), code, *self.row_blocks.couplings[i], self._factors[i], self.joint, self.updates.r[i], self.x[i],
+            code, *self.row_blocks.couplings[i], self._factors[i], self.joint, self.updates.r[i], self.x[i],
             block.first_component, number, self._streams[block.term], key[0], key[1],
         )  # fmt: skip
 

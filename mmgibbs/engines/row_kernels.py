@@ -50,6 +50,34 @@ def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def subtract_kronecker(row, indptr, indices, kappa, matrix, kr_, kc_, row_component, column_component, x, r, first, last):
+    """`subtract_rows` for a Kronecker part: r_l -= (sum_e kappa_e x_e) matrix."""
+    kr = np.uint64(len(kr_) if len(kr_) > 0 else matrix.shape[1])
+    kc = np.uint64(len(kc_) if len(kc_) > 0 else matrix.shape[0])
+    piece = carray(stack(kc_, 1, 1), (kc,)) if len(kc_) > 0 else np.empty(kc)
+    total = carray(stack(kc_, 1, 1), (kc,)) if len(kc_) > 0 else np.empty(kc)
+    row_at, column_at = np.uint64(row_component), np.uint64(column_component)
+    end = np.uint64(indices.size - 1)
+    for m in range(np.uint64(first), np.uint64(last)):
+        for b in range(kc):
+            total[b] = 0.0
+        for start in range(indptr[m], indptr[m + ONE], np.uint64(PIECE)):
+            for b in range(kc):
+                piece[b] = 0.0
+            for e in range(start, min(start + np.uint64(PIECE), indptr[m + ONE])):
+                prefetch(x, indices[min(e + AHEAD, end)])
+                for b in range(kc):
+                    piece[b] += np.float64(kappa[e]) * np.float64(x[indices[e], column_at + b])
+            for b in range(kc):
+                total[b] += piece[b]
+        for a in range(kr):
+            s = 0.0
+            for b in range(kc):
+                s += total[b] * matrix[b, a]
+            r[row[m], row_at + a] -= s
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
     """What a draw of each level needs of its own block P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r: levels first ... last - 1 (sweep positions),
     components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
@@ -88,15 +116,15 @@ def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sample_block(w_, code, indptr, indices, values, factor, joint, r, x, c_first, number, stream, seed, chain):
+def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, number, stream, seed, chain):
     """Draw one block given its right-hand sides r (levels, w): level by level in order, jointly or site by site.
 
     code      model-order levels                       indptr, indices, values   Coupling of the block
-    factor    from factor_levels                       x (levels, w) is updated in place; c_first is its first component
+    factor    from factor_block                        x (levels, w) is updated in place; c_first is its first component
 
     Levels that are not coupled are drawn side by side, `width` of them: the loops over them vectorise.
     """
-    w = np.uint64(len(w_) if len(w_) > 0 else x.shape[1])
+    w = np.uint64(x.shape[1])
     coupled = indices.size > 0
     normals = np.empty((CHUNK, np.uint64(c_first) + w))
     s, old = np.empty((w, np.uint64(CHUNK))), np.empty((w, np.uint64(CHUNK)))
@@ -106,8 +134,8 @@ def sample_block(w_, code, indptr, indices, values, factor, joint, r, x, c_first
         fill_normals(normals, number, code[chunk:end], stream, seed, chain)
         width = ONE if coupled else end - chunk
         for first in range(chunk, end, width):
-            for i in range(width):
-                for a in range(w):
+            for a in range(w):
+                for i in range(width):
                     s[a, i] = r[first + i, a]
                     old[a, i] = x[first + i, a]
             if coupled:
@@ -116,51 +144,51 @@ def sample_block(w_, code, indptr, indices, values, factor, joint, r, x, c_first
                         xb = np.float64(x[indices[e], b])
                         for a in range(w):
                             s[a, 0] -= np.float64(values[e, b, a]) * xb
-            z = normals[first - chunk :, np.uint64(c_first) :]
+            at = first - chunk, np.uint64(c_first)  # where these levels and components stand in `normals`
             if joint:
-                _draw_jointly(w, width, factor[:, first:], s, z)
+                _draw_jointly(w, width, factor, first, s, normals, at)
             else:
-                _draw_sites(w, width, factor[:, first:], s, old, z)
-            for i in range(width):
-                for a in range(w):
+                _draw_sites(w, width, factor, first, s, old, normals, at)
+            for a in range(w):
+                for i in range(width):
                     x[first + i, a] = s[a, i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _draw_jointly(w, width, factor, s, z):
+def _draw_jointly(w, width, factor, first, s, z, at):
     """s <- L'^-1 (L^-1 s + z) ~ N(P^-1 s, P^-1) for levels side by side: s (w, levels), z (levels, w), factor (w (w + 1) / 2, levels)."""
     for a in range(w):
         row = a * (a + ONE) // TWO  # of the lower triangle
         for b in range(a):
             for i in range(width):
-                s[a, i] -= np.float64(factor[row + b, i]) * s[b, i]
+                s[a, i] -= np.float64(factor[row + b, first + i]) * s[b, i]
         for i in range(width):
-            s[a, i] *= np.float64(factor[row + a, i])
+            s[a, i] *= np.float64(factor[row + a, first + i])
     for a in range(w):
         for i in range(width):
-            s[a, i] += z[i, a]
+            s[a, i] += z[at[0] + i, at[1] + a]
     for back in range(ONE, w + ONE):
         a = w - back
         row = a * (a + ONE) // TWO
         for i in range(width):
-            s[a, i] *= np.float64(factor[row + a, i])
+            s[a, i] *= np.float64(factor[row + a, first + i])
         for b in range(a):
             for i in range(width):
-                s[b, i] -= np.float64(factor[row + b, i]) * s[a, i]
+                s[b, i] -= np.float64(factor[row + b, first + i]) * s[a, i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _draw_sites(w, width, factor, s, old, z):
+def _draw_sites(w, width, factor, first, s, old, z, at):
     """s_a <- x_a ~ N((s_a - sum_{b != a} P_ab x_b) / P_aa, 1 / P_aa), a in turn, for levels side by side; old (w, levels) is x before."""
     for a in range(w):
         row = a * (a + ONE) // TWO
         for b in range(w):
             if b < a:
                 for i in range(width):
-                    s[a, i] -= np.float64(factor[row + b, i]) * s[b, i]
+                    s[a, i] -= np.float64(factor[row + b, first + i]) * s[b, i]
             elif b > a:
                 for i in range(width):
-                    s[a, i] -= np.float64(factor[b * (b + ONE) // TWO + a, i]) * old[b, i]
+                    s[a, i] -= np.float64(factor[b * (b + ONE) // TWO + a, first + i]) * old[b, i]
         for i in range(width):
-            scale = np.float64(factor[row + a, i])
-            s[a, i] = s[a, i] * scale + z[i, a] * np.sqrt(scale)
+            scale = np.float64(factor[row + a, first + i])
+            s[a, i] = s[a, i] * scale + z[at[0] + i, at[1] + a] * np.sqrt(scale)

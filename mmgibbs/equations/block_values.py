@@ -4,6 +4,8 @@
 
 with kappa in the order of the stored elements and contributions (a missing pattern's part of an element, unit_blocks.py) in the order of the
 rows of the block, so that new variances cost one pass over each list, in sequence.
+
+Rows and columns of components held at 0 are written like any other: an engine keeps x at 0 there and never reads the sums of such rows.
 """
 
 from __future__ import annotations
@@ -22,60 +24,88 @@ UNROLL_FROM = 2000  # contributions from which a kernel for their very k pays
 ONE = np.uint64(1)
 
 
-class EffectPair(NamedTuple):
-    """A pair of effects: the ranges of their components in the row and the column term, and the records' share of their elements."""
-
-    rows: tuple[int, int]
-    columns: tuple[int, int]
-    ptr: np.ndarray  # (q + 1,) uint64 the first contribution of each row
-    unit: UnitBlock
-
-
-class Group(NamedTuple):
-    """Pairs of effects of two terms with one sparsity."""
+class PriorGroup(NamedTuple):
+    """G^-1 (x) K^-1 of a random term, or the prior precision (x) I of a fixed one: all components, the sparsity of K^-1."""
 
     terms: tuple[int, int]
     rows: tuple[int, int]  # components first ... last - 1 of the row term
     columns: tuple[int, int]
     indptr: np.ndarray  # (q + 1,) uint64
     indices: np.ndarray  # (nnz,) uint32 model order
-    kappa: np.ndarray  # (nnz,) K^-1, or no elements
-    pairs: tuple[EffectPair, ...]
+    kappa: np.ndarray  # (nnz,)
+
+
+class RecordGroup(NamedTuple):
+    """The records' share of one pair of effects: elements with at least one contribution."""
+
+    terms: tuple[int, int]
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    indptr: np.ndarray  # (q + 1,) uint64
+    indices: np.ndarray  # (nnz,) uint32 model order
+    ptr: np.ndarray  # (q + 1,) uint64 the first contribution of each row
+    position: np.ndarray  # (m,) uint32 the element of each contribution
+    pattern: np.ndarray  # (m,) uint16
+    sums: np.ndarray  # (m_e, m_f, m)
+
+
+def groups(design: Design, units: dict[tuple[int, int], UnitBlock]) -> list[PriorGroup | RecordGroup]:
+    """C as a sum of prior and record groups."""
+    effects = []  # (term, range of components) by number
+    for i, term in enumerate(design.terms):
+        bounds = np.cumsum([0, *(len(e.traits) * e.n_regressors for e in term.effects)]).tolist()
+        effects += [(i, part) for part in zip(bounds[:-1], bounds[1:], strict=True)]
+    out, seen = [], set()
+    for (e, f), unit in units.items():
+        (i, rows), (j, columns) = effects[e], effects[f]
+        if unit.kappa.size and i not in seen:
+            seen.add(i)
+            whole = (0, design.terms[i].n_components)
+            out.append(PriorGroup((i, i), whole, whole, *_where(unit, np.flatnonzero(unit.kappa)), unit.kappa[unit.kappa != 0]))
+        if unit.position.size:
+            elements, position = np.unique(unit.position, return_inverse=True)
+            ptr = np.searchsorted(unit.position, unit.indptr).astype(np.uint64)
+            out.append(RecordGroup((i, j), rows, columns, *_where(unit, elements), ptr, position.astype(np.uint32), unit.pattern, unit.sums))
+    return out
+
+
+def _where(unit: UnitBlock, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """indptr and indices of some of the elements of a unit block, ascending."""
+    if elements.size == unit.indices.size:
+        return unit.indptr.view(np.uint64), unit.indices.view(np.uint32)
+    return np.searchsorted(elements, unit.indptr).astype(np.uint64), unit.indices[elements].view(np.uint32)
 
 
 class _Records(NamedTuple):
-    """The contributions of one pair of effects."""
+    """Contributions to the elements of a store."""
 
     place: np.ndarray  # (m,) uint32 element
     pattern: np.ndarray  # (m,) uint16
     sums: np.ndarray  # (m_e, m_f, m)
     traits: tuple[np.ndarray, np.ndarray]  # t(c), u(d)
     regressors: tuple[np.ndarray, np.ndarray]  # a(c), b(d), uint64
-    at: tuple[int, int]  # where the first row and column component stand in `values`
 
 
 @dataclass(frozen=True)
 class Share:
     """What one group writes into a store: some components of its elements."""
 
-    term: int  # of the rows, and of the columns where there is kappa
+    term: int  # of the rows
     rows: tuple[int, int]
     columns: tuple[int, int]
-    at: tuple[int, int]
+    at: tuple[int, int]  # where the first row and column component stand in `values`
     kappa: np.ndarray | None  # (elements of the store,)
-    records: tuple[_Records, ...]
-    held: np.ndarray  # (m,) int64 flat positions of values held at 0
+    records: _Records | None
 
     def write(self, inverses: list[np.ndarray], by_pattern: np.ndarray, values: np.ndarray) -> None:
         if self.kappa is not None:
-            prior = np.ascontiguousarray(inverses[self.term][slice(*self.rows), slice(*self.columns)].T)
-            _write_prior(self.kappa, prior, values, *self.at)
-        for r in self.records:
+            _add_prior(self.kappa, prior_matrix(inverses[self.term], self.rows, self.columns), values, *self.at)
+        if self.records is not None:
+            r = self.records
             t, u = r.traits
             coefficients = np.ascontiguousarray(by_pattern[:, u][:, :, t])
             sizes = (_unrolled(a.size, r.place.size) for a in r.traits)
-            _add_records(r.place, r.pattern, r.sums, *r.regressors, coefficients, values, *r.at, *sizes)
-        values.reshape(-1)[self.held] = 0.0
+            _add_records(r.place, r.pattern, r.sums, *r.regressors, coefficients, values, *self.at, *sizes)
 
 
 @dataclass(frozen=True)
@@ -87,29 +117,24 @@ class Store:
 
     def write(self, inverses: list[np.ndarray], by_pattern: np.ndarray) -> None:
         """inverses: G^-1 per term; by_pattern: (patterns, T, T) R_p^-1."""
-        if len(self.shares) != 1 or self.shares[0].kappa is None:
-            self.values[:] = 0.0
+        self.values[:] = 0.0
         for share in self.shares:
             share.write(inverses, by_pattern, self.values)
 
 
-def share(design: Design, group: Group, order: np.ndarray, place: np.ndarray, values: np.ndarray, rows, columns, at) -> Share:
-    """The share of a group in the rows `order` (model-order levels); place: (elements of these rows,) uint32, in that order.
+def prior_matrix(inverse: np.ndarray, rows: tuple[int, int], columns: tuple[int, int]) -> np.ndarray:
+    """(column components, row components) of G^-1."""
+    return np.ascontiguousarray(inverse[slice(*rows), slice(*columns)].T)
+
+
+def share(design: Design, group: PriorGroup | RecordGroup, order: np.ndarray, place: np.ndarray, n: int, rows, columns, at=(0, 0)) -> Share:
+    """The share of a group in the rows `order` (model-order levels); place: (elements of these rows,) uint32, in that order; n elements stored.
 
     rows, columns: ranges of the group's components that are written, the first of them to values[:, at[1], at[0]].
     """
-    i, j = group.terms
-    kappa = None
-    if i == j and group.kappa.size:
-        kappa = np.zeros(len(values), values.dtype)
-        _kappa_in_place(order, group.indptr, group.kappa, place, kappa)
-    pairs = [(p, meet(rows, p.rows), meet(columns, p.columns)) for p in group.pairs]
-    records = tuple(
-        _records(design, group, order, place, p, r, c, (at[0] + r[0] - rows[0], at[1] + c[0] - columns[0]))
-        for p, r, c in pairs
-        if r is not None and c is not None
-    )
-    return Share(i, rows, columns, at, kappa, records, _held(design, group, order, place, values, rows, columns, at))
+    if isinstance(group, PriorGroup):
+        return Share(group.terms[0], rows, columns, at, kappa_in_place(group, order, place, n), None)
+    return Share(group.terms[0], rows, columns, at, None, _records(design, group, order, place, rows, columns))
 
 
 def meet(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
@@ -118,36 +143,20 @@ def meet(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
     return (first, last) if first < last else None
 
 
-def _records(design, group: Group, order, place, pair: EffectPair, rows, columns, at) -> _Records:
-    size = int((pair.ptr[order + 1].astype(np.int64) - pair.ptr[order].astype(np.int64)).sum())
+def _records(design: Design, group: RecordGroup, order, place, rows, columns) -> _Records:
+    size = int((group.ptr[order + 1].astype(np.int64) - group.ptr[order].astype(np.int64)).sum())
     where, number = np.empty(size, np.uint32), np.empty(size, np.int64)
-    n = _contributions_in_place(order, group.indptr, place, pair.ptr, pair.unit.position, where, number)
+    n = _contributions_in_place(order, group.indptr, place, group.ptr, group.position, where, number)
     number = number[:n]
-    terms = design.terms[group.terms[0]], design.terms[group.terms[1]]
-    ranges = (rows, pair.rows), (columns, pair.columns)
-    traits = tuple(t.component_trait[slice(*part)] for t, (part, _) in zip(terms, ranges, strict=True))
-    regressors = tuple(
-        (t.component_regressor[slice(*part)] - t.component_regressor[whole[0]]).astype(np.uint64) for t, (part, whole) in zip(terms, ranges, strict=True)
-    )
-    return _Records(where[:n].copy(), pair.unit.pattern[number], np.ascontiguousarray(pair.unit.sums[:, :, number]), traits, regressors, at)
+    sides = [(design.terms[i], part, whole[0]) for i, part, whole in zip(group.terms, (rows, columns), group[1:3], strict=True)]
+    traits = tuple(term.component_trait[slice(*part)] for term, part, _ in sides)
+    regressors = tuple(_own_regressors(term, part, first) for term, part, first in sides)
+    return _Records(where[:n].copy(), group.pattern[number], np.ascontiguousarray(group.sums[:, :, number]), traits, regressors)
 
 
-def _held(design, group: Group, order, place, values, rows, columns, at) -> np.ndarray:
-    """Flat positions in `values` of rows and columns held at 0."""
-    row_held, column_held = (_held_components(design.terms[i], part) for i, part in zip(group.terms, (rows, columns), strict=True))
-    if not row_held.any() and not column_held.any():
-        return np.empty(0, np.int64)
-    row, column, element = _elements_with_held(order, group.indptr, group.indices, place, row_held.any(axis=1), column_held.any(axis=1))
-    held = column_held[column][:, :, None] | row_held[row][:, None, :]
-    e, d, c = np.nonzero(held)
-    _, k_columns, k_rows = values.shape
-    return (element[e] * k_columns + d + at[1]) * k_rows + c + at[0]
-
-
-def _held_components(term: Term, components: tuple[int, int]) -> np.ndarray:
-    if term.active is None:
-        return np.zeros((term.n_levels, components[1] - components[0]), bool)
-    return ~term.active[:, slice(*components)]
+def _own_regressors(term: Term, components: tuple[int, int], first: int) -> np.ndarray:
+    """The regressor of each component, counted within the effect whose first component is `first`."""
+    return (term.component_regressor[slice(*components)] - term.component_regressor[first]).astype(np.uint64)
 
 
 def _unrolled(size: int, work: int) -> tuple:
@@ -155,11 +164,18 @@ def _unrolled(size: int, work: int) -> tuple:
     return (0,) * size if size <= 4 and work >= UNROLL_FROM else ()
 
 
-# Walks over the rows `order` of a unit block, elements in the order of the rows, then of the columns. Numbers are unsigned.
+# Walks over the rows `order` of a group, elements in the order of the rows, then of the columns. Numbers are unsigned.
+
+
+def kappa_in_place(group: PriorGroup, order: np.ndarray, place: np.ndarray, n: int) -> np.ndarray:
+    """(n,) kappa of each stored element; 0 where the group has none."""
+    out = np.zeros(n, group.kappa.dtype)
+    _move_kappa(order, group.indptr, group.kappa, place, out)
+    return out
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _kappa_in_place(order, indptr, kappa, place, out):
+def _move_kappa(order, indptr, kappa, place, out):
     step = np.uint64(0)
     for row in range(np.uint64(order.size)):
         level = np.uint64(order[row])
@@ -184,35 +200,17 @@ def _contributions_in_place(order, indptr, place, ptr, position, where, number):
     return n
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _elements_with_held(order, indptr, indices, place, any_row, any_column):
-    """Row level, column level (model order) and place of each stored element whose row or column has components held at 0."""
-    n = 0
-    for fill in range(2):
-        row_level, column_level, element = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-        n, step = 0, np.uint64(0)
-        for row in range(np.uint64(order.size)):
-            level = np.uint64(order[row])
-            for e in range(indptr[level], indptr[level + ONE]):
-                if place[step] != NOWHERE and (any_row[level] or any_column[indices[e]]):
-                    if fill:
-                        row_level[n], column_level[n], element[n] = level, indices[e], place[step]
-                    n += 1
-                step += ONE
-    return row_level, column_level, element
-
-
 # The two streams of new values.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _write_prior(kappa, prior, values, row_at, column_at):
-    """values = kappa prior; prior (columns, rows)."""
+def _add_prior(kappa, prior, values, row_at, column_at):
+    """values += kappa prior; prior (columns, rows)."""
     row_at, column_at = np.uint64(row_at), np.uint64(column_at)
     for e in range(np.uint64(kappa.size)):
         for b in range(np.uint64(prior.shape[0])):
             for a in range(np.uint64(prior.shape[1])):
-                values[e, column_at + b, row_at + a] = prior[b, a] * kappa[e]
+                values[e, column_at + b, row_at + a] += prior[b, a] * kappa[e]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

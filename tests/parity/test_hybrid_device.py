@@ -8,8 +8,9 @@ from reference.fake_device import FakeDevice
 from mmgibbs.engines import device_updates
 from mmgibbs.engines.device_updates import SOURCE
 from mmgibbs.engines.hybrid import HybridEngine
-from mmgibbs.engines.row_kernels import PIECE, subtract_rows
+from mmgibbs.engines.row_kernels import PIECE, subtract_kronecker, subtract_rows
 from mmgibbs.equations.partition import partition
+from mmgibbs.equations.row_blocks import Part
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
 from mmgibbs.sampler import MixedModel, Schedule, sample_chain
@@ -35,6 +36,13 @@ def a_part(rng, kr: int, kc: int, real):
     return row, indptr, rng.integers(0, sources, nnz).astype(np.uint32), values, 1, 2, x, rng.standard_normal((levels, kr + 1))
 
 
+def pieces_of(row, indptr):
+    """First and last element of the pieces of the long rows of `a_part`, these rows, and their first pieces."""
+    first = [int(indptr[m] + p * PIECE) for m in (50, 199) for p in range(-(-int(indptr[m + 1] - indptr[m]) // PIECE))]
+    last = [min(f + PIECE, int(indptr[51] if f < indptr[51] else indptr[200])) for f in first]
+    return np.array(first, np.uint64), np.array(last, np.uint64), row[[50, 199]], np.array([0, 2, len(first)], np.uint64)
+
+
 @pytest.mark.parametrize("real", [np.float32, np.float64])
 @pytest.mark.parametrize("kr, kc", [(1, 1), (3, 1), (2, 3), (4, 4), (1, 5)])
 def test_kernels_equal_numba_bit_for_bit(folder, kr, kc, real):
@@ -47,12 +55,29 @@ def test_kernels_equal_numba_bit_for_bit(folder, kr, kc, real):
     kernels.launch("subtract_rows", row.size * kr, row, indptr, indices, values, kr, kc, row_at, column_at, x, x.shape[1], r, r.shape[1], stream=stream)
     stream.synchronize()
     assert not np.array_equal(r, expected)  # the long rows are missing
-    first = [int(indptr[m] + p * PIECE) for m in (50, 199) for p in range(-(-int(indptr[m + 1] - indptr[m]) // PIECE))]
-    last = [min(f + PIECE, int(indptr[51] if f < indptr[51] else indptr[200])) for f in first]
-    pieces, partial = (np.array(a, np.uint64) for a in (first, last)), np.empty(len(first) * kr)
-    kernels.launch("sum_pieces", partial.size, *pieces, indices, values, kr, kc, column_at, x, x.shape[1], partial, stream=stream)
-    long_row, ptr = row[[50, 199]], np.array([0, 2, len(first)], np.uint64)
+    first, last, long_row, ptr = pieces_of(row, indptr)
+    partial = np.empty(first.size * kr)
+    kernels.launch("sum_pieces", partial.size, first, last, indices, values, kr, kc, column_at, x, x.shape[1], partial, stream=stream)
     kernels.launch("subtract_long_rows", 2 * kr, long_row, ptr, kr, row_at, partial, r, r.shape[1], stream=stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(r.view(np.uint64), expected.view(np.uint64))
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+@pytest.mark.parametrize("kr, kc", [(1, 1), (4, 4), (1, 2)])
+def test_kronecker_kernels_equal_numba_bit_for_bit(folder, kr, kc, real):
+    rng = np.random.default_rng(kr * 10 + kc)
+    row, indptr, indices, values, row_at, column_at, x, r = a_part(rng, kr, kc, real)
+    kappa, matrix, expected = np.ascontiguousarray(values[:, 0, 0]), rng.standard_normal((kc, kr)), r.copy()
+    subtract_kronecker(row, indptr, indices, kappa, matrix, (), (), row_at, column_at, x, expected, 0, row.size)
+    device = FakeDevice(folder)
+    kernels, stream = device.kernels(SOURCE.read_text(), PIECE=PIECE, REAL="float" if real is np.float32 else "double"), device.stream()
+    widths = x, x.shape[1], r, r.shape[1]
+    kernels.launch("subtract_kronecker", row.size * kr, row, indptr, indices, kappa, matrix, kr, kc, row_at, column_at, *widths, stream=stream)
+    first, last, long_row, ptr = pieces_of(row, indptr)
+    partial = np.empty(first.size * kc)
+    kernels.launch("sum_kappa_pieces", partial.size, first, last, indices, kappa, kc, column_at, *widths[:2], partial, stream=stream)
+    kernels.launch("subtract_long_kronecker", long_row.size * kr, long_row, ptr, matrix, kr, kc, row_at, partial, *widths[2:], stream=stream)
     stream.synchronize()
     np.testing.assert_array_equal(r.view(np.uint64), expected.view(np.uint64))
 
@@ -202,6 +227,6 @@ def test_products_by_a_library(folder, monkeypatch, spmv):
     engine = HybridEngine(equations, device=FakeDevice(folder, 2), spmv=spmv)
     for a, b in zip(run(engine, example, 12), expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9 * np.abs(b).max())
-    parts = sum(map(len, engine.row_blocks.parts.values()))
+    parts = sum(isinstance(part, Part) for parts in engine.row_blocks.parts.values() for part in parts)
     used = len(engine.updates._products)
     assert used == parts if spmv == "cusparse" else 0 < used < parts
