@@ -23,6 +23,7 @@ ROOMS = {
     "regressions": {"draws", "device"},
     "interweave": {"variances", "equations", "design", "draws"},
     "sampler": {"engines", "interweave", "variances", "regressions", "chains", "design"},
+    "estimators": {"regressions", "chains", "draws"},
     "memory": set(),
     "parallel": {"memory", "sampler", "engines", "equations", "chains"},
     "config": set(),
@@ -40,7 +41,7 @@ LAZY = {
     ("mmgibbs.simulate", "mmgibbs.data.rank"): "the rank of the fixed effects, NumPy and SciPy only",
     ("mmgibbs.simulate", "mmgibbs.report.record"): "the versions that a provenance note names",
 }
-CORE = ("errors", "design", "draws", "device", "variances", "equations", "engines", "regressions", "interweave", "chains", "sampler", "parallel")
+CORE = ("errors", "design", "draws", "device", "variances", "equations", "engines", "regressions", "interweave", "chains", "sampler", "estimators", "parallel")
 DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core"}
 CORE_LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "yaml", "tqdm", "cupy", "cupyx", "cupy_backends"}
 # Libraries that the core imports inside functions: diagnostics, files of draws, processes.

@@ -1,0 +1,158 @@
+"""Regressions called from Python, in scikit-learn's manner: `HorseshoeProbit(chains=4, seed=1).fit(X, y)`."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+
+import numpy as np
+
+from mmgibbs.chains.summary import summary_table
+from mmgibbs.draws.purpose import check_key
+from mmgibbs.errors import ConfigError, ModelError
+from mmgibbs.regressions.loop import RegressionRun, blas_threads
+from mmgibbs.regressions.options import fill_options
+from mmgibbs.regressions.protocol import Keys, RegressionData
+from mmgibbs.regressions.predictors import read_predictors
+
+RUN_OPTIONS = ("chains", "burn_in", "samples", "thin", "seed", "device", "threads", "standardise", "progress")
+
+
+def make_arrays(device: str, threads: int | None):
+    """Where arrays live: `cpu`, `gpu`, or `auto` (a GPU where one can be used). DeviceError says what a GPU lacks."""
+    from mmgibbs.regressions.arrays import Host
+
+    if device == "cpu":
+        return Host(threads)
+    if device not in ("gpu", "auto"):
+        raise ConfigError(f"device: found {device!r}, needed 'cpu', 'gpu' or 'auto'")
+    from mmgibbs.errors import DeviceError
+    from mmgibbs.regressions.gpu_arrays import Gpu
+
+    try:
+        return Gpu()
+    except DeviceError:
+        if device == "gpu":
+            raise
+        return Host(threads)
+
+
+class Regression:
+    """Base of the estimators. A subclass names its plugin and lists the plugin's options, with their defaults, in __init__.
+
+    After `fit`: `posterior` (xarray.Dataset, dims chain, draw, ...), `coef_` and `intercept_` (posterior means, on the scale
+    of the columns as given), `feature_names_in_`, `n_features_in_`, for classifiers `classes_`; `summary()`, `predict(X)`,
+    for classifiers `predict_proba(X)`.
+    """
+
+    plugin: type
+
+    def get_params(self, deep: bool = True) -> dict:
+        """Parameters of the constructor by name."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"}
+
+    def set_params(self, **parameters):
+        """Change parameters of the constructor. ConfigError for an unknown name."""
+        known = self.get_params()
+        for name, value in parameters.items():
+            if name not in known:
+                raise ConfigError(f"{type(self).__name__}: unknown parameter '{name}', needed one of {', '.join(known)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = {k: v for k, v in self.get_params().items() if v is not defaults[k].default and v != defaults[k].default}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+    def fit(self, X, y, groups=None, group_predictors=None):
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) or (n, K). DataError names row and column of what cannot be used."""
+        for name, least in (("chains", 1), ("burn_in", 0), ("samples", 1), ("thin", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+                raise ConfigError(f"{name}: found {value!r}, needed a whole number from {least}")
+        check_key(self.seed, self.chains - 1)
+        options = fill_options(self.plugin.Options, {f.name: getattr(self, f.name) for f in fields(self.plugin.Options)}, type(self).__name__)
+        arrays = make_arrays(self.device, self.threads)
+        predictors = read_predictors(X, standardise=self.standardise)
+        data = RegressionData(predictors, np.asarray(y), "y", None if groups is None else np.asarray(groups), group_predictors)
+        with blas_threads(getattr(arrays, "threads", None)):
+            sampler = self.plugin.prepare(data, options, arrays)
+            run = RegressionRun(sampler, arrays, Keys(self.seed, tuple(range(self.chains))), self.burn_in, self.samples, self.thin)
+            self._advance(run)
+        self._predictors, self._sampler_coords, self._parameters = predictors, sampler.coords, sampler.parameters
+        self._run = run.result()
+        self.classes_ = np.asarray(sampler.coords["class"]) if "class" in sampler.coords else None
+        self.feature_names_in_, self.n_features_in_ = np.array(predictors.names, dtype=object), predictors.p
+        means = {name: values.mean(axis=(0, 1)) for name, values in self._run.draws.items()}
+        self.coef_ = means.get("beta")
+        self.intercept_ = means.get("intercept")
+        return self
+
+    def _advance(self, run: RegressionRun) -> None:
+        if not self.progress:
+            run.advance(run.n_sweeps)
+            return
+        from tqdm import tqdm
+
+        with tqdm(total=run.n_sweeps, desc=f"{self.plugin.name}, {self.chains} chains", unit="sweep") as bar:
+            run.advance(run.n_sweeps, lambda _: bar.update())
+
+    @property
+    def posterior(self):
+        """The draws: xarray.Dataset with dims (chain, draw, ...)."""
+        import xarray
+
+        self._needs_fit()
+        shape = next(iter(self._run.draws.values())).shape
+        coords = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
+        used = {d for p in self._parameters.values() for d in p.dims}
+        coords |= {d: list(labels) for d, labels in self._sampler_coords.items() if d in used}
+        variables = {name: (("chain", "draw", *self._parameters[name].dims), values) for name, values in self._run.draws.items()}
+        return xarray.Dataset(variables, coords=coords)
+
+    def summary(self) -> dict[str, np.ndarray]:
+        """parameter, mean, median, sd, mcse, ess_bulk, ess_tail, rhat, hpd_low, hpd_high: an array each (polars.DataFrame(...) shows it)."""
+        self._needs_fit()
+        return summary_table(named_draws(self._run.draws, self._parameters, self._sampler_coords))
+
+    def _needs_fit(self) -> None:
+        if not hasattr(self, "_run"):
+            raise ModelError(f"{type(self).__name__}: not fitted yet, needed fit(X, y) before this")
+
+    def _predicted(self, X) -> np.ndarray:
+        self._needs_fit()
+        new = read_predictors(X, like=self._predictors)
+        pooled = {name: values.reshape(-1, *values.shape[2:]) for name, values in self._run.draws.items()}
+        return self.plugin.predict(pooled, new, None if self.classes_ is None else list(self.classes_))
+
+    def predict(self, X) -> np.ndarray:
+        """The posterior mean of the response, or the most probable class."""
+        predicted = self._predicted(X)
+        return predicted if self.classes_ is None else self.classes_[predicted.argmax(axis=1)]
+
+
+class Classifier(Regression):
+    """Base of the estimators whose response is a class."""
+
+    def predict_proba(self, X) -> np.ndarray:
+        """(n, K): posterior mean probabilities, columns as in `classes_`."""
+        return self._predicted(X)
+
+    def score(self, X, y) -> float:
+        """Accuracy."""
+        return float(np.mean(self.predict(X) == np.asarray(y)))
+
+
+def named_draws(draws, parameters, coords) -> dict[str, np.ndarray]:
+    """beta[name], beta[name,class], ...: (chains, draws) each, in the order of the plugin's parameters."""
+    out = {}
+    for name, parameter in parameters.items():
+        values = draws[name]
+        if not parameter.dims:
+            out[name] = values
+            continue
+        for index in np.ndindex(*values.shape[2:]):
+            label = ",".join(str(coords[d][i]) for d, i in zip(parameter.dims, index, strict=True))
+            out[f"{name}[{label}]"] = values[(slice(None), slice(None), *index)]
+    return out

@@ -1,0 +1,78 @@
+"""The chains of a regression, side by side: sweep, keep, until done. What it holds between sweeps is what a checkpoint stores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import numpy as np
+
+from mmgibbs.errors import ModelError
+from mmgibbs.regressions.protocol import Keys, RegressionDraws, Sampler, State
+
+CHECK_EVERY = 100  # sweeps between two looks for values that are no longer finite
+
+
+class RegressionRun:
+    """`burn_in` sweeps that are thrown away, then `samples` of which every `thin`-th is kept.
+
+    `state`, `sweep`, `kept` and `statistics` are all there is: given back to a new RegressionRun of the same sampler, the
+    chains go on to the same draws.
+    """
+
+    def __init__(self, sampler: Sampler, arrays, keys: Keys, burn_in: int, samples: int, thin: int = 1):
+        self.sampler, self.arrays, self.keys = sampler, arrays, keys
+        self.burn_in, self.samples, self.thin = burn_in, samples, thin
+        self.sweep, self.seconds = 0, 0.0
+        self.kept: dict[str, list[np.ndarray]] = {}
+        self.statistics: dict[str, list[np.ndarray]] = {}
+        sampler.adapt_until(burn_in)
+        self.state: State = sampler.start(keys)
+
+    @property
+    def n_sweeps(self) -> int:
+        return self.burn_in + self.samples
+
+    def advance(self, sweeps: int, progress: Callable[[int], None] | None = None) -> None:
+        """At most so many further sweeps; `progress(sweep)` after each."""
+        started = time.perf_counter()
+        for number in range(self.sweep + 1, min(self.sweep + sweeps, self.n_sweeps) + 1):
+            self.state = self.sampler.step(self.state, number, self.keys)
+            self.sweep = number
+            if number > self.burn_in and (number - self.burn_in) % self.thin == 0:
+                self._keep()
+            if number % CHECK_EVERY == 0 or number == self.n_sweeps:
+                self._refuse_lost_values()
+            if progress is not None:
+                progress(number)
+        self.seconds += time.perf_counter() - started
+
+    def result(self) -> RegressionDraws:
+        """The kept draws so far, (C, draws, ...)."""
+        stack = lambda lists: {name: np.stack(values, axis=1) for name, values in lists.items()}  # noqa: E731
+        return RegressionDraws(stack(self.kept), stack(self.statistics), self.seconds, self.sweep)
+
+    def _keep(self) -> None:
+        for store, values in ((self.kept, self.sampler.log(self.state)), (self.statistics, self.sampler.statistics(self.state))):
+            for name, value in values.items():
+                store.setdefault(name, []).append(np.array(self.arrays.fetch(value)))
+
+    def _refuse_lost_values(self) -> None:
+        for name, value in self.state.items():
+            if value.dtype.kind == "f" and not bool(self.arrays.xp.isfinite(value).all()):
+                raise ModelError(
+                    f"the chain has lost '{name}' at sweep {self.sweep}: a value is no longer finite; most likely the posterior is improper "
+                    "or a predictor's scale is extreme; needed a proper prior, or standardised predictors"
+                )
+
+
+def blas_threads(threads: int | None):
+    """A context in which BLAS uses so many threads; nothing where threadpoolctl is not installed or `threads` is None."""
+    if threads is None:
+        return nullcontext()
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(threads, user_api="blas")

@@ -1,0 +1,69 @@
+"""Options of a plugin: a frozen dataclass with defaults, filled from a mapping, with errors that name the option."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from mmgibbs.errors import ConfigError
+
+
+def option(default, help: str, *, above: float | None = None, least: float | None = None, most: float | None = None):
+    """A field of an `Options` dataclass: its default, its help text, the values it admits."""
+    return dataclasses.field(default=default, metadata={"help": help, "above": above, "least": least, "most": most})
+
+
+def fill_options(kind: type, given: Mapping[str, Any], path: str = "model.options"):
+    """kind(**given) after checks of names, types and ranges. ConfigError names the option, what was found and needed.
+
+    Types: bool, int, float, str, Literal[...], and any of these `| None`; a float option takes whole numbers too.
+    """
+    hints = get_type_hints(kind)
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    for name in given:
+        if name not in fields:
+            near = get_close_matches(str(name), fields, n=2) or list(fields)
+            raise ConfigError(f"{path}.{name}: unknown option, needed one of {', '.join(near)}")
+    return kind(**{name: _checked(value, hints[name], fields[name].metadata, f"{path}.{name}") for name, value in given.items()})
+
+
+def _checked(value, hint, limits, path: str):
+    kinds = [k for k in (get_args(hint) if get_origin(hint) not in (None, Literal) else (hint,)) if k is not type(None)]
+    if value is None and type(None) in get_args(hint):
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    for kind in kinds:
+        if get_origin(kind) is Literal:
+            if value in get_args(kind):
+                return value
+        elif kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value):
+            return _within(float(value), limits, path)
+        elif kind is int and isinstance(value, int) and not isinstance(value, bool):
+            return _within(value, limits, path)
+        elif kind not in (int, float) and isinstance(kind, type) and isinstance(value, kind):
+            return value
+    raise ConfigError(f"{path}: found {value!r}, needed {_needed(kinds, type(None) in get_args(hint))}")
+
+
+def _within(value, limits, path: str):
+    above, least, most = limits.get("above"), limits.get("least"), limits.get("most")
+    if above is not None and not value > above:
+        raise ConfigError(f"{path}: found {value}, needed a number above {above:g}")
+    if least is not None and value < least:
+        raise ConfigError(f"{path}: found {value}, needed at least {least:g}")
+    if most is not None and value > most:
+        raise ConfigError(f"{path}: found {value}, needed at most {most:g}")
+    return value
+
+
+def _needed(kinds, optional: bool) -> str:
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    parts = []
+    for kind in kinds:
+        parts += [repr(v) for v in get_args(kind)] if get_origin(kind) is Literal else [words.get(kind, getattr(kind, "__name__", str(kind)))]
+    return " or ".join(parts + (["nothing"] if optional else []))

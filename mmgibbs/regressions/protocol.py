@@ -1,0 +1,98 @@
+"""What a regression plugin is: data prepared once, then a pure step on a documented state, and a log of draws.
+
+A plugin is a class with a `name`, a frozen dataclass `Options` (every option with its default and `help` in the
+metadata), and `prepare(data, options, arrays)`, which checks the data and returns a `Sampler`. Plugins are found by
+the entry-point group `mmgibbs.models` (registry.py); the built-in ones are entered there too.
+
+Chains run side by side: every array of the state and of the log has the chains first, (C, ...), so that the predictors
+are read once for all of them. A draw is keyed by (seed, chain; sweep, level, purpose), hence a batch of C chains equals
+C single chains, and a chain does not depend on who computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from mmgibbs.regressions.predictors import Predictors
+
+Array = Any  # numpy.ndarray or cupy.ndarray
+State = dict[str, Array]  # name -> (C, ...); what a checkpoint holds, nothing else
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of the draws of C chains: (seed, chain) each."""
+
+    seed: int
+    chains: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.chains)
+
+
+@dataclass(frozen=True)
+class RegressionData:
+    """What is regressed on what. `response` is as the user gave it; each plugin states what it takes."""
+
+    predictors: Predictors
+    response: np.ndarray  # (n,) or (n, K)
+    response_name: str = "response"
+    groups: np.ndarray | None = None  # (n,) labels of the groups of a hierarchical model
+    group_predictors: np.ndarray | None = None  # (groups, q), in the order of numpy.unique(groups)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A logged quantity: the names of its dimensions after (chain, draw)."""
+
+    dims: tuple[str, ...] = ()
+    help: str = ""
+
+
+class Sampler(Protocol):
+    """One regression with its data, ready to run.
+
+    `parameters`: name -> Parameter of everything `log` returns; `coords`: dimension -> labels.
+    `start(keys)`: the state before sweep 1, drawn or set; `step(state, sweep, keys)`: the state after that sweep, the old
+    one untouched; `log(state)`: what is kept of a state, on the scale of the user's own columns, name -> (C, ...).
+    `statistics(state)` (may return {}): per-sweep facts, such as acceptance rates, name -> (C,).
+    `adapt_until(burn_in)`: told before the first sweep, so that step sizes and annealing end with the burn-in.
+    """
+
+    parameters: dict[str, Parameter]
+    coords: dict[str, list]
+
+    def adapt_until(self, burn_in: int) -> None: ...
+    def start(self, keys: Keys) -> State: ...
+    def step(self, state: State, sweep: int, keys: Keys) -> State: ...
+    def log(self, state: State) -> dict[str, Array]: ...
+    def statistics(self, state: State) -> dict[str, Array]: ...
+
+
+class Plugin(Protocol):
+    """A kind of regression."""
+
+    name: ClassVar[str]
+    Options: ClassVar[type]
+
+    @staticmethod
+    def prepare(data: RegressionData, options: Any, arrays) -> Sampler: ...
+
+    @staticmethod
+    def predict(draws: Mapping[str, np.ndarray], predictors: Predictors, classes: list | None) -> np.ndarray:
+        """Posterior mean of the response's probabilities (n, K) or mean (n,) for new predictors; draws: name -> (m, ...)."""
+        ...
+
+
+@dataclass
+class RegressionDraws:
+    """The kept draws of all chains, on the user's scale."""
+
+    draws: dict[str, np.ndarray]  # name -> (C, draws, ...)
+    statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (C, draws)
+    seconds: float = 0.0
+    sweeps: int = 0
