@@ -116,7 +116,21 @@ class Device:
         if source.nbytes:
             target.data.copy_from_device_async(source.data, source.nbytes, stream)
 
+    def fetch(self, array) -> np.ndarray:
+        """The array on the host, after what was queued on the current stream; host arrays as they are."""
+        return self.cupy.asnumpy(array)
+
     # Work
+
+    def current_stream(self):
+        """The queue on which array operations run."""
+        return self.cupy.cuda.get_current_stream()
+
+    def solve_triangular(self, L, b, transposed: bool):
+        """L^-1 b, or L'^-1 b, of a lower triangular (m, m) and (m,)."""
+        from cupyx.scipy.linalg import solve_triangular
+
+        return solve_triangular(L, b, trans=int(transposed), lower=True)
 
     def stream(self):
         """A queue of work beside the others."""
