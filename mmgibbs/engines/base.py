@@ -3,12 +3,19 @@
     engine = SerialEngine(equations, update="level")
     engine.start(theta)                         # Theta in model order; e = y - W theta
     engine.set_variances(G, R)                  # one (k, k) per random term (None for fixed ones), (T, T)
-    engine.sweep(number, (seed, chain))         # theta ~ one Gibbs sweep given G, R
+    engine.sweep(number, (seed, chain))         # theta ~ one Gibbs sweep given G, R; facts of it (name -> number), or None
     engine.quadratic_form(term)                 # Theta' K^-1 Theta
     engine.residual_products(number, key)       # sum_r w_r e_r e_r', missing residuals augmented
     engine.scaling_products(term, elements)     # how the records see theta_l -> M theta_l: normal equations for elements of M
     engine.transform_term(term, M)              # theta_l <- M theta_l for every level, e follows
     engine.fetch()                              # list of (q, k) float64 in model order
+    engine.state()                              # named arrays: all that the next sweep depends on, variances aside; not copied
+    engine.restore(state)                       # go on from there, in another process or another year: the same bits
+
+Where an engine has them:
+
+    engine.moments(batch_length)                # LocationMoments of its own: a kept draw is then never fetched
+    engine.notes                                # what it chose on the way, in words for the user
 
 Engines with the same partition, update and key give the same chain up to rounding.
 """
@@ -31,7 +38,7 @@ class Engine(Protocol):
 
     def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None: ...
 
-    def sweep(self, number: int, key: tuple[int, int]) -> None: ...
+    def sweep(self, number: int, key: tuple[int, int]) -> dict[str, float] | None: ...
 
     def refresh(self) -> None: ...
 
@@ -44,6 +51,26 @@ class Engine(Protocol):
     def transform_term(self, term: int, M: np.ndarray) -> None: ...
 
     def fetch(self) -> list[np.ndarray]: ...
+
+    def state(self) -> dict[str, np.ndarray]: ...
+
+    def restore(self, state: dict[str, np.ndarray]) -> None: ...
+
+
+class LocationMoments(Protocol):
+    """Running moments of every location on the user's scale, kept where the engine keeps its state.
+
+    `state()` and `restore(state)` speak as chains.accumulators.Moments.state() does, levels in model order."""
+
+    def add(self) -> None:
+        """The engine's state is a draw."""
+
+    def levels(self, term: int, codes: np.ndarray) -> np.ndarray:
+        """(levels, k) float64: chosen levels of the draw last added."""
+
+    def state(self) -> dict[str, np.ndarray]: ...
+
+    def restore(self, state: dict[str, np.ndarray]) -> None: ...
 
 
 def component_labels(term, traits) -> list[str]:

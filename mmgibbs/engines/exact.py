@@ -162,6 +162,13 @@ class ExactEngine:
     def fetch(self) -> list[np.ndarray]:
         return self.solver.in_model_order(self._x)
 
+    def state(self) -> dict[str, np.ndarray]:
+        """The last draw, from which the next one is iterated; draws made ahead are made again, to the same bits."""
+        return {"x": self._x}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self._hold(state["x"].copy())
+
 
 def _root(precision: np.ndarray) -> np.ndarray | None:
     """F with F F' = precision (k, k), which may be singular: a prior on some components alone. None where it is 0."""

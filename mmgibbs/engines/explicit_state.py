@@ -74,3 +74,11 @@ class ExplicitState:
             ordered[lists.code] = theta
             out.append(ordered)
         return out
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Theta per term, sweep order. Right-hand sides in progress are no part of it: primed anew they have the same bits."""
+        return {f"theta.{i}": theta for i, theta in enumerate(self.theta())}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        for i in range(len(self.equations.terms)):
+            self.put_theta(i, state[f"theta.{i}"])

@@ -95,6 +95,15 @@ class SerialEngine:
             out.append(ordered)
         return out
 
+    def state(self) -> dict[str, np.ndarray]:
+        """Theta per term and e, sweep order; e as it is, since computed afresh it would differ in its last bits."""
+        return {"e": self.e, **{f"theta.{i}": theta for i, theta in enumerate(self.theta)}}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.e[:] = state["e"]
+        for i, theta in enumerate(self.theta):
+            theta[:] = state[f"theta.{i}"]
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_first, c_last, joint, number, stream, seed, chain):

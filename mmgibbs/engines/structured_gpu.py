@@ -98,8 +98,24 @@ class StructuredGpuEngine:
             scatter = (self.resident.terms[i].theta, self.resident.terms[i].code, q, k, np.int32(1), self._ordered)
             self.launch(kernel("move_rows", value=REAL[self.equations.real]), size, *scatter)
             out.append(self.queue.read(self._ordered[:size]).astype(np.float64).reshape(int(q), int(k)))
-        self._read_products()
+        self.refuse_failed()
         return out
+
+    def refuse_failed(self) -> None:
+        """Wait for all that was asked for; ModelError where a sweep met a level that it could not draw."""
+        self._read_products()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Theta per term and e, sweep order, as the host's engines have them."""
+        theta = {f"theta.{i}": self.queue.read(term.theta) for i, term in enumerate(self.resident.terms)}
+        self._read_products()
+        return {"e": self.queue.read(self.resident.e), **theta}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.queue.write(self.resident.e, state["e"])
+        for i, term in enumerate(self.resident.terms):
+            self.queue.write(term.theta, state[f"theta.{i}"])
+        self._quadratics.clear()
 
     def moments(self, batch_length: int) -> ResidentMoments:
         """Moments of all locations, kept on the device; batch_length: that of chains.accumulators.Moments."""
@@ -264,7 +280,7 @@ class StructuredGpuEngine:
         self._launch(kernel("fold_strands"), n, self._scratch, np.uint32(strands), self._products[first:])
 
     def _read_products(self) -> np.ndarray:
-        """What the last sums left, once all is done. ModelError where a sweep met a level that it could not draw."""
+        """What the last sums left, once all is done; ModelError as refuse_failed."""
         products = self.queue.read(self._products)
         failed = products.view(np.uint64)[-1]
         if failed != NONE_FAILED:

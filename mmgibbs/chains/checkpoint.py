@@ -1,0 +1,137 @@
+"""Checkpoints: named arrays and a few facts in a file, so that whatever they are the state of can go on after a crash.
+
+    checkpoints = Checkpoints(folder, identity)
+    checkpoints.write("chain-1", {"theta.0": theta, ...}, {"sweep": 500})
+    found, useless = checkpoints.read("chain-1")            # found.arrays, found.facts; None where there is no good one
+
+A file is an uncompressed .npz, which numpy.load opens, with one array more: `facts`, JSON in UTF-8, which holds a
+SHA-256 of all the others (name, type, shape and bytes). It is written under another name, flushed to the disk and
+renamed; the one before it stays as NAME.previous.npz. So at any moment, also in the middle of a write, one of the two
+is whole, and a file that was cut off or altered is found out and passed over.
+
+`identity` is any text that says which run the state belongs to: a file of another identity is not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+FORMAT = 1  # of what a file holds; another one is not read
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    arrays: dict[str, np.ndarray]
+    facts: dict
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints in one folder, by name."""
+
+    folder: Path
+    identity: str
+
+    def path(self, name: str) -> Path:
+        return self.folder / f"{name}.npz"
+
+    def previous(self, name: str) -> Path:
+        return self.folder / f"{name}.previous.npz"
+
+    def write(self, name: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> None:
+        """Store a state; the one stored before becomes the previous one. OSError where it cannot be written: both stay."""
+        arrays = {key: np.asarray(value) for key, value in arrays.items()}
+        told = {**facts, "format": FORMAT, "identity": self.identity, "sha256": _digest(arrays, facts)}
+        packed = np.frombuffer(json.dumps(told).encode(), np.uint8)
+        new = self.folder / f".{name}.{os.getpid()}.npz"
+        try:
+            with open(new, "wb") as file:
+                np.savez(file, facts=packed, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileNotFoundError):
+                os.replace(self.path(name), self.previous(name))
+            os.replace(new, self.path(name))
+            fsync_folder(self.folder)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
+
+    def read(self, name: str) -> tuple[Checkpoint | None, dict[Path, str]]:
+        """The last good checkpoint, else the one before it, else None; and for each file that is of no use, why."""
+        useless = {}
+        for path in (self.path(name), self.previous(name)):
+            if path.exists():
+                found = self._read(path)
+                if isinstance(found, Checkpoint):
+                    return found, useless
+                useless[path] = found
+        return None, useless
+
+    def _read(self, path: Path) -> Checkpoint | str:
+        """What the file holds, or why it is of no use."""
+        try:
+            with warnings.catch_warnings(action="ignore"), np.load(path, allow_pickle=False) as file:
+                arrays = {key: file[key] for key in file.files}
+            facts = json.loads(arrays.pop("facts").tobytes())
+            form, identity, digest = (facts.pop(key) for key in ("format", "identity", "sha256"))
+        except Exception as error:  # noqa: BLE001  a damaged file may break anything that looks into it
+            return f"is damaged ({type(error).__name__})" if not isinstance(error, OSError) else f"cannot be read ({error})"
+        if form != FORMAT:
+            return f"has format {form}, needed {FORMAT}"
+        if identity != self.identity:
+            return "is of another run"
+        return Checkpoint(arrays, facts) if digest == _digest(arrays, facts) else "is damaged (its checksum does not fit)"
+
+    def clear(self) -> None:
+        """Remove the checkpoints of an earlier run."""
+        for path in self.folder.glob("*.npz"):
+            path.unlink()
+
+    def clear_unfinished(self) -> None:
+        """Remove what writes that were killed have left."""
+        for path in self.folder.glob(".*.npz"):
+            path.unlink(missing_ok=True)
+
+
+def _digest(arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> str:
+    """SHA-256 over facts and arrays: names, types, shapes and bytes."""
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.reshape(-1).view(np.uint8))
+    return digest.hexdigest()
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Put a text file in its place, whole or not at all."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(new, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+        fsync_folder(path.parent)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def fsync_folder(folder: Path) -> None:
+    """Names too reach the disk: without this a rename may be lost with the power."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
