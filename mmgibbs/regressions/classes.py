@@ -1,0 +1,77 @@
+"""The response of a classifier: labels of any type, or counts, in codes 0 ... K - 1 and with their classes kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mmgibbs.errors import DataError
+
+MOST_TRIALS = 2**31 - 1  # of one class in one row
+
+
+def read_classes(y, name: str = "response") -> tuple[np.ndarray, list[Any]]:
+    """(codes, classes) of labels (n,), or (counts, classes) of counts (n, K).
+
+    Labels (numbers, truth values, texts, dates) give codes (n,) int64 into `classes`, the different labels in sorted order.
+    Counts, K >= 2 columns of whole numbers from 0, give themselves as (n, K) int64, and the classes 0 ... K - 1; row i
+    has n_i = sum_j y_ij trials. The last class is the reference, the one whose coefficients are 0.
+    DataError for a missing or infinite label and for a count that is negative or not whole (row named), for rows of no
+    trials alone, and for a single class.
+    """
+    y = np.asarray(y)
+    if y.ndim not in (1, 2) or y.ndim == 2 and y.shape[1] < 2:
+        found = f"an array of shape {y.shape}"
+        raise DataError(f"{name}: found {found}, needed labels (n,) or counts (n, K) of at least 2 classes")
+    if len(y) == 0:
+        raise DataError(f"{name}: found no rows, needed at least one for each of two classes")
+    return _labels(y, name) if y.ndim == 1 else _counts(y, name)
+
+
+def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
+    missing = np.array([v is None or v != v for v in y]) if y.dtype.kind == "O" else _not_finite(y)  # v != v: nan, NaT
+    if missing.any():
+        i = int(missing.argmax())
+        raise DataError(f"{name} row {i + 1}: found {y[i]}, needed a class label")
+    if y.dtype.kind == "O":
+        classes = _sorted(set(y.tolist()))
+        code = {label: k for k, label in enumerate(classes)}
+        codes = np.array([code[v] for v in y.tolist()])
+    else:
+        classes, codes = np.unique(y, return_inverse=True)
+        classes = classes.tolist()
+    if len(classes) == 1:
+        raise DataError(f"{name}: found the single class {classes[0]!r} in all {len(y)} rows, needed at least two")
+    return codes.astype(np.int64), classes
+
+
+def _counts(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
+    if y.dtype.kind not in "buif":
+        raise DataError(f"{name}: found a table of type {y.dtype}, needed counts, whole numbers from 0")
+    with np.errstate(invalid="ignore"):
+        bad = ~((y >= 0) & (y <= MOST_TRIALS) & (y == np.floor(y))) if y.dtype.kind == "f" else (y < 0) | (y > MOST_TRIALS)
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise DataError(f"{name} row {i + 1}, class {j + 1}: found {y[i, j]}, needed a count, a whole number from 0 to {MOST_TRIALS:,}")
+    counts = y.astype(np.int64)
+    used = np.flatnonzero(counts.sum(axis=0))
+    if used.size == 0:
+        raise DataError(f"{name}: found counts of 0 in all {len(y)} rows, needed at least one trial for each of two classes")
+    if used.size == 1:
+        raise DataError(f"{name}: found the single class {used[0] + 1} in all trials, needed at least two")
+    return counts, list(range(y.shape[1]))
+
+
+def _not_finite(y: np.ndarray) -> np.ndarray:
+    if y.dtype.kind in "Mm":
+        return np.isnat(y)
+    return ~np.isfinite(y) if y.dtype.kind in "fc" else np.zeros(len(y), bool)
+
+
+def _sorted(labels: set) -> list:
+    """In their own order where they have one, else by type and text."""
+    try:
+        return sorted(labels)
+    except TypeError:
+        return sorted(labels, key=lambda v: (type(v).__name__, str(v)))
