@@ -1,4 +1,4 @@
-"""The run folder: written beside its place under another name, then renamed: never left behind half made."""
+"""The run folder. Its files are written under another name and renamed, run.json last: where that stands, the run is complete."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import datetime
 import json
 import math
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -29,8 +28,11 @@ CONTENTS = frozenset(
         "run.json",
         "report.html",
         "checkpoint",
+        "run.log",
+        ".writing",
     }
 )
+WORKING = frozenset({"checkpoint", "run.log", ".writing"})  # what a run keeps while it works; the rest are its results
 
 
 def check_run_directory(directory: str | os.PathLike, overwrite: bool = False) -> Path:
@@ -53,11 +55,11 @@ def check_run_directory(directory: str | os.PathLike, overwrite: bool = False) -
             )
     elif path.exists():
         raise ConfigError(f"output.directory: '{directory}' is a file, needed a directory")
-    above = next(p for p in path.parents if p.exists())
+    above = next(p for p in (path, *path.parents) if p.exists())
     if not above.is_dir():
         raise ConfigError(f"output.directory: '{directory}' cannot be created, since '{above}' is a file")
     if not os.access(above, os.W_OK | os.X_OK):
-        raise ConfigError(f"output.directory: '{directory}' cannot be created: no permission to write in '{above}'")
+        raise ConfigError(f"output.directory: '{directory}' cannot be written: no permission to write in '{above}'")
     return path
 
 
@@ -77,26 +79,26 @@ def write_run_folder(
     run: what run.json holds; the names of the files written are added as `files`, and a note where the csv of the
     solutions was left out. draws: the arguments of `chains.summary.write_draws` but its path. extra: file name ->
     function that writes it. csv: 'auto' (solutions of at most a million rows) | 'always'. With `overwrite` an earlier
-    run is replaced once the new one is complete; files in it that are not of a run are kept.
+    run is replaced once the new one is complete; checkpoints, the log, and files that are not of a run are kept.
 
-    Whatever goes wrong while writing, the temporary folder is removed and an earlier run stays as it was. Where the
-    folder is complete but cannot take its place, the ConfigError says where it lies.
+    Whatever goes wrong while writing, the new files are removed and an earlier run stays as it was.
     """
     path = check_run_directory(directory, overwrite)
-    made = [p for p in path.parents if not p.exists()]
-    work = path.with_name(f".{path.name}.unfinished-{secrets.token_hex(4)}")
+    made = [p for p in (path, *path.parents) if not p.exists()]
+    work = path / ".writing"
     try:
+        shutil.rmtree(work, ignore_errors=True)  # of a run that was killed while it wrote
         work.mkdir(parents=True)
         _write_files(work, summary, run, solutions, draws, extra or {}, csv)
+        _take_place(work, path)
     except BaseException as error:
         shutil.rmtree(work, ignore_errors=True)
-        for parent in made:  # innermost first
+        for folder in made:  # innermost first
             with suppress(OSError):
-                parent.rmdir()
+                folder.rmdir()
         if isinstance(error, OSError):
             raise ConfigError(f"output.directory: cannot write '{directory}': {error}") from error
         raise
-    _take_place(work, path, directory, overwrite)
     return path
 
 
@@ -124,29 +126,21 @@ def _write_files(work: Path, summary, run, solutions, draws, extra, csv: str) ->
     )
 
 
-def _take_place(work: Path, path: Path, directory, overwrite: bool) -> None:
-    """Rename `work` to `path`; an earlier run steps aside first and comes back where that fails."""
-    aside = path.with_name(f".{path.name}.replaced-{secrets.token_hex(4)}")
+def _take_place(work: Path, path: Path) -> None:
+    """Move what is in `work` up to `path`, run.json last; results of an earlier run, which step aside first, come back where that fails."""
+    aside, new = work / "replaced", sorted((p.name for p in work.iterdir()), key=lambda name: (name == "run.json", name))
+    aside.mkdir()
+    old = sorted((name for name in CONTENTS - WORKING if (path / name).exists()), key=lambda name: name != "run.json")
+    moved = []
     try:
-        check_run_directory(path, overwrite)  # someone else may have written there in the meantime
-        if path.is_dir():
-            path.rename(aside)
-        try:
-            work.rename(path)
-        except OSError:
-            if aside.exists():
-                aside.rename(path)
-            raise
-    except (OSError, ConfigError) as error:
-        raise ConfigError(
-            f"output.directory: the run is complete, but could not be moved to '{directory}' ({error}); "
-            f"it is in '{work}'"
-        ) from error
-    if aside.exists():
-        for entry in aside.iterdir():
-            if entry.name not in CONTENTS:
-                entry.rename(path / entry.name)
-        shutil.rmtree(aside)
+        for source, target in [*((path / n, aside / n) for n in old), *((work / n, path / n) for n in new)]:
+            source.rename(target)
+            moved.append((source, target))
+    except OSError:
+        for source, target in reversed(moved):
+            target.rename(source)
+        raise
+    shutil.rmtree(work)
 
 
 def plain(value):

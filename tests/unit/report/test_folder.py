@@ -137,18 +137,6 @@ def test_a_directory_without_permission_is_refused_before_the_work(tmp_path, mon
         check_run_directory(tmp_path / "new" / "one")
 
 
-def test_a_complete_run_whose_place_was_taken_is_kept(tmp_path):
-    def somebody_else(path):
-        path.write_text("")
-        write(tmp_path / "one", run={"seed": 3})
-
-    with pytest.raises(ConfigError, match="the run is complete, but could not be moved") as told:
-        write(tmp_path / "one", extra={"report.html": somebody_else})
-    kept = Path(str(told.value).rsplit("'", 2)[1])
-    assert json.loads((kept / "run.json").read_text())["seed"] == 1
-    assert json.loads((tmp_path / "one" / "run.json").read_text())["seed"] == 3
-
-
 def test_plain_values():
     found = plain(
         {
@@ -173,16 +161,32 @@ def test_plain_values():
     assert found == expected and json.dumps(found, allow_nan=False)
 
 
-def test_an_earlier_run_comes_back_where_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
-    path, rename = write(tmp_path / "one"), Path.rename
+@pytest.mark.parametrize("stuck", ["summary.csv", "run.json"])
+def test_an_earlier_run_comes_back_where_the_new_one_cannot_take_its_place(tmp_path, monkeypatch, stuck):
+    path, rename = write(tmp_path / "one", extra={"report.html": lambda p: p.write_text("old")}), Path.rename
+    before = {p.name: p.read_bytes() for p in path.iterdir()}
 
     def refuses(self, target):
-        if ".unfinished-" in self.name:
+        if self.parent.name == ".writing" and self.name == stuck:
             raise PermissionError("not now")
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", refuses)
-    with pytest.raises(ConfigError, match="the run is complete, but could not be moved .*not now"):
+    with pytest.raises(ConfigError, match="output.directory: cannot write .*not now"):
         write(path, run={"seed": 2}, overwrite=True)
-    assert json.loads((path / "run.json").read_text())["seed"] == 1
-    assert len(names(tmp_path)) == 2  # the earlier run, and the complete new one
+    assert {p.name: p.read_bytes() for p in path.iterdir()} == before and names(tmp_path) == ["one"]
+
+
+def test_run_json_comes_last_and_what_a_run_works_with_stays(tmp_path, monkeypatch):
+    (tmp_path / "one" / "checkpoint").mkdir(parents=True)
+    (tmp_path / "one" / "run.log").write_text("begun")
+    (tmp_path / "one" / ".writing").mkdir()
+    (tmp_path / "one" / ".writing" / "half").write_text("of a run that was killed")
+    order, rename = [], Path.rename
+    monkeypatch.setattr(Path, "rename", lambda self, target: order.append(self.name) or rename(self, target))
+    path = write(tmp_path / "one", overwrite=True)
+    assert order[-1] == "run.json" and "half" not in names(path) and ".writing" not in names(path)
+    assert (path / "run.log").read_text() == "begun" and (path / "checkpoint").is_dir()
+    order.clear()
+    write(path, overwrite=True)
+    assert order[0] == order[-1] == "run.json"
