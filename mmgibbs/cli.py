@@ -150,6 +150,8 @@ def _check(args) -> None:
 
 def counts_as_text(counts: dict) -> str:
     """The counts of `mmgibbs.run.check` for people to read."""
+    if "plugin" in counts:
+        return _regression_as_text(counts)
     data = counts["data"]
     records = data["records"]
     left_out = [f"{n:,} left out ({reason})" for reason, n in records["left_out"].items() if n]
@@ -168,6 +170,24 @@ def counts_as_text(counts: dict) -> str:
     lines += ["", f"{counts['equations']:,} equations in {counts['bytes'] / 1e6:,.1f} MB"]
     lines += [f"note: {note}" for note in counts["notes"]] + [f"warning: {warning}" for warning in counts["warnings"]]
     return "\n".join(lines)
+
+
+def _regression_as_text(counts: dict) -> str:
+    data = counts["data"]
+    records = data["records"]
+    left_out = [f"{n:,} left out ({reason})" for reason, n in records["left_out"].items() if n]
+    size = {name: " x ".join(str(n) for n in shape) or "1" for name, shape in counts["parameters"].items()}
+    lines = [
+        f"analysis {counts['analysis']}, regression {counts['plugin']}",
+        "",
+        ", ".join([f"{records['read']:,} records read", f"{records['used']:,} used", *left_out]),
+        f"{data['predictors']:,} predictors as {counts['predictor_type']}, {counts['bytes'] / 1e6:,.1f} MB",
+        "",
+        *_table(("parameter", "size"), list(size.items())),
+        "",
+        *_table(("option", "value"), [(name, str(value)) for name, value in counts["options"].items()]),
+    ]
+    return "\n".join(lines + [f"note: {note}" for note in counts["notes"]])
 
 
 def _table(head: tuple[str, ...], rows: list[tuple]) -> list[str]:

@@ -24,7 +24,7 @@ from mmgibbs.engines.direct import posterior_sd
 from mmgibbs.engines.pcg import PcgEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, estimated_bytes, structured_equations
-from mmgibbs.errors import ConfigError, ModelError
+from mmgibbs.errors import ModelError
 from mmgibbs.interweave import terms_to_interweave
 from mmgibbs.memory import refuse_beyond_free
 from mmgibbs.parallel import REPORT, processes_for, run_chains, sampling_bytes
@@ -32,6 +32,7 @@ from mmgibbs.report.folder import check_run_directory, write_run_folder
 from mmgibbs.report.progress import Talk
 from mmgibbs.report.record import run_record
 from mmgibbs.report.tables import solutions_frame, summary_frame
+from mmgibbs.run_regression import regression_counts, run_regression
 from mmgibbs.sampler import START_SCALES, Schedule
 
 
@@ -40,7 +41,7 @@ class Result:
     """What a run found: Polars frames, the folder they were written to, and what run.json holds."""
 
     summary: pl.DataFrame
-    solutions: pl.DataFrame
+    solutions: pl.DataFrame | None  # None for a regression
     info: dict
     directory: Path
 
@@ -71,8 +72,10 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
     """
     talk, clock = Talk(progress), _Clock()
     analysis = load_config(config, [*overrides, *([f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else [])])
-    _refuse_plugin(analysis)
     check_run_directory(analysis.output.directory, overwrite)
+    if analysis.model.plugin is not None:
+        summary, record, path = run_regression(analysis, talk, overwrite)
+        return Result(summary, None, record, path)
     prepared = prepare(analysis, lambda stage: talk.say(f"reading: {stage}"))
     assembled = assemble(analysis, prepared)
     clock.lap("data")
@@ -184,17 +187,13 @@ def check(config, overrides=()) -> dict:
     from mmgibbs.report.record import model_counts
 
     analysis = load_config(config, overrides)
-    _refuse_plugin(analysis)
+    if analysis.model.plugin is not None:
+        return regression_counts(analysis)
     prepared = prepare(analysis)
     assembled = assemble(analysis, prepared)
     choose_engine(analysis.sampler, assembled.model)
     refuse_beyond_memory(analysis, assembled)
     return model_counts(analysis, prepared, assembled)
-
-
-def _refuse_plugin(analysis) -> None:
-    if analysis.model.plugin is not None:
-        raise ConfigError(f"model.plugin: found '{analysis.model.plugin}', but this version has no regressions yet; needed model.fixed or model.random")
 
 
 def _parameters(analysis, assembled: Assembled, solved: Solved) -> NamedParameters:

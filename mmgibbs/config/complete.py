@@ -11,11 +11,17 @@ import numpy as np
 from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.effects import Model, component_names
 from mmgibbs.config.fields import Problems
+from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import nearest, show
 from mmgibbs.config.variances import Matrix, Variance
 
 RESERVED = ("mode", "residual", "intercept")  # they have a meaning of their own beside the names of terms
+# What a regression shares with a mixed model.
+OF_EVERY_SAMPLER = {
+    "method", "chains", "burn_in", "samples", "thin", "seed", "device", "threads", "precision", "checkpoint_every", "stop", "tolerance",
+}  # fmt: skip
+OF_A_TABLE = {"phenotypes", "separator", "header", "missing"}
 _SYMMETRIC = 1e-8  # relative
 _SINGULAR = 1e-12  # smallest eigenvalue of a correlation matrix
 _LEAST, _MOST = 1e-40, 1e40  # a variance; beyond these sums of squares overflow, and a unit was mistaken
@@ -33,14 +39,17 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     if not model.fixed and not model.random and model.intercept is False and model.plugin is None:
         problems.add(("model",), "found no effect and intercept: false, needed at least one effect")
     _check_pedigree(data, model, problems)
+    sampler = analysis.sampler
+    if sampler.tolerance is None:
+        sampler = sampler.model_copy(update={"tolerance": TOLERANCES[sampler.method]})
     directory = Path(os.path.abspath(analysis.output.directory or Path("runs") / name))
     output = analysis.output.model_copy(update={"directory": directory})
     _check_saved_levels(analysis, model, problems)
     problems.refuse()  # sizes are known only where all names are
     variances = _complete_variances(analysis, model, problems)
     problems.refuse()
-    update = {"name": name, "data": data, "model": model, "variances": variances, "output": output, "path": path}
-    return analysis.model_copy(update=update)
+    parts = {"data": data, "model": model, "variances": variances, "sampler": sampler, "output": output}
+    return analysis.model_copy(update=parts | {"name": name, "path": path})
 
 
 def absolute(path: Path, folder: Path) -> Path:
@@ -63,6 +72,15 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
     if model.plugin is not None:
         if analysis.traits:
             problems.add(("traits",), "found beside model.plugin, needed model.response alone")
+        if analysis.sampler.method == "blup":
+            problems.add(("sampler", "method"), "found blup beside model.plugin, needed gibbs")
+        for section, shared in (("sampler", OF_EVERY_SAMPLER), ("data", OF_A_TABLE)):
+            values = getattr(analysis, section)
+            for key, field in type(values).model_fields.items():
+                if key not in shared and getattr(values, key) != field.default:
+                    problems.add((section, key), "found beside model.plugin; it belongs to a mixed model")
+        if analysis.output.save_levels:
+            problems.add(("output", "save_levels"), "found beside model.plugin; every draw of a regression is saved")
         return model
     names = tuple(trait.name for trait in analysis.traits)
     if not names:

@@ -179,6 +179,9 @@ class Random(Section):
         return {"relationship": plain(self.relationship)} | {key: effect[key] for key in _OF_THE_EFFECT}
 
 
+OF_A_REGRESSION = ("response", "predictors", "groups", "group_predictors", "options")
+
+
 class Model(Section):
     """The effects, or (`plugin`) a regression."""
 
@@ -186,16 +189,20 @@ class Model(Section):
     fixed: Annotated[dict[str, Fixed], checked(mapping_of(Fixed, "fixed effect"))] = {}
     random: Annotated[dict[str, Random], checked(mapping_of(Random, "random effect"))] = {}
     plugin: Annotated[str | None, checked(a_text("the name of a regression, such as horseshoe_probit"))] = None
-    response: Annotated[str | None, checked(a_column)] = None
+    response: Annotated[tuple[str, ...], checked(list_of(a_column, "the name of a column, or of one column of counts for each class"))] = ()
     predictors: Annotated[
         tuple[str, ...], checked(list_of(a_column, "the names of one or more columns, or patterns such as snp_*"))
+    ] = ()
+    groups: Annotated[str | None, checked(a_column)] = None  # column whose values part the records of a hierarchical regression
+    group_predictors: Annotated[
+        tuple[str, ...], checked(list_of(a_column, "the names of one or more columns", empty=True))
     ] = ()
     options: Annotated[dict[str, Any], checked(_options)] = {}
 
     @model_validator(mode="after")
     def _agree(self):
         problems = Problems()
-        regression, mixed = ("response", "predictors", "options"), ("intercept", "fixed", "random")
+        regression, mixed = OF_A_REGRESSION, ("intercept", "fixed", "random")
         for key in regression if self.plugin is None else mixed:
             if getattr(self, key) not in (None, "auto", (), {}):
                 of = (
@@ -207,11 +214,13 @@ class Model(Section):
         for key in ("response", "predictors"):
             if self.plugin is not None and not getattr(self, key):
                 problems.add((key,), "missing, needed for a regression")
+        if self.group_predictors and self.groups is None:
+            problems.add(("group_predictors",), "found without groups, needed groups: COLUMN beside them")
         problems.refuse()
         return self
 
     def as_file(self) -> dict:
-        other = ("intercept", "fixed", "random") if self.plugin else ("plugin", "response", "predictors", "options")
+        other = ("intercept", "fixed", "random") if self.plugin else ("plugin", *OF_A_REGRESSION)
         return {key: v for key, v in super().as_file().items() if key not in other}
 
 

@@ -233,12 +233,12 @@ MISTAKES = {
         analysis("[birth_weight, weaning_weight]\nmodel", "{birth_weight: {type: binary}, weaning_weight: {}}\nmodel"),
         ["analysis.yaml: traits.birth_weight.type: found 'binary', which is not in this version yet", "needed normal"],
     ),
-    "a regression": (
+    "a regression that is not installed": (
         {
             "analysis.yaml": "data: {phenotypes: phenotypes.csv}\n"
-            "model: {plugin: lasso, response: age, predictors: sex}\n"
+            "model: {plugin: lassso, response: age, predictors: sex}\n"
         },
-        ["model.plugin: found 'lasso', but this version has no regressions yet", "needed"],
+        ["model.plugin: found 'lassso', needed one of the installed regressions, such as"],
     ),
     "a model without effects": (
         {"analysis.yaml": "data: {phenotypes: phenotypes.csv}\ntraits: [age]\nmodel: {intercept: false}\n"},

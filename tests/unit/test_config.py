@@ -140,8 +140,9 @@ def test_every_default(tmp_path, monkeypatch):
             "precision": "double",
             "interweave": "auto",
             "refresh_every": 1000,
-            "checkpoint_every": None,
-            "tolerance": 1e-12,
+            "checkpoint_every": "10m",
+            "stop": None,
+            "tolerance": 1e-8,
             "pev_limit": 10000,
         },
         "output": {"directory": str(tmp_path / "runs" / "analysis"), "save_levels": [], "csv": "auto"},
@@ -287,6 +288,13 @@ def test_numbers_however_they_are_written(tmp_path, written, value):
     assert a.sampler.tolerance == value
 
 
+def test_the_tolerance_of_pcg_depends_on_the_method(tmp_path):
+    """Relative residual of a solution; error of a draw in posterior standard deviations."""
+    text = "data: {phenotypes: p.csv}\ntraits: [y]\n"
+    assert load_text(tmp_path, text, "sampler.method=blup", "variances.residual=1").sampler.tolerance == 1e-12
+    assert load_text(tmp_path, text, "sampler.engine=pcg").sampler.tolerance == 1e-8
+
+
 @pytest.mark.parametrize(
     "written, value", [("1e4", 10_000), ("10000", 10_000), ("10000.0", 10_000), ("0010000", 10_000)]
 )
@@ -337,8 +345,8 @@ def test_true_and_false(tmp_path, written, value):
         ("500", Interval(500, "sweeps")),
         ("10m", Interval(10, "minutes")),
         ("0.5 min", Interval(0.5, "minutes")),
-        ("never", None),
-        (None, None),
+        ("never", "never"),
+        (None, Interval(10, "minutes")),
     ],
 )
 def test_checkpoint_every(written, value):
@@ -351,7 +359,7 @@ def test_options_of_a_regression_mean_what_they_look_like(tmp_path):
         "data: {phenotypes: p.csv}\n"
         "model: {plugin: horseshoe_probit, response: y, predictors: 'snp_*', options: {a: 1, b: 1e-3, c: true, d: null, e: ['2', x, no]}}\n",
     )
-    assert a.model.plugin == "horseshoe_probit" and a.model.response == "y" and a.model.predictors == ("snp_*",)
+    assert a.model.plugin == "horseshoe_probit" and a.model.response == ("y",) and a.model.predictors == ("snp_*",)
     assert a.model.options == {"a": 1, "b": 1e-3, "c": True, "d": None, "e": ["2", "x", "no"]}
     assert a.traits == () and a.model.fixed == {} and a.model.random == {}
     assert load_config(a.resolved()).resolved() == a.resolved()

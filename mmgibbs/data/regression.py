@@ -1,0 +1,134 @@
+"""The table of a regression: response, predictors by name or pattern, groups; and the row to name when a value cannot be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
+from mmgibbs.errors import DataError
+from pedigree.tables import nearest, open_table, quoted
+
+
+@dataclass(frozen=True)
+class RegressionTable:
+    """Records with a response, in the order of the file."""
+
+    predictors: np.ndarray  # (n, p) in the narrowest of uint8, float32, float64 that holds every value
+    names: tuple[str, ...]  # (p,)
+    response: np.ndarray  # (n,) numbers or text, (n, K) counts for several columns
+    response_names: tuple[str, ...]
+    groups: np.ndarray | None  # (n,) text
+    group_predictors: np.ndarray | None  # (groups, q), in the order of numpy.unique(groups)
+    rows: np.ndarray  # (n,) line of each record in the file
+    counts: dict  # for run.json
+
+
+def read_regression(analysis) -> RegressionTable:
+    """Read and check the table of an analysis with `model.plugin`. DataError names file, row and column.
+
+    Records without a response are left out, and counted; a missing predictor, group or group predictor is refused.
+    """
+    data, model = analysis.data, analysis.model
+    header = True if data.header is None else list(data.header)
+    columns = open_table(data.phenotypes, data.separator, header, "phenotypes" if isinstance(data.phenotypes, pl.DataFrame) else None).names
+    names = _matching(model, columns, data.phenotypes)
+    others = [*model.response, *([model.groups] if model.groups else []), *model.group_predictors]
+    table = read_phenotypes(data, [*names, *others])
+    read = len(table)
+    for path, wanted in (("model.response", model.response), ("model.groups", [model.groups] if model.groups else [])):
+        for column in wanted:
+            table.need(column, path)
+    absent = np.zeros(read, bool)
+    for column in model.response:
+        absent |= table.text(column, "model.response").is_null().to_numpy()
+    table = table.keep(~absent)
+    if not len(table):
+        raise DataError(f"{table.name}: no record has a response ({', '.join(model.response)}); needed at least one")
+    groups = None if model.groups is None else _complete_text(table, model.groups, "model.groups")
+    return RegressionTable(
+        predictors=_predictors(table, names),
+        names=names,
+        response=_response(table, model.response),
+        response_names=model.response,
+        groups=groups,
+        group_predictors=_group_predictors(table, groups, model.group_predictors) if model.group_predictors else None,
+        rows=table.rows,
+        counts={"records": {"read": read, "used": len(table), "left_out": {"without a response": int(absent.sum())}}, "predictors": len(names)},
+    )
+
+
+def _matching(model, columns, source) -> tuple[str, ...]:
+    """The columns that the names and patterns of model.predictors mean, each once, in the order of the file for a pattern."""
+    chosen: dict[str, None] = {}
+    taken = {*model.response, *model.group_predictors, model.groups}
+    for wanted in model.predictors:
+        if wanted in columns:
+            chosen[wanted] = None
+            continue
+        found = [c for c in columns if fnmatchcase(c, wanted) and c not in taken]
+        if not found:
+            what = "no column matches" if any(sign in wanted for sign in "*?[") else "there is no column"
+            raise DataError(f"{_name(source)}: {what} {quoted(wanted)} (model.predictors); {nearest(wanted, columns)}")
+        chosen |= dict.fromkeys(found)
+    for column in chosen:
+        if column in taken:
+            raise DataError(f"model.predictors: {quoted(column)} is the response or a group too; needed another column")
+    return tuple(chosen)
+
+
+def _name(source) -> str:
+    return "phenotypes" if isinstance(source, pl.DataFrame) else source.name
+
+
+def _predictors(table: Phenotypes, names) -> np.ndarray:
+    """(n, p), C order, narrowest type."""
+    columns = []
+    for name in names:
+        values = table.numbers(name, "model.predictors")
+        missing = np.flatnonzero(np.isnan(values))
+        if missing.size:
+            found = [f"no value in column '{name}' (model.predictors)"] * min(SHOWN, missing.size)
+            raise refuse_rows(table.name, table.rows[missing], found, "a number in every predictor of a record with a response")
+        columns.append(values)
+    small = all(((c >= 0) & (c <= 255) & (c == np.floor(c))).all() for c in columns)
+    out = np.empty((len(table), len(names)), np.uint8 if small else np.float64)
+    for j, values in enumerate(columns):
+        out[:, j] = values
+    return out
+
+
+def _response(table: Phenotypes, columns) -> np.ndarray:
+    """Numbers where every value is one, else text; (n, K) for several columns, which must be numbers."""
+    if len(columns) > 1:
+        return np.column_stack([table.numbers(c, "model.response") for c in columns])
+    text = table.text(columns[0], "model.response")
+    numbers = text.cast(pl.Float64, strict=False)
+    return text.to_numpy().astype(str) if numbers.is_null().any() else table.numbers(columns[0], "model.response")
+
+
+def _complete_text(table: Phenotypes, column: str, path: str) -> np.ndarray:
+    text = table.text(column, path)
+    missing = np.flatnonzero(text.is_null().to_numpy())
+    if missing.size:
+        found = [f"no value in column '{column}' ({path})"] * min(SHOWN, missing.size)
+        raise refuse_rows(table.name, table.rows[missing], found, "a group for every record with a response")
+    return text.to_numpy().astype(str)
+
+
+def _group_predictors(table: Phenotypes, groups: np.ndarray, columns) -> np.ndarray:
+    """(groups, q): the value of a group, which must be the same in all of its records."""
+    labels, first, which = np.unique(groups, return_index=True, return_inverse=True)
+    out = np.empty((labels.size, len(columns)))
+    for j, column in enumerate(columns):
+        values = table.numbers(column, "model.group_predictors")
+        out[:, j] = values[first]
+        wrong = np.flatnonzero(~(values == out[which, j]))
+        if wrong.size:
+            i = wrong[:SHOWN]
+            found = [f"found {values[r]:g} in column '{column}' (model.group_predictors), {out[which[r], j]:g} before in group {groups[r]}" for r in i]
+            raise refuse_rows(table.name, table.rows[wrong], found, "one value for all records of a group")
+    return out

@@ -1,0 +1,179 @@
+"""A regression from its analysis file: table -> plugin -> chains side by side -> summary -> run folder."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.chains.summary import summary_table
+from mmgibbs.data.regression import RegressionTable, read_regression
+from mmgibbs.errors import ConfigError
+from mmgibbs.estimators import make_arrays, named_draws
+from mmgibbs.regressions.loop import RegressionRun, blas_threads
+from mmgibbs.regressions.options import fill_options
+from mmgibbs.regressions.predictors import read_predictors
+from mmgibbs.regressions.protocol import Keys, RegressionData, RegressionDraws, Sampler
+from mmgibbs.regressions.registry import find_plugin
+from mmgibbs.report.folder import write_run_folder
+from mmgibbs.report.record import versions
+from mmgibbs.report.tables import summary_frame
+
+LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
+SHOWN = 40  # parameters printed at the end
+
+
+@dataclass(frozen=True)
+class PreparedRegression:
+    """A plugin with its data and options, ready to sample."""
+
+    table: RegressionTable
+    sampler: Sampler
+    arrays: object
+    notes: tuple[str, ...]
+    options: object
+
+
+def prepare_regression(analysis) -> PreparedRegression:
+    """Read the table and make the plugin's sampler. ConfigError, DataError and ModelError say what cannot be used."""
+    model, s = analysis.model, analysis.sampler
+    plugin = find_plugin(model.plugin)
+    given = dict(model.options)
+    standardise = given.pop("standardise", getattr(plugin, "standardise", False))
+    if not isinstance(standardise, bool):
+        raise ConfigError(f"model.options.standardise: found {standardise!r}, needed true or false")
+    fields = getattr(plugin.Options, "__dataclass_fields__", {})
+    if "precision" in fields:
+        given.setdefault("precision", s.precision)
+    elif s.precision != "double":
+        raise ConfigError(f"sampler.precision: found {s.precision}, needed double for plugin '{model.plugin}'")
+    options = fill_options(plugin.Options, given)
+    table = read_regression(analysis)
+    predictors = read_predictors(table.predictors, table.names, standardise)
+    data = RegressionData(predictors, table.response, ", ".join(table.response_names), table.groups, table.group_predictors)
+    arrays = make_arrays(s.device, s.threads)
+    with blas_threads(arrays.threads):
+        sampler = plugin.prepare(data, options, arrays)
+    return PreparedRegression(table, sampler, arrays, predictors.notes, options)
+
+
+def run_regression(analysis, talk, overwrite: bool):
+    """Sample, and write the run folder: (summary, info, path)."""
+    s, started = analysis.sampler, time.perf_counter()
+    prepared = prepare_regression(analysis)
+    table = prepared.table
+    n, p = table.predictors.shape
+    talk.say(f"{n:,} records, {p:,} predictors as {table.predictors.dtype} ({table.predictors.nbytes / 1e6:,.1f} MB)")
+    for note in prepared.notes:
+        talk.say(note)
+    seconds = {"data": time.perf_counter() - started}
+    with blas_threads(prepared.arrays.threads):
+        chains = RegressionRun(prepared.sampler, prepared.arrays, Keys(s.seed, tuple(range(s.chains))), s.burn_in, s.samples, s.thin)
+        chains.advance(chains.n_sweeps, _progress(analysis, chains.n_sweeps, talk))
+    seconds["sampling"] = chains.seconds
+    found = chains.result()
+    draws = named_draws(found.draws, prepared.sampler.parameters, prepared.sampler.coords)
+    summary = summary_frame(summary_table(draws))
+    seconds["summary"] = time.perf_counter() - started - sum(seconds.values())
+    info = _record(analysis, prepared, found, seconds)
+    path = write_run_folder(
+        analysis.output.directory,
+        summary=summary,
+        run=info,
+        extra={"draws.nc": lambda place: write_regression_draws(place, found, prepared.sampler, {"analysis": analysis.name})},
+        csv=analysis.output.csv,
+        overwrite=overwrite,
+    )
+    talk.finish(summary.head(SHOWN), path, info)
+    if summary.height > SHOWN:
+        talk.say(f"{summary.height - SHOWN:,} more parameters are in summary.csv")
+    return summary, info, path
+
+
+def regression_counts(analysis) -> dict:
+    """What `mmgibbs check` prints of a regression; nothing is sampled."""
+    prepared = prepare_regression(analysis)
+    table = prepared.table
+    return {
+        "analysis": analysis.name,
+        "plugin": analysis.model.plugin,
+        "data": table.counts,
+        "predictor_type": str(table.predictors.dtype),
+        "bytes": table.predictors.nbytes,
+        "parameters": {name: [len(prepared.sampler.coords[d]) for d in p.dims] for name, p in prepared.sampler.parameters.items()},
+        "options": vars(prepared.options),
+        "notes": list(prepared.notes),
+    }
+
+
+def write_regression_draws(path: Path, found: RegressionDraws, sampler: Sampler, attributes: dict) -> None:
+    """draws.nc with the groups /posterior, dims (chain, draw, ...), and /sample_stats."""
+    import xarray
+
+    chains, draws = next(iter(found.draws.values())).shape[:2]
+    shape = {"chain": np.arange(chains), "draw": np.arange(draws)}
+    used = {d for p in sampler.parameters.values() for d in p.dims}
+    coords = shape | {d: [str(label) for label in labels] for d, labels in sampler.coords.items() if d in used}
+    posterior = {name: (("chain", "draw", *sampler.parameters[name].dims), values) for name, values in found.draws.items()}
+    statistics = {name: (("chain", "draw"), values) for name, values in found.statistics.items()}
+    tree = xarray.DataTree.from_dict(
+        {"/posterior": xarray.Dataset(posterior, coords=coords), "/sample_stats": xarray.Dataset(statistics, coords=shape)}
+    )
+    tree.attrs = attributes
+    tree.to_netcdf(path, engine="h5netcdf")
+
+
+def _record(analysis, prepared: PreparedRegression, found: RegressionDraws, seconds: dict) -> dict:
+    """What run.json holds."""
+    s = analysis.sampler
+    return {
+        "name": analysis.name,
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+        "analysis": analysis.resolved(),
+        "seed": s.seed,
+        "plugin": analysis.model.plugin,
+        "options": vars(prepared.options),
+        "data": prepared.table.counts,
+        "predictor_type": str(prepared.table.predictors.dtype),
+        "device": prepared.arrays.device,
+        "threads": prepared.arrays.threads,
+        "chains": s.chains,
+        "sweeps_per_chain": found.sweeps,
+        "kept_draws_per_chain": s.kept,
+        "seconds": seconds,
+        "warnings": [],
+        "notes": list(prepared.notes),
+    }
+
+
+def _progress(analysis, n_sweeps: int, talk):
+    """A bar on a terminal, a line a minute elsewhere, nothing for a quiet run."""
+    if not talk.aloud:
+        return None
+    if talk.stream.isatty():
+        from tqdm import tqdm
+
+        bar = tqdm(total=n_sweeps, desc=f"{analysis.model.plugin}, {analysis.sampler.chains} chains", unit="sweep", file=sys.stderr)
+
+        def update(number: int) -> None:
+            bar.update()
+            if number == n_sweeps:
+                bar.close()
+
+        return update
+    begun = told = time.monotonic()
+
+    def line(number: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= LOG_EVERY or number == n_sweeps:
+            told, rate = now, number / max(now - begun, 1e-9)
+            talk.say(f"sweep {number:,} of {n_sweeps:,}, {rate:,.1f} sweeps/s, {(n_sweeps - number) / rate:,.0f} s left")
+
+    return line
