@@ -187,4 +187,5 @@ def choose_engine(sampler, model: MixedModel) -> tuple[EngineChoice, str, str]:
         kind = "term" if name in ("serial", "pcg") else "colour"
     threads = sampler.threads or max(1, cores() // sampler.chains)
     fixed = model.residual.fixed and all(c is None or c.fixed for c in model.covariances)
-    return EngineChoice(name, sampler.update, threads if name in ("structured", "hybrid") else 1, "gpu" if gpu else "cpu", fixed), kind, why
+    threads = threads if name in ("structured", "hybrid") else 1
+    return EngineChoice(name, sampler.update, threads, "gpu" if gpu else "cpu", fixed, sampler.tolerance), kind, why

@@ -56,35 +56,38 @@ def jacobian_exponents(blocks) -> np.ndarray:
     return out
 
 
-def interweave_step(model, engine, variances, key: tuple[int, int], terms: Iterable[int]) -> Callable[[int], None]:
-    """The step for the sampler: G and theta of each of `terms` in turn, given their v, the other effects and R."""
+def interweave_step(model, engine, variances, key: tuple[int, int], terms: Iterable[int]) -> Callable[[int], dict[str, float]]:
+    """The step for the sampler: G and theta of each of `terms` in turn, given their v, the other effects and R.
+
+    It says which share of each term's proposals was accepted."""
     roots = {i: root_of(model.covariances[i]) for i in terms}
 
-    def standardised(number: int) -> None:
+    def standardised(number: int) -> dict[str, float]:
+        facts = {}
         for i, root in roots.items():
             H, s = engine.scaling_products(i, root.elements)
-            M = draw_scaling(root, H, s, variances.G[i], number, i, key)
-            if M is not None:
+            M, accepted = draw_scaling(root, H, s, variances.G[i], number, i, key)
+            if accepted:
                 engine.transform_term(i, M)
                 moved = M @ variances.G[i] @ M.T
                 variances.G[i] = (moved + moved.T) / 2
+            facts[f"interweaving_acceptance[{model.design.terms[i].name}]"] = accepted / TRIES
+        return facts
 
     return standardised
 
 
 def draw_scaling(
     root: Root, H, s, G, number: int, term: int, key: tuple[int, int], tries: int = TRIES
-) -> np.ndarray | None:
-    """M with L_new = M L, or None where L stays: `tries` independence Metropolis steps on p(L | v, y).
+) -> tuple[np.ndarray, int]:
+    """M with L_new = M L, and how many of `tries` independence Metropolis steps on p(L | v, y) moved L (0: M is I).
 
     H (p, p), s (p,): the records' normal equations for the elements of M, at M = I. Where they are singular (fewer
     records than elements) L stays: whether they are depends on v and y alone, so that is a valid step too.
     """
     row, column = np.array(root.elements, np.int64).T.copy()
-    M, moved = _draw_scaling(
-        H, s, G, row, column, root.exponents, root.S, tries, number, stream(INTERWEAVE, term), key[0], key[1]
-    )
-    return M if moved else None
+    stream_of_term = stream(INTERWEAVE, term)
+    return _draw_scaling(H, s, G, row, column, root.exponents, root.S, tries, number, stream_of_term, key[0], key[1])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -93,13 +96,13 @@ def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, see
     M, proposal, moved_L = np.eye(k), np.zeros((k, k)), np.zeros((k, k))
     factor, L = _cholesky(H), _cholesky(G)
     if not (factor[-1, -1] > 0.0 and L[-1, -1] > 0.0):
-        return M, False
+        return M, 0
     at, shift = np.zeros(p), np.empty(p)
     for a in range(p):  # factor^-1 s; the mean of the Gaussian part is I + factor'^-1 of it
         for b in range(a):
             at[a] -= factor[a, b] * at[b]
         at[a] = (at[a] + s[a]) / factor[a, a]
-    now, moved = _log_factors(L, exponents, S), False
+    now, accepted = _log_factors(L, exponents, S), 0
     for attempt in range(tries):
         for a in range(p - 1, -1, -1):
             shift[a] = at[a] + normal(number, 2 * attempt, stream, a, seed, chain)
@@ -116,11 +119,11 @@ def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, see
         then = _log_factors(moved_L, exponents, S)
         u, _ = uniform_pair(number, 2 * attempt + 1, stream, draw_word(0, 0), seed, chain)
         if np.log(u) < then - now:
-            now, moved = then, True
+            now, accepted = then, accepted + 1
             for a in range(k):
                 for b in range(a + 1):
                     M[a, b] = proposal[a, b]
-    return M, moved
+    return M, accepted
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mmgibbs.chains.accumulators import Moments, batches_per_chain
+from mmgibbs.chains.accumulators import Moments, batch_length, batches_per_chain
 from mmgibbs.chains.result import ChainResult
 from mmgibbs.design import Design
-from mmgibbs.engines.base import Engine
+from mmgibbs.engines.base import Engine, LocationMoments
 from mmgibbs.interweave import interweave_step
 from mmgibbs.variances import CovarianceModel, draw_covariance
 
@@ -67,7 +67,7 @@ class Variances:
     R: np.ndarray
 
 
-Step = Callable[[int], None]
+Step = Callable[[int], dict[str, float] | None]  # sweep number -> what there is to say of the step, for sample_stats
 
 
 def gibbs_steps(
@@ -76,10 +76,11 @@ def gibbs_steps(
     """Locations given variances; each G given its term; G of the terms to interweave given their standardised effects; R given the residuals."""
     terms = model.design.terms
 
-    def locations(number: int) -> None:
-        engine.sweep(number, key)
+    def locations(number: int) -> dict[str, float] | None:
+        facts = engine.sweep(number, key)
         if number % refresh_every == 0:
             engine.refresh()
+        return facts
 
     def term_covariances(number: int) -> None:
         for i in moving:
@@ -120,47 +121,81 @@ def sample_chain(
     variances = starting_variances(model, key[1])
     engine.set_variances(variances.G, variances.R)
     steps = gibbs_steps(model, engine, variances, key, schedule.refresh_every, schedule.interweave)
-    record = _Recorder(model, schedule)
+    record = _Recorder(model, schedule, engine)
     for number in range(1, schedule.n_sweeps + 1):
+        facts = {"sweep": number}
         for step in steps:
-            step(number)
+            facts |= step(number) or {}
         if schedule.keeps(number):
-            record(engine, variances)
+            record(variances, facts)
         if progress is not None:
             progress(number, variances)
-    return record.result(key[1], time.perf_counter() - started, schedule.n_sweeps)
+    return record.result(key[1], started, schedule.n_sweeps, tuple(getattr(engine, "notes", ())))
+
+
+class FetchedMoments:
+    """Moments of all locations of an engine that keeps none itself: Theta is fetched for every draw. See LocationMoments."""
+
+    def __init__(self, engine: Engine, n_draws: int, n_batches: int):
+        self._engine, self._design = engine, engine.equations.design
+        self._moments = Moments([(t.n_levels, t.n_components) for t in self._design.terms], n_draws, n_batches)
+
+    def add(self) -> None:
+        self._theta = self._design.to_original_scale(self._engine.fetch())
+        self._moments.add(self._theta)
+
+    def levels(self, term: int, codes: np.ndarray) -> np.ndarray:
+        return self._theta[term][codes]
+
+    def state(self) -> dict[str, np.ndarray]:
+        return self._moments.state()
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self._moments = Moments.from_state(state)
+
+
+def location_moments(engine: Engine, schedule: Schedule) -> LocationMoments:
+    """Those that the engine offers; on the host otherwise."""
+    n_batches = batches_per_chain(schedule.n_kept, schedule.chains)
+    if hasattr(engine, "moments"):
+        return engine.moments(batch_length(schedule.n_kept, n_batches))
+    return FetchedMoments(engine, schedule.n_kept, n_batches)
 
 
 class _Recorder:
-    """Keeps every variance draw, the moments of every level, and the draws of chosen levels."""
+    """Keeps every variance draw, the moments of every level, the draws of chosen levels, and the facts of each kept sweep."""
 
-    def __init__(self, model: MixedModel, schedule: Schedule):
-        self.model, design = model, model.design
+    def __init__(self, model: MixedModel, schedule: Schedule, engine: Engine):
+        self.model = model
         self.variances: list[list[np.ndarray]] = [[] for _ in model.random_terms]
         self.residual: list[np.ndarray] = []
         self.saved: dict[str, list[np.ndarray]] = {name: [] for name in model.saved}
-        self.index = {t.name: i for i, t in enumerate(design.terms)}
-        shapes = [(t.n_levels, t.n_components) for t in design.terms]
-        self.moments = Moments(shapes, schedule.n_kept, batches_per_chain(schedule.n_kept, schedule.chains))
+        self.facts: dict[str, list[float]] = {}
+        self.index = {t.name: i for i, t in enumerate(model.design.terms)}
+        self.moments = location_moments(engine, schedule)
 
-    def __call__(self, engine: Engine, variances: Variances) -> None:
-        theta = self.model.design.to_original_scale(engine.fetch())
-        self.moments.add(theta)
+    def __call__(self, variances: Variances, facts: dict[str, float]) -> None:
+        self.moments.add()
         for kept, i in zip(self.variances, self.model.random_terms, strict=True):
             kept.append(variances.G[i].copy())
         self.residual.append(variances.R.copy())
         for name, codes in self.model.saved.items():
-            self.saved[name].append(theta[self.index[name]][codes])
+            self.saved[name].append(self.moments.levels(self.index[name], codes))
+        for name, value in facts.items():
+            self.facts.setdefault(name, []).append(value)
 
-    def result(self, chain: int, seconds: float, sweeps: int) -> ChainResult:
+    def result(self, chain: int, started: float, sweeps: int, notes: tuple[str, ...]) -> ChainResult:
+        moments = Moments.from_state(self.moments.state())  # waits for a device: before the clock is read
         return ChainResult(
             variances=[np.array(v) for v in self.variances],
             residual=np.array(self.residual),
-            moments=self.moments,
+            moments=moments,
             saved={name: np.array(v) for name, v in self.saved.items()},
+            sample_stats={name: np.array(v) for name, v in self.facts.items()},
             chain=chain,
-            seconds=seconds,
+            seconds=time.perf_counter() - started,
             sweeps=sweeps,
+            notes=notes,
         )
 
 

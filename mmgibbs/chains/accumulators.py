@@ -69,17 +69,21 @@ def batches_per_chain(n_draws: int, chains: int) -> int:
     return int(min(n_draws, -(-wanted // chains)))
 
 
+def batch_length(n_draws: int, n_batches: int) -> int:
+    """Draws per batch, at least one, so that at least `n_batches` of `n_draws` are completed."""
+    return max(1, int(n_draws) // max(1, int(n_batches)))
+
+
 class Moments:
     """Running moments of one chain for a list of (q, k) arrays, one per term.
 
-    shapes: the shape of each array. n_draws: kept draws that the chain is planned to have; n_batches: batches wanted. A
-    batch has L = n_draws // n_batches draws (at least one), so that at least n_batches of them are completed. More
-    draws than planned make more batches. Memory: four float64 per element.
+    shapes: the shape of each array. n_draws: kept draws that the chain is planned to have; n_batches: batches wanted
+    (see batch_length). More draws than planned make more batches. Memory: four float64 per element.
     """
 
     def __init__(self, shapes: Sequence[tuple[int, ...]], n_draws: int, n_batches: int):
         self.shapes = tuple(tuple(int(d) for d in shape) for shape in shapes)
-        self.batch_length = max(1, int(n_draws) // max(1, int(n_batches)))
+        self.batch_length = batch_length(n_draws, n_batches)
         self.n_draws = 0  # draws added so far
         self._first = np.cumsum([0] + [int(np.prod(shape, dtype=np.int64)) for shape in self.shapes])
         for part in _PARTS:
@@ -116,7 +120,7 @@ class Moments:
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Moments:
-        """The accumulator whose `state()` this is; the arrays are copied."""
+        """The accumulator whose `state()` this is; it takes the arrays over, float64 ones without a copy."""
         flat, shapes = [int(d) for d in state["shapes"]], []
         while flat:
             shapes.append(tuple(flat[1 : 1 + flat[0]]))
@@ -124,7 +128,7 @@ class Moments:
         out = cls(shapes, 0, 1)
         out.batch_length, out.n_draws = (int(v) for v in state["counts"])
         for part in _PARTS:
-            setattr(out, part, np.array(state[part], np.float64))
+            setattr(out, part, np.asarray(state[part], np.float64))
         return out
 
     def _mean_and_squares(self, part: slice) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from mmgibbs.engines.exact import ExactEngine
+from mmgibbs.engines.exact import TOLERANCE, ExactEngine
 from mmgibbs.engines.hybrid import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.engines.structured import StructuredEngine
@@ -20,6 +20,7 @@ class EngineChoice:
     threads: int = 1
     device: str = "cpu"
     variances_fixed: bool = False  # for pcg: several exact draws per pass over the data
+    tolerance: float = TOLERANCE  # for pcg
 
     def build(self, equations: StructuredEquations):
         match self.name:
@@ -30,7 +31,7 @@ class EngineChoice:
             case "hybrid":
                 return HybridEngine(equations, self.update, device=self.device, threads=self.threads)
             case "pcg":
-                return ExactEngine(equations, variances_fixed=self.variances_fixed)
+                return ExactEngine(equations, self.tolerance, self.variances_fixed)
             case _:
                 return SerialEngine(equations, self.update)
 

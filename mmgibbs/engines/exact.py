@@ -22,7 +22,7 @@ from numba import njit
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import PERTURB, stream
 from mmgibbs.engines.augment import residual_products
-from mmgibbs.engines.pcg import PcgEngine
+from mmgibbs.engines.pcg import Columns, PcgEngine
 from mmgibbs.equations.relationships import IdentityLists, PedigreeLists, quadratic_form
 from mmgibbs.equations.residuals import subtract_term
 from mmgibbs.equations.scaling import Scaling
@@ -59,7 +59,6 @@ class ExactEngine:
         self.solver = PcgEngine(equations)
         per_draw = 8 * (6 * int(self.solver.bounds[-1]) + equations.records.y.size)
         self.draws_at_once = max(1, min(draws_at_once, ROOM // per_draw)) if variances_fixed else 1
-        self.iterations, self.solves = 0, 0  # of the whole life of the engine
         self._roots = [
             _relationship_root(*parts)
             for parts in zip(equations.design.terms, equations.relationships, equations.terms, strict=True)
@@ -103,30 +102,29 @@ class ExactEngine:
             self._record_roots[p][index] = np.linalg.cholesky(self.R[index])
         self._blup, self._ready, self._ready_key = None, {}, None
 
-    def sweep(self, number: int, key: tuple[int, int]) -> None:
-        """theta ~ N(C^-1 b, C^-1); `number` and key = (seed, chain) say which draw it is."""
+    def sweep(self, number: int, key: tuple[int, int]) -> dict[str, float]:
+        """theta ~ N(C^-1 b, C^-1); `number` and key = (seed, chain) say which draw it is. Facts: what PCG did for it."""
         if self.variances_fixed:
-            self._hold(self._fixed_draw(number, key))
+            x, facts = self._fixed_draw(number, key)
         else:
             y = self.equations.records.y.astype(np.float64)[:, :, None]
-            right = self._noise([number], key, y)
-            self._hold(self._solve(right, self._x[:, None])[:, 0])
+            solved = self.solver.solve_columns(self._noise([number], key, y), self._x[:, None], self.tolerance)
+            x, facts = solved.x[:, 0], _facts(solved, 0)
+        self._hold(x)
+        return facts
 
-    def _fixed_draw(self, number: int, key) -> np.ndarray:
+    def _fixed_draw(self, number: int, key) -> tuple[np.ndarray, dict[str, float]]:
         if self._blup is None:
             b = self.solver.weighted_sums(self.equations.records.y)[:, None]
-            self._blup = self._solve(b, np.zeros(b.shape))
+            self._blup = self.solver.solve_columns(b, np.zeros(b.shape), self.tolerance).x
         if number not in self._ready or key != self._ready_key:
             numbers = range(number, number + self.draws_at_once)
             right = self._noise(numbers, key, np.zeros((*self.equations.records.y.shape, len(numbers))))
-            draws = self._blup + self._solve(right, np.zeros(right.shape))
-            self._ready, self._ready_key = {n: draws[:, j].copy() for j, n in enumerate(numbers)}, key
+            solved = self.solver.solve_columns(right, np.zeros(right.shape), self.tolerance)
+            draws = self._blup + solved.x
+            self._ready = {n: (draws[:, j].copy(), _facts(solved, j)) for j, n in enumerate(numbers)}
+            self._ready_key = key
         return self._ready.pop(number)
-
-    def _solve(self, right: np.ndarray, start: np.ndarray) -> np.ndarray:
-        x, iterations = self.solver.solve_columns(right, start, self.tolerance)
-        self.iterations, self.solves = self.iterations + iterations, self.solves + 1
-        return x
 
     def _noise(self, numbers, key, e: np.ndarray) -> np.ndarray:
         """W' R^-1 (e + e*) + B' Z F', (N, m), one column for each sweep number; e (n, T, m) is overwritten."""
@@ -168,6 +166,15 @@ class ExactEngine:
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self._hold(state["x"].copy())
+
+
+def _facts(solved: Columns, column: int) -> dict[str, float]:
+    """For sample_stats: of the solve with the noise, which is all that a draw waits for."""
+    return {
+        "pcg_iterations": int(solved.iterations[column]),
+        "pcg_error": float(solved.error[column]),
+        "pcg_relative_residual": float(solved.relative_residual[column]),
+    }
 
 
 def _root(precision: np.ndarray) -> np.ndarray | None:

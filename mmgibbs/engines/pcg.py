@@ -9,6 +9,7 @@ side by side.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -28,6 +29,15 @@ class Solution:
     theta: list[np.ndarray]  # per term (q, k) float64, model order
     iterations: int
     relative_residual: float  # |b - C theta| / |b|
+
+
+class Columns(NamedTuple):
+    """Solutions of several right-hand sides, one per column."""
+
+    x: np.ndarray  # (N, m)
+    iterations: np.ndarray  # (m,) int64
+    error: np.ndarray  # (m,) what is left of it, in posterior standard deviations (see solve_columns)
+    relative_residual: np.ndarray  # (m,) |b - C x| / |b|
 
 
 class PcgEngine:
@@ -141,23 +151,28 @@ class PcgEngine:
     def iteration_limit(self) -> int:
         return max(2000, min(int(self.bounds[-1]) * 10, 20000))
 
-    def solve_columns(self, b: np.ndarray, start: np.ndarray, tolerance: float) -> tuple[np.ndarray, int]:
-        """x with C x_j = b_j for all columns of b (N, m) at once, from `start` (N, m); and the number of iterations.
+    def solve_columns(self, b: np.ndarray, start: np.ndarray, tolerance: float) -> Columns:
+        """x with C x_j = b_j for all columns of b (N, m) at once, from `start` (N, m).
 
         Stops where r' M r <= tolerance^2 N, r = b - C x, M the preconditioner, N the equations in force. The posterior
         deviation of a draw has d' C d of about N: so the error left is `tolerance` posterior standard deviations, root
         mean square, in the norm of the preconditioner. Raises ModelError where the iteration does not get there.
         """
-        wanted = tolerance**2 * max(1, self.equations.n_equations)
-        x, left, iterations = conjugate_gradients(self.times, self.precondition, b, start, wanted, self.iteration_limit)
+        n = max(1, self.equations.n_equations)
+        wanted = tolerance**2 * n
+        x, residual, left, iterations = conjugate_gradients(
+            self.times, self.precondition, b, start, wanted, self.iteration_limit
+        )
+        error = np.sqrt(left / n)
         if not np.all(left <= wanted):
-            reached = np.sqrt(left.max() / wanted) * tolerance
             raise ModelError(
-                f"PCG stopped after {iterations} iterations at an error of {reached:.1e} "
+                f"PCG stopped after {iterations.max()} iterations at an error of {error.max():.1e} "
                 f"posterior standard deviations, needed {tolerance:.1e}: the equations are close to singular; check "
                 "the variances and the fixed effects"
             )
-        return x, iterations
+        norms = np.sqrt(column_products(b, b))
+        reached = np.sqrt(column_products(residual, residual)) / np.where(norms > 0, norms, 1.0)
+        return Columns(x, iterations, error, reached)
 
     def in_model_order(self, x: np.ndarray) -> list[np.ndarray]:
         out = []
@@ -174,11 +189,11 @@ def _columns(x: np.ndarray) -> np.ndarray:
     return x.reshape(x.shape[0], -1)
 
 
-def conjugate_gradients(times, precondition, b, start, wanted: float, limit: int) -> tuple[np.ndarray, np.ndarray, int]:
+def conjugate_gradients(times, precondition, b, start, wanted: float, limit: int) -> tuple[np.ndarray, ...]:
     """Solve C x_j = b_j for the columns of b (N, m), each by its own conjugate gradients, all in the same passes.
 
-    A column that has reached r' M r <= wanted stands still while the others go on. Returns x (N, m), r' M r (m,) and
-    the number of iterations. Hestenes & Stiefel (1952).
+    A column that has reached r' M r <= wanted stands still while the others go on. Returns x (N, m), r (N, m), r' M r
+    (m,) and the iterations (m,) of each. Hestenes & Stiefel (1952).
     """
     x = np.array(start, dtype=np.float64)
     residual = np.array(b, dtype=np.float64)
@@ -186,10 +201,12 @@ def conjugate_gradients(times, precondition, b, start, wanted: float, limit: int
         residual -= times(x)
     direction = precondition(residual)
     left = column_products(residual, direction)
-    for iteration in range(limit):
+    iterations = np.zeros(left.size, np.int64)
+    for _ in range(limit):
         moving = left > wanted
         if not moving.any():
-            return x, left, iteration
+            break
+        iterations += moving
         product = times(direction)
         curvature = column_products(direction, product)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -199,7 +216,7 @@ def conjugate_gradients(times, precondition, b, start, wanted: float, limit: int
             now = column_products(residual, z)
             turn(direction, z, np.where(moving, now / left, 0.0))
         left = np.where(moving, now, left)
-    return x, left, limit
+    return x, residual, left, iterations
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -153,12 +153,24 @@ class ResidentMoments:
         return queue.read(rows).astype(np.float64).reshape(int(n), k)
 
     def state(self) -> dict[str, np.ndarray]:
-        """What chains.accumulators.Moments.state() holds, levels in model order."""
+        """What chains.accumulators.Moments.state() holds, levels in model order.
+
+        ModelError where a sweep met a level that it could not draw."""
+        self.engine.refuse_failed()
         counts = np.array([self.batch_length, self.n_draws], np.int64)
         shapes = np.array([d for shape in self.scale.shapes for d in (len(shape), *shape)], np.int64)
         return {"counts": counts, "shapes": shapes} | {
             part: np.concatenate([self._ordered(i, part) for i in range(len(self._parts))]) for part in PARTS
         }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from what `state()`, or that of chains.accumulators.Moments, has said."""
+        self.batch_length, self.n_draws = (int(v) for v in state["counts"])
+        bounds = np.cumsum([q * k for q, k in self.scale.shapes])[:-1]
+        for part in PARTS:
+            for i, values in enumerate(np.split(np.asarray(state[part], np.float64), bounds)):
+                ordered = values.reshape(self.scale.shapes[i])[self.engine.equations.terms[i].code]
+                self.engine.queue.write(self._parts[i][part], ordered)
 
     def _ordered(self, term: int, part: str) -> np.ndarray:
         found = self.engine.queue.read(self._parts[term][part]).reshape(self.scale.shapes[term])

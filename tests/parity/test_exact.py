@@ -221,14 +221,17 @@ def test_columns_solved_together_are_those_of_scipy():
     size = int(solver.bounds[-1])
     b, start = rng.standard_normal((size, 3)) * [1.0, 100.0, 0.0], rng.standard_normal((size, 3))
     start[:, 0] = 0.0
-    x, iterations = solver.solve_columns(b, start, 1e-12)
+    x, iterations, error, relative = solver.solve_columns(b, start, 1e-12)
     C, M = (LinearOperator((size, size), f, dtype=np.float64) for f in (solver.times, solver.precondition))
     for j in range(3):
         expected, failed = cg(C, b[:, j], rtol=1e-14, atol=1e-13, M=M, maxiter=500)
         assert failed == 0
         np.testing.assert_allclose(x[:, j], expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
-    assert iterations < size
+    assert all(0 < iterations) and max(iterations) < size and max(error) <= 1e-12
+    left = b - solver.times(x)
     np.testing.assert_allclose(solver.times(x), b, atol=1e-9 * np.abs(b).max())
+    scale = np.where(np.linalg.norm(b, axis=0) > 0, np.linalg.norm(b, axis=0), 1.0)
+    np.testing.assert_allclose(relative, np.linalg.norm(left, axis=0) / scale, atol=1e-13)
 
 
 def test_an_iteration_that_does_not_converge_is_an_error(monkeypatch):

@@ -172,7 +172,8 @@ def test_draws_of_a_scale_follow_their_density():
     draws = []
     for number in range(6000):
         # From the same L each time, so the steps must have forgotten it.
-        M = draw_scaling(root, H, s, G, number, 3, KEY, tries=40)
+        M, accepted = draw_scaling(root, H, s, G, number, 3, KEY, tries=40)
+        assert 0 < accepted <= 40
         draws.append(abs(M[0, 0]) * np.sqrt(2.0))
     assert stats.kstest(draws, lambda x: np.interp(x, l, cumulative)).pvalue > 1e-3
     wrong = np.cumsum(np.exp(log_density - np.log(l) - (log_density - np.log(l)).max()))  # without the Jacobian
@@ -182,14 +183,15 @@ def test_draws_of_a_scale_follow_their_density():
 def test_L_stays_where_the_records_do_not_determine_it():
     covariance = CovarianceModel(np.eye(2), False, full_block(2))
     x = np.array([[1.0, 2.0, 3.0]])
-    assert draw_scaling(root_of(covariance), x.T @ x, np.zeros(3), np.eye(2), 1, 0, KEY) is None
+    M, accepted = draw_scaling(root_of(covariance), x.T @ x, np.zeros(3), np.eye(2), 1, 0, KEY)
+    assert accepted == 0 and np.array_equal(M, np.eye(2))
 
 
 def test_draws_are_keyed():
     root = root_of(CovarianceModel(np.eye(2), False, full_block(2)))
 
     def draw(number, term, key):
-        return draw_scaling(root, 1e4 * np.eye(3), np.zeros(3), np.eye(2), number, term, key, tries=1)
+        return draw_scaling(root, 1e4 * np.eye(3), np.zeros(3), np.eye(2), number, term, key, tries=1)[0]
 
     first = draw(1, 0, KEY)
     np.testing.assert_array_equal(first, draw(1, 0, KEY))
