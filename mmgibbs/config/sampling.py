@@ -26,6 +26,7 @@ from mmgibbs.config.fields import (
 )
 from mmgibbs.config.text import is_nothing
 
+TOLERANCES = {"blup": 1e-12, "gibbs": 1e-8}  # by method
 WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
 
 
@@ -49,9 +50,8 @@ class Sampler(Section):
         1000  # sweeps between two computations of the residuals from scratch
     )
     checkpoint_every: Annotated[Interval | None, checked(unless("never", an_interval))] = None
-    tolerance: Annotated[float, checked(number("a number between 0 and 1", above=0, below=1))] = (
-        1e-12  # of PCG, relative residual
-    )
+    # of PCG: for `blup` the relative residual, for engine pcg the error left, in posterior standard deviations
+    tolerance: Annotated[float | None, checked(number("a number between 0 and 1", above=0, below=1))] = None
     pev_limit: Annotated[int, checked(whole_number(0))] = 10_000  # equations up to which `blup` inverts for PEV
 
     @classmethod
