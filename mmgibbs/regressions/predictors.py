@@ -52,10 +52,6 @@ class Predictors:
             last = min(self.n, first + step)
             yield first, last, np.asarray(self.values[first:last], dtype=real)
 
-    def row(self, columns: np.ndarray) -> np.ndarray:
-        """S^-1 columns and its offset, for products: see the module. columns: (p, ...) on the standardised scale."""
-        return columns / self.scale.reshape(-1, *[1] * (columns.ndim - 1))
-
     def to_original_scale(self, beta: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (..., p) and intercept (...) of the user's own columns from those of the standardised ones."""
         beta = beta / self.scale
