@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from reference import models
+from support import mixed_model
 
 from mmgibbs.bench.gpu import structured_on_gpu
 from mmgibbs.chains.accumulators import Moments
@@ -12,6 +13,7 @@ from mmgibbs.engines.structured_gpu import StructuredGpuEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError, ModelError
+from mmgibbs.sampler import Schedule, sample_chain
 from mmgibbs.simulate import beef_design, simulate_beef
 from mmgibbs.variances import blocks_recorded_together
 
@@ -106,6 +108,23 @@ def test_products_changes_and_moments(device, beef):
         for e in (truth, engine):
             e.transform_term(genetic, M)
             e.refresh()
+
+
+def test_a_chain_whose_moments_stay_on_the_device(device):
+    """Sampled variances, thinning and chosen levels: what a run records."""
+    example = models.example("direct_maternal")
+    priors = {i: (len(g) + 4.0, 3.0 * g) for i, g in enumerate(example.G) if g is not None}
+    priors["residual"] = len(example.R) + 4.0, 3.0 * example.R
+    model = mixed_model(example.design, example.G, example.R, priors, saved=[example.design.terms[-1].name])
+    equations, schedule = equations_of(example.design), Schedule(4, 60, 3, refresh_every=25)
+    truth, found = (
+        sample_chain(model, engine, schedule, KEY)
+        for engine in (StructuredEngine(equations), StructuredGpuEngine(equations, device=device))
+    )
+    for part, values in truth.moments.state().items():
+        assert_near(found.moments.state()[part], values, 1e-9)
+    for name, values in truth.saved.items():
+        assert_near(found.saved[name], values, 1e-9)
 
 
 def test_a_level_that_cannot_be_drawn_is_named(device):

@@ -183,9 +183,15 @@ def test_a_chain_with_sampled_variances(name, shim, cut_lists):
     example = models.example(name)
     equations, model = equations_of(example.design), sampled_model(example)
     both = SerialEngine(equations), StructuredGpuEngine(equations, device=HostDevice(shim("double")))
-    schedule = Schedule(0, 40, 1, refresh_every=15, interweave=tuple(example.random_terms()))
+    model = replace(model, saved={example.design.terms[-1].name: np.array([2, 0])})
+    schedule = Schedule(4, 36, 3, refresh_every=15, interweave=tuple(example.random_terms()))
     truth, found = (sample_chain(model, engine, schedule, KEY) for engine in both)
     assert_near(found.residual, truth.residual, 1e-9)
+    for part, values in truth.moments.state().items():
+        assert_near(found.moments.state()[part], values, 1e-9)
+    for stored in ("saved", "sample_stats"):
+        for name, values in getattr(truth, stored).items():
+            assert_near(getattr(found, stored)[name], values, 1e-9)
     for a, b in zip(truth.variances, found.variances, strict=True):
         assert_near(b, a, 1e-9)
     for a, b in zip(*(engine.fetch() for engine in both), strict=True):
@@ -247,6 +253,40 @@ def test_moments_on_the_device(shim, precision):
     for part, values in expected.items():
         assert_near(found[part], values)
         np.testing.assert_array_equal(found[part][untouched], values[untouched])
+
+
+def test_moments_go_on_from_where_they_were(shim):
+    """Their state, brought to the host and back into another engine: the same bits as without a stop."""
+    example = models.example("fixed_covariates")
+    one, other = (
+        StructuredGpuEngine(equations_of(on_another_scale(example)), device=HostDevice(shim("double"))) for _ in range(2)
+    )
+    moments, stopped = one.moments(3), one.moments(3)
+    resumed = other.moments(1)
+    for engine in (one, other):
+        engine.set_variances(example.G, example.R)
+    for number in range(1, 9):
+        one.sweep(number, KEY)
+        moments.add()
+        if number < 5:
+            stopped.add()
+        elif number == 5:
+            resumed.restore(stopped.state())
+        if number >= 5:
+            other.restore(one.state())
+            resumed.add()
+    for part, values in moments.state().items():
+        np.testing.assert_array_equal(resumed.state()[part], values)
+
+
+def test_a_chain_that_reads_nothing_until_its_end_still_fails(shim):
+    """Variances held fixed: the level that cannot be drawn is named when the moments are brought over."""
+    example = models.example("bivariate_missing")
+    engine = StructuredGpuEngine(equations_of(example.design), device=HostDevice(shim("double")))
+    known = CovarianceModel(-np.asarray(example.G[2]), True, full_block(2))
+    residual = CovarianceModel(example.R, True, blocks_recorded_together(example.design.patterns))
+    with pytest.raises(ModelError, match="term 'genetic'.*level number"):
+        sample_chain(MixedModel(example.design, (None, None, known), residual), engine, Schedule(0, 3), KEY)
 
 
 def test_a_level_that_cannot_be_drawn_is_named(shim):
