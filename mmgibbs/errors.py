@@ -19,3 +19,11 @@ class ModelError(MmgibbsError):
 
 class DeviceError(MmgibbsError):
     """A device, or memory, that the run asks for and this machine does not have."""
+
+
+class Stopped(KeyboardInterrupt):
+    """SIGINT (Ctrl-C) or SIGTERM came while chains ran, and they ended after their sweep. `signal`: its number."""
+
+    def __init__(self, signal: int, message: str):
+        super().__init__(message)
+        self.signal = signal

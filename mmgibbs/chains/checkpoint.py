@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,10 +38,12 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints in one folder, by name."""
+    """The checkpoints in one folder, by name, and how often they are due."""
 
     folder: Path
     identity: str
+    every: float = math.inf  # how much sampling may be lost at most
+    unit: str = "sweeps"  # or 'minutes'
 
     def path(self, name: str) -> Path:
         return self.folder / f"{name}.npz"
@@ -101,6 +105,34 @@ class Checkpoints:
         """Remove what writes that were killed have left."""
         for path in self.folder.glob(".*.npz"):
             path.unlink(missing_ok=True)
+
+
+class Keeper:
+    """Keeps the checkpoint of one chain up to date while it runs. A write that fails is told, and tried again when next due."""
+
+    def __init__(self, checkpoints: Checkpoints, name: str, sweep: int, tell: Callable[[int, OSError | None], None]):
+        """sweep: that of the state the chain starts from; tell(sweep, error): what came of each write."""
+        self.checkpoints, self.name, self._tell = checkpoints, name, tell
+        self._last, self._tried, self._since = sweep, sweep, time.monotonic()  # sweep of the last good write, of the last try
+
+    def due(self, sweep: int) -> bool:
+        c = self.checkpoints
+        done = (time.monotonic() - self._since) / 60 if c.unit == "minutes" else sweep - self._tried
+        return done >= c.every
+
+    def save(self, sweep: int, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> None:
+        """Write the state, unless the last good checkpoint is of this very sweep."""
+        if sweep == self._last:
+            return
+        self._tried = sweep
+        try:
+            self.checkpoints.write(self.name, arrays, {"sweep": sweep, **facts})
+        except OSError as error:
+            self._tell(self._last, error)
+        else:
+            self._last = sweep
+            self._tell(sweep, None)
+        self._since = time.monotonic()
 
 
 def _digest(arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> str:

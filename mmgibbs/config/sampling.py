@@ -23,11 +23,41 @@ from mmgibbs.config.fields import (
     one_of,
     unless,
     whole_number,
+    wrong,
 )
 from mmgibbs.config.text import is_nothing
 
 TOLERANCES = {"blup": 1e-12, "gibbs": 1e-8}  # by method
 WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
+TEN_MINUTES = Interval(10.0, "minutes")
+
+
+def _checkpoint_every(value) -> Interval | str:
+    if is_nothing(value):
+        return TEN_MINUTES
+    return "never" if isinstance(value, str) and value == "never" else an_interval(value)
+
+
+class Stop(Section):
+    """Targets at which the chains stop: looked at after `samples` sweeps, then after every further tenth."""
+
+    rhat: Annotated[float | None, checked(number("a number above 1, such as 1.01", above=1))] = None
+    ess: Annotated[float | None, checked(number("a number above 0, such as 400", above=0))] = None
+    mcse_ebv: Annotated[
+        float | None, checked(number("a number between 0 and 1: a fraction of the posterior SD", above=0, below=1))
+    ] = None
+    max_samples: Annotated[int | None, checked(whole_number(1))] = None  # sweeps after burn-in; None: 10 x samples
+
+    @property
+    def targets(self) -> dict[str, float]:
+        named = {name: getattr(self, name) for name in ("rhat", "ess", "mcse_ebv")}
+        return {name: value for name, value in named.items() if value is not None}
+
+    @model_validator(mode="after")
+    def _agree(self):
+        if not self.targets:
+            raise wrong("found no target, needed one or more of rhat, ess, mcse_ebv")
+        return self
 
 
 class Sampler(Section):
@@ -49,14 +79,16 @@ class Sampler(Section):
     refresh_every: Annotated[int, checked(whole_number(1))] = (
         1000  # sweeps between two computations of the residuals from scratch
     )
-    checkpoint_every: Annotated[Interval | None, checked(unless("never", an_interval))] = None
+    checkpoint_every: Annotated[Interval | str, checked(_checkpoint_every)] = TEN_MINUTES  # or 'never'
+    stop: Stop | None = None
     # of PCG: for `blup` the relative residual, for engine pcg the error left, in posterior standard deviations
     tolerance: Annotated[float | None, checked(number("a number between 0 and 1", above=0, below=1))] = None
     pev_limit: Annotated[int, checked(whole_number(0))] = 10_000  # equations up to which `blup` inverts for PEV
 
-    @classmethod
-    def unknown_key(cls, key: str) -> str:
-        return "is not in this version yet; needed samples" if key == "stop" else super().unknown_key(key)
+    @property
+    def most_samples(self) -> int:
+        """Sweeps after burn-in at most."""
+        return self.samples if self.stop is None else self.stop.max_samples or 10 * self.samples
 
     @property
     def kept(self) -> int:
@@ -70,10 +102,12 @@ class Sampler(Section):
             problems.add(
                 ("thin",), f"found {self.thin}, needed at most sampler.samples ({self.samples}), or no draw is kept"
             )
-        if self.burn_in + self.samples >= WORD:
+        if self.burn_in + self.most_samples >= WORD:
             problems.add(
-                ("samples",), f"found {self.burn_in + self.samples} sweeps with burn_in, needed fewer than {WORD}"
+                ("samples",), f"found {self.burn_in + self.most_samples} sweeps with burn_in, needed fewer than {WORD}"
             )
+        if self.stop is not None:
+            self._check_stop(problems)
         if self.partition == "effect" and self.update == "level":
             problems.add(
                 ("partition",),
@@ -92,6 +126,18 @@ class Sampler(Section):
             problems.add(("engine",), f"found {self.engine}, needed pcg or auto for method: blup")
         problems.refuse()
         return self
+
+    def _check_stop(self, problems: Problems) -> None:
+        if self.method != "gibbs":
+            problems.add(("stop",), f"found method: {self.method}, which draws nothing; needed method: gibbs")
+        if self.stop.rhat is not None and self.chains < 2:
+            problems.add(("stop", "rhat"), "found chains: 1, needed at least two chains, which R-hat compares")
+        if self.most_samples < self.samples:
+            problems.add(
+                ("stop", "max_samples"),
+                f"found {self.stop.max_samples}, needed at least sampler.samples ({self.samples}), "
+                "after which the targets are looked at first",
+            )
 
 
 def _save_levels(value):

@@ -30,20 +30,13 @@ class RunLog:
         self.path = folder / NAME
         self.made = not self.path.exists()
         try:
-            self._file = open(self.path, "a", encoding="utf-8", errors="backslashreplace")
+            self._file = _open_locked(self.path)
+        except BlockingIOError:
+            raise ConfigError(
+                f"output.directory: another run is writing '{folder}' ({_holder(self.path)}); needed another directory, or the end of that run"
+            ) from None
         except OSError as error:
             raise ConfigError(f"output.directory: cannot write '{self.path}': {error.strerror}") from error
-        try:
-            if fcntl is not None:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.close()
-            who = _holder(self.path)
-            raise ConfigError(
-                f"output.directory: another run is writing '{folder}' ({who}); needed another directory, or the end of that run"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
 
     def begin(self, lines) -> None:
         """The first line, then what was said before there was a folder: (seconds since 1970, text) each."""
@@ -60,6 +53,25 @@ class RunLog:
     def close(self) -> None:
         with suppress(OSError):
             self._file.close()
+
+
+def _open_locked(path: Path):
+    """The log, open for appending and locked; opened anew where it was removed before the lock was there."""
+    while True:
+        file = open(path, "a", encoding="utf-8", errors="backslashreplace")
+        if fcntl is None:
+            return file
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise
+        except OSError:
+            return file  # a file system without locks
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        file.close()
 
 
 def _holder(path: Path) -> str:

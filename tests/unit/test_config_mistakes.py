@@ -46,7 +46,30 @@ MISTAKES = [
     ),
     ("model.fixed.sex.prior_variance", 3, "model.fixed.sex.prior_variance: unknown key; did you mean 'prior'?"),
     ("variances.herd", {"strat": 3}, "variances.herd.strat: unknown key; did you mean 'start'?"),
-    ("sampler.stop", {"ess": 400}, "sampler.stop: is not in this version yet; needed samples"),
+    ("sampler.stop", {}, "sampler.stop: found no target, needed one or more of rhat, ess, mcse_ebv"),
+    ("sampler.stop", 400, "sampler.stop: found 400, needed a mapping with keys such as rhat, ess, mcse_ebv, max_samples"),
+    ("sampler.stop", {"esss": 400}, "sampler.stop.esss: unknown key; did you mean 'ess'?"),
+    ("sampler.stop", {"rhat": 1}, "sampler.stop.rhat: found 1, needed a number above 1, such as 1.01"),
+    (
+        "sampler.stop",
+        {"mcse_ebv": 5},
+        "sampler.stop.mcse_ebv: found 5, needed a number between 0 and 1: a fraction of the posterior SD",
+    ),
+    (
+        "sampler.stop",
+        {"ess": 400, "max_samples": 10},
+        "sampler.stop.max_samples: found 10, needed at least sampler.samples (1000), after which the targets are looked at first",
+    ),
+    (
+        "sampler",
+        {"chains": 1, "stop": {"rhat": 1.01}},
+        "sampler.stop.rhat: found chains: 1, needed at least two chains, which R-hat compares",
+    ),
+    (
+        "sampler",
+        {"method": "blup", "stop": {"ess": 400}},
+        "sampler.stop: found method: blup, which draws nothing; needed method: gibbs",
+    ),
     ("path", "x", "path: unknown key; known are name, data, traits, model, variances, sampler, output"),
     # missing
     ("data", REMOVE, "data: missing, needed here"),

@@ -25,6 +25,7 @@ ROOMS = {
     "sampler": {"engines", "interweave", "variances", "regressions", "chains", "design"},
     "estimators": {"regressions", "chains", "draws"},
     "memory": set(),
+    "interrupt": set(),
     "parallel": {"memory", "sampler", "engines", "equations", "chains"},
     "config": set(),
     "data": {"config", "design", "pedigree"},

@@ -1,0 +1,49 @@
+"""Ctrl-C (SIGINT) and SIGTERM while chains run: they finish their sweep and keep their state, then the program ends."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+
+from mmgibbs.errors import Stopped
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopSignals:
+    """Within the block the first of these signals calls `ask` and is kept in `signal`; a second one ends the program as usual.
+
+    Outside the main thread, where Python takes no signals, nothing changes.
+    """
+
+    def __init__(self, ask: Callable[[], None]):
+        self.ask, self.signal = ask, None
+        self._before: dict[int, object] = {}
+
+    def _came(self, number, frame) -> None:
+        self.signal = number
+        self._give_back()
+        self.ask()
+
+    def _give_back(self) -> None:
+        while self._before:
+            signal.signal(*self._before.popitem())
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._came) for number in SIGNALS}
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._give_back()
+
+
+def end_like_ctrl_c() -> None:
+    """SIGTERM outside the block above unwinds the program as Ctrl-C does, so that what it began is cleaned up."""
+
+    def stop(number, frame):
+        raise Stopped(number, "stopped")
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, stop)
