@@ -23,6 +23,8 @@ START_SCALES = (1.0, 0.5, 2.0, 0.75, 1.5)
 class Schedule:
     """How a chain runs: `burn_in` sweeps that are thrown away, then `samples` sweeps of which every `thin`-th is kept.
 
+    `most`: the sweeps after burn-in that there may be in the end, where targets or an extension decide; batches of the
+    moments are planned for `samples`.
     `interweave`: the terms whose covariance matrix is redrawn given the standardised effects too (see interweave.terms_to_interweave).
     """
 
@@ -32,14 +34,15 @@ class Schedule:
     refresh_every: int = 1000
     chains: int = 1
     interweave: tuple[int, ...] = ()
+    most: int = 0
 
     @property
     def n_sweeps(self) -> int:
-        return self.burn_in + self.samples
+        return self.burn_in + max(self.samples, self.most)
 
     @property
     def n_kept(self) -> int:
-        return self.samples // self.thin
+        return max(self.samples, self.most) // self.thin
 
     def keeps(self, number: int) -> bool:
         return number > self.burn_in and (number - self.burn_in) % self.thin == 0
@@ -117,20 +120,68 @@ def sample_chain(
 
     Draws are keyed by (seed, chain; sweep, level, draw), so the chain does not depend on who runs it, or when.
     """
-    started = time.perf_counter()
-    variances = starting_variances(model, key[1])
-    engine.set_variances(variances.G, variances.R)
-    steps = gibbs_steps(model, engine, variances, key, schedule.refresh_every, schedule.interweave)
-    record = _Recorder(model, schedule, engine)
-    for number in range(1, schedule.n_sweeps + 1):
-        facts = {"sweep": number}
-        for step in steps:
-            facts |= step(number) or {}
-        if schedule.keeps(number):
-            record(variances, facts)
-        if progress is not None:
-            progress(number, variances)
-    return record.result(key[1], started, schedule.n_sweeps, tuple(getattr(engine, "notes", ())))
+    chain = Chain(model, engine, schedule, key)
+    chain.advance(schedule.n_sweeps, None if progress is None else lambda chain: progress(chain.number, chain.variances))
+    return chain.result()
+
+
+class Chain:
+    """One chain, which may pause after any sweep and go on later, elsewhere, to the same draws; key = (seed, chain).
+
+    `state()` is all there is to go on from: given to a new Chain of the same model, engine, schedule and key.
+    """
+
+    def __init__(self, model: MixedModel, engine: Engine, schedule: Schedule, key: tuple[int, int], state: dict[str, np.ndarray] | None = None):
+        self.engine, self.schedule, self.key = engine, schedule, key
+        self.number, self._seconds, self._since = 0, 0.0, time.perf_counter()
+        self.variances = starting_variances(model, key[1])
+        self._record = _Recorder(model, schedule, engine)
+        if state is not None:
+            self._restore(state)
+        engine.set_variances(self.variances.G, self.variances.R)
+        self._steps = gibbs_steps(model, engine, self.variances, key, schedule.refresh_every, schedule.interweave)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time so far, burn-in included."""
+        return self._seconds + time.perf_counter() - self._since
+
+    def advance(self, until: int, after_sweep: Callable[[Chain], bool | None] | None = None) -> None:
+        """Sweep up to number `until`; `after_sweep(chain)` is called after each, and where it says True the chain pauses there."""
+        for number in range(self.number + 1, until + 1):
+            facts = {"sweep": number}
+            for step in self._steps:
+                facts |= step(number) or {}
+            self.number = number
+            if self.schedule.keeps(number):
+                self._record(self.variances, facts)
+            if after_sweep is not None and after_sweep(self):
+                return
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Named arrays, not copied: number of sweeps, seconds, variances, the engine's state and what was recorded."""
+        G = {f"G.{i}": g for i, g in enumerate(self.variances.G) if g is not None}
+        own = {"number": np.array(self.number), "seconds": np.array(self.seconds), "R": self.variances.R, **G}
+        return own | _prefixed("engine.", self.engine.state()) | _prefixed("record.", self._record.state())
+
+    def _restore(self, state: dict[str, np.ndarray]) -> None:
+        self.number, self._seconds = int(state["number"]), float(state["seconds"])
+        self.variances.G[:] = [None if g is None else state[f"G.{i}"].copy() for i, g in enumerate(self.variances.G)]
+        self.variances.R = state["R"].copy()
+        self.engine.restore(_under("engine.", state))
+        self._record.restore(_under("record.", state))
+
+    def result(self) -> ChainResult:
+        """What was kept so far."""
+        return self._record.result(self, tuple(getattr(self.engine, "notes", ())))
+
+
+def _prefixed(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def _under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 class FetchedMoments:
@@ -156,10 +207,11 @@ class FetchedMoments:
 
 def location_moments(engine: Engine, schedule: Schedule) -> LocationMoments:
     """Those that the engine offers; on the host otherwise."""
-    n_batches = batches_per_chain(schedule.n_kept, schedule.chains)
+    planned = schedule.samples // schedule.thin
+    n_batches = batches_per_chain(planned, schedule.chains)
     if hasattr(engine, "moments"):
-        return engine.moments(batch_length(schedule.n_kept, n_batches))
-    return FetchedMoments(engine, schedule.n_kept, n_batches)
+        return engine.moments(batch_length(planned, n_batches))
+    return FetchedMoments(engine, planned, n_batches)
 
 
 class _Recorder:
@@ -167,34 +219,43 @@ class _Recorder:
 
     def __init__(self, model: MixedModel, schedule: Schedule, engine: Engine):
         self.model = model
-        self.variances: list[list[np.ndarray]] = [[] for _ in model.random_terms]
-        self.residual: list[np.ndarray] = []
-        self.saved: dict[str, list[np.ndarray]] = {name: [] for name in model.saved}
-        self.facts: dict[str, list[float]] = {}
         self.index = {t.name: i for i, t in enumerate(model.design.terms)}
+        self.draws: dict[str, list] = {name: [] for name in ("R", *(f"G.{i}" for i in model.random_terms), *map(self._saved, model.saved))}
+        self.facts: dict[str, list[float]] = {}
         self.moments = location_moments(engine, schedule)
+
+    def _saved(self, term: str) -> str:
+        return f"levels.{self.index[term]}"
 
     def __call__(self, variances: Variances, facts: dict[str, float]) -> None:
         self.moments.add()
-        for kept, i in zip(self.variances, self.model.random_terms, strict=True):
-            kept.append(variances.G[i].copy())
-        self.residual.append(variances.R.copy())
-        for name, codes in self.model.saved.items():
-            self.saved[name].append(self.moments.levels(self.index[name], codes))
+        self.draws["R"].append(variances.R.copy())
+        for i in self.model.random_terms:
+            self.draws[f"G.{i}"].append(variances.G[i].copy())
+        for term, codes in self.model.saved.items():
+            self.draws[self._saved(term)].append(self.moments.levels(self.index[term], codes))
         for name, value in facts.items():
             self.facts.setdefault(name, []).append(value)
 
-    def result(self, chain: int, started: float, sweeps: int, notes: tuple[str, ...]) -> ChainResult:
+    def state(self) -> dict[str, np.ndarray]:
+        draws, facts = ({name: np.array(values) for name, values in kept.items()} for kept in (self.draws, self.facts))
+        return _prefixed("draws.", draws) | _prefixed("facts.", facts) | _prefixed("moments.", self.moments.state())
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.draws, self.facts = ({name: list(values) for name, values in _under(kept, state).items()} for kept in ("draws.", "facts."))
+        self.moments.restore(_under("moments.", state))
+
+    def result(self, chain: Chain, notes: tuple[str, ...]) -> ChainResult:
         moments = Moments.from_state(self.moments.state())  # waits for a device: before the clock is read
         return ChainResult(
-            variances=[np.array(v) for v in self.variances],
-            residual=np.array(self.residual),
+            variances=[np.array(self.draws[f"G.{i}"]) for i in self.model.random_terms],
+            residual=np.array(self.draws["R"]),
             moments=moments,
-            saved={name: np.array(v) for name, v in self.saved.items()},
+            saved={term: np.array(self.draws[self._saved(term)]) for term in self.model.saved},
             sample_stats={name: np.array(v) for name, v in self.facts.items()},
-            chain=chain,
-            seconds=time.perf_counter() - started,
-            sweeps=sweeps,
+            chain=chain.key[1],
+            seconds=chain.seconds,
+            sweeps=chain.number,
             notes=notes,
         )
 
