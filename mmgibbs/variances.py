@@ -12,14 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
-from mmgibbs.draws.gamma import chi_square
-from mmgibbs.draws.normal import normal
+from mmgibbs.draws.inverse_wishart import inverse_wishart
 from mmgibbs.draws.purpose import VARIANCE, stream
 from mmgibbs.errors import ModelError
-
-BARTLETT_DIAGONAL = 0  # draw number of a chi-square; its row's normals use draws 1, 2, ... (two normals a draw)
 
 
 @dataclass(frozen=True)
@@ -95,39 +91,3 @@ def draw_covariance(model: CovarianceModel, products: np.ndarray, n, number: int
             f"needed a proper prior (variances.{model.name or '*'}.prior), fewer effects, or fixed variances"
         )
     return out
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def inverse_wishart(nu, S, number, first_row, stream, seed, chain):
-    """G ~ IW(nu, S). With S = L L' and Bartlett's lower T (t_ii^2 ~ chi2(nu - i), i = 0 ..., t_ij ~ N(0, 1)),
-
-    G^-1 = L^-T T T' L^-1 is Wishart(nu, S^-1), so G = A A' with A = L T^-T: triangular solves only, no inverse of a draw.
-    """
-    k = S.shape[0]
-    L, T, A, G = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k))
-    for j in range(k):
-        d = S[j, j]
-        for m in range(j):
-            d -= L[j, m] * L[j, m]
-        L[j, j] = np.sqrt(d) if d > 0.0 else np.nan
-        for i in range(j + 1, k):
-            s = S[i, j]
-            for m in range(j):
-                s -= L[i, m] * L[j, m]
-            L[i, j] = s / L[j, j]
-    for i in range(k):
-        row = first_row + i
-        T[i, i] = np.sqrt(chi_square(nu - i, number, row, stream, BARTLETT_DIAGONAL, seed, chain))
-        for j in range(i):
-            T[i, j] = normal(number, row, stream, 2 + j, seed, chain)
-    for i in range(k):  # A T' = L, column by column from the first: A[:, j] = (L[:, j] - sum_{m < j} A[:, m] T[j, m]) / T[j, j]
-        for j in range(k):
-            s = L[i, j]
-            for m in range(j):
-                s -= A[i, m] * T[j, m]
-            A[i, j] = s / T[j, j]
-    for i in range(k):
-        for j in range(k):
-            for m in range(k):
-                G[i, j] += A[i, m] * A[j, m]
-    return G

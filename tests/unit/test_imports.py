@@ -13,14 +13,15 @@ from support import ROOT
 # What each room may import besides `errors`, which is open to all. `run` puts everything together, and only the command line sees it.
 ROOMS = {
     "errors": set(),
+    "work": set(),
     "design": {"pedigree"},
     "draws": set(),
     "chains": set(),
     "device": set(),
     "variances": {"draws"},
     "equations": {"design", "pedigree"},
-    "engines": {"equations", "design", "draws", "device"},
-    "regressions": {"draws", "device"},
+    "engines": {"equations", "design", "draws", "device", "work"},
+    "regressions": {"draws", "device", "work"},
     "interweave": {"variances", "equations", "design", "draws"},
     "sampler": {"engines", "interweave", "variances", "regressions", "chains", "design"},
     "estimators": {"regressions", "chains", "draws"},
@@ -43,7 +44,7 @@ LAZY = {
     ("mmgibbs.simulate", "mmgibbs.data.rank"): "the rank of the fixed effects, NumPy and SciPy only",
     ("mmgibbs.simulate", "mmgibbs.report.record"): "the versions that a provenance note names",
 }
-CORE = ("errors", "design", "draws", "device", "variances", "equations", "engines", "regressions", "interweave", "chains", "sampler", "estimators", "parallel")
+CORE = ("errors", "work", "design", "draws", "device", "variances", "equations", "engines", "regressions", "interweave", "chains", "sampler", "estimators", "parallel")
 DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core"}
 CORE_LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "yaml", "tqdm", "cupy", "cupyx", "cupy_backends"}
 # Libraries that the core imports inside functions: diagnostics, files of draws, processes.

@@ -1,0 +1,48 @@
+"""Work shared out over threads: the shapes of parallel work that the mixed-model engines and the regressions have in common.
+
+    BP-LPS   many independent parts, each cheap (animals; coordinates): ranges of equal length
+    BP-LPP   many groups of unequal size (contemporary groups; the groups of a hierarchical model): ranges of about equal work
+    BS-LPP   few parts with endless lists (a sex, an intercept): the lists cut into pieces of fixed length, summed in order
+
+In each the values do not depend on the sharing: a part is computed whole by whoever gets it, and a list is cut where the
+data say, never where the number of threads does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+
+import numpy as np
+
+
+def equal_ranges(work: np.ndarray, most: int, first: int = 0) -> list[tuple[int, int]]:
+    """At most `most` ranges (a, b), b excluded, of consecutive parts first, first + 1, ... with about equal work; none is empty.
+
+    work: (parts,), above 0: what each part costs, in any unit. A part is never cut.
+    """
+    if work.size == 0:
+        return []
+    done = np.cumsum(work, dtype=np.float64)
+    cuts = np.searchsorted(done, done[-1] * np.arange(1, most) / most)
+    bounds = first + np.unique(np.concatenate([[0], cuts, [work.size]]))
+    return [(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def run_at_once(pool: Executor | None, threads: int, calls: Iterable[Callable[[], None]]) -> None:
+    """Run the calls and wait for them, on this thread and `threads` - 1 of the pool: each takes the next call when it is free."""
+    calls = list(calls)
+    if pool is None or threads == 1 or len(calls) <= 1:
+        for call in calls:
+            call()
+        return
+    waiting = iter(calls)  # next() on one iterator from several threads hands out each call once: the GIL is held
+
+    def take():
+        for call in waiting:
+            call()
+
+    others = [pool.submit(take) for _ in range(min(threads, len(calls)) - 1)]
+    take()
+    for other in others:
+        other.result()
