@@ -84,7 +84,7 @@ class Checkpoints:
     def _read(self, path: Path) -> Checkpoint | str:
         """What the file holds, or why it is of no use."""
         try:
-            with warnings.catch_warnings(action="ignore"), np.load(path, allow_pickle=False) as file:
+            with warnings.catch_warnings(action="ignore"), open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:
                 arrays = {key: file[key] for key in file.files}
             facts = json.loads(arrays.pop("facts").tobytes())
             form, identity, digest = (facts.pop(key) for key in ("format", "identity", "sha256"))
@@ -143,21 +143,6 @@ def _digest(arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> st
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.reshape(-1).view(np.uint8))
     return digest.hexdigest()
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Put a text file in its place, whole or not at all."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(new, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-        fsync_folder(path.parent)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
 
 
 def fsync_folder(folder: Path) -> None:
