@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from mmgibbs.design import Term
 from mmgibbs.draws.normal import MAX_NORMALS, normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
@@ -165,11 +164,17 @@ def _log_factors(L, exponents, S):
     return total
 
 
-def can_scale(term: Term) -> bool:
-    """True for a random term without components held at 0, fixed groups aside: M would move such a zero."""
-    if term.kind != "random":
-        return False
-    return term.active is None or bool(np.all(term.active[: term.n_prior_levels]))
+def why_not(model, i: int) -> str | None:
+    """Why G of random term i cannot be redrawn given v; None where it can."""
+    term, covariance = model.design.terms[i], model.covariances[i]
+    if covariance.fixed:
+        return "its covariance matrix is held fixed"
+    if term.active is not None and not np.all(term.active[: term.n_prior_levels]):  # fixed groups aside
+        return "some effects of its levels are held at 0, which a change of scale would move"
+    elements = len(root_of(covariance).elements)
+    if elements > MAX_NORMALS:
+        return f"its covariance matrix has {elements} elements to propose at once, needed at most {MAX_NORMALS}"
+    return None
 
 
 def terms_to_interweave(model, wanted: str | bool = "auto") -> tuple[int, ...]:
@@ -182,9 +187,4 @@ def terms_to_interweave(model, wanted: str | bool = "auto") -> tuple[int, ...]:
     """
     if wanted is False:
         return ()
-    moving = [i for i in model.random_terms if not model.covariances[i].fixed]
-    return tuple(
-        i
-        for i in moving
-        if can_scale(model.design.terms[i]) and len(root_of(model.covariances[i]).elements) <= MAX_NORMALS
-    )
+    return tuple(i for i in model.random_terms if why_not(model, i) is None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
@@ -15,7 +15,7 @@ import polars as pl
 from mmgibbs.assemble import Assembled, assemble, choose_engine
 from mmgibbs.chains.accumulators import PooledMoments, pool
 from mmgibbs.chains.parameters import NamedParameters, named_parameters
-from mmgibbs.chains.result import ChainResult, posterior_means, saved_draws, variance_draws
+from mmgibbs.chains.result import ChainResult, posterior_means, sample_stats, saved_draws, variance_draws
 from mmgibbs.chains.summary import LevelDraws, summary_table
 from mmgibbs.config import load_config
 from mmgibbs.data import prepare
@@ -25,7 +25,7 @@ from mmgibbs.engines.pcg import PcgEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, estimated_bytes, structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.interweave import terms_to_interweave
+from mmgibbs.interweave import terms_to_interweave, why_not
 from mmgibbs.memory import refuse_beyond_free
 from mmgibbs.parallel import REPORT, processes_for, run_chains, sampling_bytes
 from mmgibbs.report.folder import check_run_directory, write_run_folder
@@ -62,6 +62,7 @@ class Solved:
     residual: np.ndarray  # (chains, draws, T, T)
     levels: dict[str, np.ndarray]  # (chains, draws, levels, k) of chosen levels
     facts: dict  # for run.json
+    statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
 
 
 def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True, directory=None) -> Result:
@@ -107,7 +108,12 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
         summary=summary,
         solutions=solutions,
         run=record,
-        draws={"parameters": parameters.draws, "levels": _level_draws(assembled, prepared, solved), "attributes": {"analysis": analysis.name}},
+        draws={
+            "parameters": parameters.draws,
+            "levels": _level_draws(assembled, prepared, solved),
+            "sample_stats": solved.statistics,
+            "attributes": {"analysis": analysis.name},
+        },
         csv=analysis.output.csv,
         overwrite=overwrite,
     )
@@ -140,10 +146,18 @@ def _schedule(s, interweave: tuple[int, ...]) -> Schedule:
 def sample(analysis, assembled: Assembled, equations: StructuredEquations, choice, talk: Talk) -> Solved:
     """Gibbs: all chains, pooled."""
     s = analysis.sampler
-    interweave = terms_to_interweave(assembled.model, s.interweave)
+    model, names = assembled.model, [t.name for t in assembled.model.design.terms]
+    interweave = terms_to_interweave(model, s.interweave)
+    left_out = {names[i]: why_not(model, i) for i in model.random_terms if s.interweave and i not in interweave}
+    notes = [f"sampler.interweave: term '{name}' is left out: {why}" for name, why in left_out.items() if s.interweave is True]
+    for note in notes:
+        talk.say(note)
     schedule = _schedule(s, interweave)
     with talk.chains(schedule, assembled) as show:
-        chains: list[ChainResult] = run_chains(assembled.model, equations, choice, schedule, s.seed, show)
+        chains: list[ChainResult] = run_chains(model, equations, choice, schedule, s.seed, show)
+    said = list(dict.fromkeys(note for c in chains for note in c.notes))
+    for note in said:
+        talk.say(note)
     variances, residual = variance_draws(chains)
     facts = {
         "method": "gibbs",
@@ -151,14 +165,16 @@ def sample(analysis, assembled: Assembled, equations: StructuredEquations, choic
         "update": choice.update,
         "threads": choice.threads,
         "device": choice.device,
-        "interweaved_terms": [assembled.model.design.terms[i].name for i in interweave],
-        "processes": processes_for(assembled.model, equations, s.chains, choice.device),
+        "interweaved_terms": [names[i] for i in interweave],
+        "not_interweaved": left_out,
+        "processes": processes_for(model, equations, s.chains, choice.device),
         "start_scales": [START_SCALES[c % len(START_SCALES)] for c in range(s.chains)],
         "seconds_per_chain": [c.seconds for c in chains],
         "sweeps_per_chain": schedule.n_sweeps,
         "kept_draws_per_chain": schedule.n_kept,
+        "notes": [*notes, *said],
     }
-    return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts)
+    return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, sample_stats(chains))
 
 
 def solve(analysis, assembled: Assembled, equations: StructuredEquations, talk: Talk) -> Solved:

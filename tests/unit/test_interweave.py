@@ -8,12 +8,13 @@ from reference import dense, models, tabular
 from scipy import stats
 
 from mmgibbs import interweave
+from mmgibbs.draws.normal import MAX_NORMALS
 from mmgibbs.engines.exact import ExactEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.engines.structured import StructuredEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.interweave import draw_scaling, jacobian_exponents, root_of, terms_to_interweave
+from mmgibbs.interweave import draw_scaling, jacobian_exponents, root_of, terms_to_interweave, why_not
 from mmgibbs.sampler import MixedModel, Schedule, Variances, gibbs_steps, sample_chain
 from mmgibbs.variances import CovarianceModel, diagonal_blocks, full_block
 
@@ -240,9 +241,13 @@ def test_which_terms_are_interwoven():
     held = example.design.terms[1].active.copy()
     held[3, 1] = False  # an animal
     terms = (example.design.terms[0], replace(example.design.terms[1], active=held))
-    assert terms_to_interweave(replace(model, design=replace(example.design, terms=terms))) == ()
+    with_held = replace(model, design=replace(example.design, terms=terms))
     known = replace(model, covariances=(None, replace(model.covariances[1], fixed=True)))
-    assert terms_to_interweave(known) == ()
+    k = int(np.ceil((2 * MAX_NORMALS) ** 0.5))
+    large = replace(model, covariances=(None, CovarianceModel(np.eye(k), False, full_block(k))))
+    for other, reason in ((with_held, "held at 0"), (known, "held fixed"), (large, f"{k * (k + 1) // 2} elements")):
+        assert terms_to_interweave(other) == terms_to_interweave(other, True) == () and reason in why_not(other, 1)
+    assert why_not(model, 1) is None
 
 
 def last_state(engine, model, sweeps=40):
