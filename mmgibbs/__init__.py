@@ -12,9 +12,10 @@ from __future__ import annotations
 from importlib import import_module
 
 __version__ = "0.1.0"
-__all__ = ["ConfigError", "DataError", "DeviceError", "MmgibbsError", "ModelError", "check", "load_config", "run"]
+__all__ = ["BayesianLasso", "ConfigError", "DataError", "DeviceError", "MmgibbsError", "ModelError", "check", "load_config", "run"]
 
 _HOME = {
+    "BayesianLasso": "mmgibbs.estimators",
     "run": "mmgibbs.run",
     "check": "mmgibbs.run",
     "load_config": "mmgibbs.config",

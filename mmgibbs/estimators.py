@@ -10,6 +10,7 @@ import numpy as np
 from mmgibbs.chains.summary import summary_table
 from mmgibbs.draws.purpose import check_key
 from mmgibbs.errors import ConfigError, ModelError
+from mmgibbs.regressions.lasso import Lasso
 from mmgibbs.regressions.loop import RegressionRun, blas_threads
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.protocol import Keys, RegressionData
@@ -47,9 +48,18 @@ class Regression:
 
     plugin: type
 
+    def _take(self, values: dict) -> None:
+        """Keep the parameters of the constructor, from its `locals()`, under their names."""
+        for name in self._parameter_names():
+            setattr(self, name, values[name])
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
     def get_params(self, deep: bool = True) -> dict:
         """Parameters of the constructor by name."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"}
+        return {name: getattr(self, name) for name in self._parameter_names()}
 
     def set_params(self, **parameters):
         """Change parameters of the constructor. ConfigError for an unknown name."""
@@ -156,3 +166,34 @@ def named_draws(draws, parameters, coords) -> dict[str, np.ndarray]:
             label = ",".join(str(coords[d][i]) for d, i in zip(parameter.dims, index, strict=True))
             out[f"{name}[{label}]"] = values[(slice(None), slice(None), *index)]
     return out
+
+
+class BayesianLasso(Regression):
+    """y = intercept + X beta + e with Laplace priors on beta / sigma (Park & Casella 2008), two-block Gibbs sampler.
+
+    penalty: lambda held fixed; None samples lambda^2 ~ Gamma(penalty_shape, rate penalty_rate). lambda belongs to columns
+    of length 1, to which they are brought unless standardise=False; coefficients are those of the columns as given.
+    sigma^2 ~ IG(residual_shape, residual_scale). posterior: beta (predictor), intercept, sigma2, lambda.
+    """
+
+    plugin = Lasso
+
+    def __init__(
+        self,
+        penalty=None,
+        penalty_shape=1.0,
+        penalty_rate=1.78,
+        residual_shape=0.0,
+        residual_scale=0.0,
+        precision="double",
+        chains=4,
+        burn_in=1000,
+        samples=1000,
+        thin=1,
+        seed=1,
+        device="cpu",
+        threads=None,
+        standardise=True,
+        progress=False,
+    ):
+        self._take(locals())

@@ -1,0 +1,239 @@
+"""The Bayesian lasso (Park & Casella 2008) by the two-block Gibbs sampler of Rajaratnam et al. (2019).
+
+    y | alpha, beta, sigma^2 ~ N(1 alpha + Z beta, sigma^2 I),    alpha flat,    sigma^2 ~ IG(a, b)
+    beta_j | sigma^2, tau_j^2 ~ N(0, sigma^2 tau_j^2),    tau_j^2 ~ Exp(lambda^2 / 2),    lambda^2 ~ Gamma(r, rate delta)
+
+so that beta_j | sigma^2 is Laplace with rate lambda / sigma. Z are the predictors, centred (which integrates alpha out of
+all that follows) and, where they are standardised, of length 1; y is centred. With D = diag(tau^2), one sweep is
+
+    sigma^2 | tau            ~ IG(a + (n - 1)/2, b + y' (I + Z D Z')^-1 y / 2)          beta is integrated out
+    beta | sigma^2, tau      ~ N(A^-1 Z'y, sigma^2 A^-1),    A = Z'Z + D^-1             at once after its sigma^2
+    1/tau_j^2 | beta, sigma^2, lambda ~ InvGauss(lambda sigma / |beta_j|, lambda^2)
+    lambda^2 | tau           ~ Gamma(r + p, rate delta + sum_j tau_j^2 / 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from mmgibbs.draws.purpose import (
+    REGRESSION_COEFFICIENT,
+    REGRESSION_GLOBAL_SCALE,
+    REGRESSION_LOCAL_SCALE,
+    REGRESSION_RESIDUAL,
+    REGRESSION_START,
+    stream,
+)
+from mmgibbs.errors import DataError
+from mmgibbs.regressions.options import option
+from mmgibbs.regressions.predictors import Predictors
+from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
+
+COLUMN_BLOCK = 256  # columns of Z that are scaled and multiplied while they are in the cache
+SMALLEST = 1e-290  # |beta| below it counts as that, so that its mean 1/|beta| stays finite
+
+
+@dataclass(frozen=True)
+class LassoOptions:
+    penalty: float | None = option(None, "lambda, held fixed; sampled where absent", above=0)
+    penalty_shape: float = option(1.0, "r of the prior of lambda^2, Gamma(r, rate delta)", above=0)
+    penalty_rate: float = option(1.78, "delta of the prior of lambda^2, for predictors of length 1", above=0)
+    residual_shape: float = option(0.0, "a of the prior of sigma^2, inverse gamma(a, b)", least=0)
+    residual_scale: float = option(0.0, "b of the prior of sigma^2", least=0)
+    precision: Literal["double", "single"] = option("double", "type in which predictors are multiplied; sums and draws are float64")
+
+
+class Lasso:
+    """Linear regression with Laplace priors on the coefficients."""
+
+    name = "bayesian_lasso"
+    standardise = True
+    Options = LassoOptions
+
+    @staticmethod
+    def prepare(data: RegressionData, options: LassoOptions, arrays) -> LassoSampler:
+        """DataError for a response that is not one finite number for each row, or has the same value in all."""
+        X, y = data.predictors, read_numbers(data.response, data.predictors.n, data.response_name)
+        return LassoSampler(X, y, options, arrays)
+
+    @staticmethod
+    def predict(draws: Mapping[str, np.ndarray], predictors: Predictors, classes=None) -> np.ndarray:
+        """(n,): X E(beta) + E(intercept)."""
+        given = replace(predictors, centre=np.zeros(predictors.p), scale=np.ones(predictors.p))
+        return given.times(draws["beta"].mean(axis=0)[:, None])[:, 0] + draws["intercept"].mean()
+
+
+def read_numbers(response, n: int, name: str) -> np.ndarray:
+    """(n,) float64 that varies. DataError names the row."""
+    y = np.asarray(response)
+    if y.shape != (n,):
+        raise DataError(f"{name}: found an array of shape {y.shape}, needed one number for each of the {n} rows of predictors")
+    if y.dtype.kind not in "fiub":
+        raise DataError(f"{name}: found values of type {y.dtype}, needed numbers")
+    y = y.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(y))
+    if bad.size:
+        raise DataError(f"{name} row {bad[0] + 1}: found {y[bad[0]]}, needed a finite number")
+    if np.all(y == y[0]):
+        raise DataError(f"{name}: found {y[0]:g} in all {n} rows, needed a response that varies")
+    return y
+
+
+class LassoSampler:
+    """State: beta (C, p) of Z, tau2 (C, p), sigma2, lambda2 and alpha (C, 1): the intercept at the means of the predictors."""
+
+    def __init__(self, X: Predictors, y: np.ndarray, options: LassoOptions, arrays):
+        self.arrays, self.options, self.n, self.p = arrays, options, X.n, X.p
+        self.real = np.float32 if options.precision == "single" else np.float64
+        self.X = unit_columns(X)
+        self.mean, y = y.mean(), y - y.mean()
+        self.start_variance = float(y @ y) / self.n
+        self.fit = (ByRows if self.n < self.p else ByColumns)(self.X, y, arrays, self.real)
+        self.parameters = {
+            "beta": Parameter(("predictor",), "coefficients"),
+            "intercept": Parameter(),
+            "sigma2": Parameter(help="residual variance"),
+            "lambda": Parameter(help="rate of the Laplace prior of beta / sigma, for predictors of length 1 where they are standardised"),
+        }
+        self.coords = {"predictor": list(X.names)}
+
+    def adapt_until(self, burn_in: int) -> None:
+        """Nothing adapts."""
+
+    def start(self, keys: Keys) -> State:
+        """tau^2 from its prior; the first step draws all else from it."""
+        xp, o = self.arrays.xp, self.options
+        one = xp.ones((len(keys), 1))
+        lambda2 = one * (o.penalty_shape / o.penalty_rate if o.penalty is None else o.penalty**2)
+        tau2 = self.arrays.exponentials(keys, 0, stream(REGRESSION_START, 0), self.p) * 2.0 / lambda2
+        return {"beta": xp.zeros_like(tau2), "tau2": tau2, "sigma2": one * self.start_variance, "lambda2": lambda2, "alpha": one * self.mean}
+
+    def step(self, state: State, sweep: int, keys: Keys) -> State:
+        a, o, xp = self.arrays, self.options, self.arrays.xp
+        one = xp.ones((len(keys), 1))
+        tau = xp.sqrt(state["tau2"])
+        posterior = self.fit.given(tau)
+
+        shape = o.residual_shape + 0.5 * (self.n - 1)
+        sigma2 = (o.residual_scale + 0.5 * posterior.misfit) / a.gammas(keys, sweep, stream(REGRESSION_RESIDUAL, 0), one * shape)
+        sigma = xp.sqrt(sigma2)
+        beta = posterior.draw(sigma, keys, sweep)
+        alpha = self.mean + sigma / np.sqrt(self.n) * a.normals(keys, sweep, stream(REGRESSION_COEFFICIENT, 2), 1)
+
+        lambda2 = state["lambda2"]
+        mean = xp.sqrt(lambda2) * sigma / xp.maximum(xp.abs(beta), SMALLEST)
+        tau2 = 1.0 / a.inverse_gaussians(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 0), mean, xp.broadcast_to(lambda2, mean.shape))
+        if o.penalty is None:
+            rate = o.penalty_rate + 0.5 * tau2.sum(1, keepdims=True)
+            lambda2 = a.gammas(keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), one * (o.penalty_shape + self.p)) / rate
+        return {"beta": beta, "tau2": tau2, "sigma2": sigma2, "lambda2": lambda2, "alpha": alpha}
+
+    def log(self, state: State) -> dict:
+        beta = state["beta"] / self.arrays.asarray(self.X.scale)
+        intercept = state["alpha"][:, 0] - (beta * self.arrays.asarray(self.X.centre)).sum(1)
+        return {"beta": beta, "intercept": intercept, "sigma2": state["sigma2"][:, 0], "lambda": self.arrays.xp.sqrt(state["lambda2"][:, 0])}
+
+    def statistics(self, state: State) -> dict:
+        return {}
+
+
+def unit_columns(X: Predictors) -> Predictors:
+    """X with its columns centred; those that are standardised are of length 1 instead of variance 1."""
+    if X.notes:
+        return replace(X, scale=X.scale * np.sqrt(X.n))
+    return replace(X, centre=sum(block.sum(0, dtype=np.float64) for _, _, block in X.blocks()) / X.n)
+
+
+class ByColumns:
+    """p <= n, from S = I + T Z'Z T, T = diag(tau): A^-1 = T S^-1 T, and no eigenvalue of S is below 1 whatever tau is."""
+
+    def __init__(self, X: Predictors, y: np.ndarray, arrays, real):
+        self.arrays, self.y_square = arrays, float(y @ y)
+        self.gram = arrays.asarray(X.gram(real=real))
+        self.right = arrays.asarray(X.transposed_times(y[:, None], real)[:, 0])
+        self.identity = arrays.asarray(np.eye(X.p))
+
+    def given(self, tau) -> ByColumns.Posterior:
+        S = self.gram * tau[:, :, None] * tau[:, None, :] + self.identity
+        L = self.arrays.cholesky(S)
+        return self.Posterior(self, tau, L, self.arrays.solve_lower(L, tau * self.right))
+
+    @dataclass
+    class Posterior:
+        fit: ByColumns
+        tau: np.ndarray  # (C, p)
+        L: np.ndarray  # (C, p, p)
+        half: np.ndarray  # (C, p): L^-1 T Z'y
+
+        @property
+        def misfit(self):
+            """y'y - y'Z A^-1 Z'y, (C, 1)."""
+            return self.fit.y_square - (self.half**2).sum(1, keepdims=True)
+
+        def draw(self, sigma, keys: Keys, sweep: int):
+            """beta = T L'^-1 (L^-1 T Z'y + sigma z)."""
+            z = self.fit.arrays.normals(keys, sweep, stream(REGRESSION_COEFFICIENT, 0), self.tau.shape[1])
+            return self.tau * self.fit.arrays.solve_lower(self.L, self.half + sigma * z, transposed=True)
+
+
+class ByRows:
+    """n < p, from M = I + Z D Z' (Woodbury); a draw by Bhattacharya, Chakraborty & Mallick (2016), O(n^2 p)."""
+
+    def __init__(self, X: Predictors, y: np.ndarray, arrays, real):
+        self.arrays, self.real, self.n, self.p = arrays, real, X.n, X.p
+        self.values, self.y = arrays.asarray(X.values), arrays.asarray(y)
+        self.centre, self.scale = arrays.asarray(X.centre), arrays.asarray(X.scale)
+        self.identity = arrays.asarray(np.eye(X.n))
+
+    def columns(self):
+        """(where, X[:, where]) a block of columns at a time, in the working type."""
+        for first in range(0, self.p, COLUMN_BLOCK):
+            at = slice(first, min(first + COLUMN_BLOCK, self.p))
+            yield at, self.values[:, at].astype(self.real, copy=False)
+
+    def given(self, tau) -> ByRows.Posterior:
+        M = self.identity + self.arrays.xp.zeros((len(tau), 1, 1))
+        for at, X in self.columns():
+            half = (X - self.centre[at].astype(self.real)) * (tau[:, None, at] / self.scale[at]).astype(self.real)  # Z T
+            M += half @ half.swapaxes(1, 2)
+        L = self.arrays.cholesky(M)
+        return self.Posterior(self, tau, L, self.arrays.solve_lower(L, self.y))
+
+    def times(self, u):
+        """Z u, (C, n), of (C, p)."""
+        u = u / self.scale
+        total = self.arrays.xp.zeros((1, self.n)) - (u * self.centre).sum(1, keepdims=True)
+        for at, X in self.columns():
+            total += (X @ u[:, at, None].astype(self.real))[..., 0]
+        return total
+
+    def transposed_times(self, r):
+        """Z' r, (C, p), of (C, n)."""
+        out, column = self.arrays.xp.empty((len(r), self.p)), r[..., None].astype(self.real)
+        for at, X in self.columns():
+            out[:, at] = (X.T @ column)[..., 0]
+        return (out - r.sum(1, keepdims=True) * self.centre) / self.scale
+
+    @dataclass
+    class Posterior:
+        fit: ByRows
+        tau: np.ndarray  # (C, p)
+        L: np.ndarray  # (C, n, n)
+        half: np.ndarray  # (C, n): L^-1 y
+
+        @property
+        def misfit(self):
+            """y' M^-1 y, (C, 1)."""
+            return (self.half**2).sum(1, keepdims=True)
+
+        def draw(self, sigma, keys: Keys, sweep: int):
+            """u ~ N(0, sigma^2 D), v ~ N(Z u, sigma^2 I), beta = u + D Z' M^-1 (y - v)."""
+            f, a, tau = self.fit, self.fit.arrays, self.tau
+            u = sigma * tau * a.normals(keys, sweep, stream(REGRESSION_COEFFICIENT, 0), f.p)
+            v = f.times(u) + sigma * a.normals(keys, sweep, stream(REGRESSION_COEFFICIENT, 1), f.n)
+            residual = a.solve_lower(self.L, self.half - a.solve_lower(self.L, v), transposed=True)
+            return u + tau**2 * f.transposed_times(residual)
