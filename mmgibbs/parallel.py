@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import os
 import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from mmgibbs.chains.checkpoint import Checkpoints, Keeper
 from mmgibbs.chains.result import ChainResult
 from mmgibbs.engines.choice import EngineChoice, cores
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.errors import DeviceError
+from mmgibbs.errors import DeviceError, Stopped
+from mmgibbs.interrupt import SIGNALS, StopSignals
 from mmgibbs.memory import free_bytes
-from mmgibbs.sampler import MixedModel, Schedule, Variances, bytes_per_chain, sample_chain
+from mmgibbs.sampler import Chain, MixedModel, Schedule, Variances, bytes_per_chain, sample_chain
 
 REPORT_EVERY = 0.2  # seconds between two reports of a chain
 REPORT = 200  # bytes that a table of solutions needs for an equation, roughly
@@ -47,32 +52,49 @@ def processes_for(model: MixedModel, equations: StructuredEquations, chains: int
 
 
 class Progress:
-    """The last sweep and variances of each chain, written by the chains and read by whoever shows them."""
+    """A file in which each chain writes its last sweep, variances and checkpoint, for whoever shows them, and reads whether it is to stop."""
+
+    HEAD = 3  # sweep, sweep of the last good checkpoint, error number of the last write (0: good)
 
     def __init__(self, path: Path, chains: int, model: MixedModel):
         self.sizes = [0 if c is None else c.start.shape[0] for c in model.covariances]
         n_values = sum(k * k for k in self.sizes) + model.residual.start.size
-        self.path, self.shape = path, (chains, 1 + n_values)
+        self.path, self.chains, shape = path, chains, (chains + 1, self.HEAD + n_values)
         if not path.exists():
-            np.zeros(self.shape).tofile(path)
-        self.values = np.memmap(path, np.float64, "r+", shape=self.shape)
+            np.zeros(shape).tofile(path)
+        self.values = np.memmap(path, np.float64, "r+", shape=shape)
 
-    def writer(self, chain: int, n_sweeps: int) -> Callable[[int, Variances], None]:
+    def ask_to_stop(self) -> None:
+        self.values[self.chains, 0] = 1.0
+
+    @property
+    def asked_to_stop(self) -> bool:
+        return self.values[self.chains, 0] != 0.0
+
+    def writer(self, until: int) -> Callable[[Chain], None]:
         last = [0.0]
 
-        def write(number: int, variances: Variances) -> None:
-            now = time.monotonic()
-            if now - last[0] >= REPORT_EVERY or number == n_sweeps:
+        def write(chain: Chain) -> None:
+            now, row = time.monotonic(), self.values[chain.key[1]]
+            if now - last[0] >= REPORT_EVERY or chain.number == until:
                 last[0] = now
-                flat = [g.ravel() for g in variances.G if g is not None] + [variances.R.ravel()]
-                self.values[chain, 1:] = np.concatenate(flat)
-                self.values[chain, 0] = number
+                flat = [g.ravel() for g in chain.variances.G if g is not None] + [chain.variances.R.ravel()]
+                row[self.HEAD :] = np.concatenate(flat)
+                row[0] = chain.number
 
         return write
 
+    def write_saved(self, chain: int, sweep: int, error: OSError | None) -> None:
+        self.values[chain, 1:3] = sweep, 0 if error is None else error.errno or errno.EIO
+
+    def saved(self, chain: int) -> tuple[int, int]:
+        """Sweep of the last good checkpoint, and the error number of the last write, 0 for a good one."""
+        sweep, error = self.values[chain, 1:3]
+        return int(sweep), int(error)
+
     def read(self, chain: int) -> tuple[int, Variances]:
-        row, T = np.array(self.values[chain]), None
-        G, at = [], 1
+        row = np.array(self.values[chain])
+        G, at = [], self.HEAD
         for k in self.sizes:
             G.append(row[at : at + k * k].reshape(k, k) if k else None)
             at += k * k
@@ -87,47 +109,81 @@ def run_chains(
     schedule: Schedule,
     seed: int,
     show: Callable[[int, int, Variances], None] | None = None,
+    *,
+    checkpoints: Checkpoints | None = None,
+    pauses: Sequence[int] = (),
+    reached: int = 0,
+    enough: Callable[[list[ChainResult]], bool] | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> list[ChainResult]:
-    """All chains of a run, in the order of their numbers. `show(chain, sweep, variances)` is called a few times a second."""
+    """All chains of a run, in the order of their numbers.
+
+    `show(chain, sweep, variances)` is called a few times a second. checkpoints: where chains keep their state, and whence they go on;
+    None: nowhere. pauses: sweeps after burn-in at which all chains wait for each other and `enough(results)` says whether they end there;
+    reached: sweeps, burn-in included, of the chain that is farthest already. warn: takes what the user should know at once.
+
+    Raises Stopped where SIGINT or SIGTERM came: each chain has then finished its sweep and kept its state.
+    """
     processes = processes_for(model, equations, schedule.chains, choice.device)
+    rounds = [schedule.burn_in + p for p in pauses] or [schedule.n_sweeps]
+    rounds = [until for until in rounds if until >= reached] or [reached]
     with tempfile.TemporaryDirectory(prefix="mmgibbs-") as scratch:
         path = Path(scratch) / "progress"
         progress = Progress(path, schedule.chains, model)
-        with _Watcher(progress, show):
-            if processes == 1:
-                return [_one_chain(model, equations, choice, schedule, (seed, c), path) for c in range(schedule.chains)]
+        if checkpoints is None and len(rounds) > 1:
+            checkpoints = Checkpoints(Path(scratch), "")  # from one round to the next
+        if processes > 1:
             _compile_kernels(model, equations, choice, seed)
-            from joblib import Parallel, delayed, parallel_config
-            from joblib.externals.loky.process_executor import BrokenProcessPool
-
-            jobs = (delayed(_one_chain)(model, equations, choice, schedule, (seed, c), path) for c in range(schedule.chains))
-            try:
-                with (
-                    parallel_config(backend="loky", inner_max_num_threads=1),
-                    Parallel(processes, return_as="generator", mmap_mode="c", max_nbytes=100_000, temp_folder=scratch) as parallel,
-                ):
-                    with _interrupts_ignored():
-                        started = parallel(delayed(int)() for _ in range(processes))
-                    list(started)
-                    return list(parallel(jobs))
-            except BrokenProcessPool as error:
-                raise DeviceError(
-                    "the process of a chain was ended from outside, most likely by the system for want of memory; "
-                    "needed fewer chains (sampler.chains) or more memory"
-                ) from error
+        with _Watcher(progress, show, warn), StopSignals(progress.ask_to_stop) as stop, _workers(processes, scratch) as at_once:
+            parent = os.getpid() if processes > 1 else None
+            for until in rounds:
+                common = (model, equations, choice, schedule, path, until, checkpoints, parent)
+                results = at_once(_one_chain, [((seed, c), *common) for c in range(schedule.chains)])
+                if stop.signal is not None:
+                    at = ", ".join(f"{0 if r is None else r.sweeps:,}" for r in results)
+                    raise Stopped(stop.signal, f"stopped by {signal.Signals(stop.signal).name} after sweep {at} of {rounds[-1]:,}")
+                if enough is not None and enough(results):
+                    break
+        return results
 
 
 @contextmanager
-def _interrupts_ignored():
-    """Processes started here never see Ctrl-C, so that none of them shows a traceback: the parent, which sees it, stops them."""
+def _workers(processes: int, scratch: str):
+    """Yields at_once(function, list of arguments) -> results in order: here, one after another, or in so many processes."""
+    if processes == 1:
+        yield lambda function, calls: [function(*arguments) for arguments in calls]
+        return
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    try:
+        with (
+            parallel_config(backend="loky", inner_max_num_threads=1),
+            Parallel(processes, return_as="generator", mmap_mode="c", max_nbytes=100_000, temp_folder=scratch) as parallel,
+        ):
+            with _signals_ignored():
+                started = parallel(delayed(int)() for _ in range(processes))
+            list(started)
+            yield lambda function, calls: list(parallel(delayed(function)(*arguments) for arguments in calls))
+    except BrokenProcessPool as error:
+        raise DeviceError(
+            "the process of a chain was ended from outside, most likely by the system for want of memory; "
+            "needed fewer chains (sampler.chains) or more memory"
+        ) from error
+
+
+@contextmanager
+def _signals_ignored():
+    """Processes started here see neither Ctrl-C nor SIGTERM, so that none of them shows a traceback or ends early: the parent tells them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _compile_kernels(model, equations, choice, seed) -> None:
@@ -135,10 +191,36 @@ def _compile_kernels(model, equations, choice, seed) -> None:
     sample_chain(model, choice.build(equations), Schedule(0, 1, 1, refresh_every=1), (seed, 0))
 
 
-def _one_chain(model, equations, choice, schedule, key, progress_path) -> ChainResult:
+def _one_chain(key, model, equations, choice, schedule, progress_path, until, checkpoints, parent) -> ChainResult | None:
+    """Chain `key` from its checkpoint, or from the start, up to sweep `until`, or to where it is asked to stop: None where that is at once."""
     model, equations = plain_arrays(model), plain_arrays(equations)
     progress = Progress(progress_path, schedule.chains, model)
-    return sample_chain(model, choice.build(equations), schedule, key, progress.writer(key[1], schedule.n_sweeps))
+    if progress.asked_to_stop:
+        return None
+    found = None if checkpoints is None else checkpoints.read(chain_name(key[1]))[0]
+    chain = Chain(model, choice.build(equations), schedule, key, None if found is None else found.arrays)
+    keeper = None if checkpoints is None else Keeper(checkpoints, chain_name(key[1]), chain.number, partial(progress.write_saved, key[1]))
+    report = progress.writer(until)
+
+    def after_sweep(chain: Chain) -> bool:
+        report(chain)
+        if parent is not None and os.getppid() != parent:
+            os._exit(1)  # the run was killed, and may have been started anew: nothing of this chain is wanted
+        if keeper is not None and keeper.due(chain.number):
+            keeper.save(chain.number, chain.state(), {})
+        return progress.asked_to_stop
+
+    report(chain)
+    chain.advance(until, after_sweep)
+    report(chain)
+    if keeper is not None:
+        keeper.save(chain.number, chain.state(), {})
+    return chain.result()
+
+
+def chain_name(chain: int) -> str:
+    """What the checkpoint of a chain is called."""
+    return f"chain-{chain + 1}"
 
 
 def plain_arrays(value):
@@ -158,30 +240,35 @@ def plain_arrays(value):
 
 
 class _Watcher:
-    """Calls `show` for every chain from a thread of its own, and once more at the end."""
+    """Calls `show` for every chain from a thread of its own, and once more at the end; `warn` where a checkpoint could not be written."""
 
-    def __init__(self, progress: Progress, show):
-        self.progress, self.show = progress, show
+    def __init__(self, progress: Progress, show, warn):
+        self.progress, self.show, self.warn = progress, show, warn
+        self.errors: dict[int, int] = {}  # of the last write, as told
         self.done = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
 
     def _tell(self) -> None:
-        for chain in range(self.progress.shape[0]):
+        for chain in range(self.progress.chains):
             number, variances = self.progress.read(chain)
-            if number:
+            if number and self.show is not None:
                 self.show(chain, number, variances)
+            sweep, error = self.progress.saved(chain)
+            if self.warn is not None and error != self.errors.get(chain, 0):
+                kept = f"the one of sweep {sweep:,} is kept" if sweep else "there is none yet"
+                failed = f"warning: chain {chain + 1}: its checkpoint could not be written ({os.strerror(error)}); {kept}"
+                self.warn(failed if error else f"chain {chain + 1}: its checkpoints can be written again")
+            self.errors[chain] = error
 
     def _watch(self) -> None:
         while not self.done.wait(REPORT_EVERY):
             self._tell()
 
     def __enter__(self):
-        if self.show is not None:
-            self.thread.start()
+        self.thread.start()
         return self
 
     def __exit__(self, *_):
-        if self.show is not None:
-            self.done.set()
-            self.thread.join()
-            self._tell()
+        self.done.set()
+        self.thread.join()
+        self._tell()

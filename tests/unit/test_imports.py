@@ -27,7 +27,7 @@ ROOMS = {
     "estimators": {"regressions", "chains", "draws"},
     "memory": set(),
     "interrupt": set(),
-    "parallel": {"memory", "sampler", "engines", "equations", "chains"},
+    "parallel": {"memory", "interrupt", "sampler", "engines", "equations", "chains"},
     "config": set(),
     "data": {"config", "design", "pedigree"},
     "run_regression": {"estimators", "regressions", "chains", "data", "report"},
