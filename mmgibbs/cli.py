@@ -165,8 +165,9 @@ def counts_as_text(counts: dict) -> str:
         lines.append(f"{data['animals']:,} animals in the pedigree")
     rows = [(t["term"], t["kind"], t["levels"], t["equations"], t["colours"]) for t in counts["terms"]]
     lines += ["", *_table(("term", "kind", "levels", "equations", "colours"), rows)]
-    rows = [(name, p["blocks"], p["nonzeros"], p["inside_diagonal_blocks"]) for name, p in counts["partitions"].items()]
-    lines += ["", *_table(("partition", "blocks", "nonzeros", "inside diagonal blocks"), rows)]
+    rows = [(name, *p.values()) for name, p in counts["partitions"].items()]
+    head = ("partition", "blocks", "rows of the largest", "nonzeros", "inside diagonal blocks", "outside")
+    lines += ["", *_table(head, rows)]
     lines += ["", f"{counts['equations']:,} equations in {counts['bytes'] / 1e6:,.1f} MB"]
     lines += [f"note: {note}" for note in counts["notes"]] + [f"warning: {warning}" for warning in counts["warnings"]]
     return "\n".join(lines)

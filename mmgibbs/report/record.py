@@ -74,7 +74,13 @@ def model_counts(analysis, prepared, assembled) -> dict:
     rows = {}
     for kind, part in partitions.items():
         total, inside = count_nonzeros(design, part) if design.n_records <= COUNT_NONZEROS_UP_TO else (None, None)
-        rows[kind] = {"blocks": len(part.blocks), "nonzeros": total, "inside_diagonal_blocks": inside}
+        rows[kind] = {
+            "blocks": len(part.blocks),
+            "largest_block": max(block.n_equations for block in part.blocks),
+            "nonzeros": total,
+            "inside_diagonal_blocks": inside,
+            "outside_diagonal_blocks": None if total is None else total - inside,
+        }
     colours = {
         t.name: sum(1 for b in partitions["colour"].blocks if b.term == i) for i, t in enumerate(design.terms)
     }

@@ -134,6 +134,9 @@ def test_check_counts(analysis, capsys):
     out, err = capsys.readouterr()
     assert "4 records read, 3 used, 1 left out (no observed trait)" in out
     assert "3 observations of y" in out and "4 animals in the pedigree" in out and "5 equations" in out
+    table = [line.split() for line in out.splitlines() if line.startswith(("effect ", "equal ", "colour "))]
+    assert [row[0] for row in table] == ["effect", "equal", "colour"]
+    assert all(int(inside) + int(outside) == int(total) for *_, total, inside, outside in table)
     assert err == ""
     assert not (analysis.parent / "runs").exists()
 
@@ -151,7 +154,8 @@ def test_counts_that_were_not_made():
         "observations": {"y": 5_000_000},
     }
     terms = [{"term": "a", "kind": "fixed", "levels": 3, "equations": 3, "colours": 1}]
-    partitions = {"colour": {"blocks": 4, "nonzeros": None, "inside_diagonal_blocks": None}}
+    uncounted = dict.fromkeys(("nonzeros", "inside_diagonal_blocks", "outside_diagonal_blocks"))
+    partitions = {"colour": {"blocks": 4, "largest_block": 2} | uncounted}
     counts = dict(
         analysis="x",
         data=data,
@@ -165,8 +169,8 @@ def test_counts_that_were_not_made():
     text = counts_as_text(counts).splitlines()
     assert text[2] == "5,000,000 records read, 5,000,000 used"
     assert text[-6:] == [
-        "partition  blocks     nonzeros  inside diagonal blocks",
-        "colour          4  not counted             not counted",
+        "partition  blocks  rows of the largest     nonzeros  inside diagonal blocks      outside",
+        "colour          4                    2  not counted             not counted  not counted",
         "",
         "3 equations in 2.5 MB",
         "note: n",
