@@ -132,6 +132,12 @@ class Device:
 
         return solve_triangular(L, b, trans=int(transposed), lower=True)
 
+    def log_ndtr(self, x):
+        """log Phi(x), the standard normal distribution function."""
+        from cupyx.scipy.special import log_ndtr
+
+        return log_ndtr(x)
+
     def stream(self):
         """A queue of work beside the others."""
         return self.cupy.cuda.Stream(non_blocking=True)

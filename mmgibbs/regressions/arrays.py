@@ -13,9 +13,11 @@ from typing import Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.special import log_ndtr
 
 from mmgibbs.regressions import array_draws as host
 from mmgibbs.regressions.protocol import Array, Keys
+from mmgibbs.work import run_at_once
 
 CHUNK = 8192  # levels that a thread draws at a time
 
@@ -30,6 +32,7 @@ class Arrays(Protocol):
     def fetch(self, array) -> np.ndarray: ...
     def cholesky(self, A) -> Array: ...
     def solve_lower(self, L, b, transposed: bool = False) -> Array: ...
+    def log_ndtr(self, x) -> Array: ...
     def uniforms(self, keys: Keys, sweep: int, stream: int, n: int, k: int = 1) -> Array: ...
     def normals(self, keys: Keys, sweep: int, stream: int, n: int, k: int = 1) -> Array: ...
     def exponentials(self, keys: Keys, sweep: int, stream: int, n: int) -> Array: ...
@@ -63,6 +66,14 @@ class Host:
         flat = zip(L.reshape(-1, *L.shape[-2:]), np.broadcast_to(b, L.shape[:-1]).reshape(-1, L.shape[-1]), strict=True)
         solved = [solve_triangular(one, x, lower=True, trans=int(transposed), check_finite=False) for one, x in flat]
         return np.array(solved).reshape(L.shape[:-1])
+
+    def log_ndtr(self, x) -> np.ndarray:
+        """log Phi(x), the standard normal distribution function."""
+        return log_ndtr(x)
+
+    def at_once(self, calls) -> None:
+        """Run the calls over the threads and wait for them; a call may not come back here."""
+        run_at_once(self._pool, self.threads, calls)
 
     def uniforms(self, keys, sweep, stream, n, k=1):
         """(C, n, k), or (C, n) for k = 1, strictly inside (0, 1)."""

@@ -43,6 +43,10 @@ class Gpu:
         flat = zip(L.reshape(-1, *L.shape[-2:]), self.xp.broadcast_to(b, L.shape[:-1]).reshape(-1, L.shape[-1]), strict=True)
         return self.xp.stack([self._device.solve_triangular(one, x, transposed) for one, x in flat]).reshape(L.shape[:-1])
 
+    def log_ndtr(self, x):
+        """log Phi(x)."""
+        return self._device.log_ndtr(x)
+
     def uniforms(self, keys, sweep, stream, n, k=1):
         return self._draw("uniforms", keys, sweep, stream, (n, k), k)
 
