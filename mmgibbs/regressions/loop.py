@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import cache
 
 import numpy as np
 
@@ -69,10 +70,17 @@ class RegressionRun:
 
 def blas_threads(threads: int | None):
     """A context in which BLAS uses so many threads; nothing where threadpoolctl is not installed or `threads` is None."""
-    if threads is None:
-        return nullcontext()
+    libraries = None if threads is None else _blas_libraries()
+    return nullcontext() if libraries is None else libraries.limit(limits=threads, user_api="blas")
+
+
+@cache
+def _blas_libraries():
+    """Found once: looking for them takes longer than a sweep of a small model."""
+    import scipy.linalg  # noqa: F401  its BLAS is another copy than NumPy's
+
     try:
-        from threadpoolctl import threadpool_limits
+        from threadpoolctl import ThreadpoolController
     except ImportError:
-        return nullcontext()
-    return threadpool_limits(threads, user_api="blas")
+        return None
+    return ThreadpoolController()
