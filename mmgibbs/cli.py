@@ -1,4 +1,4 @@
-"""The command line: `mmgibbs run | check | simulate | bench`.
+"""The command line: `mmgibbs run | check | report | simulate | bench`.
 
 Exit code 0: done. 2: the input cannot be used, one message on stderr. 1: a bug, with its traceback. 130: Ctrl-C.
 """
@@ -20,6 +20,10 @@ DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
 # The machine's refusals that are no mistakes of this program: no permission, no room.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 _IN_THEIR_MODULES = {
+    "report": (
+        "write the report page of a finished run, or compare several",
+        "mmgibbs report runs/beef runs/beef-ignored --output comparison.html",
+    ),
     "simulate": (
         "write a simulated beef population with known true values",
         "mmgibbs simulate data/beef --animals 5000 --seed 1",
@@ -120,6 +124,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     run.add_argument("--output", metavar="DIR", help="the run folder, in place of output.directory")
     run.add_argument("--overwrite", action="store_true", help="replace a run folder that is there already")
     run.add_argument("--quiet", action="store_true", help="say nothing unless something is wrong")
+    run.add_argument("--no-report", action="store_true", help="leave out report.html (mmgibbs report RUN makes it later)")
 
     chosen = next((a for a in arguments if not a.startswith("-")), None)
     for name, (what, example) in _IN_THEIR_MODULES.items():
@@ -136,7 +141,11 @@ def _run(args) -> None:
 
     # in quotation marks, or a folder's name could be taken for something else that YAML knows
     output = [] if args.output is None else [f"output.directory={json.dumps(args.output, ensure_ascii=False)}"]
-    run(args.file, [*args.set, *output], overwrite=args.overwrite, progress=not args.quiet)
+    result = run(args.file, [*args.set, *output], overwrite=args.overwrite, progress=not args.quiet)
+    if not args.no_report:
+        from mmgibbs.report.make import report_after_run
+
+        report_after_run(result.directory, lambda text: None if args.quiet else print(text, file=sys.stderr))
 
 
 def _check(args) -> None:

@@ -28,6 +28,7 @@ from mmgibbs.errors import ModelError
 from mmgibbs.interweave import terms_to_interweave, why_not
 from mmgibbs.memory import refuse_beyond_free
 from mmgibbs.parallel import REPORT, processes_for, run_chains, sampling_bytes
+from mmgibbs.report.animals import animals_file
 from mmgibbs.report.folder import check_run_directory, write_run_folder
 from mmgibbs.report.progress import Talk
 from mmgibbs.report.record import run_record
@@ -114,6 +115,7 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
             "sample_stats": solved.statistics,
             "attributes": {"analysis": analysis.name},
         },
+        extra=animals_file(prepared.pedigree),
         csv=analysis.output.csv,
         overwrite=overwrite,
     )

@@ -1,0 +1,15 @@
+"""Tables, plots and the report page of a run. `mmgibbs report`."""
+
+from __future__ import annotations
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="the folder of a finished run; several are compared side by side")
+    parser.add_argument("--output", metavar="FILE", help="the page to write (default: RUN/report.html; of several runs ./comparison.html)")
+    parser.add_argument("--top", type=int, default=20, metavar="N", help="animals listed for each trait (default: 20)")
+
+
+def main(args) -> None:
+    from mmgibbs.report.make import make_report
+
+    print(f"written to {make_report(args.runs, args.output, args.top)}")

@@ -25,6 +25,7 @@ CONTENTS = frozenset(
         "solutions.csv",
         "solutions.parquet",
         "draws.nc",
+        "animals.parquet",
         "run.json",
         "report.html",
         "checkpoint",

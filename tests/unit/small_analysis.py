@@ -98,7 +98,7 @@ def command(folder: Path, *arguments: str) -> Outcome:
     os.chdir(folder)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main(list(arguments))
+            code = main([*arguments, *(["--no-report"] if arguments[:1] == ("run",) else [])])
     finally:
         os.chdir(before)
     return Outcome(code, out.getvalue(), err.getvalue(), folder)

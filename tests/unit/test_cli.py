@@ -3,11 +3,13 @@
 import errno
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from support import ROOT
 
 import mmgibbs
+import mmgibbs.report.make
 import mmgibbs.run
 from mmgibbs.cli import counts_as_text, main
 from mmgibbs.errors import DataError, DeviceError
@@ -41,9 +43,11 @@ def called(monkeypatch):
             self.append((positional, keywords))
             if self.raises is not None:
                 raise self.raises
+            return SimpleNamespace(directory="runs/a")
 
     calls = Calls()
     monkeypatch.setattr(mmgibbs.run, "run", calls)
+    monkeypatch.setattr(mmgibbs.report.make, "report_after_run", lambda directory, say: None)
     return calls
 
 
@@ -81,7 +85,7 @@ def test_the_output_directory_may_have_any_name(directory, analysis, monkeypatch
     monkeypatch.setattr(
         mmgibbs.run, "run", lambda file, overrides, **_: seen.append(mmgibbs.load_config(file, overrides))
     )
-    assert main(["run", str(analysis), "--output", directory]) == 0
+    assert main(["run", str(analysis), "--output", directory, "--no-report"]) == 0
     assert str(seen[0].output.directory).endswith(f"/{directory}")
 
 

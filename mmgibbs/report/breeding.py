@@ -1,0 +1,147 @@
+"""Breeding values on the page: their distribution, reliability and trend by birth year, and the animals at the top and bottom."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.report import plots, words
+from mmgibbs.report.animals import birth_years
+from mmgibbs.report.cells import NORMAL_95, Column, Number, Table, bars, counted, counts, decimals, known, numbers
+from mmgibbs.report.finished import Finished, Trend
+
+
+def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dict]:
+    """One entry per component of the terms with a relationship: figures, and tables of the `top` highest and lowest levels."""
+    related = {term for term, kind in run.relationships.items() if kind != "identity"}
+    years = _years(run)
+    several = len(related) > 1
+    out = []
+    for term, effect, trait in run.components:
+        if term not in related:
+            continue
+        frame = run.component(term, effect, trait)
+        if years is not None:
+            frame = frame.join(years, on="level", how="left", maintain_order="left")
+        label = words.component_label(effect, trait, term, several)
+        drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait))
+        tables = [_extreme(frame, label, top, descending) for descending in (True, False)]
+        out.append({"label": label, "animals": frame.height, "figures": drawn, "highest": tables[0], "lowest": tables[1]})
+    return out
+
+
+def _years(run: Finished) -> pl.DataFrame | None:
+    """level, year, sire, dam of every animal."""
+    if run.animals is None:
+        return None
+    return run.animals.select(pl.col("id").alias("level"), "sire", "dam", birth_years(run.animals["birth"]).alias("year"))
+
+
+def _trend_of(trend: Trend | None, effect: str, trait: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """(years, draws (all draws, years)) of one component."""
+    name = f"{effect}:{trait}" if effect else trait
+    if trend is None or name not in trend.components:
+        return None
+    draws = trend.draws[..., trend.components.index(name)]
+    return trend.years, draws.reshape(-1, draws.shape[-1])
+
+
+def _figures(frame: pl.DataFrame, label: str, figures: plots.Figures, trend) -> list[tuple[str, str, str]]:
+    """(heading, SVG, caption) of each figure."""
+    values = frame["mean"].drop_nulls().to_numpy()
+    if not len(values):
+        return []
+    told = words.histogram_words(values)
+    out = [("Distribution", figures.draw(plots.paint_histogram(values), f"Distribution of the breeding values, {label}", told, x_label="breeding value"), told)]
+    dated = frame.filter(pl.col("year").is_not_null(), pl.col("mean").is_not_null()) if "year" in frame.columns else frame.clear()
+    by_year = dated.group_by("year").agg(
+        pl.len(),
+        *(pl.col(c).quantile(q, "linear").alias(f"{c}{int(100 * q)}") for c in ("mean", "reliability") for q in (0.1, 0.5, 0.9)),
+        pl.col("mean").mean().alias("average"),
+    )
+    by_year = by_year.sort("year")
+    reliable = frame["reliability"].drop_nulls().to_numpy()
+    known_reliability = by_year.filter(pl.col("reliability50").is_not_null()) if by_year.height else by_year
+    if known_reliability.height > 1:
+        out.append(_reliability(known_reliability, label, figures))
+    elif len(reliable):
+        told = f"Reliability of {counted(len(reliable), 'animal')}: median {np.median(reliable):.2f}, from {reliable.min():.2f} to {reliable.max():.2f}."
+        out.append(("Reliability", figures.draw(plots.paint_histogram(reliable), f"Distribution of reliability, {label}", told, x_label="reliability"), told))
+    if by_year.height > 1:
+        out.append(_trend(by_year, label, figures, trend))
+    return out
+
+
+def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> tuple[str, str, str]:
+    years, low, middle, high = (by_year[c].to_numpy() for c in ("year", "reliability10", "reliability50", "reliability90"))
+    told = words.by_year_words("Median reliability", years, middle, "The band holds the middle eight tenths of each birth year.")
+    paint = plots.paint_by_year(years, middle, low, high, floor=min(0.0, float(low.min())), ceiling=1.0)
+    return "Reliability by birth year", figures.draw(paint, f"Reliability by birth year, {label}", told, x_label="birth year"), told
+
+
+def _trend(by_year: pl.DataFrame, label: str, figures: plots.Figures, trend) -> tuple[str, str, str]:
+    """The mean breeding value of each birth year: with its posterior interval where its draws were kept, else with the spread of the animals."""
+    if trend is not None:
+        years, draws = trend
+        middle, low, high = draws.mean(axis=0), *np.percentile(draws, (2.5, 97.5), axis=0)
+        band, draws = "The band is the 95 % interval of the mean of each year.", draws
+    else:
+        years, middle, low, high = (by_year[c].to_numpy() for c in ("year", "average", "mean10", "mean90"))
+        band, draws = "The band holds the middle eight tenths of the animals of each year.", None
+    told = " ".join(filter(None, (words.by_year_words("Mean breeding value", years, middle, ""), words.slope_words(years, middle, draws), band))).replace("  ", " ")
+    return "Genetic trend", figures.draw(plots.paint_by_year(years, middle, low, high), f"Genetic trend, {label}", told, x_label="birth year"), told
+
+
+def _extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Table:
+    """The `top` levels with the highest (or lowest) means."""
+    chosen = frame.filter(pl.col("mean").is_not_null()).sort("mean", descending=descending, maintain_order=True).head(top)
+    sd = chosen["sd"].to_list()
+    means = chosen["mean"].to_list()
+    places = decimals(chosen["sd"].median() if known(chosen["sd"].median()) else chosen["mean"].std())
+    lows, highs = ([m + sign * NORMAL_95 * s if known(s) else None for m, s in zip(means, sd, strict=True)] for sign in (-1, 1))
+    columns = [Column("Rank", "number"), Column("Animal", "id"), Column("Breeding value", "number"), Column("SD", "number", "posterior standard deviation")]
+    cells = [counts(range(1, chosen.height + 1)), chosen["level"].to_list(), numbers(means, places), numbers(sd, places)]
+    if any(known(v) for v in lows):
+        columns += [Column("Low", "number", "mean less 1.96 SD"), Column("High", "number", "mean plus 1.96 SD"), Column("95 % interval", "bar")]
+        cells += [numbers(lows, places), numbers(highs, places), bars(means, lows, highs)]
+    if chosen["reliability"].null_count() < chosen.height:
+        columns.append(Column("Reliability", "number", "1 - PEV / ((1 + F) variance)"))
+        cells.append(numbers(chosen["reliability"].to_list(), 2))
+    if chosen["inbreeding"].null_count() < chosen.height and chosen["inbreeding"].max() > 0:
+        columns.append(Column("F", "number", "inbreeding coefficient"))
+        cells.append(numbers(chosen["inbreeding"].to_list(), 3))
+    if "year" in chosen.columns:
+        if chosen["year"].null_count() < chosen.height:
+            columns.append(Column("Born", "number"))
+            cells.append([Number("" if y is None else str(y), y) for y in chosen["year"].to_list()])
+        columns += [Column("Sire", "id"), Column("Dam", "id")]
+        cells += [[v or "" for v in chosen[c].to_list()] for c in ("sire", "dam")]
+    word = "highest" if descending else "lowest"
+    note = f"{chosen.height:,} of {frame.height:,}; solutions.parquet holds all." if chosen.height < frame.height else ""
+    return Table(f"{label}: the {chosen.height:,} {word} breeding values", columns, list(zip(*cells, strict=True)), note)
+
+
+def other_random_effects(run: Finished) -> Table | None:
+    """One row per component without relationships: how far its levels spread, and how reliable they are."""
+    rows = []
+    for term, effect, trait in run.components:
+        if run.relationships[term] != "identity":
+            continue
+        frame = run.component(term, effect, trait).filter(pl.col("mean").is_not_null())
+        if frame.height:
+            rows.append((words.component_label(effect, trait, term, True), frame))
+    if not rows:
+        return None
+    frames = [f for _, f in rows]
+    places = [decimals(f["mean"].std()) for f in frames]
+    columns = [Column("Effect"), Column("Levels", "number"), Column("SD of the means", "number"), Column("Lowest", "number"), Column("Highest", "number")]
+    columns.append(Column("Median reliability", "number"))
+    cells = [
+        [label for label, _ in rows],
+        counts([f.height for f in frames]),
+        numbers([f["mean"].std() for f in frames], places),
+        numbers([f["mean"].min() for f in frames], places),
+        numbers([f["mean"].max() for f in frames], places),
+        numbers([f["reliability"].median() for f in frames], 2),
+    ]
+    return Table("Other random effects", columns, list(zip(*cells, strict=True)), "solutions.parquet holds every level.")

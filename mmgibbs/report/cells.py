@@ -1,0 +1,129 @@
+"""Tables of the page: numbers with sensible digits that line up at the decimal point, and bars of intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"  # as wide as a digit, as wide as a full stop
+MINUS = "\u2212"
+NORMAL_95 = 1.96  # half width of a 95 % interval in posterior standard deviations, where only these are kept
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as shown, and as sorted by; None sorts last. alert: beyond what it should be."""
+
+    text: str
+    value: float | None
+    alert: bool = False
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An interval and its mean on the common scale of a column, in per cent of its width; zero: where 0 lies, if inside."""
+
+    low: float
+    high: float
+    mean: float
+    zero: float | None
+
+
+@dataclass(frozen=True)
+class Column:
+    label: str
+    kind: str = "text"  # 'text' | 'id' (not wrapped) | 'number' | 'bar'
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[object]]  # text, Number, Bar, or None for an empty cell
+    note: str = ""
+    classes: Sequence[str] = field(default=())  # of each row
+
+
+def known(value) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def decimals(spread: float | None, digits: int = 2, most: int = 8) -> int:
+    """Decimals that show `digits` digits of `spread`."""
+    if not known(spread) or spread <= 0:
+        return digits
+    return min(most, max(0, digits - 1 - math.floor(math.log10(spread))))
+
+
+def number(value: float | None, places: int) -> str:
+    """'1,234.5' with a true minus sign; '' where unknown. Very large or small numbers in powers of ten."""
+    if not known(value):
+        return ""
+    text = f"{value:.{places}e}" if abs(value) >= 1e9 else f"{value:,.{places}f}"
+    if float(text.replace(",", "")) == 0:
+        text = text.lstrip("-")
+    return text.replace("-", MINUS)
+
+
+def figure(value: float | None, digits: int = 3) -> str:
+    """A number of `digits` significant digits for running text."""
+    return number(value, decimals(abs(value), digits)) if known(value) and value != 0 else "0" if value == 0 else "unknown"
+
+
+def aligned(texts: Sequence[str]) -> list[str]:
+    """The texts, right-aligned, with their decimal points in one line: spaces in place of missing decimals."""
+    places = [len(t) - t.index(".") - 1 if "." in t else 0 for t in texts]
+    most = max(places, default=0)
+    return [
+        t if not t or p == most else t + (POINT_SPACE if p == 0 else "") + FIGURE_SPACE * (most - p) for t, p in zip(texts, places, strict=True)
+    ]
+
+
+def numbers(values: Sequence[float | None], places: int | Sequence[int]) -> list[Number]:
+    """A column of numbers; `places`: decimals of all or of each."""
+    places = [places] * len(values) if isinstance(places, int) else places
+    texts = aligned([number(v, p) for v, p in zip(values, places, strict=True)])
+    return [Number(t, float(v) if known(v) else None) for t, v in zip(texts, values, strict=True)]
+
+
+def counts(values: Sequence[float | None]) -> list[Number]:
+    return numbers(values, 0)
+
+
+def marked(column: Sequence[Number], beyond: Callable[[float], bool]) -> list[Number]:
+    """The column with an alert on every known value for which `beyond` holds."""
+    return [replace(n, alert=n.value is not None and beyond(n.value)) for n in column]
+
+
+def bars(means: Sequence[float | None], lows: Sequence[float | None], highs: Sequence[float | None], scale: tuple[float, float] | None = None) -> list[Bar | None]:
+    """Intervals on one scale, by default from the lowest low to the highest high; None where there is no interval."""
+    ends = [v for v in (*lows, *highs) if known(v)]
+    low, high = scale or (min(ends, default=0.0), max(ends, default=0.0))
+    width = high - low
+
+    def place(value: float) -> float:
+        return round(min(max(100 * (value - low) / width, 0.0), 100.0), 2)
+
+    zero = place(0.0) if width > 0 and low <= 0 <= high else None
+    return [
+        Bar(place(a), place(b), place(m), zero) if width > 0 and known(m) and known(a) and known(b) else None
+        for m, a, b in zip(means, lows, highs, strict=True)
+    ]
+
+
+def interval(low: float | None, high: float | None, places: int) -> str:
+    return f"{number(low, places)} to {number(high, places)}" if known(low) and known(high) else ""
+
+
+def listed(items: Sequence[str], last: str = "and", most: int = 8) -> str:
+    """'a, b and c'; of more than `most` the first ones and the number of the others."""
+    items = [str(i) for i in items]
+    if len(items) > most:
+        items = [*items[: most - 1], f"{len(items) - most + 1:,} more"]
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}" if items else "none"
+
+
+def counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

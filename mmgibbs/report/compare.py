@@ -1,0 +1,172 @@
+"""Several finished runs side by side: what differs between them, their parameters, and whether they rank animals alike."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.report import plots, words
+from mmgibbs.report.cells import Column, Number, Table, counted, counts, decimals, interval, known, listed, number, numbers
+from mmgibbs.report.findings import warnings
+from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.report.page import facts, subtitle
+from mmgibbs.report.render import render
+
+FIGURES = 24  # parameters drawn; the table holds all
+
+
+def write_comparison(directories: Sequence[str | os.PathLike], output: str | os.PathLike, top: int = 20) -> Path:
+    """Write the comparison of finished runs to `output` and return its path; ConfigError as `page.write_report`."""
+    return render("comparison.html.j2", comparison([read_finished(d) for d in directories], top), Path(output))
+
+
+def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
+    """What the template shows."""
+    figures, names = plots.Figures(), run_names(runs)
+    return {
+        "title": f"Comparison of {len(runs)} runs",
+        "runs": [
+            {"number": i + 1, "colour": i % len(plots.SERIES) + 1, "name": name, "subtitle": subtitle(run.record), "directory": str(run.directory), "warnings": warnings(run)}
+            for i, (name, run) in enumerate(zip(names, runs, strict=True))
+        ],
+        "facts": facts_table(runs, names),
+        "parameters": parameter_table(runs, names),
+        "figures": parameter_figures(runs, figures),
+        "breeding": breeding_values(runs, names, figures, top),
+    }
+
+
+def run_names(runs: Sequence[Finished]) -> list[str]:
+    """The analysis names where they differ, else the folders' names; numbered where these are alike too."""
+    for names in ([r.name for r in runs], [r.directory.name for r in runs]):
+        if len(set(names)) == len(runs):
+            return names
+    return [f"{name} ({i})" for i, name in enumerate(names, 1)]
+
+
+def facts_table(runs: Sequence[Finished], names: Sequence[str]) -> Table:
+    """A row per fact, a column per run; facts on which the runs differ come first and are marked."""
+    told = [{name: value for _, items in facts(run.record) for name, value in items} for run in runs]
+    order = list(dict.fromkeys(key for facts_of_run in told for key in facts_of_run))
+    rows = [(key, *(facts_of_run.get(key, "") for facts_of_run in told)) for key in order]
+    differs = [len(set(row[1:])) > 1 for row in rows]
+    rows = [(row[0], "yes" if d else "", *row[1:]) for d, row in sorted(zip(differs, rows, strict=True), key=lambda pair: not pair[0])]
+    return Table("What was run", [Column("Fact"), Column("Differs"), *(Column(n) for n in names)], rows)
+
+
+# ------------------------------------------------------------------------------------------------ parameters
+
+
+def _rows(run: Finished) -> dict[str, dict]:
+    return {row["parameter"]: row for row in run.summary.iter_rows(named=True)}
+
+
+def _shared(runs: Sequence[Finished]) -> list[str]:
+    """Parameters that at least two runs have, in the order of the first run that has them."""
+    counted_in: dict[str, int] = {}
+    for run in runs:
+        for name in run.summary["parameter"]:
+            counted_in[name] = counted_in.get(name, 0) + 1
+    return [name for name, n in counted_in.items() if n > 1]
+
+
+def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | None:
+    """Mean and interval of every run, and how far apart the means are in posterior standard deviations."""
+    shared, rows = _shared(runs), [_rows(run) for run in runs]
+    if not shared:
+        return None
+    columns = [Column("Parameter")]
+    cells: list[Sequence] = [shared]
+    spreads = [[r[name]["sd"] for r in rows if name in r and known(r[name]["sd"]) and r[name]["sd"] > 0] for name in shared]
+    places = [decimals(min(s)) if s else 3 for s in spreads]
+    for run_name, run in zip(names, rows, strict=True):
+        own = [run.get(name, {}) for name in shared]
+        columns += [Column(run_name, "number"), Column("95 % interval", "id")]
+        cells.append(numbers([o.get("mean") for o in own], places))
+        cells.append([interval(o.get("hpd_low"), o.get("hpd_high"), p) for o, p in zip(own, places, strict=True)])
+    apart = []
+    for name, spread in zip(shared, spreads, strict=True):
+        means = [r[name]["mean"] for r in rows if name in r and known(r[name]["mean"])]
+        apart.append((max(means) - min(means)) / np.mean(spread) if spread and means else None)
+    columns.append(Column("Apart, SD", "number", "largest difference of the means in posterior standard deviations"))
+    cells.append(numbers(apart, 2))
+    return Table("Parameters", columns, list(zip(*cells, strict=True)))
+
+
+def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[tuple[str, str, str]]:
+    """Means and intervals of the runs, a figure per parameter: variances and their shares, not covariances."""
+    rows = [_rows(run) for run in runs]
+    chosen = [name for name in _shared(runs) if ".cov[" not in name][:FIGURES]
+    out = []
+    for name in chosen:
+        own = [r.get(name, {}) for r in rows]
+        mean, low, high = ([o.get(key) for o in own] for key in ("mean", "hpd_low", "hpd_high"))
+        spread = [o["sd"] for o in own if known(o.get("sd")) and o["sd"] > 0]
+        places = decimals(min(spread)) if spread else 3
+        told = "; ".join(
+            f"run {i}: " + (f"{number(m, places)} ({interval(a, b, places)})" if interval(a, b, places) else number(m, places) if known(m) else "none")
+            for i, (m, a, b) in enumerate(zip(mean, low, high, strict=True), 1)
+        )
+        out.append((name, figures.draw(plots.paint_intervals(mean, low, high), f"{name} by run", told[0].upper() + told[1:] + ".", left=0.08, size=plots.SMALL), told))
+    return out
+
+
+# ------------------------------------------------------------------------------------------------ breeding values
+
+
+def breeding_values(runs: Sequence[Finished], names: Sequence[str], figures: plots.Figures, top: int) -> list[dict]:
+    """The first run against each other one, by component with a relationship: correlations, a scatter, the ranks of the top animals."""
+    out = []
+    for component in _related(runs[0]):
+        for other in range(1, len(runs)):
+            if component not in _related(runs[other]):
+                continue
+            pair = _joined(runs[0], runs[other], component)
+            if pair.height > 2 and pair["a"].std() > 0 and pair["b"].std() > 0:
+                out.append(_pair(pair, component, (names[0], names[other]), (1, other + 1), figures, top))
+    return out
+
+
+def _related(run: Finished) -> list[tuple[str, str, str]]:
+    return [c for c in run.components if run.relationships[c[0]] != "identity"]
+
+
+def _joined(first: Finished, second: Finished, component: tuple[str, str, str]) -> pl.DataFrame:
+    """level, a, b, rank_a, rank_b of the animals that both runs have; rank 1 is the highest."""
+    values = [run.component(*component).select("level", pl.col("mean").alias(name)) for run, name in ((first, "a"), (second, "b"))]
+    pair = values[0].join(values[1], on="level", how="inner", maintain_order="left").drop_nulls()
+    return pair.with_columns(pl.col(c).rank("ordinal", descending=True).cast(pl.Int64).alias(f"rank_{c}") for c in ("a", "b"))
+
+
+def _pair(pair: pl.DataFrame, component, names: tuple[str, str], at: tuple[int, int], figures: plots.Figures, top: int) -> dict:
+    label = words.component_label(component[1], component[2], component[0])
+    a, b = pair["a"].to_numpy(), pair["b"].to_numpy()
+    pearson = float(np.corrcoef(a, b)[0, 1])
+    spearman = float(np.corrcoef(pair["rank_a"], pair["rank_b"])[0, 1])
+    top = min(top, pair.height)
+    kept = pair.filter(pl.col("rank_a") <= top, pl.col("rank_b") <= top).height
+    moved = (pair["rank_a"] - pair["rank_b"]).abs()
+    far = pair.row(int(moved.arg_max()), named=True)
+    told = (
+        f"{counted(pair.height, 'animal')} in both runs: correlation {pearson:.4f}, of the ranks {spearman:.4f}. "
+        f"{kept} of the {top} highest of run {at[0]} are among the {top} highest of run {at[1]}; half of all animals move by at most {moved.median():,.0f} places, "
+        f"{far['level']} by {moved.max():,} (from {far['rank_a']:,} to {far['rank_b']:,})."
+    )
+    drawn = figures.draw(plots.paint_scatter(a, b), f"Breeding values of run {at[1]} against run {at[0]}, {label}", told, x_label=f"run {at[0]}")
+    return {"label": label, "runs": f"run {at[0]} and run {at[1]}", "told": told, "figure": drawn, "table": _ranks(pair, label, names, top)}
+
+
+def _ranks(pair: pl.DataFrame, label: str, names: tuple[str, str], top: int) -> Table:
+    """Animals among the `top` of either run: values and ranks in both, and the change."""
+    shown = pair.filter((pl.col("rank_a") <= top) | (pl.col("rank_b") <= top)).sort("rank_a")
+    change = (shown["rank_a"] - shown["rank_b"]).to_list()
+    places = decimals(pair["a"].std())
+    columns = [Column("Rank", "number", names[0]), Column("Animal", "id"), Column(names[0], "number"), Column(names[1], "number")]
+    columns += [Column("New rank", "number", names[1]), Column("Change", "number", "places gained, or lost where negative")]
+    moves = [Number(("+" if c > 0 else "") + n.text if c else "0", n.value) for c, n in zip(change, counts(change), strict=True)]
+    cells = [counts(shown["rank_a"].to_list()), shown["level"].to_list(), *(numbers(shown[c].to_list(), places) for c in ("a", "b")), counts(shown["rank_b"].to_list()), moves]
+    return Table(f"{label}: animals among the {top} highest of {listed(names, 'or')}", columns, list(zip(*cells, strict=True)))

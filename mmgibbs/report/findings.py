@@ -1,0 +1,102 @@
+"""What a reader must know before any figure: warnings first, then what was decided on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from mmgibbs.report.cells import counted, known
+from mmgibbs.report.finished import Finished
+
+RHAT, ESS = 1.05, 100  # beyond these a number should not be used
+FEW = 0.05  # share of breeding values that may have a smaller effective sample size
+
+
+@dataclass(frozen=True)
+class Finding:
+    title: str
+    text: str
+
+
+def attention(row: dict) -> bool:
+    """A row of the summary that should not be used as it is."""
+    return (known(row["rhat"]) and row["rhat"] > RHAT) or any(known(row[c]) and row[c] < ESS for c in ("ess_bulk", "ess_tail"))
+
+
+def warnings(run: Finished) -> list[Finding]:
+    """In the order of their weight: chains that have not mixed, few effective draws, the posterior itself, breeding values."""
+    return [*_chains(run), *(Finding("Model and data", text) for text in run.record.get("warnings", ())), *_levels(run)]
+
+
+def remarks(run: Finished) -> list[Finding]:
+    """No mistakes, but decisions that the results depend on."""
+    out = []
+    left_out = run.record.get("data", {}).get("records", {}).get("left_out", {})
+    for reason, n in left_out.items():
+        if n:
+            out.append(Finding("Records left out", f"{counted(n, 'record')}: {reason}."))
+    for note in run.record.get("notes", ()):
+        out.append(Finding("Levels held at 0" if "held at 0" in note else "Note", note))
+    return out
+
+
+def _chains(run: Finished) -> list[Finding]:
+    summary, out = run.summary, []
+    sampled = summary.filter(pl.col("sd") > 0)
+    if run.record.get("method") == "blup" or sampled.is_empty():
+        return []
+    apart = sampled.filter(pl.col("rhat") > RHAT).sort("rhat", descending=True)
+    if apart.height:
+        worst = apart.row(0, named=True)
+        out.append(
+            Finding(
+                "Chains have not mixed",
+                f"R-hat is above {RHAT} for {apart.height:,} of {counted(sampled.height, 'parameter')}; the worst is {worst['parameter']} "
+                f"with {worst['rhat']:.2f}. Means and intervals of these are not to be trusted yet: run longer (sampler.samples, sampler.burn_in).",
+            )
+        )
+    smallest = pl.min_horizontal("ess_bulk", "ess_tail")
+    few = sampled.with_columns(smallest=smallest).filter(pl.col("smallest") < ESS).sort("smallest")
+    if few.height:
+        worst = few.row(0, named=True)
+        out.append(
+            Finding(
+                "Few effective draws",
+                f"The effective sample size is below {ESS} for {few.height:,} of {counted(sampled.height, 'parameter')}; the smallest is "
+                f"{worst['smallest']:.0f}, of {worst['parameter']}. Their means have a large Monte Carlo error and their intervals are rough.",
+            )
+        )
+    if sampled["rhat"].null_count() == sampled.height:
+        out.append(Finding("No R-hat", "With one chain, or very few draws, nothing can tell whether it has converged: needed at least two chains (sampler.chains)."))
+    return out
+
+
+def _levels(run: Finished) -> list[Finding]:
+    related = [term for term, kind in run.relationships.items() if kind != "identity"]
+    if run.solutions is None or not related:
+        return []
+    values, out = run.solutions.lazy().filter(pl.col("term").is_in(related)), []
+    small, n, smallest, negative = (
+        values.select(
+            (pl.col("ess") < ESS).sum(), pl.col("ess").count().alias("n"), pl.col("ess").min().alias("least"), (pl.col("reliability") < 0).sum()
+        )
+        .collect()
+        .row(0)
+    )
+    if n and small > FEW * n:
+        out.append(
+            Finding(
+                "Monte Carlo error of breeding values",
+                f"{small:,} of {n:,} breeding values ({100 * small / n:.0f} %) have an effective sample size below {ESS}; the smallest is {smallest:.0f}. "
+                "Animals whose values lie close together may change places in a longer run.",
+            )
+        )
+    if negative:
+        out.append(
+            Finding(
+                "Negative reliabilities",
+                f"{negative:,} reliabilities are below 0: animals about whom the data say little, and Monte Carlo error. More samples bring them to 0 or above.",
+            )
+        )
+    return out

@@ -1,0 +1,112 @@
+"""A finished run as its folder tells it: what the report is made from, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Draws of the mean of each birth year of one term, 'trend[TERM]' in draws.nc."""
+
+    years: np.ndarray  # (years,) int64
+    components: list[str]  # (k,) 'direct:weaning_weight'
+    draws: np.ndarray  # (chains, draws, years, k)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run left behind."""
+
+    directory: Path
+    record: dict  # run.json
+    summary: pl.DataFrame
+    solutions: pl.DataFrame | None = None  # None for a regression
+    animals: pl.DataFrame | None = None  # id, sire, dam, birth; None without a pedigree
+    draws: dict[str, np.ndarray] = field(default_factory=dict)  # parameter -> (chains, draws)
+    trends: dict[str, Trend] = field(default_factory=dict)  # by term
+
+    @property
+    def name(self) -> str:
+        return str(self.record.get("name", self.directory.name))
+
+    @property
+    def relationships(self) -> dict[str, str]:
+        """Random term -> 'identity', 'pedigree' or the path of a file."""
+        random = self.record.get("analysis", {}).get("model", {}).get("random") or {}
+        return {name: term.get("relationship", "identity") for name, term in random.items()}
+
+    @cached_property
+    def components(self) -> list[tuple[str, str, str]]:
+        """(term, effect, trait) of every random component in the order of the solutions; unknown-parent groups apart."""
+        if self.solutions is None:
+            return []
+        kept = self.solutions.lazy().filter(pl.col("term").is_in(list(self.relationships)), pl.col("effect") != "group")
+        return kept.select("term", "effect", "trait").unique(maintain_order=True).collect().rows()
+
+    def component(self, term: str, effect: str, trait: str) -> pl.DataFrame:
+        """The solutions of one component, in the order of the file."""
+        return self.solutions.filter(term=term, effect=effect, trait=trait)
+
+
+def read_finished(directory: str | os.PathLike) -> Finished:
+    """The finished run in `directory`; ConfigError where it is none, or one of its files cannot be read."""
+    path = Path(directory)
+    for name in ("run.json", "summary.parquet"):
+        if not (path / name).is_file():
+            raise ConfigError(f"report: '{directory}' is not the folder of a finished run: found no {name}; needed what `mmgibbs run` writes")
+    try:
+        record = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"report: '{path / 'run.json'}' cannot be read: {error}") from None
+    if not isinstance(record, dict):
+        raise ConfigError(f"report: '{path / 'run.json'}' holds no run; needed what `mmgibbs run` writes")
+    draws, trends = _draws(path / "draws.nc")
+    return Finished(
+        directory=path.resolve(),
+        record=record,
+        summary=_table(path / "summary.parquet"),
+        solutions=_table(path / "solutions.parquet"),
+        animals=_table(path / "animals.parquet"),
+        draws=draws,
+        trends=trends,
+    )
+
+
+def _table(path: Path) -> pl.DataFrame | None:
+    if not path.exists():
+        return None
+    try:
+        return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ConfigError(f"report: '{path}' cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _draws(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Trend]]:
+    """({parameter: (chains, draws)}, trends); draws of chosen levels are left alone."""
+    if not path.exists():
+        return {}, {}
+    import xarray
+
+    parameters, trends = {}, {}
+    try:
+        with xarray.open_datatree(path, engine="h5netcdf") as tree:
+            for name, variable in tree["/posterior"].data_vars.items():
+                known = str(variable.attrs.get("long_name", name))
+                if variable.dims == ("chain", "draw"):
+                    parameters[known] = variable.values
+                elif known.startswith("trend["):
+                    years, components = (variable[d].values.tolist() for d in variable.dims[2:])
+                    trends[known[6:-1]] = Trend(np.array(years, np.int64), [str(c) for c in components], variable.values)
+    except (OSError, KeyError, ValueError) as error:
+        raise ConfigError(f"report: '{path}' cannot be read: {error}") from None
+    return parameters, trends

@@ -1,0 +1,57 @@
+"""Fixed effects on the page: the solutions of each with intervals; of effects with very many levels the lowest and the highest."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mmgibbs.report.cells import NORMAL_95, Column, Number, Table, bars, decimals, known, numbers
+from mmgibbs.report.finished import Finished
+
+LEVELS = 200  # shown of one effect on one trait; of more, half the lowest and half the highest
+
+
+def fixed_effects(run: Finished) -> list[Table]:
+    """One table per fixed effect, and one per term for its unknown-parent groups, in the order of the solutions."""
+    if run.solutions is None:
+        return []
+    random = list(run.relationships)
+    shown = run.solutions.filter(~pl.col("term").is_in(random) | (pl.col("effect") == "group"))
+    out = []
+    for (term,), frame in shown.group_by(["term"], maintain_order=True):
+        caption = f"{term}: unknown-parent groups" if term in random else str(term)
+        out.append(_table(caption, frame))
+    return out
+
+
+def _table(caption: str, frame: pl.DataFrame) -> Table:
+    cut = pl.concat([_extremes(part) for _, part in frame.group_by(["trait"], maintain_order=True)])
+    several = frame["trait"].n_unique() > 1
+    note = f"{cut.height:,} of {frame.height:,} rows: of each trait the {LEVELS // 2} lowest and the {LEVELS // 2} highest; solutions.parquet holds all." if cut.height < frame.height else ""
+    columns = [Column("Level"), *([Column("Trait")] if several else []), Column("Solution", "number"), Column("SD", "number", "posterior standard deviation")]
+    columns += [Column("Low", "number", "solution less 1.96 SD"), Column("High", "number", "solution plus 1.96 SD"), Column("95 % interval", "bar")]
+    rows, classes = [], []
+    for (trait,), part in cut.group_by(["trait"], maintain_order=True):
+        held = _held(part)
+        spreads = [s for s, h in zip(part["sd"], held, strict=True) if known(s) and not h]
+        places = decimals(sorted(spreads)[len(spreads) // 2] if spreads else part["mean"].std())
+        lows, highs = ([None if h or not known(s) else m + sign * NORMAL_95 * s for m, s, h in zip(part["mean"], part["sd"], held, strict=True)] for sign in (-1, 1))
+        shown = [numbers(column, places) for column in (part["mean"].to_list(), [None if h else s for s, h in zip(part["sd"], held, strict=True)], lows, highs)]
+        shown[0] = [Number("held at 0", 0.0) if h else cell for cell, h in zip(shown[0], held, strict=True)]
+        drawn = bars(part["mean"].to_list(), lows, highs)
+        for i, level in enumerate(part["level"]):
+            rows.append((level, *([trait] if several else []), *(column[i] for column in shown), drawn[i]))
+            classes.append("held" if held[i] else "")
+    return Table(caption, columns, rows, note, classes)
+
+
+def _extremes(part: pl.DataFrame) -> pl.DataFrame:
+    """Rows in their order; of more than LEVELS the lowest and the highest half each."""
+    if part.height <= LEVELS:
+        return part
+    numbered = part.with_row_index("row").sort("mean")
+    return pl.concat([numbered.head(LEVELS // 2), numbered.tail(LEVELS // 2)]).sort("row").drop("row")
+
+
+def _held(part: pl.DataFrame) -> list[bool]:
+    """Levels dropped or without records: mean and sd are 0 and nothing else is known."""
+    return part.select((pl.col("mean") == 0) & (pl.col("sd") == 0)).to_series().fill_null(False).to_list()

@@ -1,0 +1,38 @@
+"""The page at the end of a run, and of finished runs: whatever goes wrong with a page, the run it tells of stays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.report.render import missing_libraries
+
+
+def report_after_run(directory: Path, say: Callable[[str], None]) -> Path | None:
+    """Write report.html into the run folder; None, after saying why, where that cannot be done."""
+    try:
+        return make_report([directory])
+    except Exception as error:  # noqa: BLE001  a finished run is worth more than its page
+        what = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+        say(f"the run is complete, but has no report.html: {what.removeprefix('report: ')}")
+        return None
+
+
+def make_report(runs: Sequence[str | os.PathLike], output: str | os.PathLike | None = None, top: int = 20) -> Path:
+    """The page of one finished run, or of several side by side; returns its path.
+
+    output: the file to write, by default report.html in the folder of one run, and comparison.html where the command
+    runs for several. Raises ConfigError: no finished run, a file that cannot be written, libraries that are missing.
+    """
+    missing = missing_libraries()
+    if missing:
+        raise ConfigError(f"report: found no {' and no '.join(missing)}; needed: pip install \"mmgibbs[report]\", then mmgibbs report {' '.join(map(str, runs))}")
+    if len(runs) == 1:
+        from mmgibbs.report.page import write_report
+
+        return write_report(runs[0], output, top)
+    from mmgibbs.report.compare import write_comparison
+
+    return write_comparison(runs, output or "comparison.html", top)

@@ -1,0 +1,258 @@
+"""Figures as inline SVG: drawn by matplotlib in stand-in colours that the page's style sheet turns into those of its light or dark theme.
+
+Every figure carries a title and a description that says in words and numbers what it shows. Names that users gave never
+enter a drawing, so that no font, no markup and no formula syntax can trip over them.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from html import escape
+
+import matplotlib
+import numpy as np
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+SIZE, SMALL = (3.6, 2.1), (2.9, 1.9)  # inches of 72 units: three or four side by side on a wide screen
+TRACE_POINTS = 300  # of one chain; longer chains are drawn by the lowest and highest draw of each stretch
+# Colours that stand for a variable of the style sheet, one each.
+INK, FAINT, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
+SERIES = tuple(f"#0500{i:02x}" for i in range(1, 7))
+_VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--grid", BAND: "--band"} | {c: f"--series-{i}" for i, c in enumerate(SERIES, 1)}
+_SETTINGS = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mmgibbs",
+    "font.size": 9,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "axes.unicode_minus": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": FAINT,
+    "axes.axisbelow": True,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 0,
+    "xtick.major.width": 0.6,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "lines.solid_capstyle": "round",
+    "path.simplify": True,
+}
+_LONG = re.compile(r"-?\d+\.\d{2,}")
+
+
+class Figures:
+    """The figures of one page; their ids are unique in it."""
+
+    def __init__(self):
+        self.numbers = itertools.count(1)
+
+    def draw(self, paint: Callable, title: str, description: str, left: float = 0.15, x_label: str = "", size: tuple[float, float] = SIZE) -> str:
+        """The SVG of what `paint(axes)` draws."""
+        with matplotlib.rc_context(_SETTINGS):
+            figure = Figure(figsize=size)
+            axes = figure.add_axes((left, 0.22, 0.97 - left, 0.72))
+            axes.xaxis.set_major_locator(MaxNLocator(5))
+            axes.yaxis.set_major_locator(MaxNLocator(4))
+            axes.set_xlabel(x_label, labelpad=2)
+            paint(axes)
+            text = io.StringIO()
+            FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
+        return inline(text.getvalue(), f"plot-{next(self.numbers)}", title, description)
+
+
+def inline(svg: str, name: str, title: str, description: str) -> str:
+    """matplotlib's SVG file as an element of a page: no prologue, own ids, the page's font and colours, short numbers, words."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"\s*<metadata>.*?</metadata>|\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg).replace("<g/>", "")
+    svg = svg.replace("xlink:href", "href").replace('="#', f'="#{name}-').replace("url(#", f"url(#{name}-")
+    svg = svg.replace(' id="', f' id="{name}-')
+    svg = re.sub(r"font-family: [^;\"]*(?:'[^']*'[^;\"]*)*;? ?", "", svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    svg = re.sub(r' (?:d|x|y|width|height|transform)="[^"]*"', lambda a: _LONG.sub(lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), a[0]), svg)
+    for colour, variable in _VARIABLES.items():
+        svg = svg.replace(colour, f"var({variable})")
+    svg = re.sub(r"\s*\n\s*", " ", svg)
+    view = re.search(r'viewBox="[^"]*"', svg)[0]
+    head = f'<svg class="plot" {view} role="img" aria-labelledby="{name}-title {name}-text">'
+    words = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-text">{escape(description)}</desc>'
+    return head + words + svg[svg.index(">") + 1 :].strip()
+
+
+# ------------------------------------------------------------------------------------------------ chains
+
+
+def thinned(draws: np.ndarray, most: int = TRACE_POINTS) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers, draws) of at most about `most` points of one chain; of longer ones the lowest and highest of each stretch."""
+    n = len(draws)
+    if n <= most:
+        return np.arange(1, n + 1), draws
+    edges = np.linspace(0, n, most // 2 + 1).astype(int)[:-1]
+    ends = np.append(edges[1:], n)
+    picked = [sorted((a + int(np.argmin(draws[a:b])), a + int(np.argmax(draws[a:b])))) for a, b in zip(edges, ends, strict=True)]
+    at = np.unique(np.array(picked).ravel())
+    return at + 1, draws[at]
+
+
+def paint_trace(draws: np.ndarray) -> Callable:
+    def paint(axes):
+        for chain, values in enumerate(draws):
+            axes.plot(*thinned(values), color=SERIES[chain % len(SERIES)], linewidth=0.7)
+        axes.set_xlim(1, draws.shape[1])
+        axes.margins(y=0.04)
+
+    return paint
+
+
+def rank_shares(draws: np.ndarray, bins: int = 20) -> np.ndarray:
+    """(chains, bins): the share of each chain's draws in every bin of the ranks of all draws; 1/bins where chains agree."""
+    from scipy.stats import rankdata
+
+    ranks = (rankdata(draws, method="average").reshape(draws.shape) - 0.5) / draws.size
+    return np.stack([np.histogram(r, bins, (0, 1))[0] / draws.shape[1] for r in ranks])
+
+
+def paint_ranks(shares: np.ndarray) -> Callable:
+    chains, bins = shares.shape
+
+    def paint(axes):
+        step = 2.4 / bins
+        for chain, share in enumerate(shares):
+            base = (chains - 1 - chain) * step
+            axes.stairs(base + np.minimum(share, step), np.linspace(0, 1, bins + 1), baseline=base, fill=True, color=SERIES[chain % len(SERIES)], linewidth=0)
+            axes.axhline(base + 1 / bins, color=INK, linewidth=0.6, dashes=(4, 3))
+        every = max(1, chains // 6)
+        axes.set_yticks([(chains - 1 - c) * step + 0.5 / bins for c in range(0, chains, every)], [str(c + 1) for c in range(0, chains, every)])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, chains * step)
+
+    return paint
+
+
+def autocorrelations(draws: np.ndarray, lags: int = 50) -> np.ndarray:
+    """(chains, lags + 1) autocorrelation of each chain, as far as a third of its draws; 0 for a chain that stands still."""
+    from arviz_stats.base import array_stats
+
+    lags = min(lags, draws.shape[1] // 3)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(array_stats.autocorr(draws, axis=-1)[:, : lags + 1])
+
+
+def paint_autocorrelation(values: np.ndarray) -> Callable:
+    def paint(axes):
+        axes.axhline(0, color=FAINT, linewidth=0.6)
+        for chain, row in enumerate(values):
+            axes.plot(np.arange(len(row)), row, color=SERIES[chain % len(SERIES)], linewidth=1.1)
+        axes.set_xlim(0, values.shape[1] - 1)
+        axes.set_ylim(min(-0.2, values.min() - 0.05), 1.02)
+
+    return paint
+
+
+def density(values: np.ndarray, points: int = 120, low: float | None = None, high: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """(x, f(x)): a Gaussian kernel density of draws (Silverman 1986), all of x from a little below the lowest draw, or from `low` to `high`."""
+    lower, upper = np.percentile(values, (25, 75))
+    width = 0.9 * (min(values.std(), (upper - lower) / 1.34) or values.std() or 1.0) * len(values) ** -0.2
+    x = np.linspace(values.min() - 2 * width if low is None else low, values.max() + 2 * width if high is None else high, points)
+    return x, np.exp(-0.5 * ((x[:, None] - values) / width) ** 2).sum(axis=1) / (len(values) * width * np.sqrt(2 * np.pi))
+
+
+def paint_density(draws: np.ndarray, mean: float, low: float | None, high: float | None) -> Callable:
+    def paint(axes):
+        every = thin_to(draws.reshape(-1), 2000)
+        x, f = density(every)
+        if low is not None and high is not None:
+            inside = (x >= low) & (x <= high)
+            axes.fill_between(x[inside], f[inside], color=BAND, linewidth=0)
+        if len(draws) > 1:
+            for chain, values in enumerate(draws):
+                axes.plot(*density(thin_to(values, 500), 60, x[0], x[-1]), color=SERIES[chain % len(SERIES)], linewidth=0.7)
+        axes.plot(x, f, color=INK, linewidth=1.3)
+        axes.axvline(mean, color=INK, linewidth=0.8, dashes=(4, 3))
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlim(x[0], x[-1])
+        axes.set_ylim(0)
+
+    return paint
+
+
+def thin_to(values: np.ndarray, most: int) -> np.ndarray:
+    return values[:: -(-len(values) // most)]
+
+
+# ------------------------------------------------------------------------------------------------ breeding values
+
+
+def paint_histogram(values: np.ndarray, bins: int = 40) -> Callable:
+    def paint(axes):
+        counts, edges = np.histogram(values, bins)
+        axes.stairs(counts, edges, fill=True, color=SERIES[0], linewidth=0)
+        axes.axvline(0, color=INK, linewidth=0.8, dashes=(4, 3))
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+
+    return paint
+
+
+def paint_by_year(years: np.ndarray, middle: np.ndarray, low: np.ndarray, high: np.ndarray, floor: float | None = None, ceiling: float | None = None) -> Callable:
+    """A line with a band over the years; `floor` and `ceiling` bound the axis where the quantity itself is bounded."""
+
+    def paint(axes):
+        axes.fill_between(years, low, high, color=BAND, linewidth=0)
+        axes.plot(years, middle, color=SERIES[0], linewidth=1.5, marker="o" if len(years) < 30 else None, markersize=2.5)
+        if floor is None and low.min() < 0 < high.max():
+            axes.axhline(0, color=FAINT, linewidth=0.6)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+        if floor is not None or ceiling is not None:
+            axes.set_ylim(floor, ceiling)
+
+    return paint
+
+
+# ------------------------------------------------------------------------------------------------ several runs
+
+
+def paint_intervals(means: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> Callable:
+    """One row per run: its mean, and its interval where there is one; None: the run does not have the parameter."""
+
+    def paint(axes):
+        n = len(means)
+        for i, (mean, low, high) in enumerate(zip(means, lows, highs, strict=True)):
+            colour = SERIES[i % len(SERIES)]
+            if low is not None and high is not None:
+                axes.plot([low, high], [n - i, n - i], color=colour, linewidth=2)
+            if mean is not None:
+                axes.plot([mean], [n - i], "o", color=colour, markersize=5)
+        axes.set_ylim(0.4, n + 0.6)
+        axes.set_yticks(range(n, 0, -1), [str(i + 1) for i in range(n)])
+        axes.grid(axis="x")
+        axes.spines["left"].set_visible(False)
+
+    return paint
+
+
+def paint_scatter(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Callable:
+    """Points of two runs with the line of equality; of more than `most` an even sample."""
+
+    def paint(axes):
+        every = slice(None, None, -(-len(x) // most))
+        ends = [min(x.min(), y.min()), max(x.max(), y.max())]
+        axes.plot(ends, ends, color=INK, linewidth=0.8, dashes=(4, 3))
+        axes.plot(x[every], y[every], "o", color=SERIES[0], markersize=1.6, alpha=0.5, markeredgewidth=0)
+        axes.grid()
+
+    return paint

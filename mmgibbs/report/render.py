@@ -1,0 +1,45 @@
+"""Templates to one self-contained file: style and script are part of the page, and nothing is fetched."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.report.cells import Bar, Number
+
+LIBRARIES = ("matplotlib", "jinja2")
+
+
+def missing_libraries() -> list[str]:
+    return [name for name in LIBRARIES if find_spec(name) is None]
+
+
+def render(template: str, context: dict, path: Path) -> Path:
+    """Write the page whole or not at all; ConfigError where it cannot be written."""
+    work = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    text = as_text(template, context)
+    try:
+        work.write_text(text, encoding="utf-8")
+        os.replace(work, path)
+    except OSError as error:
+        work.unlink(missing_ok=True)
+        raise ConfigError(f"report: cannot write '{path}': {error.strerror}") from error
+    return path
+
+
+def as_text(template: str, context: dict) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(loader=PackageLoader("mmgibbs.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.tests |= {"number": lambda cell: isinstance(cell, Number), "bar": lambda cell: isinstance(cell, Bar)}
+    files = resources.files("mmgibbs.report") / "templates"
+    environment.globals |= {name: Markup((files / f"page.{name}").read_text(encoding="utf-8")) for name in ("css", "js")}
+    environment.filters["svg"] = Markup  # drawn by plots.inline, which escapes what users named
+    environment.filters["breaks"] = lambda text: Markup("<wbr>").join(re.split(r"(?<=[\[,:])(?=\S)", str(text)))  # where a long name may part
+    return environment.get_template(template).render(context)

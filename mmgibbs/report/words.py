@@ -1,0 +1,169 @@
+"""The model and the figures in words: what the page says about a run, and what it says to those who do not see its plots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgibbs.report.cells import Column, Table, counted, counts, decimals, figure, interval, known, listed, number
+from mmgibbs.report.findings import RHAT
+
+ENGINES = {
+    "serial": "the structured equations in plain loops",
+    "structured": "levels of one colour at once, on equations that are never stored as a matrix",
+    "hybrid": "row blocks of the explicit equations, the others' right-hand sides updated at the same time",
+    "pcg": "solutions by preconditioned conjugate gradients",
+}
+
+
+def component_label(effect: str, trait: str, term: str = "", several: bool = False) -> str:
+    """'genetic direct, weaning_weight'; the term alone where the effect has no name."""
+    own = " ".join(part for part in (term if several or not effect else "", effect) if part)
+    return f"{own}, {trait}" if own else trait
+
+
+# ------------------------------------------------------------------------------------------------ the model
+
+
+def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> list[tuple[str, list[str]]]:
+    """(trait, what it is the sum of) for each trait."""
+    model = analysis.get("model", {})
+    out = []
+    for trait in analysis.get("traits", {}):
+        parts = ["intercept"] if trait in intercept_traits else []
+        parts += [name for name, fixed in (model.get("fixed") or {}).items() if trait in fixed.get("traits", [trait])]
+        for name, random in (model.get("random") or {}).items():
+            for effect, spec in _effects(random).items():
+                if trait in (spec.get("traits") or [trait]):
+                    curve = " curve" if spec.get("legendre") or spec.get("covariates") else ""
+                    parts.append(f"{name}{'.' + effect if effect else ''}{curve} ({spec.get('level') or name})")
+        out.append((trait, [*parts, "residual"]))
+    return out
+
+
+def _effects(random: dict) -> dict[str, dict]:
+    return random.get("effects") or {"": random}
+
+
+def model_table(record: dict) -> Table:
+    """Every term of the model: what it is, on which traits it acts, how its variance is treated."""
+    analysis, levels = record["analysis"], record.get("levels", {})
+    traits, variances = list(analysis.get("traits", {})), analysis.get("variances", {})
+
+    def on(spec: dict) -> str:
+        chosen = spec.get("traits") or traits
+        return "all traits" if len(traits) > 1 and list(chosen) == traits else ", ".join(chosen)
+
+    rows = []
+    for name, fixed in (analysis["model"].get("fixed") or {}).items():
+        prior = fixed.get("prior", "flat")
+        rows.append((name, f"fixed {_fixed_kind(name, fixed)}", on(fixed), levels.get(name), "flat prior" if prior == "flat" else f"normal prior, {prior}"))
+    for name, random in (analysis["model"].get("random") or {}).items():
+        relationship = random.get("relationship", "identity")
+        related = {"identity": "independent levels", "pedigree": "related by the pedigree"}.get(relationship, f"related by {relationship}")
+        for effect, spec in _effects(random).items():
+            curve = ""
+            if spec.get("legendre"):
+                curve = f", Legendre polynomials of {spec['legendre'].get('column')} up to degree {spec['legendre'].get('degree')}"
+            elif spec.get("covariates"):
+                curve = f", regression on {', '.join(spec['covariates'])}"
+            level = spec.get("level") or name
+            title = f"{name}.{effect}" if effect else name
+            rows.append((title, f"random effect of {level}{curve}; {related}", on(spec), levels.get(name), _treated(variances, name)))
+    rows.append(("residual", "random", on({}), record.get("data", {}).get("records", {}).get("used"), _treated(variances, "residual")))
+    columns = [Column("Term"), Column("What it is"), Column("Acts on"), Column("Levels", "number"), Column("Variance")]
+    sizes = counts([row[3] for row in rows])
+    return Table("Terms of the model", columns, [(*row[:3], n, row[4]) for row, n in zip(rows, sizes, strict=True)])
+
+
+def _fixed_kind(name: str, fixed: dict) -> str:
+    column = "" if fixed.get("column", name) == name else f" ({fixed['column']})"
+    if fixed.get("kind", "class") == "class":
+        return f"class effect{column}"
+    legendre, by = fixed.get("legendre"), fixed.get("by")
+    curve = f"Legendre polynomials up to degree {legendre['degree']}" if legendre else f"polynomial of degree {fixed.get('degree') or 1}"
+    return f"covariate{column}, {curve}" + (f", within {by}" if by else "")
+
+
+def _treated(variances: dict, name: str) -> str:
+    own = variances.get(name) or {}
+    if variances.get("mode") == "fixed" or own.get("fixed"):
+        return "held at its given value"
+    prior = own.get("prior", "flat")
+    known_prior = "flat prior" if prior in ("flat", None) else f"inverse-Wishart prior with {prior.get('df')} degrees of freedom"
+    return f"sampled, {known_prior}" + (", no covariances" if own.get("structure") == "diagonal" else "")
+
+
+def engine_words(record: dict) -> str:
+    name = record.get("engine", "unknown")
+    why = record.get("engine_chosen_because")
+    return f"{name}: {ENGINES.get(name, 'see the documentation')}" + (f" ({why})" if why else "")
+
+
+# ------------------------------------------------------------------------------------------------ the figures
+
+
+def trace_words(draws: np.ndarray, row: dict) -> str:
+    means, places = draws.mean(axis=1), decimals(row["sd"])
+    n = counted(draws.shape[0], "chain")
+    spread = f"their means run from {number(means.min(), places)} to {number(means.max(), places)}" if len(means) > 1 else f"its mean is {number(means[0], places)}"
+    verdict = ""
+    if known(row["rhat"]):
+        verdict = f" R-hat is {row['rhat']:.3f}: " + ("the chains have not mixed." if row["rhat"] > RHAT else "the chains agree.")
+    return f"{n} of {draws.shape[1]:,} kept draws; {spread}, where the posterior SD is {number(row['sd'], places)}.{verdict}"
+
+
+def rank_words(shares: np.ndarray) -> str:
+    chains, bins = shares.shape
+    chain = int(np.abs(shares - 1 / bins).max(axis=1).argmax())
+    return (
+        f"Share of each chain's draws in {bins} equal classes of rank: from {100 * shares.min():.0f} to {100 * shares.max():.0f} % where "
+        f"{100 / bins:.0f} % is expected; chain {chain + 1} departs most."
+    )
+
+
+def autocorrelation_words(values: np.ndarray, limit: float = 0.1) -> str:
+    below = [int(np.argmax(row < limit)) if (row < limit).any() else None for row in values]
+    last = values.shape[1] - 1
+    if any(b is None for b in below):
+        slow = [str(i + 1) for i, b in enumerate(below) if b is None]
+        return f"Autocorrelation stays above {limit} up to lag {last} in chain {listed(slow)}: draws far apart still resemble each other."
+    return f"Autocorrelation falls below {limit} at lag {min(below)}" + (f" to {max(below)}, by chain." if max(below) > min(below) else " in every chain.")
+
+
+def density_words(row: dict) -> str:
+    places = decimals(row["sd"])
+    middle = f"Mean {number(row['mean'], places)}, median {number(row['median'], places)}, SD {number(row['sd'], places)}"
+    ends = interval(row["hpd_low"], row["hpd_high"], places)
+    return middle + (f"; 95 % interval {ends}." if ends else ".")
+
+
+def histogram_words(values: np.ndarray) -> str:
+    places = decimals(values.std())
+    low, middle, high = np.percentile(values, (5, 50, 95))
+    return (
+        f"Breeding values of {counted(len(values), 'animal')}: from {number(values.min(), places)} to {number(values.max(), places)}, median {number(middle, places)}; "
+        f"nine tenths lie between {number(low, places)} and {number(high, places)}."
+    )
+
+
+def by_year_words(what: str, years: np.ndarray, middle: np.ndarray, band: str) -> str:
+    places = decimals(np.ptp(middle) or abs(middle).max())
+    top = int(middle.argmax())
+    return (
+        f"{what} runs from {number(middle[0], places)} in {years[0]} to {number(middle[-1], places)} in {years[-1]}; "
+        f"the highest is {number(middle[top], places)} in {years[top]}. {band}"
+    )
+
+
+def slope_words(years: np.ndarray, middle: np.ndarray, draws: np.ndarray | None = None) -> str:
+    """The regression of the yearly means on the years; from draws (draws, years) with its interval."""
+    if len(years) < 3:
+        return ""
+    x = (years - years.mean()) / ((years - years.mean()) ** 2).sum()
+    slope = float(middle @ x)
+    if draws is None:
+        return f"On average {figure(slope, 2)} a year."
+    low, high = np.percentile(draws @ x, (2.5, 97.5))
+    return f"On average {figure(slope, 2)} a year (95 % interval {interval(low, high, decimals(high - low))})."
