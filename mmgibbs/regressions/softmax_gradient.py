@@ -1,0 +1,105 @@
+"""Log likelihood and gradient of the multinomial logit for several chains, in one pass over X.
+
+With logits E = Z B', the last class's fixed at 0, n_i trials in row i and the counts y_ij of the response,
+
+    log p(y | B)   =  sum_jk B_kj T_kj - sum_i n_i log(1 + sum_k exp E_ik),        T = Y' Z
+    d log p / d B  =  T - (n softmax(E))' Z
+
+T is made once, so the pass needs no response. A block of rows is read once for all chains and stays in the cache: widened
+to the working type, multiplied by the C (K - 1) rows of B, turned into probabilities in place, multiplied again.
+Blocks depend on X alone and their sums are added in the order of the rows, in float64: threads change no bit.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from mmgibbs.regressions.predictors import ROW_BLOCK_BYTES, Predictors
+
+PARTS = 32  # ranges of blocks that threads take
+DEVICE_BLOCK_BYTES = 1 << 28  # a block of rows on a GPU
+
+
+class SoftmaxGradient:
+    """predictors: X (n, p); totals: T (K - 1, D), see `totals`; trials: (n,) or None where all are 1; D = p, or p + 1 with an intercept last."""
+
+    def __init__(self, predictors: Predictors, totals: np.ndarray, trials: np.ndarray | None, intercept: bool, arrays, real=np.float64):
+        self.arrays, self.xp, self.real, self.intercept = arrays, arrays.xp, real, intercept
+        self.totals, self.centre, self.scale = (arrays.asarray(a) for a in (totals, predictors.centre, predictors.scale))
+        self.trials = None if trials is None else arrays.asarray(trials, real)
+        self.X = arrays.asarray(predictors.values)
+        row = np.dtype(real).itemsize * (predictors.p + len(totals))
+        rows = max(1, (ROW_BLOCK_BYTES if arrays.device == "cpu" else DEVICE_BLOCK_BYTES) // row)
+        starts = range(0, predictors.n, rows)
+        each = -(-len(starts) // (PARTS if arrays.device == "cpu" else 1))
+        self.parts = [[slice(i, i + rows) for i in starts[k : k + each]] for k in range(0, len(starts), each)]
+
+    def __call__(self, B):
+        """(log likelihood (C,), gradient (C, K - 1, D)) at coefficients B (C, K - 1, D) of the standardised columns, all float64."""
+        p = self.X.shape[1]
+        slopes = B[..., :p] / self.scale
+        offset = -(slopes @ self.centre)
+        if self.intercept:
+            offset = offset + B[..., p]
+        slopes, offset = slopes.astype(self.real), offset[..., None].astype(self.real)
+        expected, mass, log_partition = (sum(parts) for parts in zip(*self._parts(slopes, offset), strict=True))
+        expected = (expected - mass[..., None] * self.centre) / self.scale
+        if self.intercept:
+            expected = self.xp.concatenate([expected, mass[..., None]], axis=-1)
+        return (B * self.totals).sum((1, 2)) - log_partition, self.totals - expected
+
+    def _parts(self, slopes, offset) -> list:
+        done = [None] * len(self.parts)
+
+        def one(number):
+            done[number] = self._part(self.parts[number], slopes, offset)
+
+        calls = [partial(one, number) for number in range(len(self.parts))]
+        if len(calls) == 1:
+            calls[0]()
+        else:
+            self.arrays.at_once(calls)
+        return done
+
+    def _part(self, blocks, slopes, offset):
+        """Sums over some blocks of rows of (n softmax)' X, of n softmax, and of n log(1 + sum exp)."""
+        xp, (C, K, p) = self.xp, slopes.shape
+        products, mass, partition = xp.zeros((C, K, p)), xp.zeros((C, K)), xp.zeros(C)
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging trajectory is refused by its energy
+            for rows in blocks:
+                X = self.X[rows].astype(self.real, copy=False)
+                E = xp.matmul(slopes.reshape(C * K, p), X.T).reshape(C, K, len(X))
+                E += offset
+                log_sum = softmax(E, xp)
+                if self.trials is not None:
+                    E *= self.trials[rows]
+                    log_sum *= self.trials[rows]
+                products += xp.matmul(E.reshape(C * K, len(X)), X).reshape(C, K, p)
+                mass += E.sum(2, dtype=np.float64)
+                partition += log_sum.sum(1, dtype=np.float64)
+        return products, mass, partition
+
+
+def softmax(E, xp=np):
+    """Logits (C, K - 1, rows) to probabilities, in place; log(1 + sum exp E), (C, rows). The reference class's logit is 0."""
+    largest = xp.maximum(E.max(1), 0)
+    E -= largest[:, None]
+    xp.exp(E, out=E)
+    total = E.sum(1)
+    total += xp.exp(-largest)
+    E /= total[:, None]
+    return xp.log(total) + largest
+
+
+def totals(predictors: Predictors, response: np.ndarray, n_classes: int, intercept: bool, real=np.float64) -> np.ndarray:
+    """T = Y' Z, (K - 1, D) float64, of codes (n,) or counts (n, K)."""
+    sums, counted = np.zeros((n_classes - 1, predictors.p)), np.zeros(n_classes - 1)
+    for first, last, X in predictors.blocks(real):
+        y = response[first:last]
+        Y = y[:, :-1].astype(real) if y.ndim == 2 else (y[:, None] == np.arange(n_classes - 1)).astype(real)
+        sums += Y.T @ X
+        counted += Y.sum(0, dtype=np.float64)
+    T = (sums - np.outer(counted, predictors.centre)) / predictors.scale
+    return np.column_stack([T, counted]) if intercept else T
