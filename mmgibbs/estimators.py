@@ -10,8 +10,10 @@ import numpy as np
 from mmgibbs.chains.summary import summary_table
 from mmgibbs.draws.purpose import check_key
 from mmgibbs.errors import ConfigError, ModelError
+from mmgibbs.regressions.horseshoe_probit import HorseshoeProbitModel
 from mmgibbs.regressions.lasso import Lasso
 from mmgibbs.regressions.loop import RegressionRun, blas_threads
+from mmgibbs.regressions.multinomial_hmc import MultinomialHMCModel
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.protocol import Keys, RegressionData
 from mmgibbs.regressions.predictors import read_predictors
@@ -194,6 +196,74 @@ class BayesianLasso(Regression):
         device="cpu",
         threads=None,
         standardise=True,
+        progress=False,
+    ):
+        self._take(locals())
+
+
+class HorseshoeProbit(Classifier):
+    """P(y = second class) = Phi(intercept + X beta) with horseshoe priors on beta (Carvalho et al. 2010); the intercept is not penalised.
+
+    collapsed: a further draw of all coefficients with the latent responses integrated out, for rare classes; None: where
+    the rarer class has 50 rows for each coefficient. slab_scale: the regularised horseshoe (Piironen & Vehtari 2017).
+    Classes that the predictors separate need intercept_prior_sd or slab_scale. The priors hold for standardised columns
+    unless standardise=False; coefficients are those of the columns as given. posterior: beta (predictor), intercept, tau.
+    """
+
+    plugin = HorseshoeProbitModel
+
+    def __init__(
+        self,
+        expansion=True,
+        collapsed=None,
+        intercept_prior_sd=None,
+        global_scale=1.0,
+        slab_scale=None,
+        slab_df=4.0,
+        precision="double",
+        chains=4,
+        burn_in=1000,
+        samples=1000,
+        thin=1,
+        seed=1,
+        device="cpu",
+        threads=None,
+        standardise=True,
+        progress=False,
+    ):
+        self._take(locals())
+
+
+class MultinomialHMC(Classifier):
+    """Multinomial logit by Hamiltonian Monte Carlo (Beam, Ghosh & Doyle 2016), Cauchy or normal prior; K >= 2 classes, the last the reference.
+
+    y: labels (n,) or counts (n, K). scale, intercept_scale: of the priors. adaptation: 'pooled' (step size and trajectory length
+    learnt from all chains in the burn-in), 'separate' (each chain by itself) or 'none' (step_size and leapfrog_steps as given; the burn-in
+    is annealed from `temperature`). mass: 'hessian', 'diagonal' or 'identity'. posterior: intercept (contrast), beta (predictor, contrast).
+    """
+
+    plugin = MultinomialHMCModel
+
+    def __init__(
+        self,
+        prior="cauchy",
+        scale=2.5,
+        intercept=True,
+        intercept_scale=10.0,
+        adaptation="pooled",
+        mass="hessian",
+        leapfrog_steps=100,
+        step_size=None,
+        temperature=1000.0,
+        precision="double",
+        chains=4,
+        burn_in=1000,
+        samples=1000,
+        thin=1,
+        seed=1,
+        device="cpu",
+        threads=None,
+        standardise=False,
         progress=False,
     ):
         self._take(locals())

@@ -1,0 +1,238 @@
+"""Horseshoe probit regression (Albert & Chib 1993; Carvalho et al. 2010; Makalic & Schmidt 2016; Terenin et al. 2018).
+
+    P(y_i = 1) = Phi(a + x_i beta),   a flat or N(0, sd^2),   beta_j ~ N(0, 1/d_j),   d_j = tau^-2 lambda_j^-2 (+ c^-2)
+    lambda_j ~ C+(0, 1),   tau ~ C+(0, t),   c^-2 ~ Gamma(k/2, rate k s^2/2)
+
+c is there in the regularised horseshoe (Piironen & Vehtari 2017) alone. The half-Cauchy priors are written with auxiliary
+nu_j and xi (lambda_j^2 | nu_j ~ IG(1/2, 1/nu_j), nu_j ~ IG(1/2, 1)). One sweep:
+
+    [a, beta | lambda, tau     with z integrated out, where `collapsed`: horseshoe_ellipse.py]
+    z_i ~ TN(a + x_i beta, 1; > 0 if y_i = 1, < 0 if not)                                horseshoe_rows.py
+    g^2 ~ Gamma(n/2, rate z'(I - W Sigma W')z / 2),  z <- g z                            Haar PX-DA, where `expansion`
+    a, beta ~ N(Sigma W'z, Sigma),  W = [X 1],  Sigma^-1 = W'W + diag(d)                 horseshoe_coefficients.py
+    lambda_j^-2 ~ Exp(rate 1/nu_j + tau^-2 beta_j^2 / 2),         1/nu_j ~ Exp(rate 1 + lambda_j^-2)
+    tau^-2 ~ Gamma((p + 1)/2, rate 1/xi + sum_j lambda_j^-2 beta_j^2 / 2),  1/xi ~ Exp(rate 1/t^2 + tau^-2)
+
+The posterior does not exist where a is flat, a plane separates the classes and the priors of the coefficients have no
+mean (no c): along separating directions the integral over a grows like |beta|, and E|beta_j| is infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from mmgibbs.draws.purpose import (
+    REGRESSION_GLOBAL_AUXILIARY,
+    REGRESSION_GLOBAL_SCALE,
+    REGRESSION_HYPER,
+    REGRESSION_LOCAL_AUXILIARY,
+    REGRESSION_LOCAL_SCALE,
+    REGRESSION_RESCALE,
+    REGRESSION_START,
+    stream,
+)
+from mmgibbs.errors import DataError
+from mmgibbs.regressions.arrays import Host
+from mmgibbs.regressions.classes import read_classes
+from mmgibbs.regressions.horseshoe_coefficients import ByColumns, ByRows
+from mmgibbs.regressions.horseshoe_ellipse import Ellipse, expansion, probit_fit, separated
+from mmgibbs.regressions.horseshoe_rows import ProbitRows
+from mmgibbs.regressions.horseshoe_slice import slice_step
+from mmgibbs.regressions.loop import blas_threads
+from mmgibbs.regressions.options import option
+from mmgibbs.regressions.predictors import ROW_BLOCK_BYTES, Predictors
+from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
+
+ROWS_FOR_COLLAPSED = 50  # of the rarer class, for each coefficient: the expansion is then close
+LARGEST_PRECISION = 1e280
+LOG_WIDTH = 6.0  # bracket of the slice steps for log tau^-2 and log c^-2
+
+
+@dataclass(frozen=True)
+class HorseshoeProbitOptions:
+    expansion: bool = option(True, "multiply z by a drawn factor in each sweep (Haar PX-DA)")
+    collapsed: bool | None = option(None, "a further draw of all coefficients with z integrated out; absent: where the rarer class has 50 rows for each coefficient")
+    intercept_prior_sd: float | None = option(None, "standard deviation of a normal prior on the intercept, at the means of standardised predictors; flat where absent", above=0)
+    global_scale: float = option(1.0, "t of the prior of tau, half-Cauchy(0, t)", above=0)
+    slab_scale: float | None = option(None, "s of the regularised horseshoe, the size beyond which coefficients are shrunk; the plain horseshoe where absent", above=0)
+    slab_df: float = option(4.0, "k, degrees of freedom of the slab", above=0)
+    precision: Literal["double", "single"] = option("double", "type in which predictors are multiplied; sums and draws are float64")
+
+
+class HorseshoeProbitModel:
+    """Two classes, sparse coefficients: the plugin."""
+
+    name = "horseshoe_probit"
+    standardise = True
+    Options = HorseshoeProbitOptions
+
+    @staticmethod
+    def prepare(data: RegressionData, options: HorseshoeProbitOptions, arrays) -> HorseshoeProbitSampler:
+        """DataError for labels that are missing, not of two classes, or separated by the predictors under priors that need overlap."""
+        X = data.predictors
+        codes, classes = read_classes(data.response, data.response_name)
+        if codes.shape != (X.n,):
+            raise DataError(f"{data.response_name}: found an array of shape {np.shape(data.response)}, needed one label for each of the {X.n} rows of predictors")
+        if len(classes) > 2:
+            raise DataError(f"{data.response_name}: found {len(classes)} classes, {', '.join(map(repr, classes[:5]))}, needed two")
+        return HorseshoeProbitSampler(X, codes == 1, classes, options, arrays)
+
+    @staticmethod
+    def predict(draws: Mapping[str, np.ndarray], predictors: Predictors, classes: list | None) -> np.ndarray:
+        """(n, 2): posterior means of 1 - Phi(a + x beta) and Phi(a + x beta)."""
+        beta, intercept = draws["beta"], draws["intercept"]
+        out = np.empty((predictors.n, 2))
+        step = max(1, ROW_BLOCK_BYTES // (8 * max(len(beta), predictors.p)))
+        for first in range(0, predictors.n, step):
+            eta = predictors.values[first : first + step].astype(np.float64) @ beta.T + intercept
+            out[first : first + step] = np.stack([ndtr(-eta).mean(1), ndtr(eta).mean(1)], 1)
+        return out
+
+
+class HorseshoeProbitSampler:
+    """State, of the standardised columns: beta (C, p), intercept (C,), local = lambda^-2 and local_auxiliary = 1/nu (C, p),
+    global = tau^-2, global_auxiliary = 1/xi, slab = c^-2 (0 in the plain horseshoe) and tries, of angles (C,)."""
+
+    def __init__(self, X: Predictors, positive: np.ndarray, classes: list, options: HorseshoeProbitOptions, arrays):
+        self.X, self.options, self.arrays, self.n, self.p = X, options, arrays, X.n, X.p
+        self.share = positive.mean()
+        with blas_threads(1):  # the rows are shared out over threads here, so that their number changes no bit
+            self._read(positive, np.float32 if options.precision == "single" else np.float64)
+        self.parameters = {
+            "beta": Parameter(("predictor",), "coefficients"),
+            "intercept": Parameter(),
+            "tau": Parameter(help="global scale of the coefficients"),
+        }
+        if options.slab_scale is not None:
+            self.parameters["slab"] = Parameter(help="c, the size beyond which coefficients are shrunk")
+        self.coords = {"predictor": list(X.names), "class": list(classes)}
+
+    def _read(self, positive, real) -> None:
+        """All that is needed of the data: cross-products, and the expansion where there is a collapsed draw."""
+        X, o, arrays = self.X, self.options, self.arrays
+        host = arrays if arrays.device == "cpu" else Host()
+        if o.intercept_prior_sd is None and o.slab_scale is None and separated(X, positive, host, real):
+            raise DataError(
+                "response: found two classes that the predictors separate completely, so that there is no posterior under a flat prior on the "
+                "intercept and a horseshoe without slab; needed intercept_prior_sd or slab_scale, or classes that overlap"
+            )
+        self.rows, on_host = ProbitRows(X, positive, arrays, real), ProbitRows(X, positive, host, real)
+        self.coefficients = ByColumns(on_host.gram(), arrays) if self.p <= self.n else ByRows(self.rows, arrays)
+        collapsed = o.collapsed
+        if collapsed is None:
+            collapsed = self.n * min(self.share, 1 - self.share) >= ROWS_FOR_COLLAPSED * (self.p + 1)
+        self.ellipse = None
+        if collapsed and self.p <= self.n:
+            b = probit_fit(on_host).b
+            self.ellipse = Ellipse(self.rows, b, *expansion(on_host, b), arrays)
+
+    def adapt_until(self, burn_in: int) -> None:
+        """Nothing adapts."""
+
+    def start(self, keys: Keys) -> State:
+        """Coefficients 0; intercept and scales drawn around those of a sample without predictors."""
+        xp, one = self.arrays.xp, self.arrays.xp.ones(len(keys))
+        slab = 0.0 if self.options.slab_scale is None else self.options.slab_scale**-2
+        return {
+            "beta": xp.zeros((len(keys), self.p)),
+            "intercept": ndtri(self.share) + 0.3 * self.arrays.normals(keys, 0, stream(REGRESSION_START, 0), 1)[:, 0],
+            "local": 2.0 * self.arrays.exponentials(keys, 0, stream(REGRESSION_START, 1), self.p),
+            "local_auxiliary": xp.ones((len(keys), self.p)),
+            "global": one * self.options.global_scale**-2,
+            "global_auxiliary": one * self.options.global_scale**2,
+            "slab": one * slab,
+            "tries": 0.0 * one,
+        }
+
+    def step(self, state: State, sweep: int, keys: Keys) -> State:
+        with blas_threads(1):
+            return self._sweep(state, sweep, keys)
+
+    def _sweep(self, state: State, sweep: int, keys: Keys) -> State:
+        precision, tries = self.prior_precision(state), state["tries"]
+        beta, intercept = state["beta"], state["intercept"]
+        if self.ellipse is not None:
+            beta, intercept, tries = self.ellipse.draw(beta, intercept, precision, keys, sweep)
+        latent = self.rows.latent(beta, intercept, keys, sweep, self.coefficients.keep_z)
+        posterior = self.coefficients.given(latent, precision)
+        beta, intercept = posterior.draw(self.factor_of_z(posterior.misfit, keys, sweep), keys, sweep)
+        return {"beta": beta, "intercept": intercept, "tries": tries} | self.scales(beta, state, keys, sweep)
+
+    def prior_precision(self, state: State):
+        """(C, p + 1): d_j, and that of the intercept last."""
+        xp, sd = self.arrays.xp, self.options.intercept_prior_sd
+        d = xp.minimum(state["global"][:, None] * state["local"] + state["slab"][:, None], LARGEST_PRECISION)
+        return xp.concatenate([d, xp.full((len(d), 1), 0.0 if sd is None else sd**-2)], 1)
+
+    def factor_of_z(self, misfit, keys: Keys, sweep: int):
+        """(C,): g of Haar PX-DA, 1 without it."""
+        if not self.options.expansion:
+            return self.arrays.xp.ones(len(keys))
+        shape = self.arrays.xp.full((len(keys), 1), 0.5 * self.n)
+        return self.arrays.xp.sqrt(2.0 * self.arrays.gammas(keys, sweep, stream(REGRESSION_RESCALE, 0), shape)[:, 0] / misfit)
+
+    def scales(self, beta, state: State, keys: Keys, sweep: int) -> State:
+        """lambda, nu, tau, xi (and c) given beta."""
+        a, o, xp, square = self.arrays, self.options, self.arrays.xp, beta**2
+        tau, slab = state["global"], state["slab"]
+        regularised = o.slab_scale is not None
+
+        rate = state["local_auxiliary"] + 0.5 * tau[:, None] * square
+        if regularised:
+            local = self.regularised_local(state["local"], rate, (slab / tau)[:, None], keys, sweep)
+        else:
+            local = a.exponentials(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 0), self.p) / rate
+        local_auxiliary = a.exponentials(keys, sweep, stream(REGRESSION_LOCAL_AUXILIARY, 0), self.p) / (1.0 + local)
+
+        rate = state["global_auxiliary"] + 0.5 * (local * square).sum(1)
+        if regularised:
+            # log density of x = log tau^-2 - its present value
+            def of_tau(x, c):
+                new = tau[c] * xp.exp(x)
+                return 0.5 * x - new * rate[c] + 0.5 * xp.log(new[:, None] * local[c] + slab[c, None]).sum(1)
+
+            tau = tau * xp.exp(slice_step(of_tau, LOG_WIDTH, keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), a)[0])
+        else:
+            tau = a.gammas(keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), xp.full((len(keys), 1), 0.5 * (self.p + 1)))[:, 0] / rate
+        global_auxiliary = a.exponentials(keys, sweep, stream(REGRESSION_GLOBAL_AUXILIARY, 0), 1)[:, 0] / (o.global_scale**-2 + tau)
+
+        if regularised:
+            rate_slab = 0.5 * (o.slab_df * o.slab_scale**2 + square.sum(1))
+
+            def of_slab(x, c):
+                new = slab[c] * xp.exp(x)
+                return 0.5 * o.slab_df * x - new * rate_slab[c] + 0.5 * xp.log(tau[c, None] * local[c] + new[:, None]).sum(1)
+
+            slab = slab * xp.exp(slice_step(of_slab, LOG_WIDTH, keys, sweep, stream(REGRESSION_HYPER, 0), a)[0])
+        return {"local": local, "local_auxiliary": local_auxiliary, "global": tau, "global_auxiliary": global_auxiliary, "slab": slab}
+
+    def regularised_local(self, old, rate, k, keys: Keys, sweep: int):
+        """lambda^-2 = h of the density h^-1/2 (h + k)^1/2 exp(-rate h), k = c^-2 tau^2, by an independence step.
+
+        For (h + k)^1/2 <= h^1/2 + k^1/2 the proposal is Exp(rate) or, with odds (pi k rate)^1/2, Gamma(1/2, rate); the ratio
+        of the two sides is between 0.707 and 1, so that at least that share is accepted.
+        """
+        a, xp = self.arrays, self.arrays.xp
+        u = a.uniforms(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 1), self.p, 2)
+        odds = xp.sqrt(np.pi * k * rate)
+        exponential = a.exponentials(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 0), self.p)
+        half = 0.5 * a.normals(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 2), self.p) ** 2  # Gamma(1/2)
+        new = xp.where(u[..., 0] * (1.0 + odds) < odds, half, exponential) / rate
+        ratio = lambda h: xp.sqrt(h + k) / (xp.sqrt(h) + xp.sqrt(k))
+        return xp.where(u[..., 1] * ratio(old) < ratio(new), new, old)
+
+    def log(self, state: State) -> dict:
+        beta = state["beta"] / self.rows.scale
+        out = {"beta": beta, "intercept": state["intercept"] - (beta * self.rows.centre).sum(1), "tau": state["global"] ** -0.5}
+        if self.options.slab_scale is not None:
+            out["slab"] = state["slab"] ** -0.5
+        return out
+
+    def statistics(self, state: State) -> dict:
+        """angles_tried, where coefficients are drawn with z integrated out."""
+        return {} if self.ellipse is None else {"angles_tried": state["tries"]}

@@ -1,0 +1,38 @@
+"""Slice sampling (Neal 2003) by shrinkage alone, for chains side by side.
+
+The current point is 0, the bracket (low, high) around it lies at a place drawn before; a point is drawn in the bracket,
+accepted where its log density is above the level, and else becomes the end of the bracket on its side of 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+MOST_TRIES = 127  # a bracket that has shrunk so often has no length left: the chain stays
+
+
+def shrink(value, level, low, high, uniforms, arrays):
+    """(point (C,), tries (C,)). value(points (a,), active (a,)): log densities of the chains numbered `active`; uniforms (C, MOST_TRIES)."""
+    xp = arrays.xp
+    point, tries = xp.zeros(len(level)), xp.zeros(len(level))
+    active = np.arange(len(level))
+    for k in range(uniforms.shape[1]):
+        here = low[active] + (high - low)[active] * uniforms[active, k]
+        inside = value(here, active) > level[active]
+        point[active] = xp.where(inside, here, 0.0)
+        low[active] = xp.where(here < 0, here, low[active])
+        high[active] = xp.where(here < 0, high[active], here)
+        tries[active] += 1
+        active = active[~arrays.fetch(inside)]
+        if not active.size:
+            break
+    return point, tries
+
+
+def slice_step(value, width: float, keys, sweep: int, stream: int, arrays):
+    """(C,) one slice step from 0 within a bracket of this width; the counters of `stream` are all its own. Returns (point, tries)."""
+    C = len(keys)
+    u = arrays.uniforms(keys, sweep, stream, 1, MOST_TRIES + 2).reshape(C, -1)
+    low = -width * u[:, 1]
+    level = value(arrays.xp.zeros(C), np.arange(C)) + arrays.xp.log(u[:, 0])
+    return shrink(value, level, low, low + width, u[:, 2:], arrays)
