@@ -28,7 +28,8 @@ def add_arguments(parser) -> None:
     p.add_argument("--systems", nargs="+", choices=("small", "medium", "large"), default=["small"], help="default: small")
     p.add_argument("--scale", type=float, default=1.0, help="share of the animals of each system, for smaller machines (default: 1)")
     p.add_argument("--sweeps", type=int, default=5, help="timed sweeps of each engine, in turn; medians are printed (default: %(default)s)")
-    p.add_argument("--ess-sweeps", type=int, default=0, metavar="N", help="also run N sweeps with sampled variances for ESS per second")
+    help_text = "sweeps with sampled variances behind ESS per second; 0: none (default: what a minute holds, from 50 to 2,000)"
+    p.add_argument("--ess-sweeps", type=int, metavar="N", help=help_text)
     p.add_argument("--engines", nargs="+", choices=("classic", "hybrid", "structured"), default=["classic", "hybrid", "structured"])
     p.add_argument("--seed", type=int, default=1)
     p = kinds.add_parser("evaluation", help="milliseconds per sweep of an analysis file, one chain, everything included")

@@ -3,16 +3,29 @@
 Golden, Lupo & Garrick: three traits, direct and maternal genetic effects, permanent environment, nine fixed-effect blocks (three
 effects on three traits). Their seconds per sample are printed beside ours; their systems are their own data, ours are simulated.
 Engines take turns, so that a machine that slows down slows all of them; random draws are included everywhere; single precision.
+The classic sampler updates one equation after another and centred, the others levels jointly and interwoven.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
-import numpy as np
-
+from mmgibbs.bench.effective import SAMPLED, mixing, sampled_model, seconds_per_sweep, sweeps_that_fit
+from mmgibbs.bench.gpu import NOT_MEASURED, structured_row
 from mmgibbs.bench.machine import peak_bytes
+from mmgibbs.device import Device
+from mmgibbs.engines.classic import ClassicEngine
+from mmgibbs.engines.hybrid import HybridEngine
+from mmgibbs.engines.structured import StructuredEngine
+from mmgibbs.equations.nonzeros import count_nonzeros
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import DeviceError
+from mmgibbs.memory import free_bytes
+from mmgibbs.simulate import beef_design, simulate_beef
 
 # animals that give the poster's number of equations; the poster's equations and seconds per sample: classic, with its GPU
 SYSTEMS = {
@@ -20,8 +33,30 @@ SYSTEMS = {
     "medium": (6_550_000, 28.3e6, 11.46, 2.007),
     "large": (11_900_000, 51.4e6, 22.7, 4.352),
 }
-BYTES_PER_EXPLICIT_NONZERO = 12  # values and indices of C, and the parts that new variances are made from, single precision
-NOT_MEASURED = "not measured"
+PRODUCTS = {"own": "own kernels", "measure": "own kernels or cuSPARSE, whichever is faster"}
+BYTES_PER_EXPLICIT_NONZERO = 12  # value and index, and the parts that new variances are made from, single precision
+
+
+@dataclass
+class Candidate:
+    """An engine that takes part, or `missing`: why it does not."""
+
+    label: str
+    size: int  # bytes of its equations
+    engine: object = None
+    missing: str = ""
+    built: float = 0.0  # seconds
+    times: list[float] = field(default_factory=list)
+
+    @property
+    def classic(self) -> bool:
+        return self.label.startswith("classic")
+
+    def row(self) -> dict:
+        row = {"engine": self.label, "bytes": self.size}
+        if self.missing:
+            return row | {"s per sample": self.missing}
+        return row | {"build s": self.built, "s per sample": statistics.median(self.times)}
 
 
 def bench_engines(args) -> dict:
@@ -32,11 +67,10 @@ def bench_engines(args) -> dict:
     return out | {"peak resident bytes": peak_bytes()}
 
 
-def one_system(name: str, args) -> tuple[dict, list[dict]]:
-    """What the system is, and a row per engine and number of threads."""
-    from mmgibbs.equations.nonzeros import count_nonzeros
-    from mmgibbs.simulate import beef_design, simulate_beef
+def one_system(name: str, args, device=None) -> tuple[dict, list[dict]]:
+    """What the system is, and a row per engine and number of threads.
 
+    device: a mmgibbs.device.Device, the current one where None."""
     animals, poster_equations, poster_classic, poster_gpu = SYSTEMS[name]
     beef = simulate_beef(int(animals * args.scale), args.seed)
     design = beef_design(beef)
@@ -47,91 +81,115 @@ def one_system(name: str, args) -> tuple[dict, list[dict]]:
         "density": nonzeros / design.n_equations**2 if nonzeros else "",
         "animals observed": design.n_records,
     }
-    rows = []
-    for label, engine, built, size in engines_of(design, args, nonzeros):
-        rows.append({"engine": label, "engine object": engine, "bytes": size, "build s": built})
-    times: dict[int, list[float]] = {i: [] for i in range(len(rows))}
-    for number in range(1, args.sweeps + 2):
-        for i, row in enumerate(rows):
-            engine = row["engine object"]
-            if isinstance(engine, str):
-                continue
-            if number == 1:
-                engine.set_variances(beef.G, beef.R)
-            started = time.perf_counter()
-            engine.sweep(number, (args.seed, 0))
-            if number > 1:  # the first compiles
-                times[i].append(time.perf_counter() - started)
-    base = statistics.median(times[0]) if rows and times[0] and rows[0]["engine"].startswith("classic") else None
-    for i, row in enumerate(rows):
-        engine = row.pop("engine object")
-        if isinstance(engine, str):
-            row["s per sample"] = engine
-            continue
-        row["s per sample"] = statistics.median(times[i])
-        row["of classic"] = row["s per sample"] / base if base else ""
-        if args.ess_sweeps and row["engine"].startswith("structured"):
-            row |= ess_per_second(beef, design, engine, args)
+    try:
+        device = device or Device()
+    except DeviceError as error:
+        about["GPU"] = str(error)
+    candidates = list(candidates_of(design, args, nonzeros, device))
+    take_turns(candidates, beef, args)
+    rows = [c.row() for c in candidates]
+    if "structured" in args.engines:
+        row, figures = structured_on_a_gpu(design, beef, args, device)
+        rows.append(row)
+        about |= figures
+    if rows[0]["engine"].startswith("classic") and not candidates[0].missing:
+        for row in rows:
+            if isinstance(row["s per sample"], float):
+                row["of classic"] = row["s per sample"] / rows[0]["s per sample"]
+    about |= add_effective_draws(rows, candidates, sampled_model(design, beef.G, beef.R, args.seed), args)
     rows += [
-        {"engine": "hybrid on a GPU", "s per sample": NOT_MEASURED},
-        {"engine": "structured on a GPU", "s per sample": NOT_MEASURED},
         {"engine": f"the poster, classic ({poster_equations / 1e6:g} M equations)", "s per sample": poster_classic},
-        {"engine": "the poster, hybrid with its GPU", "s per sample": poster_gpu, "of classic": poster_gpu / poster_classic},
+        {
+            "engine": "the poster, hybrid with its GPU",
+            "s per sample": poster_gpu,
+            "of classic": poster_gpu / poster_classic,
+        },
     ]
     return about, rows
 
 
-def engines_of(design, args, nonzeros):
-    """(label, engine or the reason why there is none, seconds to build, bytes) for every engine asked for; the classic one first."""
-    from mmgibbs.engines.classic import ClassicEngine
-    from mmgibbs.engines.hybrid import HybridEngine
-    from mmgibbs.engines.structured import StructuredEngine
-    from mmgibbs.equations.partition import partition
-    from mmgibbs.equations.structured import structured_equations
-    from mmgibbs.parallel import free_bytes
+def structured_on_a_gpu(design, beef, args, device) -> tuple[dict, dict]:
+    """Its row, and what else is known of it."""
+    if device is None:
+        return {"engine": "structured on a GPU", "s per sample": NOT_MEASURED}, {}
+    figures = structured_row(design, beef.G, beef.R, 10 * args.sweeps, args.seed, device=device)
+    columns = [c for c in ("engine", "build s", "s per sample", SAMPLED) if c in figures]
+    return {c: figures.pop(c) for c in columns}, {f"structured on a GPU, {k}": v for k, v in figures.items()}
 
-    need = BYTES_PER_EXPLICIT_NONZERO * (nonzeros or 31 * design.n_equations)
+
+def candidates_of(design, args, nonzeros, device) -> Iterator[Candidate]:
+    """Every engine asked for, the classic one first; the hybrid one on the device too, where there is one."""
+    explicit = BYTES_PER_EXPLICIT_NONZERO * (nonzeros or 31 * design.n_equations)
     coloured = structured_equations(design, partition(design, "colour"), "single")
-    makers = []
+    makers: list[tuple[str, int, Callable | None]] = []
     if "classic" in args.engines:
         natural = structured_equations(design, partition(design, "term"), "single")
-        makers.append(("classic explicit, 1 thread", lambda: ClassicEngine(natural), True))
+        makers.append(("classic explicit, 1 thread", explicit, lambda: ClassicEngine(natural)))
     if "hybrid" in args.engines:
-        makers += [(f"hybrid, colours, {t} thread(s)", lambda t=t: HybridEngine(coloured, "level", threads=t), True) for t in (1, 2)]
+        for t in (1, 2):
+            makers.append((f"hybrid, colours, {t} thread(s)", explicit, lambda t=t: HybridEngine(coloured, threads=t)))
+        if device is None:
+            makers.append(("hybrid on a GPU", explicit, None))
+        for spmv, name in PRODUCTS.items() if device is not None else ():
+            make = lambda spmv=spmv: HybridEngine(coloured, device=device, spmv=spmv)
+            makers.append((f"hybrid on a GPU, {name}", explicit, make))
     if "structured" in args.engines:
-        makers += [(f"structured, {t} thread(s)", lambda t=t: StructuredEngine(coloured, "level", t), False) for t in (1, 2)]
-    for label, make, explicit in makers:
+        for t in (1, 2):
+            make = lambda t=t: StructuredEngine(coloured, threads=t)
+            makers.append((f"structured, {t} thread(s)", coloured.bytes, make))
+    for label, size, make in makers:
         free = free_bytes()
-        if explicit and free is not None and need > free:
-            yield label, f"not run: about {need / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free", 0.0, need
+        if make is None:
+            yield Candidate(label, size, missing=NOT_MEASURED)
+        elif size == explicit and free is not None and size > free:
+            yield Candidate(label, size, missing=f"not run: about {size / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free")
+        else:
+            started = time.perf_counter()
+            try:
+                engine = make()
+            except DeviceError as error:
+                yield Candidate(label, size, missing=f"{NOT_MEASURED} ({error})")
+            else:
+                yield Candidate(label, size, engine, built=time.perf_counter() - started)
+
+
+def take_turns(candidates: list[Candidate], beef, args) -> None:
+    """A turn: a sweep, then one that is timed, then a wait for what it left to other threads, or it would cost the next engine.
+
+    So the timed sweep finds the updates that the one before has left, and leaves as many."""
+    present = [c for c in candidates if not c.missing]
+    for turn in range(args.sweeps + 1):  # the first one compiles
+        for c in present:
+            if turn == 0:
+                c.engine.set_variances(beef.G, beef.R)
+            c.engine.sweep(2 * turn + 1, (args.seed, 0))
+            started = time.perf_counter()
+            c.engine.sweep(2 * turn + 2, (args.seed, 0))
+            seconds = time.perf_counter() - started
+            if isinstance(c.engine, HybridEngine):
+                c.engine.settle()
+            if turn > 0:
+                c.times.append(seconds)
+
+
+def add_effective_draws(rows: list[dict], candidates: list[Candidate], model, args) -> dict:
+    """ESS per second of the rows that have been measured; returns the sweeps behind it."""
+    if args.ess_sweeps == 0:
+        return {}
+    present, key = [c for c in candidates if not c.missing], (args.seed, 0)
+    seconds = {c.label: seconds_per_sweep(model, c.engine, not c.classic, key) for c in present}
+    seconds |= {row["engine"]: row[SAMPLED] for row in rows if SAMPLED in row}
+    behind = {}
+    for classic, chain in ((True, "classic, centred"), (False, "levels, interwoven")):
+        alike = [c for c in present if c.classic == classic]
+        if not alike:
             continue
-        started = time.perf_counter()
-        engine = make()
-        yield label, engine, time.perf_counter() - started, need if explicit else coloured.bytes
-
-
-def ess_per_second(beef, design, engine, args) -> dict:
-    """Effective draws per second of the genetic variances and of a sample of breeding values, variances sampled, interweaving on."""
-    from mmgibbs.chains.diagnostics import diagnose
-    from mmgibbs.interweave import terms_to_interweave
-    from mmgibbs.sampler import MixedModel, Schedule, sample_chain
-    from mmgibbs.variances import CovarianceModel, blocks_recorded_together, full_block
-
-    covariances = tuple(None if g is None else CovarianceModel(np.asarray(g, float), False, full_block(len(g))) for g in beef.G)
-    residual = CovarianceModel(np.asarray(beef.R, float), False, blocks_recorded_together(design.patterns))
-    genetic = next(t for t in design.terms if t.name == "genetic")
-    chosen = np.random.default_rng(args.seed).choice(genetic.n_levels, 20, replace=False)
-    model = MixedModel(design, covariances, residual, {"genetic": chosen})
-    burn_in = args.ess_sweeps // 5
-    schedule = Schedule(burn_in, args.ess_sweeps, 1, chains=1, interweave=terms_to_interweave(model))
-    engine.start()
-    result = sample_chain(model, engine, schedule, (args.seed, 0))
-    per_sweep = result.seconds / result.sweeps
-    G = result.variances[0]
-    of_variances = [diagnose(G[None, :, c, c])["ess_bulk"] for c in range(G.shape[1])]
-    of_values = [diagnose(result.saved["genetic"][None, :, a, 0])["ess_bulk"] for a in range(chosen.size)]
-    return {
-        "s per sweep, variances sampled": per_sweep,
-        "ESS/s, genetic variances (least)": min(of_variances) / (args.ess_sweeps * per_sweep),
-        "ESS/s, breeding values (median)": float(np.median(of_values)) / (args.ess_sweeps * per_sweep),
-    }
+        fastest = min(alike, key=lambda c: seconds[c.label])
+        found = mixing(
+            model, fastest.engine, not classic, key, args.ess_sweeps or sweeps_that_fit(seconds[fastest.label])
+        )
+        behind[f"sweeps behind ESS, {chain}"] = found.sweeps
+        for row in rows:
+            if row["engine"] in seconds and row["engine"].startswith("classic") == classic:
+                row |= found.per_second(seconds[row["engine"]])
+    return behind

@@ -115,6 +115,11 @@ class HybridEngine(ExplicitState):
         self._sweeps_at_these_variances += 1
         self._moved()
 
+    def settle(self) -> None:
+        """Wait for the updates that were left to others to do."""
+        for i in range(len(self.x)):
+            self.order.consume(i)
+
     def _sample(self, i: int, block, number: int, key: tuple[int, int]) -> None:
         code = self.equations.terms[block.term].code[block.first : block.last]
         sample_block(

@@ -126,6 +126,27 @@ def test_the_chain_of_the_worker_threads_bit_for_bit(folder, name, kind, update,
         assert identical(run(HybridEngine(equations, update, FakeDevice(folder, seed)), example, 12), expected)
 
 
+@pytest.mark.parametrize("where", ["threads", "device"])
+def test_after_settling_nothing_is_left_to_do_and_the_chain_is_the_same(folder, where):
+    example = models.example("direct_maternal")
+    equations = equations_of(example)
+    device = FakeDevice(folder, 1)
+    settled, other = (HybridEngine(equations, device="cpu" if where == "threads" else device) for _ in range(2))
+    for engine in (settled, other):
+        engine.set_variances(example.G, example.R)
+    for number in range(1, 9):
+        for engine in (settled, other):
+            engine.sweep(number, KEY)
+        settled.settle()
+        if where == "threads":
+            assert all(segment.drained for segment in settled.updates._all_segments())
+        else:
+            before = [r.copy() for r in settled.updates._r]
+            settled.updates.discard()
+            assert identical(before, settled.updates._r)
+    assert identical(settled.fetch(), other.fetch())
+
+
 def test_rows_longer_than_a_piece(folder):
     """Two herds of 900 records each, each record of its own litter: the rows of herds are summed in pieces."""
     rng = np.random.default_rng(4)

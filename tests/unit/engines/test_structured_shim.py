@@ -7,12 +7,15 @@ runs in another order.
 
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from reference import models
 from unit.engines.host_device import HostDevice
 
+from mmgibbs.bench.effective import SAMPLED
+from mmgibbs.bench.engines import one_system
 from mmgibbs.bench.gpu import structured_row
 from mmgibbs.chains.accumulators import Moments
 from mmgibbs.design import CentringShift, Rescale
@@ -336,6 +339,16 @@ def test_the_benchmark_row(beef, shim, monkeypatch):
     assert all(row[name] > 0 for name in ("s per sample", "s per sample, variances sampled", "copy bandwidth, GB/s"))
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert structured_row(design, data.G, data.R)["s per sample"].startswith("not measured (device: gpu needs CuPy")
+
+
+def test_bench_engines_with_a_device(shim, monkeypatch):
+    """What the device did stands in the table, what bounds it above."""
+    monkeypatch.setattr("mmgibbs.bench.gpu.COPIED", 1000)
+    args = SimpleNamespace(scale=0.001, seed=1, sweeps=1, ess_sweeps=10, engines=["structured"])
+    about, rows = one_system("small", args, HostDevice(shim("single")))
+    row = next(row for row in rows if row["engine"] == "structured on a GPU")
+    assert all(row[column] > 0 for column in ("s per sample", SAMPLED, "ESS/s, genetic variances (least)"))
+    assert about["structured on a GPU, device"] == "this host" and about["structured on a GPU, copy bandwidth, GB/s"] > 0
 
 
 def test_pieces_hold_every_entry_once_and_keep_records_together(monkeypatch):

@@ -1,0 +1,79 @@
+"""Effective draws per second with sampled variances: effective draws per sweep of a chain, over the seconds that a sweep takes.
+
+Engines that make the same updates draw the same chain, so that one of them runs it for all; seconds are each engine's own.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.chains.diagnostics import diagnose
+from mmgibbs.interweave import terms_to_interweave
+from mmgibbs.sampler import MixedModel, Schedule, gibbs_steps, sample_chain, starting_variances
+from mmgibbs.variances import CovarianceModel, blocks_recorded_together, full_block
+
+SAMPLED = "s per sample, variances sampled"
+ANIMALS = 50  # whose breeding values are watched
+ROOM_SECONDS = 60  # of the chain, where the number of its sweeps is not given
+FEWEST, MOST = 50, 2000  # such sweeps
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """Effective draws per sweep."""
+
+    sweeps: int  # that they were found in
+    of_variances: float  # of the genetic variances, the least
+    of_values: float  # of the breeding values watched, the median
+
+    def per_second(self, seconds: float) -> dict[str, float]:
+        """Columns of the table; seconds per sweep, variances sampled."""
+        return {
+            SAMPLED: seconds,
+            "ESS/s, genetic variances (least)": self.of_variances / seconds,
+            "ESS/s, breeding values (median)": self.of_values / seconds,
+        }
+
+
+def sampled_model(design, G, R, seed: int = 1) -> MixedModel:
+    """All variances sampled under flat priors, from these starts; the draws of some animals' breeding values are kept."""
+    covariances = tuple(
+        None if g is None else CovarianceModel(np.asarray(g, float), False, full_block(len(g))) for g in G
+    )
+    residual = CovarianceModel(np.asarray(R, float), False, blocks_recorded_together(design.patterns))
+    q = next(t for t in design.terms if t.name == "genetic").n_levels
+    watched = np.random.default_rng(seed).choice(q, min(ANIMALS, q), replace=False)
+    return MixedModel(design, covariances, residual, {"genetic": watched})
+
+
+def seconds_per_sweep(model: MixedModel, engine, interwoven: bool, key: tuple[int, int], sweeps: int = 3) -> float:
+    """Median over sweeps with all draws of variances, from the engine's present state."""
+    variances = starting_variances(model, 0)
+    engine.set_variances(variances.G, variances.R)
+    steps = gibbs_steps(model, engine, variances, key, 1000, terms_to_interweave(model, interwoven))
+    times = []
+    for number in range(1, sweeps + 3):
+        started = time.perf_counter()
+        for step in steps:
+            step(number)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times[2:])  # the first compile, and a device records
+
+
+def mixing(model: MixedModel, engine, interwoven: bool, key: tuple[int, int], sweeps: int) -> Mixing:
+    """From a chain of so many sweeps, after a fifth as many that are thrown away, from the engine's present state."""
+    schedule = Schedule(sweeps // 5, sweeps, interweave=terms_to_interweave(model, interwoven))
+    result = sample_chain(model, engine, schedule, key)
+    genetic, values = result.variances[0], result.saved["genetic"]
+    k = genetic.shape[1]
+    of_variances = [diagnose(genetic[None, :, c, c])["ess_bulk"] for c in range(k)]
+    of_values = [diagnose(values[None, :, a, c])["ess_bulk"] for a in range(values.shape[1]) for c in range(k)]
+    return Mixing(sweeps, min(of_variances) / sweeps, float(np.median(of_values)) / sweeps)
+
+
+def sweeps_that_fit(seconds: float) -> int:
+    return int(np.clip(ROOM_SECONDS / seconds, FEWEST, MOST))

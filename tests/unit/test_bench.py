@@ -1,0 +1,72 @@
+"""`mmgibbs bench engines` on a small share of the poster's systems: every figure is there, on a GPU too where there is one."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from reference.fake_device import FakeDevice
+
+import mmgibbs.bench.effective
+from mmgibbs.bench.effective import SAMPLED, Mixing, sweeps_that_fit
+from mmgibbs.bench.engines import one_system
+from mmgibbs.cli import main
+
+ESS = "ESS/s, genetic variances (least)", "ESS/s, breeding values (median)"
+
+
+def test_every_engine_has_its_figures(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    file = tmp_path / "figures.json"
+    command = ["bench", "engines", "--scale", "0.001", "--sweeps", "1", "--ess-sweeps", "20", "--json", str(file)]
+    assert main(command) == 0
+    assert "ESS/s" in capsys.readouterr().out
+    figures = json.loads(file.read_text())
+    rows = {row["engine"]: row for row in figures["small: engines"]}
+    ours = [name for name in rows if "poster" not in name and "GPU" not in name]
+    assert len(ours) == 5 and ours[0].startswith("classic")
+    for name in ours:
+        assert all(rows[name][column] > 0 for column in ("bytes", "s per sample", "of classic", SAMPLED, *ESS))
+    assert rows[ours[0]]["of classic"] == 1
+    for name in ("hybrid on a GPU", "structured on a GPU"):
+        assert rows[name]["s per sample"] == "not measured" and not {"of classic", *ESS} & set(rows[name])
+    assert figures["small: GPU"].startswith("device: gpu needs CuPy")
+    assert (
+        figures["small: sweeps behind ESS, classic, centred"]
+        == figures["small: sweeps behind ESS, levels, interwoven"]
+        == 20
+    )
+
+
+def test_the_hybrid_engine_is_timed_on_a_device(tmp_path):
+    args = SimpleNamespace(scale=0.0005, seed=1, sweeps=1, ess_sweeps=10, engines=["classic", "hybrid"])
+    about, rows = one_system("small", args, FakeDevice(tmp_path))
+    on_gpu = [row for row in rows if row["engine"].startswith("hybrid on a GPU")]
+    assert len(on_gpu) == 2 and "GPU" not in about
+    assert all(row[column] > 0 for row in on_gpu for column in ("s per sample", "of classic", SAMPLED, *ESS))
+
+
+def test_an_engine_that_does_not_fit_says_what_it_needs(monkeypatch):
+    monkeypatch.setattr("mmgibbs.bench.engines.free_bytes", lambda: 1000)
+    args = SimpleNamespace(scale=0.0005, seed=1, sweeps=1, ess_sweeps=0, engines=["classic", "structured"])
+    _, rows = one_system("small", args)
+    assert rows[0]["s per sample"] == "not run: about 0.0 GB needed, 0.0 GB free"
+    assert rows[1]["s per sample"] > 0 and "of classic" not in rows[1] and SAMPLED not in rows[1]
+
+
+@pytest.mark.parametrize("seconds, sweeps", [(1e-4, 2000), (0.5, 120), (10.0, 50)])
+def test_a_chain_takes_about_a_minute(seconds, sweeps):
+    assert sweeps_that_fit(seconds) == sweeps
+
+
+def test_effective_draws_per_second(monkeypatch):
+    """Independent draws: as many effective ones as sweeps."""
+    rng = np.random.default_rng(3)
+    n = 2000
+    result = SimpleNamespace(variances=[rng.normal(size=(n, 2, 2))], saved={"genetic": rng.normal(size=(n, 3, 2))})
+    monkeypatch.setattr(mmgibbs.bench.effective, "sample_chain", lambda *_: result)
+    monkeypatch.setattr(mmgibbs.bench.effective, "terms_to_interweave", lambda *_: ())
+    found = mmgibbs.bench.effective.mixing(None, None, True, (1, 0), n)
+    assert found.of_variances == pytest.approx(1.0, abs=0.15) and found.of_values == pytest.approx(1.0, abs=0.15)
+    assert Mixing(n, 0.5, 0.25).per_second(0.1) == {SAMPLED: 0.1, ESS[0]: 5.0, ESS[1]: 2.5}
