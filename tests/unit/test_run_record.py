@@ -40,13 +40,19 @@ def test_interweaving_not_asked_for_is_no_note(tmp_path, wanted):
     interwoven = ["genetic"] if wanted == "auto" else []
     assert outcome.record["interweaved_terms"] == interwoven and outcome.record["not_interweaved"] == {}
     assert not any("interweave" in note for note in outcome.record["notes"])
-    assert set(tree["sample_stats"].data_vars) == {"sweep", *(f"interweaving_acceptance[{name}]" for name in interwoven)}
+    assert set(tree["sample_stats"].data_vars) == {
+        "sweep",
+        *(f"interweaving_acceptance[{name}]" for name in interwoven),
+    }
     assert all(0.0 < tree["sample_stats"][f"interweaving_acceptance[{name}]"].mean() < 1.0 for name in interwoven)
 
 
 @pytest.mark.parametrize(
     "asked, engine, why",
-    [("engine: auto", "serial", "auto: 27 equations, fewer than 50,000"), ("engine: structured, threads: 1", "structured", "asked for")],
+    [
+        ("engine: auto", "serial", "auto: 27 equations, fewer than 50,000"),
+        ("engine: structured, threads: 1", "structured", "asked for"),
+    ],
 )
 def test_run_json_says_which_engine_and_why(tmp_path, asked, engine, why):
     record = run_of(tmp_path, asked)[0].record
