@@ -66,8 +66,6 @@ def assemble(analysis, prepared) -> Assembled:
                 f"trait '{design.traits[t]}' does not vary, so that its residual variance has no posterior; "
                 "needed a proper prior (variances.residual.prior) or fixed variances"
             )
-    if analysis.sampler.checkpoint_every is not None:
-        notes.append("sampler.checkpoint_every: this version writes no checkpoints")
     saved = saved_levels(analysis.output.save_levels, prepared)
     return Assembled(MixedModel(design, tuple(covariances), residual, saved), tuple(infos), tuple(notes))
 

@@ -1,6 +1,7 @@
 """The command line: `mmgibbs run | check | report | simulate | bench`.
 
 Exit code 0: done. 2: the input cannot be used, one message on stderr. 1: a bug, with its traceback. 130: Ctrl-C.
+143: SIGTERM. A run that was sampling then has kept its state.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ import argparse
 import errno
 import json
 import os
+import shlex
 import sys
 import traceback
 from importlib import import_module
 
 import mmgibbs
+from mmgibbs.errors import Stopped
+from mmgibbs.interrupt import end_like_ctrl_c
 from pedigree.errors import PedigreeError, TableError
 
 DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
@@ -54,6 +58,11 @@ def main(arguments: list[str] | None = None) -> int:
         return code
     except (mmgibbs.MmgibbsError, PedigreeError, TableError) as error:
         return _refuse(str(error))
+    except Stopped as stopped:
+        print(f"\n{stopped}", file=sys.stderr)
+        if stopped.kept:
+            print(f"go on with: mmgibbs {shlex.join(resuming(arguments))}", file=sys.stderr)
+        return 128 + stopped.signal
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         return STOPPED
@@ -122,7 +131,17 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
             help="put VALUE in place of what the file says, e.g. --set sampler.thin=5; may be repeated",
         )
     run.add_argument("--output", metavar="DIR", help="the run folder, in place of output.directory")
-    run.add_argument("--overwrite", action="store_true", help="replace a run folder that is there already")
+    there = run.add_mutually_exclusive_group()
+    there.add_argument("--overwrite", action="store_true", help="replace a run folder that is there already")
+    there.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from the checkpoints of a run that was stopped or killed, to the same draws as a run in one go; "
+        "starts anew where there is none, and does nothing where the run is finished",
+    )
+    there.add_argument(
+        "--extend", type=_sweeps, default=0, metavar="SWEEPS", help="add so many sweeps to each chain of a finished run"
+    )
     run.add_argument("--quiet", action="store_true", help="say nothing unless something is wrong")
     run.add_argument("--no-report", action="store_true", help="leave out report.html (mmgibbs report RUN makes it later)")
 
@@ -136,12 +155,31 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def resuming(arguments: list[str]) -> list[str]:
+    """The command line that goes on with the run of this one."""
+    kept, rest = [], iter(arguments)
+    for argument in rest:
+        if argument == "--extend":
+            next(rest)
+        elif argument not in ("--overwrite", "--resume") and not argument.startswith("--extend="):
+            kept.append(argument)
+    return [*kept, "--resume"]
+
+
+def _sweeps(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, needed a whole number of sweeps of at least 1")
+    return int(text)
+
+
 def _run(args) -> None:
     from mmgibbs.run import run
 
     # in quotation marks, or a folder's name could be taken for something else that YAML knows
     output = [] if args.output is None else [f"output.directory={json.dumps(args.output, ensure_ascii=False)}"]
-    result = run(args.file, [*args.set, *output], overwrite=args.overwrite, progress=not args.quiet)
+    how = {"overwrite": args.overwrite, "resume": args.resume, "extend": args.extend, "progress": not args.quiet}
+    with end_like_ctrl_c():
+        result = run(args.file, [*args.set, *output], **how)
     if not args.no_report:
         from mmgibbs.report.make import report_after_run
 

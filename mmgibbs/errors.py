@@ -22,8 +22,8 @@ class DeviceError(MmgibbsError):
 
 
 class Stopped(KeyboardInterrupt):
-    """SIGINT (Ctrl-C) or SIGTERM came while chains ran, and they ended after their sweep. `signal`: its number."""
+    """SIGINT (Ctrl-C) or SIGTERM came. `signal`: its number; `kept`: whether there are checkpoints to go on from."""
 
-    def __init__(self, signal: int, message: str):
+    def __init__(self, signal: int, message: str, kept: bool = False):
         super().__init__(message)
-        self.signal = signal
+        self.signal, self.kept = signal, kept

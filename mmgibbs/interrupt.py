@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import contextmanager
 
 from mmgibbs.errors import Stopped
 
@@ -39,11 +40,18 @@ class StopSignals:
         self._give_back()
 
 
-def end_like_ctrl_c() -> None:
-    """SIGTERM outside the block above unwinds the program as Ctrl-C does, so that what it began is cleaned up."""
+@contextmanager
+def end_like_ctrl_c():
+    """Within the block, where no StopSignals is at work, SIGTERM unwinds the program as Ctrl-C does: what it began is cleaned up."""
 
     def stop(number, frame):
         raise Stopped(number, "stopped")
 
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, stop)
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmgibbs.chains.checkpoint import Checkpoints, Keeper
+from mmgibbs.chains.checkpoint import Checkpoints, Keeper, unwritten
 from mmgibbs.chains.result import ChainResult
 from mmgibbs.engines.choice import EngineChoice, cores
 from mmgibbs.equations.structured import StructuredEquations
@@ -255,9 +255,8 @@ class _Watcher:
                 self.show(chain, number, variances)
             sweep, error = self.progress.saved(chain)
             if self.warn is not None and error != self.errors.get(chain, 0):
-                kept = f"the one of sweep {sweep:,} is kept" if sweep else "there is none yet"
-                failed = f"warning: chain {chain + 1}: its checkpoint could not be written ({os.strerror(error)}); {kept}"
-                self.warn(failed if error else f"chain {chain + 1}: its checkpoints can be written again")
+                failed = f"warning: {unwritten(chain_name(chain), sweep, OSError(error, os.strerror(error)))}"
+                self.warn(failed if error else f"{chain_name(chain)}: its checkpoints can be written again")
             self.errors[chain] = error
 
     def _watch(self) -> None:

@@ -16,6 +16,7 @@ from mmgibbs.assemble import Assembled, assemble, choose_engine
 from mmgibbs.chains.accumulators import PooledMoments, pool
 from mmgibbs.chains.parameters import NamedParameters, named_parameters
 from mmgibbs.chains.result import ChainResult, posterior_means, sample_stats, saved_draws, variance_draws
+from mmgibbs.chains.stop import pauses
 from mmgibbs.chains.summary import LevelDraws, summary_table
 from mmgibbs.config import load_config
 from mmgibbs.data import prepare
@@ -29,12 +30,14 @@ from mmgibbs.interweave import terms_to_interweave, why_not
 from mmgibbs.memory import refuse_beyond_free
 from mmgibbs.parallel import REPORT, processes_for, run_chains, sampling_bytes
 from mmgibbs.report.animals import animals_file
-from mmgibbs.report.folder import check_run_directory, write_run_folder
+from mmgibbs.report.folder import write_run_folder
 from mmgibbs.report.progress import Talk
 from mmgibbs.report.record import run_record
 from mmgibbs.report.tables import solutions_frame, summary_frame
+from mmgibbs.resume import FINISHED, RunPlace
 from mmgibbs.run_regression import regression_counts, run_regression
 from mmgibbs.sampler import START_SCALES, Schedule
+from mmgibbs.targets import Judge, check_targets
 
 
 @dataclass(frozen=True)
@@ -64,35 +67,49 @@ class Solved:
     levels: dict[str, np.ndarray]  # (chains, draws, levels, k) of chosen levels
     facts: dict  # for run.json
     statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
+    warnings: list[str] = field(default_factory=list)
 
 
-def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True, directory=None) -> Result:
+def run(config, overrides=(), *, overwrite: bool = False, resume: bool = False, extend: int = 0, progress: bool = True, directory=None) -> Result:
     """Run an analysis and write its run folder.
 
     config: path of a YAML file, or a dict of the same keys (where `data.phenotypes` and `data.pedigree` may be Polars frames).
-    overrides: 'key.path=value' strings. Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message.
+    overrides: 'key.path=value' strings. overwrite: replace the run that is there. resume: go on from the checkpoints of a run that ended
+    early, to the draws of a run in one go. extend: sweeps to add to a finished run.
+    Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message; Stopped (a KeyboardInterrupt) where SIGINT or SIGTERM
+    ends the sampling, its state kept.
     """
-    talk, clock = Talk(progress), _Clock()
+    talk = Talk(progress)
     analysis = load_config(config, [*overrides, *([f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else [])])
-    check_run_directory(analysis.output.directory, overwrite)
-    if analysis.model.plugin is not None:
-        summary, record, path = run_regression(analysis, talk, overwrite)
-        return Result(summary, None, record, path)
+    with RunPlace(analysis, talk, overwrite=overwrite, resume=resume, extend=extend) as place:
+        if place.kind == FINISHED:
+            return finished_result(place.path)
+        if analysis.model.plugin is not None:
+            summary, record = run_regression(analysis, place, talk)
+            return Result(summary, None, record, place.path)
+        return run_mixed_model(analysis, place, talk)
+
+
+def run_mixed_model(analysis, place: RunPlace, talk: Talk) -> Result:
+    """Tables -> design -> equations -> chains -> summary -> run folder."""
+    clock = _Clock()
     prepared = prepare(analysis, lambda stage: talk.say(f"reading: {stage}"))
     assembled = assemble(analysis, prepared)
     clock.lap("data")
     for note in (*prepared.design.notes, *assembled.notes):
         talk.say(note)
     choice, kind, why = choose_engine(analysis.sampler, assembled.model)
-    refuse_beyond_memory(analysis, assembled)
+    check_targets({} if analysis.sampler.stop is None else analysis.sampler.stop.targets, assembled.model)
+    refuse_beyond_memory(analysis, assembled, place.samples)
     equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
     clock.lap("equations")
     talk.say(f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB")
+    place.start()
     try:
         if analysis.sampler.method == "blup":
             solved = solve(analysis, assembled, equations, talk)
         else:
-            solved = sample(analysis, assembled, equations, choice, talk)
+            solved = sample(analysis, prepared, assembled, equations, choice, place, talk)
             solved.facts["engine_chosen_because"] = why
     except ModelError as error:
         warned = (f"warning: {note}" for note in assembled.notes)  # most likely why
@@ -103,12 +120,12 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
     means = dict(zip((t.name for t in assembled.terms), posterior_means(solved.variances), strict=True))
     solutions = solutions_frame(prepared, solved.moments, means)
     clock.lap("summary")
-    record = run_record(analysis, prepared, equations, assembled.notes, parameters, solved.facts, clock.seconds)
+    record = run_record(analysis, prepared, equations, [*assembled.notes, *solved.warnings], parameters, solved.facts, clock.seconds)
     path = write_run_folder(
-        analysis.output.directory,
+        place.path,
         summary=summary,
         solutions=solutions,
-        run=record,
+        run=record | {"run_id": place.run_id},
         draws={
             "parameters": parameters.draws,
             "levels": _level_draws(assembled, prepared, solved),
@@ -117,21 +134,28 @@ def run(config, overrides=(), *, overwrite: bool = False, progress: bool = True,
         },
         extra=animals_file(prepared.pedigree),
         csv=analysis.output.csv,
-        overwrite=overwrite,
+        overwrite=True,  # whether it may be is settled, and the folder is locked
     )
     record = json.loads((path / "run.json").read_text(encoding="utf-8"))  # with the files written and what the folder adds
     talk.finish(summary, path, record)
     return Result(summary, solutions, record, path)
 
 
-def refuse_beyond_memory(analysis, assembled: Assembled) -> None:
+def finished_result(path: Path) -> Result:
+    """The result of a finished run, from its folder."""
+    record = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    solutions = path / "solutions.parquet"
+    return Result(pl.read_parquet(path / "summary.parquet"), pl.read_parquet(solutions) if solutions.exists() else None, record, path)
+
+
+def refuse_beyond_memory(analysis, assembled: Assembled, samples: int | None = None) -> None:
     """A DeviceError with the numbers where the equations, and what is computed from them, would not fit into memory."""
     s, model = analysis.sampler, assembled.model
     n, design = model.design.n_equations, model.design
     equations = estimated_bytes(design, s.precision)
     if s.method == "gibbs":
-        needed = sampling_bytes(model, _schedule(s, ()), equations, np.dtype(np.float32 if s.precision == "single" else np.float64))
-        what = f"sampling {n:,} equations in {s.chains} chains, {s.samples // s.thin:,} draws kept in each,"
+        needed = sampling_bytes(model, _schedule(s, (), samples), equations, np.dtype(np.float32 if s.precision == "single" else np.float64))
+        what = f"sampling {n:,} equations in {s.chains} chains, {_schedule(s, (), samples).n_kept:,} draws kept in each,"
         refuse_beyond_free(needed, what, "fewer sampler.chains or output.save_levels, a larger sampler.thin, or a machine with more memory")
         return
     vectors = sum(t.n_levels * t.n_components for t in design.terms) * (8 * 8 + REPORT)
@@ -141,11 +165,12 @@ def refuse_beyond_memory(analysis, assembled: Assembled) -> None:
         refuse_beyond_free(equations + vectors + 2 * 8 * n * n, f"inverting {n:,} equations for PEV", advice)
 
 
-def _schedule(s, interweave: tuple[int, ...]) -> Schedule:
-    return Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains, interweave)
+def _schedule(s, interweave: tuple[int, ...], samples: int | None = None) -> Schedule:
+    """samples: sweeps after burn-in to go to, where that is not for the analysis to say."""
+    return Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains, interweave, samples or s.most_samples)
 
 
-def sample(analysis, assembled: Assembled, equations: StructuredEquations, choice, talk: Talk) -> Solved:
+def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquations, choice, place: RunPlace, talk: Talk) -> Solved:
     """Gibbs: all chains, pooled."""
     s = analysis.sampler
     model, names = assembled.model, [t.name for t in assembled.model.design.terms]
@@ -154,9 +179,16 @@ def sample(analysis, assembled: Assembled, equations: StructuredEquations, choic
     notes = [f"sampler.interweave: term '{name}' is left out: {why}" for name, why in left_out.items() if s.interweave is True]
     for note in notes:
         talk.say(note)
-    schedule = _schedule(s, interweave)
+    schedule = _schedule(s, interweave, place.samples)
+    judge = None
+    if s.stop is not None and place.samples is None:
+        judge = Judge(s.stop.targets, assembled, lambda term, level: prepared.levels[term].ids[level], s.burn_in, talk.say)
     with talk.chains(schedule, assembled) as show:
-        chains: list[ChainResult] = run_chains(model, equations, choice, schedule, s.seed, show)
+        chains: list[ChainResult] = run_chains(
+            model, equations, choice, schedule, s.seed, show, checkpoints=place.checkpoints, reached=place.reached, enough=judge, warn=talk.say,
+            pauses=(schedule.most,) if judge is None else pauses(s.samples, schedule.most, s.thin),
+        )  # fmt: skip
+    place.end(chains[0].sweeps - s.burn_in)
     said = list(dict.fromkeys(note for c in chains for note in c.notes))
     for note in said:
         talk.say(note)
@@ -172,11 +204,15 @@ def sample(analysis, assembled: Assembled, equations: StructuredEquations, choic
         "processes": processes_for(model, equations, s.chains, choice.device),
         "start_scales": [START_SCALES[c % len(START_SCALES)] for c in range(s.chains)],
         "seconds_per_chain": [c.seconds for c in chains],
-        "sweeps_per_chain": schedule.n_sweeps,
-        "kept_draws_per_chain": schedule.n_kept,
+        "sweeps_per_chain": chains[0].sweeps,
+        "kept_draws_per_chain": chains[0].moments.n_draws,
+        "begun": place.kind,
         "notes": [*notes, *said],
     }
-    return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, sample_stats(chains))
+    missed = []
+    if judge is not None:
+        facts["stop"], missed = judge.facts, judge.missed
+    return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, sample_stats(chains), missed)
 
 
 def solve(analysis, assembled: Assembled, equations: StructuredEquations, talk: Talk) -> Solved:
@@ -210,6 +246,7 @@ def check(config, overrides=()) -> dict:
     prepared = prepare(analysis)
     assembled = assemble(analysis, prepared)
     choose_engine(analysis.sampler, assembled.model)
+    check_targets({} if analysis.sampler.stop is None else analysis.sampler.stop.targets, assembled.model)
     refuse_beyond_memory(analysis, assembled)
     return model_counts(analysis, prepared, assembled)
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import datetime
+import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from mmgibbs.chains.checkpoint import Checkpoints, Keeper, unwritten
 from mmgibbs.chains.summary import summary_table
 from mmgibbs.data.regression import RegressionTable, read_regression
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, Stopped
 from mmgibbs.estimators import make_arrays, named_draws
+from mmgibbs.interrupt import StopSignals
 from mmgibbs.regressions.loop import RegressionRun, blas_threads
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors
@@ -26,6 +30,7 @@ from mmgibbs.report.tables import summary_frame
 
 LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
 SHOWN = 40  # parameters printed at the end
+CHAINS = "chains"  # the name of their checkpoint, which holds all of them
 
 
 @dataclass(frozen=True)
@@ -62,9 +67,11 @@ def prepare_regression(analysis) -> PreparedRegression:
     return PreparedRegression(table, sampler, arrays, predictors.notes, options)
 
 
-def run_regression(analysis, talk, overwrite: bool):
-    """Sample, and write the run folder: (summary, info, path)."""
+def run_regression(analysis, place, talk):
+    """Sample, and write the run folder: (summary, info). place: resume.RunPlace."""
     s, started = analysis.sampler, time.perf_counter()
+    if s.stop is not None:
+        raise ConfigError("sampler.stop: found with model.plugin, whose parameters have no targets; needed sampler.samples alone")
     prepared = prepare_regression(analysis)
     table = prepared.table
     n, p = table.predictors.shape
@@ -72,9 +79,12 @@ def run_regression(analysis, talk, overwrite: bool):
     for note in prepared.notes:
         talk.say(note)
     seconds = {"data": time.perf_counter() - started}
+    place.start()
     with blas_threads(prepared.arrays.threads):
-        chains = RegressionRun(prepared.sampler, prepared.arrays, Keys(s.seed, tuple(range(s.chains))), s.burn_in, s.samples, s.thin)
-        chains.advance(chains.n_sweeps, _progress(analysis, chains.n_sweeps, talk))
+        keys, samples = Keys(s.seed, tuple(range(s.chains))), place.samples or s.samples
+        chains = RegressionRun(prepared.sampler, prepared.arrays, keys, s.burn_in, samples, s.thin)
+        advance_to_the_end(chains, place.checkpoints, _progress(analysis, chains, talk), talk.say)
+    place.end(samples)
     seconds["sampling"] = chains.seconds
     found = chains.result()
     draws = named_draws(found.draws, prepared.sampler.parameters, prepared.sampler.coords)
@@ -82,17 +92,38 @@ def run_regression(analysis, talk, overwrite: bool):
     seconds["summary"] = time.perf_counter() - started - sum(seconds.values())
     info = _record(analysis, prepared, found, seconds)
     path = write_run_folder(
-        analysis.output.directory,
+        place.path,
         summary=summary,
-        run=info,
+        run=info | {"run_id": place.run_id, "begun": place.kind},
         extra={"draws.nc": lambda place: write_regression_draws(place, found, prepared.sampler, {"analysis": analysis.name})},
         csv=analysis.output.csv,
-        overwrite=overwrite,
+        overwrite=True,  # whether it may be is settled, and the folder is locked
     )
     talk.finish(summary.head(SHOWN), path, info)
     if summary.height > SHOWN:
         talk.say(f"{summary.height - SHOWN:,} more parameters are in summary.csv")
-    return summary, info, path
+    return summary, info
+
+
+def advance_to_the_end(chains: RegressionRun, checkpoints: Checkpoints | None, progress: Callable[[int], None], say: Callable[[str], None]) -> None:
+    """From where the chains' checkpoint is, or from the start. Stopped where SIGINT or SIGTERM came: after the sweep, the state kept."""
+    found = None if checkpoints is None else checkpoints.read(CHAINS)[0]
+    if found is not None:
+        chains.restore(found.arrays)
+    keeper = None if checkpoints is None else Keeper(checkpoints, CHAINS, chains.sweep, lambda sweep, error: error and say(f"warning: {unwritten(CHAINS, sweep, error)}"))
+    with StopSignals(lambda: None) as stop:
+
+        def pause(number: int) -> bool:
+            if keeper is not None and keeper.due(number):
+                keeper.save(number, chains.stored(), {})
+            return stop.signal is not None
+
+        chains.advance(chains.n_sweeps, progress, pause)
+        if keeper is not None:
+            keeper.save(chains.sweep, chains.stored(), {})
+        if stop.signal is not None:
+            name = signal.Signals(stop.signal).name
+            raise Stopped(stop.signal, f"stopped by {name} after sweep {chains.sweep:,} of {chains.n_sweeps:,}")
 
 
 def regression_counts(analysis) -> dict:
@@ -152,28 +183,27 @@ def _record(analysis, prepared: PreparedRegression, found: RegressionDraws, seco
     }
 
 
-def _progress(analysis, n_sweeps: int, talk):
-    """A bar on a terminal, a line a minute elsewhere, nothing for a quiet run."""
-    if not talk.aloud:
-        return None
-    if talk.stream.isatty():
+def _progress(analysis, chains: RegressionRun, talk) -> Callable[[int], None]:
+    """A bar on a terminal, a line a minute elsewhere and in the log."""
+    n_sweeps, bar = chains.n_sweeps, None
+    if talk.aloud and talk.stream.isatty():
         from tqdm import tqdm
 
-        bar = tqdm(total=n_sweeps, desc=f"{analysis.model.plugin}, {analysis.sampler.chains} chains", unit="sweep", file=sys.stderr)
+        what = f"{analysis.model.plugin}, {analysis.sampler.chains} chains"
+        bar = tqdm(total=n_sweeps, initial=chains.sweep, desc=what, unit="sweep", file=sys.stderr)
+    tell = talk.say if bar is None else talk.write_log
+    told, before = time.monotonic(), chains.sweep
 
-        def update(number: int) -> None:
-            bar.update()
-            if number == n_sweeps:
-                bar.close()
-
-        return update
-    begun = told = time.monotonic()
-
-    def line(number: int) -> None:
-        nonlocal told
+    def show(number: int) -> None:
+        nonlocal told, before
         now = time.monotonic()
+        if bar is not None:
+            bar.update(number - bar.n)
         if now - told >= LOG_EVERY or number == n_sweeps:
-            told, rate = now, number / max(now - begun, 1e-9)
-            talk.say(f"sweep {number:,} of {n_sweeps:,}, {rate:,.1f} sweeps/s, {(n_sweeps - number) / rate:,.0f} s left")
+            rate = (number - before) / max(now - told, 1e-9)
+            told, before = now, number
+            tell(f"sweep {number:,} of {n_sweeps:,}, {rate:,.1f} sweeps/s, {(n_sweeps - number) / max(rate, 1e-9):,.0f} s left")
+        if bar is not None and number == n_sweeps:
+            bar.close()
 
-    return line
+    return show

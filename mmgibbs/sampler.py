@@ -121,7 +121,13 @@ def sample_chain(
     Draws are keyed by (seed, chain; sweep, level, draw), so the chain does not depend on who runs it, or when.
     """
     chain = Chain(model, engine, schedule, key)
-    chain.advance(schedule.n_sweeps, None if progress is None else lambda chain: progress(chain.number, chain.variances))
+
+    def show(chain: Chain) -> bool:
+        if progress is not None:
+            progress(chain.number, chain.variances)
+        return False
+
+    chain.advance(schedule.n_sweeps, show)
     return chain.result()
 
 
@@ -146,8 +152,8 @@ class Chain:
         """Wall time so far, burn-in included."""
         return self._seconds + time.perf_counter() - self._since
 
-    def advance(self, until: int, after_sweep: Callable[[Chain], bool | None] | None = None) -> None:
-        """Sweep up to number `until`; `after_sweep(chain)` is called after each, and where it says True the chain pauses there."""
+    def advance(self, until: int, pause: Callable[[Chain], bool] | None = None) -> None:
+        """Sweep up to number `until`; `pause(chain)` is called after each, and where it is true that was the last for now."""
         for number in range(self.number + 1, until + 1):
             facts = {"sweep": number}
             for step in self._steps:
@@ -155,7 +161,7 @@ class Chain:
             self.number = number
             if self.schedule.keeps(number):
                 self._record(self.variances, facts)
-            if after_sweep is not None and after_sweep(self):
+            if pause is not None and pause(self):
                 return
 
     def state(self) -> dict[str, np.ndarray]:

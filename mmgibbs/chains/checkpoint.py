@@ -51,6 +51,10 @@ class Checkpoints:
     def previous(self, name: str) -> Path:
         return self.folder / f"{name}.previous.npz"
 
+    def names(self) -> list[str]:
+        """Of which there is a file, good or not."""
+        return sorted({path.name.removesuffix(".npz").removesuffix(".previous") for path in self.folder.glob("[!.]*.npz")})
+
     def write(self, name: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> None:
         """Store a state; the one stored before becomes the previous one. OSError where it cannot be written: both stay."""
         arrays = {key: np.asarray(value) for key, value in arrays.items()}
@@ -133,6 +137,12 @@ class Keeper:
             self._last = sweep
             self._tell(sweep, None)
         self._since = time.monotonic()
+
+
+def unwritten(name: str, sweep: int, error: OSError) -> str:
+    """What to tell of a checkpoint that could not be written; sweep: that of the last good one, 0 for none."""
+    kept = f"the one of sweep {sweep:,} is kept" if sweep else "there is none yet"
+    return f"{name}: its checkpoint could not be written ({error.strerror}); {kept}"
 
 
 def _digest(arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> str:

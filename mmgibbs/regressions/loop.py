@@ -18,8 +18,8 @@ CHECK_EVERY = 100  # sweeps between two looks for values that are no longer fini
 class RegressionRun:
     """`burn_in` sweeps that are thrown away, then `samples` of which every `thin`-th is kept.
 
-    `state`, `sweep`, `kept` and `statistics` are all there is: given back to a new RegressionRun of the same sampler, the
-    chains go on to the same draws.
+    `stored()` is all there is to go on from: given to `restore` of a new RegressionRun of the same sampler, arrays and keys,
+    the chains go on to the same draws.
     """
 
     def __init__(self, sampler: Sampler, arrays, keys: Keys, burn_in: int, samples: int, thin: int = 1):
@@ -35,8 +35,8 @@ class RegressionRun:
     def n_sweeps(self) -> int:
         return self.burn_in + self.samples
 
-    def advance(self, sweeps: int, progress: Callable[[int], None] | None = None) -> None:
-        """At most so many further sweeps; `progress(sweep)` after each."""
+    def advance(self, sweeps: int, progress: Callable[[int], object] | None = None, pause: Callable[[int], bool] | None = None) -> None:
+        """At most so many further sweeps; `progress(sweep)` after each, and where `pause(sweep)` is true it was the last for now."""
         started = time.perf_counter()
         for number in range(self.sweep + 1, min(self.sweep + sweeps, self.n_sweeps) + 1):
             self.state = self.sampler.step(self.state, number, self.keys)
@@ -47,7 +47,23 @@ class RegressionRun:
                 self._refuse_lost_values()
             if progress is not None:
                 progress(number)
+            if pause is not None and pause(number):
+                break
         self.seconds += time.perf_counter() - started
+
+    def stored(self) -> dict[str, np.ndarray]:
+        """Named host arrays: sweep, seconds, state and what was kept."""
+        state = {f"state.{name}": self.arrays.fetch(value) for name, value in self.state.items()}
+        kept = {f"kept.{name}": np.array(values) for name, values in self.kept.items()}
+        statistics = {f"statistics.{name}": np.array(values) for name, values in self.statistics.items()}
+        return {"sweep": np.array(self.sweep), "seconds": np.array(self.seconds), **state, **kept, **statistics}
+
+    def restore(self, stored: dict[str, np.ndarray]) -> None:
+        under = lambda prefix: {name.removeprefix(prefix): v for name, v in stored.items() if name.startswith(prefix)}  # noqa: E731
+        self.sweep, self.seconds = int(stored["sweep"]), float(stored["seconds"])
+        self.state = {name: self.arrays.asarray(value) for name, value in under("state.").items()}
+        self.kept = {name: list(values) for name, values in under("kept.").items()}
+        self.statistics = {name: list(values) for name, values in under("statistics.").items()}
 
     def result(self) -> RegressionDraws:
         """The kept draws so far, (C, draws, ...)."""

@@ -1,10 +1,15 @@
-"""What a person sees while a run works: notes, one progress bar per chain on a terminal, a plain line every minute elsewhere."""
+"""What a person sees while a run works: notes, one progress bar per chain on a terminal, a plain line every minute elsewhere.
+
+All of it goes to the log of the run folder too, also what a quiet run does not say aloud.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 from contextlib import contextmanager
+
+from mmgibbs.report.log import RunLog
 
 LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
 
@@ -14,25 +19,31 @@ class Talk:
 
     def __init__(self, aloud: bool = True, stream=None):
         self.aloud, self.stream = aloud, stream or sys.stderr
+        self.log: RunLog | None = None  # also hears what is not said aloud
+        self.lines: list[tuple[float, str]] = []  # (time, text) until there is a log
 
     def say(self, text: str) -> None:
         if self.aloud:
             print(text, file=self.stream, flush=True)
+        self.write_log(text)
+
+    def write_log(self, text: str) -> None:
+        if self.log is not None:
+            self.log.write(text)
+        else:
+            self.lines.append((time.time(), text))
 
     @contextmanager
     def chains(self, schedule, assembled):
-        """Yields show(chain, sweep, variances), or None where nothing is to be shown."""
-        if not self.aloud:
-            yield None
-        elif self.stream.isatty():
+        """Yields show(chain, sweep, variances): bars on a terminal, lines elsewhere, and lines in the log."""
+        if self.aloud and self.stream.isatty():
+            lines = _Lines(schedule, assembled, self.write_log)
             with _Bars(schedule, assembled, self.stream) as bars:
-                yield bars.show
+                yield lambda *seen: (bars.show(*seen), lines.show(*seen))
         else:
             yield _Lines(schedule, assembled, self.say).show
 
     def finish(self, summary, path, record) -> None:
-        if not self.aloud:
-            return
         import polars as pl
 
         shown = summary.select("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
@@ -57,6 +68,7 @@ def current_shares(assembled, variances) -> str:
 class _Bars:
     def __init__(self, schedule, assembled, stream):
         self.schedule, self.assembled, self.stream = schedule, assembled, stream
+        self.seen: set[int] = set()
 
     def __enter__(self):
         from tqdm import tqdm
@@ -69,6 +81,9 @@ class _Bars:
 
     def show(self, chain, number, variances) -> None:
         bar = self.bars[chain]
+        if chain not in self.seen:  # of a chain that goes on, the sweeps before do not count for its speed
+            self.seen.add(chain)
+            bar.initial = bar.n = number
         if number > bar.n:
             stage = "burn-in, " if number <= self.schedule.burn_in else ""
             bar.set_postfix_str(stage + current_shares(self.assembled, variances), refresh=False)

@@ -70,13 +70,13 @@ def test_run_passes_on_what_it_was_told(called, capsys):
         == 0
     )
     overrides = ["sampler.thin=5", "name=x", 'output.directory="runs/a: b #1"']
-    assert called == [(("a.yaml", overrides), {"overwrite": True, "progress": False})]
+    assert called == [(("a.yaml", overrides), {"overwrite": True, "resume": False, "extend": 0, "progress": False})]
     assert capsys.readouterr() == ("", "")
 
 
 def test_run_without_options(called):
     assert main(["run", "a.yaml"]) == 0
-    assert called == [(("a.yaml", []), {"overwrite": False, "progress": True})]
+    assert called == [(("a.yaml", []), {"overwrite": False, "resume": False, "extend": 0, "progress": True})]
 
 
 @pytest.mark.parametrize("directory", ["runs/a: b #1", "a, [b] é\U0001f404", "null", "12", "'quoted'"])

@@ -30,13 +30,15 @@ ROOMS = {
     "parallel": {"memory", "interrupt", "sampler", "engines", "equations", "chains"},
     "config": set(),
     "data": {"config", "design", "pedigree"},
-    "run_regression": {"estimators", "regressions", "chains", "data", "report"},
+    "resume": {"chains", "report"},
+    "targets": {"sampler", "engines", "chains", "design"},
+    "run_regression": {"interrupt", "estimators", "regressions", "chains", "data", "report"},
     "report": {"chains", "data", "design", "equations"},
     "assemble": {"parallel", "device", "sampler", "engines", "variances", "chains", "design"},
-    "run": {"run_regression", "assemble", "interweave", "memory", "parallel", "sampler", "engines", "equations", "chains", "report", "data", "config"},
+    "run": {"run_regression", "resume", "targets", "assemble", "interweave", "memory", "parallel", "sampler", "engines", "equations", "chains", "report", "data", "config"},
     "simulate": {"design", "pedigree"},
     "bench": set(),
-    "cli": {"run", "report", "simulate", "bench", "pedigree"},
+    "cli": {"run", "interrupt", "report", "simulate", "bench", "pedigree"},
 }
 ROOMS["bench"] = set(ROOMS) - {"bench", "cli"} | {"pedigree"}  # it measures every room
 # Upward or sideways, but inside a function: (module, what it imports) and why.
