@@ -10,6 +10,7 @@ import numpy as np
 from mmgibbs.chains.summary import summary_table
 from mmgibbs.draws.purpose import check_key
 from mmgibbs.errors import ConfigError, ModelError
+from mmgibbs.regressions.hierarchical_slice import HierarchicalSliceModel
 from mmgibbs.regressions.horseshoe_probit import HorseshoeProbitModel
 from mmgibbs.regressions.lasso import Lasso
 from mmgibbs.regressions.loop import RegressionRun, blas_threads
@@ -267,3 +268,60 @@ class MultinomialHMC(Classifier):
         progress=False,
     ):
         self._take(locals())
+
+
+class HierarchicalSlice(Classifier):
+    """Binary or multinomial logit, or Poisson regression, with coefficients for each group, by slice sampling (Mahani 2012; Neal 2003).
+
+        beta_i ~ N(Delta' z_i, V),   Delta normal,   V inverse Wishart
+
+    family: 'logit' (labels, or counts of classes) or 'poisson'. fit(X, y, groups, group_predictors): groups (n,) labels; group_predictors
+    z, (groups, q) in sorted order of the labels, or a mapping label -> values. method: 'slice' or, for logits, 'polya_gamma'. Predictors are
+    standardised unless standardise=False (the priors are for that scale); coefficients are those of the columns as given. posterior: beta
+    (group, predictor), intercept (group), population (Delta), covariance (V). Of two classes the coefficients are the log odds of the second,
+    of more those against the last. predict(X, groups, group_predictors): rows of unknown groups get the population's mean Delta'z.
+    """
+
+    plugin = HierarchicalSliceModel
+
+    def __init__(
+        self,
+        family="logit",
+        method="slice",
+        population_sd=10.0,
+        covariance_df=None,
+        covariance_mean=1.0,
+        width=2.5,
+        most_steps=8,
+        save_groups=True,
+        precision="double",
+        chains=4,
+        burn_in=1000,
+        samples=1000,
+        thin=1,
+        seed=1,
+        device="cpu",
+        threads=None,
+        standardise=True,
+        progress=False,
+    ):
+        self._take(locals())
+
+    def predict(self, X, groups=None, group_predictors=None) -> np.ndarray:
+        """(n,): the most probable class, or the Poisson mean; see predict_proba."""
+        predicted = self._of_groups(X, groups, group_predictors)
+        return predicted if self.classes_ is None else self.classes_[predicted.argmax(axis=1)]
+
+    def predict_proba(self, X, groups=None, group_predictors=None) -> np.ndarray:
+        """(n, K). groups: (n,) labels; a label that the fit has not seen, and every row where there are none, gets the population's mean.
+
+        group_predictors: (n, q), of the rows of new groups."""
+        return self._of_groups(X, groups, group_predictors)
+
+    def _of_groups(self, X, groups, group_predictors) -> np.ndarray:
+        self._needs_fit()
+        new = read_predictors(X, like=self._predictors)
+        pooled = {name: values.reshape(-1, *values.shape[2:]) for name, values in self._run.draws.items()}
+        numbers = {label: i for i, label in enumerate(self._sampler_coords["group"])}
+        group = None if groups is None else [numbers.get(label, -1) for label in np.asarray(groups).tolist()]
+        return self.plugin.predict(pooled, new, None if self.classes_ is None else list(self.classes_), group, group_predictors)
