@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import log_ndtr
 
 from mmgibbs.regressions import array_draws as host
 from mmgibbs.regressions.protocol import Array, Keys
+from mmgibbs.regressions.triangular import solve_lower_systems
 from mmgibbs.work import run_at_once
 
 CHUNK = 8192  # levels that a thread draws at a time
@@ -63,9 +63,9 @@ class Host:
 
     def solve_lower(self, L, b, transposed: bool = False) -> np.ndarray:
         """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""
-        flat = zip(L.reshape(-1, *L.shape[-2:]), np.broadcast_to(b, L.shape[:-1]).reshape(-1, L.shape[-1]), strict=True)
-        solved = [solve_triangular(one, x, lower=True, trans=int(transposed), check_finite=False) for one, x in flat]
-        return np.array(solved).reshape(L.shape[:-1])
+        m, x = L.shape[-1], np.array(np.broadcast_to(b, L.shape[:-1]), np.float64)
+        solve_lower_systems(np.ascontiguousarray(L, np.float64).reshape(-1, m, m), x.reshape(-1, m), transposed)
+        return x
 
     def log_ndtr(self, x) -> np.ndarray:
         """log Phi(x), the standard normal distribution function."""
