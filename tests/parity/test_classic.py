@@ -1,7 +1,5 @@
 """The classic explicit sampler against the serial engine and the dense equations."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from reference import dense, models
@@ -11,7 +9,6 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.equations.sweep_rows import sweep_rows
-from mmgibbs.errors import ModelError
 from mmgibbs.sampler import MixedModel, Schedule, sample_chain
 from mmgibbs.variances import CovarianceModel, full_block
 
@@ -106,13 +103,3 @@ def test_single_precision_follows_double():
             engine.sweep(number, KEY)
     assert engines[0].x.dtype == engines[0].rows.values.dtype == np.float32
     assert_same_state(example, engines[0].fetch(), engines[1].fetch(), 1e-4)
-
-
-def test_a_level_without_information_is_named():
-    example = models.example("univariate_animal")
-    herd = example.design.terms[0]
-    wider = dataclasses.replace(herd, n_levels=herd.n_levels + 1, relationship=type(herd.relationship)(herd.n_levels + 1))
-    design = dataclasses.replace(example.design, terms=(wider, *example.design.terms[1:]))
-    engine = ClassicEngine(structured_equations(design, partition(design)))
-    with pytest.raises(ModelError, match="herd.*level number 4 of 4"):
-        engine.set_variances(example.G, example.R)

@@ -1,6 +1,5 @@
 """The hybrid engine on worker threads: the serial engine's chain, and bit for bit the same whatever the threads do and when."""
 
-import dataclasses
 import time
 
 import numpy as np
@@ -248,14 +247,3 @@ def test_level_updates_need_whole_levels():
     example = models.example("bivariate_missing")
     with pytest.raises(ModelError, match="partition 'effect'.*update: site"):
         HybridEngine(equations_of(example, "effect"), "level")
-
-
-@pytest.mark.parametrize("update", ["level", "site"])
-def test_a_level_without_information_is_named(update):
-    example = models.example("univariate_animal")
-    herd = example.design.terms[0]
-    wider = dataclasses.replace(herd, n_levels=herd.n_levels + 1, relationship=type(herd.relationship)(herd.n_levels + 1))
-    design = dataclasses.replace(example.design, terms=(wider, *example.design.terms[1:]))
-    engine = HybridEngine(structured_equations(design, partition(design, "colour")), update)
-    with pytest.raises(ModelError, match="herd.*level number 4 of 4"):
-        engine.set_variances(example.G, example.R)

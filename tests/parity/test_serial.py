@@ -7,7 +7,6 @@ from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.errors import ModelError
 from reference import dense, models
 
 KEY = (7, 3)
@@ -112,16 +111,3 @@ def test_single_precision_follows_double_for_a_sweep():
     for a, b in zip(single.fetch(), double.fetch(), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4 * max(1.0, np.abs(b).max()))
         assert not np.array_equal(a, b)
-
-
-def test_a_level_without_information_is_named():
-    from dataclasses import replace
-
-    example = models.example("univariate_animal")
-    term = example.design.terms[0]
-    widened = replace(term, n_levels=term.n_levels + 1, relationship=type(term.relationship)(term.n_levels + 1), active=None)
-    design = replace(example.design, terms=(widened, *example.design.terms[1:]))
-    engine = SerialEngine(structured_equations(design, partition(design)))
-    engine.set_variances(example.G, example.R)
-    with pytest.raises(ModelError, match=f"{term.name}.*level number {term.n_levels + 1} of {term.n_levels + 1}"):
-        engine.sweep(1, KEY)
