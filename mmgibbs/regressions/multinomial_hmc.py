@@ -24,11 +24,10 @@ from mmgibbs.regressions.classes import read_classes
 from mmgibbs.regressions.loop import blas_threads
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.protocol import Parameter, RegressionData
-from mmgibbs.regressions.softmax_gradient import SoftmaxGradient, softmax, totals
+from mmgibbs.regressions.softmax_gradient import SoftmaxGradient, averaged_softmax, totals
 
 MOMENTUM, ACCEPT, START = (stream(purpose, 0) for purpose in (REGRESSION_MOMENTUM, REGRESSION_ACCEPT, REGRESSION_START))
 MOST_DENSE = 20_000  # coefficients of a class for which a dense mass matrix is made
-DRAWS_AT_A_TIME = 64  # in a prediction
 
 
 @dataclass(frozen=True)
@@ -62,19 +61,7 @@ class MultinomialHMCModel:
     @staticmethod
     def predict(draws, predictors, classes) -> np.ndarray:
         """(n, K): softmax averaged over the draws beta (m, p, K - 1) and intercept (m, K - 1)."""
-        beta, intercept = np.moveaxis(draws["beta"], 1, 2), draws["intercept"]
-        m, K, p = beta.shape
-        out = np.empty((predictors.n, K + 1))
-        for first, last, X in predictors.blocks():
-            total = np.zeros((K, last - first))
-            for d in range(0, m, DRAWS_AT_A_TIME):
-                part = beta[d : d + DRAWS_AT_A_TIME]
-                E = (part.reshape(-1, p) @ X.T).reshape(len(part), K, -1) + intercept[d : d + DRAWS_AT_A_TIME, :, None]
-                softmax(E)
-                total += E.sum(0)
-            out[first:last, :-1] = total.T / m
-        out[:, -1] = np.maximum(1 - out[:, :-1].sum(1), 0)
-        return out
+        return averaged_softmax(draws["beta"], draws["intercept"], predictors)
 
 
 class MultinomialHMCSampler:

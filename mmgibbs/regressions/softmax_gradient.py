@@ -16,10 +16,12 @@ from functools import partial
 
 import numpy as np
 
-from mmgibbs.regressions.predictors import ROW_BLOCK_BYTES, Predictors
+from mmgibbs.regressions.predictors import Predictors
 
 PARTS = 32  # ranges of blocks that threads take
+BLOCK_BYTES = 1 << 21  # a block of rows and its logits, in the working type
 DEVICE_BLOCK_BYTES = 1 << 28  # a block of rows on a GPU
+DRAWS_AT_A_TIME = 64  # in a prediction
 
 
 class SoftmaxGradient:
@@ -31,7 +33,7 @@ class SoftmaxGradient:
         self.trials = None if trials is None else arrays.asarray(trials, real)
         self.X = arrays.asarray(predictors.values)
         row = np.dtype(real).itemsize * (predictors.p + len(totals))
-        rows = max(1, (ROW_BLOCK_BYTES if arrays.device == "cpu" else DEVICE_BLOCK_BYTES) // row)
+        rows = max(1, (BLOCK_BYTES if arrays.device == "cpu" else DEVICE_BLOCK_BYTES) // row)
         starts = range(0, predictors.n, rows)
         each = -(-len(starts) // (PARTS if arrays.device == "cpu" else 1))
         self.parts = [[slice(i, i + rows) for i in starts[k : k + each]] for k in range(0, len(starts), each)]
@@ -91,6 +93,23 @@ def softmax(E, xp=np):
     total += xp.exp(-largest)
     E /= total[:, None]
     return xp.log(total) + largest
+
+
+def averaged_softmax(beta: np.ndarray, intercept: np.ndarray, predictors: Predictors) -> np.ndarray:
+    """(n, K): probabilities averaged over the draws beta (m, p, K - 1) and intercept (m, K - 1), which belong to X as given."""
+    beta = np.moveaxis(beta, 1, 2)
+    m, K, p = beta.shape
+    out = np.empty((predictors.n, K + 1))
+    for first, last, X in predictors.blocks():
+        total = np.zeros((K, last - first))
+        for d in range(0, m, DRAWS_AT_A_TIME):
+            part = slice(d, d + DRAWS_AT_A_TIME)
+            E = (beta[part].reshape(-1, p) @ X.T).reshape(-1, K, last - first) + intercept[part, :, None]
+            softmax(E)
+            total += E.sum(0)
+        out[first:last, :-1] = total.T / m
+    out[:, -1] = np.maximum(1 - out[:, :-1].sum(1), 0)
+    return out
 
 
 def totals(predictors: Predictors, response: np.ndarray, n_classes: int, intercept: bool, real=np.float64) -> np.ndarray:

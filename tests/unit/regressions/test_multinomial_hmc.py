@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import log_softmax
 
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.regressions import hmc, predictors, softmax_gradient
+from mmgibbs.regressions import hmc, softmax_gradient
 from mmgibbs.regressions.arrays import Host
 from mmgibbs.regressions.loop import RegressionRun
 from mmgibbs.regressions.multinomial_hmc import MultinomialHMCModel, MultinomialHMCOptions
@@ -106,8 +106,7 @@ def test_threads_change_no_bit_and_blocks_only_the_last(monkeypatch):
     table, y = np.random.default_rng(3).normal(size=(3000, P)), np.arange(3000) % K
     B = points()
     whole = sampler(y, table).target(B)
-    monkeypatch.setattr(softmax_gradient, "ROW_BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr(predictors, "ROW_BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(softmax_gradient, "BLOCK_BYTES", 1 << 12)
     one, three = (sampler(y, table, threads=t) for t in (1, 3))
     assert len(three.likelihood.parts) > 10
     one, three = one.target(B), three.target(B)

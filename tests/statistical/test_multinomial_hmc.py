@@ -1,0 +1,114 @@
+"""MultinomialHMC samples the right posterior: quadrature, Cauchy quantiles, E exp(-dH) = 1. Chains side by side are independent batches."""
+
+import numpy as np
+import pytest
+from monte_carlo import compare, mean_and_variance, with_squares
+from scipy import stats
+
+from mmgibbs.regressions import hmc
+from mmgibbs.regressions.arrays import Host
+from mmgibbs.regressions.loop import RegressionRun
+from mmgibbs.regressions.multinomial_hmc import MultinomialHMCModel, MultinomialHMCOptions
+from mmgibbs.regressions.options import fill_options
+from mmgibbs.regressions.predictors import read_predictors
+from mmgibbs.regressions.protocol import Keys, RegressionData
+
+CHAINS = 200
+FIXED = {"adaptation": "none", "mass": "identity", "step_size": 0.3, "leapfrog_steps": 4}
+
+
+def prepare(X, y, **options):
+    return MultinomialHMCModel.prepare(RegressionData(read_predictors(np.asarray(X)), y), fill_options(MultinomialHMCOptions, options), Host(1))
+
+
+def draws(model, burn_in, samples, seed=1):
+    """beta and intercept side by side, (chains, draws, m)."""
+    run = RegressionRun(model, model.arrays, Keys(seed, tuple(range(CHAINS))), burn_in, samples)
+    run.advance(burn_in + samples)
+    kept = run.result().draws
+    return np.concatenate([kept[name].reshape(CHAINS, samples, -1) for name in ("beta", "intercept")], axis=2)
+
+
+def quadrature(model, ends):
+    """(mean (2,), variance (2,)) of a posterior of two coefficients, on a grid over the rectangle `ends`; the mass at its edge is negligible."""
+    axes = [np.linspace(a, b, 401) for a, b in ends]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    log_density = model.target(grid.reshape(-1, model.K - 1, model.D)).log_density
+    weight = np.exp(log_density - log_density.max())
+    edge = weight.reshape(401, 401)
+    assert max(edge[0].max(), edge[-1].max(), edge[:, 0].max(), edge[:, -1].max()) < 1e-6
+    weight /= weight.sum()
+    mean = weight @ grid
+    return mean, weight @ (grid - mean) ** 2
+
+
+RNG = np.random.default_rng(4)
+ONE = RNG.normal(size=(18, 1))
+TWO_CLASSES = np.array([0, 1] * 9), ONE  # a coefficient and an intercept
+THREE_CLASSES = np.array([0, 1, 2] * 6), ONE  # two coefficients
+COUNTS = RNG.integers(0, 4, (18, 3)), ONE
+
+
+def two_coefficients(y, X, **options):
+    model = prepare(X, y, intercept=y.ndim == 1 and y.max() == 1, scale=0.9, intercept_scale=2.0, **options)
+    exact = quadrature(model, [(-9, 9), (-9, 9)])
+    sampled = draws(model, 100, 150)[..., :2]
+    return compare(with_squares(sampled, exact[0]).mean(axis=1), mean_and_variance(exact[0], np.sqrt(exact[1])))
+
+
+@pytest.mark.parametrize("data", [TWO_CLASSES, THREE_CLASSES, COUNTS], ids=["two classes", "three classes", "counts"])
+@pytest.mark.parametrize("options", [{}, {"prior": "normal", "mass": "diagonal"}, FIXED, {"precision": "single"}], ids=["learnt", "normal", "fixed", "single"])
+def test_posterior_against_quadrature(data, options):
+    comparison = two_coefficients(*data, **options)
+    assert comparison.agrees, comparison
+
+
+def full_kicks_and_two_half_ones(target, velocity, start, momentum, step, steps):
+    point, momentum = start, momentum + hmc.each(step / 2) * start.gradient
+    for _ in range(int(steps.max())):
+        point = target(point.position + hmc.each(step) * velocity(momentum))
+        momentum = momentum + hmc.each(step) * point.gradient
+    return point, momentum + hmc.each(step / 2) * point.gradient
+
+
+@pytest.mark.parametrize("spoilt", ["released leapfrog", "acceptance forgotten"])
+def test_spoilt_samplers_are_seen(monkeypatch, spoilt):
+    if spoilt == "released leapfrog":
+        monkeypatch.setattr(hmc, "leapfrog", full_kicks_and_two_half_ones)
+    else:
+        monkeypatch.setattr(hmc, "accept", lambda start, tried, u, T, xp: tried.end)
+    assert not two_coefficients(*TWO_CLASSES, **FIXED | {"step_size": 0.45}).agrees
+
+
+def quantiles(scale, mass):
+    """Three classes, one column of zeros: two coefficients, each Cauchy whatever the response says; against Cauchy(0, 1.5)."""
+    model = prepare(np.zeros((12, 1)), np.arange(12) % 3, scale=scale, mass=mass, adaptation="none", step_size=0.7, leapfrog_steps=8, temperature=1.0)
+    levels = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+    below = draws(model, 50, 300)[..., :2, None] < stats.cauchy.ppf(levels, scale=1.5)
+    return compare(below.mean(axis=1).reshape(CHAINS, -1), np.tile(levels, 2))
+
+
+@pytest.mark.parametrize("mass", ["hessian", "diagonal"])
+def test_a_column_of_zeros_returns_the_quantiles_of_its_prior(mass):
+    comparison = quantiles(1.5, mass)
+    assert comparison.agrees, comparison
+
+
+def test_a_wrong_scale_misses_the_quantiles():
+    assert not quantiles(1.8, "hessian").agrees
+
+
+def test_mean_of_exp_of_minus_the_energy_error_is_one():
+    """E exp(-dH) = 1 over the posterior and the momenta, for any step size: 0.9 here, where about one trajectory in six is refused."""
+    model = prepare(RNG.normal(size=(30, 2)), np.arange(30) % 3, adaptation="none", step_size=0.9, leapfrog_steps=3)
+    rng, now = np.random.default_rng(6), model.start(Keys(2, tuple(range(CHAINS))))["position"]
+    now, ratios, accepted = model.target(now), [], []
+    for sweep in range(300):
+        tried = hmc.trajectory(model.target, model.mass, now, rng.normal(size=now.position.shape), np.full(CHAINS, 0.9), np.full(CHAINS, 3))
+        now = hmc.accept(now, tried, rng.random(CHAINS))
+        if sweep >= 50:
+            ratios.append(np.exp(-tried.energy_error))
+            accepted.append(tried.acceptance.mean())
+    assert 0.5 < np.mean(accepted) < 0.95
+    comparison = compare(np.transpose(ratios).mean(axis=1)[:, None], 1.0)
+    assert comparison.agrees, comparison
