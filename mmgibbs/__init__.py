@@ -12,11 +12,26 @@ from __future__ import annotations
 from importlib import import_module
 
 __version__ = "0.1.0"
-__all__ = ["BayesianLasso", "ConfigError", "DataError", "DeviceError", "HierarchicalSlice", "HorseshoeProbit", "MmgibbsError", "ModelError", "MultinomialHMC", "check", "load_config", "run"]
+__all__ = [
+    "BayesianLasso",
+    "ConfigError",
+    "DataError",
+    "DeviceError",
+    "HierarchicalSlice",
+    "HorseshoeProbit",
+    "MmgibbsError",
+    "ModelError",
+    "MultinomialHMC",
+    "MultinomialPG",
+    "check",
+    "load_config",
+    "run",
+]
 
 _HOME = {
     "BayesianLasso": "mmgibbs.estimators",
     "MultinomialHMC": "mmgibbs.estimators",
+    "MultinomialPG": "mmgibbs.estimators",
     "HierarchicalSlice": "mmgibbs.estimators",
     "HorseshoeProbit": "mmgibbs.estimators",
     "run": "mmgibbs.run",

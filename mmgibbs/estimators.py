@@ -15,6 +15,7 @@ from mmgibbs.regressions.horseshoe_probit import HorseshoeProbitModel
 from mmgibbs.regressions.lasso import Lasso
 from mmgibbs.regressions.loop import RegressionRun, blas_threads
 from mmgibbs.regressions.multinomial_hmc import MultinomialHMCModel
+from mmgibbs.regressions.multinomial_pg import MultinomialPGModel
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.protocol import Keys, RegressionData
 from mmgibbs.regressions.predictors import read_predictors
@@ -325,3 +326,34 @@ class HierarchicalSlice(Classifier):
         numbers = {label: i for i, label in enumerate(self._sampler_coords["group"])}
         group = None if groups is None else [numbers.get(label, -1) for label in np.asarray(groups).tolist()]
         return self.plugin.predict(pooled, new, None if self.classes_ is None else list(self.classes_), group, group_predictors)
+
+
+class MultinomialPG(Classifier):
+    """Multinomial logit with normal priors by Polya-Gamma augmentation (Polson, Scott & Windle 2013); K >= 2 classes, the last the reference.
+
+    y: labels (n,) or counts (n, K). prior_mean, prior_precision (1 / variance, 0 flat): a number, or a table of K - 1 classes by p
+    predictors, or for the precision a matrix for each class; on the scale of the standardised columns unless standardise=False.
+    The same for the intercepts, flat by default. posterior: beta (predictor, contrast), intercept (contrast).
+    """
+
+    plugin = MultinomialPGModel
+
+    def __init__(
+        self,
+        prior_mean=0.0,
+        prior_precision=0.1,
+        intercept=True,
+        intercept_mean=0.0,
+        intercept_precision=0.0,
+        precision="double",
+        chains=4,
+        burn_in=1000,
+        samples=1000,
+        thin=1,
+        seed=1,
+        device="cpu",
+        threads=None,
+        standardise=True,
+        progress=False,
+    ):
+        self._take(locals())
