@@ -140,7 +140,7 @@ def run_chains(
                 common = (model, equations, choice, schedule, path, until, checkpoints, parent)
                 results = at_once(_one_chain, [((seed, c), *common) for c in range(schedule.chains)])
                 if stop.signal is not None:
-                    at = ", ".join(f"{0 if r is None else r.sweeps:,}" for r in results)
+                    at = ", ".join(f"{_sweep_kept(checkpoints, c) if r is None else r.sweeps:,}" for c, r in enumerate(results))
                     raise Stopped(stop.signal, f"stopped by {signal.Signals(stop.signal).name} after sweep {at} of {rounds[-1]:,}")
                 if enough is not None and enough(results):
                     break
@@ -216,6 +216,12 @@ def _one_chain(key, model, equations, choice, schedule, progress_path, until, ch
     if keeper is not None:
         keeper.save(chain.number, chain.state(), {})
     return chain.result()
+
+
+def _sweep_kept(checkpoints: Checkpoints | None, chain: int) -> int:
+    """Of the checkpoint of a chain that was stopped before it went on; 0 for none."""
+    found = None if checkpoints is None else checkpoints.read(chain_name(chain))[0]
+    return 0 if found is None else found.facts["sweep"]
 
 
 def chain_name(chain: int) -> str:

@@ -17,7 +17,7 @@ import datetime
 import hashlib
 import io
 import json
-import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -54,7 +54,7 @@ class RunPlace:
         self.analysis, self.talk, self.overwrite = analysis, talk, overwrite
         self.path = check_run_directory(analysis.output.directory, overwrite=True)  # whether there is a run is looked at below
         self.kind, self.samples, self.reached = NEW, None, 0
-        self.run_id = f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}-{os.getpid()}"
+        self.run_id = f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}-{secrets.token_hex(4)}"
         self._log = RunLog(self.path) if (self.path / LOG).exists() else None
         self._made: list[Path] = []  # folders, innermost first
         self._started = False
@@ -211,7 +211,7 @@ class RunPlace:
             self._remove()
         self._close()
         if isinstance(error, Stopped):
-            never = "sampler.checkpoint_every: never" if self.checkpoints is None else "no checkpoint could be written"
+            never = "sampler.checkpoint_every: never" if self.checkpoints is None else "no checkpoint was written"
             raise Stopped(error.signal, f"{error}; " + (f"the state is kept in '{self._runs.folder}'" if kept else f"nothing is kept ({never})"), kept) from None
         if kept and isinstance(error, MmgibbsError):
             raise type(error)(f"{error}\nthe checkpoints in '{self._runs.folder}' are kept: --resume goes on from them") from error

@@ -75,9 +75,10 @@ def test_a_run_that_is_stopped_leaves_no_process_behind(folder, scratch, how):
     write_files(folder, {"analysis.yaml": replaced(text, "variances:", "variances:\n  mode: fixed")})
     if cores() < 2:
         pytest.skip("needs two cores, or chains share one process")
-    before = contents(folder)
+    before, checkpoints = contents(folder), folder / "run" / "checkpoint"
+    every = "2000" if how == "Ctrl-C" else "never"
     run = subprocess.Popen(
-        [sys.executable, "-m", "mmgibbs", "run", "analysis.yaml", "--quiet", "--no-report"],
+        [sys.executable, "-m", "mmgibbs", "run", "analysis.yaml", "--quiet", "--no-report", f"--set=sampler.checkpoint_every={every}"],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)},
         stderr=subprocess.PIPE,
@@ -91,6 +92,8 @@ def test_a_run_that_is_stopped_leaves_no_process_behind(folder, scratch, how):
         assert run.poll() is None, run.stderr.read()
         time.sleep(0.3)
         if how == "Ctrl-C":
+            while len(list(checkpoints.glob("chain-?.npz"))) < 2 and time.monotonic() < give_up:
+                time.sleep(0.05)
             os.killpg(run.pid, signal.SIGINT)
         else:
             os.kill(workers_of(run.pid)[0], signal.SIGKILL)
@@ -101,9 +104,10 @@ def test_a_run_that_is_stopped_leaves_no_process_behind(folder, scratch, how):
             run.wait()
     if how == "Ctrl-C":
         assert run.returncode == 130
-        said = rf"\nstopped by SIGINT after sweep [0-9,]+, [0-9,]+ of .*; the state is kept in '{folder}/run/checkpoint'\n"
-        assert re.fullmatch(said + r"go on with: mmgibbs run analysis.yaml --quiet --no-report --resume\n", message), message
-        assert {p.name for p in (folder / "run" / "checkpoint").iterdir()} == {"run.npz", "chain-1.npz", "chain-2.npz"}
+        said = rf"\nstopped by SIGINT after sweep [0-9,]+, [0-9,]+ of .*; the state is kept in '{checkpoints}'\n"
+        again = r"go on with: mmgibbs run analysis.yaml --quiet --no-report --set=sampler.checkpoint_every=2000 --resume\n"
+        assert re.fullmatch(said + again, message), message
+        assert {"run.npz", "chain-1.npz", "chain-2.npz"} <= {p.name for p in checkpoints.iterdir()}
         shutil.rmtree(folder / "run")
     else:
         assert run.returncode == 2 and message.startswith("the process of a chain was ended from outside"), message
