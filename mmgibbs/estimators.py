@@ -239,9 +239,10 @@ class HorseshoeProbit(Classifier):
 class MultinomialHMC(Classifier):
     """Multinomial logit by Hamiltonian Monte Carlo (Beam, Ghosh & Doyle 2016), Cauchy or normal prior; K >= 2 classes, the last the reference.
 
-    y: labels (n,) or counts (n, K). scale, intercept_scale: of the priors. adaptation: 'pooled' (step size and trajectory length
-    learnt from all chains in the burn-in), 'separate' (each chain by itself) or 'none' (step_size and leapfrog_steps as given; the burn-in
-    is annealed from `temperature`). mass: 'hessian', 'diagonal' or 'identity'. posterior: intercept (contrast), beta (predictor, contrast).
+    y: labels (n,) or counts (n, K). scale, intercept_scale: of the priors, for standardised columns unless standardise=False; coefficients are
+    those of the columns as given. adaptation: 'pooled' (step size and trajectory length learnt from all chains in the burn-in), 'separate'
+    (each chain by itself) or 'none' (step_size and leapfrog_steps as given; the burn-in is annealed from `temperature`). mass: 'hessian',
+    'diagonal' or 'identity'. posterior: beta (predictor, contrast), intercept (contrast).
     """
 
     plugin = MultinomialHMCModel
@@ -265,7 +266,7 @@ class MultinomialHMC(Classifier):
         seed=1,
         device="cpu",
         threads=None,
-        standardise=False,
+        standardise=True,
         progress=False,
     ):
         self._take(locals())

@@ -52,6 +52,7 @@ class MultinomialHMCModel:
     """The plugin. Response: labels (n,) of K >= 2 classes or counts (n, K); the last class is the reference."""
 
     name = "multinomial_hmc"
+    standardise = True
     Options = MultinomialHMCOptions
 
     @staticmethod
@@ -61,7 +62,8 @@ class MultinomialHMCModel:
     @staticmethod
     def predict(draws, predictors, classes) -> np.ndarray:
         """(n, K): softmax averaged over the draws beta (m, p, K - 1) and intercept (m, K - 1)."""
-        return averaged_softmax(draws["beta"], draws["intercept"], predictors)
+        intercept = draws["intercept"] if "intercept" in draws else np.zeros((len(draws["beta"]), draws["beta"].shape[2]))
+        return averaged_softmax(draws["beta"], intercept, predictors)
 
 
 class MultinomialHMCSampler:
@@ -76,6 +78,8 @@ class MultinomialHMCSampler:
             raise DataError(f"{data.response_name}: found {len(response)} rows, needed {predictors.n}, one for each row of the predictors")
         if options.adaptation == "none" and options.step_size is None:
             raise ConfigError("step_size: found nothing, needed a number above 0 where adaptation is 'none'")
+        if predictors.centre.any() and not options.intercept:
+            raise ConfigError("intercept: found false with centred predictors, whose means it takes up; needed true, or standardise: false")
         K, D = len(classes), predictors.p + options.intercept
         if options.mass == "hessian" and D > MOST_DENSE:
             raise ConfigError(
@@ -95,10 +99,9 @@ class MultinomialHMCSampler:
         self.first_step = options.step_size or (1.0 if options.mass != "identity" else float(np.sqrt(variance.min()))) / ((K - 1) * D) ** 0.25
         self.burn_in = 0
         self.coords = {"predictor": list(predictors.names), "class": classes, "contrast": classes[:-1]}
-        self.parameters = {
-            "intercept": Parameter(("contrast",), "log odds against the last class where the predictors are 0"),
-            "beta": Parameter(("predictor", "contrast"), "change of the log odds against the last class"),
-        }
+        self.parameters = {"beta": Parameter(("predictor", "contrast"), "change of the log odds against the last class")}
+        if options.intercept:
+            self.parameters["intercept"] = Parameter(("contrast",), "log odds against the last class where the predictors are 0")
 
     def _masses(self, response, trials, scale, real):
         """The mass matrix, and inverse curvatures (K - 1, D): S (x) A at the classes' frequencies f, S = diag(f) - f f', A = Z' diag(n) Z + prior."""
@@ -179,8 +182,10 @@ class MultinomialHMCSampler:
     def log(self, state):
         B = self.arrays.fetch(state["position"])
         p = self.predictors.p
-        beta, intercept = self.predictors.to_original_scale(B[..., :p], B[..., p] if self.options.intercept else np.zeros(B.shape[:2]))
-        return {"intercept": intercept, "beta": np.swapaxes(beta, 1, 2)}
+        if not self.options.intercept:
+            return {"beta": np.swapaxes(B / self.predictors.scale, 1, 2)}
+        beta, intercept = self.predictors.to_original_scale(B[..., :p], B[..., p])
+        return {"beta": np.swapaxes(beta, 1, 2), "intercept": intercept}
 
     def statistics(self, state):
         step, _ = self._lengths(state, self.burn_in + 1)

@@ -9,6 +9,7 @@ from mmgibbs.regressions import hmc
 from mmgibbs.regressions.arrays import Host
 from mmgibbs.regressions.loop import RegressionRun
 from mmgibbs.regressions.multinomial_hmc import MultinomialHMCModel, MultinomialHMCOptions
+from mmgibbs.regressions.multinomial_pg import MultinomialPGModel, MultinomialPGOptions
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
@@ -26,7 +27,7 @@ def draws(model, burn_in, samples, seed=1):
     run = RegressionRun(model, model.arrays, Keys(seed, tuple(range(CHAINS))), burn_in, samples)
     run.advance(burn_in + samples)
     kept = run.result().draws
-    return np.concatenate([kept[name].reshape(CHAINS, samples, -1) for name in ("beta", "intercept")], axis=2)
+    return np.concatenate([kept[name].reshape(CHAINS, samples, -1) for name in kept], axis=2)
 
 
 def quadrature(model, ends):
@@ -60,6 +61,21 @@ def two_coefficients(y, X, **options):
 @pytest.mark.parametrize("options", [{}, {"prior": "normal", "mass": "diagonal"}, FIXED, {"precision": "single"}], ids=["learnt", "normal", "fixed", "single"])
 def test_posterior_against_quadrature(data, options):
     comparison = two_coefficients(*data, **options)
+    assert comparison.agrees, comparison
+
+
+def test_same_posterior_as_polya_gamma_under_a_normal_prior():
+    """Two predictors and an intercept for two of three classes: means and variances of all six coefficients."""
+    rng = np.random.default_rng(9)
+    X, y = rng.normal(size=(25, 2)), np.arange(25) % 3
+    X[:, 0] += 0.7 * y
+    hamiltonian = prepare(X, y, prior="normal", scale=1.5, intercept_scale=2.0)
+    options = fill_options(MultinomialPGOptions, {"prior_precision": 1 / 1.5**2, "intercept_precision": 1 / 2.0**2})
+    polya_gamma = MultinomialPGModel.prepare(RegressionData(read_predictors(X), y), options, Host(1))
+    one, other = draws(hamiltonian, 100, 100), draws(polya_gamma, 20, 80)
+    centre = other.mean(axis=(0, 1))
+    one, other = (with_squares(d, centre).mean(axis=1) for d in (one, other))
+    comparison = compare(one, other.mean(axis=0), other.std(axis=0, ddof=1) / np.sqrt(CHAINS))
     assert comparison.agrees, comparison
 
 

@@ -329,6 +329,7 @@ def test_prediction_averages_the_softmax():
         (np.zeros(N), {}, DataError, "single class"),
         (-COUNTS, {}, DataError, "row 1"),
         (LABELS, {"adaptation": "none"}, ConfigError, "step_size: found nothing"),
+        (LABELS, {"intercept": False, "standardise": True}, ConfigError, "intercept: found false with centred predictors"),
         (LABELS, {"scale": 0}, ConfigError, "scale: found 0"),
         (LABELS, {"leapfrog_steps": 0}, ConfigError, "leapfrog_steps: found 0"),
         (LABELS, {"prior": "laplace"}, ConfigError, "'cauchy' or 'normal'"),
@@ -342,3 +343,17 @@ def test_bad_input_is_named(y, options, error, text):
 def test_a_mass_matrix_that_cannot_be_held_is_refused():
     with pytest.raises(ConfigError, match="20,002 coefficients for each class, whose matrices take 13 GB"):
         sampler(np.array([0, 1]), np.zeros((2, 20_001), np.uint8))
+
+
+def test_estimator_keeps_labels_and_names():
+    pl = pytest.importorskip("polars")
+    from mmgibbs import MultinomialHMC
+
+    rng = np.random.default_rng(1)
+    table = rng.normal(5, 3, (300, 2))
+    y = np.array(["calf", "cow", "bull"])[np.where(table[:, 0] > 6, 0, np.where(table[:, 1] > 5, 1, 2))]
+    model = MultinomialHMC(chains=2, burn_in=100, samples=100, threads=1).fit(pl.DataFrame({"weight": table[:, 0], "age": table[:, 1]}), y)
+    assert list(model.classes_) == ["bull", "calf", "cow"] and model.coef_.shape == (2, 2) and model.score(table, y) > 0.9
+    assert "beta[age,calf]" in model.summary()["parameter"] and list(model.posterior["beta"].dims) == ["chain", "draw", "predictor", "contrast"]
+    probability = model.predict_proba(table)
+    assert probability.shape == (300, 3) and np.allclose(probability.sum(1), 1)
