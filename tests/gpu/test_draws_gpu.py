@@ -18,23 +18,14 @@ extern "C" __global__ void %s_kernel(unsigned n, const double *p0, const double 
 
 
 @pytest.fixture(scope="module")
-def cupy():
-    cp = pytest.importorskip("cupy", reason="needs CuPy")
-    try:
-        cp.cuda.runtime.getDeviceCount()
-    except cp.cuda.runtime.CUDARuntimeError as error:
-        pytest.skip(f"needs a CUDA device: {error}")
-    return cp
-
-
-@pytest.fixture(scope="module")
-def module(cupy):
+def module(device):
     code = cuda_source(*NAMES) + "".join(KERNEL % (family, expression) for family, (_, expression) in FAMILIES.items())
-    return cupy.RawModule(code=code, options=("--fmad=false",))
+    return device.cupy.RawModule(code=code, options=("--fmad=false",))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_gpu_equals_numba_bit_for_bit(cupy, module, family):
+def test_gpu_equals_numba_bit_for_bit(device, module, family):
+    cupy = device.cupy
     n = 100_003
     rng = np.random.default_rng(6)
     first = {

@@ -10,21 +10,10 @@ from mmgibbs.engines import device_updates
 from mmgibbs.engines.hybrid import HybridEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.errors import DeviceError
 
 pytestmark = pytest.mark.gpu
 KEY = (7, 3)
 CASES = [("direct_maternal", "colour", "level"), ("three_traits_maternal", "effect", "site"), ("fixed_covariates", "equal", "level"), ("same_effect_twice", "term", "site")]
-
-
-@pytest.fixture(scope="module")
-def device():
-    from mmgibbs.device import Device
-
-    try:
-        return Device()
-    except DeviceError as error:
-        pytest.skip(str(error))
 
 
 def equations_of(design, kind="colour", precision="double"):

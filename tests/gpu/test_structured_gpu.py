@@ -12,23 +12,13 @@ from mmgibbs.engines.structured import StructuredEngine
 from mmgibbs.engines.structured_gpu import StructuredGpuEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.errors import DeviceError, ModelError
+from mmgibbs.errors import ModelError
 from mmgibbs.sampler import Schedule, sample_chain
 from mmgibbs.simulate import beef_design, simulate_beef
 from mmgibbs.variances import blocks_recorded_together
 
 pytestmark = pytest.mark.gpu
 KEY = (7, 3)
-
-
-@pytest.fixture(scope="module")
-def device():
-    from mmgibbs.device import Device
-
-    try:
-        return Device()
-    except DeviceError as error:
-        pytest.skip(str(error))
 
 
 def equations_of(design, precision="double"):

@@ -1,0 +1,14 @@
+"""The device of this machine; a visible skip where there is none."""
+
+import pytest
+
+from mmgibbs.device import Device
+from mmgibbs.errors import DeviceError
+
+
+@pytest.fixture(scope="session")
+def device():
+    try:
+        return Device()
+    except DeviceError as error:
+        pytest.skip(f"no CUDA device: {error}")
