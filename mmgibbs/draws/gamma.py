@@ -24,7 +24,7 @@ SMALLEST = 2.2250738585072014e-308  # the smallest normal float64
 BOOST_ATTEMPT = np.uint64(0xFFFFFF)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True)
 def log_acceptance(w, d):
     """3 d (log(1 + w) - w + w^2/2 - w^3/3) for w > -1."""
     if abs(w) < 0.03125:
@@ -34,7 +34,7 @@ def log_acceptance(w, d):
     return 3.0 * d * (log(1.0 + w) - w + w * w * (0.5 - 0.3333333333333333 * w))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
     """Gamma(shape, rate 1) for 1 <= shape < infinity, else nan; its attempts are first..first + 4095."""
     if not (shape >= 1.0 and shape < np.inf):
@@ -54,14 +54,14 @@ def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
             return np.nan
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def log_boost(shape, c0, c1, c2, draw, k0, k1):
     """log(U)/shape, the logarithm of the factor that takes a Gamma(shape + 1) draw to Gamma(shape)."""
     w0, w1, _, _ = philox(c0, c1, c2, draw_word(draw, BOOST_ATTEMPT), k0, k1)
     return log(uniform(w0, w1)) / shape
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def gamma(shape, c0, c1, c2, draw, k0, k1):
     """Gamma(shape, rate 1) draw `draw` (0..255) of the site (sweep c0, level c1, stream c2).
 
@@ -78,7 +78,7 @@ def gamma(shape, c0, c1, c2, draw, k0, k1):
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
     """The logarithm of the draw that gamma() makes from the same counters, without its floor; nan as there."""
     if not shape > 0.0:
@@ -89,7 +89,7 @@ def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
     return log(value) if shape >= 1.0 else log(value) + log_boost(shape, c0, c1, c2, draw, k0, k1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def chi_square(df, c0, c1, c2, draw, k0, k1):
     """Chi-square with df > 0 degrees of freedom: twice Gamma(df/2)."""
     return 2.0 * gamma(0.5 * df, c0, c1, c2, draw, k0, k1)

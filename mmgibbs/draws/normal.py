@@ -20,7 +20,7 @@ MAX_NORMALS = 512
 _CHUNK = 256
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True)
 def box_muller(u, v):
     """Two standard normals from two uniforms."""
     radius = sqrt(-2.0 * log(u))
@@ -28,21 +28,21 @@ def box_muller(u, v):
     return radius * c, radius * s
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True)
 def normal_pair(c0, c1, c2, draw, k0, k1):
     """The two standard normals (float64) of draw index `draw` (0..255)."""
     u, v = uniform_pair(c0, c1, c2, draw_word(draw, 0), k0, k1)
     return box_muller(u, v)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def normal(c0, c1, c2, j, k0, k1):
     """Standard normal j (0..511) of the site: element j mod 2 of block j div 2."""
     z0, z1 = normal_pair(c0, c1, c2, np.uint64(j) >> np.uint64(1), k0, k1)
     return z1 if np.uint64(j) & np.uint64(1) else z0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def _fill_chunk(z, level, n, c0, c2, draw, k0, k1):
     """z[:, i] = the pair of level[i], i < n. Rows of z are contiguous: it vectorises whatever the shape of `out`."""
     first, second = z[0], z[1]
@@ -50,7 +50,7 @@ def _fill_chunk(z, level, n, c0, c2, draw, k0, k1):
         first[i], second[i] = normal_pair(c0, level[i], c2, draw, k0, k1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def _fill_rows(out, start, level, z, n, c0, c2, k0, k1):
     """Rows start..start + n - 1 of `out` from the levels in the buffer."""
     k = np.uint64(out.shape[1])
@@ -65,7 +65,7 @@ def _fill_rows(out, start, level, z, n, c0, c2, k0, k1):
                 out[start + i, j] = z[0, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def fill_normals(out, c0, levels, c2, k0, k1):
     """out[i, j] = normal j of levels[i].
 
@@ -83,7 +83,7 @@ def fill_normals(out, c0, levels, c2, k0, k1):
         _fill_rows(out, start, level, z, n, np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def fill_normals_range(out, c0, first, m, c2, k0, k1):
     """out[i, j] = normal j of level first + i, i < m: fill_normals for consecutive levels."""
     m = np.uint64(m)
@@ -96,7 +96,7 @@ def fill_normals_range(out, c0, first, m, c2, k0, k1):
         _fill_rows(out, start, level, z, n, np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def _check_room(out, m):
     if np.uint64(out.shape[0]) < m or out.shape[1] > MAX_NORMALS:
         raise ValueError("normals of a site: `out` needs a row for each level and at most 512 columns")

@@ -24,7 +24,7 @@ SWITCH = 0.47  # from this mean on, normals are accepted often enough
 SQRT_TWO_PI = 2.5066282746310002
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def truncated_normal_above(mean, c0, c1, c2, draw, k0, k1):
     """TN(mean, 1; > 0), strictly positive; nan where mean is nan or infinite."""
     if not abs(mean) < np.inf:
@@ -50,13 +50,13 @@ def truncated_normal_above(mean, c0, c1, c2, draw, k0, k1):
             return np.nan
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def truncated_normal_below(mean, c0, c1, c2, draw, k0, k1):
     """TN(mean, 1; < 0), strictly negative: minus TN(-mean, 1; > 0)."""
     return -truncated_normal_above(-mean, c0, c1, c2, draw, k0, k1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def truncated_normal(mean, lower, upper, c0, c1, c2, draw, k0, k1):
     """TN(mean, 1; lower, upper), either end possibly infinite: a draw in [lower, upper] (`lower` where they are equal).
 
