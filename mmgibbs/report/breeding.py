@@ -53,23 +53,25 @@ def _figures(frame: pl.DataFrame, label: str, figures: plots.Figures, trend) -> 
         return []
     told = words.histogram_words(values)
     out = [("Distribution", figures.draw(plots.paint_histogram(values), f"Distribution of the breeding values, {label}", told, x_label="breeding value"), told)]
-    dated = frame.filter(pl.col("year").is_not_null(), pl.col("mean").is_not_null()) if "year" in frame.columns else frame.clear()
-    by_year = dated.group_by("year").agg(
-        pl.len(),
-        *(pl.col(c).quantile(q, "linear").alias(f"{c}{int(100 * q)}") for c in ("mean", "reliability") for q in (0.1, 0.5, 0.9)),
-        pl.col("mean").mean().alias("average"),
-    )
-    by_year = by_year.sort("year")
+    by_year = _by_year(frame)
     reliable = frame["reliability"].drop_nulls().to_numpy()
-    known_reliability = by_year.filter(pl.col("reliability50").is_not_null()) if by_year.height else by_year
-    if known_reliability.height > 1:
-        out.append(_reliability(known_reliability, label, figures))
+    if by_year["reliability50"].count() > 1:
+        out.append(_reliability(by_year.drop_nulls("reliability50"), label, figures))
     elif len(reliable):
         told = f"Reliability of {counted(len(reliable), 'animal')}: median {np.median(reliable):.2f}, from {reliable.min():.2f} to {reliable.max():.2f}."
         out.append(("Reliability", figures.draw(plots.paint_histogram(reliable), f"Distribution of reliability, {label}", told, x_label="reliability"), told))
     if by_year.height > 1:
         out.append(_trend(by_year, label, figures, trend))
     return out
+
+
+def _by_year(frame: pl.DataFrame) -> pl.DataFrame:
+    """Per birth year the 10, 50 and 90 % points of mean and reliability, and the average of the means; no rows without years."""
+    if "year" not in frame.columns:
+        frame = frame.clear().with_columns(year=pl.lit(None, pl.Int64))
+    points = [pl.col(c).quantile(q, "linear").alias(f"{c}{100 * q:.0f}") for c in ("mean", "reliability") for q in (0.1, 0.5, 0.9)]
+    dated = frame.drop_nulls(["year", "mean"])
+    return dated.group_by("year").agg(*points, pl.col("mean").mean().alias("average")).sort("year")
 
 
 def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> tuple[str, str, str]:
@@ -84,7 +86,7 @@ def _trend(by_year: pl.DataFrame, label: str, figures: plots.Figures, trend) -> 
     if trend is not None:
         years, draws = trend
         middle, low, high = draws.mean(axis=0), *np.percentile(draws, (2.5, 97.5), axis=0)
-        band, draws = "The band is the 95 % interval of the mean of each year.", draws
+        band = "The band is the 95 % interval of the mean of each year."
     else:
         years, middle, low, high = (by_year[c].to_numpy() for c in ("year", "average", "mean10", "mean90"))
         band, draws = "The band holds the middle eight tenths of the animals of each year.", None
@@ -114,8 +116,10 @@ def _extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Tab
         if chosen["year"].null_count() < chosen.height:
             columns.append(Column("Born", "number"))
             cells.append([Number("" if y is None else str(y), y) for y in chosen["year"].to_list()])
-        columns += [Column("Sire", "id"), Column("Dam", "id")]
-        cells += [[v or "" for v in chosen[c].to_list()] for c in ("sire", "dam")]
+        for parent in ("sire", "dam"):
+            if chosen[parent].count():
+                columns.append(Column(parent.capitalize(), "id"))
+                cells.append([v or "" for v in chosen[parent].to_list()])
     word = "highest" if descending else "lowest"
     note = f"{chosen.height:,} of {frame.height:,}; solutions.parquet holds all." if chosen.height < frame.height else ""
     return Table(f"{label}: the {chosen.height:,} {word} breeding values", columns, list(zip(*cells, strict=True)), note)

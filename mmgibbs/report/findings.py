@@ -10,6 +10,7 @@ from mmgibbs.report.cells import counted, known
 from mmgibbs.report.finished import Finished
 
 RHAT, ESS = 1.05, 100  # beyond these a number should not be used
+BELOW_ZERO = -0.005  # a reliability that is shown as negative
 FEW = 0.05  # share of breeding values that may have a smaller effective sample size
 
 
@@ -79,7 +80,7 @@ def _levels(run: Finished) -> list[Finding]:
     values, out = run.solutions.lazy().filter(pl.col("term").is_in(related)), []
     small, n, smallest, negative = (
         values.select(
-            (pl.col("ess") < ESS).sum(), pl.col("ess").count().alias("n"), pl.col("ess").min().alias("least"), (pl.col("reliability") < 0).sum()
+            (pl.col("ess") < ESS).sum(), pl.col("ess").count().alias("n"), pl.col("ess").min().alias("least"), (pl.col("reliability") < BELOW_ZERO).sum()
         )
         .collect()
         .row(0)
@@ -96,7 +97,8 @@ def _levels(run: Finished) -> list[Finding]:
         out.append(
             Finding(
                 "Negative reliabilities",
-                f"{negative:,} reliabilities are below 0: animals about whom the data say little, and Monte Carlo error. More samples bring them to 0 or above.",
+                f"{negative:,} of the reliabilities {'is' if negative == 1 else 'are'} below 0, by Monte Carlo error, for animals about whom the data say little. "
+                "More samples bring them to 0 or above.",
             )
         )
     return out

@@ -13,11 +13,13 @@ from mmgibbs.report.render import missing_libraries
 def report_after_run(directory: Path, say: Callable[[str], None]) -> Path | None:
     """Write report.html into the run folder; None, after saying why, where that cannot be done."""
     try:
-        return make_report([directory])
+        path = make_report([directory])
     except Exception as error:  # noqa: BLE001  a finished run is worth more than its page
         what = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
         say(f"the run is complete, but has no report.html: {what.removeprefix('report: ')}")
         return None
+    say(f"report: {path}")
+    return path
 
 
 def make_report(runs: Sequence[str | os.PathLike], output: str | os.PathLike | None = None, top: int = 20) -> Path:

@@ -45,6 +45,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
         "parameters": parameter_tables(run),
+        "estimated": run.summary["hpd_low"].count() > 0,
         "diagnostics": diagnostics(run, figures),
         "breeding": breeding_values(run, figures, top),
         "others": other_random_effects(run),

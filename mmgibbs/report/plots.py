@@ -195,9 +195,9 @@ def thin_to(values: np.ndarray, most: int) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------ breeding values
 
 
-def paint_histogram(values: np.ndarray, bins: int = 40) -> Callable:
+def paint_histogram(values: np.ndarray) -> Callable:
     def paint(axes):
-        counts, edges = np.histogram(values, bins)
+        counts, edges = np.histogram(values, int(np.clip(2 * np.cbrt(len(values)), 8, 40)))
         axes.stairs(counts, edges, fill=True, color=SERIES[0], linewidth=0)
         axes.axvline(0, color=INK, linewidth=0.8, dashes=(4, 3))
         axes.grid(axis="y")

@@ -41,5 +41,5 @@ def as_text(template: str, context: dict) -> str:
     files = resources.files("mmgibbs.report") / "templates"
     environment.globals |= {name: Markup((files / f"page.{name}").read_text(encoding="utf-8")) for name in ("css", "js")}
     environment.filters["svg"] = Markup  # drawn by plots.inline, which escapes what users named
-    environment.filters["breaks"] = lambda text: Markup("<wbr>").join(re.split(r"(?<=[\[,:])(?=\S)", str(text)))  # where a long name may part
+    environment.filters["breaks"] = lambda text: Markup("<wbr>").join(re.split(r"(?<=[\[,:])(?=[^\W\d])", str(text)))  # where a long name may part
     return environment.get_template(template).render(context)

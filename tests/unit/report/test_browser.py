@@ -1,0 +1,151 @@
+"""The pages in a real browser, started once: no errors, tables sort and are searched, plots speak, nothing overflows."""
+
+import shutil
+
+import pytest
+from unit.report.finished_run import write_run
+
+from mmgibbs.report.make import make_report
+
+CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
+DRIVER = shutil.which("chromedriver")
+ANIMALS = "direct, birth: the 20 highest breeding values"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("needs chromium and chromedriver (Debian: apt-get install chromium chromium-driver), which are not here")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium, which is not here")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.execute_cdp_cmd("Network.enable", {})
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    first, second = write_run(folder / "first"), write_run(folder / "second", mixed=False, seed=7)
+    return {"report": make_report([first]), "comparison": make_report([first, second], folder / "comparison.html")}
+
+
+@pytest.fixture
+def report(browser, pages):
+    browser.get(pages["report"].as_uri())
+    return browser
+
+
+def table(browser, caption):
+    return next(t for t in browser.find_elements("css selector", "table") if t.find_element("css selector", "caption").text == caption)
+
+
+def column(browser, found, head):
+    """Cells of the rows that are shown."""
+    script = """
+      const [table, head] = arguments;
+      const column = [...table.tHead.rows[0].cells].findIndex((c) => c.textContent.trim() === head);
+      return [...table.tBodies[0].rows].filter((r) => r.offsetParent !== null).map((r) => r.cells[column].dataset.value ?? r.cells[column].textContent);
+    """
+    return browser.execute_script(script, found, head)
+
+
+def heading(found, text):
+    return next(h for h in found.find_elements("css selector", "thead th") if h.text.strip() == text)
+
+
+@pytest.mark.parametrize("name", ["report", "comparison"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_error_is_logged_and_nothing_overflows(browser, pages, name, scheme):
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    browser.get(pages[name].as_uri())
+    assert browser.get_log("browser") == []
+    for width in (1280, 360):
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 28)"}[scheme]
+    assert browser.execute_script("return performance.getEntriesByType('resource').map((e) => e.name).filter((n) => !n.startsWith('data:'))") == []
+
+
+def test_tables_sort_by_their_headings(report):
+    found = table(report, ANIMALS)
+    values = [float(v) for v in column(report, found, "Breeding value")]
+    head = heading(found, "Reliability")
+    assert head.get_attribute("aria-sort") is None
+    head.find_element("css selector", "button").click()  # numbers: the largest first
+    reliability = [float(v) for v in column(report, found, "Reliability")]
+    assert reliability == sorted(reliability, reverse=True) and len(set(reliability)) > 5 and head.get_attribute("aria-sort") == "descending"
+    report.execute_script("arguments[0].focus()", head.find_element("css selector", "button"))
+    report.switch_to.active_element.send_keys("\ue007")  # Enter: by keyboard as by mouse
+    assert [float(v) for v in column(report, found, "Reliability")] == sorted(reliability) and head.get_attribute("aria-sort") == "ascending"
+    name = heading(found, "Animal")
+    name.find_element("css selector", "button").click()
+    animals = column(report, found, "Animal")
+    assert animals == sorted(animals) and name.get_attribute("aria-sort") == "ascending" and head.get_attribute("aria-sort") is None
+    heading(found, "Rank").find_element("css selector", "button").click()
+    heading(found, "Rank").find_element("css selector", "button").click()
+    assert [float(v) for v in column(report, found, "Breeding value")] == values
+    bar = heading(found, "95 % interval")
+    assert bar.find_elements("css selector", "button") == []
+
+
+def test_blanks_sort_last_either_way(report):
+    found = table(report, "herd")
+    for _ in range(2):
+        heading(found, "High").find_element("css selector", "button").click()
+        assert column(report, found, "High")[-2:] == ["", ""]
+
+
+def test_a_search_leaves_the_rows_with_all_words(report):
+    found = table(report, ANIMALS)
+    animals = column(report, found, "Animal")
+    field = report.find_element("css selector", f'input[aria-label="Search: {ANIMALS}"]')
+    field.send_keys(animals[3].upper())
+    assert animals[3] in column(report, found, "Animal") and len(column(report, found, "Animal")) < len(animals)
+    status = report.find_element("css selector", "[role=status]")
+    assert status.text.endswith(f"of {len(animals)} rows")
+    field.send_keys(" nobody")
+    assert column(report, found, "Animal") == [] and status.text == f"0 of {len(animals)} rows"
+    field.clear()
+    field.send_keys(" ")
+    assert column(report, found, "Animal") == animals and status.text == ""
+
+
+@pytest.mark.parametrize("name", ["report", "comparison"])
+def test_every_plot_speaks(browser, pages, name):
+    """What a screen reader is told: each plot is one image with a name and a description."""
+    browser.get(pages[name].as_uri())
+    browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+    browser.execute_cdp_cmd("Accessibility.enable", {})
+    nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    browser.execute_cdp_cmd("Accessibility.disable", {})
+    told = [n["name"]["value"] for n in nodes if n.get("role", {}).get("value") in ("image", "img", "SvgRoot") and not n.get("ignored")]
+    assert len(told) == len(browser.find_elements("css selector", "svg.plot")) > 5
+    assert all(len(text) > 50 and any(c.isdigit() for c in text) for text in told)
+
+
+def test_on_paper_everything_is_open(report):
+    closed = "return document.querySelectorAll('details:not([open])').length"
+    before = report.execute_script(closed)
+    report.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert before > 0 and report.execute_script(closed) == 0
+    report.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert report.execute_script(closed) == before
+
+
+def test_it_is_read_without_javascript(browser, pages):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(pages["report"].as_uri())
+        found = table(browser, ANIMALS)
+        assert found.find_elements("css selector", "button") == [] and len(found.find_elements("css selector", "tbody tr")) == 20
+        assert found.find_element("css selector", "tbody th").text.startswith("cow-")
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -1,0 +1,88 @@
+"""Several runs side by side: facts that differ, parameters, correlations and ranks right against the solutions."""
+
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from unit.report.finished_run import solutions, write_run
+from unit.report.html_page import Page, as_number
+
+from mmgibbs.cli import main
+from mmgibbs.errors import ConfigError
+from mmgibbs.report.compare import run_names
+from mmgibbs.report.finished import read_finished
+from mmgibbs.report.make import make_report
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    first = write_run(folder / "accounted")
+    second = write_run(folder / "ignored", mixed=False, seed=7, inbreeding="ignore")
+    moved = solutions(seed=5).with_columns(mean=pl.when(pl.col("term") == "genetic").then(pl.col("mean") + solutions(seed=7)["mean"] * 0.3).otherwise("mean"))
+    moved.filter(pl.col("level") != "cow-0010").write_parquet(second / "solutions.parquet")
+    return first, second
+
+
+@pytest.fixture(scope="module")
+def page(runs):
+    return Page(make_report(runs, runs[0].parent / "comparison.html"))
+
+
+def test_facts_that_differ_come_first(page):
+    facts = page.table("What was run")
+    assert facts["head"] == ["Fact", "Differs", "accounted", "ignored"]
+    assert facts["rows"][0][:2] == ["Inbreeding", "yes"] and "ignored" in facts["rows"][0][3]
+    assert [row[1] for row in facts["rows"]].count("yes") == 1
+
+
+def test_parameters_stand_side_by_side(page, runs):
+    rows = {row[0]: row for row in page.table("Parameters")["rows"]}
+    name = "genetic.var[direct:weaning]"
+    summaries = [pl.read_parquet(run / "summary.parquet").row(by_predicate=pl.col("parameter") == name, named=True) for run in runs]
+    assert [as_number(rows[name][i]) for i in (1, 3)] == pytest.approx([s["mean"] for s in summaries], abs=0.51)
+    apart = abs(summaries[1]["mean"] - summaries[0]["mean"]) / np.mean([s["sd"] for s in summaries])
+    assert as_number(rows[name][5]) == pytest.approx(apart, abs=0.006) and apart > 0.5
+    assert rows["litter.var[birth]"][-1] == ""  # given, not estimated
+    plot = next(p for p in page.plots if p["title"] == f"{name} by run")
+    assert re.match(r"Run 1: 89\.9 \(7\d.* to 1\d\d.*\); run 2: ", plot["desc"])
+
+
+def test_correlations_and_ranks_are_those_of_the_solutions(page, runs):
+    values = [pl.read_parquet(run / "solutions.parquet").filter(term="genetic", effect="direct", trait="birth").select("level", "mean") for run in runs]
+    both = values[0].join(values[1], on="level", suffix="_2")
+    a, b = both["mean"].to_numpy(), both["mean_2"].to_numpy()
+    ranks = [np.argsort(np.argsort(-v)) + 1 for v in (a, b)]
+    pearson, spearman = (np.corrcoef(x, y)[0, 1] for x, y in ((a, b), ranks))
+    kept = np.count_nonzero((ranks[0] <= 20) & (ranks[1] <= 20))
+    told = next(p["desc"] for p in page.plots if p["title"].endswith("genetic direct, birth") or p["title"].endswith("direct, birth"))
+    assert told.startswith(f"159 animals in both runs: correlation {pearson:.4f}, of the ranks {spearman:.4f}. {kept} of the 20 highest of run 1")
+    shown = page.table("direct, birth: animals among the 20 highest")
+    assert len(shown["rows"]) == 40 - kept
+    for row in shown["rows"]:
+        i = both["level"].to_list().index(row[1])
+        assert (int(row[0]), int(row[4]), as_number(row[5])) == (ranks[0][i], ranks[1][i], ranks[0][i] - ranks[1][i])
+
+
+def test_every_plot_has_words_and_nothing_comes_from_outside(page):
+    assert all(p["title"] and re.search(r"\d", p["desc"]) for p in page.plots) and len(page.plots) == 4 + 1 + 3
+    assert "://" not in page.text and "Chains have not mixed" in page.text
+
+
+def test_runs_of_one_name_are_told_apart_by_their_folders(runs, tmp_path):
+    first, second = (read_finished(run) for run in runs)
+    assert run_names([first, second]) == ["accounted", "ignored"]
+    assert run_names([first, first]) == ["accounted (1)", "accounted (2)"]
+    (runs[1] / "run.json").write_text(json.dumps(second.record | {"name": "other"}))
+    assert run_names([first, read_finished(runs[1])]) == ["calves", "other"]
+    (runs[1] / "run.json").write_text(json.dumps(second.record))
+
+
+def test_the_command_compares_in_the_working_directory(runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", *map(str, runs)]) == 0
+    assert capsys.readouterr().out == "written to comparison.html\n" and (tmp_path / "comparison.html").stat().st_size > 10_000
+    with pytest.raises(ConfigError, match="is not the folder of a finished run"):
+        make_report([runs[0], tmp_path])
