@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def make_report(runs: Sequence[str | os.PathLike], output: str | os.PathLike | N
     """
     missing = missing_libraries()
     if missing:
-        raise ConfigError(f"report: found no {' and no '.join(missing)}; needed: pip install \"mmgibbs[report]\", then mmgibbs report {' '.join(map(str, runs))}")
+        raise ConfigError(f"report: found no {' and no '.join(missing)}; needed: pip install \"mmgibbs[report]\", then mmgibbs report {shlex.join(map(str, runs))}")
     if len(runs) == 1:
         from mmgibbs.report.page import write_report
 
