@@ -176,7 +176,7 @@ def _record(analysis, prepared: PreparedRegression, found: RegressionDraws, seco
         "threads": prepared.arrays.threads,
         "chains": s.chains,
         "sweeps_per_chain": found.sweeps,
-        "kept_draws_per_chain": s.kept,
+        "kept_draws_per_chain": next(iter(found.draws.values())).shape[1],
         "seconds": seconds,
         "warnings": [],
         "notes": list(prepared.notes),
