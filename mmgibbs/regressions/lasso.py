@@ -44,7 +44,7 @@ class LassoOptions:
     penalty_rate: float = option(1.78, "delta of the prior of lambda^2, for predictors of length 1", above=0)
     residual_shape: float = option(0.0, "a of the prior of sigma^2, inverse gamma(a, b)", least=0)
     residual_scale: float = option(0.0, "b of the prior of sigma^2", least=0)
-    precision: Literal["double", "single"] = option("double", "type in which predictors are multiplied; sums and draws are float64")
+    precision: Literal["double", "single"] = option("double", "type in which predictors are multiplied in each sweep (n < p); sums and draws are float64")
 
 
 class Lasso:
@@ -88,11 +88,11 @@ class LassoSampler:
 
     def __init__(self, X: Predictors, y: np.ndarray, options: LassoOptions, arrays):
         self.arrays, self.options, self.n, self.p = arrays, options, X.n, X.p
-        self.real = np.float32 if options.precision == "single" else np.float64
         self.X = unit_columns(X)
         self.mean, y = y.mean(), y - y.mean()
         self.start_variance = float(y @ y) / self.n
-        self.fit = (ByRows if self.n < self.p else ByColumns)(self.X, y, arrays, self.real)
+        real = np.float32 if options.precision == "single" else np.float64
+        self.fit = ByRows(self.X, y, arrays, real) if self.n < self.p else ByColumns(self.X, y, arrays)
         self.parameters = {
             "beta": Parameter(("predictor",), "coefficients"),
             "intercept": Parameter(),
@@ -143,18 +143,18 @@ class LassoSampler:
 
 def unit_columns(X: Predictors) -> Predictors:
     """X with its columns centred; those that are standardised are of length 1 instead of variance 1."""
-    if X.notes:
-        return replace(X, scale=X.scale * np.sqrt(X.n))
-    return replace(X, centre=sum(block.sum(0, dtype=np.float64) for _, _, block in X.blocks()) / X.n)
+    if X.plain:
+        return replace(X, centre=sum(block.sum(0, dtype=np.float64) for _, _, block in X.blocks()) / X.n)
+    return replace(X, scale=X.scale * np.sqrt(X.n))
 
 
 class ByColumns:
     """p <= n, from S = I + T Z'Z T, T = diag(tau): A^-1 = T S^-1 T, and no eigenvalue of S is below 1 whatever tau is."""
 
-    def __init__(self, X: Predictors, y: np.ndarray, arrays, real):
+    def __init__(self, X: Predictors, y: np.ndarray, arrays):
         self.arrays, self.y_square = arrays, float(y @ y)
-        self.gram = arrays.asarray(X.gram(real=real))
-        self.right = arrays.asarray(X.transposed_times(y[:, None], real)[:, 0])
+        self.gram = arrays.asarray(X.gram())
+        self.right = arrays.asarray(X.transposed_times(y[:, None])[:, 0])
         self.identity = arrays.asarray(np.eye(X.p))
 
     def given(self, tau) -> ByColumns.Posterior:
