@@ -25,6 +25,7 @@ from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData, RegressionDraws, Sampler
 from mmgibbs.regressions.registry import find_plugin
 from mmgibbs.report.folder import write_run_folder
+from mmgibbs.report.progress import time_left
 from mmgibbs.report.record import versions
 from mmgibbs.report.tables import summary_frame
 
@@ -202,7 +203,7 @@ def _progress(analysis, chains: RegressionRun, talk) -> Callable[[int], None]:
         if now - told >= LOG_EVERY or number == n_sweeps:
             rate = (number - before) / max(now - told, 1e-9)
             told, before = now, number
-            tell(f"sweep {number:,} of {n_sweeps:,}, {rate:,.1f} sweeps/s, {(n_sweeps - number) / max(rate, 1e-9):,.0f} s left")
+            tell(f"sweep {number:,} of {n_sweeps:,}, {rate:,.1f} sweeps/s" + ("" if number == n_sweeps else f", {time_left((n_sweeps - number) / max(rate, 1e-9))}"))
         if bar is not None and number == n_sweeps:
             bar.close()
 

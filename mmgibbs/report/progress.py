@@ -23,7 +23,11 @@ class Talk:
         self.lines: list[tuple[float, str]] = []  # (time, text) until there is a log
 
     def say(self, text: str) -> None:
-        if self.aloud:
+        if self.aloud and self.stream.isatty():
+            from tqdm import tqdm
+
+            tqdm.write(text, file=self.stream)  # above the bars, where there are some
+        elif self.aloud:
             print(text, file=self.stream, flush=True)
         self.write_log(text)
 
@@ -65,6 +69,15 @@ def current_shares(assembled, variances) -> str:
     return ", ".join(f"{name} {draw.item():.3f}" for name, draw in list(chosen.items())[:4])
 
 
+def time_left(seconds: float) -> str:
+    """'1:02:03 left, done about 16:40'; with the day where that is not today's."""
+    from tqdm import tqdm
+
+    end, now = time.localtime(time.time() + seconds), time.localtime()
+    clock = "%H:%M" if end[:3] == now[:3] else "%a %d %b %H:%M"
+    return f"{tqdm.format_interval(seconds)} left, done about {time.strftime(clock, end)}"
+
+
 class _Bars:
     def __init__(self, schedule, assembled, stream):
         self.schedule, self.assembled, self.stream = schedule, assembled, stream
@@ -80,13 +93,13 @@ class _Bars:
         return self
 
     def show(self, chain, number, variances) -> None:
-        bar = self.bars[chain]
-        if chain not in self.seen:  # of a chain that goes on, the sweeps before do not count for its speed
+        bar, first = self.bars[chain], chain not in self.seen
+        if first:  # of a chain that goes on, the sweeps before do not count for its speed
             self.seen.add(chain)
             bar.initial = bar.n = number
-        if number > bar.n:
+        if number > bar.n or first:
             stage = "burn-in, " if number <= self.schedule.burn_in else ""
-            bar.set_postfix_str(stage + current_shares(self.assembled, variances), refresh=False)
+            bar.set_postfix_str(stage + current_shares(self.assembled, variances), refresh=first)
             bar.update(number - bar.n)
 
     def __exit__(self, *_):
@@ -109,6 +122,6 @@ class _Lines:
             return
         rate = (number - before) / max(now - since, 1e-9)
         speed = f", {rate:,.0f} sweeps/s" if now - since > 1 else ""
-        left = "" if done or rate <= 0 else f", {(total - number) / rate:,.0f} s left"
+        left = "" if done or rate <= 0 else f", {time_left((total - number) / rate)}"
         self.told[chain] = (now, number)
         self.say(f"chain {chain + 1}: sweep {number:,} of {total:,}{speed}{left}; {current_shares(self.assembled, variances)}")
