@@ -208,7 +208,7 @@ class HorseshoeProbit(Classifier):
 
     collapsed: a further draw of all coefficients with the latent responses integrated out, for rare classes; None: where
     the rarer class has 50 rows for each coefficient. slab_scale: the regularised horseshoe (Piironen & Vehtari 2017).
-    Classes that the predictors separate need intercept_prior_sd or slab_scale. The priors hold for standardised columns
+    A flat prior on the intercept (intercept_prior_sd=None) needs classes that no plane separates, or a slab. The priors hold for standardised columns
     unless standardise=False; coefficients are those of the columns as given. posterior: beta (predictor), intercept, tau.
     """
 
@@ -218,7 +218,7 @@ class HorseshoeProbit(Classifier):
         self,
         expansion=True,
         collapsed=None,
-        intercept_prior_sd=None,
+        intercept_prior_sd=1000.0,
         global_scale=1.0,
         slab_scale=None,
         slab_df=4.0,

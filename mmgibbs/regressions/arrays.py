@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from mmgibbs.regressions import array_draws as host
+from mmgibbs.regressions.log_normal_cdf import log_ndtr_in_place
 from mmgibbs.regressions.protocol import Array, Keys
 from mmgibbs.regressions.triangular import solve_lower_systems
 from mmgibbs.work import run_at_once
@@ -69,7 +69,9 @@ class Host:
 
     def log_ndtr(self, x) -> np.ndarray:
         """log Phi(x), the standard normal distribution function."""
-        return log_ndtr(x)
+        out = np.array(x, np.float64)
+        log_ndtr_in_place(out.reshape(-1))
+        return out
 
     def at_once(self, calls) -> None:
         """Run the calls over the threads and wait for them; a call may not come back here."""

@@ -13,8 +13,9 @@ nu_j and xi (lambda_j^2 | nu_j ~ IG(1/2, 1/nu_j), nu_j ~ IG(1/2, 1)). One sweep:
     lambda_j^-2 ~ Exp(rate 1/nu_j + tau^-2 beta_j^2 / 2),         1/nu_j ~ Exp(rate 1 + lambda_j^-2)
     tau^-2 ~ Gamma((p + 1)/2, rate 1/xi + sum_j lambda_j^-2 beta_j^2 / 2),  1/xi ~ Exp(rate 1/t^2 + tau^-2)
 
-The posterior does not exist where a is flat, a plane separates the classes and the priors of the coefficients have no
-mean (no c): along separating directions the integral over a grows like |beta|, and E|beta_j| is infinite.
+Under a flat prior on a there is no posterior where a plane separates the classes and E|beta_j| is infinite (no c): along
+separating directions the integral of the likelihood over a grows like |beta|. So a is given a normal prior by default,
+so wide that it does not count; flat is refused where such a plane is found.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ LOG_WIDTH = 6.0  # bracket of the slice steps for log tau^-2 and log c^-2
 class HorseshoeProbitOptions:
     expansion: bool = option(True, "multiply z by a drawn factor in each sweep (Haar PX-DA)")
     collapsed: bool | None = option(None, "a further draw of all coefficients with z integrated out; absent: where the rarer class has 50 rows for each coefficient")
-    intercept_prior_sd: float | None = option(None, "standard deviation of a normal prior on the intercept, at the means of standardised predictors; flat where absent", above=0)
+    intercept_prior_sd: float | None = option(1000.0, "standard deviation of the normal prior on the intercept, by default as good as none; null: flat", above=0)
     global_scale: float = option(1.0, "t of the prior of tau, half-Cauchy(0, t)", above=0)
     slab_scale: float | None = option(None, "s of the regularised horseshoe, the size beyond which coefficients are shrunk; the plain horseshoe where absent", above=0)
     slab_df: float = option(4.0, "k, degrees of freedom of the slab", above=0)
