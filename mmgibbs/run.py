@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -15,7 +15,7 @@ import polars as pl
 from mmgibbs.assemble import Assembled, assemble, choose_engine
 from mmgibbs.chains.accumulators import PooledMoments, pool
 from mmgibbs.chains.parameters import NamedParameters, named_parameters
-from mmgibbs.chains.result import ChainResult, posterior_means, sample_stats, saved_draws, variance_draws
+from mmgibbs.chains.result import ChainResult, average_draws, posterior_means, sample_stats, saved_draws, variance_draws
 from mmgibbs.chains.stop import pauses
 from mmgibbs.chains.summary import LevelDraws, summary_table
 from mmgibbs.config import load_config
@@ -29,7 +29,7 @@ from mmgibbs.errors import ModelError
 from mmgibbs.interweave import terms_to_interweave, why_not
 from mmgibbs.memory import refuse_beyond_free
 from mmgibbs.parallel import REPORT, processes_for, run_chains, sampling_bytes
-from mmgibbs.report.animals import animals_file
+from mmgibbs.report.animals import animals_file, birth_year_averages
 from mmgibbs.report.folder import write_run_folder
 from mmgibbs.report.progress import Talk
 from mmgibbs.report.record import run_record
@@ -66,6 +66,7 @@ class Solved:
     residual: np.ndarray  # (chains, draws, T, T)
     levels: dict[str, np.ndarray]  # (chains, draws, levels, k) of chosen levels
     facts: dict  # for run.json
+    averages: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, birth years, k)
     statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
     warnings: list[str] = field(default_factory=list)
 
@@ -94,7 +95,7 @@ def run_mixed_model(analysis, place: RunPlace, talk: Talk) -> Result:
     """Tables -> design -> equations -> chains -> summary -> run folder."""
     clock = _Clock()
     prepared = prepare(analysis, lambda stage: talk.say(f"reading: {stage}"))
-    assembled = assemble(analysis, prepared)
+    assembled = with_trends(assemble(analysis, prepared), prepared)
     clock.lap("data")
     for note in (*prepared.design.notes, *assembled.notes):
         talk.say(note)
@@ -212,7 +213,7 @@ def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquati
     missed = []
     if judge is not None:
         facts["stop"], missed = judge.facts, judge.missed
-    return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, sample_stats(chains), missed)
+    return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, average_draws(chains), sample_stats(chains), missed)
 
 
 def solve(analysis, assembled: Assembled, equations: StructuredEquations, talk: Talk) -> Solved:
@@ -258,6 +259,13 @@ def _parameters(analysis, assembled: Assembled, solved: Solved) -> NamedParamete
     )
 
 
+def with_trends(assembled: Assembled, prepared) -> Assembled:
+    """The mean of each birth year is kept in every draw of the terms whose levels are the animals of the pedigree."""
+    years = birth_year_averages(prepared.pedigree)
+    averaged = {} if years is None else {info.name: years for info in assembled.terms if info.relationship == "pedigree"}
+    return replace(assembled, model=replace(assembled.model, averaged=averaged))
+
+
 def _level_draws(assembled: Assembled, prepared, solved: Solved) -> dict[str, LevelDraws]:
     out = {}
     for name, draws in solved.levels.items():
@@ -265,6 +273,9 @@ def _level_draws(assembled: Assembled, prepared, solved: Solved) -> dict[str, Le
         codes = assembled.model.saved[name]
         term, labels = prepared.design.terms[index], prepared.levels[index]
         out[name] = LevelDraws(draws, labels.ids.gather(codes).to_list(), component_labels(term, prepared.design.traits))
+    components = {info.name: info.components for info in assembled.terms}
+    for name, draws in solved.averages.items():
+        out[f"trend[{name}]"] = LevelDraws(draws, assembled.model.averaged[name].labels, components[name])
     return out
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mmgibbs.chains.accumulators import Moments, batch_length, batches_per_chain
+from mmgibbs.chains.averages import LevelAverages
 from mmgibbs.chains.result import ChainResult
 from mmgibbs.design import Design
 from mmgibbs.engines.base import Engine, LocationMoments
@@ -56,6 +57,7 @@ class MixedModel:
     covariances: tuple[CovarianceModel | None, ...]  # one per term; None for fixed terms
     residual: CovarianceModel
     saved: dict[str, np.ndarray] = field(default_factory=dict)  # term name -> level codes whose draws are kept
+    averaged: dict[str, LevelAverages] = field(default_factory=dict)  # term name -> groups of levels whose mean is kept in every draw
 
     @property
     def random_terms(self) -> list[int]:
@@ -226,12 +228,15 @@ class _Recorder:
     def __init__(self, model: MixedModel, schedule: Schedule, engine: Engine):
         self.model = model
         self.index = {t.name: i for i, t in enumerate(model.design.terms)}
-        self.draws: dict[str, list] = {name: [] for name in ("R", *(f"G.{i}" for i in model.random_terms), *map(self._saved, model.saved))}
+        self.draws: dict[str, list] = {name: [] for name in ("R", *(f"G.{i}" for i in model.random_terms), *map(self._saved, model.saved), *map(self._averaged, model.averaged))}
         self.facts: dict[str, list[float]] = {}
         self.moments = location_moments(engine, schedule)
 
     def _saved(self, term: str) -> str:
         return f"levels.{self.index[term]}"
+
+    def _averaged(self, term: str) -> str:
+        return f"averages.{self.index[term]}"
 
     def __call__(self, variances: Variances, facts: dict[str, float]) -> None:
         self.moments.add()
@@ -240,6 +245,8 @@ class _Recorder:
             self.draws[f"G.{i}"].append(variances.G[i].copy())
         for term, codes in self.model.saved.items():
             self.draws[self._saved(term)].append(self.moments.levels(self.index[term], codes))
+        for term, averages in self.model.averaged.items():
+            self.draws[self._averaged(term)].append(averages.of(self.moments.levels(self.index[term], averages.codes)))
         for name, value in facts.items():
             self.facts.setdefault(name, []).append(value)
 
@@ -258,6 +265,7 @@ class _Recorder:
             residual=np.array(self.draws["R"]),
             moments=moments,
             saved={term: np.array(self.draws[self._saved(term)]) for term in self.model.saved},
+            averages={term: np.array(self.draws[self._averaged(term)]) for term in self.model.averaged},
             sample_stats={name: np.array(v) for name, v in self.facts.items()},
             chain=chain.key[1],
             seconds=chain.seconds,

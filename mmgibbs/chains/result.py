@@ -18,6 +18,7 @@ class ChainResult:
     residual: np.ndarray  # (draws, T, T) float64
     moments: Moments  # of every level of every term, on the user's scale
     saved: dict[str, np.ndarray] = field(default_factory=dict)  # term -> (draws, chosen levels, k)
+    averages: dict[str, np.ndarray] = field(default_factory=dict)  # term -> (draws, groups, k)
     sample_stats: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (draws,), e.g. 'interweaving_accepted'
     chain: int = 0
     seconds: float = 0.0  # wall time, burn-in included
@@ -34,6 +35,11 @@ def variance_draws(chains: Sequence[ChainResult]) -> tuple[list[np.ndarray], np.
 def saved_draws(chains: Sequence[ChainResult]) -> dict[str, np.ndarray]:
     """term -> (chains, draws, chosen levels, k)."""
     return {name: np.stack([c.saved[name] for c in chains]) for name in chains[0].saved}
+
+
+def average_draws(chains: Sequence[ChainResult]) -> dict[str, np.ndarray]:
+    """term -> (chains, draws, groups, k)."""
+    return {name: np.stack([c.averages[name] for c in chains]) for name in chains[0].averages}
 
 
 def sample_stats(chains: Sequence[ChainResult]) -> dict[str, np.ndarray]:

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mmgibbs.chains.averages import LevelAverages
+
 
 def animals_file(pedigree) -> dict[str, Callable[[Path], None]]:
     """The file and its writer, for `folder.write_run_folder`; nothing without a pedigree."""
@@ -32,6 +34,18 @@ def animals_frame(pedigree) -> pl.DataFrame:
             "birth": pl.Series(birth[order], dtype=pl.Float64, nan_to_null=True),
         }
     )
+
+
+def birth_year_averages(pedigree) -> LevelAverages | None:
+    """The animals of each birth year, by pedigree code; None where births are unknown or all of one year."""
+    if pedigree is None or pedigree.birth is None:
+        return None
+    years = birth_years(pl.Series(pedigree.birth, nan_to_null=True))
+    labels = years.drop_nulls().unique().sort()
+    if len(labels) < 2:
+        return None
+    group = np.where(years.is_null(), -1, np.searchsorted(labels.to_numpy(), years.fill_null(labels[0]).to_numpy()))
+    return LevelAverages.by_group(group, [str(y) for y in labels])
 
 
 def birth_years(births: pl.Series, most: int = 60) -> pl.Series:
