@@ -62,7 +62,7 @@ class Progress:
         self.path, self.chains, shape = path, chains, (chains + 1, self.HEAD + n_values)
         if not path.exists():
             np.zeros(shape).tofile(path)
-        self.values = np.memmap(path, np.float64, "r+", shape=shape)
+        self.values = np.asarray(np.memmap(path, np.float64, "r+", shape=shape))  # plain: read after every sweep
 
     def ask_to_stop(self) -> None:
         self.values[self.chains, 0] = 1.0

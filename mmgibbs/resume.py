@@ -162,7 +162,8 @@ class RunPlace:
                 self._made = [p for p in (self.path, *self.path.parents) if not p.exists()]
                 self.path.mkdir(parents=True, exist_ok=True)
                 self._log = RunLog(self.path)
-                check_run_directory(self.path, self.overwrite or not (self.path / "run.json").exists())  # someone may have been quicker
+                if self.kind == NEW:  # someone may have been quicker
+                    check_run_directory(self.path, self.overwrite or not (self.path / "run.json").exists())
             self._started = True
             self._log.begin(self.talk.lines)
             self.talk.log = self._log

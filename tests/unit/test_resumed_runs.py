@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +171,51 @@ def test_a_folder_that_is_being_written_is_refused(folder, whole):
             assert message.endswith("needed another directory, or the end of that run")
         code, _, said = run([*RUN, "--no-report", "--resume"])
     assert code == 0, said
+    assert_same(folder / "run", whole)
+
+
+def processes_of(session: int) -> list[int]:
+    return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and alive_in(p, session)]
+
+
+def alive_in(process: Path, session: int) -> bool:
+    try:
+        state, _, _, sid = (process / "stat").read_text().rsplit(")", 1)[1].split()[:4]
+    except OSError:
+        return False
+    return int(sid) == session and state != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see processes")
+def test_the_chains_of_a_killed_run_end_too(folder, whole):
+    """Chains in processes of their own: they notice, and write nothing more into a folder that may be another run's by then."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores, or chains share one process")
+    long = ("--set=sampler.samples=4000000", "--set=sampler.thin=100000", "--set=sampler.checkpoint_every=500")
+    run = subprocess.Popen(
+        [sys.executable, "-m", "mmgibbs", *RUN, "--no-report", *long],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder)},
+        start_new_session=True,
+    )
+    try:
+        checkpoints, give_up = folder / "run" / "checkpoint", time.monotonic() + 100
+        while len(list(checkpoints.glob("chain-?.npz"))) < 2 and run.poll() is None and time.monotonic() < give_up:
+            time.sleep(0.02)
+        assert run.poll() is None and len(processes_of(run.pid)) >= 3
+        run.kill()
+        run.wait()
+        give_up = time.monotonic() + 20
+        while processes_of(run.pid) and time.monotonic() < give_up:
+            time.sleep(0.02)
+        assert processes_of(run.pid) == []
+    finally:
+        if processes_of(run.pid):
+            os.killpg(run.pid, signal.SIGKILL)
+    place = Checkpoints(checkpoints, "any")
+    assert all("is of another run" in why for why in place.read("chain-1")[1].values())  # whole, though of another identity
+    assert "sampler.samples: was 4000000, now 50" in refused(folder, "--resume")
+    assert command(folder, *RUN, "--overwrite").code == 0
     assert_same(folder / "run", whole)
 
 
