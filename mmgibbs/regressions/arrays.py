@@ -63,7 +63,7 @@ class Host:
 
     def solve_lower(self, L, b, transposed: bool = False) -> np.ndarray:
         """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""
-        m, x = L.shape[-1], np.array(np.broadcast_to(b, L.shape[:-1]), np.float64)
+        m, x = L.shape[-1], np.array(np.broadcast_to(b, L.shape[:-1]), np.float64, order="C")
         solve_lower_systems(np.ascontiguousarray(L, np.float64).reshape(-1, m, m), x.reshape(-1, m), transposed)
         return x
 
