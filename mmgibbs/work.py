@@ -29,6 +29,18 @@ def equal_ranges(work: np.ndarray, most: int, first: int = 0) -> list[tuple[int,
     return [(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
+def fold(ptr: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lists ptr[i] ... ptr[i+1] - 1, none empty, cut into pieces of at most `most`: (start of each piece, first piece of each list).
+
+    Lists of unequal length so become lanes of about equal length: numpy.add.reduceat over the pieces, then over their sums.
+    """
+    sizes = np.diff(ptr)
+    pieces = -(-sizes // most)
+    first = np.concatenate([[0], np.cumsum(pieces)[:-1]])
+    within = np.arange(pieces.sum()) - np.repeat(first, pieces)
+    return np.repeat(ptr[:-1], pieces) + most * within, first
+
+
 def run_at_once(pool: Executor | None, threads: int, calls: Iterable[Callable[[], None]]) -> None:
     """Run the calls and wait for them, on this thread and `threads` - 1 of the pool: each takes the next call when it is free."""
     calls = list(calls)

@@ -25,6 +25,8 @@ class Groups(NamedTuple):
     factor: np.ndarray  # (D,) float64
     trials: np.ndarray  # (n,) float64: 1 for labels and for counts of a Poisson
     cross: np.ndarray  # (G, M, D) float64: sum of x y, for each of the M classes with coefficients
+    sums: np.ndarray  # (G, D) float64: sum of t x
+    sizes: np.ndarray  # (G, D) float64: sum of t |x|
     squares: np.ndarray  # (G, D) float64: sum of t x^2
     reach: np.ndarray  # (G, D) float64: max |x|
     fifth: np.ndarray  # (G, D) float64: sum of t |x|^5
@@ -91,7 +93,7 @@ def pack(predictors: Predictors, codes: np.ndarray, successes: np.ndarray, trial
         raise DataError(f"predictors: packed by group they need {n * D * kept.itemsize / 1e9:,.1f} GB, more than there is; needed fewer rows or a narrower type") from None
     G = len(ptr) - 1
     centre, factor = np.append(predictors.centre, 0.0), np.append(1 / predictors.scale, 1.0)
-    cross, squares, reach, fifth = np.empty((G, M, D)), np.empty((G, D)), np.empty((G, D)), np.empty((G, D))
+    cross, (sums, sizes, squares, reach, fifth) = np.empty((G, M, D)), np.empty((5, G, D))
     for i, (a, b) in enumerate(zip(ptr[:-1], ptr[1:], strict=True)):
         rows = order[a:b]
         block = columns[D * a : D * b].reshape(D, b - a)
@@ -99,5 +101,5 @@ def pack(predictors: Predictors, codes: np.ndarray, successes: np.ndarray, trial
         x, t = (block - centre[:, None]) * factor[:, None], trials[rows]
         cross[i] = (x @ successes[rows]).T
         size = np.abs(x)
-        squares[i], reach[i], fifth[i] = x**2 @ t, size.max(1), size**5 @ t
-    return Groups(columns, ptr, centre, factor, trials[order].astype(np.float64), cross, squares, reach, fifth)
+        sums[i], sizes[i], squares[i], reach[i], fifth[i] = x @ t, size @ t, x**2 @ t, size.max(1), size**5 @ t
+    return Groups(columns, ptr, centre, factor, trials[order].astype(np.float64), cross, sums, sizes, squares, reach, fifth)

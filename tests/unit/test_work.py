@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from mmgibbs.work import equal_ranges, run_at_once
+from mmgibbs.work import equal_ranges, fold, run_at_once
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 40, 1000])
@@ -30,3 +30,12 @@ def test_every_call_runs_once_and_errors_come_back(threads):
         assert sorted(done) == list(range(50))
         with pytest.raises(ZeroDivisionError):
             run_at_once(pool, threads, [lambda: 1 // 0] * 5)
+
+
+def test_folded_lists_have_the_same_sums():
+    sizes = np.array([1, 64, 65, 500, 3, 128])
+    ptr = np.concatenate([[0], np.cumsum(sizes)])
+    starts, first = fold(ptr, 64)
+    assert np.diff(np.append(starts, ptr[-1])).max() == 64 and len(starts) == 1 + 1 + 2 + 8 + 1 + 2
+    x = np.random.default_rng(1).integers(0, 100, ptr[-1])
+    assert np.array_equal(np.add.reduceat(np.add.reduceat(x, starts), first), np.add.reduceat(x, ptr[:-1]))
