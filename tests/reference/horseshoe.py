@@ -24,7 +24,7 @@ def posterior_moments(X, y, draws, rng, intercept_sd=np.inf):
     """
     n, p = X.shape
     W, sign = np.column_stack([X, np.ones(n)]), np.where(y, 1.0, -1.0)
-    loss = lambda b: -log_ndtr(sign * (W @ b)).sum()  # noqa: E731
+    loss = lambda b: -log_ndtr(sign * (W @ b)).sum()
     fit = optimize.minimize(loss, np.zeros(p + 1), method="BFGS")
     proposal = stats.multivariate_t(fit.x * 0.95, 1.3 * fit.hess_inv, df=5, seed=rng)
     theta = proposal.rvs(draws)

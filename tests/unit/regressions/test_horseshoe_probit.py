@@ -140,7 +140,7 @@ def test_the_expansion_is_that_of_the_log_likelihood():
     """Gradient and curvature by differences; the fit has no gradient but its ridge's."""
     rows = sampler(TALL).rows
     b, h = RNG.normal(size=5), 1e-4
-    value = lambda b: float(rows.log_likelihood(lambda some: rows.eta(b[None, None, :-1], b[None, -1:])[0, :, some])[0])  # noqa: E731
+    value = lambda b: float(rows.log_likelihood(lambda some: rows.eta(b[None, None, :-1], b[None, -1:])[0, :, some])[0])
     gradient, H = expansion(rows, b)
     for j, e in enumerate(h * np.eye(5)):
         np.testing.assert_allclose(gradient[j], (value(b + e) - value(b - e)) / (2 * h), rtol=1e-6)
@@ -168,7 +168,7 @@ def test_the_collapsed_draw_is_exact_for_a_normal_likelihood(monkeypatch):
 
 def test_separated_classes_are_found():
     arrays = Host(1)
-    look = lambda X, y: separated(read_predictors(X), y, arrays, np.float64)  # noqa: E731
+    look = lambda X, y: separated(read_predictors(X), y, arrays, np.float64)
     x = RNG.normal(size=(4000, 3))
     plane = x @ [1.0, -2.0, 0.5] > 0.3
     touched = plane.copy()
