@@ -1,4 +1,4 @@
-"""Means of groups of levels in every draw: what the interval of a genetic trend is made from, without a draw of each animal."""
+"""Means of groups of levels in every draw: the interval of a genetic trend without the draws of each animal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MOST = 1000  # levels of a group that are averaged
 class LevelAverages:
     """Groups of levels of one term: m_g = mean of theta_l over the levels l of group g.
 
-    Of a group with more than MOST levels, as many spread evenly over it stand for all: what levels do not share averages out
-    long before, and the cost of a draw stays small.
+    Of a group with more than MOST levels, as many spread evenly over it stand for all: what levels do not share
+    averages out long before, and the cost of a draw stays small.
     """
 
     labels: tuple[str, ...]  # (groups,)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="the folder of a finished run; several are compared side by side")
-    parser.add_argument("--output", metavar="FILE", help="the page to write (default: RUN/report.html; of several runs ./comparison.html)")
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="the folder of a finished run; several are compared side by side"
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="the page to write (default: RUN/report.html; of several runs ./comparison.html)",
+    )
     parser.add_argument("--top", type=int, default=20, metavar="N", help="animals listed for each trait (default: 20)")
 
 

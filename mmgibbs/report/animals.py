@@ -17,7 +17,7 @@ def animals_file(pedigree) -> dict[str, Callable[[Path], None]]:
 
 
 def animals_frame(pedigree) -> pl.DataFrame:
-    """id, sire, dam (blank: unknown, or a group), birth (number as read; blank: unknown), in the order of the pedigree file."""
+    """id, sire, dam (blank: unknown, or a group), birth (as read, or blank), in the order of the pedigree file."""
     order = np.asarray(pedigree.file_order, np.int64)
     n = len(order)
 
@@ -49,13 +49,15 @@ def birth_year_averages(pedigree) -> LevelAverages | None:
 
 
 def birth_years(births: pl.Series, most: int = 60) -> pl.Series:
-    """Int64: the year of each birth, as the first of several years where there would be more than `most`; blank: unknown.
+    """Int64: the year of each birth, or the first of several where there would be more than `most`; blank: unknown.
 
     Births are years, years with a fraction (dates), or numbers like 20110304, whose year is taken.
     """
     number = pl.DataFrame({"birth": births.cast(pl.Float64)})
     long = pl.col("birth").is_between(1e7, 1e8)
-    year = number.select(pl.when(long).then(pl.col("birth") / 10_000).otherwise(pl.col("birth")).floor().cast(pl.Int64)).to_series()
+    year = number.select(
+        pl.when(long).then(pl.col("birth") / 10_000).otherwise(pl.col("birth")).floor().cast(pl.Int64)
+    ).to_series()
     if year.null_count() == len(year):
         return year
     span = year.max() - year.min() + 1

@@ -1,4 +1,4 @@
-"""Breeding values on the page: their distribution, reliability and trend by birth year, and the animals at the top and bottom."""
+"""Breeding values on the page: distribution, reliability and trend by birth year, the highest and lowest animals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mmgibbs.report.finished import Finished, Trend
 
 
 def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dict]:
-    """One entry per component of the terms with a relationship: figures, and tables of the `top` highest and lowest levels."""
+    """Per component with a relationship: figures, and tables of the `top` highest and lowest levels."""
     related = {term for term, kind in run.relationships.items() if kind != "identity"}
     years = _years(run)
     several = len(related) > 1
@@ -26,7 +26,9 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
         label = words.component_label(effect, trait, term, several)
         drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait))
         tables = [_extreme(frame, label, top, descending) for descending in (True, False)]
-        out.append({"label": label, "animals": frame.height, "figures": drawn, "highest": tables[0], "lowest": tables[1]})
+        out.append(
+            {"label": label, "animals": frame.height, "figures": drawn, "highest": tables[0], "lowest": tables[1]}
+        )
     return out
 
 
@@ -34,7 +36,9 @@ def _years(run: Finished) -> pl.DataFrame | None:
     """level, year, sire, dam of every animal."""
     if run.animals is None:
         return None
-    return run.animals.select(pl.col("id").alias("level"), "sire", "dam", birth_years(run.animals["birth"]).alias("year"))
+    return run.animals.select(
+        pl.col("id").alias("level"), "sire", "dam", birth_years(run.animals["birth"]).alias("year")
+    )
 
 
 def _trend_of(trend: Trend | None, effect: str, trait: str) -> tuple[np.ndarray, np.ndarray] | None:
@@ -52,37 +56,74 @@ def _figures(frame: pl.DataFrame, label: str, figures: plots.Figures, trend) -> 
     if not len(values):
         return []
     told = words.histogram_words(values)
-    out = [("Distribution", figures.draw(plots.paint_histogram(values), f"Distribution of the breeding values, {label}", told, x_label="breeding value"), told)]
+    out = [
+        (
+            "Distribution",
+            figures.draw(
+                plots.paint_histogram(values),
+                f"Distribution of the breeding values, {label}",
+                told,
+                x_label="breeding value",
+            ),
+            told,
+        )
+    ]
     by_year = _by_year(frame)
     reliable = frame["reliability"].drop_nulls().to_numpy()
     if by_year["reliability50"].count() > 1:
         out.append(_reliability(by_year.drop_nulls("reliability50"), label, figures))
     elif len(reliable):
-        told = f"Reliability of {counted(len(reliable), 'animal')}: median {np.median(reliable):.2f}, from {reliable.min():.2f} to {reliable.max():.2f}."
-        out.append(("Reliability", figures.draw(plots.paint_histogram(reliable), f"Distribution of reliability, {label}", told, x_label="reliability"), told))
+        told = (
+            f"Reliability of {counted(len(reliable), 'animal')}: median {np.median(reliable):.2f}, "
+            f"from {reliable.min():.2f} to {reliable.max():.2f}."
+        )
+        out.append(
+            (
+                "Reliability",
+                figures.draw(
+                    plots.paint_histogram(reliable),
+                    f"Distribution of reliability, {label}",
+                    told,
+                    x_label="reliability",
+                ),
+                told,
+            )
+        )
     if by_year.height > 1:
         out.append(_trend(by_year, label, figures, trend))
     return out
 
 
 def _by_year(frame: pl.DataFrame) -> pl.DataFrame:
-    """Per birth year the 10, 50 and 90 % points of mean and reliability, and the average of the means; no rows without years."""
+    """Per birth year 10, 50 and 90 % points of mean and reliability, and the average; no rows without years."""
     if "year" not in frame.columns:
         frame = frame.clear().with_columns(year=pl.lit(None, pl.Int64))
-    points = [pl.col(c).quantile(q, "linear").alias(f"{c}{100 * q:.0f}") for c in ("mean", "reliability") for q in (0.1, 0.5, 0.9)]
+    points = [
+        pl.col(c).quantile(q, "linear").alias(f"{c}{100 * q:.0f}")
+        for c in ("mean", "reliability")
+        for q in (0.1, 0.5, 0.9)
+    ]
     dated = frame.drop_nulls(["year", "mean"])
     return dated.group_by("year").agg(*points, pl.col("mean").mean().alias("average")).sort("year")
 
 
 def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> tuple[str, str, str]:
-    years, low, middle, high = (by_year[c].to_numpy() for c in ("year", "reliability10", "reliability50", "reliability90"))
-    told = words.by_year_words("Median reliability", years, middle, "The band holds the middle eight tenths of each birth year.")
+    years, low, middle, high = (
+        by_year[c].to_numpy() for c in ("year", "reliability10", "reliability50", "reliability90")
+    )
+    told = words.by_year_words(
+        "Median reliability", years, middle, "The band holds the middle eight tenths of each birth year."
+    )
     paint = plots.paint_by_year(years, middle, low, high, floor=min(0.0, float(low.min())), ceiling=1.0)
-    return "Reliability by birth year", figures.draw(paint, f"Reliability by birth year, {label}", told, x_label="birth year"), told
+    return (
+        "Reliability by birth year",
+        figures.draw(paint, f"Reliability by birth year, {label}", told, x_label="birth year"),
+        told,
+    )
 
 
 def _trend(by_year: pl.DataFrame, label: str, figures: plots.Figures, trend) -> tuple[str, str, str]:
-    """The mean breeding value of each birth year: with its posterior interval where its draws were kept, else with the spread of the animals."""
+    """Means of birth years with their posterior interval where draws were kept, else the spread of animals."""
     if trend is not None:
         years, draws = trend
         middle, low, high = draws.mean(axis=0), *np.percentile(draws, (2.5, 97.5), axis=0)
@@ -90,21 +131,54 @@ def _trend(by_year: pl.DataFrame, label: str, figures: plots.Figures, trend) -> 
     else:
         years, middle, low, high = (by_year[c].to_numpy() for c in ("year", "average", "mean10", "mean90"))
         band, draws = "The band holds the middle eight tenths of the animals of each year.", None
-    told = " ".join(filter(None, (words.by_year_words("Mean breeding value", years, middle, ""), words.slope_words(years, middle, draws), band))).replace("  ", " ")
-    return "Genetic trend", figures.draw(plots.paint_by_year(years, middle, low, high), f"Genetic trend, {label}", told, x_label="birth year"), told
+    told = " ".join(
+        filter(
+            None,
+            (
+                words.by_year_words("Mean breeding value", years, middle, ""),
+                words.slope_words(years, middle, draws),
+                band,
+            ),
+        )
+    ).replace("  ", " ")
+    return (
+        "Genetic trend",
+        figures.draw(
+            plots.paint_by_year(years, middle, low, high), f"Genetic trend, {label}", told, x_label="birth year"
+        ),
+        told,
+    )
 
 
 def _extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Table:
     """The `top` levels with the highest (or lowest) means."""
-    chosen = frame.filter(pl.col("mean").is_not_null()).sort("mean", descending=descending, maintain_order=True).head(top)
+    chosen = (
+        frame.filter(pl.col("mean").is_not_null()).sort("mean", descending=descending, maintain_order=True).head(top)
+    )
     sd = chosen["sd"].to_list()
     means = chosen["mean"].to_list()
     places = decimals(chosen["sd"].median() if known(chosen["sd"].median()) else chosen["mean"].std())
-    lows, highs = ([m + sign * NORMAL_95 * s if known(s) else None for m, s in zip(means, sd, strict=True)] for sign in (-1, 1))
-    columns = [Column("Rank", "number"), Column("Animal", "id"), Column("Breeding value", "number"), Column("SD", "number", "posterior standard deviation")]
-    cells = [counts(range(1, chosen.height + 1)), chosen["level"].to_list(), numbers(means, places), numbers(sd, places)]
+    lows, highs = (
+        [m + sign * NORMAL_95 * s if known(s) else None for m, s in zip(means, sd, strict=True)] for sign in (-1, 1)
+    )
+    columns = [
+        Column("Rank", "number"),
+        Column("Animal", "id"),
+        Column("Breeding value", "number"),
+        Column("SD", "number", "posterior standard deviation"),
+    ]
+    cells = [
+        counts(range(1, chosen.height + 1)),
+        chosen["level"].to_list(),
+        numbers(means, places),
+        numbers(sd, places),
+    ]
     if any(known(v) for v in lows):
-        columns += [Column("Low", "number", "mean less 1.96 SD"), Column("High", "number", "mean plus 1.96 SD"), Column("95 % interval", "bar")]
+        columns += [
+            Column("Low", "number", "mean less 1.96 SD"),
+            Column("High", "number", "mean plus 1.96 SD"),
+            Column("95 % interval", "bar"),
+        ]
         cells += [numbers(lows, places), numbers(highs, places), bars(means, lows, highs)]
     if chosen["reliability"].null_count() < chosen.height:
         columns.append(Column("Reliability", "number", "1 - PEV / ((1 + F) variance)"))
@@ -121,8 +195,12 @@ def _extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Tab
                 columns.append(Column(parent.capitalize(), "id"))
                 cells.append([v or "" for v in chosen[parent].to_list()])
     word = "highest" if descending else "lowest"
-    note = f"{chosen.height:,} of {frame.height:,}; solutions.parquet holds all." if chosen.height < frame.height else ""
-    return Table(f"{label}: the {chosen.height:,} {word} breeding values", columns, list(zip(*cells, strict=True)), note)
+    note = (
+        f"{chosen.height:,} of {frame.height:,}; solutions.parquet holds all." if chosen.height < frame.height else ""
+    )
+    return Table(
+        f"{label}: the {chosen.height:,} {word} breeding values", columns, list(zip(*cells, strict=True)), note
+    )
 
 
 def other_random_effects(run: Finished) -> Table | None:
@@ -138,7 +216,13 @@ def other_random_effects(run: Finished) -> Table | None:
         return None
     frames = [f for _, f in rows]
     places = [decimals(f["mean"].std()) for f in frames]
-    columns = [Column("Effect"), Column("Levels", "number"), Column("SD of the means", "number"), Column("Lowest", "number"), Column("Highest", "number")]
+    columns = [
+        Column("Effect"),
+        Column("Levels", "number"),
+        Column("SD of the means", "number"),
+        Column("Lowest", "number"),
+        Column("Highest", "number"),
+    ]
     columns.append(Column("Median reliability", "number"))
     cells = [
         [label for label, _ in rows],
@@ -148,4 +232,6 @@ def other_random_effects(run: Finished) -> Table | None:
         numbers([f["mean"].max() for f in frames], places),
         numbers([f["reliability"].median() for f in frames], 2),
     ]
-    return Table("Other random effects", columns, list(zip(*cells, strict=True)), "solutions.parquet holds every level.")
+    return Table(
+        "Other random effects", columns, list(zip(*cells, strict=True)), "solutions.parquet holds every level."
+    )

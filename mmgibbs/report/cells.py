@@ -22,7 +22,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Bar:
-    """An interval and its mean on the common scale of a column, in per cent of its width; zero: where 0 lies, if inside."""
+    """Interval and mean on the common scale of a column, in per cent of its width; zero: where 0 lies, if inside."""
 
     low: float
     high: float
@@ -69,7 +69,9 @@ def number(value: float | None, places: int) -> str:
 
 def figure(value: float | None, digits: int = 3) -> str:
     """A number of `digits` significant digits for running text."""
-    return number(value, decimals(abs(value), digits)) if known(value) and value != 0 else "0" if value == 0 else "unknown"
+    return (
+        number(value, decimals(abs(value), digits)) if known(value) and value != 0 else "0" if value == 0 else "unknown"
+    )
 
 
 def aligned(texts: Sequence[str]) -> list[str]:
@@ -77,7 +79,8 @@ def aligned(texts: Sequence[str]) -> list[str]:
     places = [len(t) - t.index(".") - 1 if "." in t else 0 for t in texts]
     most = max(places, default=0)
     return [
-        t if not t or p == most else t + (POINT_SPACE if p == 0 else "") + FIGURE_SPACE * (most - p) for t, p in zip(texts, places, strict=True)
+        t if not t or p == most else t + (POINT_SPACE if p == 0 else "") + FIGURE_SPACE * (most - p)
+        for t, p in zip(texts, places, strict=True)
     ]
 
 
@@ -97,7 +100,12 @@ def marked(column: Sequence[Number], beyond: Callable[[float], bool]) -> list[Nu
     return [replace(n, alert=n.value is not None and beyond(n.value)) for n in column]
 
 
-def bars(means: Sequence[float | None], lows: Sequence[float | None], highs: Sequence[float | None], scale: tuple[float, float] | None = None) -> list[Bar | None]:
+def bars(
+    means: Sequence[float | None],
+    lows: Sequence[float | None],
+    highs: Sequence[float | None],
+    scale: tuple[float, float] | None = None,
+) -> list[Bar | None]:
     """Intervals on one scale, by default from the lowest low to the highest high; None where there is no interval."""
     ends = [v for v in (*lows, *highs) if known(v)]
     low, high = scale or (min(ends, default=0.0), max(ends, default=0.0))

@@ -1,4 +1,4 @@
-"""Several finished runs side by side: what differs between them, their parameters, and whether they rank animals alike."""
+"""Several finished runs side by side: what differs, their parameters, and whether they rank animals alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report import plots, words
-from mmgibbs.report.cells import Column, Number, Table, counted, counts, decimals, interval, known, listed, number, numbers
+from mmgibbs.report.cells import (
+    Column,
+    Number,
+    Table,
+    counted,
+    counts,
+    decimals,
+    interval,
+    known,
+    listed,
+    number,
+    numbers,
+)
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.page import facts, subtitle
@@ -30,7 +42,14 @@ def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
     return {
         "title": f"Comparison of {len(runs)} runs",
         "runs": [
-            {"number": i + 1, "colour": i % len(plots.SERIES) + 1, "name": name, "subtitle": subtitle(run.record), "directory": str(run.directory), "warnings": warnings(run)}
+            {
+                "number": i + 1,
+                "colour": i % len(plots.SERIES) + 1,
+                "name": name,
+                "subtitle": subtitle(run.record),
+                "directory": str(run.directory),
+                "warnings": warnings(run),
+            }
             for i, (name, run) in enumerate(zip(names, runs, strict=True))
         ],
         "facts": facts_table(runs, names),
@@ -54,7 +73,10 @@ def facts_table(runs: Sequence[Finished], names: Sequence[str]) -> Table:
     order = list(dict.fromkeys(key for facts_of_run in told for key in facts_of_run))
     rows = [(key, *(facts_of_run.get(key, "") for facts_of_run in told)) for key in order]
     differs = [len(set(row[1:])) > 1 for row in rows]
-    rows = [(row[0], "yes" if d else "", *row[1:]) for d, row in sorted(zip(differs, rows, strict=True), key=lambda pair: not pair[0])]
+    rows = [
+        (row[0], "yes" if d else "", *row[1:])
+        for d, row in sorted(zip(differs, rows, strict=True), key=lambda pair: not pair[0])
+    ]
     return Table("What was run", [Column("Fact"), Column("Differs"), *(Column(n) for n in names)], rows)
 
 
@@ -81,7 +103,9 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
         return None
     columns = [Column("Parameter")]
     cells: list[Sequence] = [shared]
-    spreads = [[r[name]["sd"] for r in rows if name in r and known(r[name]["sd"]) and r[name]["sd"] > 0] for name in shared]
+    spreads = [
+        [r[name]["sd"] for r in rows if name in r and known(r[name]["sd"]) and r[name]["sd"] > 0] for name in shared
+    ]
     places = [decimals(min(s)) if s else 3 for s in spreads]
     for run_name, run in zip(names, rows, strict=True):
         own = [run.get(name, {}) for name in shared]
@@ -108,10 +132,29 @@ def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[
         spread = [o["sd"] for o in own if known(o.get("sd")) and o["sd"] > 0]
         places = decimals(min(spread)) if spread else 3
         told = "; ".join(
-            f"run {i}: " + (f"{number(m, places)} ({interval(a, b, places)})" if interval(a, b, places) else number(m, places) if known(m) else "none")
+            f"run {i}: "
+            + (
+                f"{number(m, places)} ({interval(a, b, places)})"
+                if interval(a, b, places)
+                else number(m, places)
+                if known(m)
+                else "none"
+            )
             for i, (m, a, b) in enumerate(zip(mean, low, high, strict=True), 1)
         )
-        out.append((name, figures.draw(plots.paint_intervals(mean, low, high), f"{name} by run", told[0].upper() + told[1:] + ".", left=0.08, size=plots.SMALL), told))
+        out.append(
+            (
+                name,
+                figures.draw(
+                    plots.paint_intervals(mean, low, high),
+                    f"{name} by run",
+                    told[0].upper() + told[1:] + ".",
+                    left=0.08,
+                    size=plots.SMALL,
+                ),
+                told,
+            )
+        )
     return out
 
 
@@ -119,7 +162,7 @@ def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[
 
 
 def breeding_values(runs: Sequence[Finished], names: Sequence[str], figures: plots.Figures, top: int) -> list[dict]:
-    """The first run against each other one, by component with a relationship: correlations, a scatter, the ranks of the top animals."""
+    """The first run against each other one, by component: correlations, a scatter, the ranks of the top animals."""
     out = []
     for component in _related(runs[0]):
         for other in range(1, len(runs)):
@@ -137,12 +180,19 @@ def _related(run: Finished) -> list[tuple[str, str, str]]:
 
 def _joined(first: Finished, second: Finished, component: tuple[str, str, str]) -> pl.DataFrame:
     """level, a, b, rank_a, rank_b of the animals that both runs have; rank 1 is the highest."""
-    values = [run.component(*component).select("level", pl.col("mean").alias(name)) for run, name in ((first, "a"), (second, "b"))]
+    values = [
+        run.component(*component).select("level", pl.col("mean").alias(name))
+        for run, name in ((first, "a"), (second, "b"))
+    ]
     pair = values[0].join(values[1], on="level", how="inner", maintain_order="left").drop_nulls()
-    return pair.with_columns(pl.col(c).rank("ordinal", descending=True).cast(pl.Int64).alias(f"rank_{c}") for c in ("a", "b"))
+    return pair.with_columns(
+        pl.col(c).rank("ordinal", descending=True).cast(pl.Int64).alias(f"rank_{c}") for c in ("a", "b")
+    )
 
 
-def _pair(pair: pl.DataFrame, component, names: tuple[str, str], at: tuple[int, int], figures: plots.Figures, top: int) -> dict:
+def _pair(
+    pair: pl.DataFrame, component, names: tuple[str, str], at: tuple[int, int], figures: plots.Figures, top: int
+) -> dict:
     label = words.component_label(component[1], component[2], component[0])
     a, b = pair["a"].to_numpy(), pair["b"].to_numpy()
     pearson = float(np.corrcoef(a, b)[0, 1])
@@ -153,11 +203,23 @@ def _pair(pair: pl.DataFrame, component, names: tuple[str, str], at: tuple[int, 
     far = pair.row(int(moved.arg_max()), named=True)
     told = (
         f"{counted(pair.height, 'animal')} in both runs: correlation {pearson:.4f}, of the ranks {spearman:.4f}. "
-        f"{kept} of the {top} highest of run {at[0]} are among the {top} highest of run {at[1]}; half of all animals move by at most {moved.median():,.0f} places, "
+        f"{kept} of the {top} highest of run {at[0]} are among the {top} highest of run {at[1]}; half of all animals "
+        f"move by at most {moved.median():,.0f} places, "
         f"{far['level']} by {moved.max():,} (from {far['rank_a']:,} to {far['rank_b']:,})."
     )
-    drawn = figures.draw(plots.paint_scatter(a, b), f"Breeding values of run {at[1]} against run {at[0]}, {label}", told, x_label=f"run {at[0]}")
-    return {"label": label, "runs": f"run {at[0]} and run {at[1]}", "told": told, "figure": drawn, "table": _ranks(pair, label, names, top)}
+    drawn = figures.draw(
+        plots.paint_scatter(a, b),
+        f"Breeding values of run {at[1]} against run {at[0]}, {label}",
+        told,
+        x_label=f"run {at[0]}",
+    )
+    return {
+        "label": label,
+        "runs": f"run {at[0]} and run {at[1]}",
+        "told": told,
+        "figure": drawn,
+        "table": _ranks(pair, label, names, top),
+    }
 
 
 def _ranks(pair: pl.DataFrame, label: str, names: tuple[str, str], top: int) -> Table:
@@ -165,8 +227,27 @@ def _ranks(pair: pl.DataFrame, label: str, names: tuple[str, str], top: int) -> 
     shown = pair.filter((pl.col("rank_a") <= top) | (pl.col("rank_b") <= top)).sort("rank_a")
     change = (shown["rank_a"] - shown["rank_b"]).to_list()
     places = decimals(pair["a"].std())
-    columns = [Column("Rank", "number", names[0]), Column("Animal", "id"), Column(names[0], "number"), Column(names[1], "number")]
-    columns += [Column("New rank", "number", names[1]), Column("Change", "number", "places gained, or lost where negative")]
-    moves = [Number(("+" if c > 0 else "") + n.text if c else "0", n.value) for c, n in zip(change, counts(change), strict=True)]
-    cells = [counts(shown["rank_a"].to_list()), shown["level"].to_list(), *(numbers(shown[c].to_list(), places) for c in ("a", "b")), counts(shown["rank_b"].to_list()), moves]
-    return Table(f"{label}: animals among the {top} highest of {listed(names, 'or')}", columns, list(zip(*cells, strict=True)))
+    columns = [
+        Column("Rank", "number", names[0]),
+        Column("Animal", "id"),
+        Column(names[0], "number"),
+        Column(names[1], "number"),
+    ]
+    columns += [
+        Column("New rank", "number", names[1]),
+        Column("Change", "number", "places gained, or lost where negative"),
+    ]
+    moves = [
+        Number(("+" if c > 0 else "") + n.text if c else "0", n.value)
+        for c, n in zip(change, counts(change), strict=True)
+    ]
+    cells = [
+        counts(shown["rank_a"].to_list()),
+        shown["level"].to_list(),
+        *(numbers(shown[c].to_list(), places) for c in ("a", "b")),
+        counts(shown["rank_b"].to_list()),
+        moves,
+    ]
+    return Table(
+        f"{label}: animals among the {top} highest of {listed(names, 'or')}", columns, list(zip(*cells, strict=True))
+    )

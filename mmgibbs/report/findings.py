@@ -22,11 +22,13 @@ class Finding:
 
 def attention(row: dict) -> bool:
     """A row of the summary that should not be used as it is."""
-    return (known(row["rhat"]) and row["rhat"] > RHAT) or any(known(row[c]) and row[c] < ESS for c in ("ess_bulk", "ess_tail"))
+    return (known(row["rhat"]) and row["rhat"] > RHAT) or any(
+        known(row[c]) and row[c] < ESS for c in ("ess_bulk", "ess_tail")
+    )
 
 
 def warnings(run: Finished) -> list[Finding]:
-    """In the order of their weight: chains that have not mixed, few effective draws, the posterior itself, breeding values."""
+    """In the order of their weight: chains apart, few effective draws, the posterior itself, breeding values."""
     return [*_chains(run), *(Finding("Model and data", text) for text in run.record.get("warnings", ())), *_levels(run)]
 
 
@@ -53,8 +55,10 @@ def _chains(run: Finished) -> list[Finding]:
         out.append(
             Finding(
                 "Chains have not mixed",
-                f"R-hat is above {RHAT} for {apart.height:,} of {counted(sampled.height, 'parameter')}; the worst is {worst['parameter']} "
-                f"with {worst['rhat']:.2f}. Means and intervals of these are not to be trusted yet: run longer (sampler.samples, sampler.burn_in).",
+                f"R-hat is above {RHAT} for {apart.height:,} of {counted(sampled.height, 'parameter')}; the worst is "
+                f"{worst['parameter']} "
+                f"with {worst['rhat']:.2f}. Means and intervals of these are not to be trusted yet: run longer "
+                "(sampler.samples, sampler.burn_in).",
             )
         )
     smallest = pl.min_horizontal("ess_bulk", "ess_tail")
@@ -64,12 +68,20 @@ def _chains(run: Finished) -> list[Finding]:
         out.append(
             Finding(
                 "Few effective draws",
-                f"The effective sample size is below {ESS} for {few.height:,} of {counted(sampled.height, 'parameter')}; the smallest is "
-                f"{worst['smallest']:.0f}, of {worst['parameter']}. Their means have a large Monte Carlo error and their intervals are rough.",
+                f"The effective sample size is below {ESS} for {few.height:,} of "
+                f"{counted(sampled.height, 'parameter')}; the smallest is "
+                f"{worst['smallest']:.0f}, of {worst['parameter']}. Their means have a large Monte Carlo error and "
+                "their intervals are rough.",
             )
         )
     if sampled["rhat"].null_count() == sampled.height:
-        out.append(Finding("No R-hat", "With one chain, or very few draws, nothing can tell whether it has converged: needed at least two chains (sampler.chains)."))
+        out.append(
+            Finding(
+                "No R-hat",
+                "With one chain, or very few draws, nothing can tell whether it has converged: needed at least two "
+                "chains (sampler.chains).",
+            )
+        )
     return out
 
 
@@ -80,7 +92,10 @@ def _levels(run: Finished) -> list[Finding]:
     values, out = run.solutions.lazy().filter(pl.col("term").is_in(related)), []
     small, n, smallest, negative = (
         values.select(
-            (pl.col("ess") < ESS).sum(), pl.col("ess").count().alias("n"), pl.col("ess").min().alias("least"), (pl.col("reliability") < BELOW_ZERO).sum()
+            (pl.col("ess") < ESS).sum(),
+            pl.col("ess").count().alias("n"),
+            pl.col("ess").min().alias("least"),
+            (pl.col("reliability") < BELOW_ZERO).sum(),
         )
         .collect()
         .row(0)
@@ -89,7 +104,8 @@ def _levels(run: Finished) -> list[Finding]:
         out.append(
             Finding(
                 "Monte Carlo error of breeding values",
-                f"{small:,} of {n:,} breeding values ({100 * small / n:.0f} %) have an effective sample size below {ESS}; the smallest is {smallest:.0f}. "
+                f"{small:,} of {n:,} breeding values ({100 * small / n:.0f} %) have an effective sample size below "
+                f"{ESS}; the smallest is {smallest:.0f}. "
                 "Animals whose values lie close together may change places in a longer run.",
             )
         )
@@ -97,7 +113,8 @@ def _levels(run: Finished) -> list[Finding]:
         out.append(
             Finding(
                 "Negative reliabilities",
-                f"{negative:,} of the reliabilities {'is' if negative == 1 else 'are'} below 0, by Monte Carlo error, for animals about whom the data say little. "
+                f"{negative:,} of the reliabilities {'is' if negative == 1 else 'are'} below 0, by Monte Carlo error, "
+                "for animals about whom the data say little. "
                 "More samples bring them to 0 or above.",
             )
         )

@@ -47,7 +47,7 @@ class Finished:
 
     @cached_property
     def components(self) -> list[tuple[str, str, str]]:
-        """(term, effect, trait) of every random component in the order of the solutions; unknown-parent groups apart."""
+        """(term, effect, trait) of every random component in the order of the solutions, without groups."""
         if self.solutions is None:
             return []
         kept = self.solutions.lazy().filter(pl.col("term").is_in(list(self.relationships)), pl.col("effect") != "group")
@@ -63,7 +63,10 @@ def read_finished(directory: str | os.PathLike) -> Finished:
     path = Path(directory)
     for name in ("run.json", "summary.parquet"):
         if not (path / name).is_file():
-            raise ConfigError(f"report: '{directory}' is not the folder of a finished run: found no {name}; needed what `mmgibbs run` writes")
+            raise ConfigError(
+                f"report: '{directory}' is not the folder of a finished run: found no {name}; needed what `mmgibbs "
+                "run` writes"
+            )
     try:
         record = json.loads((path / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -106,7 +109,9 @@ def _draws(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Trend]]:
                     parameters[known] = variable.values
                 elif known.startswith("trend["):
                     years, components = (variable[d].values.tolist() for d in variable.dims[2:])
-                    trends[known[6:-1]] = Trend(np.array(years, np.int64), [str(c) for c in components], variable.values)
+                    trends[known[6:-1]] = Trend(
+                        np.array(years, np.int64), [str(c) for c in components], variable.values
+                    )
     except (OSError, KeyError, ValueError) as error:
         raise ConfigError(f"report: '{path}' cannot be read: {error}") from None
     return parameters, trends

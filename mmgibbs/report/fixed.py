@@ -1,4 +1,4 @@
-"""Fixed effects on the page: the solutions of each with intervals; of effects with very many levels the lowest and the highest."""
+"""Fixed effects on the page: solutions with intervals; of very many levels the lowest and the highest."""
 
 from __future__ import annotations
 
@@ -26,16 +26,44 @@ def fixed_effects(run: Finished) -> list[Table]:
 def _table(caption: str, frame: pl.DataFrame) -> Table:
     cut = pl.concat([_extremes(part) for _, part in frame.group_by(["trait"], maintain_order=True)])
     several = frame["trait"].n_unique() > 1
-    note = f"{cut.height:,} of {frame.height:,} rows: of each trait the {LEVELS // 2} lowest and the {LEVELS // 2} highest; solutions.parquet holds all." if cut.height < frame.height else ""
-    columns = [Column("Level"), *([Column("Trait")] if several else []), Column("Solution", "number"), Column("SD", "number", "posterior standard deviation")]
-    columns += [Column("Low", "number", "solution less 1.96 SD"), Column("High", "number", "solution plus 1.96 SD"), Column("95 % interval", "bar")]
+    note = (
+        f"{cut.height:,} of {frame.height:,} rows: of each trait the {LEVELS // 2} lowest and the {LEVELS // 2} "
+        "highest; solutions.parquet holds all."
+        if cut.height < frame.height
+        else ""
+    )
+    columns = [
+        Column("Level"),
+        *([Column("Trait")] if several else []),
+        Column("Solution", "number"),
+        Column("SD", "number", "posterior standard deviation"),
+    ]
+    columns += [
+        Column("Low", "number", "solution less 1.96 SD"),
+        Column("High", "number", "solution plus 1.96 SD"),
+        Column("95 % interval", "bar"),
+    ]
     rows, classes = [], []
     for (trait,), part in cut.group_by(["trait"], maintain_order=True):
         held = _held(part)
         spreads = [s for s, h in zip(part["sd"], held, strict=True) if known(s) and not h]
         places = decimals(sorted(spreads)[len(spreads) // 2] if spreads else part["mean"].std())
-        lows, highs = ([None if h or not known(s) else m + sign * NORMAL_95 * s for m, s, h in zip(part["mean"], part["sd"], held, strict=True)] for sign in (-1, 1))
-        shown = [numbers(column, places) for column in (part["mean"].to_list(), [None if h else s for s, h in zip(part["sd"], held, strict=True)], lows, highs)]
+        lows, highs = (
+            [
+                None if h or not known(s) else m + sign * NORMAL_95 * s
+                for m, s, h in zip(part["mean"], part["sd"], held, strict=True)
+            ]
+            for sign in (-1, 1)
+        )
+        shown = [
+            numbers(column, places)
+            for column in (
+                part["mean"].to_list(),
+                [None if h else s for s, h in zip(part["sd"], held, strict=True)],
+                lows,
+                highs,
+            )
+        ]
         shown[0] = [Number("held at 0", 0.0) if h else cell for cell, h in zip(shown[0], held, strict=True)]
         drawn = bars(part["mean"].to_list(), lows, highs)
         for i, level in enumerate(part["level"]):

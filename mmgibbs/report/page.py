@@ -1,4 +1,4 @@
-"""report.html: one page of one run, from its folder alone. What it shows is gathered here, section by section; how, in templates/."""
+"""report.html: the page of one run, from its folder alone. What it shows is gathered here; how, in templates/."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from mmgibbs.report import plots, words
 from mmgibbs.report.breeding import breeding_values, other_random_effects
-from mmgibbs.report.cells import Column, Table, bars, counted, counts, decimals, known, listed, marked, numbers
+from mmgibbs.report.cells import Column, Table, bars, counted, counts, decimals, figure, known, listed, marked, numbers
 from mmgibbs.report.findings import ESS, RHAT, attention, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.fixed import fixed_effects
@@ -28,7 +28,9 @@ def write_report(directory: str | os.PathLike, output: str | os.PathLike | None 
     top: animals listed for each trait. Raises ConfigError where the folder holds no finished run or cannot be written.
     """
     run = read_finished(directory)
-    return render("report.html.j2", page(run, top), Path(output) if output is not None else run.directory / "report.html")
+    return render(
+        "report.html.j2", page(run, top), Path(output) if output is not None else run.directory / "report.html"
+    )
 
 
 def page(run: Finished, top: int = 20) -> dict:
@@ -65,7 +67,9 @@ def subtitle(record: dict) -> str:
     if record.get("method") == "blup":
         parts.append("solved at given variances (BLUP)")
     elif "kept_draws_per_chain" in record:
-        parts.append(f"{counted(sampler.get('chains', 1), 'chain')} of {counted(record['kept_draws_per_chain'], 'kept draw')}")
+        parts.append(
+            f"{counted(sampler.get('chains', 1), 'chain')} of {counted(record['kept_draws_per_chain'], 'kept draw')}"
+        )
     return " \u00b7 ".join(parts)
 
 
@@ -80,10 +84,18 @@ def model_section(record: dict) -> dict | None:
         return None
     intercept = analysis.get("traits", {}) if "intercept" in record.get("levels", {}) else ()
     random = {
-        name: "A" if r.get("relationship") == "pedigree" else "I" if r.get("relationship", "identity") == "identity" else "K"
+        name: "A"
+        if r.get("relationship") == "pedigree"
+        else "I"
+        if r.get("relationship", "identity") == "identity"
+        else "K"
         for name, r in (model.get("random") or {}).items()
     }
-    return {"equations": words.model_equations(analysis, intercept), "random": random, "terms": words.model_table(record)}
+    return {
+        "equations": words.model_equations(analysis, intercept),
+        "random": random,
+        "terms": words.model_table(record),
+    }
 
 
 def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -94,10 +106,15 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     seconds = {k: v for k, v in record.get("seconds", {}).items() if isinstance(v, (int, float))}
     gibbs = record.get("method") != "blup"
     kin = any(r.get("relationship") == "pedigree" for r in (analysis.get("model", {}).get("random") or {}).values())
-    inbreeding = {"account": "accounted for, in the relationships and in reliability", "ignore": "ignored: every animal as if not inbred"}
+    inbreeding = {
+        "account": "accounted for, in the relationships and in reliability",
+        "ignore": "ignored: every animal as if not inbred",
+    }
     held = {
         "Records": f"{records['used']:,} used of {records['read']:,} read" if records else None,
-        "Observations": listed([f"{trait} {n:,}" for trait, n in data.get("observations", {}).items()], most=40) if "observations" in data else None,
+        "Observations": listed([f"{trait} {n:,}" for trait, n in data.get("observations", {}).items()], most=40)
+        if "observations" in data
+        else None,
         "Animals": _animals(data) if "animals" in data else None,
         "Unknown-parent groups": f"{data['groups']:,}" if data.get("groups") else None,
         "Phenotype file": os.path.basename(str(tables["phenotypes"])) if tables.get("phenotypes") else None,
@@ -105,21 +122,26 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     }
     chosen = {
         "Method": "Gibbs sampling" if gibbs else "BLUP: mixed-model equations solved at given variances",
-        "Chains": f"{sampler['chains']}, each {sampler['burn_in']:,} sweeps of burn-in and {sampler['samples']:,} sweeps, {_kept(sampler['thin'])}"
-        if gibbs and {"chains", "burn_in", "samples", "thin"} <= set(sampler)
-        else None,
+        "Chains": _chains(record, sampler) if gibbs else None,
+        "Targets": listed([_target(t) for t in record["stop"]]) if record.get("stop") else None,
         "Seed": f"{record['seed']}" if "seed" in record and gibbs else None,
         "Engine": words.engine_words(record) if "engine" in record else None,
         "Inbreeding": inbreeding.get(str(record.get("inbreeding"))) if kin else None,
-        "Interweaving": (listed(record["interweaved_terms"]) if record["interweaved_terms"] else "none") if "interweaved_terms" in record else None,
+        "Interweaving": (listed(record["interweaved_terms"]) if record["interweaved_terms"] else "none")
+        if "interweaved_terms" in record
+        else None,
         "Precision": record.get("precision"),
     }
     done = {
-        "Equations": f"{record['equations']:,}" + (f" in {record['bytes'] / 1e6:,.1f} MB" if record.get("bytes") else "") if "equations" in record else None,
+        "Equations": f"{record['equations']:,}"
+        + (f" in {record['bytes'] / 1e6:,.1f} MB" if record.get("bytes") else "")
+        if "equations" in record
+        else None,
         "Non-zeros": f"{record['nonzeros']:,} in the explicit matrix" if record.get("nonzeros") else None,
         "Device": f"{record['device']}, {counted(record.get('threads', 1), 'thread')}" if "device" in record else None,
         "Time": listed([f"{stage} {_seconds(s)}" for stage, s in seconds.items()]) if seconds else None,
-        "Versions": ", ".join(f"{name} {v}" for name, v in record.get("versions", {}).items() if v != "not installed") or None,
+        "Versions": ", ".join(f"{name} {v}" for name, v in record.get("versions", {}).items() if v != "not installed")
+        or None,
     }
     groups = (("Data", held), ("Choices", chosen), ("Work", done))
     return [(title, [(k, v) for k, v in items.items() if v]) for title, items in groups if any(items.values())]
@@ -132,8 +154,19 @@ def _animals(data: Mapping) -> str:
     return text + (f", {data['founders_added']:,} added as founders" if data.get("founders_added") else "")
 
 
-def _kept(thin: int) -> str:
-    return "all kept" if thin == 1 else f"one in {thin:,} kept"
+def _chains(record: dict, sampler: dict) -> str | None:
+    """Sweeps after burn-in are those that were made, where a run was extended or stopped at its targets."""
+    if not {"chains", "burn_in", "samples", "thin"} <= set(sampler):
+        return None
+    burn_in, thin = sampler["burn_in"], sampler["thin"]
+    samples = record["sweeps_per_chain"] - burn_in if "sweeps_per_chain" in record else sampler["samples"]
+    kept = "all kept" if thin == 1 else f"one in {thin:,} kept"
+    return f"{sampler['chains']}, each {burn_in:,} sweeps of burn-in and {samples:,} sweeps, {kept}"
+
+
+def _target(target: dict) -> str:
+    outcome = "met" if target["met"] else "missed"
+    return f"{target['target']} {figure(target['needed'])} {outcome} with {figure(target['found'])}"
 
 
 def _seconds(s: float) -> str:
@@ -144,7 +177,7 @@ def _seconds(s: float) -> str:
 
 
 def parameter_tables(run: Finished) -> list[Table]:
-    """One table each for shares of the phenotypic variance, correlations, the (co)variances of each term, and the rest."""
+    """One table each for shares of the phenotypic variance, correlations, (co)variances by term, the rest."""
     groups: dict[str, list[dict]] = {"Heritabilities and shares of the phenotypic variance": [], "Correlations": []}
     for row in run.summary.iter_rows(named=True):
         kind = str(row["parameter"]).partition("[")[0]
@@ -164,17 +197,24 @@ def _parameter_table(caption: str, rows: list[dict]) -> Table:
     total = len(rows)
     if total > ROWS:
         rows = sorted(rows, key=lambda r: -abs(r["mean"] or 0) / (r["sd"] or math.inf))[:ROWS]
-    note = f"{ROWS} of {total:,}, those furthest from 0 in posterior standard deviations; summary.csv holds all." if total > ROWS else ""
+    note = (
+        f"{ROWS} of {total:,}, those furthest from 0 in posterior standard deviations; summary.csv holds all."
+        if total > ROWS
+        else ""
+    )
     share, correlation = caption.startswith("Herit"), caption == "Correlations"
     places = [3 if share or correlation else decimals(r["sd"] or r["mean"]) for r in rows]
-    column = lambda key: numbers([r[key] for r in rows], places)  # noqa: E731
+    column = lambda key: numbers([r[key] for r in rows], places)
     scale = (0.0, 1.0) if share else (-1.0, 1.0) if correlation else None
     drawn = share or correlation
     estimated = any(known(r["hpd_low"]) for r in rows)
     columns = [Column("Parameter"), Column("Mean", "number"), Column("SD", "number", "posterior standard deviation")]
     cells = [[str(r["parameter"]) for r in rows], column("mean"), column("sd")]
     if estimated:
-        columns += [Column("Low", "number", "lower end of the 95 % highest-density interval"), Column("High", "number", "upper end")]
+        columns += [
+            Column("Low", "number", "lower end of the 95 % highest-density interval"),
+            Column("High", "number", "upper end"),
+        ]
         cells += [column("hpd_low"), column("hpd_high")]
         if drawn:
             columns.append(Column(f"Interval, {scale[0]:g} to {scale[1]:g}".replace("-", "\u2212"), "bar"))
@@ -194,7 +234,11 @@ def _parameter_table(caption: str, rows: list[dict]) -> Table:
 def diagnostics(run: Finished, figures: plots.Figures) -> dict:
     """Trace, ranks, autocorrelation and density of each parameter, the worst mixing first."""
     rows = {r["parameter"]: r for r in run.summary.filter(pl.col("sd") > 0).iter_rows(named=True)}
-    shown = [name for name in rows if name in run.draws and run.draws[name].shape[1] >= 8 and np.isfinite(run.draws[name]).all()]
+    shown = [
+        name
+        for name in rows
+        if name in run.draws and run.draws[name].shape[1] >= 8 and np.isfinite(run.draws[name]).all()
+    ]
     shown.sort(key=lambda name: (-(rows[name]["rhat"] or 0), rows[name]["ess_bulk"] or math.inf))
     chosen = [name for i, name in enumerate(shown) if i < PARAMETERS or name.startswith("h2[")]
     items = [_figures_of(name, rows[name], run.draws[name], figures) for name in chosen]
@@ -213,11 +257,17 @@ def _figures_of(name: str, row: dict, draws: np.ndarray, figures: plots.Figures)
     def drawn(heading, paint, told, left=0.18, x_label=""):
         return heading, figures.draw(paint, f"{heading} of {name}", told, left, x_label, size=plots.SMALL)
 
-    several = [drawn("Ranks by chain", plots.paint_ranks(shares), words.rank_words(shares), 0.1, "rank among all draws")] if len(draws) > 1 else []
+    several = (
+        [drawn("Ranks by chain", plots.paint_ranks(shares), words.rank_words(shares), 0.1, "rank among all draws")]
+        if len(draws) > 1
+        else []
+    )
     panels = [
         drawn("Trace", plots.paint_trace(draws), words.trace_words(draws, row), x_label="kept draw"),
         *several,
-        drawn("Autocorrelation", plots.paint_autocorrelation(values), words.autocorrelation_words(values), x_label="lag"),
+        drawn(
+            "Autocorrelation", plots.paint_autocorrelation(values), words.autocorrelation_words(values), x_label="lag"
+        ),
         drawn("Posterior density", plots.paint_density(draws, row["mean"], low, high), words.density_words(row), 0.06),
     ]
     diagnosis = [f"R-hat {row['rhat']:.3f}"] if known(row["rhat"]) else []

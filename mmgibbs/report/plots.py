@@ -1,4 +1,4 @@
-"""Figures as inline SVG: drawn by matplotlib in stand-in colours that the page's style sheet turns into those of its light or dark theme.
+"""Figures as inline SVG: drawn by matplotlib in stand-in colours, for which the style sheet has those of each theme.
 
 Every figure carries a title and a description that says in words and numbers what it shows. Names that users gave never
 enter a drawing, so that no font, no markup and no formula syntax can trip over them.
@@ -23,7 +23,9 @@ TRACE_POINTS = 300  # of one chain; longer chains are drawn by the lowest and hi
 # Colours that stand for a variable of the style sheet, one each.
 INK, FAINT, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
 SERIES = tuple(f"#0500{i:02x}" for i in range(1, 7))
-_VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--grid", BAND: "--band"} | {c: f"--series-{i}" for i, c in enumerate(SERIES, 1)}
+_VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--grid", BAND: "--band"} | {
+    c: f"--series-{i}" for i, c in enumerate(SERIES, 1)
+}
 _SETTINGS = {
     "svg.fonttype": "none",
     "svg.hashsalt": "mmgibbs",
@@ -56,7 +58,15 @@ class Figures:
     def __init__(self):
         self.numbers = itertools.count(1)
 
-    def draw(self, paint: Callable, title: str, description: str, left: float = 0.15, x_label: str = "", size: tuple[float, float] = SIZE) -> str:
+    def draw(
+        self,
+        paint: Callable,
+        title: str,
+        description: str,
+        left: float = 0.15,
+        x_label: str = "",
+        size: tuple[float, float] = SIZE,
+    ) -> str:
         """The SVG of what `paint(axes)` draws."""
         with matplotlib.rc_context(_SETTINGS):
             figure = Figure(figsize=size)
@@ -71,7 +81,7 @@ class Figures:
 
 
 def inline(svg: str, name: str, title: str, description: str) -> str:
-    """matplotlib's SVG file as an element of a page: no prologue, own ids, the page's font and colours, short numbers, words."""
+    """matplotlib's SVG as an element of a page: own ids, the page's font and colours, short numbers, words."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"\s*<metadata>.*?</metadata>|\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg).replace("<g/>", "")
@@ -79,7 +89,11 @@ def inline(svg: str, name: str, title: str, description: str) -> str:
     svg = svg.replace(' id="', f' id="{name}-')
     svg = re.sub(r"font-family: [^;\"]*(?:'[^']*'[^;\"]*)*;? ?", "", svg)
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
-    svg = re.sub(r' (?:d|x|y|width|height|transform)="[^"]*"', lambda a: _LONG.sub(lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), a[0]), svg)
+    svg = re.sub(
+        r' (?:d|x|y|width|height|transform)="[^"]*"',
+        lambda a: _LONG.sub(lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), a[0]),
+        svg,
+    )
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var({variable})")
     svg = re.sub(r"\s*\n\s*", " ", svg)
@@ -93,13 +107,16 @@ def inline(svg: str, name: str, title: str, description: str) -> str:
 
 
 def thinned(draws: np.ndarray, most: int = TRACE_POINTS) -> tuple[np.ndarray, np.ndarray]:
-    """(numbers, draws) of at most about `most` points of one chain; of longer ones the lowest and highest of each stretch."""
+    """(numbers, draws) of about `most` points of one chain; of longer ones the extremes of each stretch."""
     n = len(draws)
     if n <= most:
         return np.arange(1, n + 1), draws
     edges = np.linspace(0, n, most // 2 + 1).astype(int)[:-1]
     ends = np.append(edges[1:], n)
-    picked = [sorted((a + int(np.argmin(draws[a:b])), a + int(np.argmax(draws[a:b])))) for a, b in zip(edges, ends, strict=True)]
+    picked = [
+        sorted((a + int(np.argmin(draws[a:b])), a + int(np.argmax(draws[a:b]))))
+        for a, b in zip(edges, ends, strict=True)
+    ]
     at = np.unique(np.array(picked).ravel())
     return at + 1, draws[at]
 
@@ -115,7 +132,7 @@ def paint_trace(draws: np.ndarray) -> Callable:
 
 
 def rank_shares(draws: np.ndarray, bins: int = 20) -> np.ndarray:
-    """(chains, bins): the share of each chain's draws in every bin of the ranks of all draws; 1/bins where chains agree."""
+    """(chains, bins): share of each chain in every bin of the ranks of all draws; 1/bins where chains agree."""
     from scipy.stats import rankdata
 
     ranks = (rankdata(draws, method="average").reshape(draws.shape) - 0.5) / draws.size
@@ -129,10 +146,20 @@ def paint_ranks(shares: np.ndarray) -> Callable:
         step = 2.4 / bins
         for chain, share in enumerate(shares):
             base = (chains - 1 - chain) * step
-            axes.stairs(base + np.minimum(share, step), np.linspace(0, 1, bins + 1), baseline=base, fill=True, color=SERIES[chain % len(SERIES)], linewidth=0)
+            axes.stairs(
+                base + np.minimum(share, step),
+                np.linspace(0, 1, bins + 1),
+                baseline=base,
+                fill=True,
+                color=SERIES[chain % len(SERIES)],
+                linewidth=0,
+            )
             axes.axhline(base + 1 / bins, color=INK, linewidth=0.6, dashes=(4, 3))
         every = max(1, chains // 6)
-        axes.set_yticks([(chains - 1 - c) * step + 0.5 / bins for c in range(0, chains, every)], [str(c + 1) for c in range(0, chains, every)])
+        axes.set_yticks(
+            [(chains - 1 - c) * step + 0.5 / bins for c in range(0, chains, every)],
+            [str(c + 1) for c in range(0, chains, every)],
+        )
         axes.spines["left"].set_visible(False)
         axes.set_xlim(0, 1)
         axes.set_ylim(0, chains * step)
@@ -141,7 +168,7 @@ def paint_ranks(shares: np.ndarray) -> Callable:
 
 
 def autocorrelations(draws: np.ndarray, lags: int = 50) -> np.ndarray:
-    """(chains, lags + 1) autocorrelation of each chain, as far as a third of its draws; 0 for a chain that stands still."""
+    """(chains, lags + 1), as far as a third of the draws; 0 for a chain that stands still."""
     from arviz_stats.base import array_stats
 
     lags = min(lags, draws.shape[1] // 3)
@@ -160,12 +187,18 @@ def paint_autocorrelation(values: np.ndarray) -> Callable:
     return paint
 
 
-def density(values: np.ndarray, points: int = 120, low: float | None = None, high: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """(x, f(x)): a Gaussian kernel density of draws (Silverman 1986), all of x from a little below the lowest draw, or from `low` to `high`."""
+def density(
+    values: np.ndarray, points: int = 120, low: float | None = None, high: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(x, f(x)): a Gaussian kernel density (Silverman 1986), from below the lowest draw, or from `low` to `high`."""
     lower, upper = np.percentile(values, (25, 75))
     width = 0.9 * (min(values.std(), (upper - lower) / 1.34) or values.std() or 1.0) * len(values) ** -0.2
-    x = np.linspace(values.min() - 2 * width if low is None else low, values.max() + 2 * width if high is None else high, points)
-    return x, np.exp(-0.5 * ((x[:, None] - values) / width) ** 2).sum(axis=1) / (len(values) * width * np.sqrt(2 * np.pi))
+    x = np.linspace(
+        values.min() - 2 * width if low is None else low, values.max() + 2 * width if high is None else high, points
+    )
+    return x, np.exp(-0.5 * ((x[:, None] - values) / width) ** 2).sum(axis=1) / (
+        len(values) * width * np.sqrt(2 * np.pi)
+    )
 
 
 def paint_density(draws: np.ndarray, mean: float, low: float | None, high: float | None) -> Callable:
@@ -177,7 +210,9 @@ def paint_density(draws: np.ndarray, mean: float, low: float | None, high: float
             axes.fill_between(x[inside], f[inside], color=BAND, linewidth=0)
         if len(draws) > 1:
             for chain, values in enumerate(draws):
-                axes.plot(*density(thin_to(values, 500), 60, x[0], x[-1]), color=SERIES[chain % len(SERIES)], linewidth=0.7)
+                axes.plot(
+                    *density(thin_to(values, 500), 60, x[0], x[-1]), color=SERIES[chain % len(SERIES)], linewidth=0.7
+                )
         axes.plot(x, f, color=INK, linewidth=1.3)
         axes.axvline(mean, color=INK, linewidth=0.8, dashes=(4, 3))
         axes.set_yticks([])
@@ -206,12 +241,21 @@ def paint_histogram(values: np.ndarray) -> Callable:
     return paint
 
 
-def paint_by_year(years: np.ndarray, middle: np.ndarray, low: np.ndarray, high: np.ndarray, floor: float | None = None, ceiling: float | None = None) -> Callable:
+def paint_by_year(
+    years: np.ndarray,
+    middle: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    floor: float | None = None,
+    ceiling: float | None = None,
+) -> Callable:
     """A line with a band over the years; `floor` and `ceiling` bound the axis where the quantity itself is bounded."""
 
     def paint(axes):
         axes.fill_between(years, low, high, color=BAND, linewidth=0)
-        axes.plot(years, middle, color=SERIES[0], linewidth=1.5, marker="o" if len(years) < 30 else None, markersize=2.5)
+        axes.plot(
+            years, middle, color=SERIES[0], linewidth=1.5, marker="o" if len(years) < 30 else None, markersize=2.5
+        )
         if floor is None and low.min() < 0 < high.max():
             axes.axhline(0, color=FAINT, linewidth=0.6)
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))

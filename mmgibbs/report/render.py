@@ -36,10 +36,20 @@ def as_text(template: str, context: dict) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(loader=PackageLoader("mmgibbs.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("mmgibbs.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.tests |= {"number": lambda cell: isinstance(cell, Number), "bar": lambda cell: isinstance(cell, Bar)}
     files = resources.files("mmgibbs.report") / "templates"
-    environment.globals |= {name: Markup((files / f"page.{name}").read_text(encoding="utf-8")) for name in ("css", "js")}
+    environment.globals |= {
+        name: Markup((files / f"page.{name}").read_text(encoding="utf-8")) for name in ("css", "js")
+    }
     environment.filters["svg"] = Markup  # drawn by plots.inline, which escapes what users named
-    environment.filters["breaks"] = lambda text: Markup("<wbr>").join(re.split(r"(?<=[\[,:])(?=[^\W\d])", str(text)))  # where a long name may part
+    environment.filters["breaks"] = lambda text: Markup("<wbr>").join(
+        re.split(r"(?<=[\[,:])(?=[^\W\d])", str(text))
+    )  # where a long name may part
     return environment.get_template(template).render(context)

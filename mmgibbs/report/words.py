@@ -1,4 +1,4 @@
-"""The model and the figures in words: what the page says about a run, and what it says to those who do not see its plots."""
+"""The model and the figures in words, for everyone and for those who do not see the plots."""
 
 from __future__ import annotations
 
@@ -58,20 +58,47 @@ def model_table(record: dict) -> Table:
     rows = []
     for name, fixed in (analysis["model"].get("fixed") or {}).items():
         prior = fixed.get("prior", "flat")
-        rows.append((name, f"fixed {_fixed_kind(name, fixed)}", on(fixed), levels.get(name), "flat prior" if prior == "flat" else f"normal prior, {prior}"))
+        rows.append(
+            (
+                name,
+                f"fixed {_fixed_kind(name, fixed)}",
+                on(fixed),
+                levels.get(name),
+                "flat prior" if prior == "flat" else f"normal prior, {prior}",
+            )
+        )
     for name, random in (analysis["model"].get("random") or {}).items():
         relationship = random.get("relationship", "identity")
-        related = {"identity": "independent levels", "pedigree": "related by the pedigree"}.get(relationship, f"related by {relationship}")
+        related = {"identity": "independent levels", "pedigree": "related by the pedigree"}.get(
+            relationship, f"related by {relationship}"
+        )
         for effect, spec in _effects(random).items():
             curve = ""
             if spec.get("legendre"):
-                curve = f", Legendre polynomials of {spec['legendre'].get('column')} up to degree {spec['legendre'].get('degree')}"
+                legendre = spec["legendre"]
+                curve = f", Legendre polynomials of {legendre.get('column')} up to degree {legendre.get('degree')}"
             elif spec.get("covariates"):
                 curve = f", regression on {', '.join(spec['covariates'])}"
             level = spec.get("level") or name
             title = f"{name}.{effect}" if effect else name
-            rows.append((title, f"random effect of {level}{curve}; {related}", on(spec), levels.get(name), _treated(variances, name)))
-    rows.append(("residual", "random", on({}), record.get("data", {}).get("records", {}).get("used"), _treated(variances, "residual")))
+            rows.append(
+                (
+                    title,
+                    f"random effect of {level}{curve}; {related}",
+                    on(spec),
+                    levels.get(name),
+                    _treated(variances, name),
+                )
+            )
+    rows.append(
+        (
+            "residual",
+            "random",
+            on({}),
+            record.get("data", {}).get("records", {}).get("used"),
+            _treated(variances, "residual"),
+        )
+    )
     columns = [Column("Term"), Column("What it is"), Column("Acts on"), Column("Levels", "number"), Column("Variance")]
     sizes = counts([row[3] for row in rows])
     return Table("Terms of the model", columns, [(*row[:3], n, row[4]) for row, n in zip(rows, sizes, strict=True)])
@@ -82,7 +109,11 @@ def _fixed_kind(name: str, fixed: dict) -> str:
     if fixed.get("kind", "class") == "class":
         return f"class effect{column}"
     legendre, by = fixed.get("legendre"), fixed.get("by")
-    curve = f"Legendre polynomials up to degree {legendre['degree']}" if legendre else f"polynomial of degree {fixed.get('degree') or 1}"
+    curve = (
+        f"Legendre polynomials up to degree {legendre['degree']}"
+        if legendre
+        else f"polynomial of degree {fixed.get('degree') or 1}"
+    )
     return f"covariate{column}, {curve}" + (f", within {by}" if by else "")
 
 
@@ -91,7 +122,9 @@ def _treated(variances: dict, name: str) -> str:
     if variances.get("mode") == "fixed" or own.get("fixed"):
         return "held at its given value"
     prior = own.get("prior", "flat")
-    known_prior = "flat prior" if prior in ("flat", None) else f"inverse-Wishart prior with {prior.get('df')} degrees of freedom"
+    known_prior = (
+        "flat prior" if prior in ("flat", None) else f"inverse-Wishart prior with {prior.get('df')} degrees of freedom"
+    )
     return f"sampled, {known_prior}" + (", no covariances" if own.get("structure") == "diagonal" else "")
 
 
@@ -107,18 +140,26 @@ def engine_words(record: dict) -> str:
 def trace_words(draws: np.ndarray, row: dict) -> str:
     means, places = draws.mean(axis=1), decimals(row["sd"])
     n = counted(draws.shape[0], "chain")
-    spread = f"their means run from {number(means.min(), places)} to {number(means.max(), places)}" if len(means) > 1 else f"its mean is {number(means[0], places)}"
+    spread = (
+        f"their means run from {number(means.min(), places)} to {number(means.max(), places)}"
+        if len(means) > 1
+        else f"its mean is {number(means[0], places)}"
+    )
     verdict = ""
     if known(row["rhat"]):
-        verdict = f" R-hat is {row['rhat']:.3f}: " + ("the chains have not mixed." if row["rhat"] > RHAT else "the chains agree.")
-    return f"{n} of {draws.shape[1]:,} kept draws; {spread}, where the posterior SD is {number(row['sd'], places)}.{verdict}"
+        verdict = f" R-hat is {row['rhat']:.3f}: " + (
+            "the chains have not mixed." if row["rhat"] > RHAT else "the chains agree."
+        )
+    sd = number(row["sd"], places)
+    return f"{n} of {draws.shape[1]:,} kept draws; {spread}, where the posterior SD is {sd}.{verdict}"
 
 
 def rank_words(shares: np.ndarray) -> str:
-    chains, bins = shares.shape
+    bins = shares.shape[1]
     chain = int(np.abs(shares - 1 / bins).max(axis=1).argmax())
     return (
-        f"Share of each chain's draws in {bins} equal classes of rank: from {100 * shares.min():.0f} to {100 * shares.max():.0f} % where "
+        f"Share of each chain's draws in {bins} equal classes of rank: from {100 * shares.min():.0f} to "
+        f"{100 * shares.max():.0f} % where "
         f"{100 / bins:.0f} % is expected; chain {chain + 1} departs most."
     )
 
@@ -128,13 +169,20 @@ def autocorrelation_words(values: np.ndarray, limit: float = 0.1) -> str:
     last = values.shape[1] - 1
     if any(b is None for b in below):
         slow = [str(i + 1) for i, b in enumerate(below) if b is None]
-        return f"Autocorrelation stays above {limit} up to lag {last} in chain {listed(slow)}: draws far apart still resemble each other."
-    return f"Autocorrelation falls below {limit} at lag {min(below)}" + (f" to {max(below)}, by chain." if max(below) > min(below) else " in every chain.")
+        chains = listed(slow)
+        return (
+            f"Autocorrelation stays above {limit} up to lag {last} in chain {chains}: draws far apart are still alike."
+        )
+    return f"Autocorrelation falls below {limit} at lag {min(below)}" + (
+        f" to {max(below)}, by chain." if max(below) > min(below) else " in every chain."
+    )
 
 
 def density_words(row: dict) -> str:
     places = decimals(row["sd"])
-    middle = f"Mean {number(row['mean'], places)}, median {number(row['median'], places)}, SD {number(row['sd'], places)}"
+    middle = (
+        f"Mean {number(row['mean'], places)}, median {number(row['median'], places)}, SD {number(row['sd'], places)}"
+    )
     ends = interval(row["hpd_low"], row["hpd_high"], places)
     return middle + (f"; 95 % interval {ends}." if ends else ".")
 
@@ -143,7 +191,8 @@ def histogram_words(values: np.ndarray) -> str:
     places = decimals(values.std())
     low, middle, high = np.percentile(values, (5, 50, 95))
     return (
-        f"Breeding values of {counted(len(values), 'animal')}: from {number(values.min(), places)} to {number(values.max(), places)}, median {number(middle, places)}; "
+        f"Breeding values of {counted(len(values), 'animal')}: from {number(values.min(), places)} to "
+        f"{number(values.max(), places)}, median {number(middle, places)}; "
         f"nine tenths lie between {number(low, places)} and {number(high, places)}."
     )
 

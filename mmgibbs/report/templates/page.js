@@ -60,6 +60,12 @@
     box.prepend(tools);
   }
 
+  // A stop for the keyboard only where there is something to scroll.
+  const watch = new ResizeObserver((seen) => {
+    for (const { target } of seen) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
+  });
+  for (const scroll of document.querySelectorAll(".scroll")) watch.observe(scroll);
+
   // On paper everything is open.
   let closed = [];
   addEventListener("beforeprint", () => {

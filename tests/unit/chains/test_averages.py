@@ -14,7 +14,10 @@ def test_groups_are_averaged_and_levels_of_none_left_out():
     of = LevelAverages.by_group(np.array([1, 0, -1, 1, 0, 1]), ["2000", "2001"])
     theta = np.arange(12.0).reshape(6, 2)
     assert of.labels == ("2000", "2001")
-    assert of.of(theta[of.codes]).tolist() == [theta[[1, 4]].mean(axis=0).tolist(), theta[[0, 3, 5]].mean(axis=0).tolist()]
+    assert of.of(theta[of.codes]).tolist() == [
+        theta[[1, 4]].mean(axis=0).tolist(),
+        theta[[0, 3, 5]].mean(axis=0).tolist(),
+    ]
 
 
 def test_large_groups_are_spread_evenly(monkeypatch):
@@ -25,7 +28,13 @@ def test_large_groups_are_spread_evenly(monkeypatch):
 
 def test_a_run_keeps_the_genetic_trend_in_every_draw(tmp_path):
     """Against the draws of every animal, kept in the same run."""
-    settings = ["sampler.chains=2", "sampler.burn_in=5", "sampler.samples=20", "sampler.thin=2", "output.save_levels=[animal]"]
+    settings = [
+        "sampler.chains=2",
+        "sampler.burn_in=5",
+        "sampler.samples=20",
+        "sampler.thin=2",
+        "output.save_levels=[animal]",
+    ]
     result = mmgibbs.run(ROOT / "configs" / "first.yaml", settings, directory=tmp_path / "run", progress=False)
     posterior = result.draws["/posterior"]
     trend, every = posterior["trend[animal]"], posterior["animal"]

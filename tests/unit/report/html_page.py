@@ -19,7 +19,9 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
         self.ids += [attributes["id"]] if "id" in attributes else []
-        self.links += [attributes[a] for a in ("src", "href", "action", "srcset", "data") if a in attributes and tag != "use"]
+        self.links += [
+            attributes[a] for a in ("src", "href", "action", "srcset", "data") if a in attributes and tag != "use"
+        ]
         if tag == "svg":
             self.plots.append(attributes | {"title": "", "desc": ""})
         elif tag == "table":
@@ -63,4 +65,6 @@ class Page(HTMLParser):
 
 def as_number(text):
     """A number as the page shows it."""
-    return float(text.replace("\u2212", "-").replace(",", "").strip("\u2007\u2008\u25b2 \n").removeprefix("attention: "))
+    return float(
+        text.replace("\u2212", "-").replace(",", "").strip("\u2007\u2008\u25b2 \n").removeprefix("attention: ")
+    )

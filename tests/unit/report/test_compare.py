@@ -21,7 +21,11 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     first = write_run(folder / "accounted")
     second = write_run(folder / "ignored", mixed=False, seed=7, inbreeding="ignore")
-    moved = solutions(seed=5).with_columns(mean=pl.when(pl.col("term") == "genetic").then(pl.col("mean") + solutions(seed=7)["mean"] * 0.3).otherwise("mean"))
+    moved = solutions(seed=5).with_columns(
+        mean=pl.when(pl.col("term") == "genetic")
+        .then(pl.col("mean") + solutions(seed=7)["mean"] * 0.3)
+        .otherwise("mean")
+    )
     moved.filter(pl.col("level") != "cow-0010").write_parquet(second / "solutions.parquet")
     return first, second
 
@@ -41,7 +45,10 @@ def test_facts_that_differ_come_first(page):
 def test_parameters_stand_side_by_side(page, runs):
     rows = {row[0]: row for row in page.table("Parameters")["rows"]}
     name = "genetic.var[direct:weaning]"
-    summaries = [pl.read_parquet(run / "summary.parquet").row(by_predicate=pl.col("parameter") == name, named=True) for run in runs]
+    summaries = [
+        pl.read_parquet(run / "summary.parquet").row(by_predicate=pl.col("parameter") == name, named=True)
+        for run in runs
+    ]
     assert [as_number(rows[name][i]) for i in (1, 3)] == pytest.approx([s["mean"] for s in summaries], abs=0.51)
     apart = abs(summaries[1]["mean"] - summaries[0]["mean"]) / np.mean([s["sd"] for s in summaries])
     assert as_number(rows[name][5]) == pytest.approx(apart, abs=0.006) and apart > 0.5
@@ -51,14 +58,26 @@ def test_parameters_stand_side_by_side(page, runs):
 
 
 def test_correlations_and_ranks_are_those_of_the_solutions(page, runs):
-    values = [pl.read_parquet(run / "solutions.parquet").filter(term="genetic", effect="direct", trait="birth").select("level", "mean") for run in runs]
+    values = [
+        pl.read_parquet(run / "solutions.parquet")
+        .filter(term="genetic", effect="direct", trait="birth")
+        .select("level", "mean")
+        for run in runs
+    ]
     both = values[0].join(values[1], on="level", suffix="_2")
     a, b = both["mean"].to_numpy(), both["mean_2"].to_numpy()
     ranks = [np.argsort(np.argsort(-v)) + 1 for v in (a, b)]
     pearson, spearman = (np.corrcoef(x, y)[0, 1] for x, y in ((a, b), ranks))
     kept = np.count_nonzero((ranks[0] <= 20) & (ranks[1] <= 20))
-    told = next(p["desc"] for p in page.plots if p["title"].endswith("genetic direct, birth") or p["title"].endswith("direct, birth"))
-    assert told.startswith(f"159 animals in both runs: correlation {pearson:.4f}, of the ranks {spearman:.4f}. {kept} of the 20 highest of run 1")
+    told = next(
+        p["desc"]
+        for p in page.plots
+        if p["title"].endswith("genetic direct, birth") or p["title"].endswith("direct, birth")
+    )
+    assert told.startswith(
+        f"159 animals in both runs: correlation {pearson:.4f}, of the ranks {spearman:.4f}. {kept} of the 20 highest "
+        "of run 1"
+    )
     shown = page.table("direct, birth: animals among the 20 highest")
     assert len(shown["rows"]) == 40 - kept
     for row in shown["rows"]:
@@ -83,6 +102,9 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(runs, tmp_path):
 def test_the_command_compares_in_the_working_directory(runs, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["report", *map(str, runs)]) == 0
-    assert capsys.readouterr().out == "written to comparison.html\n" and (tmp_path / "comparison.html").stat().st_size > 10_000
+    assert (
+        capsys.readouterr().out == "written to comparison.html\n"
+        and (tmp_path / "comparison.html").stat().st_size > 10_000
+    )
     with pytest.raises(ConfigError, match="is not the folder of a finished run"):
         make_report([runs[0], tmp_path])

@@ -1,4 +1,4 @@
-"""The page of one finished run: complete in itself, right against its files, warnings first, every plot told in words."""
+"""The page of one finished run: complete in itself, right against its files, warnings first, plots in words."""
 
 import re
 import time
@@ -12,6 +12,7 @@ from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 from mmgibbs.report import make, plots, render
 from mmgibbs.report.page import write_report
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -36,11 +37,18 @@ def test_every_plot_says_in_words_and_numbers_what_it_shows(page):
         assert plot["role"] == "img" and set(plot["aria-labelledby"].split()) <= set(page.ids)
         assert len(plot["title"]) > 10 and len(plot["desc"]) > 40 and re.search(r"\d", plot["desc"]), plot
     told = {p["title"]: p["desc"] for p in page.plots}
-    assert "3 chains of 400 kept draws" in told["Trace of h2[birth]"] and "the chains agree" in told["Trace of h2[birth]"]
+    assert (
+        "3 chains of 400 kept draws" in told["Trace of h2[birth]"] and "the chains agree" in told["Trace of h2[birth]"]
+    )
     assert re.search(r"Mean 0\.300, .* 95 % interval 0\.2\d+ to 0\.3", told["Posterior density of h2[birth]"])
     assert "falls below 0.1 at lag 1" in told["Autocorrelation of h2[birth]"]
-    assert told["Distribution of the breeding values, direct, birth"].startswith("Breeding values of 160 animals: from ")
-    assert "in 2000 to 3.0 in 2007" in told["Genetic trend, direct, birth"] and "On average 0.43 a year (95 % interval 0." in told["Genetic trend, direct, birth"]
+    assert told["Distribution of the breeding values, direct, birth"].startswith(
+        "Breeding values of 160 animals: from "
+    )
+    assert (
+        "in 2000 to 3.0 in 2007" in told["Genetic trend, direct, birth"]
+        and "On average 0.43 a year (95 % interval 0." in told["Genetic trend, direct, birth"]
+    )
 
 
 def test_colours_follow_the_theme(page):
@@ -56,14 +64,22 @@ def test_top_animals_are_those_of_the_solutions(page, run):
             best = solutions.sort("mean", descending=descending).head(20)
             start = f"{effect}, {trait}: the 20 {word}"
             assert page.column(start, "Animal") == best["level"].to_list()
-            assert [as_number(v) for v in page.column(start, "Breeding value")] == pytest.approx(best["mean"].to_list(), abs=0.051)
-            assert [as_number(v) for v in page.column(start, "High")] == pytest.approx((best["mean"] + 1.96 * best["sd"]).to_list(), abs=0.051)
-            assert [as_number(v) for v in page.column(start, "Reliability")] == pytest.approx(best["reliability"].to_list(), abs=0.0051)
+            assert [as_number(v) for v in page.column(start, "Breeding value")] == pytest.approx(
+                best["mean"].to_list(), abs=0.051
+            )
+            assert [as_number(v) for v in page.column(start, "High")] == pytest.approx(
+                (best["mean"] + 1.96 * best["sd"]).to_list(), abs=0.051
+            )
+            assert [as_number(v) for v in page.column(start, "Reliability")] == pytest.approx(
+                best["reliability"].to_list(), abs=0.0051
+            )
     animals = pl.read_parquet(run / "animals.parquet")
     shown = page.table("direct, birth: the 20 highest")
     for row in shown["rows"]:
         animal = animals.row(by_predicate=pl.col("id") == row[1], named=True)
-        assert row[shown["head"].index("Born")] == f"{animal['birth']:.0f}" and row[shown["head"].index("Sire")] == (animal["sire"] or "")
+        assert row[shown["head"].index("Born")] == f"{animal['birth']:.0f}" and row[shown["head"].index("Sire")] == (
+            animal["sire"] or ""
+        )
     assert "Dam" not in shown["head"]  # nobody's is known
 
 
@@ -75,7 +91,9 @@ def test_parameters_are_those_of_the_summary(page, run):
             seen |= {row[0]: dict(zip(t["head"], row, strict=True)) for row in t["rows"]}
     assert set(seen) == set(summary)
     assert as_number(seen["h2[birth]"]["Mean"]) == pytest.approx(summary["h2[birth]"]["mean"], abs=5.1e-4)
-    assert as_number(seen["genetic.var[direct:weaning]"]["High"]) == pytest.approx(summary["genetic.var[direct:weaning]"]["hpd_high"], abs=0.051)
+    assert as_number(seen["genetic.var[direct:weaning]"]["High"]) == pytest.approx(
+        summary["genetic.var[direct:weaning]"]["hpd_high"], abs=0.051
+    )
     assert "R-hat" not in seen["litter.var[birth]"]  # held at its value
 
 
@@ -93,19 +111,33 @@ def test_names_of_users_are_text(page):
 
 def test_a_run_without_warnings_says_so(page):
     assert page.headings.index("No warnings") == page.headings.index("Warnings") + 1
-    assert "Levels held at 0:" in page.headings and "1 level held at 0 (no records): south" in page.text and "2 records: no observed trait" in page.text
+    assert (
+        "Levels held at 0:" in page.headings
+        and "1 level held at 0 (no records): south" in page.text
+        and "2 records: no observed trait" in page.text
+    )
 
 
 def test_warnings_come_first_and_are_named(tmp_path):
-    run = write_run(tmp_path / "run", mixed=False, trend=False, warnings=["variances.litter: the posterior may be improper: 2 levels"])
+    run = write_run(
+        tmp_path / "run",
+        mixed=False,
+        trend=False,
+        warnings=["variances.litter: the posterior may be improper: 2 levels"],
+    )
     page = Page(write_report(run))
     assert page.headings[:3] == ["Warnings", "Chains have not mixed", "Few effective draws"]
     assert "1 of 4 parameters; the worst is genetic.var[<wbr>direct:<wbr>weaning]" in page.text
     assert "the posterior may be improper: 2 levels" in page.text and "No warnings" not in page.headings
     assert page.text.index('id="warnings"') < page.text.index('id="run"') < page.text.index('id="variances"')
     told = {p["title"]: p["desc"] for p in page.plots}
-    assert "the chains have not mixed" in told["Trace of genetic.var[direct:weaning]"] and "chain 3 departs most" in told["Ranks by chain of genetic.var[direct:weaning]"]
-    assert "middle eight tenths of the animals" in told["Genetic trend, direct, birth"]  # no draws of the trend were kept
+    assert (
+        "the chains have not mixed" in told["Trace of genetic.var[direct:weaning]"]
+        and "chain 3 departs most" in told["Ranks by chain of genetic.var[direct:weaning]"]
+    )
+    assert (
+        "middle eight tenths of the animals" in told["Genetic trend, direct, birth"]
+    )  # no draws of the trend were kept
     (shown,) = [row for row in page.table("Variances and covariances: genetic")["rows"] if row[0].startswith("genetic")]
     assert sum("attention" in cell for cell in shown) >= 2
 
@@ -115,28 +147,50 @@ def test_the_model_is_told_in_words_and_symbols(page):
     assert "weaning = herd + genetic.direct (animal) + genetic.maternal (dam) + residual" in text
     assert "y = Xb + Zgenetic ugenetic + Zlitter ulitter + e" in text and "ugenetic ~ N(0, A \u2297 Ggenetic)" in text
     terms = {row[0]: row for row in page.table("Terms of the model")["rows"]}
-    assert terms["litter"][-1] == "held at its given value" and terms["residual"][-1].endswith("inverse-Wishart prior with 5 degrees of freedom")
+    assert terms["litter"][-1] == "held at its given value" and terms["residual"][-1].endswith(
+        "inverse-Wishart prior with 5 degrees of freedom"
+    )
     assert "auto: 700 equations, fewer than 50,000" in text and "accounted for" in text
+
+
+def test_sweeps_are_those_that_were_made_and_targets_are_told(tmp_path):
+    stop = [
+        {"target": "rhat", "needed": 1.01, "found": 1.004, "at": "h2[birth]", "met": True},
+        {"target": "ess", "needed": 400, "found": None, "at": "", "met": False},
+    ]
+    text = write_report(write_run(tmp_path / "run", trend=False, stop=stop, sweeps_per_chain=1100), top=1).read_text(
+        encoding="utf-8"
+    )
+    assert "3, each 100 sweeps of burn-in and 1,000 sweeps, one in 10 kept" in text
+    assert "rhat 1.01 met with 1.00 and ess 400 missed with unknown" in text
 
 
 def test_a_run_that_was_solved_has_no_chains(tmp_path):
     run = write_run(tmp_path / "run", method="blup")
     pl.read_parquet(run / "summary.parquet").with_columns(
-        pl.lit(0.0).alias("sd"), *(pl.lit(None, pl.Float64).alias(c) for c in ("mcse", "ess_bulk", "ess_tail", "rhat", "hpd_low", "hpd_high"))
+        pl.lit(0.0).alias("sd"),
+        *(pl.lit(None, pl.Float64).alias(c) for c in ("mcse", "ess_bulk", "ess_tail", "rhat", "hpd_low", "hpd_high")),
     ).write_parquet(run / "summary.parquet")
     (run / "draws.nc").unlink()
     (run / "animals.parquet").unlink()
     page = Page(write_report(run))
     assert "These values were given, not estimated." in page.text and "chains" not in page.ids
-    assert "Breeding values" in page.headings and not any(p["title"].startswith(("Trace", "Genetic trend")) for p in page.plots)
+    assert "Breeding values" in page.headings and not any(
+        p["title"].startswith(("Trace", "Genetic trend")) for p in page.plots
+    )
 
 
 def test_a_regression_has_coefficients_and_no_terms(tmp_path):
-    run = write_run(tmp_path / "run", analysis={"name": "probit", "model": {"plugin": "horseshoe_probit"}, "sampler": analysis()["sampler"]})
+    run = write_run(
+        tmp_path / "run",
+        analysis={"name": "probit", "model": {"plugin": "horseshoe_probit"}, "sampler": analysis()["sampler"]},
+    )
     for name in ("solutions.parquet", "animals.parquet"):
         (run / name).unlink()
     summary = pl.read_parquet(run / "summary.parquet")
-    summary.with_columns(parameter=pl.Series([f"beta[snp_{i}]" for i in range(summary.height)])).write_parquet(run / "summary.parquet")
+    summary.with_columns(parameter=pl.Series([f"beta[snp_{i}]" for i in range(summary.height)])).write_parquet(
+        run / "summary.parquet"
+    )
     page = Page(write_report(run))
     assert [t["caption"] for t in page.tables] == ["Coefficients"] and "Parameters" in page.headings
 
@@ -145,7 +199,12 @@ def test_missing_libraries_are_told_and_the_run_stays(run, monkeypatch, capsys):
     monkeypatch.setattr(render, "LIBRARIES", ("matplotlib_of_the_future", "jinja2"))
     said = []
     assert make.report_after_run(run, said.append) is None
-    assert len(said) == 1 and "found no matplotlib_of_the_future" in said[0] and 'pip install "mmgibbs[report]"' in said[0] and "the run is complete" in said[0]
+    assert (
+        len(said) == 1
+        and "found no matplotlib_of_the_future" in said[0]
+        and 'pip install "mmgibbs[report]"' in said[0]
+        and "the run is complete" in said[0]
+    )
     assert main(["report", str(run)]) == 2
     assert "found no matplotlib_of_the_future" in capsys.readouterr().err
 
@@ -187,7 +246,12 @@ def test_long_chains_are_drawn_by_their_extremes():
     draws = plots.np.sin(plots.np.arange(10_000.0))
     draws[7_777] = 9.0
     at, shown = plots.thinned(draws)
-    assert len(shown) <= plots.TRACE_POINTS and shown.max() == 9.0 and at[shown.argmax()] == 7_778 and (plots.np.diff(at) > 0).all()
+    assert (
+        len(shown) <= plots.TRACE_POINTS
+        and shown.max() == 9.0
+        and at[shown.argmax()] == 7_778
+        and (plots.np.diff(at) > 0).all()
+    )
 
 
 @pytest.mark.slow
@@ -197,13 +261,19 @@ def test_a_hundred_thousand_animals_take_seconds_and_megabytes(tmp_path):
     path = write_report(run)
     assert time.perf_counter() - started < 20 and path.stat().st_size < 10_000_000
     page = Page(path)
-    assert len(page.column("direct, birth: the 20 highest", "Animal")) == 20 and "20 of 100,000; solutions.parquet holds all." in page.text
+    assert (
+        len(page.column("direct, birth: the 20 highest", "Animal")) == 20
+        and "20 of 100,000; solutions.parquet holds all." in page.text
+    )
     assert page.column("direct, birth: the 20 highest", "Animal")[0] in ids(100_000)
 
 
 def luminance(colour):
     channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return sum(w * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for w, c in zip((0.2126, 0.7152, 0.0722), channels, strict=True))
+    return sum(
+        w * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4)
+        for w, c in zip((0.2126, 0.7152, 0.0722), channels, strict=True)
+    )
 
 
 def contrast(a, b):
@@ -212,14 +282,22 @@ def contrast(a, b):
 
 
 def test_text_and_lines_stand_out_in_every_theme(page):
-    """WCAG 2 AA: text at least 4.5 to 1 against what lies behind it, lines of plots 3 to 1; the wider limits hold on paper too."""
-    themes = [dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6})", block)) for block in re.findall(r":root \{(.*?)\n *\}", page.text, re.DOTALL)]
+    """WCAG 2 AA: text at least 4.5 to 1 against what lies behind it, lines of plots 3 to 1, on paper too."""
+    themes = [
+        dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6})", block))
+        for block in re.findall(r":root \{(.*?)\n *\}", page.text, re.DOTALL)
+    ]
     assert len(themes) == 3  # light, dark, paper
     for theme in themes:
         for text in ("--ink", "--faint", "--link", "--alert", "--good"):
-            assert contrast(theme[text], theme["--paper"]) >= 4.5 and contrast(theme[text], theme["--raised"]) >= 4.5, text
+            assert contrast(theme[text], theme["--paper"]) >= 4.5 and contrast(theme[text], theme["--raised"]) >= 4.5, (
+                text
+            )
         for what in ("alert", "good"):
-            assert contrast(theme[f"--{what}"], theme[f"--{what}-paper"]) >= 4.5 and contrast(theme["--ink"], theme[f"--{what}-paper"]) >= 4.5
+            assert (
+                contrast(theme[f"--{what}"], theme[f"--{what}-paper"]) >= 4.5
+                and contrast(theme["--ink"], theme[f"--{what}-paper"]) >= 4.5
+            )
         for i in range(1, 7):
             assert contrast(theme[f"--series-{i}"], theme["--paper"]) >= 3, i
         assert contrast(theme["--ink"], theme["--band"]) >= 4.5
