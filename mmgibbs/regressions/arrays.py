@@ -14,12 +14,15 @@ from typing import Protocol
 import numpy as np
 
 from mmgibbs.regressions import array_draws as host
+from mmgibbs.regressions.cholesky import cholesky_in_place
 from mmgibbs.regressions.log_normal_cdf import log_ndtr_in_place
+from mmgibbs.regressions.loop import blas_threads
 from mmgibbs.regressions.protocol import Array, Keys
 from mmgibbs.regressions.triangular import solve_lower_systems
 from mmgibbs.work import run_at_once
 
 CHUNK = 8192  # levels that a thread draws at a time
+LARGE = 256  # matrices from this size on are factored over the threads
 
 
 class Arrays(Protocol):
@@ -59,7 +62,17 @@ class Host:
 
     def cholesky(self, A) -> np.ndarray:
         """Lower factors L L' = A of (..., m, m). numpy.linalg.LinAlgError where one is not positive definite."""
-        return np.linalg.cholesky(A)
+        if A.shape[-1] < LARGE:
+            return np.linalg.cholesky(A)
+        L = np.array(A, np.float64, order="C")
+        matrices = L.reshape(-1, *L.shape[-2:])
+        with blas_threads(1):
+            if len(matrices) < self.threads:
+                for one in matrices:
+                    cholesky_in_place(one, self.at_once)
+            else:
+                self.at_once([lambda one=one: cholesky_in_place(one, in_turn) for one in matrices])
+        return L
 
     def solve_lower(self, L, b, transposed: bool = False) -> np.ndarray:
         """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""
@@ -117,6 +130,12 @@ class Host:
 
         list(map(fill, parts) if self._pool is None or len(parts) == 1 else self._pool.map(fill, parts))
         return out[..., 0] if out.ndim == 3 and shape[1] == 1 else out
+
+
+def in_turn(calls) -> None:
+    """Run the calls one after another."""
+    for call in calls:
+        call()
 
 
 def _cores() -> int:

@@ -1,0 +1,37 @@
+"""Cholesky factors over threads: those of LAPACK, whatever the size and the number of threads."""
+
+import numpy as np
+import pytest
+
+from mmgibbs.regressions import arrays, cholesky
+from mmgibbs.regressions.arrays import Host
+
+
+def positive_definite(C, m):
+    """Diagonals from 1e-3 to 1e12, as precisions of the horseshoe have."""
+    rng = np.random.default_rng(m)
+    X = rng.standard_normal((C, m, 2 * m))
+    A = X @ X.swapaxes(1, 2)
+    A[:, np.arange(m), np.arange(m)] += 10 ** rng.uniform(-3, 12, (C, m))
+    return A
+
+
+@pytest.mark.parametrize("m", [1, 7, 8, 16, 37])
+@pytest.mark.parametrize("C", [1, 3])
+def test_factors_equal_those_of_lapack(m, C, monkeypatch):
+    monkeypatch.setattr(arrays, "LARGE", 1)
+    monkeypatch.setattr(cholesky, "PANEL", 8)
+    A = positive_definite(C, m)
+    given = A.copy()
+    L = [Host(threads).cholesky(A) for threads in (1, 2, 5)]
+    np.testing.assert_allclose(L[0], np.linalg.cholesky(A), rtol=1e-12, atol=1e-9)
+    np.testing.assert_array_equal(A, given)
+    assert all(np.array_equal(L[0], other) for other in L[1:])
+    np.testing.assert_array_equal(L[0][-1], Host(1).cholesky(A[-1]))
+
+
+def test_a_matrix_that_is_not_positive_definite_is_named():
+    A = np.eye(300)
+    A[250, 250] = -1.0
+    with pytest.raises(np.linalg.LinAlgError, match="column 251 of 300"):
+        Host(2).cholesky(A)
