@@ -12,6 +12,7 @@ import numpy as np
 from mmgibbs.errors import ModelError
 from mmgibbs.regressions.protocol import Keys, RegressionDraws, Sampler, State
 
+LIKELY = "most likely the posterior is improper or a predictor's scale is extreme; needed a proper prior, or standardised predictors"
 CHECK_EVERY = 100  # sweeps between two looks for values that are no longer finite
 
 
@@ -39,7 +40,10 @@ class RegressionRun:
         """At most so many further sweeps; `progress(sweep)` after each, and where `pause(sweep)` is true it was the last for now."""
         started = time.perf_counter()
         for number in range(self.sweep + 1, min(self.sweep + sweeps, self.n_sweeps) + 1):
-            self.state = self.sampler.step(self.state, number, self.keys)
+            try:
+                self.state = self.sampler.step(self.state, number, self.keys)
+            except np.linalg.LinAlgError:
+                raise ModelError(f"the chain has lost a matrix at sweep {number}: it has no Cholesky factor any more; {LIKELY}") from None
             self.sweep = number
             if number > self.burn_in and (number - self.burn_in) % self.thin == 0:
                 self._keep()
@@ -78,10 +82,7 @@ class RegressionRun:
     def _refuse_lost_values(self) -> None:
         for name, value in self.state.items():
             if value.dtype.kind == "f" and not bool(self.arrays.xp.isfinite(value).all()):
-                raise ModelError(
-                    f"the chain has lost '{name}' at sweep {self.sweep}: a value is no longer finite; most likely the posterior is improper "
-                    "or a predictor's scale is extreme; needed a proper prior, or standardised predictors"
-                )
+                raise ModelError(f"the chain has lost '{name}' at sweep {self.sweep}: a value is no longer finite; {LIKELY}")
 
 
 def blas_threads(threads: int | None):
