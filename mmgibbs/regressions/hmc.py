@@ -1,17 +1,18 @@
-"""Hamiltonian Monte Carlo for several chains side by side: integrator, masses, acceptance, adaptation. It knows no model.
+"""Hamiltonian Monte Carlo for chains side by side: integrator, masses, acceptance, adaptation. It knows no model.
 
-A target is a function position (C, K, D) -> Point with log density and gradient. With a mass matrix M and momenta eta ~ N(0, M),
+A target is a function position (C, K, D) -> Point with log density and gradient. With mass matrix M, momenta eta ~ N(0, M),
 
     H(q, eta) = -log p(q) + eta' M^-1 eta / 2,      dq/dt = M^-1 eta,      d eta/dt = d log p / dq.
 
-Neal (2011); step size by dual averaging (Hoffman & Gelman 2014); trajectory length by ChEES (Hoffman, Radul & Sountsov 2021);
-annealed acceptance as in Beam, Ghosh & Doyle (2016).
+Neal (2011); step size by dual averaging (Hoffman & Gelman 2014); trajectory length by ChEES (Hoffman, Radul & Sountsov
+2021); annealed acceptance as in Beam, Ghosh & Doyle (2016).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,8 +39,10 @@ def each(values):
     return values[:, None, None]
 
 
-def leapfrog(target: Target, velocity: Callable[[Array], Array], start: Point, momentum, step, steps) -> tuple[Point, Array]:
-    """Half kick, (drift, kick) x (L - 1), drift, half kick; step (C,) and steps L (C,) of each chain. Chains that are done stand still."""
+def leapfrog(
+    target: Target, velocity: Callable[[Array], Array], start: Point, momentum, step, steps
+) -> tuple[Point, Array]:
+    """Half kick, (drift, kick) x (L - 1), drift, half kick; step (C,) and L = steps (C,). Chains that are done stand still."""
     point, momentum = start, momentum + each(step / 2) * start.gradient
     for s in range(1, int(steps.max()) + 1):
         drift = step * (s <= steps)
@@ -69,15 +72,15 @@ class DiagonalMass:
 
 
 class KroneckerMass:
-    """M = S (x) A with S (K, K) and A (D, D) positive definite: M X = S X A for X (K, D)."""
+    """M = S (x) A with S (1 or C, K, K) and A (1 or C, D, D) positive definite: M X = S X A for X (K, D)."""
 
     def __init__(self, S: np.ndarray, A: np.ndarray, asarray=np.asarray):
         self.S, self.A = asarray(S), asarray(A)
-        self.root_S, self.root_A = (asarray(np.linalg.cholesky(m)) for m in (S, A))
+        self.root_S, self.root_A = asarray(np.linalg.cholesky(S)), asarray(np.linalg.cholesky(A).swapaxes(1, 2))
         self.inverse_S, self.inverse_A = (asarray(np.linalg.inv(m)) for m in (S, A))
 
     def momentum(self, z):
-        return self.root_S @ z @ self.root_A.T
+        return self.root_S @ z @ self.root_A
 
     def velocity(self, momentum):
         return self.inverse_S @ momentum @ self.inverse_A
@@ -137,47 +140,73 @@ def jitter(sweep: int) -> float:
     return sum(2.0**-i for i, bit in enumerate(reversed(bits), 1) if bit == "1")
 
 
-def start_adaptation(position, step: float, variance=None, xp=np) -> State:
-    """step: the first step size; trajectories start at length 1; variance: of every coefficient, (C, K, D), where the masses are learnt too."""
-    zeros = xp.zeros(len(position))
-    log_step = zeros + np.log(step)
-    learnt = {"log_step": log_step, "mean_log_step": log_step, "shortfall": zeros, "log_length": zeros, "mean_log_length": zeros}
-    learnt |= {"square_slope": zeros, "centre": position}
-    return learnt if variance is None else learnt | {"variance": variance}
+@dataclass(frozen=True)
+class Adaptation:
+    """Step size by dual averaging, trajectory length by ChEES, running means and variances; pooled: learnt from all chains at once.
 
-
-def adapt(state: State, start: Point, now: Point, tried: Trajectory, mass, sweep: int, first_step: float, most_steps: int, pooled: bool, xp=np) -> State:
-    """What `state` has learnt after trajectory `sweep`, 1 the first; pooled: all chains learn the same, from all of them.
-
-    Dual averaging of the log step with t_0 = 10, gamma = 0.05, kappa = 0.75. The log length climbs the ChEES criterion in the norm
-    of the mass matrix, E (|q' - c|_M^2 - |q - c|_M^2)^2 / 4, whose slope in the length is h (|q' - c|_M^2 - |q - c|_M^2)(q' - c)'eta' at
-    jitter h. Centre and variance forget: a trajectory's weight grows with t^2, so the way from the start counts little.
+    In the state, (C,) each: log_step, log_length and their means mean_log_step, mean_log_length, which hold after the burn-in;
+    shortfall (of the acceptance), square_slope (of ChEES); and (C, K, D) centre and, where masses are learnt too, variance.
     """
 
-    def pool(values):
-        return xp.broadcast_to(values.mean(0), values.shape).copy() if pooled else values
+    first_step: float
+    most_steps: int
+    pooled: bool
+    xp: Any = np
 
-    t, h = float(sweep), jitter(sweep)
-    shortfall = state["shortfall"] + (WANTED_ACCEPTANCE - pool(tried.acceptance) - state["shortfall"]) / (t + 10)
-    log_step = np.log(10 * first_step) - t**0.5 / 0.05 * shortfall
-    mean_log_step = state["mean_log_step"] + t**-0.75 * (log_step - state["mean_log_step"])
+    def start(self, position, variance=None) -> State:
+        """Trajectories start at length 1; variance (1, K, D): of every coefficient, where it is to be learnt."""
+        zeros = self.xp.zeros(len(position))
+        log_step = zeros + np.log(self.first_step)
+        learnt = {"log_step": log_step, "mean_log_step": log_step, "log_length": zeros, "mean_log_length": zeros}
+        learnt |= {"shortfall": zeros, "square_slope": zeros, "centre": position}
+        return learnt if variance is None else learnt | {"variance": self.xp.broadcast_to(variance, position.shape)}
 
-    before, after = start.position - state["centre"], tried.end.position - state["centre"]
-    with np.errstate(over="ignore", invalid="ignore"):
-        gain = (after * mass.times(after)).sum((1, 2)) - (before * mass.times(before)).sum((1, 2))
-        slope = h * gain * (after * tried.momentum).sum((1, 2))
-    usable = xp.isfinite(slope) & (tried.acceptance > 0)
-    slope = pool(xp.where(usable, tried.acceptance * slope, 0.0)) / (pool(tried.acceptance) + 1e-12)
-    square = 0.95 * state["square_slope"] + 0.05 * slope**2
-    rise = slope / xp.sqrt(square / (1 - 0.95**t) + 1e-300)
-    log_length = xp.clip(state["log_length"] + LEARNING_RATE * rise, mean_log_step, mean_log_step + np.log(most_steps))
-    mean_log_length = state["mean_log_length"] + t**-0.75 * (log_length - state["mean_log_length"])
+    def lengths(self, state: State, sweep: int, burning: bool):
+        """Step size and number of leapfrog steps of every chain, (C,) each: ceil(h length / step) at jitter h."""
+        which = "" if burning else "mean_"
+        log_step, log_length = state[which + "log_step"], state[which + "log_length"]
+        steps = self.xp.ceil(jitter(sweep) * self.xp.exp(self.xp.minimum(log_length - log_step, 20.0)))
+        return self.xp.exp(log_step), self.xp.clip(steps, 1, self.most_steps).astype(np.int64)
 
-    newest = 3 / (t + 6)
-    centre = state["centre"] + newest * (pool(now.position) - state["centre"])
-    learnt = {"log_step": log_step, "mean_log_step": mean_log_step, "shortfall": shortfall, "log_length": log_length}
-    learnt |= {"mean_log_length": mean_log_length, "square_slope": square, "centre": centre}
-    if "variance" in state:
-        square_distance = pool((now.position - state["centre"]) * (now.position - centre))
-        learnt["variance"] = state["variance"] + newest * (square_distance - state["variance"])
-    return learnt
+    def learn(self, state: State, start: Point, now: Point, tried: Trajectory, mass, sweep: int) -> State:
+        """What is known after trajectory `sweep`, 1 the first."""
+        return self._step(state, tried, sweep) | self._moments(state, now, sweep) | self._length(state, start, tried, mass, sweep)
+
+    def _pool(self, values):
+        return self.xp.broadcast_to(values.mean(0), values.shape).copy() if self.pooled else values
+
+    def _step(self, state: State, tried: Trajectory, t: int) -> State:
+        """Dual averaging with t_0 = 10, gamma = 0.05, kappa = 0.75."""
+        shortfall = WANTED_ACCEPTANCE - self._pool(tried.acceptance)
+        shortfall = state["shortfall"] + (shortfall - state["shortfall"]) / (t + 10)
+        log_step = np.log(10 * self.first_step) - t**0.5 / 0.05 * shortfall
+        return {"log_step": log_step, "mean_log_step": self._mean(state["mean_log_step"], log_step, t), "shortfall": shortfall}
+
+    def _length(self, state: State, start: Point, tried: Trajectory, mass, t: int) -> State:
+        """The ChEES criterion in the norm of the mass matrix, E (|q' - c|_M^2 - |q - c|_M^2)^2 / 4, rises in the length by
+        h (|q' - c|_M^2 - |q - c|_M^2)(q' - c)'eta' at jitter h; its log climbs by Adam, without momentum."""
+        xp, before, after = self.xp, start.position - state["centre"], tried.end.position - state["centre"]
+        with np.errstate(over="ignore", invalid="ignore"):
+            gain = (after * mass.times(after)).sum((1, 2)) - (before * mass.times(before)).sum((1, 2))
+            slope = jitter(t) * gain * (after * tried.momentum).sum((1, 2))
+        usable = xp.isfinite(slope) & (tried.acceptance > 0)
+        slope = self._pool(xp.where(usable, tried.acceptance * slope, 0.0)) / (self._pool(tried.acceptance) + 1e-12)
+        square = 0.95 * state["square_slope"] + 0.05 * slope**2
+        rise = slope / xp.sqrt(square / (1 - 0.95**t) + 1e-300)
+        least = state["mean_log_step"]
+        log_length = xp.clip(state["log_length"] + LEARNING_RATE * rise, least, least + np.log(self.most_steps))
+        mean = self._mean(state["mean_log_length"], log_length, t)
+        return {"log_length": log_length, "mean_log_length": mean, "square_slope": square}
+
+    def _moments(self, state: State, now: Point, t: int) -> State:
+        """Weights grow with t^2, so that the way from the start counts little."""
+        weight, old = 3 / (t + 6), state["centre"]
+        centre = old + weight * (self._pool(now.position) - old)
+        if "variance" not in state:
+            return {"centre": centre}
+        square = self._pool((now.position - old) * (now.position - centre))
+        return {"centre": centre, "variance": state["variance"] + weight * (square - state["variance"])}
+
+    @staticmethod
+    def _mean(mean, value, t: int):
+        return mean + t**-0.75 * (value - mean)

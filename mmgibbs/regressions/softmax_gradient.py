@@ -25,11 +25,21 @@ DRAWS_AT_A_TIME = 64  # in a prediction
 
 
 class SoftmaxGradient:
-    """predictors: X (n, p); totals: T (K - 1, D), see `totals`; trials: (n,) or None where all are 1; D = p, or p + 1 with an intercept last."""
+    """predictors: X (n, p); totals: T (K - 1, D); trials: (n,), None where all are 1; D = p, or p + 1 with an intercept last."""
 
-    def __init__(self, predictors: Predictors, totals: np.ndarray, trials: np.ndarray | None, intercept: bool, arrays, real=np.float64):
+    def __init__(
+        self,
+        predictors: Predictors,
+        totals: np.ndarray,
+        trials: np.ndarray | None,
+        intercept: bool,
+        arrays,
+        real=np.float64,
+    ):
         self.arrays, self.xp, self.real, self.intercept = arrays, arrays.xp, real, intercept
-        self.totals, self.centre, self.scale = (arrays.asarray(a) for a in (totals, predictors.centre, predictors.scale))
+        self.totals, self.centre, self.scale = (
+            arrays.asarray(a) for a in (totals, predictors.centre, predictors.scale)
+        )
         self.trials = None if trials is None else arrays.asarray(trials, real)
         self.X = arrays.asarray(predictors.values)
         row = np.dtype(real).itemsize * (predictors.p + len(totals))
@@ -112,7 +122,9 @@ def averaged_softmax(beta: np.ndarray, intercept: np.ndarray, predictors: Predic
     return out
 
 
-def totals(predictors: Predictors, response: np.ndarray, n_classes: int, intercept: bool, real=np.float64) -> np.ndarray:
+def totals(
+    predictors: Predictors, response: np.ndarray, n_classes: int, intercept: bool, real=np.float64
+) -> np.ndarray:
     """T = Y' Z, (K - 1, D) float64, of codes (n,) or counts (n, K)."""
     sums, counted = np.zeros((n_classes - 1, predictors.p)), np.zeros(n_classes - 1)
     for first, last, X in predictors.blocks(real):

@@ -19,7 +19,9 @@ FIXED = {"adaptation": "none", "mass": "identity", "step_size": 0.3, "leapfrog_s
 
 
 def prepare(X, y, **options):
-    return MultinomialHMCModel.prepare(RegressionData(read_predictors(np.asarray(X)), y), fill_options(MultinomialHMCOptions, options), Host(1))
+    return MultinomialHMCModel.prepare(
+        RegressionData(read_predictors(np.asarray(X)), y), fill_options(MultinomialHMCOptions, options), Host(1)
+    )
 
 
 def draws(model, burn_in, samples, seed=1):
@@ -57,9 +59,19 @@ def two_coefficients(y, X, **options):
     return compare(with_squares(sampled, exact[0]).mean(axis=1), mean_and_variance(exact[0], np.sqrt(exact[1])))
 
 
-@pytest.mark.parametrize("data", [TWO_CLASSES, THREE_CLASSES, COUNTS], ids=["two classes", "three classes", "counts"])
-@pytest.mark.parametrize("options", [{}, {"prior": "normal", "mass": "diagonal"}, FIXED, {"precision": "single"}], ids=["learnt", "normal", "fixed", "single"])
-def test_posterior_against_quadrature(data, options):
+CASES = {
+    "two classes, fixed": (TWO_CLASSES, FIXED),
+    "two classes, single precision": (TWO_CLASSES, {"precision": "single"}),
+    "three classes": (THREE_CLASSES, {}),
+    "three classes, normal prior": (THREE_CLASSES, {"prior": "normal", "mass": "diagonal"}),
+    "counts, chains apart": (COUNTS, {"adaptation": "separate", "mass": "diagonal"}),
+    "counts, normal prior": (COUNTS, {"prior": "normal"} | FIXED | {"step_size": 0.15}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_posterior_against_quadrature(name):
+    data, options = CASES[name]
     comparison = two_coefficients(*data, **options)
     assert comparison.agrees, comparison
 
@@ -98,7 +110,16 @@ def test_spoilt_samplers_are_seen(monkeypatch, spoilt):
 
 def quantiles(scale, mass):
     """Three classes, one column of zeros: two coefficients, each Cauchy whatever the response says; against Cauchy(0, 1.5)."""
-    model = prepare(np.zeros((12, 1)), np.arange(12) % 3, scale=scale, mass=mass, adaptation="none", step_size=0.7, leapfrog_steps=8, temperature=1.0)
+    model = prepare(
+        np.zeros((12, 1)),
+        np.arange(12) % 3,
+        scale=scale,
+        mass=mass,
+        adaptation="none",
+        step_size=0.7,
+        leapfrog_steps=8,
+        temperature=1.0,
+    )
     levels = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
     below = draws(model, 50, 300)[..., :2, None] < stats.cauchy.ppf(levels, scale=1.5)
     return compare(below.mean(axis=1).reshape(CHAINS, -1), np.tile(levels, 2))
@@ -120,7 +141,9 @@ def test_mean_of_exp_of_minus_the_energy_error_is_one():
     rng, now = np.random.default_rng(6), model.start(Keys(2, tuple(range(CHAINS))))["position"]
     now, ratios, accepted = model.target(now), [], []
     for sweep in range(300):
-        tried = hmc.trajectory(model.target, model.mass, now, rng.normal(size=now.position.shape), np.full(CHAINS, 0.9), np.full(CHAINS, 3))
+        tried = hmc.trajectory(
+            model.target, model.mass, now, rng.normal(size=now.position.shape), np.full(CHAINS, 0.9), np.full(CHAINS, 3)
+        )
         now = hmc.accept(now, tried, rng.random(CHAINS))
         if sweep >= 50:
             ratios.append(np.exp(-tried.energy_error))
