@@ -89,7 +89,8 @@ class Regression:
         options = fill_options(self.plugin.Options, {f.name: getattr(self, f.name) for f in fields(self.plugin.Options)}, type(self).__name__)
         arrays = make_arrays(self.device, self.threads)
         predictors = read_predictors(X, standardise=self.standardise)
-        data = RegressionData(predictors, np.asarray(y), "y", None if groups is None else np.asarray(groups), group_predictors)
+        name = ", ".join(map(str, y.columns)) if hasattr(y, "columns") else "y"
+        data = RegressionData(predictors, np.asarray(y), name, None if groups is None else np.asarray(groups), group_predictors)
         with blas_threads(getattr(arrays, "threads", None)):
             sampler = self.plugin.prepare(data, options, arrays)
             run = RegressionRun(sampler, arrays, Keys(self.seed, tuple(range(self.chains))), self.burn_in, self.samples, self.thin)

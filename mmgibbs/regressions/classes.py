@@ -15,8 +15,9 @@ def read_classes(y, name: str = "response") -> tuple[np.ndarray, list[Any]]:
     """(codes, classes) of labels (n,), or (counts, classes) of counts (n, K).
 
     Labels (numbers, truth values, texts, dates) give codes (n,) int64 into `classes`, the different labels in sorted order.
-    Counts, K >= 2 columns of whole numbers from 0, give themselves as (n, K) int64, and the classes 0 ... K - 1; row i
-    has n_i = sum_j y_ij trials. The last class is the reference, the one whose coefficients are 0.
+    Counts, K >= 2 columns of whole numbers from 0, give themselves as (n, K) int64, and as classes the columns' names where
+    `name` lists them ("calves, lambs"), else 0 ... K - 1; row i has n_i = sum_j y_ij trials. The last class is the
+    reference, the one whose coefficients are 0.
     DataError for a missing or infinite label and for a count that is negative or not whole (row named), for rows of no
     trials alone, and for a single class.
     """
@@ -60,7 +61,8 @@ def _counts(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
         raise DataError(f"{name}: found counts of 0 in all {len(y)} rows, needed at least one trial for each of two classes")
     if used.size == 1:
         raise DataError(f"{name}: found the single class {used[0] + 1} in all trials, needed at least two")
-    return counts, list(range(y.shape[1]))
+    names = name.split(", ")
+    return counts, names if len(names) == y.shape[1] else list(range(y.shape[1]))
 
 
 def _not_finite(y: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ def refuse_improper(X: Predictors, response: np.ndarray, flat: np.ndarray, name:
     """
     if not flat.any():
         return
-    categories, d = flat.shape
+    categories = len(flat)
     columns = np.flatnonzero(flat.any(axis=0))
     seen = response > 0 if response.ndim == 2 else response[:, None] == np.arange(categories + 1)
     used = seen.any(axis=1)

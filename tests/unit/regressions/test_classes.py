@@ -32,6 +32,10 @@ def test_counts(dtype):
     assert counts.dtype == np.int64 and counts.sum(1).tolist() == [4, 0, 2] and classes == [0, 1, 2]
 
 
+def test_counts_of_named_columns():
+    assert read_classes([[0, 3], [2, 0]], "calves, lambs")[1] == ["calves", "lambs"]
+
+
 @pytest.mark.parametrize(
     "y, message",
     [
