@@ -13,7 +13,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignals:
-    """Within the block the first of these signals calls `ask` and is kept in `signal`; a second one ends the program as usual.
+    """Within the block the first of these signals calls `ask` and is kept in `signal`; a second one ends the program.
 
     Outside the main thread, where Python takes no signals, nothing changes.
     """
@@ -42,7 +42,7 @@ class StopSignals:
 
 @contextmanager
 def end_like_ctrl_c():
-    """Within the block, where no StopSignals is at work, SIGTERM unwinds the program as Ctrl-C does: what it began is cleaned up."""
+    """Within the block SIGTERM unwinds the program as Ctrl-C does, StopSignals aside: what it began is cleaned up."""
 
     def stop(number, frame):
         raise Stopped(number, "stopped")

@@ -2,38 +2,36 @@
 
     with RunPlace(analysis, talk, resume=True) as place:      # looks, locks, refuses
         if place.kind == FINISHED: ...
-        place.start()                                         # from here on the folder is there; the log and the checkpoints are written
+        place.start()                                         # the folder is there; log and checkpoints are written
         ...                                                   # sample with place.checkpoints, write the results
         place.end(samples)
 
-While a run works its folder holds `run.log`, which is the lock too, and `checkpoint/`: a file for each chain and `run.npz`,
-which says what is being run. `run.json`, written last, names the run that it is of (`run_id`): so a folder is complete
-where the two agree, whenever a run was killed.
+While a run works its folder holds `run.log`, which is the lock too, and `checkpoint/`: a file for each chain and
+`run.npz`, which says what is being run. `run.json`, written last, names the run that it is of (`run_id`): so a folder
+is complete where the two agree, whenever a run was killed.
 """
 
 from __future__ import annotations
 
 import datetime
 import hashlib
-import io
 import json
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from mmgibbs.chains.checkpoint import Checkpoints
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
-from mmgibbs.report.folder import WORKING, check_run_directory, plain
+from mmgibbs.identity import changes, settings, what_is_run
+from mmgibbs.report.folder import WORKING, check_run_directory
 from mmgibbs.report.log import NAME as LOG
 from mmgibbs.report.log import RunLog
 from mmgibbs.report.record import versions
 
 NEW, RESUMED, EXTENDED, FINISHED = "new", "resumed", "extended", "finished"
-# Keys that change no draw. Paths are left out too: what counts is what the files hold.
-FREE = ("name", "output.directory", "output.csv", "sampler.checkpoint_every", "sampler.threads")
 SHOWN = 5  # changes named one by one
 RUN = "run"  # the checkpoint that says what is being run
 
@@ -41,27 +39,30 @@ RUN = "run"  # the checkpoint that says what is being run
 class RunPlace:
     """The folder of a run from the first look at it to the last file in it.
 
-    kind: NEW, RESUMED, EXTENDED or FINISHED. checkpoints: where chains keep their state, None where they do not. samples:
-    sweeps after burn-in to go to, None for what the analysis says. reached: sweeps of the chain that is farthest.
+    kind: NEW, RESUMED, EXTENDED or FINISHED. checkpoints: where chains keep their state, None where they do not.
+    samples: sweeps after burn-in to go to, None for what the analysis says. reached: sweeps of the chain that is
+    farthest.
 
-    Raises ConfigError where the folder cannot be used: another run is writing it; it holds a run, and neither `overwrite`,
-    `resume` nor `extend` was asked for; the analysis or a data file is another one than that of the run in it.
+    Raises ConfigError where the folder cannot be used: another run is writing it; it holds a run, and neither
+    `overwrite`, `resume` nor `extend` was asked for; the analysis or a data file is another one than that of the run.
     """
 
     def __init__(self, analysis, talk, *, overwrite: bool = False, resume: bool = False, extend: int = 0):
         if overwrite + resume + bool(extend) > 1:
             raise ConfigError("overwrite, resume and extend: found more than one, needed one of them at most")
         self.analysis, self.talk, self.overwrite = analysis, talk, overwrite
-        self.path = check_run_directory(analysis.output.directory, overwrite=True)  # whether there is a run is looked at below
+        self.path = check_run_directory(analysis.output.directory, overwrite=True)  # what run is there: below
         self.kind, self.samples, self.reached = NEW, None, 0
         self.run_id = f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}-{secrets.token_hex(4)}"
         self._log = RunLog(self.path) if (self.path / LOG).exists() else None
         self._made: list[Path] = []  # folders, innermost first
         self._started = False
-        every = analysis.sampler.checkpoint_every
-        keeps = every != "never" and analysis.sampler.method == "gibbs"
-        self.checkpoints = Checkpoints(self.path / "checkpoint", "", every.every, every.unit) if keeps else None
         self._runs = Checkpoints(self.path / "checkpoint", RUN)
+        self.checkpoints, every = None, analysis.sampler.checkpoint_every
+        if analysis.sampler.method == "gibbs" and every != "never":
+            self.checkpoints = Checkpoints(self._runs.folder, "", every.every, every.unit)
+        elif (resume or extend) and self._runs.names():
+            self.checkpoints = Checkpoints(self._runs.folder, "")  # those that are there; written at the end alone
         try:
             self._look(resume, extend)
         except BaseException:
@@ -85,7 +86,10 @@ class RunPlace:
                 raise ConfigError(f"{shown} holds an unfinished run; --resume goes on with it, --overwrite starts anew")
             check_run_directory(self.path)
         if extend and not complete:
-            raise ConfigError(f"{shown} holds {'an unfinished run: --resume first' if begun else 'no run'}; --extend needs a finished one")
+            raise ConfigError(
+                f"{shown} holds {'an unfinished run: --resume first' if begun else 'no run'}; "
+                "--extend needs a finished one"
+            )
         if not (resume or extend):
             return
         if complete or facts is not None:
@@ -94,7 +98,9 @@ class RunPlace:
             self.kind = FINISHED
             self.talk.say(f"{shown} holds this run, finished: nothing is left to do (--extend SWEEPS adds to it)")
         elif extend and (facts is None or self.checkpoints is None):
-            raise ConfigError(f"{shown}: its run kept no checkpoints to go on from (sampler.checkpoint_every: never, or method: blup)")
+            raise ConfigError(
+                f"{shown}: its run kept no checkpoints to go on from (sampler.checkpoint_every: never, or method: blup)"
+            )
         elif extend:
             self.kind, self.samples = EXTENDED, facts["samples"] + extend
             self._check_chains()
@@ -109,23 +115,27 @@ class RunPlace:
 
     def _refuse_changes(self, facts: dict | None, record: dict | None) -> None:
         """ConfigError where the analysis or a data file is not that of the run that is there."""
-        now = self._what
-        then = facts["what"] if facts else {"analysis": settings(record.get("analysis", {})), "files": now["files"]}
-        changes = [
-            *(f"{key}: was {_shown(then['analysis'], key)}, now {_shown(now['analysis'], key)}" for key in _differing(then["analysis"], now["analysis"])),
-            *(f"the file of {key} holds something else" for key in _differing(then["files"], now["files"])),
-        ]
-        if changes:
-            more = [f"and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else []
-            raise ConfigError(
-                "\n".join(
-                    [f"output.directory: '{self.analysis.output.directory}' holds a run of something else:", *changes[:SHOWN], *more]
-                    + ["needed the analysis and the data of that run (more sweeps: --extend SWEEPS), or --overwrite"]
-                )
-            )
+        then = facts["what"] if facts else {"analysis": settings(record.get("analysis", {}))}
+        found = changes(then, self._what)
+        if found:
+            more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+            lines = [
+                f"output.directory: '{self.analysis.output.directory}' holds a run of something else:",
+                *found[:SHOWN],
+                *more,
+                "needed the analysis and the data of that run (more sweeps: --extend SWEEPS), or --overwrite",
+            ]
+            raise ConfigError("\n".join(lines))
         if facts and facts["versions"] != versions():
-            changed = ", ".join(f"{name} was {facts['versions'].get(name)}, is {v}" for name, v in versions().items() if facts["versions"].get(name) != v)
-            self.talk.say(f"warning: other versions since the run began ({changed}): the draws may differ from those of a run in one go")
+            changed = ", ".join(
+                f"{name} was {facts['versions'].get(name)}, is {v}"
+                for name, v in versions().items()
+                if facts["versions"].get(name) != v
+            )
+            self.talk.say(
+                f"warning: other versions since the run began ({changed}): "
+                "the draws may differ from those of a run in one go"
+            )
 
     def _check_chains(self) -> None:
         """Read what chains have kept, and say where they stand."""
@@ -135,6 +145,10 @@ class RunPlace:
             if name == RUN:
                 continue
             found, useless = self.checkpoints.read(name)
+            if any("damaged" not in why for why in useless.values()):
+                raise ConfigError(
+                    "\n".join(f"{path}: {why}; needed the checkpoint of this run" for path, why in useless.items())
+                )
             self._tell_useless(useless)
             sweep = found.facts["sweep"] if found else 0
             self.reached = max(self.reached, sweep)
@@ -142,7 +156,7 @@ class RunPlace:
         self.talk.say(f"going on from checkpoints: {', '.join(at) or 'none was written yet, so from the start'}")
 
     def _tell_useless(self, useless: Mapping[Path, str]) -> None:
-        """Files of no use are told and removed, so that they do not replace a good one."""
+        """Damaged files are told and removed, so that they do not replace a good one."""
         for path, why in useless.items():
             self.talk.say(f"warning: checkpoint/{path.name} {why}")
             path.unlink(missing_ok=True)
@@ -213,9 +227,12 @@ class RunPlace:
         self._close()
         if isinstance(error, Stopped):
             never = "sampler.checkpoint_every: never" if self.checkpoints is None else "no checkpoint was written"
-            raise Stopped(error.signal, f"{error}; " + (f"the state is kept in '{self._runs.folder}'" if kept else f"nothing is kept ({never})"), kept) from None
+            state = f"the state is kept in '{self._runs.folder}'" if kept else f"nothing is kept ({never})"
+            raise Stopped(error.signal, f"{error}; {state}", kept) from None
         if kept and isinstance(error, MmgibbsError):
-            raise type(error)(f"{error}\nthe checkpoints in '{self._runs.folder}' are kept: --resume goes on from them") from error
+            raise type(error)(
+                f"{error}\nthe checkpoints in '{self._runs.folder}' are kept: --resume goes on from them"
+            ) from error
 
     def _remove(self) -> None:
         """Nothing of the run is worth keeping: leave no trace of it."""
@@ -237,66 +254,3 @@ def _record(path: Path) -> dict | None:
         record = json.loads((path / "run.json").read_text(encoding="utf-8"))
         return record if isinstance(record, dict) else None
     return None
-
-
-# ------------------------------------------------------------------------------------------------ what is run
-
-
-def what_is_run(analysis) -> dict:
-    """All that the draws depend on: settings of the analysis (dotted key -> value as JSON), and SHA-256 of each data file."""
-    return {"analysis": settings(plain(analysis.resolved())), "files": {key: _sha256(table) for key, table in _tables(analysis)}}
-
-
-def settings(tree: Mapping) -> dict[str, str]:
-    """The leaves of a resolved analysis by dotted key, without those that change no draw."""
-    found = {}
-
-    def visit(value, place: tuple[str, ...]) -> None:
-        if isinstance(value, Mapping) and value:
-            for key, inner in value.items():
-                visit(inner, (*place, str(key)))
-        else:
-            found[".".join(place)] = json.dumps(value, sort_keys=True)
-
-    visit(tree, ())
-    paths = ("data.phenotypes", "data.pedigree")
-    kept = {key: text for key, text in found.items() if key not in (*FREE, *paths)}
-    words = ('"identity"', '"pedigree"')
-    return {key: '"file"' if key.endswith(".relationship") and text not in words else text for key, text in kept.items()}
-
-
-def _tables(value, place: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:
-    """(dotted key, Path or data frame) of every table of an analysis."""
-    if place in (("output",), ("path",)):
-        return
-    if isinstance(value, Path) or hasattr(value, "write_ipc"):
-        yield ".".join(place), value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _tables(inner, (*place, str(key)))
-    elif hasattr(type(value), "model_fields"):
-        for name in type(value).model_fields:
-            yield from _tables(getattr(value, name), (*place, name))
-
-
-def _sha256(table) -> str:
-    if not isinstance(table, Path):
-        buffer = io.BytesIO()
-        table.write_ipc(buffer)
-        return hashlib.sha256(buffer.getbuffer()).hexdigest()
-    try:
-        if not table.is_file():
-            return "no file"  # what reads it will say so
-        with open(table, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ConfigError(f"{table}: cannot be read: {error.strerror}") from error
-
-
-def _differing(then: Mapping, now: Mapping) -> list[str]:
-    return [key for key in dict.fromkeys([*then, *now]) if then.get(key) != now.get(key)]
-
-
-def _shown(values: Mapping[str, str], key: str) -> str:
-    text = values.get(key, "not there")
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,4 +1,4 @@
-"""The targets of `sampler.stop` for a mixed model: which parameters and which levels they are about, and the verdict."""
+"""The targets of `sampler.stop` for a mixed model: which parameters and levels they are about, and the verdict."""
 
 from __future__ import annotations
 
@@ -27,13 +27,22 @@ def check_targets(wanted: dict[str, float], model: MixedModel) -> None:
     moving = not model.residual.fixed or any(not model.covariances[i].fixed for i in model.random_terms)
     for name in ("rhat", "ess"):
         if name in wanted and not moving:
-            raise ConfigError(f"sampler.stop.{name}: every variance is held fixed; needed sampled variances, or mcse_ebv alone")
+            raise ConfigError(
+                f"sampler.stop.{name}: every variance is held fixed; needed sampled variances, or mcse_ebv alone"
+            )
 
 
 class Judge:
     """Called with the results of all chains so far: True where every target is met. `verdict`: the last one."""
 
-    def __init__(self, wanted: dict[str, float], assembled, ids: Callable[[int, int], str], burn_in: int, say: Callable[[str], None]):
+    def __init__(
+        self,
+        wanted: dict[str, float],
+        assembled,
+        ids: Callable[[int, int], str],
+        burn_in: int,
+        say: Callable[[str], None],
+    ):
         """assembled: model and term infos (assemble.Assembled); ids(term, level): what a level is called."""
         self.wanted, self.assembled, self.ids, self.burn_in, self.say = wanted, assembled, ids, burn_in, say
         self.verdict: list[Target] = []
@@ -41,22 +50,32 @@ class Judge:
     def __call__(self, results: list[ChainResult]) -> bool:
         model = self.assembled.model
         named = named_parameters(
-            self.assembled.terms, *variance_draws(results), model.design.traits, model.residual.blocks, model.residual.fixed
+            self.assembled.terms,
+            *variance_draws(results),
+            model.design.traits,
+            model.residual.blocks,
+            model.residual.fixed,
         )
         sampled = {name: draws for name, draws in named.draws.items() if name not in named.fixed}
-        self.verdict = judge(self.wanted, sampled, pool([c.moments for c in results]), breeding_value_terms(model), self._label)
+        self.verdict = judge(
+            self.wanted, sampled, pool([c.moments for c in results]), breeding_value_terms(model), self._label
+        )
         for target in self.verdict:
             self.say(f"after {results[0].sweeps - self.burn_in:,} samples: {target}")
         return all(target.met for target in self.verdict)
 
     def _label(self, term: int, level: int, component: int) -> str:
         t = self.assembled.model.design.terms[term]
-        return f"{t.name} {component_labels(t, self.assembled.model.design.traits)[component]} of {self.ids(term, level)}"
+        return (
+            f"{t.name} {component_labels(t, self.assembled.model.design.traits)[component]} of {self.ids(term, level)}"
+        )
 
     @property
     def facts(self) -> list[dict]:
         """For run.json."""
-        return [{"target": t.name, "needed": t.needed, "found": t.found, "at": t.at, "met": t.met} for t in self.verdict]
+        return [
+            {"target": t.name, "needed": t.needed, "found": t.found, "at": t.at, "met": t.met} for t in self.verdict
+        ]
 
     @property
     def missed(self) -> list[str]:

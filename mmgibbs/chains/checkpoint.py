@@ -53,10 +53,12 @@ class Checkpoints:
 
     def names(self) -> list[str]:
         """Of which there is a file, good or not."""
-        return sorted({path.name.removesuffix(".npz").removesuffix(".previous") for path in self.folder.glob("[!.]*.npz")})
+        return sorted(
+            {path.name.removesuffix(".npz").removesuffix(".previous") for path in self.folder.glob("[!.]*.npz")}
+        )
 
     def write(self, name: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> None:
-        """Store a state; the one stored before becomes the previous one. OSError where it cannot be written: both stay."""
+        """Store a state; the one before becomes the previous one. OSError where it cannot be written: both stay."""
         arrays = {key: np.asarray(value) for key, value in arrays.items()}
         told = {**facts, "format": FORMAT, "identity": self.identity, "sha256": _digest(arrays, facts)}
         packed = np.frombuffer(json.dumps(told).encode(), np.uint8)
@@ -88,17 +90,27 @@ class Checkpoints:
     def _read(self, path: Path) -> Checkpoint | str:
         """What the file holds, or why it is of no use."""
         try:
-            with warnings.catch_warnings(action="ignore"), open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:
+            with (
+                warnings.catch_warnings(action="ignore"),
+                open(path, "rb") as handle,
+                np.load(handle, allow_pickle=False) as file,
+            ):
                 arrays = {key: file[key] for key in file.files}
             facts = json.loads(arrays.pop("facts").tobytes())
             form, identity, digest = (facts.pop(key) for key in ("format", "identity", "sha256"))
         except Exception as error:  # noqa: BLE001  a damaged file may break anything that looks into it
-            return f"is damaged ({type(error).__name__})" if not isinstance(error, OSError) else f"cannot be read ({error})"
+            return (
+                f"is damaged ({type(error).__name__})"
+                if not isinstance(error, OSError)
+                else f"cannot be read ({error})"
+            )
         if form != FORMAT:
             return f"has format {form}, needed {FORMAT}"
         if identity != self.identity:
             return "is of another run"
-        return Checkpoint(arrays, facts) if digest == _digest(arrays, facts) else "is damaged (its checksum does not fit)"
+        return (
+            Checkpoint(arrays, facts) if digest == _digest(arrays, facts) else "is damaged (its checksum does not fit)"
+        )
 
     def clear(self) -> None:
         """Remove the checkpoints of an earlier run."""
@@ -112,12 +124,16 @@ class Checkpoints:
 
 
 class Keeper:
-    """Keeps the checkpoint of one chain up to date while it runs. A write that fails is told, and tried again when next due."""
+    """Keeps the checkpoint of one chain up to date. A write that fails is told, and tried again when next due."""
 
     def __init__(self, checkpoints: Checkpoints, name: str, sweep: int, tell: Callable[[int, OSError | None], None]):
         """sweep: that of the state the chain starts from; tell(sweep, error): what came of each write."""
         self.checkpoints, self.name, self._tell = checkpoints, name, tell
-        self._last, self._tried, self._since = sweep, sweep, time.monotonic()  # sweep of the last good write, of the last try
+        self._last, self._tried, self._since = (
+            sweep,
+            sweep,
+            time.monotonic(),
+        )  # sweep of the last good write, of the last try
 
     def due(self, sweep: int) -> bool:
         c = self.checkpoints

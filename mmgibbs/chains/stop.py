@@ -41,7 +41,9 @@ class Target:
 
     def __str__(self) -> str:
         what, bound = _WORDS[self.name]
-        found = "unknown" if np.isnan(self.found) else f"{self.found:,.0f}" if self.name == "ess" else f"{self.found:.3g}"
+        found = (
+            "unknown" if np.isnan(self.found) else f"{self.found:,.0f}" if self.name == "ess" else f"{self.found:.3g}"
+        )
         if self.name == "rhat" and not np.isnan(self.found):
             found = f"{self.found:.4f}"
         return f"{what} {found} ({self.at}), needed {bound} {self.needed:g}: {'met' if self.met else 'missed'}"

@@ -24,7 +24,9 @@ _BEGIN = "begun by process"
 
 
 class RunLog:
-    """The open, locked log of a run folder, which must exist. ConfigError where another run holds it, or where it cannot be written."""
+    """The open, locked log of a run folder, which must exist.
+
+    ConfigError where another run holds it, or where it cannot be written."""
 
     def __init__(self, folder: Path):
         self.path = folder / NAME
@@ -33,7 +35,8 @@ class RunLog:
             self._file = _open_locked(self.path)
         except BlockingIOError:
             raise ConfigError(
-                f"output.directory: another run is writing '{folder}' ({_holder(self.path)}); needed another directory, or the end of that run"
+                f"output.directory: another run is writing '{folder}' ({_holder(self.path)}); "
+                "needed another directory, or the end of that run"
             ) from None
         except OSError as error:
             raise ConfigError(f"output.directory: cannot write '{self.path}': {error.strerror}") from error

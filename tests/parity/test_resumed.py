@@ -35,10 +35,16 @@ def chains_of(name, example_name, precision="double", interweave=True):
     kind, engine = ENGINES[name]
     example = models.example(example_name)
     fixed = name == "pcg, fixed variances"
-    priors = {i: (len(g) + 4.0, 3.0 * g) for i, g in enumerate(example.G) if g is not None} | {"residual": (9.0, 9.0 * example.R)}
-    model = mixed_model(example.design, example.G, example.R, None if fixed else priors, saved=[example.design.terms[-1].name])
+    priors = {i: (len(g) + 4.0, 3.0 * g) for i, g in enumerate(example.G) if g is not None} | {
+        "residual": (9.0, 9.0 * example.R)
+    }
+    model = mixed_model(
+        example.design, example.G, example.R, None if fixed else priors, saved=[example.design.terms[-1].name]
+    )
     equations = structured_equations(example.design, partition(example.design, kind), precision)
-    schedule = Schedule(**vars(SCHEDULE) | {"interweave": terms_to_interweave(model) if interweave and not fixed else ()})
+    schedule = Schedule(
+        **vars(SCHEDULE) | {"interweave": terms_to_interweave(model) if interweave and not fixed else ()}
+    )
     return lambda state=None: Chain(model, engine(equations), schedule, KEY, state)
 
 

@@ -49,7 +49,11 @@ def watch(kind, number, seen):
 
     real_savez, np.savez = np.savez, savez
     SerialEngine.sweep = before(SerialEngine.sweep, "sweep")
-    os.fsync, os.replace, Path.rename = before(os.fsync, "file"), before(os.replace, "file"), before(Path.rename, "file")
+    os.fsync, os.replace, Path.rename = (
+        before(os.fsync, "file"),
+        before(os.replace, "file"),
+        before(Path.rename, "file"),
+    )
 
 
 def child(arguments, kind, number, said, counts):
@@ -68,7 +72,10 @@ def child(arguments, kind, number, said, counts):
 def answer(status, said, counts):
     said.seek(0)
     counts.seek(0)
-    print(json.dumps([os.waitstatus_to_exitcode(status), json.loads(counts.read() or b"{}"), said.read().decode()]), flush=True)
+    print(
+        json.dumps([os.waitstatus_to_exitcode(status), json.loads(counts.read() or b"{}"), said.read().decode()]),
+        flush=True,
+    )
 
 
 stopped = None

@@ -67,8 +67,16 @@ def whole(tmp_path_factory):
 def found_in(run: Path) -> dict:
     """All that a run has drawn and computed."""
     with xarray.open_datatree(run / "draws.nc", engine="h5netcdf") as tree:
-        draws = {f"{group}/{name}": v.values for group in ("posterior", "sample_stats") for name, v in tree[group].data_vars.items()}
-    return {"draws": draws, "summary": pl.read_parquet(run / "summary.parquet"), "solutions": pl.read_parquet(run / "solutions.parquet")}
+        draws = {
+            f"{group}/{name}": v.values
+            for group in ("posterior", "sample_stats")
+            for name, v in tree[group].data_vars.items()
+        }
+    return {
+        "draws": draws,
+        "summary": pl.read_parquet(run / "summary.parquet"),
+        "solutions": pl.read_parquet(run / "solutions.parquet"),
+    }
 
 
 def assert_same(run: Path, whole: dict) -> None:
@@ -133,7 +141,9 @@ class ForkServer:
         self.process.stdout.close()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork") or not hasattr(os, "sched_setaffinity"), reason="needs fork and a choice of cores")
+@pytest.mark.skipif(
+    not hasattr(os, "fork") or not hasattr(os, "sched_setaffinity"), reason="needs fork and a choice of cores"
+)
 @pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
 def test_kill_9_at_random_moments(tmp_path, whole, kills):
     """In the middle of a sweep, of a checkpoint, of a rename; each time the next run goes on, until it is killed too, or done."""
@@ -155,12 +165,17 @@ def test_kill_9_at_random_moments(tmp_path, whole, kills):
             assert_same(folder / "run", whole)
             assert sorted(os.listdir(folder / "run")) == sorted(os.listdir(folder / "counted"))
             assert json.loads((folder / "run" / "run.json").read_text())["sweeps_per_chain"] == 60
+            assert (
+                "damaged" not in (folder / "run" / "run.log").read_text()
+            )  # whenever it was killed, what stood there was whole
             shutil.rmtree(folder / "run")
             done += 1
     assert done >= 1 and min(killed.values()) >= kills // 2
 
 
-@pytest.mark.skipif(not hasattr(os, "fork") or not hasattr(os, "sched_setaffinity"), reason="needs fork and a choice of cores")
+@pytest.mark.skipif(
+    not hasattr(os, "fork") or not hasattr(os, "sched_setaffinity"), reason="needs fork and a choice of cores"
+)
 def test_a_folder_that_is_being_written_is_refused(folder, whole):
     """The second run is told which process holds it; when that one is killed, no lock is left behind."""
     with ForkServer(folder) as run:
@@ -213,7 +228,9 @@ def test_the_chains_of_a_killed_run_end_too(folder, whole):
         if processes_of(run.pid):
             os.killpg(run.pid, signal.SIGKILL)
     place = Checkpoints(checkpoints, "any")
-    assert all("is of another run" in why for why in place.read("chain-1")[1].values())  # whole, though of another identity
+    assert all(
+        "is of another run" in why for why in place.read("chain-1")[1].values()
+    )  # whole, though of another identity
     assert "sampler.samples: was 4000000, now 50" in refused(folder, "--resume")
     assert command(folder, *RUN, "--overwrite").code == 0
     assert_same(folder / "run", whole)
@@ -232,7 +249,9 @@ def test_a_signal_ends_the_sweep_and_keeps_the_state(folder, monkeypatch, whole,
     )
     assert sorted(os.listdir(folder / "run")) == ["checkpoint", "run.log"]
     for arguments in ((), ("--set", "output.csv=always")):
-        assert refused(folder, *arguments).endswith("holds an unfinished run; --resume goes on with it, --overwrite starts anew")
+        assert refused(folder, *arguments).endswith(
+            "holds an unfinished run; --resume goes on with it, --overwrite starts anew"
+        )
     assert "--extend needs a finished one" in refused(folder, "--extend", "10")
     outcome = command(folder, "run", "analysis.yaml", "--resume")
     assert outcome.code == 0 and f"going on from checkpoints: chain-1 at sweep {at[:2]}" in outcome.err
@@ -247,13 +266,22 @@ def test_the_command_that_goes_on():
     from mmgibbs.cli import resuming
 
     for flags in (["--overwrite"], ["--extend", "50"], ["--extend=50"], ["--resume"], []):
-        assert resuming(["run", "a b.yaml", *flags, "--set", "name=x"]) == ["run", "a b.yaml", "--set", "name=x", "--resume"]
+        assert resuming(["run", "a b.yaml", *flags, "--set", "name=x"]) == [
+            "run",
+            "a b.yaml",
+            "--set",
+            "name=x",
+            "--resume",
+        ]
 
 
 def test_without_checkpoints_nothing_is_kept(folder, monkeypatch):
     before = contents(folder)
     outcome = stop_at(monkeypatch, folder, 30, "--set", "sampler.checkpoint_every=never")
-    assert outcome.err == "\nstopped by SIGTERM after sweep 30, 0 of 60; nothing is kept (sampler.checkpoint_every: never)\n"
+    assert (
+        outcome.err
+        == "\nstopped by SIGTERM after sweep 30, 0 of 60; nothing is kept (sampler.checkpoint_every: never)\n"
+    )
     assert contents(folder) == before
 
 
@@ -386,6 +414,20 @@ def test_where_all_is_damaged_the_chain_starts_anew(folder, monkeypatch, whole, 
     assert_same(folder / "run", whole)
 
 
+def test_good_checkpoints_of_something_else_are_not_touched(folder, monkeypatch, whole):
+    """What was run is no longer known, and the analysis is another one now: refused, and nothing is removed."""
+    stop_at(monkeypatch, folder, 30)
+    (folder / "run" / "checkpoint" / "run.npz").write_bytes(b"")
+    chain = (folder / "run" / "checkpoint" / "chain-1.npz").read_bytes()
+    outcome = command(folder, *RUN, "--resume", "--set=sampler.seed=7")
+    assert outcome.code == 2 and "chain-1.npz: is of another run; needed the checkpoint of this run" in outcome.err
+    assert (folder / "run" / "checkpoint" / "chain-1.npz").read_bytes() == chain
+    (folder / "run" / "checkpoint" / "run.npz").write_bytes(b"")
+    assert command(folder, *RUN, "--resume", "--set=sampler.checkpoint_every=never").code == 0
+    assert "going on from checkpoints: chain-1 at sweep 30" in (folder / "run" / "run.log").read_text()
+    assert_same(folder / "run", whole)
+
+
 # ------------------------------------------------------------------------------------------------ the disk
 
 
@@ -403,7 +445,10 @@ def test_a_full_disk_ends_no_chain(folder, monkeypatch, whole):
     monkeypatch.setattr("mmgibbs.parallel.REPORT_EVERY", 0.001)
     outcome = command(folder, "run", "analysis.yaml")
     assert outcome.code == 0
-    assert "warning: chain-1: its checkpoint could not be written (No space left on device); the one of sweep 21 is kept" in outcome.err
+    assert (
+        "warning: chain-1: its checkpoint could not be written (No space left on device); the one of sweep 21 is kept"
+        in outcome.err
+    )
     assert "chain-1: its checkpoints can be written again" in outcome.err
     assert_same(folder / "run", whole)
 
@@ -417,7 +462,9 @@ def disk(tmp_path):
 
     def mount(size):
         options = "remount,ro" if size == "ro" else f"{'remount,rw,' if mounted else ''}size={size}k"
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)], capture_output=True, text=True)
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)], capture_output=True, text=True
+        )
         if done.returncode:
             pytest.skip(f"needs the right to mount a tmpfs: {done.stderr.strip()}")
         mounted.append(size)
@@ -502,7 +549,11 @@ def test_targets_that_are_missed_are_named(folder, monkeypatch, whole):
     record = json.loads((folder / "run" / "run.json").read_text())
     assert record["sweeps_per_chain"] == 60 and [t["met"] for t in record["stop"]] == [False, False]
     missed = [w for w in record["warnings"] if w.startswith("sampler.stop.")]
-    assert len(missed) == 2 and "smallest effective sample size" in missed[0] and "needed at least 1e+06: missed" in missed[0]
+    assert (
+        len(missed) == 2
+        and "smallest effective sample size" in missed[0]
+        and "needed at least 1e+06: missed" in missed[0]
+    )
     assert "genetic" in missed[1] and " of " in missed[1] and "MCSE of a breeding value" in missed[1]
     found = found_in(folder / "run")
     for name, values in whole["draws"].items():
@@ -514,7 +565,9 @@ def test_targets_that_are_missed_are_named(folder, monkeypatch, whole):
 def test_targets_of_what_is_not_sampled(folder):
     fixed = ("--set=variances.mode=fixed", "--set=sampler.samples=20")
     assert "sampler.stop.ess: every variance is held fixed" in refused(folder, *fixed, "--set=sampler.stop={ess: 100}")
-    no_random = SMALL.replace("  random:\n    genetic: {relationship: pedigree, level: animal}\n", "").replace(", save_levels: [genetic]", "")
+    no_random = SMALL.replace("  random:\n    genetic: {relationship: pedigree, level: animal}\n", "").replace(
+        ", save_levels: [genetic]", ""
+    )
     no_random = no_random.replace(PRIORS.splitlines(keepends=True)[0], "").replace("method: blup", SAMPLER)
     write_files(folder, {"analysis.yaml": no_random})
     assert "sampler.stop.mcse_ebv: found no random term" in refused(folder, "--set=sampler.stop={mcse_ebv: 0.1}")

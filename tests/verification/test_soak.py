@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from support import ROOT
-from unit.test_resumed_runs import SAMPLED, SAMPLER
 from unit.small_analysis import replaced, write_files
+from unit.test_resumed_runs import SAMPLED, SAMPLER
 
 LONG = "chains: 1, burn_in: 10, samples: 4000000000, thin: 4000000, checkpoint_every: 0.02m, refresh_every: 100"
 
@@ -54,7 +54,9 @@ def test_memory_and_open_files_stay_as_they_are(tmp_path, seconds):
     assert run.returncode == 143 and "the state is kept" in said
     assert time.time() - written < 60
     first, rest = memory[: len(memory) // 10], memory[len(memory) // 10 :]
-    print(f"{seconds} s: {first[-1] / 1e6:.1f} MB after a tenth, at most {max(rest) / 1e6:.1f} MB later; {min(files)} to {max(files)} open files")
+    print(
+        f"{seconds} s: {first[-1] / 1e6:.1f} MB after a tenth, at most {max(rest) / 1e6:.1f} MB later; {min(files)} to {max(files)} open files"
+    )
     assert max(rest) <= 1.05 * first[-1] and min(rest) >= 0.95 * first[-1]
     steady = sorted(files)[len(files) // 2]
     assert max(files) <= steady + 1 and files[-1] <= steady + 1  # one more while a checkpoint is being written

@@ -166,7 +166,9 @@ LIMITED = """
 """
 
 
-@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE") or not hasattr(signal, "SIGXFSZ"), reason="needs a limit on file sizes")
+@pytest.mark.skipif(
+    not hasattr(resource, "RLIMIT_FSIZE") or not hasattr(signal, "SIGXFSZ"), reason="needs a limit on file sizes"
+)
 @pytest.mark.parametrize("room", [0, 5_000, 300_000])
 def test_a_file_system_that_takes_no_more(checkpoints, room):
     """The system itself refuses in the middle of a write; what was there stays, and nothing half is left."""

@@ -34,7 +34,11 @@ def label(term, level, component):
 
 
 def test_the_worst_parameter_decides():
-    parameters = {"good": RNG.normal(size=(4, 500)), "slow": slow(), "apart": RNG.normal(size=(4, 500)) + 0.3 * np.arange(4)[:, None]}
+    parameters = {
+        "good": RNG.normal(size=(4, 500)),
+        "slow": slow(),
+        "apart": RNG.normal(size=(4, 500)) + 0.3 * np.arange(4)[:, None],
+    }
     rows = {name: diagnose(draws) for name, draws in parameters.items()}
     rhat, ess = judge({"rhat": 1.01, "ess": 400}, parameters, None, [], label)
     assert (rhat.at, rhat.found) == ("apart", rows["apart"]["rhat"]) and not rhat.met
@@ -51,7 +55,12 @@ def test_the_error_of_breeding_values_is_the_largest_of_all():
     found, at = largest_error(moments, [0], label)
     assert at == "0, level 11, component 1" and found == pytest.approx(1 / np.sqrt(moments.ess[0][11, 1]))
     (target,) = judge({"mcse_ebv": 0.05}, {}, moments, [0], label)
-    assert not target.met and "largest MCSE of a breeding value" in str(target) and "level 11" in str(target) and "missed" in str(target)
+    assert (
+        not target.met
+        and "largest MCSE of a breeding value" in str(target)
+        and "level 11" in str(target)
+        and "missed" in str(target)
+    )
     (target,) = judge({"mcse_ebv": found * 1.01}, {}, moments, [0], label)
     assert target.met and str(target).endswith("met")
 

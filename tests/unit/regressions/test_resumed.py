@@ -37,7 +37,9 @@ def run_of(name, options=()):
     plugin, arrays = find_plugin(name), make_arrays("cpu", 1)
     groups = np.repeat(np.arange(6), N // 6) if name == "hierarchical_slice" else None
     data = RegressionData(read_predictors(X), RESPONSES[name], "y", groups)
-    make = lambda: RegressionRun(plugin.prepare(data, fill_options(plugin.Options, dict(options)), arrays), arrays, KEYS, BURN_IN, SAMPLES, 2)  # noqa: E731
+    make = lambda: RegressionRun(
+        plugin.prepare(data, fill_options(plugin.Options, dict(options)), arrays), arrays, KEYS, BURN_IN, SAMPLES, 2
+    )  # noqa: E731
     return make
 
 
@@ -91,7 +93,9 @@ def draws(run):
 def stop_at(monkeypatch, number):
     from mmgibbs.regressions import lasso
 
-    sampler = next(v for v in vars(lasso).values() if isinstance(v, type) and hasattr(v, "step") and hasattr(v, "start"))
+    sampler = next(
+        v for v in vars(lasso).values() if isinstance(v, type) and hasattr(v, "step") and hasattr(v, "start")
+    )
     step = sampler.step
 
     def stops(self, state, sweep, keys):
@@ -109,7 +113,10 @@ def test_a_regression_that_is_stopped_goes_on(folder, monkeypatch, capsys):
         stop_at(patch, 21)
         assert main(arguments) == 143
     said = capsys.readouterr().err
-    assert "stopped by SIGTERM after sweep 21 of 50; the state is kept in" in said and "a.yaml --quiet --no-report --resume" in said
+    assert (
+        "stopped by SIGTERM after sweep 21 of 50; the state is kept in" in said
+        and "a.yaml --quiet --no-report --resume" in said
+    )
     assert sorted(os.listdir(folder / "run")) == ["checkpoint", "run.log"]
     assert sorted(os.listdir(folder / "run" / "checkpoint")) == ["chains.npz", "chains.previous.npz", "run.npz"]
     assert main([*arguments, "--resume", "--set=model.options={penalty: 2}"]) == 2
@@ -119,7 +126,10 @@ def test_a_regression_that_is_stopped_goes_on(folder, monkeypatch, capsys):
     for name, values in draws(folder / "whole").items():
         np.testing.assert_array_equal(draws(folder / "run")[name], values)
     assert main([*arguments, "--resume"]) == 0  # finished
-    assert main([*arguments, "--extend=10"]) == 0 and main([*arguments, "--output=longer", "--set=sampler.samples=50"]) == 0
+    assert (
+        main([*arguments, "--extend=10"]) == 0
+        and main([*arguments, "--output=longer", "--set=sampler.samples=50"]) == 0
+    )
     for name, values in draws(folder / "longer").items():
         np.testing.assert_array_equal(draws(folder / "run")[name], values)
     record = json.loads((folder / "run" / "run.json").read_text())
@@ -127,9 +137,16 @@ def test_a_regression_that_is_stopped_goes_on(folder, monkeypatch, capsys):
 
 
 def test_a_checkpoint_that_cannot_be_written_is_told(folder, monkeypatch, capsys):
-    monkeypatch.setattr(np, "savez", lambda file, facts, **arrays: (_ for _ in ()).throw(OSError(28, "No space left on device")) if arrays else None)
+    monkeypatch.setattr(
+        np,
+        "savez",
+        lambda file, facts, **arrays: (_ for _ in ()).throw(OSError(28, "No space left on device")) if arrays else None,
+    )
     assert main(["run", "a.yaml", "--no-report"]) == 0
-    assert "warning: chains: its checkpoint could not be written (No space left on device); there is none yet" in capsys.readouterr().err
+    assert (
+        "warning: chains: its checkpoint could not be written (No space left on device); there is none yet"
+        in capsys.readouterr().err
+    )
 
 
 def test_targets_are_refused(folder, capsys):

@@ -36,7 +36,9 @@ def test_a_line_a_minute_where_there_is_no_terminal(clock):
         show(0, 1000, 0.3)
     lines = said.getvalue().splitlines()
     assert len(lines) == 4  # three minutes, and the end
-    assert lines[0].startswith("chain 1: sweep 300 of 1,000, 5 sweeps/s, 02:20 left, done about ") and lines[0].endswith("; h2[y] 0.250")
+    assert lines[0].startswith("chain 1: sweep 300 of 1,000, 5 sweeps/s, 02:20 left, done about ") and lines[
+        0
+    ].endswith("; h2[y] 0.250")
     assert lines[3] == "chain 1: sweep 1,000 of 1,000, 5 sweeps/s; h2[y] 0.250"
 
 
@@ -66,7 +68,11 @@ def test_bars_on_a_terminal_and_lines_in_the_log(clock, tmp_path):
     assert "chain 1:" in shown and "burn-in, h2[y] 0.250" in shown and "chain 2:" in shown and "h2[y] 0.260" in shown
     assert "sweep/s" in shown and "chain 2:  50%" in shown and "a word between\n" in shown
     log = (tmp_path / "run.log").read_text().splitlines()
-    assert "begun by process" in log[0] and log[1].endswith("  before there is a folder") and log[2].endswith("  a word between")
+    assert (
+        "begun by process" in log[0]
+        and log[1].endswith("  before there is a folder")
+        and log[2].endswith("  a word between")
+    )
     assert "  chain 1: sweep 300 of 1,000, 3 sweeps/s" in log[3] and len(log) == 4
     time.strptime(log[3][:19], "%Y-%m-%d %H:%M:%S")
 
@@ -82,7 +88,10 @@ def test_a_quiet_run_keeps_its_log(clock, tmp_path, capsys):
         show(0, 20, 0.25)
     talk.log.close()
     assert capsys.readouterr() == ("", "")
-    assert [line[21:].split(":")[0] for line in (tmp_path / "run.log").read_text().splitlines()[1:]] == ["one", "chain 1"]
+    assert [line[21:].split(":")[0] for line in (tmp_path / "run.log").read_text().splitlines()[1:]] == [
+        "one",
+        "chain 1",
+    ]
 
 
 def test_a_full_disk_silences_the_log_alone(tmp_path, monkeypatch):
