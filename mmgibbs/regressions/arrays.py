@@ -33,7 +33,7 @@ class Arrays(Protocol):
 
     def asarray(self, values, dtype=None) -> Array: ...
     def fetch(self, array) -> np.ndarray: ...
-    def cholesky(self, A) -> Array: ...
+    def cholesky(self, A, overwrite: bool = False) -> Array: ...
     def solve_lower(self, L, b, transposed: bool = False) -> Array: ...
     def log_ndtr(self, x) -> Array: ...
     def uniforms(self, keys: Keys, sweep: int, stream: int, n: int, k: int = 1) -> Array: ...
@@ -60,11 +60,11 @@ class Host:
     def fetch(self, array) -> np.ndarray:
         return np.asarray(array)
 
-    def cholesky(self, A) -> np.ndarray:
-        """Lower factors L L' = A of (..., m, m). numpy.linalg.LinAlgError where one is not positive definite."""
+    def cholesky(self, A, overwrite: bool = False) -> np.ndarray:
+        """Lower factors L L' = A of (..., m, m), A lost where `overwrite`. numpy.linalg.LinAlgError where one is not positive definite."""
         if A.shape[-1] < LARGE:
             return np.linalg.cholesky(A)
-        L = np.array(A, np.float64, order="C")
+        L = np.array(A, np.float64, order="C", copy=None if overwrite else True)
         matrices = L.reshape(-1, *L.shape[-2:])
         with blas_threads(1):
             if len(matrices) < self.threads:

@@ -34,7 +34,7 @@ class Gpu:
     def fetch(self, array) -> np.ndarray:
         return self._device.fetch(array)
 
-    def cholesky(self, A):
+    def cholesky(self, A, overwrite=False):
         """Lower factors L L' = A of (..., m, m); values that are not finite where one is not positive definite."""
         return self.xp.linalg.cholesky(A)
 

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, stream
 from mmgibbs.regressions.horseshoe_rows import Latent, ProbitRows
 from mmgibbs.regressions.protocol import Array, Keys
@@ -42,10 +40,10 @@ class ByColumns:
 
     def factor(self, precision):
         """L of Sigma^-1, (C, p + 1, p + 1); precision (C, p + 1), the intercept's last."""
-        diagonal = np.arange(self.p + 1)
+        diagonal = self.arrays.xp.arange(self.p + 1)
         A = self.arrays.xp.repeat(self.gram[None], len(precision), axis=0)
         A[:, diagonal, diagonal] += precision
-        return self.arrays.cholesky(A)
+        return self.arrays.cholesky(A, overwrite=True)
 
     def given(self, latent: Latent, precision) -> ByColumns.Posterior:
         L = self.factor(precision)
@@ -89,7 +87,7 @@ class ByRows:
             for c in range(C):
                 half = Z * sd[c, at].astype(self.real)
                 V[c] += half @ half.T
-        L = self.arrays.cholesky(V)
+        L = self.arrays.cholesky(V, overwrite=True)
         half, one = self.arrays.solve_lower(L, latent.z), self.arrays.solve_lower(L, xp.ones((C, self.n)))
         q = precision[:, -1] + (one**2).sum(1)
         m = (one * half).sum(1) / q

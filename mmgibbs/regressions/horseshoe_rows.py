@@ -106,7 +106,8 @@ class ProbitRows:
 
     def log_likelihood(self, eta):
         """(C,) of linear predictors that `eta(rows)` gives, (C, rows) for a slice of rows."""
-        pieces = [slice(first, min(first + ROWS, self.n)) for first in range(0, self.n, ROWS)]
+        step = ROWS if self.on_host else self.n
+        pieces = [slice(first, min(first + step, self.n)) for first in range(0, self.n, step)]
         parts = [None] * len(pieces)
 
         def work(piece):
