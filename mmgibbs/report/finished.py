@@ -6,12 +6,15 @@ import json
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError
+
+MOST_COEFFICIENTS = 50_000_000  # draws of coefficients of a regression that are read, 0.4 GB
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,13 @@ def _table(path: Path) -> pl.DataFrame | None:
         raise ConfigError(f"report: '{path}' cannot be read: {str(error).splitlines()[0]}") from None
 
 
+def _coefficients(name: str, variable) -> dict[str, np.ndarray]:
+    """beta (chain, draw, predictor[, class]) -> 'beta[predictor,class]' -> (chains, draws)."""
+    labels = [variable[d].values.tolist() for d in variable.dims[2:]]
+    values = variable.values.reshape(*variable.shape[:2], -1)
+    return {f"{name}[{','.join(map(str, own))}]": values[..., i] for i, own in enumerate(product(*labels))}
+
+
 def _draws(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Trend]]:
     """({parameter: (chains, draws)}, trends); draws of chosen levels are left alone."""
     if not path.exists():
@@ -107,6 +117,8 @@ def _draws(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Trend]]:
                 known = str(variable.attrs.get("long_name", name))
                 if variable.dims == ("chain", "draw"):
                     parameters[known] = variable.values
+                elif known == "beta" and variable.size <= MOST_COEFFICIENTS:
+                    parameters |= _coefficients(known, variable)
                 elif known.startswith("trend["):
                     years, components = (variable[d].values.tolist() for d in variable.dims[2:])
                     trends[known[6:-1]] = Trend(

@@ -115,13 +115,19 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
         "Observations": listed([f"{trait} {n:,}" for trait, n in data.get("observations", {}).items()], most=40)
         if "observations" in data
         else None,
+        "Predictors": f"{data['predictors']:,}" if "predictors" in data else None,
         "Animals": _animals(data) if "animals" in data else None,
         "Unknown-parent groups": f"{data['groups']:,}" if data.get("groups") else None,
         "Phenotype file": os.path.basename(str(tables["phenotypes"])) if tables.get("phenotypes") else None,
         "Pedigree file": os.path.basename(str(tables["pedigree"])) if tables.get("pedigree") else None,
     }
     chosen = {
-        "Method": "Gibbs sampling" if gibbs else "BLUP: mixed-model equations solved at given variances",
+        "Regression": _regression(record, analysis) if "plugin" in record else None,
+        "Method": None
+        if "plugin" in record
+        else "Gibbs sampling"
+        if gibbs
+        else "BLUP: mixed-model equations solved at given variances",
         "Chains": _chains(record, sampler) if gibbs else None,
         "Targets": listed([_target(t) for t in record["stop"]]) if record.get("stop") else None,
         "Seed": f"{record['seed']}" if "seed" in record and gibbs else None,
@@ -152,6 +158,13 @@ def _animals(data: Mapping) -> str:
     if "animals_with_records" in data:
         text += f", {data['animals_with_records']:,} with records"
     return text + (f", {data['founders_added']:,} added as founders" if data.get("founders_added") else "")
+
+
+def _regression(record: dict, analysis: dict) -> str:
+    options = ", ".join(f"{name} {value}" for name, value in record.get("options", {}).items() if value is not None)
+    response = analysis.get("model", {}).get("response") or []
+    of = listed([response] if isinstance(response, str) else response)
+    return f"{record['plugin']} of {of}" + (f" ({options})" if options else "")
 
 
 def _chains(record: dict, sampler: dict) -> str | None:

@@ -3,8 +3,10 @@
 import re
 import time
 
+import numpy as np
 import polars as pl
 import pytest
+import xarray
 from unit.report.finished_run import HERDS, analysis, ids, write_run
 from unit.report.html_page import Page, as_number
 
@@ -183,16 +185,30 @@ def test_a_run_that_was_solved_has_no_chains(tmp_path):
 def test_a_regression_has_coefficients_and_no_terms(tmp_path):
     run = write_run(
         tmp_path / "run",
-        analysis={"name": "probit", "model": {"plugin": "horseshoe_probit"}, "sampler": analysis()["sampler"]},
+        analysis={
+            "name": "probit",
+            "model": {"plugin": "horseshoe_probit", "response": ["ill"]},
+            "sampler": analysis()["sampler"],
+        },
+        plugin="horseshoe_probit",
+        options={"regularised": False, "scale": None},
     )
     for name in ("solutions.parquet", "animals.parquet"):
         (run / name).unlink()
     summary = pl.read_parquet(run / "summary.parquet")
-    summary.with_columns(parameter=pl.Series([f"beta[snp_{i}]" for i in range(summary.height)])).write_parquet(
+    names = [f"snp_{i}" for i in range(summary.height)]
+    summary.with_columns(parameter=pl.Series([f"beta[{name}]" for name in names])).write_parquet(
         run / "summary.parquet"
     )
+    beta = np.random.default_rng(8).normal(size=(3, 50, len(names)))
+    posterior = xarray.Dataset({"beta": (("chain", "draw", "predictor"), beta)}, {"predictor": names})
+    xarray.DataTree.from_dict({"/posterior": posterior}).to_netcdf(run / "draws.nc", engine="h5netcdf")
     page = Page(write_report(run))
+    low, *_, high = (f"{m:.1f}".replace("-", "\u2212") for m in sorted(beta[..., 0].mean(axis=1)))
+    told = next(p["desc"] for p in page.plots if p["title"] == "Trace of beta[snp_0]")
+    assert told.startswith(f"3 chains of 50 kept draws; their means run from {low} to {high}, ")
     assert [t["caption"] for t in page.tables] == ["Coefficients"] and "Parameters" in page.headings
+    assert "horseshoe_probit of ill (regularised False)" in page.text
 
 
 def test_missing_libraries_are_told_and_the_run_stays(run, monkeypatch, capsys):
