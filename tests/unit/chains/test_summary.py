@@ -109,7 +109,7 @@ def test_draws_of_several_chains_side_by_side():
             full,
             Moments([], 5, 1),
             {"genetic": full},
-            {"accepted": np.ones(5)},
+            sample_stats={"accepted": np.ones(5)},
             chain=number,
             seconds=1.0,
             sweeps=50,
