@@ -5,7 +5,8 @@ the colour partition, whatever the number of threads. Three shapes of parallel w
 
     animals, dams            many levels, short lists     levels side by side (lanes.py)     , ranges of levels over threads
     contemporary groups      many levels, longer lists    ranges of levels with about equally many visits over threads
-    sex, herd types          few levels, endless lists    lists cut into pieces of fixed length, summed in fixed order (pieces.py)
+    sex, herd types          few levels, endless lists    on collapsed records (collapsed.py); or, with covariates, lists cut into
+                                                          pieces of fixed length, summed in fixed order (pieces.py)
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import numpy as np
 
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.cell_classes import cell_classes, class_precisions
+from mmgibbs.engines.collapsed import Collapsed, collapse, move_residuals, of_few_levels, runs_of_blocks, sum_residuals
 from mmgibbs.engines.lanes import plain_visits, sweep_lanes
 from mmgibbs.engines.pieces import cut_into_pieces, draw_long_levels, move_pieces, sum_pieces
 from mmgibbs.engines.serial import SerialEngine, sweep_block
+from mmgibbs.engines.visit import unroll
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
@@ -49,7 +52,11 @@ class StructuredEngine(SerialEngine):
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
         self._classes = [cell_classes(lists) for lists in equations.terms]
-        self._work = [share_out(equations, block, threads) for block in equations.partition.blocks]
+        self._work = [
+            collapse(equations, run) if of_few_levels(equations, run) else share_out(equations, run[0], threads)
+            for run in runs_of_blocks(equations)
+        ]
+        self._traits = unroll(equations.design.n_traits, equations.design.n_records)
         super().__init__(equations, update)
         self._lanes = [
             classes.size > 0 and all(self._unrolled[i]) and lists.active.shape[0] == 0 and lists.covariates.shape[0] == 0
@@ -64,6 +71,9 @@ class StructuredEngine(SerialEngine):
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
         for work in self._work:
+            if isinstance(work, Collapsed):
+                self._sweep_collapsed(work, number, key)
+                continue
             if work.long.size:
                 self._sweep_long(work, number, key)
             if work.ranges:
@@ -95,6 +105,26 @@ class StructuredEngine(SerialEngine):
         if failed >= 0:
             refuse_singular(eq, i, failed)
         self._at_once([lambda s=s: move_pieces(term, self.e, work.pieces, s, changes) for s in shares if s.size])
+
+    def _sweep_collapsed(self, work: Collapsed, number: int, key) -> None:
+        """Terms of few levels: the mean residual of each class of records, the levels, and what the means moved by."""
+        eq, T, classes = self.equations, self.e.shape[1], work.records.weight
+        sums = np.zeros((work.bounds.size - 1, classes.size, T))
+        shares = np.array_split(np.arange(len(sums)), self.threads)
+        data = (work.of_record, self._traits, self.e, work.bounds)
+        self._at_once([lambda s=s: sum_residuals(eq.records.weight, *data, s, sums) for s in shares if s.size])
+        before = sums.sum(axis=0) / classes[:, None]
+        means = before.copy()
+        for b in work.blocks:
+            i = b.term
+            failed = sweep_block(
+                work.terms[i], eq.relationships[i], work.records, (), (), self.theta[i], means, self.Ginv[i], self.Rinv,
+                b.first, b.last, b.first_component, b.last_component, self.joint, number, self._streams[i], key[0], key[1],
+            )  # fmt: skip
+            if failed >= 0:
+                refuse_singular(eq, i, failed)
+        change = before - means
+        self._at_once([lambda s=s: move_residuals(*data, s, change) for s in shares if s.size])
 
     def _at_once(self, calls) -> None:
         """Run the calls, on all threads where there is more than one of each, and wait for them."""

@@ -128,7 +128,7 @@ def _term_lists(term: Term, order, records_order, records: Records, n_patterns: 
     position = np.append(_positions(order), -1)  # level -1 (met by no record) stays -1
     levels = np.stack([position[e.level[records_order]] for e in term.effects], axis=1).astype(np.int32)
     covariates = _covariates(term, records_order)
-    visit_ptr, visit_record, visit_effect = _visits(levels, term.n_levels)
+    visit_ptr, visit_record, visit_effect = visits_of_levels(levels, term.n_levels)
     cell_ptr, cell_pattern, cell_sums = _cells(
         visit_ptr, visit_record, visit_effect, term.regressor_effect, covariates, records.pattern, records.weight, n_patterns
     )
@@ -159,7 +159,7 @@ def _covariates(term: Term, records_order: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _visits(levels, q):
+def visits_of_levels(levels, q):
     """Counting sort of (record, effect) by level; levels (n, E) int32, -1 for none."""
     n, n_effects = levels.shape
     ptr = np.zeros(q + 1, np.uint64)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mmgibbs.engines.collapsed import Collapsed
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.engines.structured import StructuredEngine
 from mmgibbs.equations.partition import partition
@@ -17,7 +18,9 @@ KEY = (11, 2)
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    """Small data meet what large data meet: classes of levels, long lists in pieces, ranges shared between threads."""
+    """Small data meet what large data meet: classes of levels and of records, long lists in pieces, ranges shared between threads."""
+    monkeypatch.setattr("mmgibbs.engines.collapsed.RECORDS_PER_PLACE", 0.1)
+    monkeypatch.setattr("mmgibbs.engines.collapsed.PLACES", 64)
     monkeypatch.setattr("mmgibbs.engines.cell_classes.WORTHWHILE", 1)
     monkeypatch.setattr("mmgibbs.engines.pieces.PIECE", 7)
     monkeypatch.setattr("mmgibbs.engines.pieces.LONG", 14)
@@ -66,13 +69,20 @@ def beef():
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])
-def test_beef_with_lanes_and_pieces(beef, precision, monkeypatch):
+@pytest.mark.parametrize("few_levels", ["collapsed", "in pieces"])
+def test_beef_with_lanes(beef, precision, few_levels, monkeypatch):
     monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.collapsed.PLACES", 128 if few_levels == "collapsed" else 0)
     data, design = beef
     equations = structured_equations(design, partition(design, "colour"), precision)
     truth = SerialEngine(equations)
     engines = [StructuredEngine(equations, threads=t) for t in (1, 2)]
-    assert any(engines[0]._lanes) and any(len(w.pieces) > 1 for w in engines[0]._work)
+    work = engines[0]._work
+    assert any(engines[0]._lanes)
+    if few_levels == "collapsed":
+        assert [len(w.blocks) for w in work if isinstance(w, Collapsed)] == [2]
+    else:
+        assert any(len(w.pieces) > 1 for w in work)
     for engine in (truth, *engines):
         engine.set_variances(data.G, data.R)
         for number in range(1, 6):
