@@ -1,11 +1,12 @@
-"""Work shared out over threads: the shapes of parallel work that the mixed-model engines and the regressions have in common.
+"""Work shared out over threads: the shapes of parallel work that the mixed-model engines and the regressions have in
+common.
 
     BP-LPS   many independent parts, each cheap (animals; coordinates): ranges of equal length
     BP-LPP   many groups of unequal size (contemporary groups; the groups of a hierarchical model): ranges of about equal work
     BS-LPP   few parts with endless lists (a sex, an intercept): the lists cut into pieces of fixed length, summed in order
 
-In each the values do not depend on the sharing: a part is computed whole by whoever gets it, and a list is cut where the
-data say, never where the number of threads does.
+In each the values do not depend on the sharing: a part is computed whole by whoever gets it, and a list is cut where
+the data say, never where the number of threads does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 
 
 def equal_ranges(work: np.ndarray, most: int, first: int = 0) -> list[tuple[int, int]]:
-    """At most `most` ranges (a, b), b excluded, of consecutive parts first, first + 1, ... with about equal work; none is empty.
+    """At most `most` ranges (a, b), b excluded, of consecutive parts first, first + 1, ... with about equal work; none
+    is empty.
 
     work: (parts,), above 0: what each part costs, in any unit. A part is never cut.
     """
@@ -30,9 +32,11 @@ def equal_ranges(work: np.ndarray, most: int, first: int = 0) -> list[tuple[int,
 
 
 def fold(ptr: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lists ptr[i] ... ptr[i+1] - 1, none empty, cut into pieces of at most `most`: (start of each piece, first piece of each list).
+    """Lists ptr[i] ... ptr[i+1] - 1, none empty, cut into pieces of at most `most`: (start of each piece, first piece
+    of each list).
 
-    Lists of unequal length so become lanes of about equal length: numpy.add.reduceat over the pieces, then over their sums.
+    Lists of unequal length so become lanes of about equal length: numpy.add.reduceat over the pieces, then over their
+    sums.
     """
     sizes = np.diff(ptr)
     pieces = -(-sizes // most)
@@ -42,7 +46,8 @@ def fold(ptr: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def run_at_once(pool: Executor | None, threads: int, calls: Iterable[Callable[[], None]]) -> None:
-    """Run the calls and wait for them, on this thread and `threads` - 1 of the pool: each takes the next call when it is free."""
+    """Run the calls and wait for them, on this thread and `threads` - 1 of the pool: each takes the next call when it
+    is free."""
     calls = list(calls)
     if pool is None or threads == 1 or len(calls) <= 1:
         for call in calls:

@@ -1,9 +1,10 @@
 """Hierarchical logit, 500 groups of 500 observations: slice sampling against random-walk Metropolis, in one process.
 
-Mahani (2012) reports 2 s a block of coefficients in serial code and 20 ms on a GTX 580, on data of his own; ours are simulated with
-p = 10 predictors and an intercept. The baseline is compiled and tuned as well: the same packed columns, the same vector exponential, one
-logarithm for 512 factors, proposals adapted to the best acceptance in the burn-in, 0.44 a coordinate or 0.234 a group (proposals there
-from the curvature at the group's mode). Both share the draws of population and covariance. Chains, one for each sampler, take turns.
+Mahani (2012) reports 2 s a block of coefficients in serial code and 20 ms on a GTX 580, on data of his own; ours are
+simulated with p = 10 predictors and an intercept. The baseline is compiled and tuned as well: the same packed columns,
+the same vector exponential, one logarithm for 512 factors, proposals adapted to the best acceptance in the burn-in,
+0.44 a coordinate or 0.234 a group (proposals there from the curvature at the group's mode). Both share the draws of
+population and covariance. Chains, one for each sampler, take turns.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from mmgibbs.draws.exponential import exponential
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import REGRESSION_ACCEPT, REGRESSION_MOMENTUM, stream
 from mmgibbs.regressions.arrays import Host
+from mmgibbs.regressions.group_likelihood import bounded_exp, linear_predictor
 from mmgibbs.regressions.hierarchical_slice import HierarchicalSliceOptions, HierarchicalSliceSampler
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
-from mmgibbs.regressions.slice_kernels import bounded_exp, linear_predictor
 
 PUBLISHED = "2 s serial, 20 ms GTX 580 a block"
 PROPOSAL, ACCEPT = stream(REGRESSION_MOMENTUM, 0), stream(REGRESSION_ACCEPT, 0)
@@ -82,7 +83,8 @@ def coordinate_walk(groups, Q, mean, scale, beta, accepted, sweep, stream, accep
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def group_walk(groups, Q, mean, scale, roots, beta, accepted, sweep, stream, accept, seed, chain):
-    """One Metropolis step of all coefficients of every group: proposals scale_i root_i z; roots (G, D, D), accepted (G,)."""
+    """One Metropolis step of all coefficients of every group: proposals scale_i root_i z; roots (G, D, D), accepted
+    (G,)."""
     D = beta.shape[1]
     z, step = np.empty(D), np.empty(D)
     for i in range(beta.shape[0]):
@@ -125,11 +127,14 @@ class CoordinateWalk:
             self.log_scale += (self.accepted - self.target) / sweep**0.6
 
     def walk(self, beta, Q, mean, sweep, key):
-        coordinate_walk(self.groups, Q, mean, np.exp(self.log_scale), beta, self.accepted, sweep, PROPOSAL, ACCEPT, *key)
+        coordinate_walk(
+            self.groups, Q, mean, np.exp(self.log_scale), beta, self.accepted, sweep, PROPOSAL, ACCEPT, *key
+        )
 
 
 class GroupWalk(CoordinateWalk):
-    """Proposals from the curvature at each group's mode under a wide prior, their size adapted to an acceptance of 0.234."""
+    """Proposals from the curvature at each group's mode under a wide prior, their size adapted to an acceptance of
+    0.234."""
 
     target = 0.234
 
@@ -141,7 +146,9 @@ class GroupWalk(CoordinateWalk):
         self.accepted = np.zeros(len(self.roots))
 
     def walk(self, beta, Q, mean, sweep, key):
-        group_walk(self.groups, Q, mean, np.exp(self.log_scale), self.roots, beta, self.accepted, sweep, PROPOSAL, ACCEPT, *key)
+        group_walk(
+            self.groups, Q, mean, np.exp(self.log_scale), self.roots, beta, self.accepted, sweep, PROPOSAL, ACCEPT, *key
+        )
 
 
 def root_at_mode(groups, i: int, D: int) -> np.ndarray:
@@ -165,15 +172,29 @@ def simulate(n_groups: int, n_each: int, p: int, seed: int):
     return X, (rng.random(len(groups)) < 1 / (1 + np.exp(-eta))).astype(np.int8), groups
 
 
-def row(n_groups: int = 500, n_each: int = 500, p: int = 10, sweeps: int = 600, burn_in: int = 400, threads: int = 1, seed: int = 1) -> list[HierarchicalRow]:
-    """A row for slice sampling in double and single precision and for each walk; `sweeps` after the burn-in, in turns of 50."""
+def row(
+    n_groups: int = 500,
+    n_each: int = 500,
+    p: int = 10,
+    sweeps: int = 600,
+    burn_in: int = 400,
+    threads: int = 1,
+    seed: int = 1,
+) -> list[HierarchicalRow]:
+    """A row for slice sampling in double and single precision and for each walk; `sweeps` after the burn-in, in turns
+    of 50."""
     from arviz_stats.base import array_stats
 
     X, y, groups = simulate(n_groups, n_each, p, seed)
     arrays, keys = Host(threads), Keys(seed, (0,))
     data = RegressionData(read_predictors(X), y, "y", groups)
     make = lambda **options: HierarchicalSliceSampler(data, HierarchicalSliceOptions(**options), arrays)  # noqa: E731
-    samplers = {"slice": make(), "slice, single": make(precision="single"), "walk of coordinates": make(), "walk of groups": make()}
+    samplers = {
+        "slice": make(),
+        "slice, single": make(precision="single"),
+        "walk of coordinates": make(),
+        "walk of groups": make(),
+    }
     for name, walk in (("walk of coordinates", CoordinateWalk), ("walk of groups", GroupWalk)):
         samplers[name].visit = walk(samplers[name])
         samplers[name].visit.burn_in = burn_in

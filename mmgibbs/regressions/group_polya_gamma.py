@@ -1,4 +1,5 @@
-"""Coefficients of groups given Polya-Gamma variables (Polson, Scott & Windle 2013): exact conditionals, a class at a time.
+"""Coefficients of groups given Polya-Gamma variables (Polson, Scott & Windle 2013): exact conditionals, a class at a
+time.
 
     omega_r ~ PG(t_r, psi_r),  psi = x beta_k - c,  c_r = log sum_{l != k} exp(x_r beta_l)
     P = Q_kk + X' diag(omega) X,     beta_k ~ N(P^-1 [X'(y_k - t/2 + omega c) + Q_kk m_k - Q_k,-k (beta_-k - m_-k)], P^-1)
@@ -13,7 +14,7 @@ from numba import njit
 
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.polya_gamma import polya_gamma
-from mmgibbs.regressions.slice_kernels import linear_predictor, log_sum_of_others
+from mmgibbs.regressions.group_likelihood import linear_predictor, log_sum_of_others
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
@@ -41,7 +42,8 @@ def weighted_products(block, centre, factor, omega, pull, P, rhs):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_normal(P, rhs, z):
-    """rhs becomes a draw of N(P^-1 rhs, P^-1), P (D, D) symmetric, its lower triangle given and overwritten; z standard normals."""
+    """rhs becomes a draw of N(P^-1 rhs, P^-1), P (D, D) symmetric, its lower triangle given and overwritten; z
+    standard normals."""
     D = rhs.size
     for j in range(D):
         for m in range(j):
@@ -66,7 +68,8 @@ def draw_normal(P, rhs, z):
 def sweep_groups(groups, Q, mean, beta, first, last, sweep, latent_stream, stream, seed, chain):
     """All coefficients of groups first ... last - 1; beta (G, M D) in place; Q (M D, M D), mean (G, M D).
 
-    omega of class k: site (sweep, packed number of the observation, latent_stream + k); coefficients: (sweep, group, stream + k).
+    omega of class k: site (sweep, packed number of the observation, latent_stream + k); coefficients: (sweep, group,
+    stream + k).
     """
     M, D = groups.cross.shape[1], groups.cross.shape[2]
     P, rhs, z = np.empty((D, D)), np.empty(D), np.empty(D)

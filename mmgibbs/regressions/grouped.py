@@ -17,7 +17,8 @@ from mmgibbs.regressions.predictors import Predictors, read_predictors
 
 
 class Groups(NamedTuple):
-    """G groups, n observations, D coordinates: the p columns of X, then 1 for the intercept; x = (column - centre) * factor."""
+    """G groups, n observations, D coordinates: the p columns of X, then 1 for the intercept; x = (column - centre) *
+    factor."""
 
     columns: np.ndarray  # (n D,) the type of X: group i is columns[D ptr[i] : D ptr[i+1]] read as (D, n_i)
     ptr: np.ndarray  # (G + 1,) int64
@@ -38,7 +39,9 @@ def read_groups(groups, n: int) -> tuple[np.ndarray, list]:
         raise DataError("groups: found nothing, needed the label of a group for each row")
     groups = np.asarray(groups)
     if groups.shape != (n,):
-        raise DataError(f"groups: found an array of shape {groups.shape}, needed ({n},), a label for each row of the predictors")
+        raise DataError(
+            f"groups: found an array of shape {groups.shape}, needed ({n},), a label for each row of the predictors"
+        )
     missing = np.array([v is None or v != v for v in groups]) if groups.dtype.kind in "OfM" else np.zeros(n, bool)
     if missing.any():
         i = int(missing.argmax())
@@ -46,15 +49,17 @@ def read_groups(groups, n: int) -> tuple[np.ndarray, list]:
     try:
         labels, codes = np.unique(groups, return_inverse=True)
     except TypeError:
-        raise DataError("groups: found labels of several types, needed labels that can be sorted (texts or numbers)") from None
+        raise DataError(
+            "groups: found labels of several types, needed labels that can be sorted (texts or numbers)"
+        ) from None
     return codes.astype(np.int64), labels.tolist()
 
 
 def read_group_predictors(values, labels: list) -> tuple[np.ndarray, list[str]]:
     """Z (G, 1 + q), its first column 1, and the names of its columns.
 
-    values: None, an array or frame (G, q) in the order of the sorted labels, or a mapping label -> q values. DataError where
-    a group has no values, or values stand for a group without observations.
+    values: None, an array or frame (G, q) in the order of the sorted labels, or a mapping label -> q values. DataError
+    where a group has no values, or values stand for a group without observations.
     """
     G = len(labels)
     if values is None:
@@ -62,26 +67,37 @@ def read_group_predictors(values, labels: list) -> tuple[np.ndarray, list[str]]:
     if isinstance(values, Mapping):
         unknown = [label for label in values if label not in set(labels)]
         if unknown:
-            raise DataError(f"group_predictors: group {unknown[0]!r} has no observations, needed at least one row with this label in groups")
+            raise DataError(
+                f"group_predictors: group {unknown[0]!r} has no observations, needed at least one row with this label in groups"
+            )
         lacking = [label for label in labels if label not in values]
         if lacking:
-            raise DataError(f"group_predictors: found no values for group {lacking[0]!r}, needed them for each of the {G} groups")
+            raise DataError(
+                f"group_predictors: found no values for group {lacking[0]!r}, needed them for each of the {G} groups"
+            )
         values = np.array([np.atleast_1d(values[label]) for label in labels], np.float64)
     elif not hasattr(values, "columns"):
         values = np.asarray(values)
         values = values[:, None] if values.ndim == 1 else values
     Z = read_predictors(values, None if hasattr(values, "columns") else [f"z{k}" for k in range(values.shape[-1])])
     if Z.n > G:
-        raise DataError(f"group_predictors: found {Z.n} rows, needed {G}, one for each group that has observations: {Z.n - G} groups have none")
+        raise DataError(
+            f"group_predictors: found {Z.n} rows, needed {G}, one for each group that has observations: {Z.n - G} groups have none"
+        )
     if Z.n < G:
-        raise DataError(f"group_predictors: found {Z.n} rows, needed {G}, one for each group in sorted order of the labels")
+        raise DataError(
+            f"group_predictors: found {Z.n} rows, needed {G}, one for each group in sorted order of the labels"
+        )
     return np.column_stack([np.ones(G), Z.values.astype(np.float64)]), ["intercept", *Z.names]
 
 
-def pack(predictors: Predictors, codes: np.ndarray, successes: np.ndarray, trials: np.ndarray, real=np.float64) -> Groups:
+def pack(
+    predictors: Predictors, codes: np.ndarray, successes: np.ndarray, trials: np.ndarray, real=np.float64
+) -> Groups:
     """Groups of the rows with these codes; successes (n, M) and trials (n,) in the order of the table.
 
-    real: the widest type in which columns are kept; narrower ones stay as they are. DataError where memory lacks for the copy.
+    real: the widest type in which columns are kept; narrower ones stay as they are. DataError where memory lacks for
+    the copy.
     """
     n, D, M = predictors.n, predictors.p + 1, successes.shape[1]
     ptr = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)
@@ -90,7 +106,9 @@ def pack(predictors: Predictors, codes: np.ndarray, successes: np.ndarray, trial
     try:
         columns = np.empty(n * D, kept)
     except MemoryError:
-        raise DataError(f"predictors: packed by group they need {n * D * kept.itemsize / 1e9:,.1f} GB, more than there is; needed fewer rows or a narrower type") from None
+        raise DataError(
+            f"predictors: packed by group they need {n * D * kept.itemsize / 1e9:,.1f} GB, more than there is; needed fewer rows or a narrower type"
+        ) from None
     G = len(ptr) - 1
     centre, factor = np.append(predictors.centre, 0.0), np.append(1 / predictors.scale, 1.0)
     cross, (sums, sizes, squares, reach, fifth) = np.empty((G, M, D)), np.empty((5, G, D))
@@ -102,4 +120,6 @@ def pack(predictors: Predictors, codes: np.ndarray, successes: np.ndarray, trial
         cross[i] = (x @ successes[rows]).T
         size = np.abs(x)
         sums[i], sizes[i], squares[i], reach[i], fifth[i] = x @ t, size @ t, x**2 @ t, size.max(1), size**5 @ t
-    return Groups(columns, ptr, centre, factor, trials[order].astype(np.float64), cross, sums, sizes, squares, reach, fifth)
+    return Groups(
+        columns, ptr, centre, factor, trials[order].astype(np.float64), cross, sums, sizes, squares, reach, fifth
+    )

@@ -3,12 +3,13 @@
     y_ir | beta_i ~ Bernoulli-logit, multinomial logit or Poisson(exp(x_ir beta_i))          r = 1 ... n_i, groups i = 1 ... G
     beta_i ~ N(Delta' z_i, V)         Delta_kj ~ N(0, s^2)         V ~ IW(nu, S),  S = (nu - d - 1) v I, so that E V = v I
 
-x holds the predictors and a 1, z_i a 1 and the predictors of the group, beta_i d coefficients. A sweep (Mahani 2012; Neal 2003):
+x holds the predictors and a 1, z_i a 1 and the predictors of the group, beta_i d coefficients. A sweep (Mahani 2012;
+Neal 2003):
 
     each coordinate of every group, all groups at once: a slice step (slice_kernels.py), or all of a class at once given
     Polya-Gamma variables (group_polya_gamma.py), which suits logits only
-    Delta | . normal: with Z'Z = U diag(l) U', row k of U'Delta is N(P^-1 Q (U'Z'B)_k, P^-1), P = l_k Q + I/s^2, Q = V^-1
-    V | .  ~ IW(nu + G, S + (B - Z Delta)'(B - Z Delta))
+    Delta | . normal: with Z'Z = U diag(l) U', row k of U'Delta is N(P^-1 Q (U'Z'B)_k, P^-1), P = l_k Q + I/s^2, Q =
+    V^-1 V | .  ~ IW(nu + G, S + (B - Z Delta)'(B - Z Delta))
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
 from mmgibbs.regressions.softmax_gradient import softmax
 from mmgibbs.work import equal_ranges
 
-SLICE, LATENT, COEFFICIENT = (stream(purpose, 0) for purpose in (REGRESSION_SLICE, REGRESSION_LATENT, REGRESSION_COEFFICIENT))
+SLICE, LATENT, COEFFICIENT = (
+    stream(purpose, 0) for purpose in (REGRESSION_SLICE, REGRESSION_LATENT, REGRESSION_COEFFICIENT)
+)
 POPULATION, COVARIANCE, START = stream(REGRESSION_HYPER, 0), stream(REGRESSION_HYPER, 1), stream(REGRESSION_START, 0)
 RANGES_PER_THREAD = 4  # of groups: finer than threads, so that nobody waits long for the last
 MOST_COEFFICIENTS = 500  # of a group
@@ -45,10 +48,16 @@ DRAWS_AT_A_TIME = 16  # in a prediction
 
 @dataclass(frozen=True)
 class HierarchicalSliceOptions:
-    family: Literal["logit", "poisson"] = option("logit", "logit: labels or counts of two or more classes; poisson: counts")
-    method: Literal["slice", "polya_gamma"] = option("slice", "how the coefficients of a group are drawn; polya_gamma for logits only")
+    family: Literal["logit", "poisson"] = option(
+        "logit", "logit: labels or counts of two or more classes; poisson: counts"
+    )
+    method: Literal["slice", "polya_gamma"] = option(
+        "slice", "how the coefficients of a group are drawn; polya_gamma for logits only"
+    )
     population_sd: float = option(10.0, "prior standard deviation of the population's coefficients Delta", above=0)
-    covariance_df: float | None = option(None, "nu of the inverse-Wishart prior of V (default: coefficients of a group + 3)")
+    covariance_df: float | None = option(
+        None, "nu of the inverse-Wishart prior of V (default: coefficients of a group + 3)"
+    )
     covariance_mean: float = option(1.0, "prior mean of V is this times the identity", above=0)
     width: float = option(2.5, "first bracket of a slice, in standard deviations of its coordinate, roughly", above=0)
     most_steps: int = option(8, "m: brackets grow to at most m widths", least=1)
@@ -71,8 +80,8 @@ class HierarchicalSliceModel:
         """Posterior mean of the probabilities (n, K) or of the Poisson mean (n,).
 
         group (n,): number of a row's group in the fitted data, or -1 for a new one, which gets the population's mean
-        Delta'z: its own deviation from it is unknown and left out. group_predictors (n, q): of the new groups' rows, where
-        the model has them.
+        Delta'z: its own deviation from it is unknown and left out. group_predictors (n, q): of the new groups' rows,
+        where the model has them.
         """
         population = draws["population"]
         population = population.reshape(*population.shape[:3], -1)  # (m, 1 + q, D, M)
@@ -82,9 +91,13 @@ class HierarchicalSliceModel:
         if group_predictors is not None:
             z = np.column_stack([z, np.asarray(group_predictors, np.float64)])
         if z.shape[1] != q and (group < 0).any():
-            raise ModelError(f"prediction for a new group: found {z.shape[1] - 1} group predictors, needed the {q - 1} of the fitted model")
+            raise ModelError(
+                f"prediction for a new group: found {z.shape[1] - 1} group predictors, needed the {q - 1} of the fitted model"
+            )
         if (group >= 0).any() and "beta" not in draws:
-            raise ModelError("prediction for a group of the fitted data: found no draws of its coefficients, needed a fit with save_groups=True")
+            raise ModelError(
+                "prediction for a group of the fitted data: found no draws of its coefficients, needed a fit with save_groups=True"
+            )
         out = np.zeros((predictors.n, 1 if classes is None else len(classes)))
         for first, last, X in predictors.blocks():
             rows, X = slice(first, last), np.column_stack([X, np.ones(last - first)])
@@ -116,8 +129,9 @@ def _means(eta, classes):
 
 
 class HierarchicalSliceSampler:
-    """State: beta (C, G, d), d = M D coefficients, class by class, D = p + 1, the intercept last; population (C, 1 + q, d), Delta;
-    covariance (C, d, d), V: on the scale of the standardised columns. M = K - 1 classes have coefficients; of two classes the second."""
+    """State: beta (C, G, d), d = M D coefficients, class by class, D = p + 1, the intercept last; population (C, 1 +
+    q, d), Delta; covariance (C, d, d), V: on the scale of the standardised columns. M = K - 1 classes have
+    coefficients; of two classes the second."""
 
     def __init__(self, data: RegressionData, options: HierarchicalSliceOptions, arrays):
         self.options, self.arrays, self.xp, self.predictors = options, arrays, arrays.xp, data.predictors
@@ -127,12 +141,18 @@ class HierarchicalSliceSampler:
         self.M, self.D = successes.shape[1], data.predictors.p + 1
         self.d = d = self.M * self.D
         if d > MOST_COEFFICIENTS:
-            raise DataError(f"predictors: found {d} coefficients in each group, needed at most {MOST_COEFFICIENTS}, for their covariance matrix is sampled")
+            raise DataError(
+                f"predictors: found {d} coefficients in each group, needed at most {MOST_COEFFICIENTS}, for their covariance matrix is sampled"
+            )
         self.nu = d + 3.0 if options.covariance_df is None else options.covariance_df
         if not self.nu > d + 1:
-            raise ConfigError(f"covariance_df: found {self.nu:g}, needed more than {d + 1}, the coefficients of a group + 1, for a prior mean")
+            raise ConfigError(
+                f"covariance_df: found {self.nu:g}, needed more than {d + 1}, the coefficients of a group + 1, for a prior mean"
+            )
         if options.family == "poisson" and options.method == "polya_gamma":
-            raise ConfigError("method: found 'polya_gamma' with family 'poisson', needed 'slice': Polya-Gamma variables suit logits only")
+            raise ConfigError(
+                "method: found 'polya_gamma' with family 'poisson', needed 'slice': Polya-Gamma variables suit logits only"
+            )
         real = np.float32 if options.precision == "single" else np.float64
         self.scale = (self.nu - d - 1) * options.covariance_mean * np.eye(d)
         self.groups = pack(data.predictors, codes, successes, trials, real)
@@ -155,7 +175,9 @@ class HierarchicalSliceSampler:
         if classes:
             self.coords["class"] = classes
         self.parameters = {
-            "population": Parameter(("group_predictor", "coefficient", *per_class), "Delta: what a group's coefficients are expected to be"),
+            "population": Parameter(
+                ("group_predictor", "coefficient", *per_class), "Delta: what a group's coefficients are expected to be"
+            ),
             "covariance": Parameter(("row", "column"), "V: of a group's coefficients about their expectation"),
         }
         if self.options.save_groups:
@@ -189,7 +211,11 @@ class HierarchicalSliceSampler:
         width = self.options.width / self.xp.sqrt(self.information + self.xp.diagonal(Q, axis1=1, axis2=2)[:, None])
         self.visit(beta, Q, self.Z @ state["population"], width, sweep, keys)
         population = self._draw_population(beta, Q, sweep, keys)
-        return {"beta": beta, "population": population, "covariance": self._draw_covariance(beta, population, sweep, keys)}
+        return {
+            "beta": beta,
+            "population": population,
+            "covariance": self._draw_covariance(beta, population, sweep, keys),
+        }
 
     def _draw_population(self, beta, Q, sweep, keys):
         """Delta given B and V, its rows rotated so that they are independent."""
@@ -205,7 +231,10 @@ class HierarchicalSliceSampler:
         away = beta - self.Z @ population
         products = self.arrays.fetch(self.xp.swapaxes(away, 1, 2) @ away)
         nu = self.nu + len(self.labels)
-        draws = [inverse_wishart(nu, self.scale + products[c], sweep, 0, COVARIANCE, keys.seed, chain) for c, chain in enumerate(keys.chains)]
+        draws = [
+            inverse_wishart(nu, self.scale + products[c], sweep, 0, COVARIANCE, keys.seed, chain)
+            for c, chain in enumerate(keys.chains)
+        ]
         return self.arrays.asarray(np.array(draws))
 
     def log(self, state: State) -> dict:
@@ -229,7 +258,9 @@ class HostVisits:
 
     def __init__(self, groups: Groups, options: HierarchicalSliceOptions, arrays):
         self.groups, self.options, self.arrays = groups, options, arrays
-        self.ranges = equal_ranges(np.diff(groups.ptr) + 16, 1 if arrays.threads == 1 else arrays.threads * RANGES_PER_THREAD)
+        self.ranges = equal_ranges(
+            np.diff(groups.ptr) + 16, 1 if arrays.threads == 1 else arrays.threads * RANGES_PER_THREAD
+        )
 
     def __call__(self, beta, Q, mean, width, sweep: int, keys: Keys) -> None:
         """beta (C, G, d) in place; Q (C, d, d); mean, width (C, G, d)."""
@@ -241,20 +272,25 @@ class HostVisits:
                 of_slice = options.family == "poisson", Q[c], mean[c], width[c], options.most_steps, True
                 slice_kernels.sweep_groups(groups, *of_slice, beta[c], first, last, sweep, SLICE, *key)
             else:
-                group_polya_gamma.sweep_groups(groups, Q[c], mean[c], beta[c], first, last, sweep, LATENT, COEFFICIENT, *key)
+                group_polya_gamma.sweep_groups(
+                    groups, Q[c], mean[c], beta[c], first, last, sweep, LATENT, COEFFICIENT, *key
+                )
 
         self.arrays.at_once([lambda c=c, a=a, b=b: part(c, a, b) for c in range(len(keys)) for a, b in self.ranges])
 
 
 def read_response(data: RegressionData, options) -> tuple[np.ndarray, np.ndarray, list]:
-    """successes (n, M) of the classes with coefficients, trials (n,), classes (none for a Poisson). DataError for what is neither."""
+    """successes (n, M) of the classes with coefficients, trials (n,), classes (none for a Poisson). DataError for what
+    is neither."""
     n, name = data.predictors.n, data.response_name
     y = np.asarray(data.response)
     if len(np.atleast_1d(y)) != n:
         raise DataError(f"{name}: found {len(np.atleast_1d(y))} rows, needed {n}, one for each row of the predictors")
     if options.family == "poisson":
         if y.ndim != 1 or y.dtype.kind not in "buif":
-            raise DataError(f"{name}: found an array of type {y.dtype} and shape {y.shape}, needed counts ({n},), whole numbers from 0")
+            raise DataError(
+                f"{name}: found an array of type {y.dtype} and shape {y.shape}, needed counts ({n},), whole numbers from 0"
+            )
         with np.errstate(invalid="ignore"):
             bad = ~((y >= 0) & (y == np.floor(y)) & np.isfinite(y))
         if bad.any():

@@ -1,7 +1,8 @@
-"""The coefficients of all groups and chains in lockstep, array by array: what a GPU runs, and the plain twin of the host's loops.
+"""The coefficients of all groups and chains in lockstep, array by array: what a GPU runs, and the plain twin of the
+host's loops.
 
-A lane is a group of a chain. Every lane takes the same step at the same moment; a mask keeps those that are done out of it.
-Counters are those of slice_kernels.py and group_polya_gamma.py, so both draw the same chain up to rounding.
+A lane is a group of a chain. Every lane takes the same step at the same moment; a mask keeps those that are done out
+of it. Counters are those of slice_kernels.py and group_polya_gamma.py, so both draw the same chain up to rounding.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ MOST_UNIFORMS = 512
 
 
 def slice_steps(h, width, most_steps: int, uniforms, xp):
-    """(C, G) moves d: slice steps of all lanes, see slice_kernels.slice_step. h(d) (C, G) log density of each lane less that at 0.
+    """(C, G) moves d: slice steps of all lanes, see slice_kernels.slice_step. h(d) (C, G) log density of each lane
+    less that at 0.
 
     uniforms(k): (C, G, k), the same ones at the head for a larger k. ModelError where a lane finds nothing.
     """
@@ -40,7 +42,9 @@ def slice_steps(h, width, most_steps: int, uniforms, xp):
     while bool(open_.any()):
         if at == u.shape[2]:
             if at == MOST_UNIFORMS:
-                raise ModelError(f"slice sampling: no candidate accepted after {at - 3}; most likely a predictor's scale is extreme; needed standardised predictors")
+                raise ModelError(
+                    f"slice sampling: no candidate accepted after {at - 3}; most likely a predictor's scale is extreme; needed standardised predictors"
+                )
             u = uniforms(min(4 * at, MOST_UNIFORMS))
         candidate = left + u[..., at] * (right - left)
         found = h(candidate) > log_u
@@ -59,7 +63,9 @@ class LockstepVisits:
         self.options, self.arrays, self.xp = options, arrays, arrays.xp
         self.M, self.D = groups.cross.shape[1:]
         ptr = groups.ptr
-        blocks = [groups.columns[self.D * a : self.D * b].reshape(self.D, -1) for a, b in zip(ptr[:-1], ptr[1:], strict=True)]
+        blocks = [
+            groups.columns[self.D * a : self.D * b].reshape(self.D, -1) for a, b in zip(ptr[:-1], ptr[1:], strict=True)
+        ]
         X = (np.concatenate(blocks, axis=1) - groups.centre[:, None]) * groups.factor[:, None]
         self.X = arrays.asarray(X, np.float32 if options.precision == "single" else np.float64)
         self.cross, self.trials = arrays.asarray(groups.cross), arrays.asarray(groups.trials)

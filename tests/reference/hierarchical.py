@@ -1,8 +1,10 @@
-"""Hierarchical logit by random-walk Metropolis in plain NumPy, many chains at once: an independent reference, and grids for one group.
+"""Hierarchical logit by random-walk Metropolis in plain NumPy, many chains at once: an independent reference, and
+grids for one group.
 
     y_ir ~ Bernoulli(logit^-1(x_ir beta_i)),  beta_i ~ N(Delta' z_i, V),  Delta_kj ~ N(0, s^2),  V ~ IW(nu, S)
 
-Nothing of the package is used. V^-1 is drawn as a sum of nu + G outer products of normals, Delta as one normal vector of q d elements.
+Nothing of the package is used. V^-1 is drawn as a sum of nu + G outer products of normals, Delta as one normal vector
+of q d elements.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import numpy as np
 
 
 def hierarchical_logit(x, y, groups, z, population_sd, df, scale, chains, burn_in, samples, seed):
-    """Kept states of `chains` chains: beta (N, chains, G, d), population (N, chains, q, d), covariance (N, chains, d, d).
+    """Kept states of `chains` chains: beta (N, chains, G, d), population (N, chains, q, d), covariance (N, chains, d,
+    d).
 
     x (n, d) with its constant column, z (G, q); df a whole number. Steps of each coordinate are adapted in the burn-in.
     """
@@ -40,7 +43,10 @@ def hierarchical_logit(x, y, groups, z, population_sd, df, scale, chains, burn_i
             if sweep <= burn_in:
                 step[:, j] *= np.exp((accepted.mean(0) - 0.44) / sweep**0.5)
         # Delta: precision Z'Z (x) V^-1 + I/s^2 of its rows one after another
-        P = np.einsum("kl,cij->ckilj", z.T @ z, precision).reshape(chains, q * d, q * d) + np.eye(q * d) / population_sd**2
+        P = (
+            np.einsum("kl,cij->ckilj", z.T @ z, precision).reshape(chains, q * d, q * d)
+            + np.eye(q * d) / population_sd**2
+        )
         rhs = (z.T @ beta @ precision).reshape(chains, q * d)
         L = np.linalg.cholesky(P)
         noise = np.linalg.solve(np.swapaxes(L, 1, 2), rng.standard_normal((chains, q * d, 1)))[..., 0]

@@ -6,7 +6,7 @@ import pytest
 from mmgibbs.draws.purpose import REGRESSION_SLICE, stream
 from mmgibbs.errors import ConfigError, DataError, ModelError
 from mmgibbs.estimators import HierarchicalSlice
-from mmgibbs.regressions import slice_kernels
+from mmgibbs.regressions import group_likelihood, slice_kernels
 from mmgibbs.regressions.arrays import Host
 from mmgibbs.regressions.grouped import pack, read_group_predictors, read_groups
 from mmgibbs.regressions.hierarchical_slice import HierarchicalSliceOptions, HierarchicalSliceSampler, HostVisits
@@ -53,7 +53,9 @@ WAYS = [(r, "slice") for r in RESPONSES] + [(r, "polya_gamma") for r in RESPONSE
 def test_loops_and_lockstep_draw_the_same_chain(response, method):
     rng = np.random.default_rng(1)
     X, y, groups = table(rng, response=response)
-    loops, lockstep = (sampler(X, y, groups, method=method, family="poisson" if response == "poisson" else "logit") for _ in range(2))
+    loops, lockstep = (
+        sampler(X, y, groups, method=method, family="poisson" if response == "poisson" else "logit") for _ in range(2)
+    )
     lockstep.visit = LockstepVisits(lockstep.groups, lockstep.options, lockstep.arrays)
     a, b = run(loops, 6), run(lockstep, 6)
     for name in a:
@@ -73,20 +75,36 @@ def test_bounds_decide_as_evaluations_do(response, size):
     fast, plain = fast.copy(), plain.copy()
     for sweep in range(40):
         for squeeze, beta in ((True, fast), (False, plain)):
-            call = model.groups, response == "poisson", Q, mean, width, 8, squeeze, beta, 0, G, sweep, stream(REGRESSION_SLICE, 0), 3, 0
+            call = (
+                model.groups,
+                response == "poisson",
+                Q,
+                mean,
+                width,
+                8,
+                squeeze,
+                beta,
+                0,
+                G,
+                sweep,
+                stream(REGRESSION_SLICE, 0),
+                3,
+                0,
+            )
             slice_kernels.sweep_groups(*call)
         assert np.array_equal(fast, plain)
 
 
 def test_derivatives_stay_within_their_bounds():
-    """Single-precision sums of Taylor's terms against float64 ones, psi up to 60 in size, and the remainder against h itself."""
+    """Single-precision sums of Taylor's terms against float64 ones, psi up to 60 in size, and the remainder against h
+    itself."""
     rng = np.random.default_rng(3)
     for spread in (0.1, 2.0, 20.0):
         n = 700
         psi, x, t = spread * rng.standard_normal(n), rng.standard_normal(n) + 0.5, rng.integers(1, 5, n).astype(float)
         z, short = np.empty(n, np.float32), np.empty(n, np.float32)
-        slice_kernels.advance(psi, x, 0.0, 1.0, 0.0, x, 0.0, 1.0, z, short)
-        h = np.array(slice_kernels.logit_derivatives(z, short, t.astype(np.float32)))
+        group_likelihood.advance(psi, x, 0.0, 1.0, 0.0, x, 0.0, 1.0, z, short)
+        h = np.array(group_likelihood.logit_derivatives(z, short, t.astype(np.float32)))
         h[0] = 0.5 * t @ x - h[0]
         p = 1 / (1 + np.exp(-psi))
         w = p * (1 - p)
@@ -96,7 +114,7 @@ def test_derivatives_stay_within_their_bounds():
         for d in (1e-3, 0.05, 0.3, 1.5):
             y = reach * d
             error = np.abs(h - exact) @ (d ** np.arange(1, 5) / factorial)
-            assert error < slice_kernels.SINGLE * d * size * (1 + y / 2 + y**2 / 4 + y**3 / 6)
+            assert error < group_likelihood.SINGLE * d * size * (1 + y / 2 + y**2 / 4 + y**3 / 6)
             change = t @ (np.logaddexp(0, psi + x * d) - np.logaddexp(0, psi))
             rest = change - exact @ (d ** np.arange(1, 5) / factorial)
             assert abs(rest) <= slice_kernels.FIFTH / 120 * (t @ np.abs(x) ** 5) * d**5 + 1e-9 * size
@@ -104,9 +122,9 @@ def test_derivatives_stay_within_their_bounds():
 
 def test_vector_exponentials():
     x = np.linspace(-700, 700, 20_001)
-    assert np.abs([slice_kernels.bounded_exp(v) for v in x] / np.exp(x) - 1).max() < 1e-13
-    assert slice_kernels.bounded_exp(-1e300) == slice_kernels.bounded_exp(-700.0) > 0
-    assert slice_kernels.bounded_exp(1e300) == slice_kernels.bounded_exp(700.0)
+    assert np.abs([group_likelihood.bounded_exp(v) for v in x] / np.exp(x) - 1).max() < 1e-13
+    assert group_likelihood.bounded_exp(-1e300) == group_likelihood.bounded_exp(-700.0) > 0
+    assert group_likelihood.bounded_exp(1e300) == group_likelihood.bounded_exp(700.0)
 
 
 @pytest.mark.parametrize("trials", [None, 3.0])
@@ -115,9 +133,11 @@ def test_loss(trials):
     psi, x = 30 * rng.standard_normal(1500), rng.standard_normal(1500)
     t = np.empty(0) if trials is None else np.full(1500, trials)
     moved = psi + (x - 0.5) * 2.0 * 0.7
-    found = slice_kernels.loss(psi, x, 0.5, 2.0, 0.7, t, False)
+    found = group_likelihood.loss(psi, x, 0.5, 2.0, 0.7, t, False)
     np.testing.assert_allclose(found, (trials or 1.0) * np.logaddexp(0, moved).sum(), rtol=1e-13)
-    np.testing.assert_allclose(slice_kernels.loss(psi / 30, x, 0.5, 2.0, 0.7, t, True), np.exp(psi / 30 + (x - 0.5) * 1.4).sum(), rtol=1e-12)
+    np.testing.assert_allclose(
+        group_likelihood.loss(psi / 30, x, 0.5, 2.0, 0.7, t, True), np.exp(psi / 30 + (x - 0.5) * 1.4).sum(), rtol=1e-12
+    )
 
 
 # -------------------------------------------------------------------------------------------------- packing, chains, purity
@@ -230,7 +250,10 @@ def test_fit_and_predict():
     assert list(model.posterior.coords["group"].values) == ["north", "south", "west"]
     p = model.predict_proba(X, labels)
     np.testing.assert_allclose(p.sum(1), 1)
-    draws = {name: np.asarray(model.posterior[name]).reshape(100, *model.posterior[name].shape[2:]) for name in model.posterior}
+    draws = {
+        name: np.asarray(model.posterior[name]).reshape(100, *model.posterior[name].shape[2:])
+        for name in model.posterior
+    }
     own = np.searchsorted(["north", "south", "west"], labels)
     eta = draws["intercept"][:, own] + draws["beta"][:, own, 0] * X[:, 0]
     np.testing.assert_allclose(p[:, 1], (1 / (1 + np.exp(-eta))).mean(0))
