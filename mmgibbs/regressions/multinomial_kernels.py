@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mmgibbs.draws.elementary import log
+from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.polya_gamma import polya_gamma
 from mmgibbs.regressions.group_likelihood import bounded_exp
 
@@ -30,11 +30,11 @@ def category_weights(logits, category, successes, trials, sweep, first, stream, 
                 for i in range(m):
                     largest[i] = max(largest[i], logits[c, k, i])
         for i in range(m):
-            total[i] = bounded_exp(-largest[i])
+            total[i] = exp(-largest[i])
         for k in range(np.uint64(logits.shape[1])):
             if k != j:
                 for i in range(m):
-                    total[i] += bounded_exp(logits[c, k, i] - largest[i])
+                    total[i] += exp(logits[c, k, i] - largest[i])
         for i in range(m):
             offset = largest[i] + log(total[i])
             z = logits[c, j, i] - offset
