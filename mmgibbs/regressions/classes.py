@@ -19,7 +19,7 @@ def read_classes(y, name: str = "response") -> tuple[np.ndarray, list[Any]]:
     `name` lists them ("calves, lambs"), else 0 ... K - 1; row i has n_i = sum_j y_ij trials. The last class is the
     reference, the one whose coefficients are 0.
     DataError for a missing or infinite label and for a count that is negative or not whole (row named), for rows of no
-    trials alone, and for a single class.
+    trials alone, for a single class, and for measurements where labels are needed.
     """
     y = np.asarray(y)
     if y.ndim not in (1, 2) or y.ndim == 2 and y.shape[1] < 2:
@@ -44,6 +44,8 @@ def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
         classes = classes.tolist()
     if len(classes) == 1:
         raise DataError(f"{name}: found the single class {classes[0]!r} in all {len(y)} rows, needed at least two")
+    if y.dtype.kind == "f" and 2 < len(y) == len(classes) and (y != np.floor(y)).any():
+        raise DataError(f"{name}: found another number in each of the {len(y)} rows, such as {y[0]:g}, needed labels of classes")
     return codes.astype(np.int64), classes
 
 
