@@ -35,7 +35,6 @@ from mmgibbs.report.progress import Talk
 from mmgibbs.report.record import run_record
 from mmgibbs.report.tables import solutions_frame, summary_frame
 from mmgibbs.resume import FINISHED, RunPlace
-from mmgibbs.run_regression import regression_counts, run_regression
 from mmgibbs.sampler import START_SCALES, Schedule
 from mmgibbs.targets import Judge, check_targets
 
@@ -86,6 +85,8 @@ def run(config, overrides=(), *, overwrite: bool = False, resume: bool = False, 
         if place.kind == FINISHED:
             return finished_result(place.path)
         if analysis.model.plugin is not None:
+            from mmgibbs.run_regression import run_regression  # a mixed model does not wait for the plugins
+
             summary, record = run_regression(analysis, place, talk)
             return Result(summary, None, record, place.path)
         return run_mixed_model(analysis, place, talk)
@@ -243,6 +244,8 @@ def check(config, overrides=()) -> dict:
 
     analysis = load_config(config, overrides)
     if analysis.model.plugin is not None:
+        from mmgibbs.run_regression import regression_counts
+
         return regression_counts(analysis)
     prepared = prepare(analysis)
     assembled = assemble(analysis, prepared)
