@@ -1,8 +1,8 @@
 """MultinomialHMC in the settings of Beam, Ghosh & Doyle (2016): MNIST with L = 100, and 224 combinations of N, K and p.
 
-The gradient of all coefficients is held against the two matrix products it contains, X B and X' R over the whole of X in float32, by
-the same BLAS on as many threads; both take turns in one process and the least of each counts. Pixels are divided by 255 (a scale that
-is carried, X stays uint8 or float32 as stated), the Cauchy priors have scale 1 as in the paper's code, whose step size is for another scaling.
+The gradient of all coefficients is held against the two matrix products it contains, X B and X' R over the whole of X in
+float32, by the same BLAS on as many threads; both take turns in one process and the least of each counts. Pixels are
+divided by 255 (a scale that is carried: X stays uint8, or float32 as stated); the Cauchy priors have scale 1.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def in_turn(calls, repeats: int) -> list[list[float]]:
 
 
 def products(X: np.ndarray, columns: int, threads: int):
-    """A call that multiplies float32 X (n, p) by (p, columns) and its transpose by (n, columns), in the faster layout, into arrays that are there."""
+    """A call that multiplies X (n, p) by (p, columns) and X' by (n, columns), float32, into arrays that are there."""
     B, E, G = (
         np.ones((columns, X.shape[1]), np.float32),
         np.empty((columns, len(X)), np.float32),
@@ -136,7 +136,7 @@ def mnist_row(
     step: float = MNIST_STEP,
     leapfrog_steps: int = 100,
 ) -> HmcRow:
-    """One chain from scratch, annealed throughout the first half; test accuracy of the softmax averaged over the second half."""
+    """One chain from scratch, annealed in the first half; test accuracy of the softmax averaged over the second."""
     X, y, X_test, y_test = read_mnist(directory)
     chosen = {
         "adaptation": "none",
@@ -166,14 +166,15 @@ def mnist_row(
         f"{seconds:.1f} s for {trajectories}, extrapolated to 200: {200 * seconds / trajectories:.0f} s; "
         f"test accuracy {np.mean(predicted == y_test):.4f}, mean acceptance {np.mean(accepted):.2f}"
     )
-    setting = f"HMC, MNIST 60,000 x 785 x 10, L = {leapfrog_steps}, {trajectories} trajectories, X uint8 / 255, {threads} thread(s)"
+    size = f"MNIST 60,000 x 785 x 10, L = {leapfrog_steps}, {trajectories} trajectories"
+    setting = f"HMC, {size}, X uint8 / 255, {threads} thread(s)"
     return HmcRow(
         setting, "200 trajectories in 234 s on a K20, test accuracy 0.92", measured, seconds, bound, seconds / bound
     )
 
 
 def grid(scale: float = 1.0, threads: int = 1, repeats: int = 3, arrays=None) -> list[GridRow]:
-    """Gradient and leapfrog of the 224 combinations, float32, one chain; `scale` multiplies N and p for smaller machines."""
+    """Gradient and leapfrog of the 224 combinations, float32, one chain; `scale` multiplies N and p."""
     arrays = arrays or Host(threads)
     sizes = [
         (max(2, round(n * scale)), max(1, round(p * scale))) for n, p in itertools.product(OBSERVATIONS, PREDICTORS)

@@ -42,7 +42,7 @@ def each(values):
 def leapfrog(
     target: Target, velocity: Callable[[Array], Array], start: Point, momentum, step, steps
 ) -> tuple[Point, Array]:
-    """Half kick, (drift, kick) x (L - 1), drift, half kick; step (C,) and L = steps (C,). Chains that are done stand still."""
+    """Half kick, (drift, kick) x (L - 1), drift, half kick; step (C,), L = steps (C,). Chains that are done stand still."""
     point, momentum = start, momentum + each(step / 2) * start.gradient
     for s in range(1, int(steps.max()) + 1):
         drift = step * (s <= steps)
@@ -142,10 +142,10 @@ def jitter(sweep: int) -> float:
 
 @dataclass(frozen=True)
 class Adaptation:
-    """Step size by dual averaging, trajectory length by ChEES, running means and variances; pooled: learnt from all chains at once.
+    """Step size by dual averaging, length by ChEES, running means and variances; pooled: learnt from all chains at once.
 
-    In the state, (C,) each: log_step, log_length and their means mean_log_step, mean_log_length, which hold after the burn-in;
-    shortfall (of the acceptance), square_slope (of ChEES); and (C, K, D) centre and, where masses are learnt too, variance.
+    In the state, (C,) each: log_step, log_length and their means mean_log_step, mean_log_length, which hold after the
+    burn-in; shortfall (of the acceptance), square_slope (of ChEES); and (C, K, D) centre and, for learnt masses, variance.
     """
 
     first_step: float
@@ -170,7 +170,8 @@ class Adaptation:
 
     def learn(self, state: State, start: Point, now: Point, tried: Trajectory, mass, sweep: int) -> State:
         """What is known after trajectory `sweep`, 1 the first."""
-        return self._step(state, tried, sweep) | self._moments(state, now, sweep) | self._length(state, start, tried, mass, sweep)
+        steps, lengths = self._step(state, tried, sweep), self._length(state, start, tried, mass, sweep)
+        return steps | lengths | self._moments(state, now, sweep)
 
     def _pool(self, values):
         return self.xp.broadcast_to(values.mean(0), values.shape).copy() if self.pooled else values
@@ -180,7 +181,8 @@ class Adaptation:
         shortfall = WANTED_ACCEPTANCE - self._pool(tried.acceptance)
         shortfall = state["shortfall"] + (shortfall - state["shortfall"]) / (t + 10)
         log_step = np.log(10 * self.first_step) - t**0.5 / 0.05 * shortfall
-        return {"log_step": log_step, "mean_log_step": self._mean(state["mean_log_step"], log_step, t), "shortfall": shortfall}
+        mean = self._mean(state["mean_log_step"], log_step, t)
+        return {"log_step": log_step, "mean_log_step": mean, "shortfall": shortfall}
 
     def _length(self, state: State, start: Point, tried: Trajectory, mass, t: int) -> State:
         """The ChEES criterion in the norm of the mass matrix, E (|q' - c|_M^2 - |q - c|_M^2)^2 / 4, rises in the length by

@@ -2,12 +2,12 @@
 
     y_i ~ Multinomial(n_i, softmax(b_0 + z_i B)),     beta_K = 0,     beta_jk ~ Cauchy(0, scale) or N(0, scale^2)
 
-with a scale of their own for the intercepts. Log posterior and gradient, for Z the predictors, standardised where asked for:
+with a scale of their own for the intercepts. Log posterior and gradient, Z the predictors, standardised where asked for:
 
     sum_ij y_ij log softmax_ij - sum log(1 + (B / scale)^2),        Z'(Y - n softmax(Z B)) - 2 B / (scale^2 + B^2)
 
-`adaptation: none` is the paper's sampler: fixed step and L, and a burn-in that accepts with probability alpha^(1/T), T falling
-from 1000 to 1. Otherwise step size, trajectory length and masses are learnt during the burn-in and then frozen.
+`adaptation: none` is the paper's sampler: fixed step and L, and a burn-in that accepts with probability alpha^(1/T), T
+falling from 1000 to 1. Otherwise step size, trajectory length and masses are learnt during the burn-in and then frozen.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ MOST_DENSE = 20_000  # coefficients of a class for which a dense mass matrix is 
 @dataclass(frozen=True)
 class MultinomialHMCOptions:
     prior: Literal["cauchy", "normal"] = option("cauchy", "of the coefficients, those of the last class being 0")
-    scale: float = option(2.5, "of the Cauchy, or standard deviation of the normal prior (default: Gelman et al. 2008)", above=0)
+    scale: float = option(2.5, "of the Cauchy prior (Gelman et al. 2008); standard deviation of the normal one", above=0)
     intercept: bool = option(True, "an intercept for each class but the last")
     intercept_scale: float = option(10.0, "the same for the intercepts", above=0)
     adaptation: Literal["pooled", "separate", "none"] = option(
-        "pooled", "what learns in the burn-in: all chains together, each by itself, or nothing (step_size and leapfrog_steps stand)"
+        "pooled",
+        "what learns in the burn-in: all chains together, each by itself, or nothing (step_size and leapfrog_steps stand)",
     )
     mass: Literal["hessian", "diagonal", "identity"] = option(
         "hessian",
@@ -49,7 +50,7 @@ class MultinomialHMCOptions:
     leapfrog_steps: int = option(100, "leapfrog steps of a trajectory; with adaptation the most of them", least=1)
     step_size: float | None = option(None, "leapfrog step; with adaptation the first one", above=0)
     temperature: float = option(1000.0, "without adaptation: T at the start of the burn-in; 1 for no annealing", least=1)
-    precision: Literal["double", "single"] = option("double", "type of products with the predictors; their sums are float64")
+    precision: Literal["double", "single"] = option("double", "type of products with the predictors; sums are float64")
 
 
 class MultinomialHMCModel:
@@ -65,18 +66,20 @@ class MultinomialHMCModel:
         response, classes = read_classes(data.response, data.response_name)
         X = data.predictors
         if len(response) != X.n:
-            raise DataError(f"{data.response_name}: found {len(response)} rows, needed {X.n}, one for each row of the predictors")
+            needed = f"needed {X.n}, one for each row of the predictors"
+            raise DataError(f"{data.response_name}: found {len(response)} rows, {needed}")
         if options.adaptation == "none" and options.step_size is None:
             raise ConfigError("step_size: found nothing, needed a number above 0 where adaptation is 'none'")
         if X.centre.any() and not options.intercept:
             raise ConfigError(
-                "intercept: found false with centred predictors, whose means it takes up; needed true, or standardise: false"
+                "intercept: found false with centred predictors, whose means it takes up; "
+                "needed true, or standardise: false"
             )
         D = X.p + options.intercept
         if options.mass == "hessian" and D > MOST_DENSE:
             raise ConfigError(
-                f"mass: found 'hessian' with {D:,} coefficients for each class, whose matrices take {3 * 8e-9 * D**2:.0f} GB; "
-                f"needed at most {MOST_DENSE:,}, or 'diagonal'"
+                f"mass: found 'hessian' with {D:,} coefficients for each class, whose matrices take "
+                f"{3 * 8e-9 * D**2:.0f} GB; needed at most {MOST_DENSE:,}, or 'diagonal'"
             )
         return MultinomialHMCSampler(X, response, classes, options, arrays)
 
@@ -90,8 +93,8 @@ class MultinomialHMCModel:
 class MultinomialHMCSampler:
     """State, (C, ...), D coefficients of a class, the intercept last, on the scale of the standardised columns:
 
-    position, gradient (C, K - 1, D) and log_density of it; acceptance and steps of the last trajectory; without adaptation the
-    temperature, else what hmc.Adaptation lists; at (C, K - 1, D), where the curvature is taken, for a Hessian that is renewed.
+    position, gradient (C, K - 1, D) and log_density of it; acceptance and steps of the last trajectory; without adaptation
+    the temperature, else what hmc.Adaptation lists; for a Hessian that is renewed, at (C, K - 1, D): where it is taken.
     """
 
     def __init__(self, predictors, response, classes, options: MultinomialHMCOptions, arrays):
@@ -115,9 +118,10 @@ class MultinomialHMCSampler:
         self.learner = hmc.Adaptation(first_step, options.leapfrog_steps, options.adaptation == "pooled", self.xp)
         self.adapt_until(0)
         self.coords = {"predictor": list(predictors.names), "class": classes, "contrast": classes[:-1]}
-        self.parameters = {"beta": Parameter(("predictor", "contrast"), "change of the log odds against the last class")}
+        against = "log odds against the last class"
+        self.parameters = {"beta": Parameter(("predictor", "contrast"), f"change of the {against}")}
         if options.intercept:
-            self.parameters["intercept"] = Parameter(("contrast",), "log odds against the last class where the predictors are 0")
+            self.parameters["intercept"] = Parameter(("contrast",), f"{against} where the predictors are 0")
 
     def target(self, B) -> hmc.Point:
         """Log posterior, up to a constant, and its gradient."""
@@ -141,7 +145,8 @@ class MultinomialHMCSampler:
         with blas_threads(1):
             now = self.target(B)
         zeros = self.xp.zeros(len(keys))
-        state = {"position": B, "log_density": now.log_density, "gradient": now.gradient, "acceptance": zeros, "steps": zeros}
+        state = {"position": B, "log_density": now.log_density, "gradient": now.gradient}
+        state |= {"acceptance": zeros, "steps": zeros}
         if not self.adaptive:
             return state | {"temperature": zeros + self.options.temperature}
         if self.options.mass == "hessian":
@@ -175,7 +180,7 @@ class MultinomialHMCSampler:
         return {"beta": np.swapaxes(beta, 1, 2), "intercept": intercept}
 
     def statistics(self, state: State) -> dict:
-        """Names as in ArviZ: of the last trajectory, and the log density, up to a constant, of the standardised coefficients."""
+        """Names as in ArviZ; lp: log density of the standardised coefficients, up to a constant."""
         step, _ = self._lengths(state, self.burn_in + 1)
         facts = {"acceptance_rate": state["acceptance"], "n_steps": state["steps"]}
         return facts | {"step_size": step, "lp": state["log_density"]}

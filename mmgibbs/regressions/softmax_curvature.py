@@ -5,8 +5,8 @@ It is brought to one product of a matrix of the classes and one of the predictor
 
     S = sum_i n_i C(p_i) / sum_i w_i,      A = sum_i w_i z_i z_i' + prior,      M = S (x) A,
 
-which is exact where all rows have the same C up to a factor. The share FLOOR of C(f), f the classes' frequencies, is added to
-each C(p_i): rows that are certain at B are not so everywhere in the posterior, and a mass too small makes all steps small.
+exact where all rows have the same C up to a factor. The share FLOOR of C(f), f the classes' frequencies, is added to each
+C(p_i): rows that are certain at B are not so everywhere in the posterior, and a mass too small makes all steps small.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ FLOOR = 0.05
 
 
 class SoftmaxCurvature:
-    """predictors: X (n, p); response: codes (n,) or counts (n, K); prior_precision: (D,), D = p, or p + 1 with an intercept last."""
+    """response: codes (n,) or counts (n, K); prior_precision: (D,), D = p, or p + 1 with an intercept last."""
 
-    def __init__(self, predictors: Predictors, response, n_classes: int, prior_precision, intercept: bool, real=np.float64):
+    def __init__(
+        self, predictors: Predictors, response, n_classes: int, prior_precision, intercept: bool, real=np.float64
+    ):
         self.Z, self.prior_precision, self.intercept, self.real = predictors, prior_precision, intercept, real
         counts = response.ndim == 2
         counted = response.sum(0) if counts else np.bincount(response, minlength=n_classes)

@@ -25,7 +25,7 @@ DRAWS_AT_A_TIME = 64  # in a prediction
 
 
 class SoftmaxGradient:
-    """predictors: X (n, p); totals: T (K - 1, D); trials: (n,), None where all are 1; D = p, or p + 1 with an intercept last."""
+    """totals: T (K - 1, D), D = p, or p + 1 with an intercept last; trials: (n,), None where all are 1."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class SoftmaxGradient:
         self.parts = [[slice(i, i + rows) for i in starts[k : k + each]] for k in range(0, len(starts), each)]
 
     def __call__(self, B):
-        """(log likelihood (C,), gradient (C, K - 1, D)) at coefficients B (C, K - 1, D) of the standardised columns, all float64."""
+        """(log likelihood (C,), gradient (C, K - 1, D)) at B (C, K - 1, D), of the standardised columns, float64."""
         p = self.X.shape[1]
         slopes = B[..., :p] / self.scale
         offset = -(slopes @ self.centre)
@@ -95,7 +95,7 @@ class SoftmaxGradient:
 
 
 def softmax(E, xp=np):
-    """Logits (C, K - 1, rows) to probabilities, in place; log(1 + sum exp E), (C, rows). The reference class's logit is 0."""
+    """Logits (C, K - 1, rows) to probabilities, in place; log(1 + sum exp E), (C, rows). The last class's logit is 0."""
     largest = xp.maximum(E.max(1), 0)
     E -= largest[:, None]
     xp.exp(E, out=E)
@@ -106,7 +106,7 @@ def softmax(E, xp=np):
 
 
 def averaged_softmax(beta: np.ndarray, intercept: np.ndarray, predictors: Predictors) -> np.ndarray:
-    """(n, K): probabilities averaged over the draws beta (m, p, K - 1) and intercept (m, K - 1), which belong to X as given."""
+    """(n, K): probabilities averaged over the draws beta (m, p, K - 1) and intercept (m, K - 1), for X as given."""
     beta = np.moveaxis(beta, 1, 2)
     m, K, p = beta.shape
     out = np.empty((predictors.n, K + 1))

@@ -1,4 +1,4 @@
-"""MultinomialHMC samples the right posterior: quadrature, Cauchy quantiles, E exp(-dH) = 1. Chains side by side are independent batches."""
+"""MultinomialHMC samples the right posterior: quadrature, Cauchy quantiles, E exp(-dH) = 1. Chains are the batches."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def draws(model, burn_in, samples, seed=1):
 
 
 def quadrature(model, ends):
-    """(mean (2,), variance (2,)) of a posterior of two coefficients, on a grid over the rectangle `ends`; the mass at its edge is negligible."""
+    """(mean (2,), variance (2,)) of two coefficients, on a grid over `ends`, at whose edge there is next to no mass."""
     axes = [np.linspace(a, b, 401) for a, b in ends]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     log_density = model.target(grid.reshape(-1, model.K - 1, model.D)).log_density
@@ -109,7 +109,7 @@ def test_spoilt_samplers_are_seen(monkeypatch, spoilt):
 
 
 def quantiles(scale, mass):
-    """Three classes, one column of zeros: two coefficients, each Cauchy whatever the response says; against Cauchy(0, 1.5)."""
+    """Three classes, one column of zeros: two coefficients, each Cauchy(0, scale); against Cauchy(0, 1.5)."""
     model = prepare(
         np.zeros((12, 1)),
         np.arange(12) % 3,
@@ -136,7 +136,7 @@ def test_a_wrong_scale_misses_the_quantiles():
 
 
 def test_mean_of_exp_of_minus_the_energy_error_is_one():
-    """E exp(-dH) = 1 over the posterior and the momenta, for any step size: 0.9 here, where about one trajectory in six is refused."""
+    """E exp(-dH) = 1 over the posterior and the momenta, whatever the step: 0.9, where a good many are refused."""
     model = prepare(RNG.normal(size=(30, 2)), np.arange(30) % 3, adaptation="none", step_size=0.9, leapfrog_steps=3)
     rng, now = np.random.default_rng(6), model.start(Keys(2, tuple(range(CHAINS))))["position"]
     now, ratios, accepted = model.target(now), [], []

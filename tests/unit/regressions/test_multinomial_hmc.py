@@ -238,7 +238,7 @@ def test_annealing():
 
 
 def test_hessian_as_a_product():
-    """Exact where all rows have the same probabilities; diag(p) - p p' of its classes part otherwise, with the floor."""
+    """Exact where all rows have the same probabilities; elsewhere S and A as they are defined, with the floor."""
     model = sampler(COUNTS, prior="normal", scale=0.7, intercept_scale=5.0)
     Z, n = np.column_stack([X, np.ones(N)]), COUNTS.sum(1)
     f = model.curvature.frequencies[:-1]
@@ -329,7 +329,7 @@ def test_what_is_learnt_is_frozen_after_the_burn_in(mass):
 
 
 def learn(sweeps, exact_length):
-    """Step size and trajectory length of 16 chains on a standard normal of 20 dimensions, and the acceptance of the second half."""
+    """What 16 chains learn on a standard normal of 20 dimensions, and the acceptance of the second half."""
     target = lambda q: hmc.Point(q, -(q**2).sum((1, 2)) / 2, -q)
     learner = hmc.Adaptation(0.1, 1000, pooled=True)
     rng, mass, now = (
@@ -353,7 +353,7 @@ def learn(sweeps, exact_length):
 
 
 def test_length_that_is_learnt(monkeypatch):
-    """E sin^2(h t), the ChEES criterion of a standard normal over jitters h in (0, 1), is largest where tan 2t = 2t, t = 2.247."""
+    """E sin^2(h t), ChEES of a standard normal over jitters h in (0, 1), is largest where tan 2t = 2t, t = 2.247."""
     monkeypatch.setattr(hmc, "WANTED_ACCEPTANCE", 1.01)  # the step learns to be small and bounds no length
     learnt, _ = learn(800, exact_length=True)
     assert np.allclose(np.exp(learnt["mean_log_length"]), 2.247, rtol=0.08)
