@@ -16,6 +16,7 @@ import numpy as np
 from mmgibbs.errors import DataError
 
 ROW_BLOCK_BYTES = 1 << 20  # a block of rows, widened to the working type, that stays in the cache
+GRAM_ROWS = 2048
 TYPES = ("float64", "float32", "uint8", "int8")
 
 
@@ -45,9 +46,9 @@ class Predictors:
         """Nothing is subtracted or divided."""
         return not self.centre.any() and bool((self.scale == 1).all())
 
-    def blocks(self, real=np.float64) -> Iterator[tuple[int, int, np.ndarray]]:
-        """(first, last, rows first ... last - 1 of X as they are, in the working type), a cache-sized block at a time."""
-        step = max(1, ROW_BLOCK_BYTES // (np.dtype(real).itemsize * max(1, self.p)))
+    def blocks(self, real=np.float64, least: int = 1) -> Iterator[tuple[int, int, np.ndarray]]:
+        """(first, last, rows first ... last - 1 of X as they are, in the working type), a cache-sized block of at least so many rows at a time."""
+        step = max(least, ROW_BLOCK_BYTES // (np.dtype(real).itemsize * max(1, self.p)))
         for first in range(0, self.n, step):
             last = min(self.n, first + step)
             yield first, last, np.asarray(self.values[first:last], dtype=real)
@@ -60,7 +61,7 @@ class Predictors:
     def gram(self, weights: np.ndarray | None = None, real=np.float64) -> np.ndarray:
         """(p, p) float64: Z' diag(w) Z of the standardised columns Z, summed over blocks of rows."""
         total, sums, mass = np.zeros((self.p, self.p)), np.zeros(self.p), 0.0
-        for first, last, X in self.blocks(real):
+        for first, last, X in self.blocks(real, least=min(self.p, GRAM_ROWS)):  # fewer rows cost less than adding up p^2 sums
             w = None if weights is None else weights[first:last, None].astype(real)
             total += X.T @ (X if w is None else X * w)
             sums += X.sum(0, dtype=np.float64) if w is None else (X * w).sum(0, dtype=np.float64)
