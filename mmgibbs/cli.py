@@ -1,4 +1,4 @@
-"""The command line: `mmgibbs run | check | report | simulate | bench`.
+"""The command line: `mmgibbs run | check | report | simulate | bench | export | import-blupf90`.
 
 Exit code 0: done. 2: the input cannot be used, one message on stderr. 1: a bug, with its traceback. 130: Ctrl-C.
 143: SIGTERM. A run that was sampling then has kept its state.
@@ -36,7 +36,16 @@ _IN_THEIR_MODULES = {
         "measure sweeps per second and memory on this machine",
         "mmgibbs bench evaluation configs/beef.yaml --sweeps 1000",
     ),
+    "export": (
+        "write a finished run as the files of another program",
+        "mmgibbs export --format blupf90 runs/beef",
+    ),
+    "import-blupf90": (
+        "turn a parameter file of renumf90 into an analysis file, and say what could not be carried over",
+        "mmgibbs import-blupf90 renum.par --output analysis.yaml",
+    ),
 }
+_MODULES = {"export": "exchange.export", "import-blupf90": "exchange.import_blupf90"}  # of the others: their name
 _DESCRIPTION = """\
 Breeding values with their reliability, and variance components with their uncertainty,
 from pedigree and phenotype tables."""
@@ -149,7 +158,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     for name, (what, example) in _IN_THEIR_MODULES.items():
         command = add(name, what, example, None)
         if name == chosen:  # the others need not be imported
-            module = import_module(f"mmgibbs.{name}")
+            module = import_module(f"mmgibbs.{_MODULES.get(name, name)}")
             module.add_arguments(command)
             command.set_defaults(command=module.main)
     return parser

@@ -39,7 +39,8 @@ ROOMS = {
     "run": {"run_regression", "resume", "targets", "assemble", "interweave", "memory", "parallel", "sampler", "engines", "equations", "chains", "report", "data", "config"},
     "simulate": {"design", "pedigree"},
     "bench": set(),
-    "cli": {"run", "interrupt", "report", "simulate", "bench", "pedigree"},
+    "exchange": {"config", "report", "pedigree"},
+    "cli": {"run", "interrupt", "report", "simulate", "bench", "exchange", "pedigree"},
 }
 ROOMS["bench"] = set(ROOMS) - {"bench", "cli"} | {"pedigree"}  # it measures every room
 # Upward or sideways, but inside a function: (module, what it imports) and why.

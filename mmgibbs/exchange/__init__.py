@@ -1,0 +1,1 @@
+"""Files of other programs: `mmgibbs import-blupf90` and `mmgibbs export`."""

@@ -1,0 +1,145 @@
+"""What a renumf90 parameter file states -> an analysis, and what could not be carried over, line by line.
+
+Columns of the data file are called col1, col2, ... (`animal` and `sire` where they hold these), traits trait1, trait2,
+..., effects by their number in the parameter file or by what they are (genetic, permanent_environment, ...).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from mmgibbs.exchange.blupf90_context import Context
+from mmgibbs.exchange.blupf90_effects import covariance_matrix, fixed_effects, random_terms
+from mmgibbs.exchange.blupf90_read import ParameterFile
+
+# What is to be said of an option, None for nothing; of the others that they are not carried over.
+OPTIONS = {
+    **dict.fromkeys(("sol", "missing", "method", "alpha_size", "max_string_readline", "max_field_readline", "use_yams")),
+    "SNP_file": "genotypes are not used: relationships are those of the pedigree alone",
+    "cat": "categories are read as numbers: every trait is taken as normal",
+    "conv_crit": "not carried over; solving stops at sampler.tolerance",
+    "maxrounds": "not carried over; solving stops at sampler.tolerance",
+    "prior": "not carried over; variances.NAME.prior holds {df, scale}",
+    "seed": "not carried over; sampler.seed holds the seed",
+}
+OF_EFFECTS = {
+    "SNP_FILE": "genotypes are not used: relationships are those of the pedigree alone",
+    "GEN_INT": "not carried over; where the pedigree has births, parents may not be younger than their progeny",
+    "REC_SEX": "not carried over; an animal may not be both a sire and a dam",
+}
+
+
+@dataclass(frozen=True)
+class Translation:
+    """An analysis as the tree of its YAML; notes: (line, 0 for none; text); tables to write: file name -> frame."""
+
+    analysis: dict
+    notes: list[tuple[int, str]]
+    tables: dict[str, pl.DataFrame]
+
+
+def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation:
+    """The analysis that a parameter file stands for.
+
+    folder: where the analysis will stand; its paths are relative to it. stem: of the names of new tables. ConfigError
+    and DataError name the line, what was found there and what is needed.
+    """
+    context = Context(parameters, folder, stem)
+    data, traits = _data(context), _traits(context)
+    fixed, random, variances = {}, {}, {}
+    for number, effect in enumerate(parameters.effects, 1):
+        context.check(effect.line, "EFFECT", effect.positions)
+        if "RANDOM" in effect.stated:
+            random_terms(context, number, effect, data, random, variances)
+        else:
+            fixed |= fixed_effects(context, number, effect)
+    residual = parameters.stated["RESIDUAL_VARIANCE"]
+    size = f"{len(traits)} traits" if len(traits) > 1 else "one trait"
+    variances["residual"] = covariance_matrix(context, residual, "RESIDUAL_VARIANCE", range(len(traits)), len(traits), size)
+    # the BLUPF90 programs have no intercept but what an effect of one level is
+    model = {"intercept": False} | {key: terms for key, terms in (("fixed", fixed), ("random", random)) if terms}
+    sampler = {"method": _method(context)}
+    _tell_the_rest(context)
+    analysis = {"name": parameters.path.stem, "data": data, "traits": traits, "model": model, "variances": variances, "sampler": sampler}
+    return Translation(analysis, sorted(context.notes), context.tables)
+
+
+def _option(context: Context, name: str, default: str) -> tuple[int, str]:
+    """(line, first value) of the last option of this name; line 0 where there is none."""
+    found = [(o.line, o.value[1]) for o in context.parameters.options if o.value[0] == name and len(o.value) > 1]
+    return found[-1] if found else (0, default)
+
+
+def _traits(context: Context) -> dict[str, dict]:
+    """What stands for a missing observation is so for traits alone: a covariate may be 0."""
+    stated = context.parameters.stated["TRAITS"]
+    context.check(stated.line, "TRAITS", stated.value)
+    missing = [_option(context, "missing", "0")[1]]
+    return {name: {"column": context.columns[p], "missing": missing} for name, p in zip(context.traits, stated.value, strict=True)}
+
+
+def _data(context: Context) -> dict:
+    stated = context.parameters.stated
+    skipped = stated["SKIP_HEADER"].value if "SKIP_HEADER" in stated else 0
+    if context.parameters.combined or skipped:
+        data = {"phenotypes": _new_data(context, skipped)}
+    else:
+        data = {"phenotypes": context.path(stated["DATAFILE"].value), "separator": "whitespace"}
+        data["header"] = [context.columns[i] for i in sorted(context.columns)]
+    data["missing"] = []
+    if "WEIGHT(S)" in stated:
+        line, positions = stated["WEIGHT(S)"].line, stated["WEIGHT(S)"].value
+        context.check(line, "WEIGHT(S)", positions)
+        if len(set(positions)) > 1:
+            context.note(line, f"WEIGHT(S) {' '.join(map(str, positions))}: a weight for each trait is not carried over; every weight is 1")
+        elif positions:
+            data["weights"] = context.columns[positions[0]]
+    return data
+
+
+def _new_data(context: Context, skipped: int) -> str:
+    """The name of the data file anew: with the columns that COMBINE joins, without skipped lines."""
+    columns, stated = context.columns, context.parameters.stated
+    frame = context.data.read()[skipped:]
+    frame.columns = [columns[i] for i in range(1, frame.width + 1)]
+    for combine in context.parameters.combined:
+        new, *old = combine.value
+        context.check(combine.line, "COMBINE", old)
+        missing = [p for p in old if columns[p] not in frame.columns]
+        if missing:
+            raise context.refuse(combine.line, f"COMBINE: found position {missing[0]} before it was made, needed its COMBINE first")
+        frame = frame.with_columns(pl.concat_str(pl.col(columns[p]).fill_null("") for p in old).alias(columns[new]))
+    name = f"{context.stem}_data.csv"
+    context.tables[name] = frame
+    lines = [c.line for c in context.parameters.combined] + ([stated["SKIP_HEADER"].line] if skipped else [])
+    context.note(lines[0], f"{name} is the data file anew, with joined columns or without its header; import again where the data change")
+    return name
+
+
+def _method(context: Context) -> str:
+    line, method = _option(context, "method", "BLUP")
+    if method.upper() == "VCE":
+        context.note(line, "OPTION method VCE: variances are sampled (Gibbs) from flat priors, not estimated by REML")
+        return "gibbs"
+    if not line:
+        context.note(0, "sampler.method is blup, as of blupf90+; for variance components: --set sampler.method=gibbs")
+    elif method.upper() != "BLUP":
+        context.note(line, f"OPTION method {method}: not carried over; sampler.method is blup")
+    return "blup"
+
+
+def _tell_the_rest(context: Context) -> None:
+    passed = context.parameters.stated.get("FIELDS_PASSED")
+    if passed is not None and passed.value:
+        context.note(passed.line, f"FIELDS_PASSED TO OUTPUT {' '.join(map(str, passed.value))}: not needed: solutions carry the ids of the data")
+    for effect in context.parameters.effects:
+        for keyword in OF_EFFECTS:
+            if keyword in effect.stated:
+                context.note(effect.stated[keyword].line, f"{keyword}: {OF_EFFECTS[keyword]}")
+    for option in context.parameters.options:
+        what = OPTIONS.get(option.value[0], "not carried over")
+        if what is not None:
+            context.note(option.line, f"OPTION {' '.join(option.value)}: {what}")

@@ -1,0 +1,172 @@
+"""EFFECT, NESTED, RANDOM and OPTIONAL of a parameter file -> fixed effects, random terms and covariance matrices.
+
+Covariance matrices of the BLUPF90 programs run effect (direct, maternal), coefficient, trait, over all traits; those
+of an analysis effect, trait, coefficient. A trait that lacks the effect (position 0), or has variance 0, is left out:
+effects without records or variance change no other solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgibbs.exchange.blupf90_context import Context
+from mmgibbs.exchange.blupf90_pedigree import enter_pedigree
+from mmgibbs.exchange.blupf90_read import Stated, StatedEffect
+
+DEFAULT_VARIANCE, DEFAULT_COVARIANCE = 1.0, 0.1  # renumf90's, where a matrix is not stated
+DAM = {"level": "dam", "unknown_level": "omit"}
+
+
+def fixed_effects(context: Context, number: int, effect: StatedEffect) -> dict[str, dict]:
+    """name -> keys: one effect, or one for each column where the traits take theirs from different ones."""
+    for keyword in sorted(set(effect.stated) - {"NESTED"}):
+        raise context.refuse(effect.stated[keyword].line, f"{keyword}: found without RANDOM, needed RANDOM after the EFFECT of line {effect.line}")
+    within, form = (0,) * len(effect.positions), ""
+    if "NESTED" in effect.stated:
+        line, (within, form) = effect.stated["NESTED"].line, effect.stated["NESTED"].value
+        if effect.kind == "cross":
+            raise context.refuse(line, f"NESTED: found after a cross-classified effect (line {effect.line}), needed after EFFECT ... cov")
+        for t, (position, by) in enumerate(zip(effect.positions, within, strict=True), 1):
+            if bool(position) != bool(by):
+                raise context.refuse(line, f"NESTED: found {by} for trait {t} and {position} in EFFECT, needed positions for the same traits")
+        context.check(line, "NESTED", within)
+    _tell_of_levels(context, effect.line, within if form else effect.positions if effect.kind == "cross" else (), form or effect.form)
+    sources = list(zip(effect.positions, within, strict=True))
+    distinct = dict.fromkeys(source for source in sources if source[0])
+    out = {}
+    for position, by in distinct:
+        keys = {"column": context.columns[position]} | ({"kind": "covariate"} if effect.kind == "cov" else {})
+        keys |= {"by": context.columns[by]} if by else {}
+        suffix = f"_col{position}" + (f"_by_col{by}" if by else "") if len(distinct) > 1 else ""
+        out[f"effect{number}{suffix}"] = keys | _only(context, [t for t, source in enumerate(sources) if source == (position, by)])
+    return out
+
+
+def _only(context: Context, traits: Sequence[int]) -> dict:
+    """The key `traits`, where it is needed."""
+    return {} if len(traits) == len(context.traits) else {"traits": [context.traits[t] for t in traits]}
+
+
+def _tell_of_levels(context: Context, line: int, positions: Sequence[int], form: str) -> None:
+    """Where levels may differ from those of the BLUPF90 programs."""
+    if form == "numer" and not any(text.startswith("numer:") for _, text in context.notes):
+        context.note(line, "numer: levels are compared as text: 1, 01 and 1.0 are three levels")
+    for position in sorted({p for p in positions if 0 < p <= len(context.data.names)}):
+        zeros = (context.data.read([position]).to_series() == "0").sum()
+        if zeros:
+            context.note(line, f"{zeros} records have 0 in column {position}: a level like others here, none for the BLUPF90 programs")
+
+
+# ------------------------------------------------------------------------------------------------ random terms
+
+
+def random_terms(context: Context, number: int, effect: StatedEffect, data: dict, random: dict, variances: dict) -> None:
+    """Enter the terms of one EFFECT with RANDOM into `random`, their matrices into `variances`, its pedigree into `data`."""
+    stated, kind = effect.stated, effect.stated["RANDOM"].value
+    line, sources = stated["RANDOM"].line, sorted({p for p in effect.positions if p})
+    if effect.kind == "cov" or "NESTED" in stated or len(sources) > 1:
+        found = "a covariate" if effect.kind == "cov" else "NESTED" if "NESTED" in stated else f"positions {' and '.join(map(str, sources))}"
+        raise context.refuse(line, f"RANDOM: found {found} in the EFFECT of line {effect.line}, needed one cross-classified column (or 0 for a trait)")
+    optional = stated["OPTIONAL"].value if "OPTIONAL" in stated else ()
+    if kind != "animal" and optional:
+        raise context.refuse(stated["OPTIONAL"].line, f"OPTIONAL: found {' '.join(optional)} with RANDOM {kind}, needed RANDOM animal")
+    level = {"level": context.columns[sources[0]]}
+    covariates = _covariates(context, effect)
+    _tell_of_levels(context, effect.line, sources if kind == "diagonal" else (), effect.form)
+
+    def enter(name: str, keyword: str, effects: dict, relationship: dict | None = None) -> None:
+        taken = name in random or (relationship is None and kind == "diagonal")
+        name = f"{name}{number}" if taken else name
+        random[name], variances[name] = _term(context, effect, keyword, effects, covariates)
+        random[name] = (relationship or {}) | random[name]
+
+    if kind == "diagonal":
+        enter("effect", "(CO)VARIANCES", {"": level})
+        return
+    enter_pedigree(context, effect, data)
+    if kind == "sire":
+        context.note(line, "RANDOM sire: sires are related as animals of the pedigree (id, sire, dam), not by sire and maternal grandsire")
+        enter("sire", "(CO)VARIANCES", {"": level | {"unknown_level": "omit"}}, {"relationship": "pedigree"})
+        return
+    effects = {"direct": level} | ({"maternal": DAM} if "mat" in optional else {})
+    enter("genetic", "(CO)VARIANCES", effects, {"relationship": "pedigree"})
+    if "pe" in optional:
+        enter("permanent_environment", "(CO)VARIANCES_PE", {"": level})
+    if "mpe" in optional:
+        enter("maternal_environment", "(CO)VARIANCES_MPE", {"": DAM})
+
+
+def _covariates(context: Context, effect: StatedEffect) -> list[str]:
+    """Columns of a random regression."""
+    stated = effect.stated
+    if "RANDOM_REGRESSION" not in stated:
+        return []
+    line, kind = stated["RANDOM_REGRESSION"].line, stated["RANDOM_REGRESSION"].value
+    maternal = {"mat", "mpe"} & set(stated["OPTIONAL"].value if "OPTIONAL" in stated else ())
+    if kind != "data" or maternal or "RR_POSITION" not in stated:
+        found = kind if kind != "data" else f"it beside OPTIONAL {' '.join(sorted(maternal))}" if maternal else "no RR_POSITION"
+        raise context.refuse(line, f"RANDOM_REGRESSION: found {found}, needed data, RR_POSITION, and of OPTIONAL no more than pe")
+    context.check(stated["RR_POSITION"].line, "RR_POSITION", stated["RR_POSITION"].value)
+    return [context.columns[p] for p in stated["RR_POSITION"].value]
+
+
+def _term(context: Context, effect: StatedEffect, keyword: str, effects: dict, covariates: list[str]) -> tuple[dict, list | float]:
+    """(keys of a random term without its relationship, its covariance matrix)."""
+    T, k = len(context.traits), max(len(covariates), 1)
+    matrix = _stated_matrix(context, effect, keyword, len(effects) * k * T)
+    number = {(e, t, c): (e * k + c) * T + t for e in range(len(effects)) for t in range(T) for c in range(k)}
+    absent = [n for (_, t, _), n in number.items() if not effect.positions[t]]
+    zero = [n for n in number.values() if n not in absent and matrix.value[n, n] == 0.0]
+    if np.any(matrix.value[zero]):
+        raise context.refuse(matrix.line, f"{keyword}: found a covariance beside a variance of 0, needed 0")
+    if np.any(np.delete(matrix.value[absent], absent, axis=1)):
+        context.note(matrix.line, f"{keyword}: covariances with a trait that lacks the effect are not carried over")
+    kept = [n for n in number.values() if n not in absent and n not in zero]
+    coefficients = {"covariates": covariates} if covariates else {}
+    entries = {}
+    for e, (label, keys) in enumerate(effects.items()):
+        having = [[number[e, t, c] in kept for c in range(k)] for t in range(T)]
+        if any(any(h) != all(h) for h in having):
+            raise context.refuse(matrix.line, f"{keyword}: found variances of 0 for some coefficients of a trait, needed all or none")
+        if any(map(any, having)):
+            traits = _only(context, [t for t in range(T) if all(having[t])])
+            entries[label or ("rr" if coefficients else "")] = keys | coefficients | traits
+    if not entries:
+        raise context.refuse(matrix.line, f"{keyword}: found no variance above 0, needed one for a trait that has the effect")
+    (*_, last) = entries.values()
+    keys = last if len(entries) == 1 and not covariates else {"effects": entries}
+    return keys, covariance_matrix(context, matrix, keyword, kept)
+
+
+def _stated_matrix(context: Context, effect: StatedEffect, keyword: str, size: int) -> Stated:
+    if keyword not in effect.stated:
+        line = effect.stated["RANDOM"].line
+        context.note(line, f"{keyword} is not stated: variances {DEFAULT_VARIANCE:g}, covariances {DEFAULT_COVARIANCE:g}, as of renumf90")
+        difference = DEFAULT_VARIANCE - DEFAULT_COVARIANCE
+        return Stated(line, np.full((size, size), DEFAULT_COVARIANCE) + difference * np.eye(size))
+    parts = [f"{len(context.traits)} trait{'s' * (len(context.traits) > 1)}"]
+    if size > len(context.traits):
+        parts.append("covariates" if "RR_POSITION" in effect.stated else "direct and maternal")
+    _check_size(context, effect.stated[keyword], keyword, size, " x ".join(parts))
+    return effect.stated[keyword]
+
+
+def _check_size(context: Context, matrix: Stated, keyword: str, size: int, why: str) -> None:
+    k = len(matrix.value)
+    if k != size:
+        raise context.refuse(matrix.line, f"{keyword}: found a {k} x {k} matrix, needed {size} x {size} ({why})")
+
+
+def covariance_matrix(context: Context, matrix: Stated, keyword: str, kept: Sequence[int], size: int | None = None, why: str = "") -> list | float:
+    """The rows and columns `kept`; a number where there is one. Refused where it is no covariance matrix."""
+    if size is not None:
+        _check_size(context, matrix, keyword, size, why)
+    part = matrix.value[np.ix_(kept, kept)]
+    part = (part + part.T) / 2
+    sd = np.sqrt(np.maximum(np.diag(part), 0.0))
+    if not sd.all() or np.linalg.eigvalsh(part / np.outer(sd, sd))[0] <= 1e-12:
+        found = "found a variance that is not above 0" if not sd.all() else "found correlations that cannot hold together"
+        raise context.refuse(matrix.line, f"{keyword}: {found}, needed a positive definite matrix")
+    return float(part[0, 0]) if len(part) == 1 else part.tolist()

@@ -1,0 +1,300 @@
+"""A renumf90 parameter file -> what it states, every value with its line.
+
+The file is a list of keywords, each followed by its values on the lines below; `#` begins a comment. Written from the
+public description of the format (the wiki of the BLUPF90 programs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmgibbs.config.text import nearest, one_line
+from mmgibbs.errors import ConfigError
+
+OF_BLUPF90 = ("NUMBER_OF_TRAITS", "NUMBER_OF_EFFECTS", "OBSERVATION(S)", "EFFECTS:", "RANDOM_RESIDUAL", "RANDOM_GROUP")
+MATRICES = ("(CO)VARIANCES", "(CO)VARIANCES_PE", "(CO)VARIANCES_MPE")
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A value, and the line of its keyword."""
+
+    line: int
+    value: Any
+
+
+@dataclass(frozen=True)
+class StatedEffect:
+    """EFFECT and the keywords that follow it."""
+
+    line: int
+    positions: tuple[int, ...]  # one for each trait; 0: the trait has no such effect
+    kind: str  # 'cross' | 'cov'
+    form: str  # 'alpha' | 'numer'; '' for a covariate
+    stated: dict[str, Stated] = field(default_factory=dict)  # 'NESTED': (positions, form), 'RANDOM': 'animal', ...
+
+
+@dataclass(frozen=True)
+class ParameterFile:
+    """What a renumf90 parameter file states; positions count the columns of the data file from 1."""
+
+    path: Path
+    stated: dict[str, Stated]  # 'DATAFILE': str, 'TRAITS': positions, 'RESIDUAL_VARIANCE': (T, T), ...
+    combined: tuple[Stated, ...]  # COMBINE: (new position, positions that are joined)
+    effects: tuple[StatedEffect, ...]
+    options: tuple[Stated, ...]  # OPTION: its words
+
+    @property
+    def n_traits(self) -> int:
+        return len(self.stated["TRAITS"].value)
+
+
+@dataclass
+class _Section:
+    """A keyword and the lines of its values."""
+
+    where: str  # the file, as errors call it
+    keyword: str
+    line: int
+    values: list[tuple[int, str]]
+
+    def refuse(self, found: str, needed: str, line: int | None = None) -> ConfigError:
+        hint = ""
+        if found.isupper() and (close := nearest(found, KEYWORDS)).startswith("did"):
+            hint = f"; {close}"
+        found = f"'{one_line(found)}'" if found else "nothing"
+        return ConfigError(f"{self.where} line {line or self.line}: {self.keyword}: found {found}, needed {needed}{hint}")
+
+    def words(self, needed: str, least: int = 1, most: int | None = None) -> list[str]:
+        """The words of the one line of values."""
+        if not self.values and least > 0:
+            raise self.refuse("", needed)
+        if len(self.values) > 1:
+            raise self.refuse(self.values[1][1].split()[0], f"{needed} on one line, then a keyword", self.values[1][0])
+        words = self.values[0][1].split() if self.values else []
+        if len(words) < least or (most is not None and len(words) > most):
+            raise self.refuse(" ".join(words), needed, self.values[0][0])
+        return words
+
+    def numbers(self, words: list[str], needed: str, least: int = 0) -> tuple[int, ...]:
+        for word in words:
+            if not word.isdecimal() or int(word) < least:
+                raise self.refuse(word, needed, self.values[0][0])
+        return tuple(int(word) for word in words)
+
+    def one_of(self, *choices: str) -> str:
+        needed = f"{', '.join(choices[:-1])} or {choices[-1]}"
+        (word,) = self.words(needed, 1, 1)
+        if word not in choices:
+            raise self.refuse(word, needed, self.values[0][0])
+        return word
+
+
+# ------------------------------------------------------------------------------------------- values of each keyword
+
+
+def _file_name(section: _Section, n_traits: int) -> str:
+    section.words("the name of a file")
+    return section.values[0][1]
+
+
+def _positions(least: int, most: int | None = None, first: int = 1) -> Callable:
+    def read(section: _Section, n_traits: int) -> tuple[int, ...]:
+        needed = "positions of columns, counted from 1"
+        return section.numbers(section.words(needed, least, most), needed, first)
+
+    return read
+
+
+def _count(section: _Section, n_traits: int) -> int:
+    return section.numbers(section.words("one whole number", 1, 1), "one whole number")[0]
+
+
+def _words(section: _Section, n_traits: int) -> tuple[str, ...]:
+    return tuple(section.words("one value or more"))
+
+
+def _weights(section: _Section, n_traits: int) -> tuple[int, ...]:
+    words = section.words("the position of the weight, or none", 0)
+    if len(words) not in (0, 1, n_traits):
+        raise section.refuse(" ".join(words), f"one position, one for each of the {n_traits} traits, or none", section.values[0][0])
+    return section.numbers(words, "positions of columns, counted from 1", 1)
+
+
+def _matrix(section: _Section, n_traits: int) -> np.ndarray:
+    """(k, k) float64: a full symmetric matrix, its rows on as many lines as they like."""
+    numbers = []
+    for line, text in section.values:
+        for word in text.split():
+            try:
+                numbers.append(float(word.lower().replace("d", "e")))
+            except ValueError:
+                raise section.refuse(word, "numbers, then a keyword", line) from None
+    k = int(np.sqrt(len(numbers)))
+    if not numbers or k * k != len(numbers) or not np.isfinite(numbers).all():
+        found = f"{len(numbers)} number{'s' * (len(numbers) != 1)}"
+        raise section.refuse(found, "a full square matrix (1, 4, 9, ... finite numbers)")
+    matrix = np.array(numbers).reshape(k, k)
+    i, j = np.unravel_index(np.argmax(np.abs(matrix - matrix.T)), matrix.shape)
+    if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=0.0):
+        found = f"{matrix[i, j]:g} in row {i + 1}, column {j + 1} and {matrix[j, i]:g} in row {j + 1}, column {i + 1}"
+        raise section.refuse(found, "a symmetric matrix")
+    return matrix
+
+
+def _nested(section: _Section, n_traits: int) -> tuple[tuple[int, ...], str]:
+    needed = f"{n_traits} positions, then alpha or numer"
+    *positions, form = section.words(needed, n_traits + 1, n_traits + 1)
+    if form not in ("alpha", "numer"):
+        raise section.refuse(form, needed, section.values[0][0])
+    return section.numbers(positions, needed), form
+
+
+def _random(section: _Section, n_traits: int) -> str:
+    kind = section.one_of("animal", "sire", "diagonal", "diag")
+    return "diagonal" if kind == "diag" else kind
+
+
+def _optional(section: _Section, n_traits: int) -> tuple[str, ...]:
+    needed = "one or more of pe, mat, mpe"
+    words = section.words(needed)
+    for word in words:
+        if word not in ("pe", "mat", "mpe") or words.count(word) > 1:
+            raise section.refuse(word, needed, section.values[0][0])
+    return tuple(words)
+
+
+def _inbreeding(section: _Section, n_traits: int) -> tuple[str, ...]:
+    needed = "pedigree, no-inbreeding, or file and its name"
+    words = section.words(needed, 1, 2)
+    if words not in (["pedigree"], ["no-inbreeding"]) and (words[0] != "file" or len(words) != 2):
+        raise section.refuse(" ".join(words), needed, section.values[0][0])
+    return tuple(words)
+
+
+def _upg_type(section: _Section, n_traits: int) -> str:
+    kind = section.words("yob, in_pedigrees, group, group_unisex or group_sex")[0]
+    known = {"in_ped": "in_pedigrees", "internal": "in_pedigrees"}
+    kind = known.get(kind, kind)
+    if kind not in ("yob", "in_pedigrees", "group", "group_unisex", "group_sex"):
+        raise section.refuse(kind, "yob, in_pedigrees, group, group_unisex or group_sex", section.values[0][0])
+    return kind
+
+
+OF_THE_FILE: dict[str, Callable] = {
+    "DATAFILE": _file_name,
+    "SKIP_HEADER": _count,
+    "TRAITS": _positions(1),
+    "FIELDS_PASSED": _positions(0),
+    "WEIGHT(S)": _weights,
+    "RESIDUAL_VARIANCE": _matrix,
+}
+OF_AN_EFFECT: dict[str, Callable] = {
+    "NESTED": _nested,
+    "RANDOM": _random,
+    "OPTIONAL": _optional,
+    "FILE": _file_name,
+    "FILE_POS": _positions(3, 7, first=0),
+    "SNP_FILE": _file_name,
+    "PED_DEPTH": _count,
+    "GEN_INT": _words,
+    "REC_SEX": _words,
+    "INB_FILE": _file_name,
+    "UPG_TYPE": _upg_type,
+    "INBREEDING": _inbreeding,
+    "RANDOM_REGRESSION": lambda section, n_traits: section.one_of("data", "legendre"),
+    "RR_POSITION": _positions(1),
+    **dict.fromkeys(MATRICES, _matrix),
+}
+KEYWORDS = ("COMBINE", *OF_THE_FILE, "EFFECT", *OF_AN_EFFECT, "OPTION")
+NEEDED = ("DATAFILE", "TRAITS", "RESIDUAL_VARIANCE")
+
+
+def read_parameter_file(path: Path) -> ParameterFile:
+    """Read a renumf90 parameter file. ConfigError names the line, what was found there and what is needed."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as text: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+    stated: dict[str, Stated] = {}
+    combined, effects, options, n_traits = [], [], [], 0
+    for section in _sections(text, Path(path).name):
+        keyword = section.keyword
+        if keyword == "OPTION":
+            options.append(Stated(section.line, _words(section, 0)))
+        elif keyword == "COMBINE":
+            combined.append(Stated(section.line, _positions(3)(section, 0)))
+        elif keyword == "EFFECT":
+            effects.append(_effect(section, n_traits))
+        elif keyword in OF_THE_FILE:
+            _state(stated, section, OF_THE_FILE[keyword], n_traits)
+            n_traits = len(stated["TRAITS"].value) if "TRAITS" in stated else 0
+        elif not effects:
+            raise ConfigError(f"{section.where} line {section.line}: found {keyword} before any EFFECT, needed after the one that it belongs to")
+        else:
+            _state(effects[-1].stated, section, OF_AN_EFFECT[keyword], n_traits)
+    for keyword in NEEDED:
+        if keyword not in stated:
+            raise ConfigError(f"{Path(path).name}: found no {keyword}, needed one (is this a parameter file of renumf90?)")
+    if not effects:
+        raise ConfigError(f"{Path(path).name}: found no EFFECT, needed at least one")
+    return ParameterFile(Path(path), stated, tuple(combined), tuple(effects), tuple(options))
+
+
+def _sections(text: str, where: str) -> Iterator[_Section]:
+    """The keywords with their lines; values on the line of the keyword itself are taken, too."""
+    section = None
+    for number, line in enumerate(text.splitlines(), 1):
+        content = line.split("#")[0].strip()
+        if not content:
+            continue
+        word = content.split()[0]
+        if word in OF_BLUPF90:
+            raise ConfigError(f"{where} line {number}: found {word}, which is a keyword of blupf90; needed the file that renumf90 reads (renum.par, not renf90.par)")
+        if word in KEYWORDS:
+            if section is not None:
+                yield section
+            rest = content[len(word) :].strip()
+            if word == "FIELDS_PASSED":
+                rest = rest.removeprefix("TO OUTPUT").strip()
+            section = _Section(where, word, number, [(number, rest)] if rest else [])
+        elif section is None:
+            raise ConfigError(f"{where} line {number}: found '{one_line(content)}', needed a keyword such as DATAFILE")
+        elif section.keyword == "OPTION":
+            raise section.refuse(word, "its values on its own line, then a keyword", number)
+        else:
+            section.values.append((number, content))
+    if section is not None:
+        yield section
+
+
+def _state(stated: dict[str, Stated], section: _Section, read: Callable, n_traits: int) -> None:
+    if section.keyword in stated:
+        raise ConfigError(f"{section.where} line {section.line}: found {section.keyword} again (line {stated[section.keyword].line}), needed once")
+    if section.keyword in ("RESIDUAL_VARIANCE", "WEIGHT(S)") and not n_traits:
+        raise ConfigError(f"{section.where} line {section.line}: found {section.keyword} before TRAITS, needed after it")
+    stated[section.keyword] = Stated(section.line, read(section, n_traits))
+
+
+def _effect(section: _Section, n_traits: int) -> StatedEffect:
+    if not n_traits:
+        raise ConfigError(f"{section.where} line {section.line}: found EFFECT before TRAITS, needed after it")
+    plural = "a position" if n_traits == 1 else f"{n_traits} positions (one for each trait, 0 for none)"
+    needed = f"{plural}, then cov, or cross and alpha or numer"
+    words = section.words(needed)
+    line = section.values[0][0]
+    kind = next((i for i, word in enumerate(words) if not word.isdecimal()), len(words))
+    rest = words[kind:]
+    if kind != n_traits or (rest != ["cov"] and (rest[:1] != ["cross"] or rest[1:] not in (["alpha"], ["numer"]))):
+        raise section.refuse(" ".join(words), needed, line)
+    positions = section.numbers(words[:kind], needed)
+    if not any(positions):
+        raise section.refuse(" ".join(words), "a position other than 0 for at least one trait", line)
+    return StatedEffect(section.line, positions, rest[0], rest[1] if len(rest) > 1 else "")

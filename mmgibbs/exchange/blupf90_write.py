@@ -1,0 +1,183 @@
+"""A finished run as files that programs of the BLUPF90 family leave: solutions, postgibbs_samples, postind.
+
+Effects are numbered from 1 as they stand in the analysis (an intercept first): one number for each fixed effect, each
+power or polynomial of a covariate, and each effect and coefficient of a random term. Levels are numbered from 1 within
+an effect; unknown-parent groups follow the animals. levels.csv says what the numbers mean.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.report.finished import Finished, read_finished
+
+FILES = ("solutions", "levels.csv", "postgibbs_samples", "postind")
+
+
+@dataclass(frozen=True)
+class TermNumbers:
+    """The components of a term in the order of the solutions, k of them for each level."""
+
+    name: str
+    rows: pl.DataFrame  # of the solutions: id, mean, sd
+    labels: list[str]  # (k,) effect, with its coefficient; '' where the term has but one
+    effects: list[int]  # (k,) number of the effect
+    traits: list[int]  # (k,) number of the trait
+
+
+def export_blupf90(run: str | os.PathLike, output: str | os.PathLike | None = None, *, overwrite: bool = False) -> Path:
+    """Write the files of a finished run; returns their folder, by default RUN-blupf90.
+
+    postgibbs_samples and postind are written where variances were sampled. ConfigError: no finished run of a mixed
+    model, files that are there already.
+    """
+    finished = read_finished(run)
+    if finished.solutions is None:
+        raise ConfigError(f"export: '{run}' holds a regression, needed the run of a mixed model")
+    folder = Path(output) if output is not None else finished.directory.with_name(f"{finished.directory.name}-blupf90")
+    there = [name for name in FILES if (folder / name).exists()]
+    if there and not overwrite:
+        raise ConfigError(f"export: '{folder}' holds {', '.join(there)}; choose another --output, or give --overwrite")
+    terms = numbered_terms(finished)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in there:
+            (folder / name).unlink()
+        _write_solutions(folder / "solutions", terms)
+        level_table(terms).write_csv(folder / "levels.csv")
+        if finished.record.get("method") == "gibbs":
+            matrices = covariance_components(terms, finished)
+            _write_postind(folder / "postind", matrices)
+            _write_samples(folder / "postgibbs_samples", matrices, finished)
+    except OSError as error:
+        raise ConfigError(f"export: cannot write '{folder}': {error.strerror}") from None
+    return folder
+
+
+# ------------------------------------------------------------------------------------------------ solutions
+
+
+def numbered_terms(finished: Finished) -> list[TermNumbers]:
+    """The terms of the run in the order of its solutions."""
+    analysis = finished.record["analysis"]
+    trait_number = {name: t for t, name in enumerate(analysis["traits"], 1)}
+    fixed, terms, before = analysis["model"]["fixed"], [], 0
+    for name in finished.solutions["term"].unique(maintain_order=True):
+        rows = finished.solutions.filter(term=name)
+        labels = pl.col("effect").fill_null("")
+        ids = pl.col("level")
+        if fixed.get(name, {}).get("kind") == "covariate":  # its level is 'x^1', or 'CLASS:x^1'
+            labels = ids.str.split(":").list.last()
+            ids = ids.str.strip_suffix(labels).str.strip_suffix(":")
+        rows = rows.select(ids.alias("id"), labels.alias("label"), "trait", "mean", "sd")
+        k = (rows["id"] != rows["id"][0]).arg_max() or rows.height
+        first = rows.head(k)
+        number = {label: before + i for i, label in enumerate(dict.fromkeys(first["label"]), 1)}
+        terms.append(
+            TermNumbers(name, rows, first["label"].to_list(), [number[e] for e in first["label"]], [trait_number[t] for t in first["trait"]])
+        )
+        before += len(number)
+    return terms
+
+
+def _with_numbers(term: TermNumbers) -> pl.DataFrame:
+    n, k = term.rows.height, len(term.labels)
+    return term.rows.with_columns(
+        trait=pl.Series(np.tile(term.traits, n // k)),
+        effect=pl.Series(np.tile(term.effects, n // k)),
+        level=pl.Series(np.repeat(np.arange(1, n // k + 1), k)),
+    )
+
+
+def _write_solutions(path: Path, terms: Sequence[TermNumbers]) -> None:
+    """Trait, effect, level, solution and, where it is known, its standard error (the posterior standard deviation)."""
+    known = any(term.rows["sd"].is_not_null().any() for term in terms)
+    columns = ["trait", "effect", "level", "mean", *(["sd"] if known else [])]
+    with path.open("wb") as file:
+        file.write(b"trait/effect level  solution" + (b"          s.e.\n" if known else b"\n"))
+        for term in terms:
+            rows = _with_numbers(term).sort("effect", "level", "trait").select(columns)
+            rows.with_columns(pl.col(columns[3:]).fill_null(0.0)).write_csv(file, include_header=False, separator=" ")
+
+
+def level_table(terms: Sequence[TermNumbers]) -> pl.DataFrame:
+    """effect, level, id, term, name (of the effect and its coefficient): what the numbers of the solutions mean."""
+    tables = []
+    for term in terms:
+        ids = term.rows["id"].gather_every(len(term.labels))
+        levels = pl.DataFrame({"level": np.arange(1, len(ids) + 1), "id": ids})
+        for number, label in dict(zip(term.effects, term.labels, strict=True)).items():
+            tables.append(levels.select(pl.lit(number).alias("effect"), "level", "id", pl.lit(term.name).alias("term"), pl.lit(label).alias("name")))
+    return pl.concat(tables)
+
+
+# ------------------------------------------------------------------------------------------------ samples
+
+
+@dataclass(frozen=True)
+class Components:
+    """A covariance matrix: its effects and the draws of its upper triangle by rows, components by effect and trait."""
+
+    title: str
+    k: int
+    draws: list[np.ndarray]  # k (k + 1) / 2 times (chains, draws)
+
+
+def covariance_components(terms: Sequence[TermNumbers], finished: Finished) -> list[Components]:
+    """The matrices of the random terms, then that of the residuals; 0 where a covariance is not in the model."""
+    traits = list(finished.record["analysis"]["traits"])
+    zero = np.zeros_like(next(iter(finished.draws.values())))
+    matrices = []
+    for term in terms:
+        if term.name in finished.relationships:
+            order = sorted(range(len(term.labels)), key=lambda c: (term.effects[c], term.traits[c]))
+            names = [traits[term.traits[c] - 1] for c in order]
+            names = [f"{term.labels[c]}:{name}" if term.labels[c] else name for c, name in zip(order, names, strict=True)]
+            effects = " ".join(map(str, dict.fromkeys(sorted(term.effects))))
+            matrices.append((f" G matrix for effect = {effects}", term.name, names))
+    matrices.append((" R matrix", "residual", traits))
+
+    def draws(term: str, a: str, b: str) -> np.ndarray:
+        named = [f"{term}.var[{a}]"] if a == b else [f"{term}.cov[{a},{b}]", f"{term}.cov[{b},{a}]"]
+        return next((finished.draws[name] for name in named if name in finished.draws), zero)
+
+    return [
+        Components(title, len(names), [draws(term, a, b) for i, a in enumerate(names) for b in names[i:]])
+        for title, term, names in matrices
+    ]
+
+
+def _write_postind(path: Path, matrices: Sequence[Components]) -> None:
+    """The position of every (co)variance among those of a sample, in the upper triangle of its matrix."""
+    lines, before = [], 0
+    for matrix in matrices:
+        positions = np.zeros((matrix.k, matrix.k), int)
+        positions[np.triu_indices(matrix.k)] = before + 1 + np.arange(len(matrix.draws))
+        before += len(matrix.draws)
+        lines += [matrix.title, *("".join(f"{p:6d}" for p in row) for row in positions)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _write_samples(path: Path, matrices: Sequence[Components], finished: Finished) -> None:
+    """Number, round, how many (co)variances, and they; the rounds of a chain go on from those of the one before."""
+    draws = [d for matrix in matrices for d in matrix.draws]
+    chains, kept = draws[0].shape
+    offset = np.arange(chains)[:, None] * int(finished.record["sweeps_per_chain"])
+    columns = {"number": np.arange(1, chains * kept + 1), "round": (_sweeps(finished) + offset).ravel(), "n": np.full(chains * kept, len(draws))}
+    columns |= {str(i): d.ravel() for i, d in enumerate(draws)}
+    pl.DataFrame(columns).write_csv(path, include_header=False, separator=" ")
+
+
+def _sweeps(finished: Finished) -> np.ndarray:
+    """(chains, draws) int64: the sweep of each draw."""
+    import xarray
+
+    with xarray.open_datatree(finished.directory / "draws.nc", engine="h5netcdf") as tree:
+        return tree["/sample_stats"]["sweep"].values.astype(np.int64)

@@ -1,0 +1,60 @@
+"""`mmgibbs import-blupf90`: a renumf90 parameter file becomes an analysis file that runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import yaml
+
+from mmgibbs.config import load_config
+from mmgibbs.errors import ConfigError
+from mmgibbs.exchange.blupf90_analysis import translate
+from mmgibbs.exchange.blupf90_read import read_parameter_file
+
+
+class _Dumper(yaml.SafeDumper):
+    """Values that stand twice are written twice, not referred to."""
+
+    def ignore_aliases(self, data) -> bool:
+        return True
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("parameters", metavar="FILE", help="the parameter file that renumf90 reads, such as renum.par")
+    parser.add_argument("--output", metavar="YAML", help="the analysis file to write (default: beside FILE, .yaml)")
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
+
+
+def main(args) -> None:
+    path, said = import_blupf90(args.parameters, args.output, overwrite=args.overwrite)
+    print("\n".join([f"written to {path}; carried over in another way, or not at all:" if said else f"written to {path}", *said]))
+
+
+def import_blupf90(parameters: str | os.PathLike, output: str | os.PathLike | None = None, *, overwrite: bool = False):
+    """Write the analysis file of a renumf90 parameter file: (its path, what was not carried over, line by line).
+
+    Files that the parameter file names are looked for beside it. output: default beside it, with the ending .yaml.
+    Columns joined by COMBINE, and unknown-parent groups of each parent, come with new tables beside the analysis.
+    Raises ConfigError or DataError that names the line, what was found there and what is needed.
+    """
+    file = read_parameter_file(Path(parameters))
+    path = Path(output) if output is not None else file.path.with_suffix(".yaml")
+    translation = translate(file, path.parent, path.stem)
+    load_config(translation.analysis)  # whatever else is wrong is told before anything is written
+    written = {path: None} | {path.parent / name: frame for name, frame in translation.tables.items()}
+    for target in written:
+        if target.exists() and not overwrite:
+            raise ConfigError(f"import-blupf90: '{target}' exists; choose another --output, or give --overwrite")
+    said = [f"{file.path.name} line {line}: {text}" if line else f"{file.path.name}: {text}" for line, text in translation.notes]
+    head = [f"From {file.path.name}, by mmgibbs import-blupf90.", *said]
+    text = yaml.dump(translation.analysis, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for target, frame in written.items():
+            if frame is not None:
+                frame.write_csv(target)
+        path.write_text("".join(f"# {line}\n" for line in head) + text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"import-blupf90: cannot write '{path}': {error.strerror}") from None
+    return path, said
