@@ -22,7 +22,10 @@ from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 
 TRUE = (1.3, 4.0, -1.0, 1.6, 5.0, -2.0)  # then zeros
-PUBLISHED = {(10_000, 1000): "41 s Titan X, 95 min R on a laptop: 10,000 sweeps", (1_000_000, 1000): "2 min Titan X, 71 min 16 cores: 10,000 sweeps"}
+PUBLISHED = {
+    (10_000, 1000): "41 s Titan X, 95 min R on a laptop: 10,000 sweeps",
+    (1_000_000, 1000): "2 min Titan X, 71 min 16 cores: 10,000 sweeps",
+}
 GOALS = {(10_000, 1000): 150.0}
 
 
@@ -96,7 +99,7 @@ def row(
     flops = chains * (4 * n * p + p**3 / 3)
     least, bound = min(spent[1:]), read + flops / flops_per_second
     return SweepRow(
-        setting=f"horseshoe probit n = {n:,}, p = {p}, {dtype}, {precision}, {chains} chain{'s' * (chains > 1)}, {threads} thread{'s' * (threads > 1)}"
+        setting=f"horseshoe probit n = {n:,}, p = {p}, {dtype}, {precision}, {count(chains, 'chain')}, {count(threads, 'thread')}"
         + (", collapsed" if collapsed else ""),
         published=PUBLISHED.get((n, p), ""),
         seconds_per_sweep=least,
@@ -107,6 +110,10 @@ def row(
         bound_seconds=bound,
         times_the_bound=least / bound,
     )
+
+
+def count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number > 1)}"
 
 
 def mixing_rows(file: str | Path, sweeps: int = 600, plain_sweeps: int = 3000, threads: int = 2, seed: int = 1) -> list[MixingRow]:

@@ -57,12 +57,20 @@ LOG_WIDTH = 6.0  # bracket of the slice steps for log tau^-2 and log c^-2
 @dataclass(frozen=True)
 class HorseshoeProbitOptions:
     expansion: bool = option(True, "multiply z by a drawn factor in each sweep (Haar PX-DA)")
-    collapsed: bool | None = option(None, "a further draw of all coefficients with z integrated out; absent: where the rarer class has 50 rows for each coefficient")
-    intercept_prior_sd: float | None = option(1000.0, "standard deviation of the normal prior on the intercept, by default as good as none; null: flat", above=0)
+    collapsed: bool | None = option(
+        None, "a further draw of all coefficients with z integrated out; absent: where the rarer class has 50 rows for each"
+    )
+    intercept_prior_sd: float | None = option(
+        1000.0, "standard deviation of the normal prior on the intercept, by default as good as none; null: flat", above=0
+    )
     global_scale: float = option(1.0, "t of the prior of tau, half-Cauchy(0, t)", above=0)
-    slab_scale: float | None = option(None, "s of the regularised horseshoe, the size beyond which coefficients are shrunk; the plain horseshoe where absent", above=0)
+    slab_scale: float | None = option(
+        None, "s of the regularised horseshoe, the size beyond which coefficients are shrunk; absent: plain horseshoe", above=0
+    )
     slab_df: float = option(4.0, "k, degrees of freedom of the slab", above=0)
-    precision: Literal["double", "single"] = option("double", "type in which predictors are multiplied; sums and draws are float64")
+    precision: Literal["double", "single"] = option(
+        "double", "type in which predictors are multiplied; sums and draws are float64"
+    )
 
 
 class HorseshoeProbitModel:
@@ -74,11 +82,12 @@ class HorseshoeProbitModel:
 
     @staticmethod
     def prepare(data: RegressionData, options: HorseshoeProbitOptions, arrays) -> HorseshoeProbitSampler:
-        """DataError for labels that are missing, not of two classes, or separated by the predictors under priors that need overlap."""
+        """DataError for labels that are missing, not of two classes, or separated completely where the prior needs overlap."""
         X = data.predictors
         codes, classes = read_classes(data.response, data.response_name)
         if codes.shape != (X.n,):
-            raise DataError(f"{data.response_name}: found an array of shape {np.shape(data.response)}, needed one label for each of the {X.n} rows of predictors")
+            found = f"an array of shape {np.shape(data.response)}"
+            raise DataError(f"{data.response_name}: found {found}, needed one label for each of the {X.n} rows of predictors")
         if len(classes) > 2:
             raise DataError(f"{data.response_name}: found {len(classes)} classes, {', '.join(map(repr, classes[:5]))}, needed two")
         return HorseshoeProbitSampler(X, codes == 1, classes, options, arrays)
@@ -119,8 +128,9 @@ class HorseshoeProbitSampler:
         host = arrays if arrays.device == "cpu" else Host()
         if o.intercept_prior_sd is None and o.slab_scale is None and separated(X, positive, host, real):
             raise DataError(
-                "response: found two classes that the predictors separate completely, so that there is no posterior under a flat prior on the "
-                "intercept and a horseshoe without slab; needed intercept_prior_sd or slab_scale, or classes that overlap"
+                "response: found two classes that the predictors separate completely, so that there is no posterior under "
+                "a flat prior on the intercept and a horseshoe without slab; needed intercept_prior_sd or slab_scale, "
+                "or classes that overlap"
             )
         self.rows, on_host = ProbitRows(X, positive, arrays, real), ProbitRows(X, positive, host, real)
         self.coefficients = ByColumns(on_host.gram(), arrays) if self.p <= self.n else ByRows(self.rows, arrays)

@@ -12,7 +12,10 @@ MOST_TRIES = 127  # a bracket that has shrunk so often has no length left: the c
 
 
 def shrink(value, level, low, high, uniforms, arrays):
-    """(point (C,), tries (C,)). value(points (a,), active (a,)): log densities of the chains numbered `active`; uniforms (C, MOST_TRIES)."""
+    """(point (C,), tries (C,)). value(points (a,), active (a,)): log densities of the chains numbered `active`.
+
+    level, low, high: (C,), the ends overwritten; uniforms: (C, tries at most).
+    """
     xp = arrays.xp
     point, tries = xp.zeros(len(level)), xp.zeros(len(level))
     active = np.arange(len(level))
@@ -30,7 +33,7 @@ def shrink(value, level, low, high, uniforms, arrays):
 
 
 def slice_step(value, width: float, keys, sweep: int, stream: int, arrays):
-    """(C,) one slice step from 0 within a bracket of this width; the counters of `stream` are all its own. Returns (point, tries)."""
+    """(point (C,), tries (C,)): one slice step from 0 within a bracket of this width; the counters of `stream` are its own."""
     C = len(keys)
     u = arrays.uniforms(keys, sweep, stream, 1, MOST_TRIES + 2).reshape(C, -1)
     low = -width * u[:, 1]

@@ -1,4 +1,4 @@
-"""Horseshoe probit without a sampler: its posterior by importance sampling, its joint distribution by forward draws. NumPy and SciPy only."""
+"""Horseshoe probit without a sampler: its posterior by importance sampling, its prior by forward draws. NumPy and SciPy only."""
 
 from __future__ import annotations
 

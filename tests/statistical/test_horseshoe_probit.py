@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from monte_carlo import chain_batches, compare
 from mutants import mutant
-from reference.horseshoe import posterior_moments, prior_draws
+from reference.horseshoe import log_horseshoe, posterior_moments, prior_draws
 from scipy.special import log_ndtr, ndtr
 
 import mmgibbs.regressions.horseshoe_coefficients as coefficients
@@ -77,8 +77,8 @@ MUTANTS = {
     "intercept penalised": (horseshoe, "0.0 if sd is None else sd**-2", "1.0"),
     "rate of lambda without 1/2": (horseshoe, "+ 0.5 * tau[:, None] * square", "+ tau[:, None] * square"),
     "shape p/2 of tau": (horseshoe, "0.5 * (self.p + 1))", "0.5 * self.p)"),
-    "noise solved with L": (coefficients, "a.normals(keys, sweep, COEFFICIENTS, self.fit.p + 1), transposed=True)", "a.normals(keys, sweep, COEFFICIENTS, self.fit.p + 1))"),
-    "ellipse around 0": (ellipse, "xp.concatenate([beta, intercept[:, None]], 1) - mean, f]", "xp.concatenate([beta, intercept[:, None]], 1), f]"),
+    "noise solved with L": (coefficients, "self.fit.p + 1), transposed=True)", "self.fit.p + 1))"),
+    "ellipse around 0": (ellipse, "intercept[:, None]], 1) - mean, f]", "intercept[:, None]], 1), f]"),
     "ellipse without the rest": (ellipse, "eta[chains, :, rows]).sum(1)) - normal", "eta[chains, :, rows]).sum(1)) * 0.0"),
 }
 
@@ -232,6 +232,26 @@ def test_lambda_under_a_slab(name):
     found = np.stack([np.log(h), rate * h], -1).reshape(4, 100, 200, 2).mean(2).transpose(1, 0, 2).reshape(100, 8)
     comparison = compare(found, exact)
     assert comparison.agrees == (name == "right"), comparison
+
+
+@pytest.mark.parametrize("separated", [True, False])
+def test_separated_classes_have_no_posterior_under_a_flat_intercept(separated):
+    """The marginal likelihood of 10^k < beta < 10^(k+1), p = 1, tau = 1: the same for every k where classes are separated."""
+    x = np.array([-1.0, -0.6, 0.5, 1.2])
+    sign = np.where(x > 0, 1.0, -1.0) if separated else np.array([-1.0, 1.0, -1.0, 1.0])
+
+    def mass(k):
+        log_b = np.linspace(k, k + 1, 40) * np.log(10)
+        b = np.exp(log_b)[:, None]
+        a = np.linspace(-1, 1, 1001) * (1.3 * b + 8)
+        likelihood = np.exp(sum(log_ndtr(s * (a + b * at)) for s, at in zip(sign, x, strict=True))).sum(1) * (a[:, 1] - a[:, 0])
+        return np.sum(likelihood * np.exp(log_horseshoe(b[:, 0], 1.0)) * b[:, 0]) * (log_b[1] - log_b[0])
+
+    masses = np.array([mass(k) for k in (1, 2, 3)])
+    if separated:
+        np.testing.assert_allclose(masses, masses[0], rtol=0.02)
+    else:
+        assert masses.max() < 1e-6
 
 
 TRUE = np.array([1.3, 4, -1, 1.6, 5, -2])  # Terenin, Dong & Draper (2018), then zeros
