@@ -37,9 +37,9 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(horseshoe_coefficients, "COLUMN_BLOCK", 4)
 
 
-def sampler(X, threads=1, standardise=True, **options):
-    data = RegressionData(read_predictors(X, standardise=standardise), (X[:, 0] + np.arange(len(X))) % 3 == 1)
-    return HorseshoeProbitModel.prepare(data, HorseshoeProbitOptions(**options), Host(threads))
+def sampler(X, threads=1, arrays=None, **options):
+    data = RegressionData(read_predictors(X, standardise=True), (X[:, 0] + np.arange(len(X))) % 3 == 1)
+    return HorseshoeProbitModel.prepare(data, HorseshoeProbitOptions(**options), arrays or Host(threads))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "uint8", "int8"])
@@ -126,6 +126,14 @@ FORMS = {
 def test_contract(form):
     X, options = FORMS[form]
     assert_chains_are_their_own(lambda threads: sampler(X, threads, **options))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_device_gives_the_same_chain(form):
+    X, options = FORMS[form]
+    host, device = (states(sampler(X, arrays=a, **options), KEYS, 2)[-1] for a in (Host(1), LikeADevice(1)))
+    for name, values in host.items():
+        np.testing.assert_allclose(device[name], values, rtol=1e-4 if "single" in form else 1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)
