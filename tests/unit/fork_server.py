@@ -1,9 +1,9 @@
 """Runs `mmgibbs` again and again in children of one warm process, and kills them: a program that a test starts.
 
-Standard input: one JSON list a line, [arguments, kind, number]: the child runs the arguments and ends itself with SIGKILL
-at the number-th event of this kind ('sweep', or 'file': half a checkpoint, a flush to the disk, a rename); kind null: it
-runs to its end. 'hang' in place of SIGKILL: kind 'stop' stops it at that sweep and answers at once; the next line
-kills it. Standard output: [exit status as subprocess has it, {kind: events seen}, what it said], one JSON line each.
+Standard input: one JSON list a line, [folder, arguments, kind, number]: the child runs the arguments in the folder and
+ends itself with SIGKILL at the number-th event of this kind ('sweep', or 'file': half a checkpoint, a flush to the disk,
+a rename); kind null: it runs to its end; 'stop': it stops at that sweep, which is answered at once, and the next line
+kills it. Standard output: one JSON list a line, [exit status as subprocess has it, {kind: events seen}, what it said].
 """
 
 import io
@@ -18,12 +18,26 @@ import arviz_stats.base  # noqa: F401  imported here, children need not
 import h5netcdf  # noqa: F401
 import numpy as np
 import xarray  # noqa: F401
+from reference import models
+from support import mixed_model
 
-import mmgibbs.run
 from mmgibbs.cli import main
 from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.interweave import terms_to_interweave
+from mmgibbs.sampler import Schedule, sample_chain
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # chains one after another, in the process that is killed
+
+
+def warm() -> None:
+    """Load compiled kernels here, so that children need not: without Polars, whose threads a fork would lose."""
+    example = models.example("bivariate_missing")
+    priors = {i: (len(g) + 4.0, 3.0 * g) for i, g in enumerate(example.G) if g is not None}
+    model = mixed_model(example.design, example.G, example.R, priors | {"residual": (9.0, 9.0 * example.R)})
+    engine = SerialEngine(structured_equations(example.design, partition(example.design)))
+    sample_chain(model, engine, Schedule(0, 2, 1, refresh_every=1, interweave=terms_to_interweave(model)), (1, 0))
 
 
 def watch(kind, number, seen):
@@ -78,9 +92,10 @@ def answer(status, said, counts):
     )
 
 
+warm()
 stopped = None
 for line in sys.stdin:
-    arguments, kind, number = json.loads(line)
+    folder, arguments, kind, number = json.loads(line)
     if stopped is not None:
         os.kill(stopped[0], signal.SIGKILL)
         os.waitpid(stopped[0], 0)
@@ -89,6 +104,7 @@ for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
         try:
+            os.chdir(folder)
             child(arguments, kind, number, said, counts)
         finally:
             os._exit(99)

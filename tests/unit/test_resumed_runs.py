@@ -113,78 +113,65 @@ def stop_at(monkeypatch, folder: Path, number: int, *arguments: str, how=signal.
 # ------------------------------------------------------------------------------------------------ killed
 
 
-class ForkServer:
-    """See fork_server.py."""
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory):
+    """forked(folder, arguments, kind, number): see fork_server.py."""
+    if not hasattr(os, "fork") or not hasattr(os, "sched_setaffinity"):
+        pytest.skip("needs fork and a choice of cores")
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("fork_server.py"))],
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "TMPDIR": str(tmp_path_factory.mktemp("forked"))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("fork_server.py"))],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def run(folder, arguments, kind=None, number=0):
+        process.stdin.write(json.dumps([str(folder), list(arguments), kind, number]) + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
 
-    def __call__(self, arguments, kind=None, number=0):
-        self.process.stdin.write(json.dumps([list(arguments), kind, number]) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        assert self.process.wait(timeout=60) == 0
-        self.process.stdout.close()
+    yield run
+    process.stdin.close()
+    code = process.wait(timeout=60)
+    process.stdout.close()
+    assert code == 0
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "fork") or not hasattr(os, "sched_setaffinity"), reason="needs fork and a choice of cores"
-)
 @pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
-def test_kill_9_at_random_moments(tmp_path, whole, kills):
-    """In the middle of a sweep, of a checkpoint, of a rename; each time the next run goes on, until it is killed too, or done."""
-    folder, rng, done, killed = tmp_path / "killed", np.random.default_rng(kills), 0, {"sweep": 0, "file": 0}
-    write_files(folder, {"analysis.yaml": SAMPLED})
+def test_kill_9_at_random_moments(folder, forked, whole, kills):
+    """Within a sweep, a checkpoint, a rename; each time the next run goes on, until it is killed too, or done."""
+    rng, done, killed = np.random.default_rng(kills), 0, {"sweep": 0, "file": 0}
     arguments = (*RUN, "--no-report")
-    with ForkServer(folder) as run:
-        code, events, said = run([*arguments, "--output", "counted"])
-        assert (code, events["sweep"]) == (0, SWEEPS), said
-        while sum(killed.values()) < kills or (folder / "run").exists():
-            kind = "file" if sum(killed.values()) % 2 else "sweep"
-            last = sum(killed.values()) >= kills
-            number = int(rng.integers(1, events[kind] // 2))
-            code, _, said = run([*arguments, "--resume"], *(() if last else (kind, number)))
-            if code == -signal.SIGKILL:
-                killed[kind] += 1
-                continue
-            assert code == 0, said
-            assert_same(folder / "run", whole)
-            assert sorted(os.listdir(folder / "run")) == sorted(os.listdir(folder / "counted"))
-            assert json.loads((folder / "run" / "run.json").read_text())["sweeps_per_chain"] == 60
-            assert (
-                "damaged" not in (folder / "run" / "run.log").read_text()
-            )  # whenever it was killed, what stood there was whole
-            shutil.rmtree(folder / "run")
-            done += 1
+    code, events, said = forked(folder, [*arguments, "--output", "counted"])
+    assert (code, events["sweep"]) == (0, SWEEPS), said
+    while sum(killed.values()) < kills or (folder / "run").exists():
+        kind = "file" if sum(killed.values()) % 2 else "sweep"
+        number = int(rng.integers(1, events[kind] // 2))
+        last = sum(killed.values()) >= kills
+        code, _, said = forked(folder, [*arguments, "--resume"], *(() if last else (kind, number)))
+        if code == -signal.SIGKILL:
+            killed[kind] += 1
+            continue
+        assert code == 0, said
+        assert_same(folder / "run", whole)
+        assert sorted(os.listdir(folder / "run")) == sorted(os.listdir(folder / "counted"))
+        assert json.loads((folder / "run" / "run.json").read_text())["sweeps_per_chain"] == 60
+        # whenever it was killed, what stood there was whole
+        assert "damaged" not in (folder / "run" / "run.log").read_text()
+        shutil.rmtree(folder / "run")
+        done += 1
     assert done >= 1 and min(killed.values()) >= kills // 2
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "fork") or not hasattr(os, "sched_setaffinity"), reason="needs fork and a choice of cores"
-)
-def test_a_folder_that_is_being_written_is_refused(folder, whole):
+def test_a_folder_that_is_being_written_is_refused(folder, forked, whole):
     """The second run is told which process holds it; when that one is killed, no lock is left behind."""
-    with ForkServer(folder) as run:
-        _, _, holder = run([*RUN, "--no-report"], "stop", 33)
-        for flag in ((), ("--resume",), ("--overwrite",)):
-            message = refused(folder, *flag)
-            assert f"another run is writing '{folder}/run' (process {holder} on " in message
-            assert message.endswith("needed another directory, or the end of that run")
-        code, _, said = run([*RUN, "--no-report", "--resume"])
+    _, _, holder = forked(folder, [*RUN, "--no-report"], "stop", 33)
+    for flag in ((), ("--resume",), ("--overwrite",)):
+        message = refused(folder, *flag)
+        assert f"another run is writing '{folder}/run' (process {holder} on " in message
+        assert message.endswith("needed another directory, or the end of that run")
+    code, _, said = forked(folder, [*RUN, "--no-report", "--resume"])
     assert code == 0, said
     assert_same(folder / "run", whole)
 
