@@ -17,7 +17,9 @@ from mmgibbs.exchange.blupf90_read import ParameterFile
 
 # What is to be said of an option, None for nothing; of the others that they are not carried over.
 OPTIONS = {
-    **dict.fromkeys(("sol", "missing", "method", "alpha_size", "max_string_readline", "max_field_readline", "use_yams")),
+    **dict.fromkeys(
+        ("sol", "missing", "method", "alpha_size", "max_string_readline", "max_field_readline", "use_yams")
+    ),
     "SNP_file": "genotypes are not used: relationships are those of the pedigree alone",
     "cat": "categories are read as numbers: every trait is taken as normal",
     "conv_crit": "not carried over; solving stops at sampler.tolerance",
@@ -58,12 +60,21 @@ def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation
             fixed |= fixed_effects(context, number, effect)
     residual = parameters.stated["RESIDUAL_VARIANCE"]
     size = f"{len(traits)} traits" if len(traits) > 1 else "one trait"
-    variances["residual"] = covariance_matrix(context, residual, "RESIDUAL_VARIANCE", range(len(traits)), len(traits), size)
+    variances["residual"] = covariance_matrix(
+        context, residual, "RESIDUAL_VARIANCE", range(len(traits)), len(traits), size
+    )
     # the BLUPF90 programs have no intercept but what an effect of one level is
     model = {"intercept": False} | {key: terms for key, terms in (("fixed", fixed), ("random", random)) if terms}
     sampler = {"method": _method(context)}
     _tell_the_rest(context)
-    analysis = {"name": parameters.path.stem, "data": data, "traits": traits, "model": model, "variances": variances, "sampler": sampler}
+    analysis = {
+        "name": parameters.path.stem,
+        "data": data,
+        "traits": traits,
+        "model": model,
+        "variances": variances,
+        "sampler": sampler,
+    }
     return Translation(analysis, sorted(context.notes), context.tables)
 
 
@@ -78,7 +89,10 @@ def _traits(context: Context) -> dict[str, dict]:
     stated = context.parameters.stated["TRAITS"]
     context.check(stated.line, "TRAITS", stated.value)
     missing = [_option(context, "missing", "0")[1]]
-    return {name: {"column": context.columns[p], "missing": missing} for name, p in zip(context.traits, stated.value, strict=True)}
+    return {
+        name: {"column": context.columns[p], "missing": missing}
+        for name, p in zip(context.traits, stated.value, strict=True)
+    }
 
 
 def _data(context: Context) -> dict:
@@ -94,7 +108,10 @@ def _data(context: Context) -> dict:
         line, positions = stated["WEIGHT(S)"].line, stated["WEIGHT(S)"].value
         context.check(line, "WEIGHT(S)", positions)
         if len(set(positions)) > 1:
-            context.note(line, f"WEIGHT(S) {' '.join(map(str, positions))}: a weight for each trait is not carried over; every weight is 1")
+            context.note(
+                line,
+                f"WEIGHT(S) {' '.join(map(str, positions))}: a weight for each trait is not carried over; every weight is 1",
+            )
         elif positions:
             data["weights"] = context.columns[positions[0]]
     return data
@@ -110,12 +127,17 @@ def _new_data(context: Context, skipped: int) -> str:
         context.check(combine.line, "COMBINE", old)
         missing = [p for p in old if columns[p] not in frame.columns]
         if missing:
-            raise context.refuse(combine.line, f"COMBINE: found position {missing[0]} before it was made, needed its COMBINE first")
+            raise context.refuse(
+                combine.line, f"COMBINE: found position {missing[0]} before it was made, needed its COMBINE first"
+            )
         frame = frame.with_columns(pl.concat_str(pl.col(columns[p]).fill_null("") for p in old).alias(columns[new]))
     name = f"{context.stem}_data.csv"
     context.tables[name] = frame
     lines = [c.line for c in context.parameters.combined] + ([stated["SKIP_HEADER"].line] if skipped else [])
-    context.note(lines[0], f"{name} is the data file anew, with joined columns or without its header; import again where the data change")
+    context.note(
+        lines[0],
+        f"{name} is the data file anew, with joined columns or without its header; import again where the data change",
+    )
     return name
 
 
@@ -134,7 +156,10 @@ def _method(context: Context) -> str:
 def _tell_the_rest(context: Context) -> None:
     passed = context.parameters.stated.get("FIELDS_PASSED")
     if passed is not None and passed.value:
-        context.note(passed.line, f"FIELDS_PASSED TO OUTPUT {' '.join(map(str, passed.value))}: not needed: solutions carry the ids of the data")
+        context.note(
+            passed.line,
+            f"FIELDS_PASSED TO OUTPUT {' '.join(map(str, passed.value))}: not needed: solutions carry the ids of the data",
+        )
     for effect in context.parameters.effects:
         for keyword in OF_EFFECTS:
             if keyword in effect.stated:

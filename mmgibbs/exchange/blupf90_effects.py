@@ -22,17 +22,30 @@ DAM = {"level": "dam", "unknown_level": "omit"}
 def fixed_effects(context: Context, number: int, effect: StatedEffect) -> dict[str, dict]:
     """name -> keys: one effect, or one for each column where the traits take theirs from different ones."""
     for keyword in sorted(set(effect.stated) - {"NESTED"}):
-        raise context.refuse(effect.stated[keyword].line, f"{keyword}: found without RANDOM, needed RANDOM after the EFFECT of line {effect.line}")
+        raise context.refuse(
+            effect.stated[keyword].line,
+            f"{keyword}: found without RANDOM, needed RANDOM after the EFFECT of line {effect.line}",
+        )
     within, form = (0,) * len(effect.positions), ""
     if "NESTED" in effect.stated:
         line, (within, form) = effect.stated["NESTED"].line, effect.stated["NESTED"].value
         if effect.kind == "cross":
-            raise context.refuse(line, f"NESTED: found after a cross-classified effect (line {effect.line}), needed after EFFECT ... cov")
+            raise context.refuse(
+                line, f"NESTED: found after a cross-classified effect (line {effect.line}), needed after EFFECT ... cov"
+            )
         for t, (position, by) in enumerate(zip(effect.positions, within, strict=True), 1):
             if bool(position) != bool(by):
-                raise context.refuse(line, f"NESTED: found {by} for trait {t} and {position} in EFFECT, needed positions for the same traits")
+                raise context.refuse(
+                    line,
+                    f"NESTED: found {by} for trait {t} and {position} in EFFECT, needed positions for the same traits",
+                )
         context.check(line, "NESTED", within)
-    _tell_of_levels(context, effect.line, within if form else effect.positions if effect.kind == "cross" else (), form or effect.form)
+    _tell_of_levels(
+        context,
+        effect.line,
+        within if form else effect.positions if effect.kind == "cross" else (),
+        form or effect.form,
+    )
     sources = list(zip(effect.positions, within, strict=True))
     distinct = dict.fromkeys(source for source in sources if source[0])
     out = {}
@@ -40,7 +53,9 @@ def fixed_effects(context: Context, number: int, effect: StatedEffect) -> dict[s
         keys = {"column": context.columns[position]} | ({"kind": "covariate"} if effect.kind == "cov" else {})
         keys |= {"by": context.columns[by]} if by else {}
         suffix = f"_col{position}" + (f"_by_col{by}" if by else "") if len(distinct) > 1 else ""
-        out[f"effect{number}{suffix}"] = keys | _only(context, [t for t, source in enumerate(sources) if source == (position, by)])
+        out[f"effect{number}{suffix}"] = keys | _only(
+            context, [t for t, source in enumerate(sources) if source == (position, by)]
+        )
     return out
 
 
@@ -56,22 +71,38 @@ def _tell_of_levels(context: Context, line: int, positions: Sequence[int], form:
     for position in sorted({p for p in positions if 0 < p <= len(context.data.names)}):
         zeros = (context.data.read([position]).to_series() == "0").sum()
         if zeros:
-            context.note(line, f"{zeros} records have 0 in column {position}: a level like others here, none for the BLUPF90 programs")
+            context.note(
+                line,
+                f"{zeros} records have 0 in column {position}: a level like others here, none for the BLUPF90 programs",
+            )
 
 
 # ------------------------------------------------------------------------------------------------ random terms
 
 
-def random_terms(context: Context, number: int, effect: StatedEffect, data: dict, random: dict, variances: dict) -> None:
+def random_terms(
+    context: Context, number: int, effect: StatedEffect, data: dict, random: dict, variances: dict
+) -> None:
     """Enter the terms of one EFFECT with RANDOM into `random`, their matrices into `variances`, its pedigree into `data`."""
     stated, kind = effect.stated, effect.stated["RANDOM"].value
     line, sources = stated["RANDOM"].line, sorted({p for p in effect.positions if p})
     if effect.kind == "cov" or "NESTED" in stated or len(sources) > 1:
-        found = "a covariate" if effect.kind == "cov" else "NESTED" if "NESTED" in stated else f"positions {' and '.join(map(str, sources))}"
-        raise context.refuse(line, f"RANDOM: found {found} in the EFFECT of line {effect.line}, needed one cross-classified column (or 0 for a trait)")
+        found = (
+            "a covariate"
+            if effect.kind == "cov"
+            else "NESTED"
+            if "NESTED" in stated
+            else f"positions {' and '.join(map(str, sources))}"
+        )
+        raise context.refuse(
+            line,
+            f"RANDOM: found {found} in the EFFECT of line {effect.line}, needed one cross-classified column (or 0 for a trait)",
+        )
     optional = stated["OPTIONAL"].value if "OPTIONAL" in stated else ()
     if kind != "animal" and optional:
-        raise context.refuse(stated["OPTIONAL"].line, f"OPTIONAL: found {' '.join(optional)} with RANDOM {kind}, needed RANDOM animal")
+        raise context.refuse(
+            stated["OPTIONAL"].line, f"OPTIONAL: found {' '.join(optional)} with RANDOM {kind}, needed RANDOM animal"
+        )
     level = {"level": context.columns[sources[0]]}
     covariates = _covariates(context, effect)
     _tell_of_levels(context, effect.line, sources if kind == "diagonal" else (), effect.form)
@@ -87,7 +118,10 @@ def random_terms(context: Context, number: int, effect: StatedEffect, data: dict
         return
     enter_pedigree(context, effect, data)
     if kind == "sire":
-        context.note(line, "RANDOM sire: sires are related as animals of the pedigree (id, sire, dam), not by sire and maternal grandsire")
+        context.note(
+            line,
+            "RANDOM sire: sires are related as animals of the pedigree (id, sire, dam), not by sire and maternal grandsire",
+        )
         enter("sire", "(CO)VARIANCES", {"": level | {"unknown_level": "omit"}}, {"relationship": "pedigree"})
         return
     effects = {"direct": level} | ({"maternal": DAM} if "mat" in optional else {})
@@ -106,13 +140,23 @@ def _covariates(context: Context, effect: StatedEffect) -> list[str]:
     line, kind = stated["RANDOM_REGRESSION"].line, stated["RANDOM_REGRESSION"].value
     maternal = {"mat", "mpe"} & set(stated["OPTIONAL"].value if "OPTIONAL" in stated else ())
     if kind != "data" or maternal or "RR_POSITION" not in stated:
-        found = kind if kind != "data" else f"it beside OPTIONAL {' '.join(sorted(maternal))}" if maternal else "no RR_POSITION"
-        raise context.refuse(line, f"RANDOM_REGRESSION: found {found}, needed data, RR_POSITION, and of OPTIONAL no more than pe")
+        found = (
+            kind
+            if kind != "data"
+            else f"it beside OPTIONAL {' '.join(sorted(maternal))}"
+            if maternal
+            else "no RR_POSITION"
+        )
+        raise context.refuse(
+            line, f"RANDOM_REGRESSION: found {found}, needed data, RR_POSITION, and of OPTIONAL no more than pe"
+        )
     context.check(stated["RR_POSITION"].line, "RR_POSITION", stated["RR_POSITION"].value)
     return [context.columns[p] for p in stated["RR_POSITION"].value]
 
 
-def _term(context: Context, effect: StatedEffect, keyword: str, effects: dict, covariates: list[str]) -> tuple[dict, list | float]:
+def _term(
+    context: Context, effect: StatedEffect, keyword: str, effects: dict, covariates: list[str]
+) -> tuple[dict, list | float]:
     """(keys of a random term without its relationship, its covariance matrix)."""
     T, k = len(context.traits), max(len(covariates), 1)
     matrix = _stated_matrix(context, effect, keyword, len(effects) * k * T)
@@ -129,12 +173,16 @@ def _term(context: Context, effect: StatedEffect, keyword: str, effects: dict, c
     for e, (label, keys) in enumerate(effects.items()):
         having = [[number[e, t, c] in kept for c in range(k)] for t in range(T)]
         if any(any(h) != all(h) for h in having):
-            raise context.refuse(matrix.line, f"{keyword}: found variances of 0 for some coefficients of a trait, needed all or none")
+            raise context.refuse(
+                matrix.line, f"{keyword}: found variances of 0 for some coefficients of a trait, needed all or none"
+            )
         if any(map(any, having)):
             traits = _only(context, [t for t in range(T) if all(having[t])])
             entries[label or ("rr" if coefficients else "")] = keys | coefficients | traits
     if not entries:
-        raise context.refuse(matrix.line, f"{keyword}: found no variance above 0, needed one for a trait that has the effect")
+        raise context.refuse(
+            matrix.line, f"{keyword}: found no variance above 0, needed one for a trait that has the effect"
+        )
     (*_, last) = entries.values()
     keys = last if len(entries) == 1 and not covariates else {"effects": entries}
     return keys, covariance_matrix(context, matrix, keyword, kept)
@@ -143,7 +191,10 @@ def _term(context: Context, effect: StatedEffect, keyword: str, effects: dict, c
 def _stated_matrix(context: Context, effect: StatedEffect, keyword: str, size: int) -> Stated:
     if keyword not in effect.stated:
         line = effect.stated["RANDOM"].line
-        context.note(line, f"{keyword} is not stated: variances {DEFAULT_VARIANCE:g}, covariances {DEFAULT_COVARIANCE:g}, as of renumf90")
+        context.note(
+            line,
+            f"{keyword} is not stated: variances {DEFAULT_VARIANCE:g}, covariances {DEFAULT_COVARIANCE:g}, as of renumf90",
+        )
         difference = DEFAULT_VARIANCE - DEFAULT_COVARIANCE
         return Stated(line, np.full((size, size), DEFAULT_COVARIANCE) + difference * np.eye(size))
     parts = [f"{len(context.traits)} trait{'s' * (len(context.traits) > 1)}"]
@@ -159,7 +210,9 @@ def _check_size(context: Context, matrix: Stated, keyword: str, size: int, why: 
         raise context.refuse(matrix.line, f"{keyword}: found a {k} x {k} matrix, needed {size} x {size} ({why})")
 
 
-def covariance_matrix(context: Context, matrix: Stated, keyword: str, kept: Sequence[int], size: int | None = None, why: str = "") -> list | float:
+def covariance_matrix(
+    context: Context, matrix: Stated, keyword: str, kept: Sequence[int], size: int | None = None, why: str = ""
+) -> list | float:
     """The rows and columns `kept`; a number where there is one. Refused where it is no covariance matrix."""
     if size is not None:
         _check_size(context, matrix, keyword, size, why)
@@ -167,6 +220,8 @@ def covariance_matrix(context: Context, matrix: Stated, keyword: str, kept: Sequ
     part = (part + part.T) / 2
     sd = np.sqrt(np.maximum(np.diag(part), 0.0))
     if not sd.all() or np.linalg.eigvalsh(part / np.outer(sd, sd))[0] <= 1e-12:
-        found = "found a variance that is not above 0" if not sd.all() else "found correlations that cannot hold together"
+        found = (
+            "found a variance that is not above 0" if not sd.all() else "found correlations that cannot hold together"
+        )
         raise context.refuse(matrix.line, f"{keyword}: {found}, needed a positive definite matrix")
     return float(part[0, 0]) if len(part) == 1 else part.tolist()

@@ -28,23 +28,41 @@ def enter_pedigree(context: Context, effect: StatedEffect, data: dict) -> None:
     """Enter the pedigree of an effect into `data`, the section of an analysis."""
     stated = effect.stated
     if "FILE" not in stated:
-        raise context.refuse(stated["RANDOM"].line, f"RANDOM {stated['RANDOM'].value}: found no FILE, needed the pedigree")
+        raise context.refuse(
+            stated["RANDOM"].line, f"RANDOM {stated['RANDOM'].value}: found no FILE, needed the pedigree"
+        )
     line, file = stated["FILE"].line, stated["FILE"].value
-    where, positions = (stated["FILE_POS"].line, stated["FILE_POS"].value) if "FILE_POS" in stated else (line, (1, 2, 3))
+    where, positions = (
+        (stated["FILE_POS"].line, stated["FILE_POS"].value) if "FILE_POS" in stated else (line, (1, 2, 3))
+    )
     table = context.open(line, "FILE", file)
     for position in positions:
         if position > len(table.names):
-            raise context.refuse(where, f"FILE_POS: found position {position}, needed one from 1 to {len(table.names)}, the columns of {table.name}")
+            raise context.refuse(
+                where,
+                f"FILE_POS: found position {position}, needed one from 1 to {len(table.names)}, the columns of {table.name}",
+            )
     if 0 in positions[:3] or len(set(positions[:3])) < 3:
-        raise context.refuse(where, f"FILE_POS: found {' '.join(map(str, positions[:3]))}, needed three columns, for animal, sire and dam")
+        raise context.refuse(
+            where,
+            f"FILE_POS: found {' '.join(map(str, positions[:3]))}, needed three columns, for animal, sire and dam",
+        )
     if context.pedigree not in ((), (file, positions)):
-        raise context.refuse(line, f"FILE: found a second pedigree, {file} {positions}, needed {context.pedigree[0]} {context.pedigree[1]} again")
+        raise context.refuse(
+            line,
+            f"FILE: found a second pedigree, {file} {positions}, needed {context.pedigree[0]} {context.pedigree[1]} again",
+        )
     context.pedigree = file, positions
-    roles = dict(zip(("id", "sire", "dam"), positions, strict=False)) | ({"birth": positions[4]} if len(positions) > 4 and positions[4] else {})
+    roles = dict(zip(("id", "sire", "dam"), positions, strict=False)) | (
+        {"birth": positions[4]} if len(positions) > 4 and positions[4] else {}
+    )
     data |= {"pedigree": context.path(file), "pedigree_separator": "whitespace", "pedigree_columns": roles}
     data |= {"unknown_parent": [UNKNOWN], "add_missing_animals": True, "inbreeding": _inbreeding(context, effect)}
     if len(positions) > 3 and positions[3]:
-        context.note(where, f"FILE_POS: the alternate dam (column {positions[3]}) is not carried over: maternal effects are those of the dam")
+        context.note(
+            where,
+            f"FILE_POS: the alternate dam (column {positions[3]}) is not carried over: maternal effects are those of the dam",
+        )
     if "UPG_TYPE" in stated:
         _enter_groups(context, effect, table, roles, data)
     depth = stated["PED_DEPTH"].value if "PED_DEPTH" in stated else 3
@@ -58,7 +76,10 @@ def _inbreeding(context: Context, effect: StatedEffect) -> str:
     stated = effect.stated
     how = stated["INBREEDING"].value[0] if "INBREEDING" in stated else "file" if "INB_FILE" in stated else None
     if how is None:
-        context.note(stated["RANDOM"].line, "INBREEDING is not stated: inbreeding is ignored (data.inbreeding: account takes it into account)")
+        context.note(
+            stated["RANDOM"].line,
+            "INBREEDING is not stated: inbreeding is ignored (data.inbreeding: account takes it into account)",
+        )
     if how == "file":
         line = stated["INB_FILE" if "INB_FILE" in stated else "INBREEDING"].line
         context.note(line, "inbreeding coefficients are not read from a file, but computed from the pedigree")
@@ -77,7 +98,10 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
         needed = f"{5 + _CODES[kind]} positions, the last for the group"
         raise context.refuse(line, f"UPG_TYPE {kind}: found FILE_POS {' '.join(map(str, positions))}, needed {needed}")
     if kind == "yob":
-        context.note(line, "UPG_TYPE yob: groups by year of birth are not carried over; a column of groups in the pedigree and data.groups are")
+        context.note(
+            line,
+            "UPG_TYPE yob: groups by year of birth are not carried over; a column of groups in the pedigree and data.groups are",
+        )
         return
     context.note(line, f"UPG_TYPE {kind}: groups are fixed effects (data.groups.effect)")
     if kind == "group_unisex":
@@ -87,18 +111,29 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
     if kind == "in_pedigrees":
         group = {p: pl.when(pl.col(p).str.contains(r"^-\d+$")).then(p) for p in ("sire", "dam")}
         groups = frame.select(**group)
-        frame = frame.with_columns(pl.when(groups[p].is_null()).then(p).otherwise(pl.lit(UNKNOWN)).alias(p) for p in group)
+        frame = frame.with_columns(
+            pl.when(groups[p].is_null()).then(p).otherwise(pl.lit(UNKNOWN)).alias(p) for p in group
+        )
     else:
         of_sire, of_dam = (table.read([codes[i]]).to_series() for i in (0, -1))
         if kind == "group":
             of_sire, of_dam = of_sire + "_sire", of_dam + "_dam"
         groups = frame.with_columns(gs=of_sire, gd=of_dam)
-        groups = groups.select(pl.when(pl.col(p) == UNKNOWN).then(g).alias(p) for p, g in (("sire", "gs"), ("dam", "gd")))
+        groups = groups.select(
+            pl.when(pl.col(p) == UNKNOWN).then(g).alias(p) for p, g in (("sire", "gs"), ("dam", "gd"))
+        )
     name = f"{context.stem}_pedigree.csv"
     context.tables[name] = with_one_group(frame, groups, table)
-    data |= {"pedigree": name, "pedigree_columns": {role: role for role in roles}, "groups": {"column": "group", "effect": "fixed"}}
+    data |= {
+        "pedigree": name,
+        "pedigree_columns": {role: role for role in roles},
+        "groups": {"column": "group", "effect": "fixed"},
+    }
     del data["pedigree_separator"]
-    context.note(line, f"{name} is the pedigree anew, with a column of groups; {PHANTOM}ID stands for the unknown sire of ID where the dam's group is another")
+    context.note(
+        line,
+        f"{name} is the pedigree anew, with a column of groups; {PHANTOM}ID stands for the unknown sire of ID where the dam's group is another",
+    )
 
 
 def with_one_group(pedigree: pl.DataFrame, groups: pl.DataFrame, table: Table) -> pl.DataFrame:
@@ -111,12 +146,16 @@ def with_one_group(pedigree: pl.DataFrame, groups: pl.DataFrame, table: Table) -
         without = ((pedigree[parent] == UNKNOWN) & groups[parent].is_null()).arg_true()
         if len(without):
             row = without[0]
-            raise DataError(f"{table.name} row {table.line(row)}: found an unknown {parent} of '{pedigree['id'][row]}' without a group, needed one")
+            raise DataError(
+                f"{table.name} row {table.line(row)}: found an unknown {parent} of '{pedigree['id'][row]}' without a group, needed one"
+            )
     animals = pedigree.with_columns(gs=groups["sire"], gd=groups["dam"])
     differ = pl.col("gs").is_not_null() & pl.col("gd").is_not_null() & (pl.col("gs") != pl.col("gd"))
     phantom = pl.concat_str(pl.lit(PHANTOM), "id")
     unknown = pl.lit(UNKNOWN)
-    phantoms = animals.filter(differ).select(phantom.alias("id"), unknown.alias("sire"), unknown.alias("dam"), pl.col("gs").alias("group"))
+    phantoms = animals.filter(differ).select(
+        phantom.alias("id"), unknown.alias("sire"), unknown.alias("dam"), pl.col("gs").alias("group")
+    )
     animals = animals.select(
         "id",
         pl.when(differ).then(phantom).otherwise("sire").alias("sire"),

@@ -54,6 +54,11 @@ class ParameterFile:
         return len(self.stated["TRAITS"].value)
 
 
+def shown(*words: str) -> str:
+    """Words of the file as an error message shows them."""
+    return f"'{one_line(' '.join(words))}'" if words else "nothing"
+
+
 @dataclass
 class _Section:
     """A keyword and the lines of its values."""
@@ -64,34 +69,35 @@ class _Section:
     values: list[tuple[int, str]]
 
     def refuse(self, found: str, needed: str, line: int | None = None) -> ConfigError:
-        hint = ""
-        if found.isupper() and (close := nearest(found, KEYWORDS)).startswith("did"):
-            hint = f"; {close}"
-        found = f"'{one_line(found)}'" if found else "nothing"
-        return ConfigError(f"{self.where} line {line or self.line}: {self.keyword}: found {found}, needed {needed}{hint}")
+        return ConfigError(f"{self.where} line {line or self.line}: {self.keyword}: found {found}, needed {needed}")
+
+    def no_keyword(self, line: int, text: str, needed: str) -> ConfigError:
+        """The error for a line below the values, where only a keyword can stand: it may be misspelt."""
+        word = text.split()[0]
+        hint = nearest(word, KEYWORDS)
+        found = f"{self.where} line {line}: found {shown(word)}, needed {needed}"
+        return ConfigError(f"{found}; {hint}" if hint.startswith("did") else found)
 
     def words(self, needed: str, least: int = 1, most: int | None = None) -> list[str]:
         """The words of the one line of values."""
-        if not self.values and least > 0:
-            raise self.refuse("", needed)
         if len(self.values) > 1:
-            raise self.refuse(self.values[1][1].split()[0], f"{needed} on one line, then a keyword", self.values[1][0])
+            raise self.no_keyword(*self.values[1], f"a keyword after the values of {self.keyword} (line {self.line})")
         words = self.values[0][1].split() if self.values else []
         if len(words) < least or (most is not None and len(words) > most):
-            raise self.refuse(" ".join(words), needed, self.values[0][0])
+            raise self.refuse(shown(*words), needed, self.values[0][0] if self.values else None)
         return words
 
     def numbers(self, words: list[str], needed: str, least: int = 0) -> tuple[int, ...]:
         for word in words:
             if not word.isdecimal() or int(word) < least:
-                raise self.refuse(word, needed, self.values[0][0])
+                raise self.refuse(shown(word), needed, self.values[0][0])
         return tuple(int(word) for word in words)
 
     def one_of(self, *choices: str) -> str:
         needed = f"{', '.join(choices[:-1])} or {choices[-1]}"
         (word,) = self.words(needed, 1, 1)
         if word not in choices:
-            raise self.refuse(word, needed, self.values[0][0])
+            raise self.refuse(shown(word), needed, self.values[0][0])
         return word
 
 
@@ -122,7 +128,9 @@ def _words(section: _Section, n_traits: int) -> tuple[str, ...]:
 def _weights(section: _Section, n_traits: int) -> tuple[int, ...]:
     words = section.words("the position of the weight, or none", 0)
     if len(words) not in (0, 1, n_traits):
-        raise section.refuse(" ".join(words), f"one position, one for each of the {n_traits} traits, or none", section.values[0][0])
+        raise section.refuse(
+            shown(*words), f"one position, one for each of the {n_traits} traits, or none", section.values[0][0]
+        )
     return section.numbers(words, "positions of columns, counted from 1", 1)
 
 
@@ -134,7 +142,9 @@ def _matrix(section: _Section, n_traits: int) -> np.ndarray:
             try:
                 numbers.append(float(word.lower().replace("d", "e")))
             except ValueError:
-                raise section.refuse(word, "numbers, then a keyword", line) from None
+                raise section.no_keyword(
+                    line, word, f"a number or a keyword after {section.keyword} (line {section.line})"
+                ) from None
     k = int(np.sqrt(len(numbers)))
     if not numbers or k * k != len(numbers) or not np.isfinite(numbers).all():
         found = f"{len(numbers)} number{'s' * (len(numbers) != 1)}"
@@ -151,7 +161,7 @@ def _nested(section: _Section, n_traits: int) -> tuple[tuple[int, ...], str]:
     needed = f"{n_traits} positions, then alpha or numer"
     *positions, form = section.words(needed, n_traits + 1, n_traits + 1)
     if form not in ("alpha", "numer"):
-        raise section.refuse(form, needed, section.values[0][0])
+        raise section.refuse(shown(form), needed, section.values[0][0])
     return section.numbers(positions, needed), form
 
 
@@ -165,7 +175,7 @@ def _optional(section: _Section, n_traits: int) -> tuple[str, ...]:
     words = section.words(needed)
     for word in words:
         if word not in ("pe", "mat", "mpe") or words.count(word) > 1:
-            raise section.refuse(word, needed, section.values[0][0])
+            raise section.refuse(shown(word), needed, section.values[0][0])
     return tuple(words)
 
 
@@ -173,7 +183,7 @@ def _inbreeding(section: _Section, n_traits: int) -> tuple[str, ...]:
     needed = "pedigree, no-inbreeding, or file and its name"
     words = section.words(needed, 1, 2)
     if words not in (["pedigree"], ["no-inbreeding"]) and (words[0] != "file" or len(words) != 2):
-        raise section.refuse(" ".join(words), needed, section.values[0][0])
+        raise section.refuse(shown(*words), needed, section.values[0][0])
     return tuple(words)
 
 
@@ -182,7 +192,7 @@ def _upg_type(section: _Section, n_traits: int) -> str:
     known = {"in_ped": "in_pedigrees", "internal": "in_pedigrees"}
     kind = known.get(kind, kind)
     if kind not in ("yob", "in_pedigrees", "group", "group_unisex", "group_sex"):
-        raise section.refuse(kind, "yob, in_pedigrees, group, group_unisex or group_sex", section.values[0][0])
+        raise section.refuse(shown(kind), "yob, in_pedigrees, group, group_unisex or group_sex", section.values[0][0])
     return kind
 
 
@@ -222,7 +232,9 @@ def read_parameter_file(path: Path) -> ParameterFile:
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read as text: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+        raise ConfigError(
+            f"{path}: cannot be read as text: {getattr(error, 'strerror', None) or 'not UTF-8'}"
+        ) from None
     stated: dict[str, Stated] = {}
     combined, effects, options, n_traits = [], [], [], 0
     for section in _sections(text, Path(path).name):
@@ -237,12 +249,16 @@ def read_parameter_file(path: Path) -> ParameterFile:
             _state(stated, section, OF_THE_FILE[keyword], n_traits)
             n_traits = len(stated["TRAITS"].value) if "TRAITS" in stated else 0
         elif not effects:
-            raise ConfigError(f"{section.where} line {section.line}: found {keyword} before any EFFECT, needed after the one that it belongs to")
+            raise ConfigError(
+                f"{section.where} line {section.line}: found {keyword} before any EFFECT, needed after the one that it belongs to"
+            )
         else:
             _state(effects[-1].stated, section, OF_AN_EFFECT[keyword], n_traits)
     for keyword in NEEDED:
         if keyword not in stated:
-            raise ConfigError(f"{Path(path).name}: found no {keyword}, needed one (is this a parameter file of renumf90?)")
+            raise ConfigError(
+                f"{Path(path).name}: found no {keyword}, needed one (is this a parameter file of renumf90?)"
+            )
     if not effects:
         raise ConfigError(f"{Path(path).name}: found no EFFECT, needed at least one")
     return ParameterFile(Path(path), stated, tuple(combined), tuple(effects), tuple(options))
@@ -257,7 +273,9 @@ def _sections(text: str, where: str) -> Iterator[_Section]:
             continue
         word = content.split()[0]
         if word in OF_BLUPF90:
-            raise ConfigError(f"{where} line {number}: found {word}, which is a keyword of blupf90; needed the file that renumf90 reads (renum.par, not renf90.par)")
+            raise ConfigError(
+                f"{where} line {number}: found {word}, which is a keyword of blupf90; needed the file that renumf90 reads (renum.par, not renf90.par)"
+            )
         if word in KEYWORDS:
             if section is not None:
                 yield section
@@ -266,9 +284,9 @@ def _sections(text: str, where: str) -> Iterator[_Section]:
                 rest = rest.removeprefix("TO OUTPUT").strip()
             section = _Section(where, word, number, [(number, rest)] if rest else [])
         elif section is None:
-            raise ConfigError(f"{where} line {number}: found '{one_line(content)}', needed a keyword such as DATAFILE")
+            raise ConfigError(f"{where} line {number}: found {shown(content)}, needed a keyword such as DATAFILE")
         elif section.keyword == "OPTION":
-            raise section.refuse(word, "its values on its own line, then a keyword", number)
+            raise section.no_keyword(number, content, "a keyword after OPTION, whose values stand on its own line")
         else:
             section.values.append((number, content))
     if section is not None:
@@ -277,9 +295,13 @@ def _sections(text: str, where: str) -> Iterator[_Section]:
 
 def _state(stated: dict[str, Stated], section: _Section, read: Callable, n_traits: int) -> None:
     if section.keyword in stated:
-        raise ConfigError(f"{section.where} line {section.line}: found {section.keyword} again (line {stated[section.keyword].line}), needed once")
+        raise ConfigError(
+            f"{section.where} line {section.line}: found {section.keyword} again (line {stated[section.keyword].line}), needed once"
+        )
     if section.keyword in ("RESIDUAL_VARIANCE", "WEIGHT(S)") and not n_traits:
-        raise ConfigError(f"{section.where} line {section.line}: found {section.keyword} before TRAITS, needed after it")
+        raise ConfigError(
+            f"{section.where} line {section.line}: found {section.keyword} before TRAITS, needed after it"
+        )
     stated[section.keyword] = Stated(section.line, read(section, n_traits))
 
 
@@ -293,8 +315,8 @@ def _effect(section: _Section, n_traits: int) -> StatedEffect:
     kind = next((i for i, word in enumerate(words) if not word.isdecimal()), len(words))
     rest = words[kind:]
     if kind != n_traits or (rest != ["cov"] and (rest[:1] != ["cross"] or rest[1:] not in (["alpha"], ["numer"]))):
-        raise section.refuse(" ".join(words), needed, line)
+        raise section.refuse(shown(*words), needed, line)
     positions = section.numbers(words[:kind], needed)
     if not any(positions):
-        raise section.refuse(" ".join(words), "a position other than 0 for at least one trait", line)
+        raise section.refuse(shown(*words), "a position other than 0 for at least one trait", line)
     return StatedEffect(section.line, positions, rest[0], rest[1] if len(rest) > 1 else "")

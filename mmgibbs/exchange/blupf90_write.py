@@ -81,7 +81,13 @@ def numbered_terms(finished: Finished) -> list[TermNumbers]:
         first = rows.head(k)
         number = {label: before + i for i, label in enumerate(dict.fromkeys(first["label"]), 1)}
         terms.append(
-            TermNumbers(name, rows, first["label"].to_list(), [number[e] for e in first["label"]], [trait_number[t] for t in first["trait"]])
+            TermNumbers(
+                name,
+                rows,
+                first["label"].to_list(),
+                [number[e] for e in first["label"]],
+                [trait_number[t] for t in first["trait"]],
+            )
         )
         before += len(number)
     return terms
@@ -114,7 +120,15 @@ def level_table(terms: Sequence[TermNumbers]) -> pl.DataFrame:
         ids = term.rows["id"].gather_every(len(term.labels))
         levels = pl.DataFrame({"level": np.arange(1, len(ids) + 1), "id": ids})
         for number, label in dict(zip(term.effects, term.labels, strict=True)).items():
-            tables.append(levels.select(pl.lit(number).alias("effect"), "level", "id", pl.lit(term.name).alias("term"), pl.lit(label).alias("name")))
+            tables.append(
+                levels.select(
+                    pl.lit(number).alias("effect"),
+                    "level",
+                    "id",
+                    pl.lit(term.name).alias("term"),
+                    pl.lit(label).alias("name"),
+                )
+            )
     return pl.concat(tables)
 
 
@@ -139,7 +153,9 @@ def covariance_components(terms: Sequence[TermNumbers], finished: Finished) -> l
         if term.name in finished.relationships:
             order = sorted(range(len(term.labels)), key=lambda c: (term.effects[c], term.traits[c]))
             names = [traits[term.traits[c] - 1] for c in order]
-            names = [f"{term.labels[c]}:{name}" if term.labels[c] else name for c, name in zip(order, names, strict=True)]
+            names = [
+                f"{term.labels[c]}:{name}" if term.labels[c] else name for c, name in zip(order, names, strict=True)
+            ]
             effects = " ".join(map(str, dict.fromkeys(sorted(term.effects))))
             matrices.append((f" G matrix for effect = {effects}", term.name, names))
     matrices.append((" R matrix", "residual", traits))
@@ -170,7 +186,11 @@ def _write_samples(path: Path, matrices: Sequence[Components], finished: Finishe
     draws = [d for matrix in matrices for d in matrix.draws]
     chains, kept = draws[0].shape
     offset = np.arange(chains)[:, None] * int(finished.record["sweeps_per_chain"])
-    columns = {"number": np.arange(1, chains * kept + 1), "round": (_sweeps(finished) + offset).ravel(), "n": np.full(chains * kept, len(draws))}
+    columns = {
+        "number": np.arange(1, chains * kept + 1),
+        "round": (_sweeps(finished) + offset).ravel(),
+        "n": np.full(chains * kept, len(draws)),
+    }
     columns |= {str(i): d.ravel() for i, d in enumerate(draws)}
     pl.DataFrame(columns).write_csv(path, include_header=False, separator=" ")
 

@@ -28,7 +28,11 @@ def add_arguments(parser) -> None:
 
 def main(args) -> None:
     path, said = import_blupf90(args.parameters, args.output, overwrite=args.overwrite)
-    print("\n".join([f"written to {path}; carried over in another way, or not at all:" if said else f"written to {path}", *said]))
+    print(
+        "\n".join(
+            [f"written to {path}; carried over in another way, or not at all:" if said else f"written to {path}", *said]
+        )
+    )
 
 
 def import_blupf90(parameters: str | os.PathLike, output: str | os.PathLike | None = None, *, overwrite: bool = False):
@@ -46,9 +50,14 @@ def import_blupf90(parameters: str | os.PathLike, output: str | os.PathLike | No
     for target in written:
         if target.exists() and not overwrite:
             raise ConfigError(f"import-blupf90: '{target}' exists; choose another --output, or give --overwrite")
-    said = [f"{file.path.name} line {line}: {text}" if line else f"{file.path.name}: {text}" for line, text in translation.notes]
+    said = [
+        f"{file.path.name} line {line}: {text}" if line else f"{file.path.name}: {text}"
+        for line, text in translation.notes
+    ]
     head = [f"From {file.path.name}, by mmgibbs import-blupf90.", *said]
-    text = yaml.dump(translation.analysis, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120)
+    text = yaml.dump(
+        translation.analysis, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
+    )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for target, frame in written.items():

@@ -1,0 +1,237 @@
+"""Parameter files of renumf90: the analysis that comes of one is the one that a person would write, and mistakes are named by line."""
+
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from unit.exchange.renumf90_cases import ANIMAL, CASES, Case, by_hand, groups, head, pedigree, records, write_files
+
+from mmgibbs.cli import main
+from mmgibbs.config import load_config
+from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.exchange.blupf90_read import KEYWORDS, read_parameter_file
+from mmgibbs.exchange.import_blupf90 import import_blupf90
+from mmgibbs.run import run
+
+KEYS = ["term", "effect", "trait", "level"]
+
+
+def solutions(analysis, folder, overrides=()):
+    found = run(analysis, overrides, directory=folder, progress=False).solutions
+    return found.with_columns(pl.col("effect").fill_null(""), pl.col("trait").str.replace("^y", "trait"))
+
+
+def assert_same(imported, hand):
+    joined = imported.join(hand, on=KEYS, how="full", suffix="_hand", coalesce=True, nulls_equal=True)
+    assert len(joined) == len(imported) == len(hand)
+    for column in ("mean", "sd"):
+        np.testing.assert_allclose(joined[column].to_numpy(), joined[f"{column}_hand"].to_numpy(), rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_runs_and_is_the_blup_of_the_analysis_written_by_hand(name, tmp_path):
+    case = CASES[name]
+    path, said = import_blupf90(write_files(tmp_path, case))
+    for text in case.told:
+        assert sum(text in line for line in said) == 1, (text, said)
+    assert_same(solutions(path, tmp_path / "run", case.overrides), solutions(by_hand(case), tmp_path / "hand"))
+
+
+def test_together_the_files_hold_every_keyword():
+    words = {line.split()[0] for case in CASES.values() for line in case.parameters.splitlines() if line.strip()}
+    assert set(KEYWORDS) <= words
+
+
+def test_every_line_told_of_is_a_line_of_the_file(tmp_path):
+    for case in CASES.values():
+        lines = case.parameters.splitlines()
+        for said in import_blupf90(write_files(tmp_path, case), overwrite=True)[1]:
+            if " line " in said:
+                number, text = said.split(" line ")[1].split(": ", 1)
+                keyword = lines[int(number) - 1].split()[0]
+                assert keyword in (*KEYWORDS, "OPTION"), said
+                if text.split()[0].rstrip(":") in KEYWORDS and "not stated" not in text:
+                    assert keyword == text.split()[0].rstrip(":"), said
+
+
+# ------------------------------------------------------------------------------------------------ groups
+
+
+def shares(animals, unknown):
+    """(n, 2) expected share of groups -1 and -2 in each animal, from its parents in the order of the rows."""
+    share = {}
+    for (animal, sire, dam, *_), (of_sire, of_dam) in zip(animals.rows(), unknown.rows(), strict=True):
+        parts = [share[p] if p != "0" else np.eye(2)[int(g[1:]) - 1] for p, g in ((sire, of_sire), (dam, of_dam))]
+        share[animal] = (parts[0] + parts[1]) / 2
+    return np.array([share[a] for a in animals["id"]])
+
+
+@pytest.mark.parametrize("upg", ["in_pedigrees", "group", "group_sex"])
+def test_groups_of_each_parent_are_regressions_on_expected_shares(upg, tmp_path):
+    """u = Q g + a: differences between animals against a model with the shares Q as covariates (Quaas & Pollak 1981)."""
+    positions = {"in_pedigrees": "1 2 3", "group": "1 2 3 0 0 5", "group_sex": "1 2 3 0 0 5 6"}[upg]
+    animal = ANIMAL.replace("1 2 3 0 0", positions).replace("INBREEDING", f"UPG_TYPE\n{upg}\nINBREEDING")
+    case = Case(head() + "EFFECT\n2 cross alpha\n" + animal + "(CO)VARIANCES\n1.0\n", {}, pedigree="in_pedigrees")
+    path = write_files(tmp_path, case)
+    unknown = groups()
+    if upg != "in_pedigrees":
+        codes = unknown.select(pl.all().str.slice(1).name.suffix("_group"))
+        pedigree().hstack(codes).write_csv(tmp_path / "ped.txt", separator=" ", include_header=False)
+    if upg == "group":  # one code, and groups of their own for sires and dams: four
+        unknown = unknown.with_columns(dam="sire")
+    Q = shares(pedigree(), unknown)
+    if upg == "group":
+        of_sires = shares_of_sires(pedigree(), unknown)
+        Q = np.hstack([of_sires, Q - of_sires])
+    imported = solutions(import_blupf90(path)[0], tmp_path / "run").filter(term="genetic", effect="")
+    u = dict(zip(imported["level"], imported["mean"], strict=True))
+
+    names = [f"q{i}" for i in range(Q.shape[1])]
+    by_animal = pl.DataFrame({"animal": pedigree()["id"], **dict(zip(names, Q.T, strict=True))})
+    hand = by_hand(CASES["animal model"])
+    hand["data"]["phenotypes"] = records().join(by_animal, on="animal", maintain_order="left")
+    fixed = {"effect1": {"column": "herd"}} | {name: {"kind": "covariate"} for name in names}
+    found = solutions(
+        hand | {"model": {**hand["model"], "fixed": fixed}, "variances": {"genetic": 1.0, "residual": 2.0}},
+        tmp_path / "hand",
+    )
+    g = np.array([found.filter(term=name)["mean"][0] for name in names])
+    a = found.filter(term="genetic")
+    a = dict(zip(a["level"], a["mean"], strict=True))
+    ids = pedigree()["id"].to_list()
+    expected = np.array([a[i] for i in ids]) + Q @ g
+    ours = np.array([u[i] for i in ids])
+    recorded = np.array([i.startswith("c") for i in ids])  # of others the data may not tell the groups apart
+    np.testing.assert_allclose((ours - ours[-1])[recorded], (expected - expected[-1])[recorded], rtol=1e-7, atol=1e-7)
+
+
+def shares_of_sires(animals, unknown):
+    """(n, 2) the part of the shares that comes through unknown sires."""
+    share = {}
+    for (animal, sire, dam, *_), (of_sire, _) in zip(animals.rows(), unknown.rows(), strict=True):
+        own = np.eye(2)[int(of_sire[1:]) - 1] if sire == "0" else share[sire]
+        share[animal] = (own + (np.zeros(2) if dam == "0" else share[dam])) / 2
+    return np.array([share[a] for a in animals["id"]])
+
+
+def test_an_unknown_parent_without_a_group_is_named_by_row(tmp_path):
+    animal = ANIMAL.replace("INBREEDING", "UPG_TYPE\nin_pedigrees\nINBREEDING")
+    path = write_files(tmp_path, Case(head() + animal, {}))
+    with pytest.raises(DataError, match=r"ped\.txt row 1: found an unknown sire of 's0' without a group, needed one"):
+        import_blupf90(path)
+
+
+# ------------------------------------------------------------------------------------------------ mistakes
+
+GOOD = CASES["two traits with models of their own"].parameters
+MATRIX = "1.0 0.2\n0.2 0.8"
+MISTAKES = {  # what is put in place of what, and the message
+    "a misspelt keyword": (
+        ("RANDOM\n", "RANDON\n"),
+        "line 20: found 'RANDON', needed a keyword after the values of EFFECT (line 18); did you mean 'RANDOM'?",
+    ),
+    "a position for one of two traits": (
+        ("1 1 cross", "1 cross"),
+        "line 19: EFFECT: found '1 cross alpha', needed 2 positions (one for each trait, 0 for none), then cov",
+    ),
+    "a matrix of one trait": ((MATRIX, "1.0"), "line 26: (CO)VARIANCES: found a 1 x 1 matrix, needed 2 x 2 (2 traits)"),
+    "three numbers": ((MATRIX, "1 0 1"), "line 26: (CO)VARIANCES: found 3 numbers, needed a full square matrix"),
+    "not symmetric": (
+        ("0.2 0.8", "0.3 0.8"),
+        "line 26: (CO)VARIANCES: found 0.2 in row 1, column 2 and 0.3 in row 2, column 1, needed a symmetric matrix",
+    ),
+    "no covariance matrix": (
+        (MATRIX, "1 2\n2 1"),
+        "line 26: (CO)VARIANCES: found correlations that cannot hold together, needed a positive definite matrix",
+    ),
+    "a covariance without a variance": (
+        (MATRIX, "1.0 0.2\n0.2 0.0"),
+        "line 26: (CO)VARIANCES: found a covariance beside a variance of 0, needed 0",
+    ),
+    "a column that is not there": (
+        ("4 0 cov", "40 0 cov"),
+        "line 16: EFFECT: found position 40, needed one from 1 to 11, the columns of data.txt",
+    ),
+    "no such data": (("data.txt", "dat.txt"), "line 1: DATAFILE: "),
+    "no such pedigree": (("ped.txt", "pet.txt"), "line 22: FILE: "),
+    "no pedigree": (("FILE\nped.txt\n", ""), "line 20: RANDOM animal: found no FILE, needed the pedigree"),
+    "another random effect": (
+        ("RANDOM\nanimal", "RANDOM\nanimals"),
+        "line 21: RANDOM: found 'animals', needed animal, sire, diagonal or diag",
+    ),
+    "an option that is none": (
+        ("animal\nFILE", "animal\nOPTIONAL\npe mpa\nFILE"),
+        "line 23: OPTIONAL: found 'mpa', needed one or more of pe, mat, mpe",
+    ),
+    "twice": (("EFFECT\n2 2", "TRAITS\n5 6\nEFFECT\n2 2"), "line 12: found TRAITS again (line 3), needed once"),
+    "text in a matrix": (
+        ("2.0 0.3\n", "2.0 x\n"),
+        "line 10: found 'x', needed a number or a keyword after RESIDUAL_VARIANCE (line 9)",
+    ),
+    "no residual variance": (("RESIDUAL_VARIANCE\n2.0 0.3\n0.3 1.5\n", ""), ": found no RESIDUAL_VARIANCE, needed one"),
+    "nested in a class": (
+        ("0 3 cross alpha", "0 3 cross alpha\nNESTED\n2 2 alpha"),
+        "line 16: NESTED: found after a cross-classified effect (line 14), needed after EFFECT ... cov",
+    ),
+    "before its time": (
+        ("EFFECT\n2 2 cross", "RANDOM\nanimal\nEFFECT\n2 2 cross"),
+        "line 12: found RANDOM before any EFFECT, needed after the one that it belongs to",
+    ),
+    "two columns of animals": (
+        ("1 1 cross", "1 9 cross"),
+        "line 20: RANDOM: found positions 1 and 9 in the EFFECT of line 18, needed one cross-classified column",
+    ),
+    "a file of blupf90": (
+        ("TRAITS\n5 6\n", "NUMBER_OF_TRAITS\n2\n"),
+        "line 3: found NUMBER_OF_TRAITS, which is a keyword of blupf90; needed the file that renumf90 reads",
+    ),
+    "a group without a column": (
+        ("PED_DEPTH\n3\n", "PED_DEPTH\n3\nUPG_TYPE\ngroup\n"),
+        "line 26: UPG_TYPE group: found FILE_POS 1 2 3, needed 6 positions, the last for the group",
+    ),
+    "a column joined before it is made": (
+        ("DATAFILE\n", "COMBINE\n20 2 21\nDATAFILE\n"),
+        "line 1: COMBINE: found position 21, needed one from 1 to 11 or 20 (COMBINE), the columns of data.txt",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_named_by_its_line(name, tmp_path):
+    (old, new), message = MISTAKES[name]
+    assert GOOD.count(old) == 1
+    path = write_files(tmp_path, Case(GOOD.replace(old, new), {}))
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(ConfigError, match=f"^renum.par ?{re.escape(message)}") as told:
+        import_blupf90(path)
+    assert "needed" in str(told.value) or "no such file" in str(told.value)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+# ------------------------------------------------------------------------------------------------ the command
+
+
+def test_the_command_writes_an_analysis_that_says_where_it_comes_from(tmp_path, capsys):
+    case = CASES["two traits with models of their own"]
+    path, target = write_files(tmp_path, case), tmp_path / "elsewhere" / "analysis.yaml"
+    assert main(["import-blupf90", str(path), "--output", str(target)]) == 0
+    out = capsys.readouterr().out
+    assert "renum.par line 24: PED_DEPTH 3: the pedigree is not cut back" in out
+    text = target.read_text()
+    assert "# renum.par line 24: PED_DEPTH 3" in text and "*" not in text.split("name:")[1]
+    assert load_config(target).data.phenotypes == (tmp_path / "data.txt").resolve()
+    assert main(["import-blupf90", str(path), "--output", str(target)]) == 2
+    assert "exists; choose another --output, or give --overwrite" in capsys.readouterr().err
+    assert main(["import-blupf90", str(path), "--output", str(target), "--overwrite"]) == 0
+
+
+def test_what_stands_on_the_line_of_its_keyword_is_taken_too(tmp_path):
+    path = write_files(tmp_path, Case(GOOD.replace("TRAITS\n5 6\n", "TRAITS 5 6\n"), {}))
+    assert read_parameter_file(path).stated["TRAITS"].value == (5, 6)
+
+
+def test_missing_observations_are_no_missing_covariates(tmp_path):
+    """0, unless OPTION missing says otherwise, is a missing observation; the age of two records is 0 and stays so."""
+    analysis = load_config(import_blupf90(write_files(tmp_path, CASES["animal model"]))[0])
+    assert analysis.traits[0].missing == ("0",) and analysis.data.missing == ()
