@@ -121,7 +121,11 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     run = add(
         "run",
         "run an analysis and write its run folder",
-        "mmgibbs run analysis.yaml --set sampler.samples=2000 --overwrite",
+        "mmgibbs run analysis.yaml --set sampler.samples=2000 --overwrite\n"
+        "  mmgibbs run analysis.yaml --resume\n"
+        "  mmgibbs run analysis.yaml --set 'sampler.stop={rhat: 1.01, ess: 400, mcse_ebv: 0.05}'\n"
+        "      stops once R-hat and effective sample sizes of all variances are good enough, and the Monte Carlo\n"
+        "      error of every breeding value is at most 0.05 of its posterior standard deviation",
         _run,
     )
     check = add(
