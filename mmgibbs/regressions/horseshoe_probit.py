@@ -38,11 +38,12 @@ from mmgibbs.draws.purpose import (
     stream,
 )
 from mmgibbs.errors import DataError
+from mmgibbs.memory import refuse_beyond_free
 from mmgibbs.regressions.arrays import Host
 from mmgibbs.regressions.classes import read_classes
 from mmgibbs.regressions.horseshoe_coefficients import ByColumns, ByRows
 from mmgibbs.regressions.horseshoe_ellipse import Ellipse, expansion, probit_fit, separated
-from mmgibbs.regressions.horseshoe_rows import ProbitRows
+from mmgibbs.regressions.horseshoe_rows import GRAM_PIECES, ProbitRows
 from mmgibbs.regressions.horseshoe_slice import slice_step
 from mmgibbs.regressions.loop import blas_threads
 from mmgibbs.regressions.options import option
@@ -125,6 +126,9 @@ class HorseshoeProbitSampler:
     def _read(self, positive, real) -> None:
         """All that is needed of the data: cross-products, and the expansion where there is a collapsed draw."""
         X, o, arrays = self.X, self.options, self.arrays
+        if self.p <= self.n:
+            what = f"cross-products of {self.p:,} predictors"
+            refuse_beyond_free(8 * (GRAM_PIECES + 1) * (self.p + 1) ** 2, what, "fewer predictors")
         host = arrays if arrays.device == "cpu" else Host()
         if o.intercept_prior_sd is None and o.slab_scale is None and separated(X, positive, host, real):
             raise DataError(
@@ -146,7 +150,14 @@ class HorseshoeProbitSampler:
         """Nothing adapts."""
 
     def start(self, keys: Keys) -> State:
-        """Coefficients 0; intercept and scales drawn around those of a sample without predictors."""
+        """Coefficients 0; intercept and scales drawn around those of a sample without predictors.
+
+        DeviceError where the Cholesky factors of all chains, or the linear predictors of the collapsed draw, do not fit.
+        """
+        if self.arrays.device == "cpu":
+            needed = min(self.n, self.p + 1) ** 2 + (0 if self.ellipse is None else 3 * self.n)
+            what = f"a sweep of {len(keys)} chains with {self.n:,} rows and {self.p:,} predictors"
+            refuse_beyond_free(8 * len(keys) * needed, what, "fewer chains or predictors")
         xp, one = self.arrays.xp, self.arrays.xp.ones(len(keys))
         slab = 0.0 if self.options.slab_scale is None else self.options.slab_scale**-2
         return {

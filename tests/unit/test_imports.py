@@ -21,7 +21,7 @@ ROOMS = {
     "variances": {"draws"},
     "equations": {"design", "pedigree"},
     "engines": {"equations", "design", "draws", "device", "work"},
-    "regressions": {"draws", "device", "work"},
+    "regressions": {"draws", "device", "work", "memory"},
     "interweave": {"variances", "equations", "design", "draws"},
     "sampler": {"engines", "interweave", "variances", "regressions", "chains", "design"},
     "estimators": {"regressions", "chains", "draws"},

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import log_ndtr, ndtr
 from unit.regressions.contract import assert_chains_are_their_own, drawn, states
 
-from mmgibbs import HorseshoeProbit
-from mmgibbs.errors import ConfigError, DataError
+from mmgibbs import HorseshoeProbit, memory
+from mmgibbs.errors import ConfigError, DataError, DeviceError
 from mmgibbs.regressions import horseshoe_coefficients, horseshoe_rows
 from mmgibbs.regressions.arrays import Host
 from mmgibbs.regressions.horseshoe_coefficients import ByColumns, ByRows
@@ -222,3 +222,10 @@ def test_refused(X, y, options, error, message):
     with pytest.raises(error) as found:
         HorseshoeProbit(threads=1, **options).fit(X, y)
     assert message in str(found.value)
+
+
+@pytest.mark.parametrize("X, free, what", [(TALL, 900, "cross-products of 4 predictors"), (TALL, 1300, "a sweep of 40 chains"), (WIDE, 1300, "a sweep of 40 chains")])
+def test_what_does_not_fit_is_refused_with_an_estimate(X, free, what, monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda: free)
+    with pytest.raises(DeviceError, match=what):
+        HorseshoeProbit(chains=40, threads=1).fit(X, np.arange(len(X)) % 2)
