@@ -3,6 +3,7 @@
     mmgibbs bench engines               classic, hybrid and structured side by side on the poster's three systems
     mmgibbs bench evaluation CONFIG     sweeps of an analysis file, everything included (variances, moments, records kept)
     mmgibbs bench sweep --animals N     one sweep of the simulated beef system: seconds, bytes, resident memory
+    mmgibbs bench regressions           each regression in the setting of its paper, beside the published numbers
     mmgibbs bench files --animals N     the same system from files on disk to the end of its first sweep
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 
 _HOME = {
     "engines": ("mmgibbs.bench.engines", "bench_engines"),
+    "regressions": ("mmgibbs.bench.regressions", "bench_regressions"),
     "evaluation": ("mmgibbs.bench.evaluation", "bench_evaluation"),
     "sweep": ("mmgibbs.bench.systems", "bench_sweep"),
     "files": ("mmgibbs.bench.systems", "bench_files"),
@@ -32,6 +34,13 @@ def add_arguments(parser) -> None:
     p.add_argument("--ess-sweeps", type=int, metavar="N", help=help_text)
     p.add_argument("--engines", nargs="+", choices=("classic", "hybrid", "structured"), default=["classic", "hybrid", "structured"])
     p.add_argument("--seed", type=int, default=1)
+    p = kinds.add_parser("regressions", help="each regression in the setting of its paper, beside the published numbers")
+    parts = ("horseshoe", "hmc", "lasso", "multinomial", "hierarchical")
+    p.add_argument("--parts", nargs="+", choices=parts, default=list(parts), help="default: all")
+    p.add_argument("--data", metavar="DIR", help="folder with the data sets mnist and covertype_cover, for the settings that need them")
+    p.add_argument("--threads", type=int, default=2, help="default: %(default)s")
+    p.add_argument("--scale", type=float, default=1.0, help="share of the rows of each setting, for smaller machines (default: 1)")
+    p.add_argument("--grid", action="store_true", help="gradient and leapfrog for 224 combinations of rows, classes and predictors instead")
     p = kinds.add_parser("evaluation", help="milliseconds per sweep of an analysis file, one chain, everything included")
     p.add_argument("config", help="analysis file, e.g. configs/beef.yaml")
     p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the analysis file")
@@ -63,6 +72,7 @@ def main(args) -> int:
     width = max(len(name) for name, value in figures.items() if not isinstance(value, list))
     for name, value in figures.items():
         if isinstance(value, list):
+            print(f"\n{name}")
             print_table(value)
         else:
             print(f"{name:<{width}}  {as_text(value)}")

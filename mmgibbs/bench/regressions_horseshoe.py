@@ -80,9 +80,10 @@ def row(
     arrays = Host(threads)
     options = HorseshoeProbitOptions(precision=precision, collapsed=collapsed)
     sampler = HorseshoeProbitModel.prepare(RegressionData(read_predictors(X, standardise=X.itemsize == 1), y), options, arrays)
-    keys, work = Keys(seed, tuple(range(chains))), sampler.rows
+    keys = Keys(seed, tuple(range(chains)))
     square = np.random.default_rng(0).standard_normal((1000, 1000))
-    products, pieces = np.empty((threads, 1000, 1000)), [X[a:b] for a, b in work._pieces(threads)]
+    flat = X.reshape(-1).view(np.uint8)
+    products, pieces = np.empty((threads, 1000, 1000)), np.array_split(flat[: flat.size // 8 * 8].view(np.uint64), threads)
     state, spent, read, flops_per_second = sampler.start(keys), [], np.inf, 0.0
     for sweep in range(1, sweeps + 1):
         started = time.perf_counter()
@@ -91,7 +92,7 @@ def row(
         if sweep % 5 == 1:
             with blas_threads(1):
                 started = time.perf_counter()
-                arrays.at_once([lambda part=part: part.view(np.uint64).max() for part in pieces])
+                arrays.at_once([lambda part=part: part.max() for part in pieces])
                 read = min(read, time.perf_counter() - started)
                 started = time.perf_counter()
                 arrays.at_once([lambda out=out: np.matmul(square, square.T[::-1], out=out) for out in products])

@@ -34,6 +34,10 @@ class Gpu:
     def fetch(self, array) -> np.ndarray:
         return self._device.fetch(array)
 
+    def wait(self) -> None:
+        """Until the work that was queued is done."""
+        self._device.current_stream().synchronize()
+
     def cholesky(self, A, overwrite=False):
         """Lower factors L L' = A of (..., m, m); values that are not finite where one is not positive definite."""
         return self.xp.linalg.cholesky(A)

@@ -1,0 +1,182 @@
+"""The regressions in the settings of the papers they come from, one table each, beside the published numbers and this machine's bounds."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mmgibbs.bench.machine import peak_bytes
+from mmgibbs.errors import DataError, DeviceError
+from mmgibbs.estimators import make_arrays
+from mmgibbs.regressions.predictors import read_predictors
+from mmgibbs.regressions.protocol import Keys, RegressionData
+
+LARGE = 1_000_000  # rows of the second horseshoe setting, as uint8: 1 GB
+
+
+def bench_regressions(args) -> dict:
+    """The tables of `args.parts`, or Beam's grid of N, p and K alone."""
+    if args.grid:
+        from mmgibbs.bench.regressions_hmc import grid
+
+        return {"scale": args.scale, "gradient and leapfrog": as_table(grid(args.scale, args.threads))}
+    tables = {}
+    for part in args.parts:
+        tables |= {f"{part}: {name}": rows for name, rows in _TABLES[part](args).items()}
+    return {"scale": args.scale, "threads": args.threads} | tables | on_a_gpu(args) | {"peak resident bytes": peak_bytes()}
+
+
+def as_table(rows) -> list[dict]:
+    return [{name.replace("_", " "): "" if value is None else value for name, value in asdict(row).items()} for row in rows]
+
+
+@dataclass(frozen=True)
+class GpuRow:
+    setting: str
+    published: str
+    goal: str
+    seconds_per_sweep: float  # median, random draws included, by the host's clock after the device is done
+
+
+def on_a_gpu(args) -> dict:
+    """Seconds per sweep of the parts that have a goal for a GPU; why there are none where no GPU can be used."""
+    try:
+        arrays = make_arrays("gpu", None)
+    except DeviceError as error:
+        return {"on a GPU": f"not measured: {error}"}
+    return {"on a GPU": as_table([row for part in args.parts if part in _ON_A_GPU for row in _ON_A_GPU[part](args, arrays)])}
+
+
+def timed(sampler, arrays, chains: int = 1, sweeps: int = 20, burn_in: int = 5) -> float:
+    keys = Keys(1, tuple(range(chains)))
+    sampler.adapt_until(burn_in)
+    state, spent = sampler.start(keys), []
+    for sweep in range(1, burn_in + sweeps + 1):
+        started = time.perf_counter()
+        state = sampler.step(state, sweep, keys)
+        arrays.wait()
+        spent.append(time.perf_counter() - started)
+    return statistics.median(spent[burn_in:])
+
+
+def _horseshoe_on_a_gpu(args, arrays) -> list[GpuRow]:
+    from mmgibbs.bench.regressions_horseshoe import synthetic
+    from mmgibbs.regressions.horseshoe_probit import HorseshoeProbitModel, HorseshoeProbitOptions
+
+    rows = []
+    for n, dtype, chains, published, goal in (
+        (10_000, "float32", 1, "10,000 sweeps: 41 s Titan X", "8 s"),
+        (LARGE, "uint8", 1, "10,000 sweeps: 2 min Titan X", "15 s"),
+        (LARGE, "uint8", 16, "", "30 s"),
+    ):
+        n = max(2000, round(n * args.scale))
+        X, y = synthetic(n, 1000, dtype, 1)
+        options = HorseshoeProbitOptions(precision="single", collapsed=False)
+        sampler = HorseshoeProbitModel.prepare(RegressionData(read_predictors(X), y), options, arrays)
+        setting = f"horseshoe probit n = {n:,}, p = 1000, {dtype}, {chains} chain(s)"
+        rows.append(GpuRow(setting, published, f"10,000 sweeps: {goal}", timed(sampler, arrays, chains)))
+    return rows
+
+
+def _hmc_on_a_gpu(args, arrays) -> list[GpuRow]:
+    from mmgibbs.bench.regressions_hmc import mnist_row
+
+    if args.data is None:
+        return []
+    trajectories = max(2, round(200 * args.scale))
+    row = mnist_row(Path(args.data) / "mnist", trajectories, arrays=arrays)
+    return [GpuRow(f"{row.setting}: {row.measured}", row.published, "200 trajectories: 4 s", row.seconds / trajectories)]
+
+
+def _multinomial_on_a_gpu(args, arrays) -> list[GpuRow]:
+    from mmgibbs.bench.regressions_multinomial import simulate
+    from mmgibbs.regressions.multinomial_pg import MultinomialPGModel, MultinomialPGOptions
+
+    n = max(1000, round(506_450 * args.scale))
+    X, y = simulate(n, 56, 9, 1)
+    sampler = MultinomialPGModel.prepare(RegressionData(read_predictors(X), y), MultinomialPGOptions(), arrays)
+    return [GpuRow(f"multinomial n = {n:,}, p = 56, K = 9, double", '"100x", no seconds', "10 ms", timed(sampler, arrays))]
+
+
+def _hierarchical_on_a_gpu(args, arrays) -> list[GpuRow]:
+    from mmgibbs.bench.regressions_hierarchical import PUBLISHED, simulate
+    from mmgibbs.regressions.hierarchical_slice import HierarchicalSliceOptions, HierarchicalSliceSampler
+
+    n = max(10, round(500 * args.scale))
+    X, y, groups = simulate(n, 500, 10, 1)
+    data = RegressionData(read_predictors(X), y, "y", groups)
+    sampler = HierarchicalSliceSampler(data, HierarchicalSliceOptions(precision="single"), arrays)
+    return [GpuRow(f"hierarchical logit, {n} groups x 500, p = 10, single", PUBLISHED, "2 ms", timed(sampler, arrays))]
+
+
+_ON_A_GPU = {
+    "horseshoe": _horseshoe_on_a_gpu,
+    "hmc": _hmc_on_a_gpu,
+    "multinomial": _multinomial_on_a_gpu,
+    "hierarchical": _hierarchical_on_a_gpu,
+}
+
+
+def _horseshoe(args) -> dict:
+    from mmgibbs.bench.regressions_horseshoe import mixing_rows, row
+
+    n, large, p = (max(20, round(size * args.scale)) for size in (10_000, LARGE, 1000))
+    sweeps = [
+        row(n, p, threads=args.threads),
+        row(n, p, "float32", "single", threads=args.threads),
+        row(n, p, "uint8", "single", chains=4, threads=args.threads),
+        row(large, p, "uint8", "single", threads=args.threads, sweeps=5),
+    ]
+    return {"sweeps": as_table(sweeps)} | _with_data(
+        args, "covertype_cover", lambda folder: {"rare positives": as_table(mixing_rows(folder / "cover.npz", threads=args.threads))}
+    )
+
+
+def _hmc(args) -> dict:
+    from mmgibbs.bench.regressions_hmc import gradient_rows, mnist_row
+
+    def rows(folder):
+        both = sorted({1, args.threads})
+        gradients = [r for threads in both for r in gradient_rows(folder, threads=threads)]
+        return {
+            "gradient": as_table(gradients),
+            "trajectories": as_table([mnist_row(folder, max(1, round(20 * args.scale)), threads=args.threads)]),
+        }
+
+    return _with_data(args, "mnist", rows)
+
+
+def _lasso(args) -> dict:
+    from mmgibbs.bench.regressions_lasso import row
+
+    return {"sweeps": as_table([row(threads=threads) for threads in sorted({1, args.threads})])}
+
+
+def _multinomial(args) -> dict:
+    from mmgibbs.bench.regressions_multinomial import draws_row, row
+
+    n = max(1000, round(506_450 * args.scale))
+    sweeps = [row(n, threads=args.threads, precision=precision) for precision in ("double", "single")]
+    return {"sweeps": as_table(sweeps), "PG(1, z)": as_table([draws_row(spread) for spread in (0.0, 1.0, 4.0)])}
+
+
+def _hierarchical(args) -> dict:
+    from mmgibbs.bench.regressions_hierarchical import row
+
+    groups = max(10, round(500 * args.scale))
+    return {"samplers": as_table(row(groups, threads=args.threads))}
+
+
+_TABLES = {"horseshoe": _horseshoe, "hmc": _hmc, "lasso": _lasso, "multinomial": _multinomial, "hierarchical": _hierarchical}
+
+
+def _with_data(args, name: str, make) -> dict:
+    """What `make(folder)` gives where the data set is there; else why it was not measured."""
+    folder = None if args.data is None else Path(args.data) / name
+    if folder is None:
+        return {f"on {name}": "not measured: needs --data DIR"}
+    if not folder.is_dir():
+        raise DataError(f"--data: found no folder '{name}' in '{args.data}', needed one with the files of that data set")
+    return make(folder)
