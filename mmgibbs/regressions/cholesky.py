@@ -24,7 +24,7 @@ ONE, MINUS_ONE = c_double(1.0), c_double(-1.0)
 @cache
 def routine(name: str):
     """A routine of the LAPACK or BLAS that SciPy brings; characters as bytes, all else by address."""
-    import scipy.linalg.cython_blas  # noqa: F401
+    import scipy.linalg.cython_blas
     import scipy.linalg.cython_lapack  # noqa: F401
 
     library, letters, rest = {"dpotrf": ("lapack", 1, 4), "dtrsm": ("blas", 4, 7), "dgemm": ("blas", 2, 11), "dsyrk": ("blas", 2, 8)}[name]

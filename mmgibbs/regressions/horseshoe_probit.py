@@ -1,17 +1,14 @@
 """Horseshoe probit regression (Albert & Chib 1993; Carvalho et al. 2010; Makalic & Schmidt 2016; Terenin et al. 2018).
 
-    P(y_i = 1) = Phi(a + x_i beta),   a flat or N(0, sd^2),   beta_j ~ N(0, 1/d_j),   d_j = tau^-2 lambda_j^-2 (+ c^-2)
-    lambda_j ~ C+(0, 1),   tau ~ C+(0, t),   c^-2 ~ Gamma(k/2, rate k s^2/2)
+    P(y_i = 1) = Phi(a + x_i beta),   a flat or N(0, sd^2),   beta_j ~ N(0, 1/d_j),   d of a horseshoe: horseshoe_prior.py
 
-c is there in the regularised horseshoe (Piironen & Vehtari 2017) alone. The half-Cauchy priors are written with auxiliary
-nu_j and xi (lambda_j^2 | nu_j ~ IG(1/2, 1/nu_j), nu_j ~ IG(1/2, 1)). One sweep:
+One sweep, with W = [X 1]:
 
-    [a, beta | lambda, tau     with z integrated out, where `collapsed`: horseshoe_ellipse.py]
-    z_i ~ TN(a + x_i beta, 1; > 0 if y_i = 1, < 0 if not)                                horseshoe_rows.py
-    g^2 ~ Gamma(n/2, rate z'(I - W Sigma W')z / 2),  z <- g z                            Haar PX-DA, where `expansion`
-    a, beta ~ N(Sigma W'z, Sigma),  W = [X 1],  Sigma^-1 = W'W + diag(d)                 horseshoe_coefficients.py
-    lambda_j^-2 ~ Exp(rate 1/nu_j + tau^-2 beta_j^2 / 2),         1/nu_j ~ Exp(rate 1 + lambda_j^-2)
-    tau^-2 ~ Gamma((p + 1)/2, rate 1/xi + sum_j lambda_j^-2 beta_j^2 / 2),  1/xi ~ Exp(rate 1/t^2 + tau^-2)
+    [a, beta | d, y   with z integrated out, where `collapsed`]                                horseshoe_ellipse.py
+    z_i ~ TN(a + x_i beta, 1; > 0 if y_i = 1, < 0 if not)                                      horseshoe_rows.py
+    g^2 ~ Gamma(n/2, rate z'(I - W Sigma W')z / 2),  z <- g z                                  Haar PX-DA, where `expansion`
+    a, beta ~ N(Sigma W'z, Sigma),  Sigma^-1 = W'W + diag(d)                                   horseshoe_coefficients.py
+    lambda, nu, tau, xi (and c of the regularised horseshoe) given beta                        horseshoe_prior.py
 
 Under a flat prior on a there is no posterior where a plane separates the classes and E|beta_j| is infinite (no c): along
 separating directions the integral of the likelihood over a grows like |beta|. So a is given a normal prior by default,
@@ -27,32 +24,21 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from mmgibbs.draws.purpose import (
-    REGRESSION_GLOBAL_AUXILIARY,
-    REGRESSION_GLOBAL_SCALE,
-    REGRESSION_HYPER,
-    REGRESSION_LOCAL_AUXILIARY,
-    REGRESSION_LOCAL_SCALE,
-    REGRESSION_RESCALE,
-    REGRESSION_START,
-    stream,
-)
+from mmgibbs.draws.purpose import REGRESSION_RESCALE, REGRESSION_START, stream
 from mmgibbs.errors import DataError
 from mmgibbs.memory import refuse_beyond_free
 from mmgibbs.regressions.arrays import Host
 from mmgibbs.regressions.classes import read_classes
 from mmgibbs.regressions.horseshoe_coefficients import ByColumns, ByRows
 from mmgibbs.regressions.horseshoe_ellipse import Ellipse, expansion, probit_fit, separated
+from mmgibbs.regressions.horseshoe_prior import Horseshoe, RegularisedHorseshoe
 from mmgibbs.regressions.horseshoe_rows import GRAM_PIECES, ProbitRows
-from mmgibbs.regressions.horseshoe_slice import slice_step
 from mmgibbs.regressions.loop import blas_threads
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import ROW_BLOCK_BYTES, Predictors
 from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
 
 ROWS_FOR_COLLAPSED = 50  # of the rarer class, for each coefficient: the expansion is then close
-LARGEST_PRECISION = 1e280
-LOG_WIDTH = 6.0  # bracket of the slice steps for log tau^-2 and log c^-2
 
 
 @dataclass(frozen=True)
@@ -106,12 +92,15 @@ class HorseshoeProbitModel:
 
 
 class HorseshoeProbitSampler:
-    """State, of the standardised columns: beta (C, p), intercept (C,), local = lambda^-2 and local_auxiliary = 1/nu (C, p),
-    global = tau^-2, global_auxiliary = 1/xi, slab = c^-2 (0 in the plain horseshoe) and tries, of angles (C,)."""
+    """State, of the standardised columns: beta (C, p), intercept (C,), the scales (horseshoe_prior.py) and tries, of angles (C,)."""
 
     def __init__(self, X: Predictors, positive: np.ndarray, classes: list, options: HorseshoeProbitOptions, arrays):
         self.X, self.options, self.arrays, self.n, self.p = X, options, arrays, X.n, X.p
         self.share = positive.mean()
+        if options.slab_scale is None:
+            self.prior = Horseshoe(X.p, options.global_scale, arrays)
+        else:
+            self.prior = RegularisedHorseshoe(X.p, options.global_scale, options.slab_scale, options.slab_df, arrays)
         with blas_threads(1):  # the rows are shared out over threads here, so that their number changes no bit
             self._read(positive, np.float32 if options.precision == "single" else np.float64)
         self.parameters = {
@@ -158,17 +147,11 @@ class HorseshoeProbitSampler:
             needed = min(self.n, self.p + 1) ** 2 + (0 if self.ellipse is None else 3 * self.n)
             what = f"a sweep of {len(keys)} chains with {self.n:,} rows and {self.p:,} predictors"
             refuse_beyond_free(8 * len(keys) * needed, what, "fewer chains or predictors")
-        xp, one = self.arrays.xp, self.arrays.xp.ones(len(keys))
-        slab = 0.0 if self.options.slab_scale is None else self.options.slab_scale**-2
-        return {
+        xp = self.arrays.xp
+        return self.prior.start(keys) | {
             "beta": xp.zeros((len(keys), self.p)),
             "intercept": ndtri(self.share) + 0.3 * self.arrays.normals(keys, 0, stream(REGRESSION_START, 0), 1)[:, 0],
-            "local": 2.0 * self.arrays.exponentials(keys, 0, stream(REGRESSION_START, 1), self.p),
-            "local_auxiliary": xp.ones((len(keys), self.p)),
-            "global": one * self.options.global_scale**-2,
-            "global_auxiliary": one * self.options.global_scale**2,
-            "slab": one * slab,
-            "tries": 0.0 * one,
+            "tries": xp.zeros(len(keys)),
         }
 
     def step(self, state: State, sweep: int, keys: Keys) -> State:
@@ -183,12 +166,11 @@ class HorseshoeProbitSampler:
         latent = self.rows.latent(beta, intercept, keys, sweep, self.coefficients.keep_z)
         posterior = self.coefficients.given(latent, precision)
         beta, intercept = posterior.draw(self.factor_of_z(posterior.misfit, keys, sweep), keys, sweep)
-        return {"beta": beta, "intercept": intercept, "tries": tries} | self.scales(beta, state, keys, sweep)
+        return {"beta": beta, "intercept": intercept, "tries": tries} | self.prior.draw(beta, state, keys, sweep)
 
     def prior_precision(self, state: State):
         """(C, p + 1): d_j, and that of the intercept last."""
-        xp, sd = self.arrays.xp, self.options.intercept_prior_sd
-        d = xp.minimum(state["global"][:, None] * state["local"] + state["slab"][:, None], LARGEST_PRECISION)
+        xp, d, sd = self.arrays.xp, self.prior.precision(state), self.options.intercept_prior_sd
         return xp.concatenate([d, xp.full((len(d), 1), 0.0 if sd is None else sd**-2)], 1)
 
     def factor_of_z(self, misfit, keys: Keys, sweep: int):
@@ -197,56 +179,6 @@ class HorseshoeProbitSampler:
             return self.arrays.xp.ones(len(keys))
         shape = self.arrays.xp.full((len(keys), 1), 0.5 * self.n)
         return self.arrays.xp.sqrt(2.0 * self.arrays.gammas(keys, sweep, stream(REGRESSION_RESCALE, 0), shape)[:, 0] / misfit)
-
-    def scales(self, beta, state: State, keys: Keys, sweep: int) -> State:
-        """lambda, nu, tau, xi (and c) given beta."""
-        a, o, xp, square = self.arrays, self.options, self.arrays.xp, beta**2
-        tau, slab = state["global"], state["slab"]
-        regularised = o.slab_scale is not None
-
-        rate = state["local_auxiliary"] + 0.5 * tau[:, None] * square
-        if regularised:
-            local = self.regularised_local(state["local"], rate, (slab / tau)[:, None], keys, sweep)
-        else:
-            local = a.exponentials(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 0), self.p) / rate
-        local_auxiliary = a.exponentials(keys, sweep, stream(REGRESSION_LOCAL_AUXILIARY, 0), self.p) / (1.0 + local)
-
-        rate = state["global_auxiliary"] + 0.5 * (local * square).sum(1)
-        if regularised:
-            # log density of x = log tau^-2 - its present value
-            def of_tau(x, c):
-                new = tau[c] * xp.exp(x)
-                return 0.5 * x - new * rate[c] + 0.5 * xp.log(new[:, None] * local[c] + slab[c, None]).sum(1)
-
-            tau = tau * xp.exp(slice_step(of_tau, LOG_WIDTH, keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), a)[0])
-        else:
-            tau = a.gammas(keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), xp.full((len(keys), 1), 0.5 * (self.p + 1)))[:, 0] / rate
-        global_auxiliary = a.exponentials(keys, sweep, stream(REGRESSION_GLOBAL_AUXILIARY, 0), 1)[:, 0] / (o.global_scale**-2 + tau)
-
-        if regularised:
-            rate_slab = 0.5 * (o.slab_df * o.slab_scale**2 + square.sum(1))
-
-            def of_slab(x, c):
-                new = slab[c] * xp.exp(x)
-                return 0.5 * o.slab_df * x - new * rate_slab[c] + 0.5 * xp.log(tau[c, None] * local[c] + new[:, None]).sum(1)
-
-            slab = slab * xp.exp(slice_step(of_slab, LOG_WIDTH, keys, sweep, stream(REGRESSION_HYPER, 0), a)[0])
-        return {"local": local, "local_auxiliary": local_auxiliary, "global": tau, "global_auxiliary": global_auxiliary, "slab": slab}
-
-    def regularised_local(self, old, rate, k, keys: Keys, sweep: int):
-        """lambda^-2 = h of the density h^-1/2 (h + k)^1/2 exp(-rate h), k = c^-2 tau^2, by an independence step.
-
-        For (h + k)^1/2 <= h^1/2 + k^1/2 the proposal is Exp(rate) or, with odds (pi k rate)^1/2, Gamma(1/2, rate); the ratio
-        of the two sides is between 0.707 and 1, so that at least that share is accepted.
-        """
-        a, xp = self.arrays, self.arrays.xp
-        u = a.uniforms(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 1), self.p, 2)
-        odds = xp.sqrt(np.pi * k * rate)
-        exponential = a.exponentials(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 0), self.p)
-        half = 0.5 * a.normals(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 2), self.p) ** 2  # Gamma(1/2)
-        new = xp.where(u[..., 0] * (1.0 + odds) < odds, half, exponential) / rate
-        ratio = lambda h: xp.sqrt(h + k) / (xp.sqrt(h) + xp.sqrt(k))
-        return xp.where(u[..., 1] * ratio(old) < ratio(new), new, old)
 
     def log(self, state: State) -> dict:
         beta = state["beta"] / self.rows.scale
