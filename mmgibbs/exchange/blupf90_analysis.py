@@ -110,7 +110,7 @@ def _data(context: Context) -> dict:
         if len(set(positions)) > 1:
             context.note(
                 line,
-                f"WEIGHT(S) {' '.join(map(str, positions))}: a weight for each trait is not carried over; every weight is 1",
+                "WEIGHT(S): a weight for each trait is not carried over: every weight is 1",
             )
         elif positions:
             data["weights"] = context.columns[positions[0]]
@@ -158,12 +158,12 @@ def _tell_the_rest(context: Context) -> None:
     if passed is not None and passed.value:
         context.note(
             passed.line,
-            f"FIELDS_PASSED TO OUTPUT {' '.join(map(str, passed.value))}: not needed: solutions carry the ids of the data",
+            "FIELDS_PASSED TO OUTPUT: not needed: solutions carry the ids of the data",
         )
     for effect in context.parameters.effects:
-        for keyword in OF_EFFECTS:
+        for keyword, what in OF_EFFECTS.items():
             if keyword in effect.stated:
-                context.note(effect.stated[keyword].line, f"{keyword}: {OF_EFFECTS[keyword]}")
+                context.note(effect.stated[keyword].line, f"{keyword}: {what}")
     for option in context.parameters.options:
         what = OPTIONS.get(option.value[0], "not carried over")
         if what is not None:

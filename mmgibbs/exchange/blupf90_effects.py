@@ -40,12 +40,8 @@ def fixed_effects(context: Context, number: int, effect: StatedEffect) -> dict[s
                     f"NESTED: found {by} for trait {t} and {position} in EFFECT, needed positions for the same traits",
                 )
         context.check(line, "NESTED", within)
-    _tell_of_levels(
-        context,
-        effect.line,
-        within if form else effect.positions if effect.kind == "cross" else (),
-        form or effect.form,
-    )
+    classes = effect.positions if effect.kind == "cross" else within
+    _tell_of_levels(context, effect.line, classes, form or effect.form)
     sources = list(zip(effect.positions, within, strict=True))
     distinct = dict.fromkeys(source for source in sources if source[0])
     out = {}
@@ -83,21 +79,15 @@ def _tell_of_levels(context: Context, line: int, positions: Sequence[int], form:
 def random_terms(
     context: Context, number: int, effect: StatedEffect, data: dict, random: dict, variances: dict
 ) -> None:
-    """Enter the terms of one EFFECT with RANDOM into `random`, their matrices into `variances`, its pedigree into `data`."""
+    """Enter the terms of an EFFECT with RANDOM, their matrices and its pedigree into the sections of the analysis."""
     stated, kind = effect.stated, effect.stated["RANDOM"].value
     line, sources = stated["RANDOM"].line, sorted({p for p in effect.positions if p})
-    if effect.kind == "cov" or "NESTED" in stated or len(sources) > 1:
-        found = (
-            "a covariate"
-            if effect.kind == "cov"
-            else "NESTED"
-            if "NESTED" in stated
-            else f"positions {' and '.join(map(str, sources))}"
-        )
-        raise context.refuse(
-            line,
-            f"RANDOM: found {found} in the EFFECT of line {effect.line}, needed one cross-classified column (or 0 for a trait)",
-        )
+    if effect.kind == "cov" or len(sources) > 1:
+        found = "a covariate" if effect.kind == "cov" else f"positions {' and '.join(map(str, sources))}"
+        needed = "one cross-classified column (or 0 for a trait)"
+        raise context.refuse(line, f"RANDOM: found {found} in the EFFECT of line {effect.line}, needed {needed}")
+    if "NESTED" in stated:
+        raise context.refuse(stated["NESTED"].line, "NESTED: found beside RANDOM, needed one of them")
     optional = stated["OPTIONAL"].value if "OPTIONAL" in stated else ()
     if kind != "animal" and optional:
         raise context.refuse(
@@ -120,7 +110,7 @@ def random_terms(
     if kind == "sire":
         context.note(
             line,
-            "RANDOM sire: sires are related as animals of the pedigree (id, sire, dam), not by sire and maternal grandsire",
+            "RANDOM sire: sires are related by id, sire and dam of the pedigree, not by sire and maternal grandsire",
         )
         enter("sire", "(CO)VARIANCES", {"": level | {"unknown_level": "omit"}}, {"relationship": "pedigree"})
         return
@@ -138,17 +128,13 @@ def _covariates(context: Context, effect: StatedEffect) -> list[str]:
     if "RANDOM_REGRESSION" not in stated:
         return []
     line, kind = stated["RANDOM_REGRESSION"].line, stated["RANDOM_REGRESSION"].value
-    maternal = {"mat", "mpe"} & set(stated["OPTIONAL"].value if "OPTIONAL" in stated else ())
-    if kind != "data" or maternal or "RR_POSITION" not in stated:
-        found = (
-            kind
-            if kind != "data"
-            else f"it beside OPTIONAL {' '.join(sorted(maternal))}"
-            if maternal
-            else "no RR_POSITION"
-        )
+    optional = stated["OPTIONAL"].value if "OPTIONAL" in stated else ()
+    if kind != "data" or "RR_POSITION" not in stated:
+        found = kind if kind != "data" else "no RR_POSITION"
+        raise context.refuse(line, f"RANDOM_REGRESSION: found {found}, needed data, and the columns in RR_POSITION")
+    if {"mat", "mpe"} & set(optional):
         raise context.refuse(
-            line, f"RANDOM_REGRESSION: found {found}, needed data, RR_POSITION, and of OPTIONAL no more than pe"
+            line, f"RANDOM_REGRESSION: found OPTIONAL {' '.join(optional)} beside it, needed pe or none"
         )
     context.check(stated["RR_POSITION"].line, "RR_POSITION", stated["RR_POSITION"].value)
     return [context.columns[p] for p in stated["RR_POSITION"].value]
@@ -193,7 +179,7 @@ def _stated_matrix(context: Context, effect: StatedEffect, keyword: str, size: i
         line = effect.stated["RANDOM"].line
         context.note(
             line,
-            f"{keyword} is not stated: variances {DEFAULT_VARIANCE:g}, covariances {DEFAULT_COVARIANCE:g}, as of renumf90",
+            f"{keyword} is not stated: as of renumf90 {DEFAULT_VARIANCE:g}, and {DEFAULT_COVARIANCE:g} for covariances",
         )
         difference = DEFAULT_VARIANCE - DEFAULT_COVARIANCE
         return Stated(line, np.full((size, size), DEFAULT_COVARIANCE) + difference * np.eye(size))
@@ -220,8 +206,6 @@ def covariance_matrix(
     part = (part + part.T) / 2
     sd = np.sqrt(np.maximum(np.diag(part), 0.0))
     if not sd.all() or np.linalg.eigvalsh(part / np.outer(sd, sd))[0] <= 1e-12:
-        found = (
-            "found a variance that is not above 0" if not sd.all() else "found correlations that cannot hold together"
-        )
-        raise context.refuse(matrix.line, f"{keyword}: {found}, needed a positive definite matrix")
+        found = "a variance that is not above 0" if not sd.all() else "correlations that cannot hold together"
+        raise context.refuse(matrix.line, f"{keyword}: found {found}, needed a positive definite matrix")
     return float(part[0, 0]) if len(part) == 1 else part.tolist()

@@ -10,8 +10,6 @@ which is what X has without P (Westell, Quaas & Van Vleck 1988, J. Dairy Sci. 71
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from mmgibbs.errors import DataError
@@ -40,7 +38,7 @@ def enter_pedigree(context: Context, effect: StatedEffect, data: dict) -> None:
         if position > len(table.names):
             raise context.refuse(
                 where,
-                f"FILE_POS: found position {position}, needed one from 1 to {len(table.names)}, the columns of {table.name}",
+                f"FILE_POS: found position {position}, needed one from 1 to {len(table.names)} ({table.name})",
             )
     if 0 in positions[:3] or len(set(positions[:3])) < 3:
         raise context.refuse(
@@ -50,7 +48,7 @@ def enter_pedigree(context: Context, effect: StatedEffect, data: dict) -> None:
     if context.pedigree not in ((), (file, positions)):
         raise context.refuse(
             line,
-            f"FILE: found a second pedigree, {file} {positions}, needed {context.pedigree[0]} {context.pedigree[1]} again",
+            f"FILE: found a second pedigree, {file} {positions}, needed the first again, {context.pedigree}",
         )
     context.pedigree = file, positions
     roles = dict(zip(("id", "sire", "dam"), positions, strict=False)) | (
@@ -61,7 +59,7 @@ def enter_pedigree(context: Context, effect: StatedEffect, data: dict) -> None:
     if len(positions) > 3 and positions[3]:
         context.note(
             where,
-            f"FILE_POS: the alternate dam (column {positions[3]}) is not carried over: maternal effects are those of the dam",
+            f"FILE_POS: the alternate dam (column {positions[3]}) is not carried over: maternal effects are the dam's",
         )
     if "UPG_TYPE" in stated:
         _enter_groups(context, effect, table, roles, data)
@@ -100,7 +98,7 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
     if kind == "yob":
         context.note(
             line,
-            "UPG_TYPE yob: groups by year of birth are not carried over; a column of groups in the pedigree and data.groups are",
+            "UPG_TYPE yob: not carried over: groups need a column of the pedigree that names them (data.groups)",
         )
         return
     context.note(line, f"UPG_TYPE {kind}: groups are fixed effects (data.groups.effect)")
@@ -132,7 +130,7 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
     del data["pedigree_separator"]
     context.note(
         line,
-        f"{name} is the pedigree anew, with a column of groups; {PHANTOM}ID stands for the unknown sire of ID where the dam's group is another",
+        f"{name} is the pedigree anew, with a column of groups; {PHANTOM}ID is the sire of ID where dams have another",
     )
 
 
@@ -147,7 +145,8 @@ def with_one_group(pedigree: pl.DataFrame, groups: pl.DataFrame, table: Table) -
         if len(without):
             row = without[0]
             raise DataError(
-                f"{table.name} row {table.line(row)}: found an unknown {parent} of '{pedigree['id'][row]}' without a group, needed one"
+                f"{table.name} row {table.line(row)}: found an unknown {parent} of '{pedigree['id'][row]}' without a "
+                "group, needed one"
             )
     animals = pedigree.with_columns(gs=groups["sire"], gd=groups["dam"])
     differ = pl.col("gs").is_not_null() & pl.col("gd").is_not_null() & (pl.col("gs") != pl.col("gd"))

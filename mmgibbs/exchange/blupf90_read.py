@@ -250,7 +250,8 @@ def read_parameter_file(path: Path) -> ParameterFile:
             n_traits = len(stated["TRAITS"].value) if "TRAITS" in stated else 0
         elif not effects:
             raise ConfigError(
-                f"{section.where} line {section.line}: found {keyword} before any EFFECT, needed after the one that it belongs to"
+                f"{section.where} line {section.line}: found {keyword} before any EFFECT, "
+                "needed after the EFFECT that it belongs to"
             )
         else:
             _state(effects[-1].stated, section, OF_AN_EFFECT[keyword], n_traits)
@@ -274,7 +275,8 @@ def _sections(text: str, where: str) -> Iterator[_Section]:
         word = content.split()[0]
         if word in OF_BLUPF90:
             raise ConfigError(
-                f"{where} line {number}: found {word}, which is a keyword of blupf90; needed the file that renumf90 reads (renum.par, not renf90.par)"
+                f"{where} line {number}: found {word}, which is a keyword of blupf90; "
+                "needed the file that renumf90 reads (renum.par, not renf90.par)"
             )
         if word in KEYWORDS:
             if section is not None:
@@ -296,7 +298,8 @@ def _sections(text: str, where: str) -> Iterator[_Section]:
 def _state(stated: dict[str, Stated], section: _Section, read: Callable, n_traits: int) -> None:
     if section.keyword in stated:
         raise ConfigError(
-            f"{section.where} line {section.line}: found {section.keyword} again (line {stated[section.keyword].line}), needed once"
+            f"{section.where} line {section.line}: found {section.keyword} again "
+            f"(line {stated[section.keyword].line}), needed once"
         )
     if section.keyword in ("RESIDUAL_VARIANCE", "WEIGHT(S)") and not n_traits:
         raise ConfigError(

@@ -6,10 +6,10 @@ from __future__ import annotations
 def add_arguments(parser) -> None:
     parser.description = (
         "Write a finished run as the files of another program. Format blupf90: `solutions` (trait, effect, level, "
-        "solution, s.e., which is the posterior standard deviation, left out where it is unknown); `levels.csv` (effect, "
-        "level, id, term, name: what the numbers of effects and levels mean); and where variances were sampled "
-        "`postgibbs_samples` (number, round, how many, the (co)variances; one chain after the other, rounds going on) "
-        "and `postind` (the position of each (co)variance in a sample)."
+        "solution, s.e., which is the posterior standard deviation, left out where it is unknown); `levels.csv` "
+        "(effect, level, id, term, name: what the numbers of effects and levels mean); and where variances were "
+        "sampled `postgibbs_samples` (number, round, how many, the (co)variances; one chain after the other, rounds "
+        "going on) and `postind` (the position of each (co)variance in a sample)."
     )
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
     parser.add_argument("--format", required=True, choices=["blupf90"], help="whose files to write")

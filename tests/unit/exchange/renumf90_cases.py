@@ -56,7 +56,7 @@ def records() -> pl.DataFrame:
 
 
 def pedigree() -> pl.DataFrame:
-    """Founders s0-s4 and d0-d9, calves c00-c29: sire s(i mod 5), dam d(i mod 10), c20-c29 out of c00-c09; c05 has no known dam."""
+    """Founders s0-s4, d0-d9; calves c00-c29, the last ten out of the first ten; c05 has no known dam."""
     rows = [(f"s{i}", "0", "0", 2010) for i in range(5)] + [(f"d{i}", "0", "0", 2011) for i in range(10)]
     for i in range(30):
         dam = f"d{i % 10}" if i < 20 else f"c{i - 20:02d}"
@@ -133,7 +133,7 @@ CASES = {
             "variances": {"genetic": [[1.0, 0.2], [0.2, 0.8]], "residual": [[2.0, 0.3], [0.3, 1.5]]},
         },
         {"inbreeding": "ignore"},
-        ("line 5: FIELDS_PASSED TO OUTPUT 1 9", "PED_DEPTH 3", "INBREEDING is not stated", "OPTION maxrounds 2000"),
+        ("line 5: FIELDS_PASSED TO OUTPUT", "PED_DEPTH 3", "INBREEDING is not stated", "OPTION maxrounds 2000"),
     ),
     "direct, maternal and two environments": Case(
         head()
@@ -168,7 +168,8 @@ CASES = {
         head("5 6", "", "", "2.0 0.3 0.3 1.5")
         + "EFFECT\n2 2 cross alpha\n"
         + ANIMAL.replace("1 cross", "1 1 cross").replace("animal\nFILE\n", "animal\nOPTIONAL\nmat mpe\nFILE\n")
-        + "(CO)VARIANCES\n1.0 0.2 0 0.1\n0.2 0.8 0 -0.1\n0 0 0 0\n0.1 -0.1 0 0.5\n(CO)VARIANCES_MPE\n0 0\n0 0.3\nOPTION missing -999\n",
+        + "(CO)VARIANCES\n1.0 0.2 0 0.1\n0.2 0.8 0 -0.1\n0 0 0 0\n0.1 -0.1 0 0.5\n"
+        + "(CO)VARIANCES_MPE\n0 0\n0 0.3\nOPTION missing -999\n",
         {
             "traits": ["y1", "y2"],
             "model": {
@@ -215,7 +216,8 @@ CASES = {
     ),
     "sires and litters": Case(
         head()
-        + "EFFECT\n2 cross alpha\nEFFECT\n9 cross alpha\nRANDOM\nsire\nFILE\nped.txt\nFILE_POS\n1 2 3\nREC_SEX\n1\nPED_DEPTH\n0\n"
+        + "EFFECT\n2 cross alpha\nEFFECT\n9 cross alpha\nRANDOM\nsire\nFILE\nped.txt\nFILE_POS\n1 2 3\n"
+        + "REC_SEX\n1\nPED_DEPTH\n0\n"
         + "INBREEDING\npedigree\n(CO)VARIANCES\n0.3\nEFFECT\n10 cross numer\nRANDOM\ndiagonal\n",
         {
             "traits": ["y1"],

@@ -1,4 +1,4 @@
-"""Parameter files of renumf90: the analysis that comes of one is the one that a person would write, and mistakes are named by line."""
+"""Parameter files of renumf90: what comes of them is what a person would write, and mistakes are named by line."""
 
 import re
 
@@ -69,7 +69,7 @@ def shares(animals, unknown):
 
 @pytest.mark.parametrize("upg", ["in_pedigrees", "group", "group_sex"])
 def test_groups_of_each_parent_are_regressions_on_expected_shares(upg, tmp_path):
-    """u = Q g + a: differences between animals against a model with the shares Q as covariates (Quaas & Pollak 1981)."""
+    """u = Q g + a: differences of animals against a model with the shares Q as covariates (Quaas & Pollak 1981)."""
     positions = {"in_pedigrees": "1 2 3", "group": "1 2 3 0 0 5", "group_sex": "1 2 3 0 0 5 6"}[upg]
     animal = ANIMAL.replace("1 2 3 0 0", positions).replace("INBREEDING", f"UPG_TYPE\n{upg}\nINBREEDING")
     case = Case(head() + "EFFECT\n2 cross alpha\n" + animal + "(CO)VARIANCES\n1.0\n", {}, pedigree="in_pedigrees")
@@ -176,7 +176,7 @@ MISTAKES = {  # what is put in place of what, and the message
     ),
     "before its time": (
         ("EFFECT\n2 2 cross", "RANDOM\nanimal\nEFFECT\n2 2 cross"),
-        "line 12: found RANDOM before any EFFECT, needed after the one that it belongs to",
+        "line 12: found RANDOM before any EFFECT, needed after the EFFECT that it belongs to",
     ),
     "two columns of animals": (
         ("1 1 cross", "1 9 cross"),

@@ -1,0 +1,188 @@
+"""A run as files of the BLUPF90 programs: numbers and names lead back to the run's own tables and draws."""
+
+import csv
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from unit.exchange.renumf90_cases import CASES, by_hand
+from unit.small_analysis import command, write_files
+
+from mmgibbs.cli import main
+from mmgibbs.errors import ConfigError
+from mmgibbs.exchange.blupf90_write import covariance_components, export_blupf90, numbered_terms
+from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.run import run
+
+SHORT = [
+    "sampler.method=gibbs",
+    "sampler.chains=2",
+    "sampler.burn_in=3",
+    "sampler.samples=8",
+    "sampler.thin=2",
+    "sampler.engine=serial",
+]
+VARIANCES = {
+    "genetic": [[1, 0.2, 0], [0.2, 0.8, 0], [0, 0, 0.5]],
+    "permanent_environment": [[0.5, 0], [0, 0.4]],
+    "residual": [[2, 0.3], [0.3, 1.5]],
+}
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A short run with classes, a covariate in classes, direct and maternal effects, groups; and its files."""
+    hand = by_hand(CASES["two traits with models of their own"])
+    hand["data"] |= {"groups": {"column": "group", "effect": "fixed"}}
+    hand["model"] = {
+        "fixed": {"herd": {}, "age": {"kind": "covariate", "degree": 2, "by": "sex", "traits": ["y2"]}},
+        "random": {
+            "genetic": {
+                "relationship": "pedigree",
+                "effects": {
+                    "direct": {"level": "animal"},
+                    "maternal": {"level": "dam", "traits": ["y2"], "unknown_level": "omit"},
+                },
+            },
+            "permanent_environment": {"level": "animal"},
+        },
+    }
+    hand["variances"] = {
+        **VARIANCES,
+        "permanent_environment": {"start": VARIANCES["permanent_environment"], "structure": "diagonal"},
+    }
+    folder = tmp_path_factory.mktemp("export") / "run"
+    run(hand, SHORT, directory=folder, progress=False)
+    return folder, export_blupf90(folder)
+
+
+def read_levels(folder):
+    with (folder / "levels.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_solutions_and_levels_lead_back_to_the_solutions_of_the_run(exported):
+    run_folder, files = exported
+    lines = (files / "solutions").read_text().splitlines()
+    assert lines[0].split() == ["trait/effect", "level", "solution", "s.e."]
+    table = np.array([line.split() for line in lines[1:]], float)
+    numbers = table[:, :3].astype(int)
+    assert np.array_equal(numbers, table[:, :3])
+    order = np.lexsort((numbers[:, 0], numbers[:, 2], numbers[:, 1]))  # by effect, level, trait
+    assert np.array_equal(order, np.arange(len(table)))
+    levels = read_levels(files)
+    meaning = {(int(r["effect"]), int(r["level"])): (r["term"], r["name"], r["id"]) for r in levels}
+    assert len(meaning) == len(levels)
+
+    found = {
+        (*meaning[effect, level], f"y{trait}"): tuple(row[3:])
+        for (trait, effect, level), row in zip(numbers, table, strict=True)
+    }
+    expected = {}
+    for row in pl.read_parquet(run_folder / "solutions.parquet").iter_rows(named=True):
+        name, level = row["effect"] or "", row["level"]
+        if row["term"] == "age":
+            level, name = level.split(":")
+        if name == "group":  # of two components on y2, which only the order tells apart
+            continue
+        expected[row["term"], name, level, row["trait"]] = row["mean"], row["sd"]
+    assert {k: v for k, v in found.items() if not k[2].startswith("-")} == expected
+    of_groups = {k for k in found if k[2].startswith("-")}
+    assert of_groups == {
+        ("genetic", e, g, t) for g in ("-1", "-2") for e, t in (("direct", "y1"), ("direct", "y2"), ("maternal", "y2"))
+    }
+
+
+def test_effects_are_numbered_as_they_stand(exported):
+    levels = read_levels(exported[1])
+    numbered = list(dict.fromkeys((r["effect"], r["term"], r["name"]) for r in levels))
+    assert numbered == [
+        ("1", "herd", ""),
+        ("2", "age", "x^1"),
+        ("3", "age", "x^2"),
+        ("4", "genetic", "direct"),
+        ("5", "genetic", "maternal"),
+        ("6", "permanent_environment", ""),
+    ]
+
+
+def test_samples_stand_at_the_positions_of_postind(exported):
+    run_folder, files = exported
+    samples = np.loadtxt(files / "postgibbs_samples")
+    n = 6 + 3 + 3  # genetic, permanent environment, residual
+    assert samples.shape == (2 * 4, 3 + n)
+    assert np.array_equal(samples[:, 0], np.arange(1, 9)) and (samples[:, 2] == n).all()
+    sweeps = samples[:4, 1]
+    assert np.array_equal(np.diff(sweeps), [2, 2, 2]) and np.array_equal(samples[4:, 1], sweeps + 11)
+
+    matrices, title = {}, None
+    for line in (files / "postind").read_text().splitlines():
+        if "matrix" in line:
+            title = line.strip()
+            matrices[title] = []
+        else:
+            matrices[title].append([int(word) for word in line.split()])
+    assert list(matrices) == ["G matrix for effect = 4 5", "G matrix for effect = 6", "R matrix"]
+    draws = read_finished(run_folder).draws
+    names = {
+        "G matrix for effect = 4 5": ("genetic", ["direct:y1", "direct:y2", "maternal:y2"]),
+        "G matrix for effect = 6": ("permanent_environment", ["y1", "y2"]),
+        "R matrix": ("residual", ["y1", "y2"]),
+    }
+    for title, (term, components) in names.items():
+        positions = np.array(matrices[title])
+        assert not np.tril(positions, -1).any()
+        for i, a in enumerate(components):
+            for j, b in enumerate(components[i:], i):
+                name = f"{term}.var[{a}]" if i == j else f"{term}.cov[{a},{b}]"
+                expected = draws[name].ravel() if name in draws else np.zeros(8)  # a covariance that the model has not
+                np.testing.assert_allclose(samples[:, 2 + positions[i, j]], expected, rtol=1e-12, err_msg=name)
+    assert "permanent_environment.cov[y1,y2]" not in draws
+
+
+def test_coefficients_of_a_random_regression_go_before_traits():
+    """A run's matrix is ordered trait, coefficient; the exported one coefficient, trait."""
+    rows = [("genetic", f"rr.{c}", t, i, 0.0, 1.0) for i in ("a", "b") for t in ("y1", "y2") for c in (0, 1)]
+    solutions = pl.DataFrame(rows, schema=["term", "effect", "trait", "level", "mean", "sd"], orient="row")
+    analysis = {
+        "traits": {"y1": {}, "y2": {}},
+        "model": {"fixed": {}, "random": {"genetic": {"relationship": "pedigree"}}},
+    }
+    names = ["rr.0:y1", "rr.1:y1", "rr.0:y2", "rr.1:y2"]
+    value = {(a, b): float(10 * i + j) for i, a in enumerate(names) for j, b in enumerate(names) if i <= j}
+    draws = {
+        f"genetic.var[{a}]" if a == b else f"genetic.cov[{a},{b}]": np.full((1, 1), v) for (a, b), v in value.items()
+    }
+    draws |= {"residual.var[y1]": np.ones((1, 1)), "residual.var[y2]": np.ones((1, 1))}
+    finished = Finished(directory=None, record={"analysis": analysis}, summary=None, solutions=solutions, draws=draws)
+    (term,) = numbered_terms(finished)
+    assert term.effects == [1, 2, 1, 2] and term.traits == [1, 1, 2, 2]
+    genetic, _ = covariance_components([term], finished)
+    ordered = ["rr.0:y1", "rr.0:y2", "rr.1:y1", "rr.1:y2"]
+    expected = [
+        value[min((a, b), (b, a), key=lambda p: p not in value)] for i, a in enumerate(ordered) for b in ordered[i:]
+    ]
+    assert [d.item() for d in genetic.draws] == expected
+
+
+def test_a_run_at_fixed_variances_has_solutions_alone_and_files_are_not_replaced_unasked(tmp_path, capsys):
+    write_files(tmp_path)
+    assert command(tmp_path, "run", "analysis.yaml", "--quiet", "--set", "sampler.pev_limit=1").code == 0
+    assert main(["export", "--format", "blupf90", str(tmp_path / "run")]) == 0
+    files = tmp_path / "run-blupf90"
+    assert sorted(p.name for p in files.iterdir()) == ["levels.csv", "solutions"]
+    assert (files / "solutions").read_text().splitlines()[0].split() == ["trait/effect", "level", "solution"]
+    capsys.readouterr()
+    assert main(["export", "--format", "blupf90", str(tmp_path / "run")]) == 2
+    assert "holds solutions, levels.csv; choose another --output, or give --overwrite" in capsys.readouterr().err
+    assert main(["export", "--format", "blupf90", str(tmp_path / "run"), "--overwrite"]) == 0
+
+
+def test_a_folder_without_a_run_and_a_regression_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="is not the folder of a finished run"):
+        export_blupf90(tmp_path)
+    pl.DataFrame({"parameter": ["beta"], "mean": [0.0]}).write_parquet(tmp_path / "summary.parquet")
+    (tmp_path / "run.json").write_text(json.dumps({"name": "r"}))
+    with pytest.raises(ConfigError, match="holds a regression, needed the run of a mixed model"):
+        export_blupf90(tmp_path)
