@@ -44,10 +44,14 @@ def normal(c0, c1, c2, j, k0, k1):
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def _fill_chunk(z, level, n, c0, c2, draw, k0, k1):
-    """z[:, i] = the pair of level[i], i < n. Rows of z are contiguous: it vectorises whatever the shape of `out`."""
-    first, second = z[0], z[1]
+    """z[:, i] = the pair of level[i], i < n. Rows of z are contiguous: it vectorises whatever the shape of `out`.
+
+    Two loops with short chains of operations overlap better than one with a long chain."""
+    first, second, word = z[0], z[1], draw_word(draw, 0)
     for i in range(n):
-        first[i], second[i] = normal_pair(c0, level[i], c2, draw, k0, k1)
+        first[i], second[i] = uniform_pair(c0, np.uint64(level[i]), c2, word, k0, k1)
+    for i in range(n):
+        first[i], second[i] = box_muller(first[i], second[i])
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
@@ -81,6 +85,18 @@ def fill_normals(out, c0, levels, c2, k0, k1):
         for i in range(n):
             level[i] = np.uint64(levels[start + i])
         _fill_rows(out, start, level, z, n, np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+def fill_normals_across(out, c0, levels, c2, k0, k1):
+    """out[j, i] = normal j of levels[i]: fill_normals turned over, for levels side by side.
+
+    out: (even number of rows, >= m) float64, C order. levels: (m,) int32 or int64, in model order.
+    """
+    m, two = np.uint64(levels.shape[0]), np.uint64(2)
+    c0, c2, k0, k1 = np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1)
+    for j in range(np.uint64(0), np.uint64(out.shape[0]), two):
+        _fill_chunk(out[j : j + two], levels, m, c0, c2, j >> np.uint64(1), k0, k1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=False)

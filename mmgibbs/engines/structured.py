@@ -4,7 +4,7 @@ Levels of one colour share neither a relationship nor a record, so they may be d
 the colour partition, whatever the number of threads. Three shapes of parallel work (Mahani 2012; MODELS.md section 6):
 
     animals, dams            many levels, short lists     levels side by side (lanes.py)     , ranges of levels over threads
-    contemporary groups      many levels, longer lists    ranges of levels with about equally many visits over threads
+    contemporary groups      many levels, longer lists    the same, in ranges with about equally many visits
     sex, herd types          few levels, endless lists    on collapsed records (collapsed.py); or, with covariates, lists cut into
                                                           pieces of fixed length, summed in fixed order (pieces.py)
 """
@@ -19,7 +19,8 @@ import numpy as np
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.cell_classes import cell_classes, class_precisions
 from mmgibbs.engines.collapsed import Collapsed, collapse, move_residuals, of_few_levels, runs_of_blocks, sum_residuals
-from mmgibbs.engines.lanes import plain_visits, sweep_lanes
+from mmgibbs.engines.gather import LaneLists, codes_to_rows, lane_lists
+from mmgibbs.engines.lanes import sweep_lanes
 from mmgibbs.engines.pieces import cut_into_pieces, draw_long_levels, move_pieces, sum_pieces
 from mmgibbs.engines.serial import SerialEngine, sweep_block
 from mmgibbs.engines.visit import unroll
@@ -58,16 +59,25 @@ class StructuredEngine(SerialEngine):
         ]
         self._traits = unroll(equations.design.n_traits, equations.design.n_records)
         super().__init__(equations, update)
-        self._lanes = [
-            classes.size > 0 and all(self._unrolled[i]) and lists.active.shape[0] == 0 and lists.covariates.shape[0] == 0
-            for i, (lists, (classes, _)) in enumerate(zip(equations.terms, self._classes, strict=True))
-        ]
+        self._lanes = [self._lists_of_lanes(i) for i in range(len(equations.terms))]
+
+    def _lists_of_lanes(self, i: int) -> LaneLists | None:
+        """None for a term that is not swept level beside level."""
+        terms, ranges = self.equations.terms, [r for w in self._work if isinstance(w, Work) and w.block.term == i for r in w.ranges]
+        if not self.joint or not all(self._unrolled[i]) or terms[i].covariates.shape[0] > 0 or not ranges:
+            return None
+        return lane_lists(terms[i], self.equations.relationships[i], self.equations.records.pattern, ranges)
+
+    def start(self, theta: list[np.ndarray] | None = None) -> None:
+        super().start(theta)
+        self._rows = [np.concatenate([t, np.zeros_like(t[:1])]) for t in self.theta]  # the last row stands for unknown parents
+        self.theta = [rows[:-1] for rows in self._rows]
 
     def set_variances(self, G, R) -> None:
         super().set_variances(G, R)
         terms = self.equations.terms
         self._data_parts = [class_precisions(lists, examples, self.Rinv) for lists, (_, examples) in zip(terms, self._classes, strict=True)]
-        self._visits = [plain_visits(lists, self.Rinv) for lists in terms]
+        self._of_codes = [codes_to_rows(lists, self.Rinv) for lists in terms]
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
         for work in self._work:
@@ -81,12 +91,16 @@ class StructuredEngine(SerialEngine):
 
     def _sweep_range(self, block: Block, first: int, last: int, number: int, key) -> None:
         eq, i = self.equations, block.term
-        common = (eq.terms[i], eq.relationships[i], eq.records, *self._unrolled[i], self.theta[i], self.e, self.Ginv[i], self.Rinv)
+        lists, variances = (eq.terms[i], eq.relationships[i], eq.records), (self.Ginv[i], self.Rinv)
         counter = (number, self._streams[i], key[0], key[1])
-        if self._lanes[i] and self.joint:
-            failed = sweep_lanes(*common, self._classes[i][0], self._data_parts[i], *self._visits[i], first, last, *counter)
+        if self._lanes[i]:
+            parts = (self._classes[i][0], self._data_parts[i], self._of_codes[i])
+            state = (self._rows[i], self.e)
+            failed = sweep_lanes(*lists, self._lanes[i], *self._unrolled[i], *state, *variances, *parts, first, last, *counter)
         else:
-            failed = sweep_block(*common, first, last, block.first_component, block.last_component, self.joint, *counter)
+            state = (self.theta[i], self.e)
+            components = (block.first_component, block.last_component, self.joint)
+            failed = sweep_block(*lists, *self._unrolled[i], *state, *variances, first, last, *components, *counter)
         if failed >= 0:
             refuse_singular(eq, i, failed)
 

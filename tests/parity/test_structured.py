@@ -62,6 +62,22 @@ def test_same_chain_as_serial(name, update, sampled):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("classes", [True, False])
+@pytest.mark.parametrize("name", ["fixed_groups", "sire_and_grandsire"])
+def test_lanes_are_the_same_chain(name, classes, monkeypatch):
+    """Held components, weights, groups that stand for both parents; records that meet a level through two effects."""
+    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.engines.cell_classes.WORTHWHILE", 0.1 if classes else 1000)
+    example = models.example(name)
+    equations = structured_equations(example.design, partition(example.design, "colour"))
+    engines = [SerialEngine(equations), *(StructuredEngine(equations, threads=t) for t in (1, 2))]
+    assert engines[1]._lanes[1] and (engines[1]._classes[1][0].size > 0) == classes
+    truth, one, two = (states(example, engine, sampled=False) for engine in engines)
+    for a, b, c in zip(truth, one, two, strict=True):
+        np.testing.assert_allclose(b, a, rtol=0, atol=1e-9 * np.abs(a).max())
+        np.testing.assert_array_equal(b, c)
+
+
 @pytest.fixture(scope="module")
 def beef():
     data = simulate_beef(3000, 3)

@@ -6,7 +6,7 @@ from scipy import special
 from unit.draws.batches import numba_draws, twin_draws
 from unit.draws.goodness import agree, moment_z, transform_z
 
-from mmgibbs.draws.normal import fill_normals, fill_normals_range, normal, normal_pair
+from mmgibbs.draws.normal import fill_normals, fill_normals_across, fill_normals_range, normal, normal_pair
 from mmgibbs.draws.purpose import LOCATION, stream
 
 STREAM = stream(LOCATION, 2)
@@ -64,6 +64,9 @@ def test_fills_give_the_normals_of_their_levels(m, k):
     fill_normals(wide, 3, np.arange(10, 10 + m), STREAM, 8, 1)
     fill_normals_range(by_range, 3, 10, m, STREAM, 8, 1)
     np.testing.assert_array_equal(wide, by_range)
+    across = np.empty((k + k % 2, m))
+    fill_normals_across(across, 3, np.arange(10, 10 + m), STREAM, 8, 1)
+    np.testing.assert_array_equal(across[:k].T, wide[:m])
 
 
 def test_element_j_is_element_j_mod_2_of_block_j_div_2():
