@@ -205,12 +205,15 @@ class BayesianLasso(Regression):
 
 
 class HorseshoeProbit(Classifier):
-    """P(y = second class) = Phi(intercept + X beta) with horseshoe priors on beta (Carvalho et al. 2010); the intercept is not penalised.
+    """P(y = second class) = Phi(intercept + X beta) with horseshoe priors on beta (Carvalho et al. 2010).
 
-    collapsed: a further draw of all coefficients with the latent responses integrated out, for rare classes; None: where
-    the rarer class has 50 rows for each coefficient. slab_scale: the regularised horseshoe (Piironen & Vehtari 2017).
-    A flat prior on the intercept (intercept_prior_sd=None) needs classes that no plane separates, or a slab. The priors hold for standardised columns
-    unless standardise=False; coefficients are those of the columns as given. posterior: beta (predictor), intercept, tau.
+    The intercept is not penalised: its normal prior, of standard deviation intercept_prior_sd at the means of the
+    predictors, is by default as good as none; None makes it flat, which is refused where a plane separates the classes.
+    Where one does (nearly always for n <= p) coefficients have no posterior mean under the horseshoe alone: set
+    slab_scale, which regularises it (Piironen & Vehtari 2017). collapsed: a further draw of all coefficients with the
+    latent responses integrated out, for rare classes; None: where the rarer class has 50 rows for each coefficient.
+    The priors hold for standardised columns unless standardise=False; coefficients are those of the columns as given.
+    posterior: beta (predictor), intercept, tau, and slab where there is one.
     """
 
     plugin = HorseshoeProbitModel

@@ -10,9 +10,10 @@ One sweep, with W = [X 1]:
     a, beta ~ N(Sigma W'z, Sigma),  Sigma^-1 = W'W + diag(d)                                   horseshoe_coefficients.py
     lambda, nu, tau, xi (and c of the regularised horseshoe) given beta                        horseshoe_prior.py
 
-Under a flat prior on a there is no posterior where a plane separates the classes and E|beta_j| is infinite (no c): along
+Under a flat prior on a there is no posterior where a plane separates the classes and E|beta_j| is infinite (no slab c): along
 separating directions the integral of the likelihood over a grows like |beta|. So a is given a normal prior by default,
-so wide that it does not count; flat is refused where such a plane is found.
+so wide that it does not count; flat is refused where such a plane is found. Separated classes leave the tails of beta to its
+prior in any case, so that without a slab there is a posterior but E(beta_j | y) does not exist.
 """
 
 from __future__ import annotations
