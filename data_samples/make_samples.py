@@ -1,4 +1,4 @@
-"""Makes the small data sets of data_samples/ that `mmgibbs simulate` does not: sheep/ and lines/. Run it from the repository root:
+"""Makes the small data sets of data_samples/ that `mmgibbs simulate` does not: sheep/, lines/ and markers/. Run it from the repository root:
 
 python data_samples/make_samples.py
 
@@ -172,6 +172,61 @@ True parameters: line variance {variance:g} (times K), residual {residual:g} (t/
     )
 
 
+def markers(directory: Path, seed: int = SEED, n: int = 600, p: int = 60) -> None:
+    """Calves with genotypes at single-nucleotide markers: a weight, a disease, an ease of birth, an illness that differs between herds."""
+    rng = np.random.default_rng([seed, 3])
+    genotypes = rng.binomial(2, rng.uniform(0.1, 0.9, p), (n, p))
+    effect = np.zeros(p)
+    effect[[4, 17, 30, 41]] = 6.0, -4.0, 5.0, 3.0
+    weight = 240 + genotypes @ effect + 12 * rng.standard_normal(n)
+    liability = np.zeros(p)
+    liability[[8, 22, 47]] = 0.8, -0.9, 0.7
+    centred = genotypes - genotypes.mean(axis=0)
+    disease = rng.random(n) < 1 / (1 + np.exp(1.0 - 1.7 * centred @ liability))  # close to a probit with these effects
+    size, age = rng.standard_normal(n), rng.integers(2, 10, n)
+    against_easy = np.stack([-0.5 + 0.9 * size - 0.2 * (age - 5), -2.0 + 1.6 * size - 0.5 * (age - 5)], axis=1)
+    odds = np.exp(np.column_stack([against_easy, np.zeros(n)]))  # assisted, difficult, easy
+    place = (odds / odds.sum(axis=1, keepdims=True)).cumsum(axis=1)
+    ease = np.array(["assisted", "difficult", "easy"])[(rng.random(n)[:, None] > place).sum(axis=1)]
+    herd = rng.choice(30, n, p=rng.dirichlet(np.full(30, 4.0)))
+    by_herd = np.array([-0.8, 0.5]) + rng.standard_normal((30, 2)) @ np.linalg.cholesky(np.array([[0.6, 0.1], [0.1, 0.2]])).T
+    days = np.round(rng.uniform(-2, 2, n), 2)  # of colostrum less than usual
+    ill = rng.random(n) < 1 / (1 + np.exp(-(by_herd[herd, 0] + by_herd[herd, 1] * days)))
+    yes = np.array(["no", "yes"])
+    columns = {
+        "calf": [f"C{i + 1:03d}" for i in range(n)],
+        "herd": [f"H{h + 1:02d}" for h in herd],
+        "weight": np.round(weight, 1),
+        "disease": yes[disease.astype(int)],
+        "birth": ease,
+        "calf_size": np.round(size, 2),
+        "dam_age": age,
+        "ill": yes[ill.astype(int)],
+        "colostrum": days,
+    }
+    columns |= {f"snp_{j + 1:02d}": genotypes[:, j] for j in range(p)}
+    directory.mkdir(exist_ok=True)
+    pl.DataFrame(columns).write_csv(directory / "calves.csv")
+    named = lambda b: ", ".join(f"snp_{j + 1:02d} {v:g}" for j, v in enumerate(b) if v)  # noqa: E731
+    (directory / "PROVENANCE.txt").write_text(
+        f"""Simulated calves; none of them ever lived.
+Made by: python data_samples/make_samples.py (seed {seed}, NumPy {np.__version__})
+{n} calves of 30 herds, genotypes at {p} independent markers (0, 1, 2 copies).
+
+calves.csv   calf, herd, weight (kg), disease, birth (easy, assisted, difficult), calf_size (SD), dam_age (years), ill, colostrum (litres
+             less than usual), snp_01 ... snp_{p:02d}
+
+True parameters
+weight (kg a copy): {named(effect)}; residual variance 144
+disease (probit a copy, about): {named(liability)}
+birth, log odds against easy: assisted -0.5 + 0.9 calf_size - 0.2 (dam_age - 5); difficult -2 + 1.6 calf_size - 0.5 (dam_age - 5)
+ill, log odds by herd: intercept N(-0.8, 0.6), slope on colostrum N(0.5, 0.2), covariance 0.1
+""",
+        encoding="utf-8",
+    )
+
+
 if __name__ == "__main__":
     sheep(HERE / "sheep")
     lines(HERE / "lines")
+    markers(HERE / "markers")

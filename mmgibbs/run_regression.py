@@ -30,7 +30,7 @@ from mmgibbs.report.record import versions
 from mmgibbs.report.tables import summary_frame
 
 LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
-SHOWN = 40  # parameters printed at the end
+SHOWN = 20  # parameters printed at the end
 CHAINS = "chains"  # the name of their checkpoint, which holds all of them
 
 
@@ -100,10 +100,16 @@ def run_regression(analysis, place, talk):
         csv=analysis.output.csv,
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
-    talk.finish(summary.head(SHOWN), path, info)
+    talk.finish(clearest(summary), path, info)
     if summary.height > SHOWN:
-        talk.say(f"{summary.height - SHOWN:,} more parameters are in summary.csv")
+        talk.say(f"the {SHOWN} parameters that differ most from 0; {summary.height - SHOWN:,} more are in summary.csv")
     return summary, info
+
+
+def clearest(summary: pl.DataFrame) -> pl.DataFrame:
+    """The SHOWN rows whose means are most standard deviations from 0, in their order."""
+    ratio = (pl.col("mean").abs() / pl.col("sd")).fill_null(0).fill_nan(0)
+    return summary.with_row_index("place").sort(ratio, descending=True).head(SHOWN).sort("place").drop("place")
 
 
 def advance_to_the_end(chains: RegressionRun, checkpoints: Checkpoints | None, progress: Callable[[int], None], say: Callable[[str], None]) -> None:

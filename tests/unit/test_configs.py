@@ -12,7 +12,9 @@ from support import ROOT
 from mmgibbs.run import run
 from mmgibbs.simulate import FILES, simulate_beef, write_beef
 
-CONFIGS = sorted(ROOT.glob("configs/*.yaml"))
+FILES_OF_ANALYSES = sorted(ROOT.glob("configs/*.yaml"))
+REGRESSIONS = [p for p in FILES_OF_ANALYSES if "plugin:" in p.read_text()]
+CONFIGS = [p for p in FILES_OF_ANALYSES if p not in REGRESSIONS]
 SAMPLES = sorted(p for p in ROOT.glob("data_samples/*") if p.is_dir())
 SHORT = ["sampler.chains=1", "sampler.burn_in=20", "sampler.samples=60", "sampler.thin=1", "sampler.pev_limit=100"]
 
@@ -46,6 +48,13 @@ TRUTH = {
     "unknown_parent_groups": {"genetic.var[fleece_weight]": 0.20, "permanent_environment.var[fleece_weight]": 0.12, "residual.var[fleece_weight]": 0.30},
     "weights": {"genetic.var[fibre_diameter]": 1.2, "permanent_environment.var[fibre_diameter]": 0.5, "residual.var[fibre_diameter]": 4.0},
 }
+TRUTH_OF_REGRESSIONS = {
+    "hierarchical": {"population[intercept,intercept]": -0.8, "population[intercept,colostrum]": 0.5, "covariance[intercept,intercept]": 0.6, "covariance[colostrum,colostrum]": 0.2},
+    "horseshoe_probit": {"beta[snp_09]": 0.8, "beta[snp_23]": -0.9, "beta[snp_48]": 0.7, "beta[snp_01]": 0.0},
+    "lasso": {"beta[snp_05]": 6.0, "beta[snp_18]": -4.0, "beta[snp_31]": 5.0, "beta[snp_42]": 3.0, "sigma2": 144.0},
+    "multinomial": {"beta[calf_size,assisted]": 0.9, "beta[calf_size,difficult]": 1.6, "beta[dam_age,difficult]": -0.5, "intercept[assisted]": 0.5},
+    "multinomial_hmc": {"beta[calf_size,assisted]": 0.9, "beta[calf_size,difficult]": 1.6, "beta[dam_age,difficult]": -0.5, "intercept[difficult]": 0.5},
+}
 ROWS = {
     "beef": [("genetic", "maternal", "weaning_weight"), ("genetic", "direct", "yearling_weight"), ("dam_age", "", "birth_weight")],
     "blup": [("animal", "", "yearling_weight")],
@@ -61,6 +70,7 @@ ROWS = {
 
 def test_every_analysis_file_is_here():
     assert [p.stem for p in CONFIGS] == sorted(TRUTH) == sorted(ROWS)
+    assert [p.stem for p in REGRESSIONS] == sorted(TRUTH_OF_REGRESSIONS)
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
@@ -77,6 +87,18 @@ def test_runs_to_a_complete_run_folder(path, tmp_path):
     facts = json.loads((result.directory / "run.json").read_text())
     assert facts["name"] == path.stem.replace("_", "-") and facts["equations"] > 60
     assert facts["analysis"]["sampler"]["samples"] == 60
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda p: p.stem)
+def test_regressions_find_the_true_parameters(path, tmp_path):
+    """A shorter run than shipped: true values within 3.5 posterior SDs, and a complete run folder."""
+    short = ["sampler.chains=2", "sampler.burn_in=200", "sampler.samples=400", "sampler.thin=2"]
+    result = run(path, short, directory=tmp_path / "run", progress=False)
+    assert {p.name for p in result.directory.iterdir()} >= {"summary.csv", "summary.parquet", "draws.nc", "run.json"}
+    rows = {r["parameter"]: r for r in result.summary.iter_rows(named=True)}
+    for name, truth in TRUTH_OF_REGRESSIONS[path.stem].items():
+        assert abs(rows[name]["mean"] - truth) <= 3.5 * rows[name]["sd"], name
+    assert result.summary["mean"].is_finite().all()
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("data_samples/*/analysis.yaml")), ids=lambda p: p.parent.name)
@@ -128,7 +150,7 @@ def test_beef_is_what_its_command_makes(tmp_path):
             assert (made / name).read_text() == (sample / name).read_text(), name
 
 
-@pytest.mark.parametrize("name", ["sheep", "lines"])
+@pytest.mark.parametrize("name", ["sheep", "lines", "markers"])
 def test_samples_are_what_their_script_makes(name, tmp_path):
     sample = ROOT / "data_samples" / name
     same_numpy((sample / "PROVENANCE.txt").read_text())
