@@ -56,14 +56,17 @@ def short_exp2(z):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-def advance(psi, previous, previous_centre, previous_factor, d, x, centre, factor, z, short_x):
-    """psi += previous d in place; z = -psi / log 2 and short_x = x in float32."""
-    step = previous_factor * d
-    for r in range(psi.size):
-        moved = psi[r] + (previous[r] - previous_centre) * step
-        psi[r] = moved
-        z[r] = np.float32(moved * -LOG2_E)
-        short_x[r] = np.float32((x[r] - centre) * factor)
+def advance(psi, block, moved, step, j, centre, factor, z, short_x):
+    """psi += step x_moved in place, then z = -psi / log 2 and short_x = x_j in float32.
+
+    block (D, n_i) as stored; x_j = (block[j] - centre[j]) * factor[j].
+    """
+    before, size, c, f = centre[moved], factor[moved] * step, centre[j], factor[j]
+    for r in range(np.uint64(psi.size)):
+        now = psi[r] + (block[moved, r] - before) * size
+        psi[r] = now
+        z[r] = np.float32(now * -LOG2_E)
+        short_x[r] = np.float32((block[j, r] - c) * f)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
@@ -75,9 +78,10 @@ def logit_derivatives(z, x, t):
     float32, in stretches that are added in float64.
     """
     h1, h2, h3, h4 = 0.0, 0.0, 0.0, 0.0
-    for first in range(0, z.size, STRETCH):
+    n, stretch = np.uint64(z.size), np.uint64(STRETCH)
+    for first in range(np.uint64(0), n, stretch):
         s1, s2, s3, s4 = SHORT_ZERO, SHORT_ZERO, SHORT_ZERO, SHORT_ZERO
-        for r in range(first, min(first + STRETCH, z.size)):
+        for r in range(first, min(first + stretch, n)):
             s = SHORT_ONE - SHORT_TWO / (SHORT_ONE + short_exp2(z[r]))
             u = SHORT_ONE - s * s
             tx = t[r] * x[r]
@@ -95,14 +99,14 @@ def logit_derivatives(z, x, t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-def advance_poisson(psi, previous, previous_centre, previous_factor, d, x, centre, factor):
-    """psi += previous d in place; then sums of x^k times the k-th derivative of l = e^psi, k = 1 ... 4."""
+def advance_poisson(psi, block, moved, step, j, centre, factor):
+    """psi += step x_moved in place; then sums of x_j^k times the k-th derivative of l = e^psi, k = 1 ... 4; see advance."""
     s1, s2, s3, s4 = 0.0, 0.0, 0.0, 0.0
-    step = previous_factor * d
-    for r in range(psi.size):
-        z = psi[r] + (previous[r] - previous_centre) * step
+    before, size, c, f = centre[moved], factor[moved] * step, centre[j], factor[j]
+    for r in range(np.uint64(psi.size)):
+        z = psi[r] + (block[moved, r] - before) * size
         psi[r] = z
-        xr = (x[r] - centre) * factor
+        xr = (block[j, r] - c) * f
         t1 = bounded_exp(z) * xr
         xx = xr * xr
         s1 += t1
@@ -113,24 +117,25 @@ def advance_poisson(psi, previous, previous_centre, previous_factor, d, x, centr
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-def loss(psi, x, centre, factor, d, trials, poisson):
-    """sum_r l_r(psi_r + x_r d); no `trials`: one each."""
+def loss(psi, block, j, d, centre, factor, trials, poisson):
+    """sum_r l_r(psi_r + x_rj d); no `trials`: one each."""
     total = 0.0
-    step = factor * d
+    c, step = centre[j], factor[j] * d
     if poisson:
-        for r in range(psi.size):
-            total += bounded_exp(psi[r] + (x[r] - centre) * step)
+        for r in range(np.uint64(psi.size)):
+            total += bounded_exp(psi[r] + (block[j, r] - c) * step)
     elif trials.size == 0:
-        for first in range(0, psi.size, FACTORS):
+        n, factors = np.uint64(psi.size), np.uint64(FACTORS)
+        for first in range(np.uint64(0), n, factors):
             product = 1.0
-            for r in range(first, min(first + FACTORS, psi.size)):
-                z = psi[r] + (x[r] - centre) * step
+            for r in range(first, min(first + factors, n)):
+                z = psi[r] + (block[j, r] - c) * step
                 total += z if z > 0.0 else 0.0
                 product *= 1.0 + bounded_exp(-abs(z))
             total += log(product)
     else:
-        for r in range(psi.size):
-            z = psi[r] + (x[r] - centre) * step
+        for r in range(np.uint64(psi.size)):
+            z = psi[r] + (block[j, r] - c) * step
             total += trials[r] * ((z if z > 0.0 else 0.0) + log(1.0 + bounded_exp(-abs(z))))
     return total
 
@@ -143,26 +148,20 @@ def linear_predictor(block, beta, centre, factor, out):
     for j in range(D):
         start -= centre[j] * factor[j] * beta[j]
     out[:] = start
+    scaled = factor * beta
     for j in range(0, D - 3, 4):
-        x0, x1, x2, x3 = block[j], block[j + 1], block[j + 2], block[j + 3]
-        b0, b1, b2, b3 = (
-            factor[j] * beta[j],
-            factor[j + 1] * beta[j + 1],
-            factor[j + 2] * beta[j + 2],
-            factor[j + 3] * beta[j + 3],
-        )
-        for r in range(out.size):
-            out[r] += (b0 * x0[r] + b1 * x1[r]) + (b2 * x2[r] + b3 * x3[r])
+        b0, b1, b2, b3 = scaled[j], scaled[j + 1], scaled[j + 2], scaled[j + 3]
+        for r in range(np.uint64(out.size)):
+            out[r] += (b0 * block[j, r] + b1 * block[j + 1, r]) + (b2 * block[j + 2, r] + b3 * block[j + 3, r])
     for j in range(D - D % 4, D):
-        x, b = block[j], factor[j] * beta[j]
-        for r in range(out.size):
-            out[r] += b * x[r]
+        for r in range(np.uint64(out.size)):
+            out[r] += scaled[j] * block[j, r]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_sum_of_others(eta, k, out):
     """out = log sum_{l != k} exp(eta_l), the reference class with eta = 0 among them; eta (M, n_i)."""
-    for r in range(out.size):
+    for r in range(np.uint64(out.size)):
         most = 0.0
         for m in range(eta.shape[0]):
             if m != k and eta[m, r] > most:

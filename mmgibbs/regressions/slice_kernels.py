@@ -46,7 +46,7 @@ MOST_CANDIDATES = 500
 
 
 class Conditional(NamedTuple):
-    """h and its bounds for one coordinate of one group."""
+    """h and its bounds for one coordinate of one group: numbers alone, so that making one costs nothing."""
 
     h1: float
     h2: float
@@ -58,17 +58,23 @@ class Conditional(NamedTuple):
     reach: float  # max |x|
     linear: float  # sum x y + b
     curvature: float  # Q_aa
+    j: int  # x is column j of the block
+
+
+class Observations(NamedTuple):
+    """What h needs where it is evaluated: the observations of one group."""
+
     psi: np.ndarray  # (n_i,)
-    x: np.ndarray  # (n_i,) the column as it is stored
-    centre: float
-    factor: float
+    block: np.ndarray  # (D, n_i) as stored
+    centre: np.ndarray  # (D,)
+    factor: np.ndarray  # (D,)
     trials: np.ndarray  # (n_i,), or (0,) where all are 1
     poisson: bool
     here: np.ndarray  # (1,) sum of l at d = 0, once it has been needed; nan before
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def above(d, level, h):
+def above(d, level, h, o):
     """h(d) > level."""
     size = abs(d)
     near = d * (h.h1 + d * (0.5 * h.h2 + d * (0.16666666666666666 * h.h3 + d * (0.041666666666666664 * h.h4))))
@@ -81,20 +87,20 @@ def above(d, level, h):
         return True
     if near + rest < level:
         return False
-    if np.isnan(h.here[0]):
-        h.here[0] = loss(h.psi, h.x, h.centre, h.factor, 0.0, h.trials, h.poisson)
-    moved = loss(h.psi, h.x, h.centre, h.factor, d, h.trials, h.poisson)
-    return d * (h.linear - 0.5 * h.curvature * d) - (moved - h.here[0]) > level
+    if np.isnan(o.here[0]):
+        o.here[0] = loss(o.psi, o.block, h.j, 0.0, o.centre, o.factor, o.trials, o.poisson)
+    moved = loss(o.psi, o.block, h.j, d, o.centre, o.factor, o.trials, o.poisson)
+    return d * (h.linear - 0.5 * h.curvature * d) - (moved - o.here[0]) > level
 
 
 def slice_step_on(above):
-    """slice_step(target, width, most_steps, sweep, level, stream, seed, chain), compiled for one kind of density.
+    """slice_step(target, data, width, most_steps, sweep, level, stream, seed, chain), compiled for one kind of density.
 
-    above(d, log_u, target), compiled, says whether h(d) > log_u, where h(0) = 0 and `target` holds what h depends on.
+    above(d, log_u, target, data), compiled, says whether h(d) > log_u; h(0) = 0; `target` and `data` are what h depends on.
     """
 
     @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-    def slice_step(target, width, most_steps, sweep, level, stream, seed, chain):
+    def slice_step(target, data, width, most_steps, sweep, level, stream, seed, chain):
         """How far a coordinate moves: a draw d from the slice h(d) > log u, u uniform, found by stepping out and
         shrinkage.
 
@@ -109,10 +115,10 @@ def slice_step_on(above):
         right = left + width
         steps_left = np.int64(most_steps * share)
         steps_right = most_steps - 1 - steps_left
-        while steps_left > 0 and above(left, log_u, target):
+        while steps_left > 0 and above(left, log_u, target, data):
             left -= width
             steps_left -= 1
-        while steps_right > 0 and above(right, log_u, target):
+        while steps_right > 0 and above(right, log_u, target, data):
             right += width
             steps_right -= 1
         for candidate in range(MOST_CANDIDATES):
@@ -120,7 +126,7 @@ def slice_step_on(above):
             if candidate & 1:
                 w, spare = uniform_pair(sweep, level, stream, draw_word((candidate + 3) >> 1, 0), seed, chain)
             d = left + w * (right - left)
-            if above(d, log_u, target):
+            if above(d, log_u, target, data):
                 return d
             if d < 0.0:
                 left = d
@@ -147,6 +153,7 @@ def sweep_groups(groups, poisson, Q, mean, width, most_steps, squeeze, beta, fir
         longest = max(longest, groups.ptr[i + 1] - groups.ptr[i])
     etas, psis, others, here = np.empty((M, longest)), np.empty(longest), np.empty(longest), np.empty(1)
     shorts = np.empty((3, longest), np.float32)
+    centre, factor = groups.centre, groups.factor
     for i in range(first, last):
         a, n = groups.ptr[i], groups.ptr[i + 1] - groups.ptr[i]
         block = groups.columns[D * a : D * (a + n)].reshape(D, n)
@@ -156,52 +163,37 @@ def sweep_groups(groups, poisson, Q, mean, width, most_steps, squeeze, beta, fir
         for r in range(n):
             short_trials[r] = np.float32(trials[r])
             one_each = one_each and trials[r] == 1.0
-        if one_each:
-            trials = trials[:0]
+        observations = Observations(psi, block, centre, factor, trials[:0] if one_each else trials, poisson, here)
         for k in range(M):
-            linear_predictor(block, beta[i, k * D : (k + 1) * D], groups.centre, groups.factor, eta[k])
+            linear_predictor(block, beta[i, k * D : (k + 1) * D], centre, factor, eta[k])
         for k in range(M):
             psi[:] = eta[k]
             if M > 1:
                 log_sum_of_others(eta, k, other)
                 psi -= other
-            d, last_j = 0.0, 0
+            d, moved = 0.0, 0
             for j in range(D):
                 c = k * D + j
-                move = (
-                    psi,
-                    block[last_j],
-                    groups.centre[last_j],
-                    groups.factor[last_j],
-                    d,
-                    block[j],
-                    groups.centre[j],
-                    groups.factor[j],
-                )
-                reach = groups.reach[i, j]
+                reach, bound, growth, single = groups.reach[i, j], np.inf, 0.0, 0.0
                 if poisson:
-                    s1, s2, s3, s4 = advance_poisson(*move)
-                    bound, growth, single = reach * s4 / 120.0, reach, 0.0
+                    s1, s2, s3, s4 = advance_poisson(psi, block, moved, d, j, centre, factor)
+                    if squeeze:
+                        bound, growth = reach * s4 / 120.0, reach
                 else:
-                    advance(*move, z, short_x)
+                    advance(psi, block, moved, d, j, centre, factor, z, short_x)
                     s1, s2, s3, s4 = logit_derivatives(z, short_x, short_trials)
                     s1 = 0.5 * groups.sums[i, j] - s1
-                    bound, growth, single = FIFTH / 120.0 * groups.fifth[i, j], 0.0, SINGLE * groups.sizes[i, j]
-                if not squeeze:
-                    bound = np.inf
-                pull = 0.0
+                    if squeeze:
+                        bound, single = FIFTH / 120.0 * groups.fifth[i, j], SINGLE * groups.sizes[i, j]
+                linear, Qcc = groups.cross[i, k, j], Q[c, c]
                 for m in range(M * D):
-                    pull -= Q[c, m] * (beta[i, m] - mean[i, m])
-                linear = groups.cross[i, k, j] + pull
+                    linear -= Q[c, m] * (beta[i, m] - mean[i, m])
                 here[0] = np.nan
-                h = Conditional(
-                    linear - s1, -s2 - Q[c, c], -s3, -s4, bound, growth, single, reach, linear, Q[c, c],
-                    psi, block[j], groups.centre[j], groups.factor[j], trials, poisson, here,
-                )  # fmt: skip
-                d = slice_step(h, width[i, c], most_steps, sweep, i, stream + c, seed, chain)
+                h = Conditional(linear - s1, -s2 - Qcc, -s3, -s4, bound, growth, single, reach, linear, Qcc, j)
+                d = slice_step(h, observations, width[i, c], most_steps, sweep, i, stream + c, seed, chain)
                 beta[i, c] += d
-                last_j = j
+                moved = j
             if M > 1:
-                x, centre, step = block[D - 1], groups.centre[D - 1], groups.factor[D - 1] * d
+                before, size = centre[moved], factor[moved] * d
                 for r in range(n):
-                    eta[k, r] = psi[r] + (x[r] - centre) * step + other[r]
+                    eta[k, r] = psi[r] + (block[moved, r] - before) * size + other[r]

@@ -52,7 +52,7 @@ def log_density(kind, x):
 
 
 @njit
-def above(d, level, target):
+def above(d, level, target, data):
     kind, x = target
     return log_density(kind, x + d) - log_density(kind, x) > level
 
@@ -64,7 +64,7 @@ step = slice_kernels.slice_step_on(above)
 def steps(kind, x, width, most_steps, sweeps):
     for i in range(x.size):
         for sweep in range(sweeps):
-            x[i] += step((kind, x[i]), width, most_steps, sweep, i, 7, 1, 0)
+            x[i] += step((kind, x[i]), None, width, most_steps, sweep, i, 7, 1, 0)
 
 
 def fits(x, cdf):

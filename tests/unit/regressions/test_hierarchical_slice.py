@@ -103,7 +103,7 @@ def test_derivatives_stay_within_their_bounds():
         n = 700
         psi, x, t = spread * rng.standard_normal(n), rng.standard_normal(n) + 0.5, rng.integers(1, 5, n).astype(float)
         z, short = np.empty(n, np.float32), np.empty(n, np.float32)
-        group_likelihood.advance(psi, x, 0.0, 1.0, 0.0, x, 0.0, 1.0, z, short)
+        group_likelihood.advance(psi, x[None], 0, 0.0, 0, np.zeros(1), np.ones(1), z, short)
         h = np.array(group_likelihood.logit_derivatives(z, short, t.astype(np.float32)))
         h[0] = 0.5 * t @ x - h[0]
         p = 1 / (1 + np.exp(-psi))
@@ -133,10 +133,10 @@ def test_loss(trials):
     psi, x = 30 * rng.standard_normal(1500), rng.standard_normal(1500)
     t = np.empty(0) if trials is None else np.full(1500, trials)
     moved = psi + (x - 0.5) * 2.0 * 0.7
-    found = group_likelihood.loss(psi, x, 0.5, 2.0, 0.7, t, False)
+    found = group_likelihood.loss(psi, x[None], 0, 0.7, np.full(1, 0.5), np.full(1, 2.0), t, False)
     np.testing.assert_allclose(found, (trials or 1.0) * np.logaddexp(0, moved).sum(), rtol=1e-13)
     np.testing.assert_allclose(
-        group_likelihood.loss(psi / 30, x, 0.5, 2.0, 0.7, t, True), np.exp(psi / 30 + (x - 0.5) * 1.4).sum(), rtol=1e-12
+        group_likelihood.loss(psi / 30, x[None], 0, 0.7, np.full(1, 0.5), np.full(1, 2.0), t, True), np.exp(psi / 30 + (x - 0.5) * 1.4).sum(), rtol=1e-12
     )
 
 
