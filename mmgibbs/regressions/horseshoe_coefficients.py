@@ -19,7 +19,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, stream
+from mmgibbs.errors import ModelError
 from mmgibbs.regressions.horseshoe_rows import Latent, ProbitRows
 from mmgibbs.regressions.protocol import Array, Keys
 
@@ -43,7 +46,13 @@ class ByColumns:
         diagonal = self.arrays.xp.arange(self.p + 1)
         A = self.arrays.xp.repeat(self.gram[None], len(precision), axis=0)
         A[:, diagonal, diagonal] += precision
-        return self.arrays.cholesky(A, overwrite=True)
+        try:
+            return self.arrays.cholesky(A, overwrite=True)
+        except np.linalg.LinAlgError as error:
+            raise ModelError(
+                "the coefficients' precision is no longer positive definite: found predictors that depend on each other linearly while "
+                "their prior is nearly flat; needed columns that do not, standardised columns, or slab_scale"
+            ) from error
 
     def given(self, latent: Latent, precision) -> ByColumns.Posterior:
         L = self.factor(precision)

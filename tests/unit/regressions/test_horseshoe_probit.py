@@ -6,7 +6,7 @@ from scipy.special import log_ndtr, ndtr
 from unit.regressions.contract import assert_chains_are_their_own, drawn, states
 
 from mmgibbs import HorseshoeProbit, memory
-from mmgibbs.errors import ConfigError, DataError, DeviceError
+from mmgibbs.errors import ConfigError, DataError, DeviceError, ModelError
 from mmgibbs.regressions import horseshoe_coefficients, horseshoe_rows
 from mmgibbs.regressions.arrays import Host
 from mmgibbs.regressions.horseshoe_coefficients import ByColumns, ByRows
@@ -224,8 +224,17 @@ def test_refused(X, y, options, error, message):
     assert message in str(found.value)
 
 
-@pytest.mark.parametrize("X, free, what", [(TALL, 900, "cross-products of 4 predictors"), (TALL, 1300, "a sweep of 40 chains"), (WIDE, 1300, "a sweep of 40 chains")])
+@pytest.mark.parametrize(
+    "X, free, what",
+    [(TALL, 900, "cross-products of 4 predictors"), (TALL, 1300, "a sweep of 40 chains"), (WIDE, 1300, "a sweep of 40 chains")],
+)
 def test_what_does_not_fit_is_refused_with_an_estimate(X, free, what, monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: free)
     with pytest.raises(DeviceError, match=what):
         HorseshoeProbit(chains=40, threads=1).fit(X, np.arange(len(X)) % 2)
+
+
+def test_columns_that_depend_on_each_other_under_a_flat_prior_are_named():
+    gram = np.ones((3, 3))
+    with pytest.raises(ModelError, match="depend on each other linearly"):
+        ByColumns(gram, Host(1)).factor(np.full((1, 3), 1e-30))
