@@ -1,4 +1,4 @@
-"""The command line: `mmgibbs run | check | report | simulate | bench | export | import-blupf90`.
+"""The command line: `mmgibbs run | check | report | simulate | bench | validate | export | import-blupf90`.
 
 Exit code 0: done. 2: the input cannot be used, one message on stderr. 1: a bug, with its traceback. 130: Ctrl-C.
 143: SIGTERM. A run that was sampling then has kept its state.
@@ -35,6 +35,10 @@ _IN_THEIR_MODULES = {
     "bench": (
         "measure sweeps per second and memory on this machine",
         "mmgibbs bench evaluation configs/beef.yaml --sweeps 1000",
+    ),
+    "validate": (
+        "validate an evaluation by cross-validation and by whole against partial data (LR method)",
+        "mmgibbs validate configs/blup.yaml --by family",
     ),
     "export": (
         "write a finished run as the files of another program",

@@ -40,7 +40,8 @@ ROOMS = {
     "simulate": {"design", "pedigree"},
     "bench": set(),
     "exchange": {"config", "report", "pedigree"},
-    "cli": {"run", "interrupt", "report", "simulate", "bench", "exchange", "pedigree"},
+    "validate": {"run", "assemble", "chains", "config", "data", "design", "engines", "equations", "report", "pedigree"},
+    "cli": {"run", "interrupt", "report", "simulate", "bench", "validate", "exchange", "pedigree"},
 }
 ROOMS["bench"] = set(ROOMS) - {"bench", "cli"} | {"pedigree"}  # it measures every room
 # Upward or sideways, but inside a function: (module, what it imports) and why.

@@ -1,0 +1,152 @@
+"""The LR method (Legarra & Reverter 2018, Genet. Sel. Evol. 50:53): breeding values from whole data and from partial data.
+
+With w and p the breeding values of n focal animals from whole and partial data, moments with divisor n,
+
+    bias                 mean(p) - mean(w)                                    expected 0
+    dispersion           cov(w, p) / var(p)                                   expected 1
+    ratio of accuracies  cor(w, p)                                            estimates acc_p / acc_w
+    reliability ratio    cov(w, p) / var(w)                                   estimates acc_p^2 / acc_w^2
+    accuracy             sqrt(cov(w, p) / ((1 + Fbar - 2 fbar) sigma2_u))     estimates acc_p
+
+where 1 + Fbar - 2 fbar = tr(A)/n - 1'A 1/n^2 among the focal animals, themselves included in the mean relationship.
+
+Standard errors. Under the model d = w - p is independent of p, with variance C_p - C_w (C: the block of the inverse
+mixed-model equations). Given p, bias and dispersion are linear in d: -k'd with k = 1/n, and 1 + x'd with x = (p - pbar)
+/ sum (p - pbar)^2, so that their variances are k'(C_p - C_w)k and x'(C_p - C_w)x, each from one more solution of the
+equations (compare Bermann et al. 2024, Genet. Sel. Evol. 56:18). The others have theirs from a bootstrap of half-sib
+families, which are drawn whole, since relatives are not independent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.design import SparseInverse
+from mmgibbs.engines.pcg import column_products
+from mmgibbs.validate.evaluation import Evaluation
+from pedigree.relationship import Relatives, a_times
+
+EXPECTED = {"bias": 0.0, "dispersion": 1.0, "ratio_of_accuracies": None, "reliability_ratio": None, "accuracy": None}
+REPLICATES = 1000
+TOLERANCE = 1e-5  # of the solutions behind standard errors: what it leaves in a variance is its square
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One component of breeding values of the focal animals from whole and partial data."""
+
+    term: str
+    effect: str
+    trait: str
+    whole: np.ndarray  # (n,)
+    partial: np.ndarray  # (n,)
+    estimates: dict[str, float]
+    errors: dict[str, float]  # standard errors
+
+
+def family_sums(whole: np.ndarray, partial: np.ndarray, family: np.ndarray) -> np.ndarray:
+    """(families, 6): per family the sums of 1, w, p, w^2, p^2 and w p."""
+    _, code = np.unique(family, return_inverse=True)
+    w, p = whole - whole.mean(), partial - whole.mean()
+    return np.stack([np.bincount(code, v) for v in (np.ones(w.size), w, p, w * w, p * p, w * p)], axis=1)
+
+
+def lr_statistics(sums: np.ndarray, genetic_variance: float) -> dict[str, np.ndarray]:
+    """The statistics above from sums (..., 6) over animals; genetic_variance: (1 + Fbar - 2 fbar) sigma2_u, or NaN."""
+    n, w, p, ww, pp, wp = np.moveaxis(sums, -1, 0)
+    cov, var_w, var_p = wp / n - w * p / n**2, ww / n - (w / n) ** 2, pp / n - (p / n) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {
+            "bias": (p - w) / n,
+            "dispersion": cov / var_p,
+            "ratio_of_accuracies": cov / np.sqrt(var_w * var_p),
+            "reliability_ratio": cov / var_w,
+            "accuracy": np.sqrt(cov / genetic_variance),
+        }
+
+
+def bootstrap(sums: np.ndarray, genetic_variance: float, rng: np.random.Generator) -> dict[str, float]:
+    """Standard errors over families drawn with replacement; NaN where a single family leaves nothing to draw."""
+    m = len(sums)
+    drawn = np.stack([np.bincount(rng.integers(m, size=m), minlength=m) @ sums for _ in range(REPLICATES)])
+    found = lr_statistics(drawn, genetic_variance)
+    return {k: _sd(v[np.isfinite(v)]) if m > 1 else np.nan for k, v in found.items()}
+
+
+def _sd(values: np.ndarray) -> float:
+    return float(values.std(ddof=1)) if values.size > 1 else np.nan
+
+
+def posterior_variances(evaluation: Evaluation, term: int, contrasts: list[tuple[int, np.ndarray]]) -> np.ndarray:
+    """(m,) k'C^-1 k for contrasts of one term's levels: (component, (q,) k) each."""
+    engine = evaluation.engine
+    code = engine.equations.terms[term].code
+    b = np.zeros((engine.bounds[-1], len(contrasts)))
+    block = engine.split(b)[term]
+    for j, (component, k) in enumerate(contrasts):
+        block[:, component, j] = k[code]
+    scale = np.sqrt(engine.equations.n_equations / column_products(b, engine.precondition(b)))
+    b *= scale
+    x = engine.solve_columns(b, np.zeros(b.shape), TOLERANCE).x
+    return column_products(b, x) / scale**2
+
+
+def genetic_spread(relationship, focal: np.ndarray) -> float:
+    """1 + Fbar - 2 fbar among focal levels; NaN for a user's relationship file, whose A is not known."""
+    if not isinstance(relationship, Relatives):
+        return np.nan
+    r = relationship
+    ones = np.zeros(r.n_animals)
+    ones[focal] = 1.0
+    return float(1 + r.inbreeding[focal].mean() - a_times(r.sire, r.dam, r.inbreeding, ones)[focal].mean() / focal.size)
+
+
+def compare(whole: Evaluation, partial: Evaluation, partial_theta, focal, family, rng) -> list[Compared]:
+    """The LR statistics of every component of every term with relationships.
+
+    partial_theta: the partial solutions by the levels of `whole`. focal: term number -> (n,) level codes of the focal
+    animals; family: (n,) their families.
+    """
+    out = []
+    place = {t.name: i for i, t in enumerate(partial.design.terms)}
+    infos = {info.name: info for info in whole.assembled.terms}
+    for i, levels in focal.items():
+        term, info = whole.design.terms[i], infos[whole.design.terms[i].name]
+        G, spread = whole.assembled.model.covariances[i].start, genetic_spread(term.relationship, levels)
+        w, p = whole.theta[i][levels], partial_theta[i][levels]
+        errors = model_errors(whole, partial, i, place[term.name], levels, p)
+        for c, label in enumerate(info.components):
+            trait = whole.design.traits[info.trait_of_component[c]]
+            sums = family_sums(w[:, c], p[:, c], family)
+            found = lr_statistics(sums.sum(axis=0), spread * G[c, c])
+            found = {k: float(v) for k, v in found.items()}
+            effect = label.removesuffix(trait).removesuffix(":")
+            own = bootstrap(sums, spread * G[c, c], rng) | {k: float(v[c]) for k, v in errors.items()}
+            out.append(Compared(term.name, effect, trait, w[:, c], p[:, c], found, own))
+    return out
+
+
+def model_errors(whole: Evaluation, partial: Evaluation, i: int, j: int, levels, p) -> dict[str, np.ndarray]:
+    """(k,) standard errors of bias and dispersion of each component, given p (n, k); term i of whole is j of partial."""
+    n, k = p.shape
+    deviation = p - p.mean(axis=0)
+    squares = (deviation**2).sum(axis=0)
+    slope = np.divide(deviation, squares, out=np.full(p.shape, 1 / n), where=squares > 0)
+    contrasts = [(c, _scattered(values, levels, whole.theta[i])) for values in (np.full((n, k), 1 / n), slope) for c, values in enumerate(values.T)]
+    difference = posterior_variances(partial, j, contrasts) - posterior_variances(whole, i, contrasts)
+    bias, dispersion = np.sqrt(np.maximum(difference, 0.0)).reshape(2, k)
+    return {"bias": bias, "dispersion": np.where(squares > 0, dispersion, np.nan)}
+
+
+def _scattered(values: np.ndarray, levels: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    out = np.zeros(len(theta))
+    out[levels] = values
+    return out
+
+
+def related_terms(whole: Evaluation) -> list[int]:
+    """Terms whose levels are related animals."""
+    kinds = (Relatives, SparseInverse)
+    return [i for i, t in enumerate(whole.design.terms) if t.kind == "random" and isinstance(t.relationship, kinds)]
