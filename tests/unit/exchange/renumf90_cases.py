@@ -56,10 +56,10 @@ def records() -> pl.DataFrame:
 
 
 def pedigree() -> pl.DataFrame:
-    """Founders s0-s4, d0-d9; calves c00-c29, the last ten out of the first ten; c05 has no known dam."""
+    """Founders s0-s4, d0-d9; calves c00-c29; c20-c24 by the sire of their dam, and so c25-c29, out of them."""
     rows = [(f"s{i}", "0", "0", 2010) for i in range(5)] + [(f"d{i}", "0", "0", 2011) for i in range(10)]
     for i in range(30):
-        dam = f"d{i % 10}" if i < 20 else f"c{i - 20:02d}"
+        dam = f"d{i % 10}" if i < 20 else f"c{i - (20 if i < 25 else 5):02d}"
         rows.append((f"c{i:02d}", f"s{i % 5}", "0" if i == 5 else dam, 2013 + i))
     return pl.DataFrame(rows, schema=["id", "sire", "dam", "birth"], orient="row")
 

@@ -25,7 +25,7 @@ def solutions(analysis, folder, overrides=()):
 def assert_same(imported, hand):
     joined = imported.join(hand, on=KEYS, how="full", suffix="_hand", coalesce=True, nulls_equal=True)
     assert len(joined) == len(imported) == len(hand)
-    for column in ("mean", "sd"):
+    for column in ("mean", "sd", "reliability"):
         np.testing.assert_allclose(joined[column].to_numpy(), joined[f"{column}_hand"].to_numpy(), rtol=1e-7, atol=1e-8)
 
 
