@@ -235,3 +235,10 @@ def test_missing_observations_are_no_missing_covariates(tmp_path):
     """0, unless OPTION missing says otherwise, is a missing observation; the age of two records is 0 and stays so."""
     analysis = load_config(import_blupf90(write_files(tmp_path, CASES["animal model"]))[0])
     assert analysis.traits[0].missing == ("0",) and analysis.data.missing == ()
+
+
+def test_weights_of_each_trait_are_not_carried_over_and_said_so(tmp_path):
+    path = write_files(tmp_path, Case(GOOD.replace("WEIGHT(S)\n\n", "WEIGHT(S)\n8 11\n"), {}))
+    target, said = import_blupf90(path)
+    assert "renum.par line 7: WEIGHT(S): a weight for each trait is not carried over: every weight is 1" in said
+    assert load_config(target).data.weights is None
