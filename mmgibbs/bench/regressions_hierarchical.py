@@ -27,6 +27,7 @@ from mmgibbs.regressions.protocol import Keys, RegressionData
 
 PUBLISHED = "2 s serial, 20 ms GTX 580 a block"
 PROPOSAL, ACCEPT = stream(REGRESSION_MOMENTUM, 0), stream(REGRESSION_ACCEPT, 0)
+TURN = 5  # sweeps of one sampler before the next takes over
 STEPS = 8  # of a group in a sweep of the walk of groups
 FACTORS = 512  # of 1 ... 2, multiplied before one logarithm
 
@@ -207,9 +208,9 @@ def row(
     states = {name: sampler.start(keys) for name, sampler in samplers.items()}
     spent, kept, population = {n: 0.0 for n in samplers}, {n: [] for n in samplers}, {n: [] for n in samplers}
     fastest = {n: np.inf for n in samplers}
-    for first in range(1, burn_in + sweeps + 1, 50):
+    for first in range(1, burn_in + sweeps + 1, TURN):
         for name, sampler in samplers.items():
-            for sweep in range(first, min(first + 50, burn_in + sweeps + 1)):
+            for sweep in range(first, min(first + TURN, burn_in + sweeps + 1)):
                 started = time.perf_counter()
                 states[name] = sampler.step(states[name], sweep, keys)
                 seconds = time.perf_counter() - started

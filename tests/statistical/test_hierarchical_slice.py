@@ -343,7 +343,11 @@ def design():
 
 
 def functions(population, V, beta, y):
-    """(N, m) of population (N, 2, 2), V (N, 2, 2), beta (N, 6, 2), y (N, n)."""
+    """(N, m) of population (N, 2, 2), V (N, 2, 2), beta (N, 6, 2), y (N, n).
+
+    Counts of a Poisson enter up to 4: with V inverse Wishart E exp(x beta) is infinite.
+    """
+    y = np.minimum(y, 4)
     lower, (x, groups, _) = np.tril_indices(2), design()
     sums = y @ np.eye(6)[groups]
     columns = [
