@@ -35,7 +35,7 @@ def settings(tree: Mapping) -> dict[str, str]:
             found[".".join(place)] = json.dumps(value, sort_keys=True)
 
     visit(tree, ())
-    paths = ("data.phenotypes", "data.pedigree")
+    paths = ("data.phenotypes", "data.pedigree", "decisions.candidates.file")
     kept = {key: text for key, text in found.items() if key not in (*FREE, *paths)}
     words = ('"identity"', '"pedigree"')
     return {

@@ -35,8 +35,9 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     sizes = [c.start.size for c in (*model.covariances, model.residual) if c is not None]
     components = {t.name: t.n_components for t in model.design.terms}
     saved = sum(codes.size * components[name] for name, codes in model.saved.items())
-    result = n * 8 * 4 + schedule.n_kept * (sum(sizes) + saved) * 8
-    return equations + bytes_per_chain(model.design, real) + schedule.chains * result + n * REPORT
+    decided = 0 if model.decisions is None else model.decisions.nbytes
+    result = n * 8 * 4 + schedule.n_kept * (sum(sizes) + saved) * 8 + decided
+    return equations + bytes_per_chain(model.design, real) + decided + schedule.chains * result + n * REPORT
 
 
 def processes_for(model: MixedModel, equations: StructuredEquations, chains: int, device: str = "cpu") -> int:
@@ -46,6 +47,7 @@ def processes_for(model: MixedModel, equations: StructuredEquations, chains: int
     wanted = min(chains, cores())
     free = free_bytes()
     each = bytes_per_chain(model.design, equations.real) + 150_000_000  # the interpreter and its libraries
+    each += 0 if model.decisions is None else model.decisions.nbytes
     if free is not None and wanted > 1 and wanted * each + equations.bytes > free:
         wanted = max(1, int((free - equations.bytes) // each))
     return wanted

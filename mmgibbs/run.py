@@ -14,12 +14,14 @@ import polars as pl
 
 from mmgibbs.assemble import Assembled, assemble, choose_engine
 from mmgibbs.chains.accumulators import PooledMoments, pool
+from mmgibbs.chains.decisions import Decided, decide
 from mmgibbs.chains.parameters import NamedParameters, named_parameters
 from mmgibbs.chains.result import ChainResult, average_draws, posterior_means, sample_stats, saved_draws, variance_draws
 from mmgibbs.chains.stop import pauses
 from mmgibbs.chains.summary import LevelDraws, summary_table
 from mmgibbs.config import load_config
 from mmgibbs.data import prepare
+from mmgibbs.decisions import decision_facts, decisions_asked_for
 from mmgibbs.engines.base import component_labels
 from mmgibbs.engines.direct import posterior_sd
 from mmgibbs.engines.pcg import PcgEngine
@@ -30,6 +32,7 @@ from mmgibbs.interweave import terms_to_interweave, why_not
 from mmgibbs.memory import refuse_beyond_free
 from mmgibbs.parallel import REPORT, processes_for, run_chains, sampling_bytes
 from mmgibbs.report.animals import animals_file, birth_year_averages
+from mmgibbs.report.decisions import candidates_frame, decision_files, response_frame
 from mmgibbs.report.folder import write_run_folder
 from mmgibbs.report.progress import Talk
 from mmgibbs.report.record import run_record
@@ -68,6 +71,7 @@ class Solved:
     averages: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, birth years, k)
     statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
     warnings: list[str] = field(default_factory=list)
+    decided: Decided | None = None
 
 
 def run(config, overrides=(), *, overwrite: bool = False, resume: bool = False, extend: int = 0, progress: bool = True, directory=None) -> Result:
@@ -96,7 +100,7 @@ def run_mixed_model(analysis, place: RunPlace, talk: Talk) -> Result:
     """Tables -> design -> equations -> chains -> summary -> run folder."""
     clock = _Clock()
     prepared = prepare(analysis, lambda stage: talk.say(f"reading: {stage}"))
-    assembled = with_trends(assemble(analysis, prepared), prepared)
+    assembled = with_decisions(with_trends(assemble(analysis, prepared), prepared), analysis, prepared)
     clock.lap("data")
     for note in (*prepared.design.notes, *assembled.notes):
         talk.say(note)
@@ -134,7 +138,7 @@ def run_mixed_model(analysis, place: RunPlace, talk: Talk) -> Result:
             "sample_stats": solved.statistics,
             "attributes": {"analysis": analysis.name},
         },
-        extra=animals_file(prepared.pedigree),
+        extra=animals_file(prepared.pedigree) | _decision_files(analysis, prepared, assembled, solved),
         csv=analysis.output.csv,
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
@@ -211,10 +215,13 @@ def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquati
         "begun": place.kind,
         "notes": [*notes, *said],
     }
-    missed = []
+    missed, decided = [], None
+    if model.decisions is not None:
+        decided = decide([c.decisions for c in chains], analysis.decisions.rank_interval)
+        facts["decisions"] = decision_facts(analysis, model.decisions)
     if judge is not None:
         facts["stop"], missed = judge.facts, judge.missed
-    return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, average_draws(chains), sample_stats(chains), missed)
+    return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, average_draws(chains), sample_stats(chains), missed, decided)
 
 
 def solve(analysis, assembled: Assembled, equations: StructuredEquations, talk: Talk) -> Solved:
@@ -248,7 +255,7 @@ def check(config, overrides=()) -> dict:
 
         return regression_counts(analysis)
     prepared = prepare(analysis)
-    assembled = assemble(analysis, prepared)
+    assembled = with_decisions(assemble(analysis, prepared), analysis, prepared)
     choose_engine(analysis.sampler, assembled.model)
     check_targets({} if analysis.sampler.stop is None else analysis.sampler.stop.targets, assembled.model)
     refuse_beyond_memory(analysis, assembled)
@@ -267,6 +274,21 @@ def with_trends(assembled: Assembled, prepared) -> Assembled:
     years = birth_year_averages(prepared.pedigree)
     averaged = {} if years is None else {info.name: years for info in assembled.terms if info.relationship == "pedigree"}
     return replace(assembled, model=replace(assembled.model, averaged=averaged))
+
+
+def with_decisions(assembled: Assembled, analysis, prepared) -> Assembled:
+    """The ranks of the candidates are counted in every draw."""
+    return replace(assembled, model=replace(assembled.model, decisions=decisions_asked_for(analysis, prepared)))
+
+
+def _decision_files(analysis, prepared, assembled: Assembled, solved: Solved) -> dict:
+    if solved.decided is None:
+        return {}
+    asked, top, names = assembled.model.decisions, analysis.decisions.top, list(solved.facts["decisions"]["criteria"])
+    index = next(i for i, t in enumerate(prepared.design.terms) if t.name == asked.term)
+    candidates = candidates_frame(solved.decided, names, prepared.levels[index].ids.gather(asked.codes), top)
+    response = response_frame(solved.decided, names, top, asked.selected, asked.codes.size)
+    return decision_files(candidates, response, analysis.output.csv)
 
 
 def _level_draws(assembled: Assembled, prepared, solved: Solved) -> dict[str, LevelDraws]:

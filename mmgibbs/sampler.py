@@ -10,6 +10,7 @@ import numpy as np
 
 from mmgibbs.chains.accumulators import Moments, batch_length, batches_per_chain
 from mmgibbs.chains.averages import LevelAverages
+from mmgibbs.chains.decisions import DecisionCounts, Decisions
 from mmgibbs.chains.result import ChainResult
 from mmgibbs.design import Design
 from mmgibbs.engines.base import Engine, LocationMoments
@@ -58,6 +59,7 @@ class MixedModel:
     residual: CovarianceModel
     saved: dict[str, np.ndarray] = field(default_factory=dict)  # term name -> level codes whose draws are kept
     averaged: dict[str, LevelAverages] = field(default_factory=dict)  # term name -> groups of levels whose mean is kept in every draw
+    decisions: Decisions | None = None  # candidates whose ranks are counted in every draw
 
     @property
     def random_terms(self) -> list[int]:
@@ -215,11 +217,16 @@ class FetchedMoments:
 
 def location_moments(engine: Engine, schedule: Schedule) -> LocationMoments:
     """Those that the engine offers; on the host otherwise."""
-    planned = schedule.samples // schedule.thin
-    n_batches = batches_per_chain(planned, schedule.chains)
+    planned, n_batches = planned_batches(schedule)
     if hasattr(engine, "moments"):
         return engine.moments(batch_length(planned, n_batches))
     return FetchedMoments(engine, planned, n_batches)
+
+
+def planned_batches(schedule: Schedule) -> tuple[int, int]:
+    """Kept draws that a chain is planned to have, and their batches."""
+    planned = schedule.samples // schedule.thin
+    return planned, batches_per_chain(planned, schedule.chains)
 
 
 class _Recorder:
@@ -231,6 +238,7 @@ class _Recorder:
         self.draws: dict[str, list] = {name: [] for name in ("R", *(f"G.{i}" for i in model.random_terms), *map(self._saved, model.saved), *map(self._averaged, model.averaged))}
         self.facts: dict[str, list[float]] = {}
         self.moments = location_moments(engine, schedule)
+        self.decisions = None if model.decisions is None else DecisionCounts(model.decisions, *planned_batches(schedule))
 
     def _saved(self, term: str) -> str:
         return f"levels.{self.index[term]}"
@@ -247,16 +255,21 @@ class _Recorder:
             self.draws[self._saved(term)].append(self.moments.levels(self.index[term], codes))
         for term, averages in self.model.averaged.items():
             self.draws[self._averaged(term)].append(averages.of(self.moments.levels(self.index[term], averages.codes)))
+        if self.decisions is not None:
+            self.decisions.add(self.moments.levels(self.index[self.model.decisions.term], self.model.decisions.codes))
         for name, value in facts.items():
             self.facts.setdefault(name, []).append(value)
 
     def state(self) -> dict[str, np.ndarray]:
         draws, facts = ({name: np.array(values) for name, values in kept.items()} for kept in (self.draws, self.facts))
-        return _prefixed("draws.", draws) | _prefixed("facts.", facts) | _prefixed("moments.", self.moments.state())
+        decisions = {} if self.decisions is None else _prefixed("decisions.", self.decisions.state())
+        return _prefixed("draws.", draws) | _prefixed("facts.", facts) | _prefixed("moments.", self.moments.state()) | decisions
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self.draws, self.facts = ({name: list(values) for name, values in _under(kept, state).items()} for kept in ("draws.", "facts."))
         self.moments.restore(_under("moments.", state))
+        if self.decisions is not None:
+            self.decisions.restore(_under("decisions.", state))
 
     def result(self, chain: Chain, notes: tuple[str, ...]) -> ChainResult:
         moments = Moments.from_state(self.moments.state())  # waits for a device: before the clock is read
@@ -266,6 +279,7 @@ class _Recorder:
             moments=moments,
             saved={term: np.array(self.draws[self._saved(term)]) for term in self.model.saved},
             averages={term: np.array(self.draws[self._averaged(term)]) for term in self.model.averaged},
+            decisions=self.decisions,
             sample_stats={name: np.array(v) for name, v in self.facts.items()},
             chain=chain.key[1],
             seconds=chain.seconds,

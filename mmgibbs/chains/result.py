@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mmgibbs.chains.accumulators import Moments
+from mmgibbs.chains.decisions import DecisionCounts
 
 
 @dataclass
@@ -19,6 +20,7 @@ class ChainResult:
     moments: Moments  # of every level of every term, on the user's scale
     saved: dict[str, np.ndarray] = field(default_factory=dict)  # term -> (draws, chosen levels, k)
     averages: dict[str, np.ndarray] = field(default_factory=dict)  # term -> (draws, groups, k)
+    decisions: DecisionCounts | None = None  # ranks of the candidates for selection
     sample_stats: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (draws,), e.g. 'interweaving_accepted'
     chain: int = 0
     seconds: float = 0.0  # wall time, burn-in included

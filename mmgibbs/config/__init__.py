@@ -6,6 +6,7 @@ load_config("analysis.yaml", ["sampler.samples=100"]) -> Analysis
 from __future__ import annotations
 
 from mmgibbs.config.analysis import Analysis
+from mmgibbs.config.decisions import Decisions, criteria
 from mmgibbs.config.effects import Fixed, Legendre, LegendreOfColumn, Model, Random, RandomEffect, component_names
 from mmgibbs.config.fields import Interval
 from mmgibbs.config.load import load_config
@@ -16,6 +17,7 @@ from mmgibbs.config.variances import Prior, Variance, Variances
 __all__ = [
     "Analysis",
     "Data",
+    "Decisions",
     "Fixed",
     "Groups",
     "Interval",
@@ -32,5 +34,6 @@ __all__ = [
     "Variance",
     "Variances",
     "component_names",
+    "criteria",
     "load_config",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from mmgibbs.config.decisions import Decisions
 from mmgibbs.config.effects import Model
 from mmgibbs.config.fields import Section, a_text, checked, expected
 from mmgibbs.config.sampling import Output, Sampler
@@ -34,12 +35,13 @@ class Analysis(Section):
     variances: Variances = Variances()
     sampler: Sampler = Sampler()
     output: Output = Output()
+    decisions: Decisions | None = None
     path: Path | None = None  # of the analysis file
 
     @classmethod
     def unknown_key(cls, key: str) -> str:
         """Also finds keys that stand one level too high."""
-        sections = {"data": Data, "model": Model, "sampler": Sampler, "output": Output, "variances": Variances}
+        sections = {"data": Data, "model": Model, "sampler": Sampler, "output": Output, "variances": Variances, "decisions": Decisions}
         home = next((f"{name}.{key}" for name, section in sections.items() if key in section.model_fields), None)
         return f"unknown key; did you mean '{home}'?" if home else super().unknown_key(key)
 
@@ -47,4 +49,5 @@ class Analysis(Section):
         """The analysis file with every default written out, as plain values; load_config accepts it again."""
         file = self.as_file() | {"traits": {trait.name: trait.as_file() for trait in self.traits}}
         unused = () if self.model.plugin is None else ("traits", "variances")
+        unused += ("decisions",) if self.decisions is None else ()
         return {key: value for key, value in file.items() if key not in unused}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mmgibbs.config.analysis import Analysis
+from mmgibbs.config.decisions import complete_decisions
 from mmgibbs.config.effects import Model, component_names
 from mmgibbs.config.fields import Problems
 from mmgibbs.config.sampling import TOLERANCES
@@ -45,10 +46,15 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     directory = Path(os.path.abspath(analysis.output.directory or Path("runs") / name))
     output = analysis.output.model_copy(update={"directory": directory})
     _check_saved_levels(analysis, model, problems)
+    names = [trait.name for trait in analysis.traits]
+    decisions = complete_decisions(analysis.decisions, model, names, sampler.method, problems)
+    if decisions is not None and decisions.candidates.file is not None:
+        candidates = decisions.candidates.model_copy(update={"file": absolute(decisions.candidates.file, folder)})
+        decisions = decisions.model_copy(update={"candidates": candidates})
     problems.refuse()  # sizes are known only where all names are
     variances = _complete_variances(analysis, model, problems)
     problems.refuse()
-    parts = {"data": data, "model": model, "variances": variances, "sampler": sampler, "output": output}
+    parts = {"data": data, "model": model, "variances": variances, "sampler": sampler, "output": output, "decisions": decisions}
     return analysis.model_copy(update=parts | {"name": name, "path": path})
 
 

@@ -35,6 +35,8 @@ class Finished:
     summary: pl.DataFrame
     solutions: pl.DataFrame | None = None  # None for a regression
     animals: pl.DataFrame | None = None  # id, sire, dam, birth; None without a pedigree
+    decisions: pl.DataFrame | None = None  # candidates for selection; None where none were asked for
+    response: pl.DataFrame | None = None
     draws: dict[str, np.ndarray] = field(default_factory=dict)  # parameter -> (chains, draws)
     trends: dict[str, Trend] = field(default_factory=dict)  # by term
 
@@ -83,6 +85,8 @@ def read_finished(directory: str | os.PathLike) -> Finished:
         summary=_table(path / "summary.parquet"),
         solutions=_table(path / "solutions.parquet"),
         animals=_table(path / "animals.parquet"),
+        decisions=_table(path / "decisions.parquet"),
+        response=_table(path / "response.parquet"),
         draws=draws,
         trends=trends,
     )

@@ -13,6 +13,7 @@ import polars as pl
 from mmgibbs.report import plots, words
 from mmgibbs.report.breeding import breeding_values, other_random_effects
 from mmgibbs.report.cells import Column, Table, bars, counted, counts, decimals, figure, known, listed, marked, numbers
+from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.findings import ESS, RHAT, attention, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.fixed import fixed_effects
@@ -50,6 +51,8 @@ def page(run: Finished, top: int = 20) -> dict:
         "estimated": run.summary["hpd_low"].count() > 0,
         "diagnostics": diagnostics(run, figures),
         "breeding": breeding_values(run, figures, top),
+        "decisions": decision_tables(run, top),
+        "decided": run.record.get("decisions", {}),
         "others": other_random_effects(run),
         "fixed": fixed_effects(run),
         "files": run.record.get("files", []),
