@@ -6,7 +6,7 @@ level:
 
     sum <- goes_on sum + term of the entry        goes_on: 1, or 0 for the first entry of a level
 
-and a byte per entry says which lane (the lower six bits) and whether it goes on (the seventh). `k_` and `T_` are tuples of zeros whose
+and a byte per entry says which lane (the lower seven bits) and whether it goes on (the eighth). `k_` and `T_` are tuples of zeros whose
 length the compiler sees; unsigned positions first ... last - 1 are those of the group's entries.
 """
 
@@ -23,9 +23,9 @@ from mmgibbs.engines.scratch import prefetch, stack
 from mmgibbs.equations.relationships import UNKNOWN, PedigreeLists, times_row
 from mmgibbs.equations.structured import TermLists
 
-LANES = 64  # levels side by side: enough for loops over them to become vector instructions, few enough for the L1 cache
-AHEAD = 64  # entries: some microseconds
-LANE, GOES_ON = np.uint8(LANES - 1), np.uint8(6)
+LANES = 128  # levels side by side: what is done once per group costs little, and the group's numbers stay in the cache
+AHEAD = 48  # entries: some microseconds, and not more than the L1 cache can hold
+LANE, GOES_ON = np.uint8(LANES - 1), np.uint8(7)
 ONE = np.uint64(1)
 
 
