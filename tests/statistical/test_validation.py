@@ -1,0 +1,167 @@
+"""LR statistics over simulated data of known bias, dispersion and accuracy.
+
+The pedigree, the herds and who is weighed are those of `mmgibbs.simulate`; breeding values and records are drawn anew in
+each replicate, and solved by matrices written out in full, so that every expectation is known: from the model (bias 0,
+dispersion 1, accuracy that of the true breeding values), or, where records or variances are wrong on purpose, from the
+matrices of the two solutions. What the statistics themselves are made of comes from the program.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from monte_carlo import compare
+from reference.dense import incidence, relationship_inverse
+from validation_data import G, R, analysis_of, beef_frames, small_beef
+
+from mmgibbs.config import load_config
+from mmgibbs.data import prepare
+from mmgibbs.simulate import animal_ids
+from mmgibbs.validate import lr
+from mmgibbs.validate.evaluation import recorded
+from mmgibbs.validate.make import Plan, examine
+
+COUNTS = [1000, pytest.param(20_000, marks=pytest.mark.slow)]
+TOO_LARGE = 3.0  # times the genetic variance, where it is wrong
+
+
+class Population:
+    """u = B y of the focal animals, from whole and partial data at the true variances, and the covariance of their errors C."""
+
+    def __init__(self):
+        records = recorded(load_config(analysis_of(*beef_frames(small_beef(350, 5, 6)), group="herd")))
+        year = records.phenotypes.frame["year"].to_numpy()
+        self.masked = year == year.max()
+        self.designs = [prepare(records.without(m)).design for m in (np.zeros_like(self.masked), self.masked)]
+        animal = self.designs[0].terms[-1]
+        self.level, self.kin = animal.effects[0].level, animal.relationship
+        self.focal = self.level[self.masked]
+        self.A_inverse = relationship_inverse(animal)
+        self.A = np.linalg.inv(self.A_inverse)
+        self.spread = lr.genetic_spread(self.kin, self.focal)
+
+    def solutions(self, which: int, genetic_variance: float = G) -> tuple[np.ndarray, np.ndarray]:
+        """(B (focal, records of the whole data), C (focal, focal)); which: 0 whole data, 1 partial."""
+        design = self.designs[which]
+        parts = [incidence(t, 1)[:, 0][:, ... if t.active is None else t.active[:, 0]] for t in design.terms]
+        W, q = np.concatenate(parts, axis=1), len(self.A)
+        C = W.T @ W / R
+        C[-q:, -q:] += self.A_inverse / genetic_variance
+        inverse, own = np.linalg.inv(C), C.shape[0] - q + self.focal
+        B = np.zeros((self.focal.size, self.masked.size))
+        B[:, slice(None) if which == 0 else ~self.masked] = inverse[own] @ W.T / R
+        return B, inverse[np.ix_(own, own)]
+
+    def draw(self, n: int, seed: int = 11) -> tuple[np.ndarray, np.ndarray]:
+        """(u (focal, n), y (records, n)): fixed effects are 0, which no contrast sees."""
+        rng = np.random.default_rng(seed)
+        u = np.linalg.cholesky(self.A * G) @ rng.standard_normal((len(self.A), n))
+        return u[self.focal], u[self.level] + np.sqrt(R) * rng.standard_normal((self.level.size, n))
+
+
+population = cache(Population)
+solutions = cache(lambda which, genetic_variance=G: population().solutions(which, genetic_variance))
+
+
+def statistics(w: np.ndarray, p: np.ndarray, spread: float = 1.0) -> dict[str, np.ndarray]:
+    """(replicates,) each, from (focal, replicates)."""
+    family = np.zeros(len(w), int)
+    sums = np.concatenate([lr.family_sums(a, b, family) for a, b in zip(w.T, p.T, strict=True)])
+    return lr.lr_statistics(sums, spread)
+
+
+def moments(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(replicates,) covariance over focal animals, divisor n."""
+    return ((a - a.mean(axis=0)) * (b - b.mean(axis=0))).mean(axis=0)
+
+
+def standardised(p: np.ndarray, found: dict, difference: np.ndarray) -> np.ndarray:
+    """(replicates, 4): (estimate - expected) / standard error of bias and dispersion, and the squares of these."""
+    slope = (p - p.mean(axis=0)) / (len(p) * moments(p, p))
+    bias = found["bias"] / np.sqrt(difference.mean())
+    dispersion = (found["dispersion"] - 1) / np.sqrt(np.einsum("ir,ij,jr->r", slope, difference, slope))
+    z = np.stack([bias, dispersion], axis=1)
+    return np.concatenate([z, z**2], axis=1)
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_unbiased_within_standard_errors_that_are_right(n):
+    """z of bias and dispersion has mean 0 and mean square 1: the estimates and their standard errors at once."""
+    _, y = population().draw(n)
+    w, p = (solutions(i)[0] @ y for i in (0, 1))
+    found, difference, expected = statistics(w, p), solutions(1)[1] - solutions(0)[1], [0, 0, 1, 1]
+    assert (agreement := compare(standardised(p, found, difference), expected)).agrees, agreement
+    mutants = {
+        "regression of p on w": (statistics(p, w), difference),
+        "a bias of 0.1 genetic standard deviations": (found | {"bias": found["bias"] + 0.1 * np.sqrt(G)}, difference),
+        "a dispersion of 0.95": (found | {"dispersion": 0.95 * found["dispersion"]}, difference),
+        "standard errors of animals that are not related": (found, np.diag(np.diag(difference))),
+    }
+    for name, mutant in mutants.items():
+        assert not compare(standardised(p, *mutant), expected).agrees, name
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_accuracy_is_that_of_the_true_breeding_values(n):
+    """cov(w, p) has the expectation of cov(u, p), the variance of u that of (1 + Fbar - 2 fbar) sigma2_u."""
+    u, y = population().draw(n)
+    w, p = (solutions(i)[0] @ y for i in (0, 1))
+    of_true = np.stack([moments(w, p) - moments(u, p), moments(u, u), moments(w, p) - moments(p, p)], axis=1)
+    spread = population().spread
+    assert (agreement := compare(of_true, [0, spread * G, 0])).agrees, agreement
+    unrelated = 1 + population().kin.inbreeding[population().focal].mean()  # forgets the relationships
+    assert not compare(of_true, [0, unrelated * G, 0]).agrees
+    accuracy = statistics(w, p, spread * G)["accuracy"]
+    true = moments(u, p) / np.sqrt(moments(u, u) * moments(p, p))
+    assert abs(np.nanmean(accuracy) - true.mean()) < 0.02
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_known_bias(n):
+    """Focal records that are 2 kg too heavy raise w, and not p: by the rows of B."""
+    _, y = population().draw(n)
+    B, _ = solutions(0)
+    expected = -(B @ (2.0 * population().masked)).mean()
+    heavier = y + 2.0 * population().masked[:, None]
+    found = statistics(B @ heavier, solutions(1)[0] @ heavier)["bias"][:, None]
+    assert (agreement := compare(found, [expected])).agrees, agreement
+    assert not compare(found, [0.0]).agrees and not compare(found, [-expected]).agrees
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_known_dispersion(n):
+    """A genetic variance three times too large: E cov(w, p) / E var(p) follows from B and the variance of y."""
+    _, y = population().draw(n)
+    at = population().level
+    V = population().A[np.ix_(at, at)] * G + R * np.eye(at.size)
+    Bw, Bp = (solutions(i, TOO_LARGE * G)[0] for i in (0, 1))
+    centred = Bp - Bp.mean(axis=0)
+    expected = np.sum(Bw * (centred @ V)) / np.sum(Bp * (centred @ V))
+    assert expected < 0.9  # predictions spread too far
+    w, p = Bw @ y, Bp @ y
+    # cov - b var has mean 0 at the right b; the mean of ratios differs from it by what a finite number of animals costs
+    beyond = lambda b: ((statistics(w, p)["dispersion"] - b) * moments(p, p))[:, None]  # noqa: E731
+    assert (agreement := compare(beyond(expected), [0.0])).agrees, agreement
+    assert not compare(beyond(1.0), [0.0]).agrees
+    assert abs(statistics(w, p)["dispersion"].mean() - expected) < 0.05
+
+
+@pytest.mark.parametrize(("animals", "seeds"), [(1200, 1), pytest.param(4000, 20, marks=pytest.mark.slow)])
+def test_simulated_populations(animals, seeds):
+    """Simulated cattle from end to end: bias and dispersion within their standard errors, accuracy near that of the true values."""
+    z, apart = [], []
+    for seed in range(seeds):
+        beef = small_beef(animals, 20 + seed, 12)
+        records = recorded(load_config(analysis_of(*beef_frames(beef))))
+        found = examine(records, Plan(method="lr", cutoff=float(beef.birth_year.max() - 1)), lambda text: None)
+        rows = {row["statistic"]: row for row in found.table.to_dicts()}
+        z += [(rows[s]["estimate"] - rows[s]["expected"]) / rows[s]["se"] for s in ("bias", "dispersion")]
+        focal = animal_ids(beef).is_in(found.predictions["animal"].implode()).to_numpy()
+        true = dict(zip(animal_ids(beef).filter(focal), beef.breeding_values[focal, 0], strict=True))
+        u = [true[a] for a in found.predictions["animal"]]
+        accuracy = np.corrcoef(u, found.predictions["predicted"])[0, 1]
+        apart.append((rows["accuracy"]["estimate"] - accuracy) / rows["accuracy"]["se"])
+    assert np.abs(z).max() < 4 and np.mean(np.square(z)) < 1 + 4 * np.sqrt(2 / len(z))
+    assert np.abs(apart).max() < 4

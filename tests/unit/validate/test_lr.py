@@ -1,0 +1,74 @@
+"""LR statistics and their standard errors against the same written out."""
+
+import numpy as np
+import pytest
+from reference.dense import build
+from validation_data import G, R, analysis_of, beef_frames, small_beef
+
+from mmgibbs.config import load_config
+from mmgibbs.validate import lr
+from mmgibbs.validate.evaluation import evaluate, evaluate_without, random_solutions, recorded
+from pedigree.relationship import a_among
+
+
+@pytest.fixture(scope="module")
+def two():
+    """(whole, partial, focal levels) of a small population; the records of the last year are left out."""
+    records = recorded(load_config(analysis_of(*beef_frames(small_beef(120, 3, 4)), group="herd")))
+    year = records.phenotypes.frame["year"].to_numpy()
+    masked = year == year.max()
+    whole = evaluate(records.analysis)
+    return whole, evaluate_without(records, masked, "the last year"), whole.design.terms[-1].effects[0].level[masked]
+
+
+def test_statistics_are_those_of_their_names():
+    rng = np.random.default_rng(2)
+    w = rng.standard_normal(80) + 5
+    p = 0.5 * w + rng.standard_normal(80)
+    found = lr.lr_statistics(lr.family_sums(w, p, np.arange(80) // 7).sum(axis=0), 3.0)
+    (var_w, cov), (_, var_p) = np.cov(w, p, bias=True)
+    expected = {
+        "bias": p.mean() - w.mean(),
+        "dispersion": cov / var_p,
+        "ratio_of_accuracies": np.corrcoef(w, p)[0, 1],
+        "reliability_ratio": cov / var_w,
+        "accuracy": np.sqrt(cov / 3.0),
+    }
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_spread_of_related_animals(two):
+    whole, _, focal = two
+    kin = whole.design.terms[-1].relationship
+    A = a_among(kin.sire, kin.dam, kin.inbreeding, focal)
+    assert lr.genetic_spread(kin, focal) == pytest.approx(np.trace(A) / focal.size - A.mean(), rel=1e-12)
+
+
+def test_standard_errors_are_those_of_the_inverse_equations(two):
+    whole, partial, focal = two
+    p = random_solutions(partial, whole)[-1][focal]
+    term = len(whole.design.terms) - 1
+    found = lr.model_errors(whole, partial, term, len(partial.design.terms) - 1, focal, p)
+    blocks = []
+    for design in (partial.design, whole.design):
+        dense = build(design, [None] * term + [np.array([[G]])], np.array([[R]]))
+        own = [dense.index(len(design.terms) - 1, level, 0) for level in focal]
+        blocks.append(dense.covariance[np.ix_(own, own)])
+    difference = blocks[0] - blocks[1]
+    x = (p[:, 0] - p.mean()) / np.sum((p - p.mean()) ** 2)
+    assert found["bias"] == pytest.approx(np.sqrt(difference.mean()), rel=1e-6)
+    assert found["dispersion"] == pytest.approx(np.sqrt(x @ difference @ x), rel=1e-6)
+
+
+def test_bootstrap_of_unrelated_animals_is_the_textbook_one():
+    rng = np.random.default_rng(4)
+    n = 400
+    w = rng.standard_normal(n)
+    p = 0.7 * w + rng.standard_normal(n)
+    errors = lr.bootstrap(lr.family_sums(w, p, np.arange(n)), 1.0, rng)
+    r = np.corrcoef(w, p)[0, 1]
+    assert errors["ratio_of_accuracies"] == pytest.approx((1 - r**2) / np.sqrt(n), rel=0.15)
+    assert errors["bias"] == pytest.approx((p - w).std() / np.sqrt(n), rel=0.1)
+    together = lr.bootstrap(lr.family_sums(np.repeat(w[:40], 10), np.repeat(p[:40], 10), np.repeat(np.arange(40), 10)), 1.0, rng)
+    assert together["bias"] > 2 * errors["bias"]  # ten copies tell no more than one
+    assert all(np.isnan(v) for v in lr.bootstrap(lr.family_sums(w, p, np.zeros(n, int)), 1.0, rng).values())
