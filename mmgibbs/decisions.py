@@ -1,4 +1,4 @@
-"""Section `decisions` of an analysis against its data: the candidates as levels, the criteria as weights of components."""
+"""Section `decisions` of an analysis against its data: candidates as levels, criteria as weights of components."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def decision_facts(analysis, decisions: Decisions) -> dict:
         "candidates": m,
         "criteria": criteria(asked, analysis.model.random[asked.term]),
         "selected": {f"{x:g}": n for x, n in zip(asked.top, decisions.selected, strict=True)},
-        "ranks": "exact" if m <= EXACT else f"in bins at most 1/{RELATIVE} of their first rank wide ({m:,} candidates are above {EXACT:,})",
+        "ranks": "exact"
+        if m <= EXACT
+        else f"in bins at most 1/{RELATIVE} of their first rank wide ({m:,} candidates are above {EXACT:,})",
         "bytes_per_chain": decisions.nbytes,
     }
 
@@ -51,10 +53,16 @@ def _candidates(asked, labels, pedigree) -> np.ndarray:
     if wanted.ids:
         return _codes(wanted.ids, "decisions.candidates", labels.ids.head(n), asked.term)
     if wanted.file is not None:
-        return _codes(_ids_of(wanted.file), f"decisions.candidates.file: '{wanted.file}'", labels.ids.head(n), asked.term)
+        return _codes(
+            _ids_of(wanted.file), f"decisions.candidates.file: '{wanted.file}'", labels.ids.head(n), asked.term
+        )
     order = np.asarray(labels.order, np.int64)
     order = order[order < n]
-    return order if wanted.born_after is None else order[_born_after(wanted.born_after, labels.ids.gather(order), pedigree)]
+    return (
+        order
+        if wanted.born_after is None
+        else order[_born_after(wanted.born_after, labels.ids.gather(order), pedigree)]
+    )
 
 
 def _codes(ids: Sequence[str], where: str, known: pl.Series, term: str) -> np.ndarray:
@@ -88,7 +96,11 @@ def _born_after(year: float, ids: pl.Series, pedigree) -> np.ndarray:
     """(levels,) bool; animals without a known birth are no candidates."""
     where = "decisions.candidates.born_after"
     if pedigree is None or pedigree.birth is None:
-        raise ConfigError(f"{where}: found no births, needed a pedigree with them (data.pedigree_columns: {{birth: COLUMN}})")
-    animals = pl.DataFrame({"id": pedigree.ids.head(len(pedigree.birth)), "birth": pl.Series(pedigree.birth, nan_to_null=True)})
+        raise ConfigError(
+            f"{where}: found no births, needed a pedigree with them (data.pedigree_columns: {{birth: COLUMN}})"
+        )
+    animals = pl.DataFrame(
+        {"id": pedigree.ids.head(len(pedigree.birth)), "birth": pl.Series(pedigree.birth, nan_to_null=True)}
+    )
     births = pl.DataFrame({"id": ids}).join(animals, on="id", how="left", maintain_order="left")["birth"]
     return (birth_years(births, most=len(births) + 10_000) > year).fill_null(False).to_numpy()

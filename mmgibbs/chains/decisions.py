@@ -13,8 +13,8 @@ the gain of the posterior means. Its standard deviation would need the covarianc
 not kept. What is streamed besides is the gain of the n_x candidates that each draw itself puts first: the gain of
 selecting with perfect knowledge, which no selection can exceed on average.
 
-P(top x) has the Monte Carlo standard error of batch means, as the moments of the levels have (accumulators.py): with c_b
-the draws of batch b (L draws) in which the candidate is among the best, over B complete batches
+P(top x) has the Monte Carlo standard error of batch means, as the moments of the levels have (accumulators.py): with
+c_b the draws of batch b (L draws) in which the candidate is among the best, over B complete batches
 
     mcse^2 = (L / N) sum_b (c_b - c')^2 / L^2 / (B - 1)                 c' = the mean of the c_b
 """

@@ -10,7 +10,19 @@ from pydantic import ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from mmgibbs.config.effects import Model, Random, Traits, component_names
-from mmgibbs.config.fields import Kind, Problems, Section, a_name, a_path, a_text, checked, expected, list_of, number, wrong
+from mmgibbs.config.fields import (
+    Kind,
+    Problems,
+    Section,
+    a_name,
+    a_path,
+    a_text,
+    checked,
+    expected,
+    list_of,
+    number,
+    wrong,
+)
 from mmgibbs.config.text import is_nothing, nearest, show
 
 _FORMS = "all, a list of ids, {born_after: YEAR} or {file: PATH}"
@@ -63,7 +75,11 @@ def _weights(value) -> Weights:
 
 
 def _index(value) -> dict[str, Weights]:
-    return {} if is_nothing(value) or value == {} else _each(value, _weights, "{NAME OF THE INDEX: {TRAIT: WEIGHT}}", a_name)
+    return (
+        {}
+        if is_nothing(value) or value == {}
+        else _each(value, _weights, "{NAME OF THE INDEX: {TRAIT: WEIGHT}}", a_name)
+    )
 
 
 class Decisions(Section):
@@ -72,48 +88,69 @@ class Decisions(Section):
     candidates: Candidates = Candidates()
     top: Annotated[
         tuple[float, ...],
-        checked(list_of(number("per cent of the candidates, above 0 and below 100", above=0, below=100), "a list of per cents")),
+        checked(
+            list_of(
+                number("per cent of the candidates, above 0 and below 100", above=0, below=100), "a list of per cents"
+            )
+        ),
     ] = (1.0, 5.0, 10.0)
     traits: Traits = ()  # default: every trait on which one component of the term acts, or is its direct effect
     index: Annotated[dict[str, Weights], checked(_index)] = {}  # name -> component or trait -> economic weight
-    rank_interval: Annotated[float, checked(number("a probability between 0 and 1, such as 0.9", above=0, below=1))] = 0.9
+    rank_interval: Annotated[float, checked(number("a probability between 0 and 1, such as 0.9", above=0, below=1))] = (
+        0.9
+    )
     term: Annotated[str, checked(a_text("the name of a random effect"))] = ""  # default: the one with relationships
 
 
 def criteria(decisions: Decisions, random: Random) -> dict[str, Weights]:
     """Of complete decisions: trait or index -> component of the term -> weight."""
     alone = {trait: {component_of(trait, random): 1.0} for trait in decisions.traits}
-    return alone | {name: {component_of(of, random): w for of, w in weights.items()} for name, weights in decisions.index.items()}
+    return alone | {
+        name: {component_of(of, random): w for of, w in weights.items()} for name, weights in decisions.index.items()
+    }
 
 
 def component_of(name: str, random: Random) -> str | None:
-    """A component by its own name, 'maternal:weaning_weight', or by a trait, whose direct effect it is; None: neither."""
+    """A component by its name, 'maternal:weaning_weight', or by the trait whose direct effect it is; None: neither."""
     labels = component_names(random)
     only = next(iter(random.effects)) if len(random.effects) == 1 else "direct"
     return next((label for label in (name, f"{only}:{name}") if label in labels), None)
 
 
-def complete_decisions(decisions: Decisions | None, model: Model, names: Sequence[str], method: str, problems: Problems) -> Decisions | None:
+def complete_decisions(
+    decisions: Decisions | None, model: Model, names: Sequence[str], method: str, problems: Problems
+) -> Decisions | None:
     """With term and traits; `names`: the traits of the analysis. What does not fit goes to `problems`."""
     if decisions is None:
         return None
     if model.plugin is not None or method != "gibbs":
         found = "model.plugin" if model.plugin is not None else f"sampler.method: {method}"
-        problems.add(("decisions",), f"found beside {found}, needed draws of breeding values: a mixed model with method: gibbs")
+        problems.add(
+            ("decisions",), f"found beside {found}, needed draws of breeding values: a mixed model with method: gibbs"
+        )
         return decisions
     term = decisions.term or _related(model)
     if term not in model.random:
         known = nearest(decisions.term, model.random, "the random effects are")
-        found = f"{show(decisions.term)} is not a random effect" if decisions.term else "missing, needed the random effect whose levels are ranked"
+        found = (
+            f"{show(decisions.term)} is not a random effect"
+            if decisions.term
+            else "missing, needed the random effect whose levels are ranked"
+        )
         problems.add(("decisions", "term"), f"{found}; {known}")
         return decisions
     random = model.random[term]
     traits = decisions.traits or tuple(t for t in names if not decisions.index or component_of(t, random))
-    wanted = [(("traits",), t) for t in traits] + [(("index", name, of), of) for name, weights in decisions.index.items() for of in weights]
+    wanted = [(("traits",), t) for t in traits] + [
+        (("index", name, of), of) for name, weights in decisions.index.items() for of in weights
+    ]
     for place, name in wanted:
         if component_of(name, random) is None:
             more = nearest(name, component_names(random), "there are")
-            problems.add(("decisions", *place), f"{show(name)} is neither a trait with a direct effect nor a component of {term}; {more}")
+            problems.add(
+                ("decisions", *place),
+                f"{show(name)} is neither a trait with a direct effect nor a component of {term}; {more}",
+            )
     for name, weights in decisions.index.items():
         if name in traits:
             problems.add(("decisions", "index", name), "this name is already a trait, needed another name")

@@ -14,7 +14,9 @@ from mmgibbs.report.finished import Finished
 from mmgibbs.report.folder import CSV_ROWS
 
 
-def candidates_frame(decided: Decided, criteria: Sequence[str], levels: pl.Series, top: Sequence[float]) -> pl.DataFrame:
+def candidates_frame(
+    decided: Decided, criteria: Sequence[str], levels: pl.Series, top: Sequence[float]
+) -> pl.DataFrame:
     """A row for each criterion and candidate: score, P(top x), ranks. levels: (m,) ids of the candidates."""
     scores, m = decided.scores, len(levels)
     columns = {
@@ -23,13 +25,21 @@ def candidates_frame(decided: Decided, criteria: Sequence[str], levels: pl.Serie
     }
     columns |= {name: _numbers(getattr(scores, name)[0]) for name in ("mean", "sd", "mcse", "ess")}
     for x, per_cent in enumerate(top):
-        columns |= {f"p_top_{per_cent:g}": _numbers(decided.top[:, x]), f"mcse_top_{per_cent:g}": _numbers(decided.top_mcse[:, x])}
-    columns |= {f"rank_{name}": pl.Series(ranks.reshape(-1)) for name, ranks in zip(("low", "median", "high"), decided.rank, strict=True)}
+        columns |= {
+            f"p_top_{per_cent:g}": _numbers(decided.top[:, x]),
+            f"mcse_top_{per_cent:g}": _numbers(decided.top_mcse[:, x]),
+        }
+    columns |= {
+        f"rank_{name}": pl.Series(ranks.reshape(-1))
+        for name, ranks in zip(("low", "median", "high"), decided.rank, strict=True)
+    }
     return pl.DataFrame(columns)
 
 
-def response_frame(decided: Decided, criteria: Sequence[str], top: Sequence[float], selected: Sequence[int], candidates: int) -> pl.DataFrame:
-    """A row for each criterion and top: the gain of the selected over the mean of all candidates, in units of the criterion."""
+def response_frame(
+    decided: Decided, criteria: Sequence[str], top: Sequence[float], selected: Sequence[int], candidates: int
+) -> pl.DataFrame:
+    """A row for each criterion and top: the mean of the selected less that of all, in units of the criterion."""
     c, p = len(criteria), len(top)
     of_gains = {name: _numbers(getattr(decided.scores, name)[1]) for name in ("mean", "sd", "mcse", "ess")}
     columns = {
@@ -68,7 +78,13 @@ def decision_tables(run: Finished, most: int) -> list[dict]:
     out = []
     for criterion in run.decisions["criterion"].unique(maintain_order=True):
         frame, response = (f.filter(criterion=criterion) for f in (run.decisions, run.response))
-        out.append({"label": criterion, "candidates": _candidates(frame, criterion, most), "response": _response(response, criterion)})
+        out.append(
+            {
+                "label": criterion,
+                "candidates": _candidates(frame, criterion, most),
+                "response": _response(response, criterion),
+            }
+        )
     return out
 
 
@@ -76,15 +92,38 @@ def _candidates(frame: pl.DataFrame, criterion: str, most: int) -> Table:
     chosen = frame.sort("mean", descending=True, maintain_order=True).head(most)
     low, median, high = (chosen[f"rank_{name}"].to_list() for name in ("low", "median", "high"))
     places = decimals(chosen["sd"].median())
-    columns = [Column("Order", "number", "by the posterior mean"), Column("Candidate", "id"), Column("Mean", "number"), Column("SD", "number")]
-    cells = [counts(range(1, chosen.height + 1)), chosen["level"].to_list(), *(numbers(chosen[c].to_list(), places) for c in ("mean", "sd"))]
+    columns = [
+        Column("Order", "number", "by the posterior mean"),
+        Column("Candidate", "id"),
+        Column("Mean", "number"),
+        Column("SD", "number"),
+    ]
+    cells = [
+        counts(range(1, chosen.height + 1)),
+        chosen["level"].to_list(),
+        *(numbers(chosen[c].to_list(), places) for c in ("mean", "sd")),
+    ]
     for name in (c for c in chosen.columns if c.startswith("p_top_")):
         columns.append(Column(f"P(best {name.removeprefix('p_top_')} %)", "number", "probability to be among them"))
         cells.append(numbers(chosen[name].to_list(), 3))
-    columns += [Column("Rank from", "number"), Column("Median rank", "number"), Column("to", "number"), Column("Rank interval", "bar")]
+    columns += [
+        Column("Rank from", "number"),
+        Column("Median rank", "number"),
+        Column("to", "number"),
+        Column("Rank interval", "bar"),
+    ]
     cells += [counts(low), counts(median), counts(high), bars(median, low, high)]
-    note = f"{chosen.height:,} of {frame.height:,} candidates; decisions.parquet holds all." if chosen.height < frame.height else ""
-    return Table(f"{criterion}: the {chosen.height:,} candidates with the highest means", columns, list(zip(*cells, strict=True)), note)
+    note = (
+        f"{chosen.height:,} of {frame.height:,} candidates; decisions.parquet holds all."
+        if chosen.height < frame.height
+        else ""
+    )
+    return Table(
+        f"{criterion}: the {chosen.height:,} candidates with the highest means",
+        columns,
+        list(zip(*cells, strict=True)),
+        note,
+    )
 
 
 def _response(frame: pl.DataFrame, criterion: str) -> Table:
@@ -98,7 +137,10 @@ def _response(frame: pl.DataFrame, criterion: str) -> Table:
         Column("SD", "number", "posterior standard deviation of the gain with perfect knowledge"),
         Column("Attained", "number", "by mean, in per cent of perfect knowledge"),
     ]
-    attained = [100 * a / b if known(a) and known(b) and b > 0 else None for a, b in frame.select("by_mean", "perfect").iter_rows()]
+    attained = [
+        100 * a / b if known(a) and known(b) and b > 0 else None
+        for a, b in frame.select("by_mean", "perfect").iter_rows()
+    ]
     tops = frame["top"].to_list()
     cells = [
         numbers(tops, [0 if t == int(t) else 2 for t in tops]),
@@ -106,4 +148,9 @@ def _response(frame: pl.DataFrame, criterion: str) -> Table:
         *(numbers(frame[c].to_list(), places) for c in ("by_mean", "by_p_top", "perfect", "perfect_sd")),
         counts(attained),
     ]
-    return Table(f"{criterion}: expected response to selection", columns, list(zip(*cells, strict=True)), "Mean of the selected less the mean of all candidates.")
+    return Table(
+        f"{criterion}: expected response to selection",
+        columns,
+        list(zip(*cells, strict=True)),
+        "Mean of the selected less the mean of all candidates.",
+    )

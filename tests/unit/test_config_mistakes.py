@@ -70,7 +70,7 @@ MISTAKES = [
         {"method": "blup", "stop": {"ess": 400}},
         "sampler.stop: found method: blup, which draws nothing; needed method: gibbs",
     ),
-    ("path", "x", "path: unknown key; known are name, data, traits, model, variances, sampler, output"),
+    ("path", "x", "path: unknown key; known are name, data, traits, model, variances, sampler, output, decisions"),
     # missing
     ("data", REMOVE, "data: missing, needed here"),
     ("data.phenotypes", REMOVE, "data.phenotypes: missing, needed here"),

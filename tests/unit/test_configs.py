@@ -34,6 +34,11 @@ TRUTH = {
     },
     "blup": {"animal.var[yearling_weight]": 380.0, "residual.var[yearling_weight]": 450.0},
     "covariates": {"genetic.var[fleece_weight]": 0.20, "permanent_environment.var[fleece_weight]": 0.12, "residual.var[fleece_weight]": 0.30},
+    "decisions": {
+        "genetic.var[direct:yearling_weight]": 380.0,
+        "genetic.var[maternal:weaning_weight]": 90.0,
+        "residual.var[yearling_weight]": 450.0,
+    },
     "first": {"animal.var[yearling_weight]": 380.0, "residual.var[yearling_weight]": 450.0},
     "random_regression": {
         "genetic.var[rr.0:body_weight]": 24.0,
@@ -59,6 +64,7 @@ ROWS = {
     "beef": [("genetic", "maternal", "weaning_weight"), ("genetic", "direct", "yearling_weight"), ("dam_age", "", "birth_weight")],
     "blup": [("animal", "", "yearling_weight")],
     "covariates": [("age", "", "fleece_weight"), ("shearing_day", "", "fleece_weight")],
+    "decisions": [("genetic", "maternal", "weaning_weight")],
     "first": [("animal", "", "yearling_weight"), ("sex", "", "yearling_weight")],
     "random_regression": [("genetic", "rr.0", "body_weight"), ("permanent_environment", "rr.1", "body_weight"), ("age", "", "body_weight")],
     "relationship_file": [("line", "", "yield"), ("block", "", "yield")],

@@ -37,14 +37,19 @@ def equal(decided, draws) -> bool:
     """Ranks and probabilities exactly, means up to rounding."""
     for s, w in enumerate(WEIGHTS):
         stored = from_draws(draws @ w, SELECTED, INTERVAL, PLANNED // BATCHES)
-        same = [np.array_equal(decided.rank[i, s], stored[f"rank_{name}"]) for i, name in enumerate(("low", "median", "high"))]
+        same = [
+            np.array_equal(decided.rank[i, s], stored[f"rank_{name}"])
+            for i, name in enumerate(("low", "median", "high"))
+        ]
         same += [np.allclose(getattr(decided.scores, name)[0][s], stored[name], rtol=1e-12) for name in ("mean", "sd")]
         for x, n in enumerate(SELECTED):
             of = stored[n]
             same.append(np.array_equal(decided.top[s, x], of["p"]))
             same.append(np.allclose(decided.top_mcse[s, x], of["mcse"], rtol=1e-9))
             found = decided.gain_by_mean, decided.gain_by_top, decided.scores.mean[1], decided.scores.sd[1]
-            same += [np.isclose(f[s, x], of[name]) for f, name in zip(found, ("by_mean", "by_p", "perfect", "perfect_sd"))]
+            same += [
+                np.isclose(f[s, x], of[name]) for f, name in zip(found, ("by_mean", "by_p", "perfect", "perfect_sd"))
+            ]
         if not all(same):
             return False
     return True
@@ -99,7 +104,11 @@ def test_bins_hold_every_rank_once():
         bins = rank_bins(m)
         assert bins[0] == 1 and bins[-1] == m + 1 and (np.diff(bins) >= 1).all()
         widths = np.diff(bins)
-        assert (widths == 1).all() if m <= decisions.EXACT else (widths <= np.maximum(1, bins[:-1] // decisions.RELATIVE)).all()
+        assert (
+            (widths == 1).all()
+            if m <= decisions.EXACT
+            else (widths <= np.maximum(1, bins[:-1] // decisions.RELATIVE)).all()
+        )
     assert rank_bins(1_000_000).size < 150
 
 
@@ -109,7 +118,9 @@ def test_beyond_the_limit_ends_are_those_of_their_bins(monkeypatch):
     decided, bins = decide(counted(draws), float(INTERVAL)), rank_bins(200)
     for s, w in enumerate(WEIGHTS):
         stored = from_draws(draws @ w, SELECTED, INTERVAL, PLANNED // BATCHES)
-        first = {name: np.searchsorted(bins, stored[f"rank_{name}"], side="right") - 1 for name in ("low", "median", "high")}
+        first = {
+            name: np.searchsorted(bins, stored[f"rank_{name}"], side="right") - 1 for name in ("low", "median", "high")
+        }
         assert np.array_equal(decided.rank[0, s], bins[first["low"]])
         assert np.array_equal(decided.rank[2, s], bins[first["high"] + 1] - 1)
         assert np.array_equal(decided.rank[1, s], (bins[first["median"]] + bins[first["median"] + 1] - 1) // 2)
@@ -118,5 +129,11 @@ def test_beyond_the_limit_ends_are_those_of_their_bins(monkeypatch):
 
 def test_perfect_knowledge_is_not_exceeded():
     decided = decide(counted(draws_of(40)), 0.9)
-    assert (decided.gain_by_top <= decided.gain_by_mean + 1e-12).all() and (decided.gain_by_mean < decided.scores.mean[1]).all()
-    assert np.allclose(decided.top.sum(axis=-1), SELECTED) and (decided.rank[0] <= decided.rank[1]).all() and (decided.rank[1] <= decided.rank[2]).all()
+    assert (decided.gain_by_top <= decided.gain_by_mean + 1e-12).all() and (
+        decided.gain_by_mean < decided.scores.mean[1]
+    ).all()
+    assert (
+        np.allclose(decided.top.sum(axis=-1), SELECTED)
+        and (decided.rank[0] <= decided.rank[1]).all()
+        and (decided.rank[1] <= decided.rank[2]).all()
+    )

@@ -1,0 +1,244 @@
+"""Decisions of a run against the draws of the same run, resumed runs, and what a user may get wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import polars as pl
+import pytest
+from reference.decisions import from_draws
+from support import ROOT, shared_data
+from unit.small_analysis import ANALYSIS, command, refused, replaced, write_files
+
+import mmgibbs
+from mmgibbs.chains.accumulators import batch_length, batches_per_chain
+from mmgibbs.chains.decisions import DecisionCounts
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.report.decisions import decision_tables
+from mmgibbs.report.finished import read_finished
+
+SAMPLER = {"chains": 2, "burn_in": 10, "samples": 120, "thin": 2, "seed": 3}
+BEEF = {
+    "name": "beef",
+    "data": {key: str(ROOT / f"data_samples/beef/{key}.csv") for key in ("phenotypes", "pedigree")},
+    "traits": ["weaning_weight", "yearling_weight"],
+    "model": {
+        "fixed": {"contemporary_group": {}},
+        "random": {
+            "genetic": {
+                "relationship": "pedigree",
+                "effects": {"direct": {"level": "animal"}, "maternal": {"level": "dam", "traits": ["weaning_weight"]}},
+            }
+        },
+    },
+    "decisions": {
+        "candidates": {"born_after": 2009},
+        "top": [1, 7.5],
+        "index": {"calf_and_cow": {"yearling_weight": 1.2, "maternal:weaning_weight": 0.5}},
+        "rank_interval": 0.8,
+    },
+    "sampler": SAMPLER,
+    "output": {"save_levels": ["genetic"]},
+}
+
+
+@pytest.fixture(autouse=True)
+def one_core(monkeypatch):
+    """Chains one after another in this process."""
+    monkeypatch.setattr("mmgibbs.parallel.cores", lambda: 1)
+
+
+def differences(run, weights: dict[str, dict[str, float]]) -> list[str]:
+    """What in the tables of a run is not what its stored draws say; ranks and probabilities must be equal exactly."""
+    asked, sampler = run.info["analysis"]["decisions"], run.info["analysis"]["sampler"]
+    table, response = (pl.read_parquet(run.directory / f"{name}.parquet") for name in ("decisions", "response"))
+    genetic = run.draws["/posterior"]["genetic"]
+    planned = sampler["samples"] // sampler["thin"]
+    length = batch_length(planned, batches_per_chain(planned, sampler["chains"]))
+    found = []
+
+    def hold(name, one, other, exactly=True):
+        if not (np.array_equal(one, other) if exactly else np.allclose(one, other, rtol=1e-9)):
+            found.append(name)
+
+    for criterion, of in weights.items():
+        rows = table.filter(criterion=criterion)
+        theta = genetic.sel(genetic_level=rows["level"].to_list())
+        scores = sum(w * theta.sel(genetic_component=component).to_numpy() for component, w in of.items())
+        gains = response.filter(criterion=criterion)
+        stored = from_draws(scores, gains["selected"].to_list(), str(asked["rank_interval"]), length)
+        for name in ("rank_low", "rank_median", "rank_high"):
+            hold(f"{criterion} {name}", rows[name], stored[name])
+        for name in ("mean", "sd"):
+            hold(f"{criterion} {name}", rows[name], stored[name], exactly=False)
+        for gain in gains.iter_rows(named=True):
+            x, truth = f"{gain['top']:g}", stored[gain["selected"]]
+            hold(f"{criterion} p_top_{x}", rows[f"p_top_{x}"], truth["p"])
+            hold(f"{criterion} mcse_top_{x}", rows[f"mcse_top_{x}"], truth["mcse"], exactly=False)
+            for name, other in (
+                ("by_mean", "by_mean"),
+                ("by_p_top", "by_p"),
+                ("perfect", "perfect"),
+                ("perfect_sd", "perfect_sd"),
+            ):
+                hold(f"{criterion} {name} of {x}", gain[name], truth[other], exactly=False)
+    return found
+
+
+WEIGHTS = {
+    "weaning_weight": {"direct:weaning_weight": 1.0},
+    "yearling_weight": {"direct:yearling_weight": 1.0},
+    "calf_and_cow": {"direct:yearling_weight": 1.2, "maternal:weaning_weight": 0.5},
+}
+
+
+@pytest.fixture(scope="module")
+def beef(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmgibbs.parallel.cores", lambda: 1)
+        return mmgibbs.run(BEEF, directory=tmp_path_factory.mktemp("beef") / "run", progress=False)
+
+
+def test_equal_to_stored_draws(beef):
+    assert differences(beef, WEIGHTS) == []
+    facts = beef.info["decisions"]
+    births = pl.read_parquet(beef.directory / "animals.parquet")["birth"]
+    assert facts["candidates"] == (births > 2009).sum() and facts["ranks"] == "exact"
+    assert facts["criteria"] == WEIGHTS and facts["selected"] == {
+        "1": round(facts["candidates"] * 0.01),
+        "7.5": round(facts["candidates"] * 0.075),
+    }
+    assert {"decisions.csv", "decisions.parquet", "response.csv", "response.parquet"} <= set(beef.info["files"])
+
+
+def test_a_spoiled_count_is_seen(tmp_path, monkeypatch):
+    """The scores of the first candidate, one draw late."""
+    add, last = DecisionCounts.add, {}
+
+    def late(counts, rows):
+        own = rows[0].copy()
+        rows[0] = last.get(id(counts), own)
+        last[id(counts)] = own
+        add(counts, rows)
+
+    monkeypatch.setattr(DecisionCounts, "add", late)
+    spoiled = mmgibbs.run(BEEF, ["sampler.samples=40"], directory=tmp_path / "run", progress=False)
+    assert differences(spoiled, WEIGHTS)
+
+
+def test_on_the_page(beef):
+    shown = decision_tables(read_finished(beef.directory), 5)
+    assert [d["label"] for d in shown] == list(WEIGHTS)
+    for d in shown:
+        assert len(d["candidates"].rows) == 5 and len(d["response"].rows) == 2
+        assert len({len(row) for row in d["candidates"].rows} | {len(d["candidates"].columns)}) == 1
+
+
+def test_equal_to_stored_draws_on_simdata(tmp_path):
+    """4,641 animals with weights, 1,800 of them candidates from a file."""
+    columns = ["animal", "sire", "dam", "weight", "mu", "farm", "sex", "year", "y1", "y2", "y3", "y4"]
+    animals = [line.split()[0] for line in shared_data("data/simdata/simped.txt").read_text().splitlines()]
+    (tmp_path / "candidates.txt").write_text("\n".join(animals[-1800:]) + "\n\n")
+    config = {
+        "name": "simdata",
+        "data": {
+            "phenotypes": str(shared_data("data/simdata/simdata.txt")),
+            "header": columns,
+            "pedigree": str(shared_data("data/simdata/simped.txt")),
+            "pedigree_columns": {"id": 1, "sire": 2, "dam": 3},
+            "weights": "weight",
+        },
+        "traits": {"y1": {"missing": [0]}},
+        "model": {
+            "fixed": {"farm": {}, "sex": {}, "year": {}},
+            "random": {"genetic": {"level": "animal", "relationship": "pedigree"}},
+        },
+        "decisions": {"candidates": {"file": str(tmp_path / "candidates.txt")}, "index": {"less": {"y1": -2}}},
+        "sampler": SAMPLER | {"thin": 1},
+        "output": {"save_levels": ["genetic"], "directory": str(tmp_path / "run")},
+    }
+    run = mmgibbs.run(config, progress=False)
+    assert run.info["decisions"]["candidates"] == 1800 and run.info["decisions"]["selected"] == {
+        "1": 18,
+        "5": 90,
+        "10": 180,
+    }
+    assert differences(run, {"y1": {"y1": 1.0}, "less": {"y1": -2.0}}) == []
+
+
+# ------------------------------------------------------------------------------------------------ resumed
+
+SAMPLED = replaced(ANALYSIS, "method: blup", "chains: 2, burn_in: 4, samples: 30, thin: 2, checkpoint_every: 5")
+SAMPLED = replaced(
+    SAMPLED,
+    "variances:\n",
+    "decisions: {top: [10, 40], index: {both: {birth_weight: 2, weaning_weight: 1}}}\nvariances:\n  mode: fixed\n",
+)
+RUN = ("run", "analysis.yaml", "--quiet")
+
+
+def test_a_resumed_run_counts_every_draw_once(tmp_path, monkeypatch):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    for folder in (whole, parts):
+        write_files(folder, {"analysis.yaml": SAMPLED})
+    assert command(whole, *RUN).code == 0
+    sweep, seen = SerialEngine.sweep, [0]
+
+    def stopped(engine, *arguments):
+        seen[0] += 1
+        if seen[0] == 51:  # in the second chain
+            os.kill(os.getpid(), signal.SIGTERM)
+        return sweep(engine, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SerialEngine, "sweep", stopped)
+        assert command(parts, *RUN).code == 128 + signal.SIGTERM
+    assert command(parts, *RUN, "--resume").code == 0
+    for name in ("decisions", "response"):
+        one, other = (pl.read_parquet(folder / "run" / f"{name}.parquet") for folder in (whole, parts))
+        assert one.equals(other, null_equal=True) and one.height
+    assert one["selected"].unique().to_list() == [1, 4]
+    write_files(parts, {"analysis.yaml": replaced(SAMPLED, "top: [10, 40]", "top: [10, 50]")})
+    assert "decisions.top" in refused(parts, "--resume")
+
+
+# ------------------------------------------------------------------------------------------------ mistakes
+
+
+@pytest.mark.parametrize(
+    ("decisions", "message"),
+    [
+        ("{candidates: [c1, x9, c2, y8]}", "decisions.candidates: found 'x9', 'y8', needed ids among the 10 levels of genetic"),
+        ("{candidates: [c1]}", "decisions.candidates: found 1 of them, needed at least two"),
+        ("{candidates: []}", "decisions.candidates: found an empty list, needed all, a list of ids"),
+        ("{candidates: some}", "decisions.candidates: found 'some', needed all, a list of ids"),
+        ("{candidates: {born_after: 2015}}", "decisions.candidates.born_after: found no births, needed a pedigree with them"),
+        ("{candidates: {file: gone.txt}}", "gone.txt': cannot be read: No such file"),
+        ("{candidates: {file: pedigree.csv}}", "pedigree.csv': found 'id,sire,dam'"),
+        ("{candidates: {file: x.txt, born_after: 2015}}", "decisions.candidates: found more than one choice of candidates"),
+        ("{top: [0]}", "decisions.top: value 1 of the list: found 0, needed per cent of the candidates, above 0 and below 100"),
+        ("{top: [5, 100]}", "decisions.top: value 2 of the list: found 100"),
+        ("{traits: [milk]}", "decisions.traits: 'milk' is neither a trait with a direct effect nor a component of genetic"),
+        ("{index: {total: {milk: 2}}}", "decisions.index.total.milk: 'milk' is neither a trait"),
+        ("{index: {total: {birth_weight: much}}}", "decisions.index.total.birth_weight: found 'much', needed a number"),
+        ("{index: {birth_weight: {birth_weight: 1}}}", "decisions.index.birth_weight: this name is already a trait"),
+        ("{term: herd}", "decisions.term: 'herd' is not a random effect; the random effects are genetic"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(tmp_path, decisions, message):
+    write_files(
+        tmp_path / "analysis",
+        {
+            "analysis.yaml": SAMPLED.replace(
+                SAMPLED[SAMPLED.index("decisions:") : SAMPLED.index("variances:")], f"decisions: {decisions}\n"
+            )
+        },
+    )
+    assert message in refused(tmp_path / "analysis")
+
+
+def test_blup_has_no_draws_to_rank(tmp_path):
+    write_files(tmp_path / "analysis", {"analysis.yaml": ANALYSIS + "decisions: {}\n"})
+    assert "decisions: found beside sampler.method: blup" in refused(tmp_path / "analysis")
