@@ -32,7 +32,9 @@ def beef_frames(beef: Beef) -> tuple[pl.DataFrame, pl.DataFrame]:
     return phenotypes, pl.DataFrame({"animal": ids, **parents, "birth": beef.birth_year})
 
 
-def analysis_of(phenotypes: pl.DataFrame, pedigree: pl.DataFrame, G: float = G, R: float = R, group: str = "group") -> dict:
+def analysis_of(
+    phenotypes: pl.DataFrame, pedigree: pl.DataFrame, G: float = G, R: float = R, group: str = "group"
+) -> dict:
     return {
         "name": "birth",
         "data": {"phenotypes": phenotypes, "pedigree": pedigree},

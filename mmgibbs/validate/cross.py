@@ -5,7 +5,7 @@ With y* = y - X b, b from the whole data, and p the prediction of a record from 
     predictive ability   cor(y*, p)
     accuracy             cor(y*, p) / sqrt(h2)          of the direct breeding value
     dispersion           cov(y*, p) / var(p)            expected 1 where p holds all random effects
-    bias                 mean(p) - mean(y*)             expected 0
+    bias                 mean(p) - mean(y*)             expected 0 where nobody chose who is recorded
 
 for p the direct breeding value of the record's animal and, where a trait has more random effects, for p the sum of all
 of them. Generalised least squares makes b independent of every contrast that p is made of, so that its own error does
@@ -69,7 +69,12 @@ def fold_statistics(observed: np.ndarray, predicted: np.ndarray, heritability: f
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = cov / np.sqrt(var_y * var_p)
         accuracy = {} if heritability is None else {"accuracy": correlation / np.sqrt(heritability)}
-        return {"predictive_ability": correlation, **accuracy, "dispersion": cov / var_p, "bias": predicted.mean() - observed.mean()}
+        return {
+            "predictive_ability": correlation,
+            **accuracy,
+            "dispersion": cov / var_p,
+            "bias": predicted.mean() - observed.mean(),
+        }
 
 
 def predictors(whole: Evaluation) -> list[Predictor]:
@@ -77,14 +82,21 @@ def predictors(whole: Evaluation) -> list[Predictor]:
     model, terms, design = whole.assembled.model, whole.assembled.terms, whole.design
     starts = [c.start[None, None] for c in model.covariances if c is not None]
     named = named_parameters(terms, starts, model.residual.start[None, None], design.traits)
-    components = {f"{t.name}.var[{c}]": (t, t.effects[e]) for t in terms for c, e in zip(t.components, t.effect_of_component, strict=True)}
+    components = {
+        f"{t.name}.var[{c}]": (t, t.effects[e])
+        for t in terms
+        for c, e in zip(t.components, t.effect_of_component, strict=True)
+    }
     out = []
     for t, trait in enumerate(design.traits):
         direct = components.get(named.variances_counted.get(trait, {}).get("direct_variance"))
         if direct is not None:
             h2 = float(named.draws[f"h2[{trait}]"][0, 0])
             out.append(Predictor(t, direct[0].name, direct[1], h2))
-        if direct is None or sum(t in e.traits for term in design.terms if term.kind == "random" for e in term.effects) > 1:
+        if (
+            direct is None
+            or sum(t in e.traits for term in design.terms if term.kind == "random" for e in term.effects) > 1
+        ):
             out.append(Predictor(t, EVERY_EFFECT, "", None))
     return out
 
@@ -96,7 +108,9 @@ def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], 
     for fold in folds:
         for trait, n in zip(design.traits, np.count_nonzero(observed & fold.tested[:, None], axis=0), strict=True):
             if n < FEWEST:
-                raise DataError(f"validate: {fold.name} has {n} records of trait '{trait}', needed at least {FEWEST}: fewer --folds")
+                raise DataError(
+                    f"validate: {fold.name} has {n} records of trait '{trait}', needed at least {FEWEST}: fewer --folds"
+                )
     corrected = design.y - fitted(design, whole.theta, lambda term, effect: term.kind == "fixed")
     found = [(p, [], [], []) for p in predictors(whole)]
     for fold in folds:
@@ -108,6 +122,12 @@ def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], 
             y.append(corrected[own, predictor.trait])
             p.append(fitted(design, theta, predictor.chosen)[own, predictor.trait])
     return [
-        Predicted(predictor, np.concatenate(at), np.repeat(np.arange(len(folds)), [len(a) for a in at]), np.concatenate(y), np.concatenate(p))
+        Predicted(
+            predictor,
+            np.concatenate(at),
+            np.repeat(np.arange(len(folds)), [len(a) for a in at]),
+            np.concatenate(y),
+            np.concatenate(p),
+        )
         for predictor, at, y, p in found
     ]

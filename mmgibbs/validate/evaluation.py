@@ -13,7 +13,7 @@ from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.data import Prepared, prepare
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.phenotypes import Phenotypes, read_any
-from mmgibbs.data.random import animal_column
+from mmgibbs.data.random import PARENT_COLUMNS, animal_column
 from mmgibbs.data.traits import read_records
 from mmgibbs.design import Design, Effect, Identity, Term
 from mmgibbs.engines.pcg import PcgEngine
@@ -33,7 +33,7 @@ class Recorded:
     animal: pl.Series  # (n,) String, of each record
 
     def without(self, masked: np.ndarray):
-        """The analysis with every trait missing on the records of `masked` (n,) bool; the animals stay in the pedigree."""
+        """The analysis with every trait missing on the records of `masked` (n,) bool; animals stay in the pedigree."""
         seen = pl.Series(~masked)
         columns = dict.fromkeys(trait.column for trait in self.analysis.traits)
         frame = self.phenotypes.frame.with_columns(pl.when(seen).then(pl.col(c)).alias(c) for c in columns)
@@ -70,11 +70,19 @@ def recorded(analysis) -> Recorded:
     header = True if data.header is None else list(data.header)
     frame, columns, rows, name = read_any(data.phenotypes, data.separator, header, None, "phenotypes")
     phenotypes = read_records(analysis, Phenotypes(frame, tuple(columns), name, rows, tuple(data.missing))).phenotypes
-    column = animal_column(analysis.model.random, phenotypes)
+    random = analysis.model.random.values()
+    related = [
+        e.level
+        for r in random
+        if r.relationship != "identity"
+        for e in r.effects.values()
+        if e.level not in PARENT_COLUMNS
+    ]
+    column = animal_column(analysis.model.random, phenotypes) or next(iter(related), None)
     if column is None or not phenotypes.has(column):
         raise ConfigError(
-            f"validate: found no column of {name} that names the animal of a record; needed a random effect with "
-            "`relationship: pedigree` whose level is the animal, or a column called animal or id"
+            f"validate: found no column of {name} that names the animal of a record; needed a random effect with a "
+            "relationship whose level is the animal, or a column called animal or id"
         )
     sampler = analysis.sampler.model_copy(update={"method": "blup", "tolerance": TOLERANCES["blup"], "pev_limit": 0})
     return Recorded(

@@ -19,7 +19,7 @@ class Fold:
 
 
 def balanced_folds(group: np.ndarray, folds: int, rng: np.random.Generator, what: str) -> list[Fold]:
-    """Folds of whole groups (n,) int of records, of nearly equal size: the largest group first, each to the smallest fold.
+    """Folds of whole groups (n,) int of records, nearly equal in size: the largest group first, each to the smallest fold.
 
     Groups of equal size come in random order. Raises ConfigError for fewer groups than folds.
     """
@@ -61,7 +61,9 @@ def birth_year_of(pedigree, codes: np.ndarray, wanted_for: str, otherwise: str) 
             f"validate: found no birth years, which {wanted_for} needs; needed a pedigree with births "
             f"(data.pedigree_columns.birth), or {otherwise}"
         )
-    year = birth_years(pl.Series(birth, nan_to_null=True), most=len(birth)).cast(pl.Float64).fill_null(np.nan).to_numpy()
+    year = (
+        birth_years(pl.Series(birth, nan_to_null=True), most=len(birth)).cast(pl.Float64).fill_null(np.nan).to_numpy()
+    )
     return np.where(codes >= 0, year[codes], np.nan)
 
 

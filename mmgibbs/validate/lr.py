@@ -1,4 +1,4 @@
-"""The LR method (Legarra & Reverter 2018, Genet. Sel. Evol. 50:53): breeding values from whole data and from partial data.
+"""The LR method (Legarra & Reverter 2018, Genet. Sel. Evol. 50:53): breeding values from whole and from partial data.
 
 With w and p the breeding values of n focal animals from whole and partial data, moments with divisor n,
 
@@ -8,7 +8,8 @@ With w and p the breeding values of n focal animals from whole and partial data,
     reliability ratio    cov(w, p) / var(w)                                   estimates acc_p^2 / acc_w^2
     accuracy             sqrt(cov(w, p) / ((1 + Fbar - 2 fbar) sigma2_u))     estimates acc_p
 
-where 1 + Fbar - 2 fbar = tr(A)/n - 1'A 1/n^2 among the focal animals, themselves included in the mean relationship.
+where 1 + Fbar - 2 fbar = tr(A)/n - 1'A 1/n^2 among the focal animals, themselves included in the mean relationship;
+unknown-parent groups are left out of A. For a random regression all of it is said of each coefficient.
 
 Standard errors. Under the model d = w - p is independent of p, with variance C_p - C_w (C: the block of the inverse
 mixed-model equations). Given p, bias and dispersion are linear in d: -k'd with k = 1/n, and 1 + x'd with x = (p - pbar)
@@ -134,7 +135,11 @@ def model_errors(whole: Evaluation, partial: Evaluation, i: int, j: int, levels,
     deviation = p - p.mean(axis=0)
     squares = (deviation**2).sum(axis=0)
     slope = np.divide(deviation, squares, out=np.full(p.shape, 1 / n), where=squares > 0)
-    contrasts = [(c, _scattered(values, levels, whole.theta[i])) for values in (np.full((n, k), 1 / n), slope) for c, values in enumerate(values.T)]
+    contrasts = [
+        (c, _scattered(values, levels, whole.theta[i]))
+        for values in (np.full((n, k), 1 / n), slope)
+        for c, values in enumerate(values.T)
+    ]
     difference = posterior_variances(partial, j, contrasts) - posterior_variances(whole, i, contrasts)
     bias, dispersion = np.sqrt(np.maximum(difference, 0.0)).reshape(2, k)
     return {"bias": bias, "dispersion": np.where(squares > 0, dispersion, np.nan)}

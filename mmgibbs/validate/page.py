@@ -38,27 +38,40 @@ def page(validation) -> dict:
         if table.height:
             told = kfold_told(info) if method == "kfold" else lr_told(info)
             shown = [_figure(figures, part, x, y) for part in _parts(validation.predictions.filter(method=method))]
-            sections.append({"id": method, "heading": heading, "told": told, "figures": shown, "table": statistics_table(table)})
+            sections.append(
+                {"id": method, "heading": heading, "told": told, "figures": shown, "table": statistics_table(table)}
+            )
     return {
         "title": f"Validation of {info['analysis']}",
         "subtitle": f"{info['records']:,} records, BLUP at given variances",
         "sections": sections,
         "notes": info["notes"],
-        "errors": [(name, told) for name, told in info["standard_errors"].items() if name in set(validation.table["se_from"])],
+        "errors": [
+            (name, told) for name, told in info["standard_errors"].items() if name in set(validation.table["se_from"])
+        ],
     }
 
 
 def kfold_told(info: dict) -> str:
     plan, folds = info["plan"], info["folds"]
-    by = {"random": "animals at random", "family": "half-sib families by sire", "time": "the last times, each from the records before it"}
+    by = {
+        "random": "animals at random",
+        "family": "half-sib families by sire",
+        "time": "one for each of the last times, predicted from the records before it",
+    }
     sizes = [f["predicted"] for f in folds]
-    return f"{len(folds)} folds by {plan['by']}: {by[plan['by']]}; {min(sizes):,} to {max(sizes):,} records in a fold; seed {plan['seed']}."
+    return (
+        f"{len(folds)} folds, {by[plan['by']]}; {min(sizes):,} to {max(sizes):,} records in a fold; seed {plan['seed']}. "
+        "A trait that is recorded on animals chosen for another trait has records above or below their prediction: its "
+        "bias is then not expected to be 0."
+    )
 
 
 def lr_told(info: dict) -> str:
     facts = info["lr"]
     since = "" if facts["cutoff"] is None else f" of animals born from {facts['cutoff']:g} on"
-    return f"{facts['left_out']:,} records{since} left out; {facts['focal_animals']:,} focal animals of {facts['families']:,} half-sib families."
+    focal = f"{facts['focal_animals']:,} focal animals of {facts['families']:,} half-sib families"
+    return f"{facts['left_out']:,} records{since} left out; {focal}."
 
 
 def _parts(predictions: pl.DataFrame) -> list[pl.DataFrame]:
@@ -73,11 +86,17 @@ def label(term: str, effect: str, trait: str) -> str:
 def statistics_table(table: pl.DataFrame) -> Table:
     """A row per statistic; estimates more than FAR standard errors from what is expected are marked."""
     places = [decimals(se) if known(se) else 3 for se in table["se"]]
-    z = [None if None in (e, s, x) or s == 0 else (e - x) / s for e, s, x in table.select("estimate", "se", "expected").iter_rows()]
+    z = [
+        None if None in (e, s, x) or s == 0 else (e - x) / s
+        for e, s, x in table.select("estimate", "se", "expected").iter_rows()
+    ]
+    help_of_z = "estimate less expected, in standard errors"
     columns = [
-        Column("Of"), Column("Statistic"), Column("Estimate", "number"), Column("Standard error", "number"), Column("Expected", "number"),
-        Column("z", "number", "estimate less expected, in standard errors"), Column("Standard error from"), Column("n", "number"),
-    ]  # fmt: skip
+        Column("Of"),
+        Column("Statistic"),
+        *(Column(c, "number") for c in ("Estimate", "Standard error", "Expected")),
+    ]
+    columns += [Column("z", "number", help_of_z), Column("Standard error from"), Column("n", "number")]
     rows = zip(
         [label(*names) for names in table.select("term", "effect", "trait").iter_rows()],
         [NAMES.get(s, s) for s in table["statistic"]],
@@ -101,7 +120,9 @@ def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: s
     if slope is not None:
         correlation = float(np.corrcoef(x, y)[0, 1])
         told = f"Regression {figure(slope)}, correlation {number(correlation, 2)}, over all {len(x):,} points."
-    svg = figures.draw(paint_regression(x, y, slope), name, f"{y_label} against {x_label}. {told}", x_label=x_label, size=plots.SIZE)
+    svg = figures.draw(
+        paint_regression(x, y, slope), name, f"{y_label} against {x_label}. {told}", x_label=x_label, size=plots.SIZE
+    )
     return name, svg, f"{y_label[0].upper()}{y_label[1:]} against {x_label[0].lower()}{x_label[1:]}. {told}"
 
 

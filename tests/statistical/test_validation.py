@@ -142,7 +142,7 @@ def test_known_dispersion(n):
     assert expected < 0.9  # predictions spread too far
     w, p = Bw @ y, Bp @ y
     # cov - b var has mean 0 at the right b; the mean of ratios differs from it by what a finite number of animals costs
-    beyond = lambda b: ((statistics(w, p)["dispersion"] - b) * moments(p, p))[:, None]  # noqa: E731
+    beyond = lambda b: ((statistics(w, p)["dispersion"] - b) * moments(p, p))[:, None]
     assert (agreement := compare(beyond(expected), [0.0])).agrees, agreement
     assert not compare(beyond(1.0), [0.0]).agrees
     assert abs(statistics(w, p)["dispersion"].mean() - expected) < 0.05

@@ -9,7 +9,11 @@ from mmgibbs.validate.folds import balanced_folds, birth_year_of, families, forw
 from pedigree.read import read_pedigree
 
 PEDIGREE = pl.DataFrame(
-    {"id": ["s", "t", "d", "a", "b", "c", "e"], "sire": [None, None, None, "s", "s", "t", None], "dam": [None, None, None, "d", None, "d", "d"]}
+    {
+        "id": ["s", "t", "d", "a", "b", "c", "e"],
+        "sire": [None, None, None, "s", "s", "t", None],
+        "dam": [None, None, None, "d", None, "d", "d"],
+    }
 )
 
 
@@ -25,7 +29,9 @@ def test_groups_stay_together_in_folds_of_equal_size():
 
 
 def test_the_seed_decides_who_is_together():
-    draw = lambda seed: np.stack([f.tested for f in balanced_folds(np.arange(60), 3, np.random.default_rng(seed), "animals")])  # noqa: E731
+    draw = lambda seed: np.stack(
+        [f.tested for f in balanced_folds(np.arange(60), 3, np.random.default_rng(seed), "animals")]
+    )
     assert np.array_equal(draw(1), draw(1)) and not np.array_equal(draw(1), draw(2))
 
 
@@ -46,7 +52,9 @@ def test_families_are_half_sibs_by_sire():
 
 
 def test_birth_years_are_years():
-    pedigree = read_pedigree(PEDIGREE.with_columns(birth=pl.Series([20010304, 20010101, 20020101, 20100704, 20110304, 20090101, None])))
+    pedigree = read_pedigree(
+        PEDIGREE.with_columns(birth=pl.Series([20010304, 20010101, 20020101, 20100704, 20110304, 20090101, None]))
+    )
     codes = pedigree.codes(pl.Series(["a", "b", "e"])).to_numpy()
     years = birth_year_of(pedigree, np.append(codes, -1), "this", "that")
     assert years[:2].tolist() == [2010, 2011] and np.isnan(years[2:]).all()
@@ -55,10 +63,22 @@ def test_birth_years_are_years():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: balanced_folds(np.arange(9), 1, np.random.default_rng(1), "animals"), "found --folds 1, needed at least 2"),
-        (lambda: balanced_folds(np.array([1, 1, 2]), 3, np.random.default_rng(1), "half-sib families"), "found 2 half-sib families with records for 3 folds"),
-        (lambda: forward_folds(np.array([1.0, 2.0]), 2), "found records of 2 times for 2 folds forward in time; needed at least 3"),
-        (lambda: birth_year_of(read_pedigree(PEDIGREE), np.array([0]), "the LR method", "--focal FILE"), "found no birth years, which the LR method needs"),
+        (
+            lambda: balanced_folds(np.arange(9), 1, np.random.default_rng(1), "animals"),
+            "found --folds 1, needed at least 2",
+        ),
+        (
+            lambda: balanced_folds(np.array([1, 1, 2]), 3, np.random.default_rng(1), "half-sib families"),
+            "found 2 half-sib families with records for 3 folds",
+        ),
+        (
+            lambda: forward_folds(np.array([1.0, 2.0]), 2),
+            "found records of 2 times for 2 folds forward in time; needed at least 3",
+        ),
+        (
+            lambda: birth_year_of(read_pedigree(PEDIGREE), np.array([0]), "the LR method", "--focal FILE"),
+            "found no birth years, which the LR method needs",
+        ),
     ],
 )
 def test_what_cannot_be_is_told(call, said):

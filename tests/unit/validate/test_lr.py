@@ -69,6 +69,8 @@ def test_bootstrap_of_unrelated_animals_is_the_textbook_one():
     r = np.corrcoef(w, p)[0, 1]
     assert errors["ratio_of_accuracies"] == pytest.approx((1 - r**2) / np.sqrt(n), rel=0.15)
     assert errors["bias"] == pytest.approx((p - w).std() / np.sqrt(n), rel=0.1)
-    together = lr.bootstrap(lr.family_sums(np.repeat(w[:40], 10), np.repeat(p[:40], 10), np.repeat(np.arange(40), 10)), 1.0, rng)
+    together = lr.bootstrap(
+        lr.family_sums(np.repeat(w[:40], 10), np.repeat(p[:40], 10), np.repeat(np.arange(40), 10)), 1.0, rng
+    )
     assert together["bias"] > 2 * errors["bias"]  # ten copies tell no more than one
     assert all(np.isnan(v) for v in lr.bootstrap(lr.family_sums(w, p, np.zeros(n, int)), 1.0, rng).values())

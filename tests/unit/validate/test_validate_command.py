@@ -14,13 +14,15 @@ import mmgibbs
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A small population in files, the last fifth of the weights missing in `curves`; validated into out/."""
+    """A small population in files, validated into out/."""
     path = tmp_path_factory.mktemp("validate")
     phenotypes, pedigree = beef_frames(small_beef(160, 3, 4))
     phenotypes.write_csv(path / "phenotypes.csv")
     pedigree.write_csv(path / "pedigree.csv")
     pedigree.drop("birth").write_csv(path / "no_births.csv")
-    analysis = analysis_of(phenotypes, pedigree) | {"data": {"phenotypes": "phenotypes.csv", "pedigree": "pedigree.csv"}}
+    analysis = analysis_of(phenotypes, pedigree) | {
+        "data": {"phenotypes": "phenotypes.csv", "pedigree": "pedigree.csv"}
+    }
     (path / "analysis.yaml").write_text(yaml.safe_dump(analysis))
     (path / "focal.txt").write_text("\n".join(phenotypes["animal"][-8:]) + "\n\n")
     (path / "strangers.txt").write_text("nobody\nnoone\nnor-they\n")
@@ -55,12 +57,28 @@ def values(frame: pl.DataFrame, term: str) -> dict:
 
 def test_it_leaves_tables_and_a_record(folder, table, predictions):
     out = folder / "out"
-    assert sorted(p.name for p in out.iterdir()) == ["predictions.parquet", "validation.csv", "validation.json", "validation.parquet"]
+    assert sorted(p.name for p in out.iterdir()) == [
+        "predictions.parquet",
+        "validation.csv",
+        "validation.json",
+        "validation.parquet",
+    ]
     record = json.loads((out / "validation.json").read_text())
     assert record["statistics"] == table.to_dicts()
     assert pl.read_csv(out / "validation.csv")["estimate"].to_list() == pytest.approx(table["estimate"].to_list())
-    assert table.filter(method="kfold")["statistic"].to_list() == ["predictive_ability", "accuracy", "dispersion", "bias"]
-    assert table.filter(method="lr")["statistic"].to_list() == ["bias", "dispersion", "ratio_of_accuracies", "reliability_ratio", "accuracy"]
+    assert table.filter(method="kfold")["statistic"].to_list() == [
+        "predictive_ability",
+        "accuracy",
+        "dispersion",
+        "bias",
+    ]
+    assert table.filter(method="lr")["statistic"].to_list() == [
+        "bias",
+        "dispersion",
+        "ratio_of_accuracies",
+        "reliability_ratio",
+        "accuracy",
+    ]
     assert table["se"].is_between(0, 1).all() and table.height == 9
     assert sum(f["predicted"] for f in record["folds"]) == record["records"] == table.filter(method="kfold")["n"][0]
     assert record["variances"] == {"animal": [[G]], "residual": [[R]]}
@@ -74,7 +92,9 @@ def test_lr_is_what_two_runs_give(folder, table, predictions):
     focal = predictions.filter(method="lr")
     assert len(left_out) == focal.height
     w, p = (np.array([of[a] for a in focal["animal"]]) for of in (whole, partial))
-    assert focal["observed"].to_numpy() == pytest.approx(w, abs=1e-8) and focal["predicted"].to_numpy() == pytest.approx(p, abs=1e-8)
+    assert focal["observed"].to_numpy() == pytest.approx(w, abs=1e-8) and focal[
+        "predicted"
+    ].to_numpy() == pytest.approx(p, abs=1e-8)
     found = dict(table.filter(method="lr").select("statistic", "estimate").iter_rows())
     assert found["bias"] == pytest.approx(p.mean() - w.mean(), abs=1e-8)
     assert found["dispersion"] == pytest.approx(np.polyfit(p, w, 1)[0], rel=1e-6)
@@ -89,16 +109,33 @@ def test_a_fold_is_what_a_run_without_it_gives(folder, table, predictions):
     fixed = sum(np.array([values(b, c)[v] for v in phenotypes[c]]) for c in ("group", "sex", "dam_age"))
     corrected = phenotypes["birth_weight"].cast(pl.Float64).to_numpy() - fixed
     assert fold["observed"].to_numpy() == pytest.approx(corrected, abs=1e-7)
-    means = [f["predicted"].mean() - f["observed"].mean() for f in predictions.filter(method="kfold").partition_by("fold")]
+    means = [
+        f["predicted"].mean() - f["observed"].mean() for f in predictions.filter(method="kfold").partition_by("fold")
+    ]
     bias = table.filter(method="kfold", statistic="bias").row(0, named=True)
-    assert bias["estimate"] == pytest.approx(np.mean(means)) and bias["se"] == pytest.approx(np.std(means, ddof=1) / np.sqrt(3))
-    ability, accuracy = (table.filter(method="kfold", statistic=s)["estimate"][0] for s in ("predictive_ability", "accuracy"))
+    assert bias["estimate"] == pytest.approx(np.mean(means)) and bias["se"] == pytest.approx(
+        np.std(means, ddof=1) / np.sqrt(3)
+    )
+    ability, accuracy = (
+        table.filter(method="kfold", statistic=s)["estimate"][0] for s in ("predictive_ability", "accuracy")
+    )
     assert accuracy == pytest.approx(ability / np.sqrt(G / (G + R)))
 
 
 def test_variances_of_a_finished_run(folder, table):
     solutions(folder, set())  # a run at the variances of the file
-    arguments = ("validate", "analysis.yaml", "--method", "lr", "--set", "variances={}", "--output", "of-run", "--no-report", "--quiet")
+    arguments = (
+        "validate",
+        "analysis.yaml",
+        "--method",
+        "lr",
+        "--set",
+        "variances={}",
+        "--output",
+        "of-run",
+        "--no-report",
+        "--quiet",
+    )
     outcome = command(folder, *arguments, "--variances", "run-0")
     assert outcome.code == 0, outcome.err
     found = pl.read_parquet(folder / "of-run" / "validation.parquet")
@@ -106,7 +143,18 @@ def test_variances_of_a_finished_run(folder, table):
 
 
 def test_chosen_animals_and_families(folder):
-    arguments = ("--focal", "focal.txt", "--by", "family", "--folds", "2", "--output", "chosen", "--no-report", "--quiet")
+    arguments = (
+        "--focal",
+        "focal.txt",
+        "--by",
+        "family",
+        "--folds",
+        "2",
+        "--output",
+        "chosen",
+        "--no-report",
+        "--quiet",
+    )
     outcome = command(folder, "validate", "analysis.yaml", *arguments)
     assert outcome.code == 0, outcome.err
     found = pl.read_parquet(folder / "chosen" / "predictions.parquet")
@@ -114,6 +162,18 @@ def test_chosen_animals_and_families(folder):
     sire = dict(pl.read_csv(folder / "pedigree.csv", infer_schema=False).select("animal", "sire").iter_rows())
     folds = found.filter(method="kfold").with_columns(sire=pl.col("animal").replace_strict(sire)).drop_nulls("sire")
     assert folds.group_by("sire").agg(pl.col("fold").n_unique())["fold"].max() == 1
+
+
+def test_forward_in_time_never_sees_the_future(folder):
+    arguments = ("--method", "kfold", "--by", "time", "--folds", "2", "--output", "time", "--no-report", "--quiet")
+    assert command(folder, "validate", "analysis.yaml", *arguments).code == 0
+    found = pl.read_parquet(folder / "time" / "predictions.parquet")
+    phenotypes = pl.read_csv(folder / "phenotypes.csv")
+    *_, before, last = sorted(set(phenotypes["year"]))
+    assert set(found["fold"]) == {str(before), str(last)}
+    fold = found.filter(fold=str(before))
+    u = values(solutions(folder, set(np.flatnonzero((phenotypes["year"] >= before).to_numpy()).tolist())), "animal")
+    assert fold["predicted"].to_numpy() == pytest.approx([u[a] for a in fold["animal"]], abs=1e-8)
 
 
 @pytest.mark.parametrize(
