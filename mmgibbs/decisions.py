@@ -23,8 +23,7 @@ def decisions_asked_for(analysis, prepared) -> Decisions | None:
     if asked is None:
         return None
     random = analysis.model.random[asked.term]
-    index = next(i for i, t in enumerate(prepared.design.terms) if t.name == asked.term)
-    codes = _candidates(asked, prepared.levels[index], prepared.pedigree)
+    codes = _candidates(asked, _labels(asked.term, prepared), prepared.pedigree)
     if codes.size < 2:
         raise ConfigError(f"decisions.candidates: found {codes.size} of them, needed at least two to choose among")
     labels = component_names(random)
@@ -35,34 +34,53 @@ def decisions_asked_for(analysis, prepared) -> Decisions | None:
 def decision_facts(analysis, decisions: Decisions) -> dict:
     """For run.json."""
     asked, m = analysis.decisions, decisions.codes.size
+    binned = f"in bins at most 1/{RELATIVE} of their first rank wide ({m:,} candidates are above {EXACT:,})"
     return {
         "term": asked.term,
         "candidates": m,
         "criteria": criteria(asked, analysis.model.random[asked.term]),
         "selected": {f"{x:g}": n for x, n in zip(asked.top, decisions.selected, strict=True)},
-        "ranks": "exact"
-        if m <= EXACT
-        else f"in bins at most 1/{RELATIVE} of their first rank wide ({m:,} candidates are above {EXACT:,})",
+        "ranks": "exact" if m <= EXACT else binned,
         "bytes_per_chain": decisions.nbytes,
     }
 
 
+def decision_notes(analysis, prepared, decisions: Decisions | None) -> list[str]:
+    """What was understood, for the user: who is ranked by what, and who is not for want of a birth."""
+    if decisions is None:
+        return []
+    facts = decision_facts(analysis, decisions)
+    by = ", ".join(facts["criteria"])
+    notes = [f"decisions: {facts['candidates']:,} candidates of {facts['term']} by {by}; ranks are {facts['ranks']}"]
+    if analysis.decisions.candidates.born_after is not None:
+        labels = _labels(analysis.decisions.term, prepared)
+        unknown = _birth_years(labels.ids.head(len(labels.ids) - labels.n_groups), prepared.pedigree).null_count()
+        notes += [f"decisions.candidates.born_after: {unknown:,} without a birth are no candidates"] if unknown else []
+    return notes
+
+
+def candidate_ids(decisions: Decisions, prepared) -> pl.Series:
+    """(m,) String."""
+    return _labels(decisions.term, prepared).ids.gather(decisions.codes)
+
+
+def _labels(term: str, prepared):
+    return next(labels for t, labels in zip(prepared.design.terms, prepared.levels, strict=True) if t.name == term)
+
+
 def _candidates(asked, labels, pedigree) -> np.ndarray:
-    """(m,) int64 level codes: in the order given, or in that of the solutions."""
-    n, wanted = len(labels.ids) - labels.n_groups, asked.candidates
+    """(m,) int64 level codes: in the order given, or in that of the solutions. Unknown-parent groups are none."""
+    wanted, known = asked.candidates, labels.ids.head(len(labels.ids) - labels.n_groups)
     if wanted.ids:
-        return _codes(wanted.ids, "decisions.candidates", labels.ids.head(n), asked.term)
+        return _codes(wanted.ids, "decisions.candidates", known, asked.term)
     if wanted.file is not None:
-        return _codes(
-            _ids_of(wanted.file), f"decisions.candidates.file: '{wanted.file}'", labels.ids.head(n), asked.term
-        )
+        where = f"decisions.candidates.file: '{wanted.file}'"
+        return _codes(_ids_of(wanted.file, where), where, known, asked.term)
     order = np.asarray(labels.order, np.int64)
-    order = order[order < n]
-    return (
-        order
-        if wanted.born_after is None
-        else order[_born_after(wanted.born_after, labels.ids.gather(order), pedigree)]
-    )
+    order = order[order < len(known)]
+    if wanted.born_after is None:
+        return order
+    return order[(_birth_years(known.gather(order), pedigree) > wanted.born_after).fill_null(False).to_numpy()]
 
 
 def _codes(ids: Sequence[str], where: str, known: pl.Series, term: str) -> np.ndarray:
@@ -75,9 +93,8 @@ def _codes(ids: Sequence[str], where: str, known: pl.Series, term: str) -> np.nd
     return codes.to_numpy().astype(np.int64)
 
 
-def _ids_of(path: Path) -> list[str]:
+def _ids_of(path: Path, where: str) -> list[str]:
     """One id per line; blank lines are passed over."""
-    where = f"decisions.candidates.file: '{path}'"
     try:
         ids = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except OSError as error:
@@ -92,15 +109,14 @@ def _ids_of(path: Path) -> list[str]:
     return ids
 
 
-def _born_after(year: float, ids: pl.Series, pedigree) -> np.ndarray:
-    """(levels,) bool; animals without a known birth are no candidates."""
-    where = "decisions.candidates.born_after"
+def _birth_years(ids: pl.Series, pedigree) -> pl.Series:
+    """(levels,) Int64 year of birth, null where unknown."""
     if pedigree is None or pedigree.birth is None:
         raise ConfigError(
-            f"{where}: found no births, needed a pedigree with them (data.pedigree_columns: {{birth: COLUMN}})"
+            "decisions.candidates.born_after: found no births, needed a pedigree with them "
+            "(data.pedigree_columns: {birth: COLUMN})"
         )
-    animals = pl.DataFrame(
-        {"id": pedigree.ids.head(len(pedigree.birth)), "birth": pl.Series(pedigree.birth, nan_to_null=True)}
-    )
-    births = pl.DataFrame({"id": ids}).join(animals, on="id", how="left", maintain_order="left")["birth"]
-    return (birth_years(births, most=len(births) + 10_000) > year).fill_null(False).to_numpy()
+    births = pl.Series(pedigree.birth, nan_to_null=True)
+    animals = pl.DataFrame({"id": pedigree.ids.head(len(births)), "birth": births})
+    own = pl.DataFrame({"id": ids}).join(animals, on="id", how="left", maintain_order="left")["birth"]
+    return birth_years(own, most=len(own))  # each year by itself

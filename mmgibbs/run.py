@@ -21,7 +21,7 @@ from mmgibbs.chains.stop import pauses
 from mmgibbs.chains.summary import LevelDraws, summary_table
 from mmgibbs.config import load_config
 from mmgibbs.data import prepare
-from mmgibbs.decisions import decision_facts, decisions_asked_for
+from mmgibbs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for
 from mmgibbs.engines.base import component_labels
 from mmgibbs.engines.direct import posterior_sd
 from mmgibbs.engines.pcg import PcgEngine
@@ -183,6 +183,7 @@ def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquati
     interweave = terms_to_interweave(model, s.interweave)
     left_out = {names[i]: why_not(model, i) for i in model.random_terms if s.interweave and i not in interweave}
     notes = [f"sampler.interweave: term '{name}' is left out: {why}" for name, why in left_out.items() if s.interweave is True]
+    notes += decision_notes(analysis, prepared, model.decisions)
     for note in notes:
         talk.say(note)
     schedule = _schedule(s, interweave, place.samples)
@@ -259,7 +260,8 @@ def check(config, overrides=()) -> dict:
     choose_engine(analysis.sampler, assembled.model)
     check_targets({} if analysis.sampler.stop is None else analysis.sampler.stop.targets, assembled.model)
     refuse_beyond_memory(analysis, assembled)
-    return model_counts(analysis, prepared, assembled)
+    counts = model_counts(analysis, prepared, assembled)
+    return counts | {"notes": [*counts["notes"], *decision_notes(analysis, prepared, assembled.model.decisions)]}
 
 
 def _parameters(analysis, assembled: Assembled, solved: Solved) -> NamedParameters:
@@ -285,8 +287,7 @@ def _decision_files(analysis, prepared, assembled: Assembled, solved: Solved) ->
     if solved.decided is None:
         return {}
     asked, top, names = assembled.model.decisions, analysis.decisions.top, list(solved.facts["decisions"]["criteria"])
-    index = next(i for i, t in enumerate(prepared.design.terms) if t.name == asked.term)
-    candidates = candidates_frame(solved.decided, names, prepared.levels[index].ids.gather(asked.codes), top)
+    candidates = candidates_frame(solved.decided, names, candidate_ids(asked, prepared), top)
     response = response_frame(solved.decided, names, top, asked.selected, asked.codes.size)
     return decision_files(candidates, response, analysis.output.csv)
 

@@ -109,7 +109,7 @@ def _candidates(frame: pl.DataFrame, criterion: str, most: int) -> Table:
     columns += [
         Column("Rank from", "number"),
         Column("Median rank", "number"),
-        Column("to", "number"),
+        Column("Rank to", "number"),
         Column("Rank interval", "bar"),
     ]
     cells += [counts(low), counts(median), counts(high), bars(median, low, high)]

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from reference import models
 from reference.decisions import from_draws
-from support import ROOT, shared_data
-from unit.small_analysis import ANALYSIS, command, refused, replaced, write_files
+from support import ROOT, mixed_model, shared_data
+from unit.small_analysis import ANALYSIS, PEDIGREE, command, refused, replaced, write_files
+from unit.test_recording import FarEngine
 
 import mmgibbs
 from mmgibbs.chains.accumulators import batch_length, batches_per_chain
-from mmgibbs.chains.decisions import DecisionCounts
+from mmgibbs.chains.decisions import DecisionCounts, Decisions, decide
 from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import ConfigError
 from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.finished import read_finished
+from mmgibbs.sampler import Schedule, sample_chain
 
 SAMPLER = {"chains": 2, "burn_in": 10, "samples": 120, "thin": 2, "seed": 3}
 BEEF = {
@@ -168,14 +175,58 @@ def test_equal_to_stored_draws_on_simdata(tmp_path):
     assert differences(run, {"y1": {"y1": 1.0}, "less": {"y1": -2.0}}) == []
 
 
+def test_only_candidates_are_read_from_an_engine_that_keeps_its_own_moments():
+    example = models.example("bivariate_missing")
+    model = mixed_model(example.design, example.G, example.R, saved=("genetic",))
+    asked = Decisions("genetic", np.array([4, 0, 2]), np.array([[1.0, -0.5]]), (1, 2))
+    engine = FarEngine(structured_equations(example.design, partition(example.design)))
+    result = sample_chain(replace(model, decisions=asked), engine, Schedule(4, 40), (5, 0))
+    assert engine.fetched == 0 and engine.own.reads == 2 * 40  # the levels that are saved, the candidates
+    stored = from_draws(result.saved["genetic"][None, :, asked.codes] @ asked.weights[0], asked.selected, "0.9", 1)
+    decided = decide([result.decisions], 0.9)
+    assert np.array_equal(decided.top[0], [stored[1]["p"], stored[2]["p"]])
+    assert np.array_equal(decided.rank[:, 0], [stored[f"rank_{name}"] for name in ("low", "median", "high")])
+
+
+# ------------------------------------------------------------------------------------------------ candidates
+
+DECISIONS = "{top: [10, 40], index: {both: {birth_weight: 2, weaning_weight: 1}}}"
+SAMPLED = replaced(ANALYSIS, "method: blup", "chains: 2, burn_in: 4, samples: 30, thin: 2, checkpoint_every: 5")
+SAMPLED = replaced(SAMPLED, "variances:\n", f"decisions: {DECISIONS}\nvariances:\n  mode: fixed\n")
+
+BIRTHS = dict(
+    zip(
+        ["s1", "s2", "d1", "d2", "d3", "c1", "c2", "c3", "c4", "c5"],
+        ["2001", "2002", "2001", "0", "2002", "2005", "2006", "2006", "0", "2007"],
+    )
+)
+
+
+def notes_of_check(folder, decisions, births=BIRTHS) -> list[str]:
+    pedigree = "".join(f"{line},{births.get(line.split(',')[0], 'birth')}\n" for line in PEDIGREE.splitlines())
+    write_files(folder, {"analysis.yaml": replaced(SAMPLED, DECISIONS, decisions), "pedigree.csv": pedigree})
+    return [note for note in mmgibbs.check(folder / "analysis.yaml")["notes"] if note.startswith("decisions")]
+
+
+@pytest.mark.parametrize(
+    "births", [BIRTHS, {name: b if b == "0" else f"{b}0630" for name, b in BIRTHS.items()}], ids=["years", "dates"]
+)
+def test_candidates_by_birth(tmp_path, births):
+    """Years after the one that is given; unknown births are told."""
+    assert notes_of_check(tmp_path, "{candidates: {born_after: 2005}}", births) == [
+        "decisions: 3 candidates of genetic by birth_weight, weaning_weight; ranks are exact",
+        "decisions.candidates.born_after: 2 without a birth are no candidates",
+    ]
+
+
+def test_candidates_are_all_or_none(tmp_path):
+    assert "10 candidates" in notes_of_check(tmp_path, "{candidates: all, traits: [birth_weight]}")[0]
+    with pytest.raises(ConfigError, match="decisions.candidates: found 0 of them, needed at least two"):
+        notes_of_check(tmp_path, "{candidates: {born_after: 2030}}")
+
+
 # ------------------------------------------------------------------------------------------------ resumed
 
-SAMPLED = replaced(ANALYSIS, "method: blup", "chains: 2, burn_in: 4, samples: 30, thin: 2, checkpoint_every: 5")
-SAMPLED = replaced(
-    SAMPLED,
-    "variances:\n",
-    "decisions: {top: [10, 40], index: {both: {birth_weight: 2, weaning_weight: 1}}}\nvariances:\n  mode: fixed\n",
-)
 RUN = ("run", "analysis.yaml", "--quiet")
 
 
@@ -228,14 +279,7 @@ def test_a_resumed_run_counts_every_draw_once(tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 def test_mistakes_are_named(tmp_path, decisions, message):
-    write_files(
-        tmp_path / "analysis",
-        {
-            "analysis.yaml": SAMPLED.replace(
-                SAMPLED[SAMPLED.index("decisions:") : SAMPLED.index("variances:")], f"decisions: {decisions}\n"
-            )
-        },
-    )
+    write_files(tmp_path / "analysis", {"analysis.yaml": replaced(SAMPLED, DECISIONS, decisions)})
     assert message in refused(tmp_path / "analysis")
 
 
