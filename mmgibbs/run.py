@@ -50,6 +50,8 @@ class Result:
     solutions: pl.DataFrame | None  # None for a regression
     info: dict
     directory: Path
+    decisions: pl.DataFrame | None = None  # the candidates for selection, where the analysis asks for them
+    response: pl.DataFrame | None = None
 
     @property
     def draws(self):
@@ -127,6 +129,7 @@ def run_mixed_model(analysis, place: RunPlace, talk: Talk) -> Result:
     solutions = solutions_frame(prepared, solved.moments, means)
     clock.lap("summary")
     record = run_record(analysis, prepared, equations, [*assembled.notes, *solved.warnings], parameters, solved.facts, clock.seconds)
+    candidates, response = _decision_tables(analysis, prepared, assembled, solved)
     path = write_run_folder(
         place.path,
         summary=summary,
@@ -138,20 +141,21 @@ def run_mixed_model(analysis, place: RunPlace, talk: Talk) -> Result:
             "sample_stats": solved.statistics,
             "attributes": {"analysis": analysis.name},
         },
-        extra=animals_file(prepared.pedigree) | _decision_files(analysis, prepared, assembled, solved),
+        extra=animals_file(prepared.pedigree) | decision_files(candidates, response, analysis.output.csv),
         csv=analysis.output.csv,
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
     record = json.loads((path / "run.json").read_text(encoding="utf-8"))  # with the files written and what the folder adds
     talk.finish(summary, path, record)
-    return Result(summary, solutions, record, path)
+    return Result(summary, solutions, record, path, candidates, response)
 
 
 def finished_result(path: Path) -> Result:
     """The result of a finished run, from its folder."""
     record = json.loads((path / "run.json").read_text(encoding="utf-8"))
-    solutions = path / "solutions.parquet"
-    return Result(pl.read_parquet(path / "summary.parquet"), pl.read_parquet(solutions) if solutions.exists() else None, record, path)
+    files = (path / f"{name}.parquet" for name in ("summary", "solutions", "decisions", "response"))
+    summary, solutions, *decisions = (pl.read_parquet(file) if file.exists() else None for file in files)
+    return Result(summary, solutions, record, path, *decisions)
 
 
 def refuse_beyond_memory(analysis, assembled: Assembled, samples: int | None = None) -> None:
@@ -283,13 +287,12 @@ def with_decisions(assembled: Assembled, analysis, prepared) -> Assembled:
     return replace(assembled, model=replace(assembled.model, decisions=decisions_asked_for(analysis, prepared)))
 
 
-def _decision_files(analysis, prepared, assembled: Assembled, solved: Solved) -> dict:
+def _decision_tables(analysis, prepared, assembled: Assembled, solved: Solved) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
     if solved.decided is None:
-        return {}
+        return None, None
     asked, top, names = assembled.model.decisions, analysis.decisions.top, list(solved.facts["decisions"]["criteria"])
     candidates = candidates_frame(solved.decided, names, candidate_ids(asked, prepared), top)
-    response = response_frame(solved.decided, names, top, asked.selected, asked.codes.size)
-    return decision_files(candidates, response, analysis.output.csv)
+    return candidates, response_frame(solved.decided, names, top, asked.selected, asked.codes.size)
 
 
 def _level_draws(assembled: Assembled, prepared, solved: Solved) -> dict[str, LevelDraws]:

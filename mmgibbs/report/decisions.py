@@ -54,9 +54,13 @@ def response_frame(
     return pl.DataFrame(columns | {f"perfect_{name}": values for name, values in of_gains.items()})
 
 
-def decision_files(candidates: pl.DataFrame, response: pl.DataFrame, csv: str) -> dict[str, Callable[[Path], None]]:
-    """File name -> its writer, for `folder.write_run_folder`."""
+def decision_files(
+    candidates: pl.DataFrame | None, response: pl.DataFrame | None, csv: str
+) -> dict[str, Callable[[Path], None]]:
+    """File name -> its writer, for `folder.write_run_folder`; nothing where no decisions were asked for."""
     files = {}
+    if candidates is None:
+        return files
     for name, frame in (("decisions", candidates), ("response", response)):
         files[f"{name}.parquet"] = frame.write_parquet
         if csv == "always" or frame.height <= CSV_ROWS:

@@ -18,12 +18,16 @@ from unit.test_recording import FarEngine
 import mmgibbs
 from mmgibbs.chains.accumulators import batch_length, batches_per_chain
 from mmgibbs.chains.decisions import DecisionCounts, Decisions, decide
+from mmgibbs.config import load_config
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError
+from mmgibbs.identity import what_is_run
 from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.finished import read_finished
+from mmgibbs.report.page import write_report
+from mmgibbs.run import finished_result
 from mmgibbs.sampler import Schedule, sample_chain
 
 SAMPLER = {"chains": 2, "burn_in": 10, "samples": 120, "thin": 2, "seed": 3}
@@ -188,6 +192,21 @@ def test_only_candidates_are_read_from_an_engine_that_keeps_its_own_moments():
     assert np.array_equal(decided.rank[:, 0], [stored[f"rank_{name}"] for name in ("low", "median", "high")])
 
 
+def test_the_page_is_written(beef, tmp_path, monkeypatch):
+    """Without its figures, which have tests of their own."""
+    monkeypatch.setattr("mmgibbs.report.page.diagnostics", lambda *_: {"items": [], "total": 0, "legend": []})
+    monkeypatch.setattr("mmgibbs.report.page.breeding_values", lambda *_: [])
+    text = write_report(beef.directory, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 'id="decisions"' in text and "P(best 7.5 %)" in text and "hold 80 % of the draws" in text
+    assert "calf_and_cow: expected response to selection" in text.replace("<wbr>", "")
+
+
+def test_from_python(beef):
+    assert beef.decisions.equals(pl.read_parquet(beef.directory / "decisions.parquet"), null_equal=True)
+    again = finished_result(beef.directory)
+    assert again.decisions.equals(beef.decisions) and again.response.equals(beef.response)
+
+
 # ------------------------------------------------------------------------------------------------ candidates
 
 DECISIONS = "{top: [10, 40], index: {both: {birth_weight: 2, weaning_weight: 1}}}"
@@ -223,6 +242,24 @@ def test_candidates_are_all_or_none(tmp_path):
     assert "10 candidates" in notes_of_check(tmp_path, "{candidates: all, traits: [birth_weight]}")[0]
     with pytest.raises(ConfigError, match="decisions.candidates: found 0 of them, needed at least two"):
         notes_of_check(tmp_path, "{candidates: {born_after: 2030}}")
+
+
+@pytest.mark.parametrize("candidates", ["all", ["c1", "c2"], {"born_after": 2005.0}, {"file": "chosen.txt"}])
+def test_the_resolved_section_is_read_again(candidates):
+    resolved = load_config(BEEF | {"decisions": {"candidates": candidates}}).resolved()
+    assert resolved["decisions"]["candidates"] == candidates or resolved["decisions"]["candidates"]["file"].endswith(
+        "chosen.txt"
+    )
+    assert resolved["decisions"]["traits"] == BEEF["traits"] and load_config(resolved).resolved() == resolved
+    assert "decisions" not in load_config({key: v for key, v in BEEF.items() if key != "decisions"}).resolved()
+
+
+def test_a_run_is_told_by_what_the_file_of_candidates_holds(tmp_path):
+    what = []
+    for name, text in (("a.txt", "c1\nc2\n"), ("b.txt", "c1\nc2\n"), ("c.txt", "c1\nc3\n")):
+        (tmp_path / name).write_text(text)
+        what.append(what_is_run(load_config(BEEF | {"decisions": {"candidates": {"file": str(tmp_path / name)}}})))
+    assert what[0] == what[1] != what[2]
 
 
 # ------------------------------------------------------------------------------------------------ resumed
