@@ -1,0 +1,121 @@
+"""The tutorials do what they say: their files, commands and Python as written, and what they show is what comes out.
+
+Marks stand above the code blocks: `file: NAME` is written, `run` is run, `shows` must be among what the runs since the
+last mark said, `shows with all sweeps` too, where the chains are not cut short. An ellipsis stands for anything.
+"""
+
+import contextlib
+import io
+import re
+import shlex
+import tomllib
+
+import pytest
+from support import ROOT
+
+from mmgibbs.cli import main
+
+DOCS = ROOT / "docs"
+TUTORIALS = sorted(p for p in DOCS.glob("*.md") if p.name != "README.md")
+BLOCK = re.compile(r"^<!-- (file|run|shows with all sweeps|shows)(?:: (\S+))? -->\n```(\w*)\n(.*?)^```$", re.M | re.S)
+SHORT = ("chains=1", "burn_in=10", "samples=20", "thin=2", "threads=1", "pev_limit=100")
+
+
+class Reader:
+    """Does what a tutorial says, in the folder where it stands."""
+
+    def __init__(self, folder, monkeypatch, short):
+        self.folder, self.monkeypatch, self.short = folder, monkeypatch, short
+        self.names, self.said = {"__name__": "tutorial"}, ""
+
+    def read(self, text):
+        blocks, heard = BLOCK.findall(text), False
+        assert len(blocks) == text.count("\n<!-- ") and any(kind == "run" for kind, *_ in blocks)
+        for kind, name, language, code in blocks:
+            if kind == "file":
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.folder / name).write_text(code)
+            elif kind == "run":
+                if heard:
+                    self.said, heard = "", False
+                self.run(language, code)
+            else:
+                heard = True
+                if kind == "shows" or not self.short:
+                    self.compare(code)
+
+    def run(self, language, code):
+        spoken = io.StringIO()
+        with contextlib.redirect_stdout(spoken), contextlib.redirect_stderr(spoken):
+            if language == "python":
+                exec(compile(code, "tutorial", "exec"), self.names)
+            else:
+                for line in code.splitlines():
+                    self.command(shlex.split(line, comments=True))
+        self.said += spoken.getvalue()
+
+    def command(self, words):
+        if words[:2] == ["pip", "install"]:
+            self.install(self.folder / words[2])
+            return
+        assert words[0] == "mmgibbs"
+        if words[1] == "run" and self.short:
+            words += ["--no-report"] if "--report" not in words else []
+            words += [word for setting in SHORT for word in ("--set", f"sampler.{setting}")]
+        assert main(words[1:]) == 0
+
+    def install(self, package):
+        """What pip would do with a package of modules beside its pyproject.toml."""
+        project = tomllib.loads((package / "pyproject.toml").read_text())
+        info = package / f"{project['project']['name'].replace('-', '_')}-{project['project']['version']}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['project']['name']}\nVersion: 1.0\n")
+        groups = project["project"]["entry-points"].items()
+        lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in points.items()) for group, points in groups]
+        (info / "entry_points.txt").write_text("".join(lines))
+        assert all((package / f"{module}.py").exists() for module in project["tool"]["setuptools"]["py-modules"])
+        self.monkeypatch.syspath_prepend(str(package))
+
+    def compare(self, shown):
+        said = [" ".join(line.split()) for line in self.said.splitlines()]
+        for line in filter(None, (" ".join(line.split()) for line in shown.splitlines())):
+            wanted = re.compile(".*".join(re.escape(part.strip()) for part in line.split("…")))
+            assert any(wanted.search(line) for line in said), f"{line!r} is not among:\n" + "\n".join(said)
+
+
+@pytest.fixture
+def reader(tmp_path, monkeypatch):
+    for name in ("configs", "data_samples", "docs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    return lambda short: Reader(tmp_path, monkeypatch, short)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda p: p.stem)
+def test_tutorial_runs_with_short_chains(path, reader):
+    reader(short=True).read(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda p: p.stem)
+def test_tutorial_runs_as_written(path, reader):
+    reader(short=False).read(path.read_text(encoding="utf-8"))
+
+
+def test_index_names_every_tutorial_and_links_lead_somewhere():
+    for page in (DOCS / "README.md", *TUTORIALS):
+        links = [link for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")) if "://" not in link]
+        assert all((page.parent / link).exists() for link in links), page
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    assert all(f"]({p.name})" in index for p in TUTORIALS)
+
+
+def test_what_is_not_said_is_found_missing(tmp_path, monkeypatch):
+    """The comparison can fail, and so can a command."""
+    reader = Reader(tmp_path, monkeypatch, short=True)
+    reader.said = "h2  0.5055 ┆ 1.2\n"
+    reader.compare("h2 … 1.2\n…\n")
+    with pytest.raises(AssertionError, match="is not among"):
+        reader.compare("h2 0.5056\n")
+    with pytest.raises(AssertionError):
+        reader.command(["mmgibbs", "check", "absent.yaml"])
