@@ -46,7 +46,7 @@ def response_frame(
         "criterion": pl.Series(criteria, dtype=pl.String).gather(np.repeat(np.arange(c), p)),
         "top": _numbers(np.tile(top, (c, 1))),
         "selected": pl.Series(np.tile(selected, c)),
-        "candidates": pl.repeat(candidates, c * p, eager=True),
+        "candidates": pl.repeat(candidates, c * p, dtype=pl.Int64, eager=True),
         "by_mean": _numbers(decided.gain_by_mean),
         "by_p_top": _numbers(decided.gain_by_top),
         "perfect": of_gains.pop("mean"),
