@@ -75,30 +75,23 @@ def _weights(value) -> Weights:
 
 
 def _index(value) -> dict[str, Weights]:
-    return (
-        {}
-        if is_nothing(value) or value == {}
-        else _each(value, _weights, "{NAME OF THE INDEX: {TRAIT: WEIGHT}}", a_name)
-    )
+    if is_nothing(value) or value == {}:
+        return {}
+    return _each(value, _weights, "{NAME OF THE INDEX: {TRAIT: WEIGHT}}", a_name)
+
+
+_per_cent = number("per cent of the candidates, above 0 and below 100", above=0, below=100)
+_probability = number("a probability between 0 and 1, such as 0.9", above=0, below=1)
 
 
 class Decisions(Section):
     """The posterior of whom to select."""
 
     candidates: Candidates = Candidates()
-    top: Annotated[
-        tuple[float, ...],
-        checked(
-            list_of(
-                number("per cent of the candidates, above 0 and below 100", above=0, below=100), "a list of per cents"
-            )
-        ),
-    ] = (1.0, 5.0, 10.0)
-    traits: Traits = ()  # default: every trait on which one component of the term acts, or is its direct effect
+    top: Annotated[tuple[float, ...], checked(list_of(_per_cent, "a list of per cents"))] = (1.0, 5.0, 10.0)
+    traits: Traits = ()  # default: every trait; beside an index those with a direct effect in the term
     index: Annotated[dict[str, Weights], checked(_index)] = {}  # name -> component or trait -> economic weight
-    rank_interval: Annotated[float, checked(number("a probability between 0 and 1, such as 0.9", above=0, below=1))] = (
-        0.9
-    )
+    rank_interval: Annotated[float, checked(_probability)] = 0.9
     term: Annotated[str, checked(a_text("the name of a random effect"))] = ""  # default: the one with relationships
 
 
@@ -125,42 +118,38 @@ def complete_decisions(
         return None
     if model.plugin is not None or method != "gibbs":
         found = "model.plugin" if model.plugin is not None else f"sampler.method: {method}"
-        problems.add(
-            ("decisions",), f"found beside {found}, needed draws of breeding values: a mixed model with method: gibbs"
-        )
+        needed = "draws of breeding values: a mixed model with method: gibbs"
+        problems.add(("decisions",), f"found beside {found}, needed {needed}")
         return decisions
     term = decisions.term or _related(model)
     if term not in model.random:
-        known = nearest(decisions.term, model.random, "the random effects are")
-        found = (
-            f"{show(decisions.term)} is not a random effect"
-            if decisions.term
-            else "missing, needed the random effect whose levels are ranked"
-        )
-        problems.add(("decisions", "term"), f"{found}; {known}")
+        missing = "missing, needed the random effect whose levels are ranked"
+        found = f"{show(term)} is not a random effect" if term else missing
+        problems.add(("decisions", "term"), f"{found}; {nearest(term, model.random, 'the random effects are')}")
         return decisions
     random = model.random[term]
     traits = decisions.traits or tuple(t for t in names if not decisions.index or component_of(t, random))
-    wanted = [(("traits",), t) for t in traits] + [
-        (("index", name, of), of) for name, weights in decisions.index.items() for of in weights
-    ]
-    for place, name in wanted:
-        if component_of(name, random) is None:
-            more = nearest(name, component_names(random), "there are")
-            problems.add(
-                ("decisions", *place),
-                f"{show(name)} is neither a trait with a direct effect nor a component of {term}; {more}",
-            )
+    _check_components([(("traits",), t) for t in traits], term, random, problems)
     for name, weights in decisions.index.items():
-        if name in traits:
-            problems.add(("decisions", "index", name), "this name is already a trait, needed another name")
+        place = ("index", name)
+        _check_components([((*place, of), of) for of in weights], term, random, problems)
         components = [component_of(of, random) for of in weights]
         twice = next((c for i, c in enumerate(components) if c is not None and c in components[:i]), None)
+        if name in traits:
+            problems.add(("decisions", *place), "this name is already a trait, needed another name")
         if twice is not None:
-            problems.add(("decisions", "index", name), f"found two weights for {twice}, needed one")
+            problems.add(("decisions", *place), f"found two weights for {twice}, needed one")
         if not any(weights.values()):
-            problems.add(("decisions", "index", name), "found weights of 0 alone, needed one that is not 0")
+            problems.add(("decisions", *place), "found weights of 0 alone, needed one that is not 0")
     return decisions.model_copy(update={"term": term, "traits": traits})
+
+
+def _check_components(wanted: Sequence[tuple[tuple[str, ...], str]], term: str, random: Random, problems: Problems):
+    """A problem for each (place, name) that is neither a component nor a trait."""
+    for place, name in wanted:
+        if component_of(name, random) is None:
+            found = f"{show(name)} is neither a trait with a direct effect nor a component of {term}"
+            problems.add(("decisions", *place), f"{found}; {nearest(name, component_names(random), 'there are')}")
 
 
 def _related(model: Model) -> str:

@@ -18,7 +18,7 @@ from unit.test_recording import FarEngine
 import mmgibbs
 from mmgibbs.chains.accumulators import batch_length, batches_per_chain
 from mmgibbs.chains.decisions import DecisionCounts, Decisions, decide
-from mmgibbs.config import load_config
+from mmgibbs.config import criteria, load_config
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -252,6 +252,20 @@ def test_the_resolved_section_is_read_again(candidates):
     )
     assert resolved["decisions"]["traits"] == BEEF["traits"] and load_config(resolved).resolved() == resolved
     assert "decisions" not in load_config({key: v for key, v in BEEF.items() if key != "decisions"}).resolved()
+
+
+def test_a_curve_has_no_single_component():
+    """Of a random regression an index weighs the coefficients, and stands alone."""
+    curve = {"level": "animal", "legendre": {"column": "age", "degree": 1}}
+    random = {"genetic": {"relationship": "pedigree", "effects": {"rr": curve}}}
+    analysis = BEEF | {"traits": ["weight"], "model": {"random": random}}
+    with pytest.raises(
+        ConfigError, match="decisions.traits: 'weight' is neither .*; there are rr.0:weight, rr.1:weight"
+    ):
+        load_config(analysis | {"decisions": {}})
+    at_birth = {"rr.0:weight": 0.7, "rr.1:weight": -1.2}
+    loaded = load_config(analysis | {"decisions": {"index": {"at_birth": at_birth}}})
+    assert criteria(loaded.decisions, loaded.model.random["genetic"]) == {"at_birth": at_birth}
 
 
 def test_a_run_is_told_by_what_the_file_of_candidates_holds(tmp_path):
