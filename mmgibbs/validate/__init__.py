@@ -38,7 +38,15 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--variances", metavar="RUN", help="take the posterior means of a finished run (default: the starts in FILE)"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of folds and bootstrap (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="of folds and simulation (default: 1)")
+    parser.add_argument(
+        "--replicates",
+        type=int,
+        default=100,
+        metavar="N",
+        help="LR: sets of records simulated from the model, for what it expects and for standard errors (default: 100, "
+        "each the work of one more evaluation; 0: a bootstrap of half-sib families, quick and too small)",
+    )
     parser.add_argument("--output", metavar="DIR", help="where to write (default: the run's folder, with -validation)")
     parser.add_argument("--overwrite", action="store_true", help="replace a validation that is there already")
     parser.add_argument(
@@ -51,7 +59,9 @@ def add_arguments(parser) -> None:
 def main(args) -> None:
     from mmgibbs.validate.make import Plan, validate
 
-    plan = Plan(args.method, args.folds, args.by, args.time, args.cutoff, args.focal, args.variances, args.seed)
+    plan = Plan(
+        args.method, args.folds, args.by, args.time, args.cutoff, args.focal, args.variances, args.seed, args.replicates
+    )
     where = {"output": args.output, "overwrite": args.overwrite}
     validation = validate(args.file, plan, args.set, **where, progress=not args.quiet, report=not args.no_report)
     print(validation.as_text())

@@ -112,8 +112,8 @@ def evaluate_without(records: Recorded, masked: np.ndarray, what: str) -> Evalua
 
 
 def fitted(design: Design, theta: list[np.ndarray], chosen: Callable[[Term, Effect], bool]) -> np.ndarray:
-    """(n, T) float64: the sum of W_rk theta_k,l(r) over the chosen effects; theta: per term (q, k)."""
-    out = np.zeros((design.n_records, design.n_traits))
+    """(n, T, ...) float64: the sum of W_rk theta_k,l(r) over the chosen effects; theta: per term (q, k, ...)."""
+    out = np.zeros((design.n_records, design.n_traits, *theta[0].shape[2:]))
     for term, values in zip(design.terms, theta, strict=True):
         first = 0
         for effect in term.effects:
@@ -123,8 +123,8 @@ def fitted(design: Design, theta: list[np.ndarray], chosen: Callable[[Term, Effe
             if chosen(term, effect):
                 met = np.flatnonzero(effect.level >= 0)
                 z = np.ones((met.size, 1)) if effect.covariates is None else effect.covariates[met]
-                coefficients = values[effect.level[met], own].reshape(met.size, len(traits), m)
-                out[np.ix_(met, traits)] += np.einsum("rtm,rm->rt", coefficients, z)
+                coefficients = values[effect.level[met], own].reshape(met.size, len(traits), m, *out.shape[2:])
+                out[np.ix_(met, traits)] += np.einsum("rtm...,rm->rt...", coefficients, z)
     return out
 
 

@@ -15,14 +15,15 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.report.progress import Talk
 from mmgibbs.report.record import versions
 from mmgibbs.validate import cross, lr
-from mmgibbs.validate.evaluation import Evaluation, Recorded, evaluate, evaluate_without, random_solutions, recorded
+from mmgibbs.validate.evaluation import Evaluation, Recorded, evaluate, evaluate_without, recorded
 from mmgibbs.validate.files import output_folder, starts_of_run, write
 from mmgibbs.validate.focal import Focal, choose_focal
 from mmgibbs.validate.folds import balanced_folds, families, fold_times, forward_folds
+from mmgibbs.validate.simulated import can_simulate
 from pedigree.tables import quoted
 
 FEW_FAMILIES = 20  # below, a bootstrap of families says little
-OVER_FOLDS, FROM_MODEL, FROM_FAMILIES = "folds", "model", "bootstrap of families"
+OVER_FOLDS, FROM_MODEL, FROM_SIMULATION, FROM_FAMILIES = "folds", "model", "simulation", "bootstrap of families"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Plan:
     focal: str | None = None  # file of ids
     variances: str | None = None  # folder of a finished run
     seed: int = 1
+    replicates: int = 100  # of the simulation behind standard errors of the LR method; 0: bootstrap of families
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Validation:
 
     def as_text(self) -> str:
         """The table for people to read."""
-        shown = self.table.drop("expected")
+        shown = self.table
         with pl.Config(
             tbl_rows=-1,
             tbl_hide_dataframe_shape=True,
@@ -108,8 +110,8 @@ def examine(records: Recorded, plan: Plan, say) -> Validation:
             {"name": f.name, "left_out": int(f.masked.sum()), "predicted": int(f.tested.sum())} for f in folds
         ]
     if focal is not None:
-        found, info["lr"], info["notes"] = _lr(records, whole, focal, plan.seed, say)
-        rows += [row for c in found for row in _lr_rows(c)]
+        found, info["lr"], info["notes"] = _lr(records, whole, focal, plan, say)
+        rows += [row for c in found for row in _lr_rows(c, info["lr"]["replicates"])]
         predictions += [_lr_predictions(c, focal.animals) for c in found]
     model = whole.assembled.model
     record = {
@@ -125,7 +127,8 @@ def examine(records: Recorded, plan: Plan, say) -> Validation:
         "standard_errors": {
             OVER_FOLDS: "standard deviation over folds divided by the root of their number; folds share training data",
             FROM_MODEL: "the inverse equations with and without the records, given partial breeding values and variances",
-            FROM_FAMILIES: f"{lr.REPLICATES} bootstrap samples of half-sib families by sire among the focal animals",
+            FROM_SIMULATION: f"{plan.replicates} sets of records simulated on this pedigree and design at these variances",
+            FROM_FAMILIES: f"{lr.BOOTSTRAPS} bootstrap samples of half-sib families by sire among the focal animals",
         },
         **info,
     }
@@ -195,10 +198,12 @@ def _focal(records: Recorded, whole: Evaluation, plan: Plan, codes: np.ndarray) 
             "validate: found no random effect with a relationship, whose breeding values the LR method would compare; "
             "needed one, or --method kfold"
         )
+    if plan.replicates < 0 or plan.replicates == 1:
+        raise ConfigError(f"validate: found --replicates {plan.replicates}, needed at least 2, or 0 for none")
     return choose_focal(records, whole.prepared.pedigree, codes, plan.cutoff, plan.focal)
 
 
-def _lr(records: Recorded, whole: Evaluation, focal: Focal, seed: int, say):
+def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say):
     """(statistics per component, facts, notes)."""
     pedigree, n_left_out = whole.prepared.pedigree, int(focal.masked.sum())
     levels = {
@@ -208,16 +213,22 @@ def _lr(records: Recorded, whole: Evaluation, focal: Focal, seed: int, say):
     family = families(pedigree, _codes(focal.animals, None if pedigree is None else pedigree.ids))
     say(f"LR: {n_left_out:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal animals")
     partial = evaluate_without(records, focal.masked, focal.what)
-    rng = np.random.default_rng([seed, 1])
-    found = lr.compare(whole, partial, random_solutions(partial, whole), levels, family, rng)
+    rng = np.random.default_rng([plan.seed, 1])
+    replicates = plan.replicates if can_simulate(whole) else 0
+    found = lr.compare(whole, partial, focal.masked, levels, family, replicates, rng)
     notes, n_families = list(focal.notes), len(np.unique(family))
-    if n_families < FEW_FAMILIES:
+    if not replicates and n_families < FEW_FAMILIES:
         few = f"the focal animals are of {n_families} half-sib families"
         notes.append(f"{few}: standard errors from a bootstrap of so few are too small")
     for c in found:
         if not np.isfinite(c.estimates["dispersion"]):
             notes.append(f"{c.term} {c.effect} {c.trait}: the partial breeding values of the focal animals do not vary")
-    sizes = {"left_out": n_left_out, "focal_animals": len(focal.animals), "families": n_families}
+    sizes = {
+        "replicates": replicates,
+        "left_out": n_left_out,
+        "focal_animals": len(focal.animals),
+        "families": n_families,
+    }
     return found, {"cutoff": focal.cutoff, **sizes}, notes
 
 
@@ -228,13 +239,14 @@ def _levels(ids: pl.Series, animals: pl.Series, term: str) -> np.ndarray:
     return code.to_numpy().astype(np.int64)
 
 
-def _lr_rows(found: lr.Compared) -> list[tuple]:
+def _lr_rows(found: lr.Compared, replicates: int) -> list[tuple]:
     of = ("lr", found.term, found.effect, found.trait)
     origin = {"bias": FROM_MODEL, "dispersion": FROM_MODEL}
     rows = []
     for name, value in found.estimates.items():
-        error, source = _number(found.errors[name]), origin.get(name, FROM_FAMILIES)
-        rows.append((*of, name, _number(value), error, lr.EXPECTED[name], source, len(found.whole)))
+        error, expected = _number(found.errors[name]), _number(found.expected.get(name, np.nan))
+        source = origin.get(name, FROM_SIMULATION if replicates else FROM_FAMILIES)
+        rows.append((*of, name, _number(value), error, expected, source, len(found.whole)))
     return rows
 
 

@@ -20,8 +20,9 @@ from mmgibbs.config import load_config
 from mmgibbs.data import prepare
 from mmgibbs.simulate import animal_ids
 from mmgibbs.validate import lr
-from mmgibbs.validate.evaluation import recorded
+from mmgibbs.validate.evaluation import evaluate, evaluate_without, recorded
 from mmgibbs.validate.make import Plan, examine
+from mmgibbs.validate.simulated import simulated_solutions
 
 COUNTS = [1000, pytest.param(20_000, marks=pytest.mark.slow)]
 TOO_LARGE = 3.0  # times the genetic variance, where it is wrong
@@ -33,7 +34,7 @@ class Population:
     def __init__(self):
         records = recorded(load_config(analysis_of(*beef_frames(small_beef(350, 5, 6)), group="herd")))
         year = records.phenotypes.frame["year"].to_numpy()
-        self.masked = year == year.max()
+        self.records, self.masked = records, year == year.max()
         self.designs = [prepare(records.without(m)).design for m in (np.zeros_like(self.masked), self.masked)]
         animal = self.designs[0].terms[-1]
         self.level, self.kin = animal.effects[0].level, animal.relationship
@@ -101,6 +102,24 @@ def test_unbiased_within_standard_errors_that_are_right(n):
     }
     for name, mutant in mutants.items():
         assert not compare(standardised(p, *mutant), expected).agrees, name
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_standard_errors_and_expectations_by_simulation(n):
+    """The simulation of the program against replicates that are drawn and solved by matrices."""
+    _, y = population().draw(n)
+    spread = population().spread
+    found = statistics(*(solutions(i)[0] @ y for i in (0, 1)), spread * G)
+    whole, masked = evaluate(population().records.analysis), population().masked
+    partial, place = evaluate_without(population().records, masked, "the last year"), len(whole.design.terms) - 1
+    rng = np.random.default_rng(3)
+    solved = simulated_solutions(whole, partial, masked, place, len(partial.design.terms) - 1, 400, rng)
+    ((mean, sd),) = lr.moments_of_simulated(solved, population().focal, np.array([spread * G]))
+    for name, values in found.items():
+        values = values[np.isfinite(values)]
+        assert abs(mean[name] - values.mean()) < 4 * np.hypot(sd[name] / 20, values.std() / np.sqrt(n)), name
+        # the standard error of log s is 1 / sqrt(2 n) of normal values, and more where tails are long
+        assert abs(np.log(sd[name] / values.std())) < 6 * np.sqrt(1 / 800 + 1 / (2 * n)), name
 
 
 @pytest.mark.parametrize("n", COUNTS)

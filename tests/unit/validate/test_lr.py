@@ -8,7 +8,9 @@ from validation_data import G, R, analysis_of, beef_frames, small_beef
 from mmgibbs.config import load_config
 from mmgibbs.validate import lr
 from mmgibbs.validate.evaluation import evaluate, evaluate_without, random_solutions, recorded
-from pedigree.relationship import a_among
+from mmgibbs.validate.simulated import down_the_pedigree
+from pedigree.inbreeding import inbreeding
+from pedigree.relationship import a_among, a_inverse_csr, relatives
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +60,19 @@ def test_standard_errors_are_those_of_the_inverse_equations(two):
     x = (p[:, 0] - p.mean()) / np.sum((p - p.mean()) ** 2)
     assert found["bias"] == pytest.approx(np.sqrt(difference.mean()), rel=1e-6)
     assert found["dispersion"] == pytest.approx(np.sqrt(x @ difference @ x), rel=1e-6)
+
+
+@pytest.mark.parametrize("random_groups", [True, False])
+def test_simulated_breeding_values_have_the_covariance_of_the_pedigree(random_groups):
+    """Sire 6 and 7 stand for groups of unknown parents, one plant is selfed."""
+    sire, dam = np.array([-1, 6, -1, 0, 3, 3], np.int32), np.array([-1, 7, 7, 1, 2, 3], np.int32)
+    kin = relatives(sire, dam, inbreeding(sire, dam), 2, random_groups)
+    half = down_the_pedigree(kin, np.eye(8))
+    if random_groups:
+        assert half @ half.T @ a_inverse_csr(kin).toarray() == pytest.approx(np.eye(8), abs=1e-12)
+    else:
+        A = a_among(sire, dam, kin.inbreeding, np.arange(6))
+        assert half @ half.T == pytest.approx(np.pad(A, (0, 2)), abs=1e-12)
 
 
 def test_bootstrap_of_unrelated_animals_is_the_textbook_one():

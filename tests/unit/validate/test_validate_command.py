@@ -183,6 +183,7 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--folds", "100"), "has 1 records of trait 'birth_weight', needed at least 3: fewer --folds"),
         (("--by", "time", "--folds", "9"), "forward in time; needed at least 10"),
         (("--by", "time", "--time", "yeer"), "there is no column 'yeer' (--time); nearest: 'year'"),
+        (("--method", "lr", "--replicates", "1"), "found --replicates 1, needed at least 2, or 0 for none"),
         (("--time", "year"), "found --time beside --by random, needed --by time"),
         (("--method", "lr", "--set", "data.pedigree=no_births.csv"), "found no birth years, which the LR method needs"),
         (("--by", "time", "--set", "data.pedigree=no_births.csv"), "found no birth years, which --by time needs"),

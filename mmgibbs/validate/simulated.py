@@ -1,0 +1,77 @@
+"""What the model expects of the LR statistics: whole and partial evaluations of records that are simulated from it.
+
+Breeding values are drawn down the pedigree of the analysis at its variances, u = L D^1/2 z with A = L D L', the other
+random effects and the residuals beside them; fixed effects are 0, which no contrast sees. Every replicate is one more
+right-hand side of both systems of equations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_array, eye_array
+from scipy.sparse.linalg import spsolve_triangular
+
+from mmgibbs.design import Identity
+from mmgibbs.validate.evaluation import Evaluation, fitted
+from pedigree.relationship import Relatives
+
+TOLERANCE = 1e-4  # of solutions, in posterior standard deviations
+VALUES = 20_000_000  # equations times replicates that are solved at once
+
+
+def can_simulate(evaluation: Evaluation) -> bool:
+    """No random effect has a relationship matrix that is known by its inverse alone."""
+    kinds = (Identity, Relatives)
+    return all(isinstance(t.relationship, kinds) for t in evaluation.design.terms if t.kind == "random")
+
+
+def simulated_solutions(whole: Evaluation, partial: Evaluation, masked, i: int, j: int, replicates: int, rng):
+    """Yields (w, p), each (q, k, m): solutions of term i of whole, j of partial, m replicates at a time.
+
+    masked: (n,) records that the partial data lack.
+    """
+    at_once = max(1, VALUES // whole.design.n_equations)
+    for first in range(0, replicates, at_once):
+        y = simulated_records(whole, min(at_once, replicates - first), rng)
+        yield _solutions(whole, y, i), _solutions(partial, y[~masked], j)
+
+
+def simulated_records(evaluation: Evaluation, m: int, rng: np.random.Generator) -> np.ndarray:
+    """(n, T, m) records at the variances of an evaluation; traits that are not observed have values too."""
+    design, model = evaluation.design, evaluation.assembled.model
+    theta = []
+    for term, covariance in zip(design.terms, model.covariances, strict=True):
+        if term.kind == "fixed":
+            theta.append(np.zeros((0, 0, m)))
+            continue
+        z = rng.standard_normal((term.n_levels, term.n_components, m))
+        u = np.einsum("ab,qbm->qam", np.linalg.cholesky(covariance.start), z)
+        kin = term.relationship
+        theta.append(u if isinstance(kin, Identity) else down_the_pedigree(kin, u.reshape(len(u), -1)).reshape(u.shape))
+    e = np.einsum("st,ntm->nsm", np.linalg.cholesky(model.residual.start), rng.standard_normal((*design.y.shape, m)))
+    return fitted(design, theta, lambda term, _: term.kind == "random") + e / np.sqrt(design.weight)[:, None, None]
+
+
+def down_the_pedigree(kin: Relatives, z: np.ndarray) -> np.ndarray:
+    """L D^1/2 z for z (q, m): parents' average plus Mendelian sampling; fixed unknown-parent groups are 0."""
+    n, g = kin.n_animals, kin.n_groups
+    place = lambda code: (code + g) % (n + g)  # groups before animals, so that parents stand before progeny
+    average = [np.flatnonzero(parent >= 0) for parent in (kin.sire, kin.dam)]
+    rows = place(np.concatenate(average))
+    columns = place(np.concatenate([p[known] for p, known in zip((kin.sire, kin.dam), average, strict=True)]))
+    L_inverse = eye_array(n + g) - coo_array((np.full(rows.size, 0.5), (rows, columns)), shape=(n + g, n + g))
+    spread = np.concatenate([np.full(g, float(kin.random_groups)), 1 / np.sqrt(kin.dinv)])
+    order = place(np.arange(n + g))
+    ordered = np.empty(z.shape)
+    ordered[order] = z
+    return spsolve_triangular(L_inverse.tocsr(), spread[:, None] * ordered, lower=True, unit_diagonal=True)[order]
+
+
+def _solutions(evaluation: Evaluation, y: np.ndarray, term: int) -> np.ndarray:
+    """(q, k, m) solutions of one term from records y (n, T, m) of the evaluation."""
+    engine = evaluation.engine
+    b = engine.weighted_sums(y[engine.equations.records.record])
+    found = engine.split(engine.solve_columns(b, np.zeros(b.shape), TOLERANCE).x)[term]
+    ordered = np.empty(found.shape)
+    ordered[engine.equations.terms[term].code] = found
+    return ordered
