@@ -148,8 +148,11 @@ def _check_components(wanted: Sequence[tuple[tuple[str, ...], str]], term: str, 
     """A problem for each (place, name) that is neither a component nor a trait."""
     for place, name in wanted:
         if component_of(name, random) is None:
+            labels = component_names(random)
+            own = [label for label in labels if label.endswith(f":{name}")]
+            needed = f"needed one of {', '.join(own)}" if own else nearest(name, labels, "there are")
             found = f"{show(name)} is neither a trait with a direct effect nor a component of {term}"
-            problems.add(("decisions", *place), f"{found}; {nearest(name, component_names(random), 'there are')}")
+            problems.add(("decisions", *place), f"{found}; {needed}")
 
 
 def _related(model: Model) -> str:

@@ -260,7 +260,7 @@ def test_a_curve_has_no_single_component():
     random = {"genetic": {"relationship": "pedigree", "effects": {"rr": curve}}}
     analysis = BEEF | {"traits": ["weight"], "model": {"random": random}}
     with pytest.raises(
-        ConfigError, match="decisions.traits: 'weight' is neither .*; there are rr.0:weight, rr.1:weight"
+        ConfigError, match="decisions.traits: 'weight' is neither .*; needed one of rr.0:weight, rr.1:weight"
     ):
         load_config(analysis | {"decisions": {}})
     at_birth = {"rr.0:weight": 0.7, "rr.1:weight": -1.2}
