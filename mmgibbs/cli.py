@@ -159,6 +159,12 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     there.add_argument(
         "--extend", type=_sweeps, default=0, metavar="SWEEPS", help="add so many sweeps to each chain of a finished run"
     )
+    run.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run the chains on the workers of a Dask scheduler, tcp://HOST:PORT, or on N workers of this machine, "
+        "local:N, to the same draws; a chain whose worker is lost goes on from its checkpoint",
+    )
     run.add_argument("--quiet", action="store_true", help="say nothing unless something is wrong")
     run.add_argument("--no-report", action="store_true", help="leave out report.html (mmgibbs report RUN makes it later)")
 
@@ -194,9 +200,9 @@ def _run(args) -> None:
 
     # in quotation marks, or a folder's name could be taken for something else that YAML knows
     output = [] if args.output is None else [f"output.directory={json.dumps(args.output, ensure_ascii=False)}"]
-    how = {"overwrite": args.overwrite, "resume": args.resume, "extend": args.extend, "progress": not args.quiet}
+    how = {"overwrite": args.overwrite, "resume": args.resume, "extend": args.extend, "cluster": args.cluster}
     with end_like_ctrl_c():
-        result = run(args.file, [*args.set, *output], **how)
+        result = run(args.file, [*args.set, *output], progress=not args.quiet, **how)
     if not args.no_report:
         from mmgibbs.report.make import report_after_run
 

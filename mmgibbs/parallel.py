@@ -1,4 +1,7 @@
-"""Chains side by side in processes: equations shared read-only through memory maps, kernels compiled once before, progress in a file."""
+"""Chains side by side: in processes of this machine, or wherever else a `Where` runs them.
+
+Here the processes share the equations read-only through memory maps, kernels are compiled once before, and progress is kept in a file.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -104,6 +108,36 @@ class Progress:
         return int(row[0]), Variances(G, row[at:].reshape(T, T))
 
 
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What the chains of a run have in common, wherever they run."""
+
+    model: MixedModel
+    equations: StructuredEquations
+    choice: EngineChoice
+    schedule: Schedule
+    seed: int
+    progress: Progress  # where they say how far they are, and read whether they are to stop
+    checkpoints: Checkpoints | None  # where they keep their state, and whence they go on
+
+
+Advance = Callable[[int], list[ChainResult | None]]  # all chains up to a sweep, or to where they are asked to stop: None where that is at once
+
+
+class Where(Protocol):
+    """Where the chains of a job run; within the block they do."""
+
+    def __call__(self, job: Job) -> AbstractContextManager[Advance]: ...
+
+
+def local_processes(job: Job) -> AbstractContextManager[Advance]:
+    """Processes of this machine, as many as its cores and its memory allow."""
+    processes = processes_for(job.model, job.equations, job.schedule.chains, job.choice.device)
+    if processes > 1:
+        _compile_kernels(job.model, job.equations, job.choice, job.seed)
+    return _in_processes(job, processes)
+
+
 def run_chains(
     model: MixedModel,
     equations: StructuredEquations,
@@ -117,36 +151,45 @@ def run_chains(
     reached: int = 0,
     enough: Callable[[list[ChainResult]], bool] | None = None,
     warn: Callable[[str], None] | None = None,
+    where: Where = local_processes,
 ) -> list[ChainResult]:
     """All chains of a run, in the order of their numbers.
 
     `show(chain, sweep, variances)` is called a few times a second. checkpoints: where chains keep their state, and whence they go on;
     None: nowhere. pauses: sweeps after burn-in at which all chains wait for each other and `enough(results)` says whether they end there;
     reached: sweeps, burn-in included, of the chain that is farthest already. warn: takes what the user should know at once.
+    where: does not change the results.
 
     Raises Stopped where SIGINT or SIGTERM came: each chain has then finished its sweep and kept its state.
     """
-    processes = processes_for(model, equations, schedule.chains, choice.device)
     rounds = [schedule.burn_in + p for p in pauses] or [schedule.n_sweeps]
     rounds = [until for until in rounds if until >= reached] or [reached]
     with tempfile.TemporaryDirectory(prefix="mmgibbs-") as scratch:
-        path = Path(scratch) / "progress"
-        progress = Progress(path, schedule.chains, model)
+        progress = Progress(Path(scratch) / "progress", schedule.chains, model)
         if checkpoints is None and len(rounds) > 1:
             checkpoints = Checkpoints(Path(scratch), "")  # from one round to the next
-        if processes > 1:
-            _compile_kernels(model, equations, choice, seed)
-        with _Watcher(progress, show, warn), StopSignals(progress.ask_to_stop) as stop, _workers(processes, scratch) as at_once:
-            parent = os.getpid() if processes > 1 else None
+        place = where(Job(model, equations, choice, schedule, seed, progress, checkpoints))
+        with _Watcher(progress, show, warn), StopSignals(progress.ask_to_stop) as stop, place as advance:
             for until in rounds:
-                common = (model, equations, choice, schedule, path, until, checkpoints, parent)
-                results = at_once(_one_chain, [((seed, c), *common) for c in range(schedule.chains)])
+                results = advance(until)
                 if stop.signal is not None:
                     at = ", ".join(f"{_sweep_kept(checkpoints, c) if r is None else r.sweeps:,}" for c, r in enumerate(results))
                     raise Stopped(stop.signal, f"stopped by {signal.Signals(stop.signal).name} after sweep {at} of {rounds[-1]:,}")
                 if enough is not None and enough(results):
                     break
         return results
+
+
+@contextmanager
+def _in_processes(job: Job, processes: int):
+    path, parent = job.progress.path, os.getpid() if processes > 1 else None
+    with _workers(processes, str(path.parent)) as at_once:
+
+        def advance(until: int) -> list[ChainResult | None]:
+            common = (job.model, job.equations, job.choice, job.schedule, path, until, job.checkpoints, parent)
+            return at_once(_one_chain, [((job.seed, c), *common) for c in range(job.schedule.chains)])
+
+        yield advance
 
 
 @contextmanager
@@ -163,7 +206,7 @@ def _workers(processes: int, scratch: str):
             parallel_config(backend="loky", inner_max_num_threads=1),
             Parallel(processes, return_as="generator", mmap_mode="c", max_nbytes=100_000, temp_folder=scratch) as parallel,
         ):
-            with _signals_ignored():
+            with signals_ignored():
                 started = parallel(delayed(int)() for _ in range(processes))
             list(started)
             yield lambda function, calls: list(parallel(delayed(function)(*arguments) for arguments in calls))
@@ -175,7 +218,7 @@ def _workers(processes: int, scratch: str):
 
 
 @contextmanager
-def _signals_ignored():
+def signals_ignored():
     """Processes started here see neither Ctrl-C nor SIGTERM, so that none of them shows a traceback or ends early: the parent tells them."""
     if threading.current_thread() is not threading.main_thread():
         yield

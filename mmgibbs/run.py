@@ -27,10 +27,10 @@ from mmgibbs.engines.direct import posterior_sd
 from mmgibbs.engines.pcg import PcgEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, estimated_bytes, structured_equations
-from mmgibbs.errors import ModelError
+from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.interweave import terms_to_interweave, why_not
 from mmgibbs.memory import refuse_beyond_free
-from mmgibbs.parallel import REPORT, processes_for, run_chains, sampling_bytes
+from mmgibbs.parallel import REPORT, Where, local_processes, processes_for, run_chains, sampling_bytes
 from mmgibbs.report.animals import animals_file, birth_year_averages
 from mmgibbs.report.decisions import candidates_frame, decision_files, response_frame
 from mmgibbs.report.folder import write_run_folder
@@ -76,17 +76,22 @@ class Solved:
     decided: Decided | None = None
 
 
-def run(config, overrides=(), *, overwrite: bool = False, resume: bool = False, extend: int = 0, progress: bool = True, directory=None) -> Result:
+def run(config, overrides=(), *, overwrite: bool = False, resume: bool = False, extend: int = 0, progress: bool = True, directory=None, cluster: str | None = None) -> Result:
     """Run an analysis and write its run folder.
 
     config: path of a YAML file, or a dict of the same keys (where `data.phenotypes` and `data.pedigree` may be Polars frames).
     overrides: 'key.path=value' strings. overwrite: replace the run that is there. resume: go on from the checkpoints of a run that ended
-    early, to the draws of a run in one go. extend: sweeps to add to a finished run.
+    early, to the draws of a run in one go. extend: sweeps to add to a finished run. cluster: 'tcp://host:port' of a Dask scheduler, whose
+    workers then run the chains, to the same draws, or 'local:N' for N workers on this machine (a script then needs the usual
+    `if __name__ == "__main__":`).
     Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message; Stopped (a KeyboardInterrupt) where SIGINT or SIGTERM
     ends the sampling, its state kept.
     """
     talk = Talk(progress)
     analysis = load_config(config, [*overrides, *([f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else [])])
+    if cluster is not None and (analysis.model.plugin is not None or analysis.sampler.method != "gibbs"):
+        found = "model.plugin" if analysis.model.plugin is not None else f"sampler.method: {analysis.sampler.method}"
+        raise ConfigError(f"--cluster: found {found}; needed a mixed model with sampler.method: gibbs, whose chains are spread over the workers")
     with RunPlace(analysis, talk, overwrite=overwrite, resume=resume, extend=extend) as place:
         if place.kind == FINISHED:
             return finished_result(place.path)
@@ -95,10 +100,15 @@ def run(config, overrides=(), *, overwrite: bool = False, resume: bool = False, 
 
             summary, record = run_regression(analysis, place, talk)
             return Result(summary, None, record, place.path)
-        return run_mixed_model(analysis, place, talk)
+        if cluster is None:
+            return run_mixed_model(analysis, place, talk)
+        from mmgibbs.cluster import connect  # and Dask with it
+
+        with connect(cluster, talk.say) as workers:
+            return run_mixed_model(analysis, place, talk, workers)
 
 
-def run_mixed_model(analysis, place: RunPlace, talk: Talk) -> Result:
+def run_mixed_model(analysis, place: RunPlace, talk: Talk, where: Where = local_processes) -> Result:
     """Tables -> design -> equations -> chains -> summary -> run folder."""
     clock = _Clock()
     prepared = prepare(analysis, lambda stage: talk.say(f"reading: {stage}"))
@@ -117,7 +127,7 @@ def run_mixed_model(analysis, place: RunPlace, talk: Talk) -> Result:
         if analysis.sampler.method == "blup":
             solved = solve(analysis, assembled, equations, talk)
         else:
-            solved = sample(analysis, prepared, assembled, equations, choice, place, talk)
+            solved = sample(analysis, prepared, assembled, equations, choice, place, talk, where)
             solved.facts["engine_chosen_because"] = why
     except ModelError as error:
         warned = (f"warning: {note}" for note in assembled.notes)  # most likely why
@@ -180,7 +190,7 @@ def _schedule(s, interweave: tuple[int, ...], samples: int | None = None) -> Sch
     return Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains, interweave, samples or s.most_samples)
 
 
-def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquations, choice, place: RunPlace, talk: Talk) -> Solved:
+def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquations, choice, place: RunPlace, talk: Talk, where: Where) -> Solved:
     """Gibbs: all chains, pooled."""
     s = analysis.sampler
     model, names = assembled.model, [t.name for t in assembled.model.design.terms]
@@ -197,7 +207,7 @@ def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquati
     with talk.chains(schedule, assembled) as show:
         chains: list[ChainResult] = run_chains(
             model, equations, choice, schedule, s.seed, show, checkpoints=place.checkpoints, reached=place.reached, enough=judge, warn=talk.say,
-            pauses=(schedule.most,) if judge is None else pauses(s.samples, schedule.most, s.thin),
+            pauses=(schedule.most,) if judge is None else pauses(s.samples, schedule.most, s.thin), where=where,
         )  # fmt: skip
     place.end(chains[0].sweeps - s.burn_in)
     said = list(dict.fromkeys(note for c in chains for note in c.notes))
@@ -212,7 +222,7 @@ def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquati
         "device": choice.device,
         "interweaved_terms": [names[i] for i in interweave],
         "not_interweaved": left_out,
-        "processes": processes_for(model, equations, s.chains, choice.device),
+        **({"processes": processes_for(model, equations, s.chains, choice.device)} if where is local_processes else {"cluster": where.facts}),
         "start_scales": [START_SCALES[c % len(START_SCALES)] for c in range(s.chains)],
         "seconds_per_chain": [c.seconds for c in chains],
         "sweeps_per_chain": chains[0].sweeps,
