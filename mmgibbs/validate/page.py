@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report import plots
-from mmgibbs.report.cells import Column, Number, Table, decimals, figure, known, marked, number, numbers
+from mmgibbs.report.cells import Column, Table, decimals, figure, known, marked, number, numbers
 from mmgibbs.report.render import render
 
 NAMES = {
@@ -102,7 +102,7 @@ def statistics_table(table: pl.DataFrame) -> Table:
         [NAMES.get(s, s) for s in table["statistic"]],
         numbers(table["estimate"].to_list(), places),
         numbers(table["se"].to_list(), places),
-        [Number("" if x is None else f"{x:g}", x) for x in table["expected"]],
+        numbers(table["expected"].to_list(), places),
         marked(numbers(z, 1), lambda v: abs(v) > FAR),
         table["se_from"],
         numbers(table["n"].to_list(), 0),

@@ -24,7 +24,7 @@ from mmgibbs.validate.evaluation import evaluate, evaluate_without, recorded
 from mmgibbs.validate.make import Plan, examine
 from mmgibbs.validate.simulated import simulated_solutions
 
-COUNTS = [1000, pytest.param(20_000, marks=pytest.mark.slow)]
+COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]
 TOO_LARGE = 3.0  # times the genetic variance, where it is wrong
 
 
