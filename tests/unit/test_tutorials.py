@@ -18,7 +18,7 @@ from mmgibbs.cli import main
 DOCS = ROOT / "docs"
 TUTORIALS = sorted(p for p in DOCS.glob("*.md") if p.name != "README.md")
 BLOCK = re.compile(r"^<!-- (file|run|shows with all sweeps|shows)(?:: (\S+))? -->\n```(\w*)\n(.*?)^```$", re.M | re.S)
-SHORT = ("chains=1", "burn_in=10", "samples=20", "thin=2", "threads=1", "pev_limit=100")
+SHORT = ("chains=1", "burn_in=10", "samples=20", "thin=2", "threads=1")
 
 
 class Reader:
@@ -60,8 +60,9 @@ class Reader:
             return
         assert words[0] == "mmgibbs"
         if words[1] == "run" and self.short:
-            words += ["--no-report"] if "--report" not in words else []
+            words.append("--no-report")
             words += [word for setting in SHORT for word in ("--set", f"sampler.{setting}")]
+            words = ["20" if before == "--extend" else word for before, word in zip(["", *words], words)]
         assert main(words[1:]) == 0
 
     def install(self, package):
