@@ -19,7 +19,7 @@ class Fold:
 
 
 def balanced_folds(group: np.ndarray, folds: int, rng: np.random.Generator, what: str) -> list[Fold]:
-    """Folds of whole groups (n,) int of records, nearly equal in size: the largest group first, each to the smallest fold.
+    """Folds of whole groups (n,) int of records, equal in size where they can be: the largest first, to the smallest fold.
 
     Groups of equal size come in random order. Raises ConfigError for fewer groups than folds.
     """
@@ -68,7 +68,7 @@ def birth_year_of(pedigree, codes: np.ndarray, wanted_for: str, otherwise: str) 
 
 
 def families(pedigree, codes: np.ndarray) -> np.ndarray:
-    """(m,) int64 half-sib family of animals by pedigree code: their sire; an unknown sire makes a family of one animal."""
+    """(m,) int64 half-sib family of animals by pedigree code: their sire; without one a family of its own."""
     n = 0 if pedigree is None else len(pedigree.ids)
     sire = np.full(codes.size, -1) if pedigree is None else np.where(codes >= 0, pedigree.sire[codes], -1)
     return np.where((sire >= 0) & (sire < n), sire, n + codes).astype(np.int64)

@@ -154,7 +154,7 @@ def moments_of_simulated(solved, levels: np.ndarray, genetic_variances: np.ndarr
 
 
 def model_errors(whole: Evaluation, partial: Evaluation, i: int, j: int, levels, p) -> dict[str, np.ndarray]:
-    """(k,) standard errors of bias and dispersion of each component, given p (n, k); term i of whole is j of partial."""
+    """(k,) standard errors of bias and dispersion per component, given p (n, k); term i of whole is j of partial."""
     n, k = p.shape
     deviation = p - p.mean(axis=0)
     squares = (deviation**2).sum(axis=0)

@@ -126,8 +126,8 @@ def examine(records: Recorded, plan: Plan, say) -> Validation:
         "records": whole.design.n_records,
         "standard_errors": {
             OVER_FOLDS: "standard deviation over folds divided by the root of their number; folds share training data",
-            FROM_MODEL: "the inverse equations with and without the records, given partial breeding values and variances",
-            FROM_SIMULATION: f"{plan.replicates} sets of records simulated on this pedigree and design at these variances",
+            FROM_MODEL: "the inverse equations with and without the records, at the given variances",
+            FROM_SIMULATION: f"{plan.replicates} sets of records simulated on this pedigree at the given variances",
             FROM_FAMILIES: f"{lr.BOOTSTRAPS} bootstrap samples of half-sib families by sire among the focal animals",
         },
         **info,

@@ -61,7 +61,7 @@ def kfold_told(info: dict) -> str:
     }
     sizes = [f["predicted"] for f in folds]
     return (
-        f"{len(folds)} folds, {by[plan['by']]}; {min(sizes):,} to {max(sizes):,} records in a fold; seed {plan['seed']}. "
+        f"{len(folds)} folds, {by[plan['by']]}; {min(sizes):,} to {max(sizes):,} records in a fold. "
         "A trait that is recorded on animals chosen for another trait has records above or below their prediction: its "
         "bias is then not expected to be 0."
     )
