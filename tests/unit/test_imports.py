@@ -162,7 +162,7 @@ def test_the_house_is_laid_out_as_designed():
     ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text().split()]
     top = {p.name for p in ROOT.iterdir() if not any(fnmatch(p.name, pattern) for pattern in ignored)}
     assert top - {".git"} == {
-        "pedigree", "mmgibbs", "configs", "data_samples", "tests", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".ci", ".gitignore",
+        "pedigree", "mmgibbs", "configs", "data_samples", "docs", "tests", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".ci", ".gitignore",
     }  # fmt: skip
 
 
