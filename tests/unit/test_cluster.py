@@ -21,7 +21,7 @@ RUN = ("run", "analysis.yaml")
 
 @pytest.fixture(scope="module")
 def workers():
-    """Two workers; a lost one is not replaced."""
+    """Two workers with a core each."""
     with distributed.LocalCluster(2, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs="CRITICAL") as cluster:
         yield cluster
 
@@ -47,10 +47,14 @@ def folder(tmp_path, monkeypatch):
 
 
 def once_kept(monkeypatch, sweep, happens):
-    """happens() once, when both chains have written a checkpoint at this sweep or later; they wait for it."""
-    kept, both = set(), threading.Barrier(2, happens)
+    """happens() once, when both chains have written a checkpoint at this sweep or later; they wait for it. Sweeps that chains began at."""
+    begun, kept, both = [], set(), threading.Barrier(2, happens)
 
     class Keeper(mmgibbs.cluster.Keeper):
+        def __init__(self, checkpoints, name, sweep, tell):
+            super().__init__(checkpoints, name, sweep, tell)
+            begun.append(sweep)
+
         def save(self, at, arrays, facts):
             super().save(at, arrays, facts)
             if at >= sweep and self.name not in kept:
@@ -58,6 +62,7 @@ def once_kept(monkeypatch, sweep, happens):
                 both.wait(60)
 
     monkeypatch.setattr("mmgibbs.cluster.Keeper", Keeper)
+    return begun
 
 
 def assert_same(one, two):
@@ -86,20 +91,28 @@ def test_ctrl_c_keeps_the_state(folder, whole, workers, monkeypatch):
 def test_a_worker_killed_in_the_middle(folder, whole, workers, monkeypatch):
     """Its chain goes on elsewhere from its checkpoint: same result as a local run, and the run says what happened."""
     nanny = workers.workers[0]
-
-    def kill():
-        os.kill(nanny.pid, signal.SIGKILL)
-
-    address = nanny.worker_address
-    once_kept(monkeypatch, 21, kill)
+    pid, address = nanny.pid, nanny.worker_address
+    begun = once_kept(monkeypatch, 21, lambda: os.kill(pid, signal.SIGKILL))
     told = command(folder, *RUN, "--cluster", workers.scheduler_address)
     assert told.code == 0, told.err
     lost = rf"chain-[12]: worker {address} was lost after sweep (\d+); the chain goes on from its checkpoint of sweep (\d+)"
     reached, kept = map(int, re.search(lost, told.err).groups())
-    assert 21 <= kept <= reached < kept + 8
+    assert 21 <= kept <= reached < kept + 8 and begun == [0, 0, kept]
     cluster = json.loads((folder / "run/run.json").read_text())["cluster"]
     assert len(cluster["workers"]) == 2 and len(cluster["happened"]) == 1 and re.fullmatch(lost, cluster["happened"][0])
     assert_same(found_in(folder / "run"), whole)
+
+
+def test_a_chain_that_loses_every_worker(folder, workers, monkeypatch):
+    """It is not tried for ever; the message says how often, and what is needed."""
+
+    def gone(*_):
+        raise mmgibbs.cluster._Lost
+
+    monkeypatch.setattr("mmgibbs.cluster._Spread._to", gone)
+    told = command(folder, *RUN, "--cluster", workers.scheduler_address)
+    assert told.code == 2 and "4 workers were lost" in told.err and "needed workers with more memory" in told.err
+    assert "goes on from the start" in told.err
 
 
 @pytest.mark.parametrize(
