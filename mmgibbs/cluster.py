@@ -32,7 +32,6 @@ from mmgibbs.sampler import Chain, Variances
 
 TURN = 1.0  # seconds that a chain advances before it says where it is
 LOOKING = 2.0  # seconds of waiting for a worker before looking whether it is still there
-SENDING = 600.0  # seconds that a state may take on its way
 CONNECTING = 10.0  # seconds
 NO_WORKERS = 60.0  # seconds that a cluster may be without one
 LOSSES = 3  # that a chain may suffer between two of its checkpoints
@@ -171,7 +170,8 @@ class Cluster:
 
     @contextmanager
     def __call__(self, job: Job):
-        yield _Spread(self, job).advance
+        with ThreadPoolExecutor(job.schedule.chains) as waiting:
+            yield _Spread(self, job, waiting).advance
 
 
 def _version_asker() -> Callable[[], str]:
@@ -190,10 +190,10 @@ class _Lost(Exception):
 
 
 class _Spread:
-    """The chains of one job over the workers: a thread here for each, which waits for its worker."""
+    """The chains of one job over the workers: a thread here for each, and one that waits for what its worker answers."""
 
-    def __init__(self, cluster: Cluster, job: Job):
-        self.cluster, self.client, self.job = cluster, cluster.client, job
+    def __init__(self, cluster: Cluster, job: Job, waiting: ThreadPoolExecutor):
+        self.cluster, self.client, self.job, self._waiting = cluster, cluster.client, job, waiting
         self._shared = pickle.dumps((job.model, job.equations, job.choice, job.schedule, job.seed), 5)
         self._held: dict[str, object] = {}  # worker -> future of what it holds
         self._at: dict[int, str] = {}  # chain -> its worker
@@ -292,14 +292,13 @@ class _Spread:
         if held is None:  # another chain has found the worker lost
             raise _Lost
         future = self.client.submit(function, held, chain, *arguments, workers=[worker], pure=False)
-        done = threading.Event()
-        future.add_done_callback(lambda _: done.set())
+        answer = self._waiting.submit(future.result)
         try:
-            while not done.wait(LOOKING):
+            while not wait([answer], timeout=LOOKING).done:
                 if worker not in self.cluster.workers():
-                    raise TimeoutError
-            answer = future.result(timeout=SENDING)
-        except (TimeoutError, CancelledError) as error:
+                    raise _Lost
+            answer = answer.result()
+        except (_Lost, CancelledError) as error:
             future.cancel()
             if self._held.get(worker) is held:
                 del self._held[worker]
