@@ -1,7 +1,8 @@
 """The tutorials do what they say: their files, commands and Python as written, and what they show is what comes out.
 
-Marks stand above the code blocks: `file: NAME` is written, `run` is run, `shows` must be among what the runs since the
-last mark said, `shows with all sweeps` too, where the chains are not cut short. An ellipsis stands for anything.
+Marks stand above the code blocks: `file: NAME` is written, `holds: NAME` is what a file holds by then, `run` is run,
+`shows` must be among what the runs since the last mark said, and so must `shows with all sweeps` where the chains are
+not cut short. An ellipsis stands for anything.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ from mmgibbs.cli import main
 
 DOCS = ROOT / "docs"
 TUTORIALS = sorted(p for p in DOCS.glob("*.md") if p.name != "README.md")
-BLOCK = re.compile(r"^<!-- (file|run|shows with all sweeps|shows)(?:: (\S+))? -->\n```(\w*)\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^<!-- (file|holds|run|shows with all sweeps|shows)(?:: (\S+))? -->\n```(\w*)\n(.*?)^```$", re.M | re.S)
 SHORT = ("chains=1", "burn_in=10", "samples=20", "thin=2", "threads=1")
 
 
@@ -35,6 +36,8 @@ class Reader:
             if kind == "file":
                 (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (self.folder / name).write_text(code)
+            elif kind == "holds":
+                assert (self.folder / name).read_text() == code
             elif kind == "run":
                 if heard:
                     self.said, heard = "", False
