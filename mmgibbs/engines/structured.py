@@ -27,6 +27,7 @@ from mmgibbs.engines.visit import unroll
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
+from mmgibbs.work import equal_ranges, run_at_once
 
 SMALL = 4096  # a range of levels with less work (visits and progeny) than this is not worth a thread
 RANGES_PER_THREAD = 4  # so that a thread that is held up does not hold up the others
@@ -141,21 +142,7 @@ class StructuredEngine(SerialEngine):
         self._at_once([lambda s=s: move_residuals(*data, s, change) for s in shares if s.size])
 
     def _at_once(self, calls) -> None:
-        """Run the calls, on all threads where there is more than one of each, and wait for them."""
-        if self._pool is None or len(calls) == 1:
-            for call in calls:
-                call()
-            return
-        waiting = iter(calls)  # next() on one iterator from several threads hands out each call once: the GIL is held
-
-        def take():
-            for call in waiting:
-                call()
-
-        others = [self._pool.submit(take) for _ in range(min(self.threads, len(calls)) - 1)]
-        take()
-        for other in others:
-            other.result()
+        run_at_once(self._pool, self.threads, calls)
 
 
 def share_out(equations: StructuredEquations, block: Block, threads: int) -> Work:
@@ -164,11 +151,11 @@ def share_out(equations: StructuredEquations, block: Block, threads: int) -> Wor
     edges = np.concatenate([[block.first - 1], long, [block.last]])
     ranges = []
     for before, after in zip(edges[:-1], edges[1:], strict=True):
-        ranges += _equal_ranges(equations, block.term, int(before) + 1, int(after), threads)
+        ranges += _ranges(equations, block.term, int(before) + 1, int(after), threads)
     return Work(block, tuple(ranges), long, pieces)
 
 
-def _equal_ranges(equations: StructuredEquations, term: int, first: int, last: int, threads: int) -> list[tuple[int, int]]:
+def _ranges(equations: StructuredEquations, term: int, first: int, last: int, threads: int) -> list[tuple[int, int]]:
     if first >= last:
         return []
     lists, K = equations.terms[term], equations.relationships[term]
@@ -176,8 +163,5 @@ def _equal_ranges(equations: StructuredEquations, term: int, first: int, last: i
     for ptr in (getattr(K, "progeny_ptr", None), getattr(K, "indptr", None)):
         if ptr is not None:
             work = work + np.diff(ptr[first : last + 1].astype(np.int64))
-    done = np.cumsum(work)
-    n = 1 if threads == 1 else int(min(threads * RANGES_PER_THREAD, max(1, done[-1] // SMALL)))
-    cuts = first + np.searchsorted(done, done[-1] * np.arange(1, n) / n)
-    bounds = np.unique(np.concatenate([[first], cuts, [last]]))
-    return [(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    most = 1 if threads == 1 else int(min(threads * RANGES_PER_THREAD, max(1, work.sum() // SMALL)))
+    return equal_ranges(work, most, first)
