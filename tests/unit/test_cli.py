@@ -65,18 +65,22 @@ def test_run_passes_on_what_it_was_told(called, capsys):
                 "runs/a: b #1",
                 "--overwrite",
                 "--quiet",
+                "--cluster",
+                "local:2",
             ]
         )
         == 0
     )
     overrides = ["sampler.thin=5", "name=x", 'output.directory="runs/a: b #1"']
-    assert called == [(("a.yaml", overrides), {"overwrite": True, "resume": False, "extend": 0, "progress": False})]
+    options = {"overwrite": True, "resume": False, "extend": 0, "cluster": "local:2", "progress": False}
+    assert called == [(("a.yaml", overrides), options)]
     assert capsys.readouterr() == ("", "")
 
 
 def test_run_without_options(called):
     assert main(["run", "a.yaml"]) == 0
-    assert called == [(("a.yaml", []), {"overwrite": False, "resume": False, "extend": 0, "progress": True})]
+    options = {"overwrite": False, "resume": False, "extend": 0, "cluster": None, "progress": True}
+    assert called == [(("a.yaml", []), options)]
 
 
 @pytest.mark.parametrize("directory", ["runs/a: b #1", "a, [b] é\U0001f404", "null", "12", "'quoted'"])
