@@ -14,11 +14,13 @@ import tomllib
 import pytest
 from support import ROOT
 
-from mmgibbs.cli import main
+from mmgibbs.cli import _parser, main
 
 DOCS = ROOT / "docs"
-TUTORIALS = sorted(p for p in DOCS.glob("*.md") if p.name != "README.md")
+PAGES = sorted(p for p in DOCS.glob("*.md") if p.name != "README.md")
+TUTORIALS = [p for p in PAGES if "<!-- run -->" in p.read_text(encoding="utf-8")]
 BLOCK = re.compile(r"^<!-- (file|holds|run|shows with all sweeps|shows)(?:: (\S+))? -->\n```(\w*)\n(.*?)^```$", re.M | re.S)
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
 SHORT = ("chains=1", "burn_in=10", "samples=20", "thin=2", "threads=1")
 
 
@@ -106,12 +108,20 @@ def test_tutorial_runs_as_written(path, reader):
     reader(short=False).read(path.read_text(encoding="utf-8"))
 
 
-def test_index_names_every_tutorial_and_links_lead_somewhere():
-    for page in (DOCS / "README.md", *TUTORIALS):
-        links = [link for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")) if "://" not in link]
+def test_index_names_every_page_and_links_lead_somewhere():
+    for page in (DOCS / "README.md", *PAGES):
+        links = [link for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")) if "://" not in link]
         assert all((page.parent / link).exists() for link in links), page
     index = (DOCS / "README.md").read_text(encoding="utf-8")
-    assert all(f"]({p.name})" in index for p in TUTORIALS)
+    assert all(f"]({p.name})" in index for p in PAGES) and len(TUTORIALS) == 8
+
+
+def test_commands_of_the_other_pages_are_accepted():
+    blocks = [block for p in PAGES if p not in TUTORIALS for block in SHELL.findall(p.read_text(encoding="utf-8"))]
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("mmgibbs ")]
+    assert lines
+    for words in (shlex.split(line, comments=True)[1:] for line in lines):
+        assert _parser(words).parse_args(words)
 
 
 def test_what_is_not_said_is_found_missing(tmp_path, monkeypatch):
