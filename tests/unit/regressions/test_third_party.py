@@ -76,11 +76,11 @@ class Sampler:
 def installed(tmp_path_factory):
     """The folder of a package with one module and one entry point, as pip would install it."""
     folder = tmp_path_factory.mktemp("site")
-    (folder / "ridge_plugin.py").write_text(textwrap.dedent(PLUGIN))
-    info = folder / "ridge_plugin-1.0.dist-info"
+    (folder / "third_party_ridge.py").write_text(textwrap.dedent(PLUGIN))
+    info = folder / "third_party_ridge-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ridge-plugin\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[mmgibbs.models]\nridge = ridge_plugin:Ridge\nbroken = ridge_plugin:Absent\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party-ridge\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[mmgibbs.models]\nridge = third_party_ridge:Ridge\nbroken = third_party_ridge:Absent\n")
     return folder
 
 
