@@ -72,6 +72,7 @@ def test_records_are_what_the_guide_has(tmp_path):
     assert result.solutions.filter(pl.col("term") == "genetic").height == 1309
 
 
+@pytest.mark.slow
 def test_m2_inverse_wishart(tmp_path):
     result = run(tmp_path / "run", "m2", "exact_IW", chains=2, burn_in=300, samples=8000, thin=1, seed=7)
     comparison = against_exact(result, "m2", "exact_IW")

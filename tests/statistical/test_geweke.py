@@ -167,7 +167,7 @@ SPOILED = {
 # -------------------------------------------------------------------------------------------------------------- the tests
 
 
-@pytest.mark.parametrize("interweave", [(), (1,)], ids=["centred", "interwoven"])
+@pytest.mark.parametrize("interweave", [pytest.param((), id="centred", marks=pytest.mark.slow), pytest.param((1,), id="interwoven")])
 def test_the_joint_distribution_is_left_as_it_is(interweave):
     comparison = held_to_forward(10_000, interweave=interweave)
     assert comparison.agrees, comparison

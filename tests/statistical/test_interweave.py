@@ -103,7 +103,7 @@ def judge(draws, mean, mean_of_log):
     return compare(batches(np.concatenate([draws, np.log(draws)], axis=1)), [mean, mean_of_log])
 
 
-@pytest.mark.parametrize("case, prior", [("one way", "flat"), *((case, "proper") for case in CASES)])
+@pytest.mark.parametrize("case, prior", [pytest.param("one way", "flat", marks=pytest.mark.slow), *((case, "proper") for case in CASES)])
 def test_one_variance_against_integration(case, prior):
     model, *exact = one_variance(case, prior)
     comparison = judge(chain(model, SWEEPS, "standardised"), *exact)
@@ -228,7 +228,7 @@ def against_centred(model, sweeps, **options):
     return compare(batches(chain(model, sweeps, "interwoven", **options)), centred.mean(axis=0), error)
 
 
-@pytest.mark.parametrize("make", [bivariate, direct_maternal])
+@pytest.mark.parametrize("make", [bivariate, pytest.param(direct_maternal, marks=pytest.mark.slow)])
 def test_the_posterior_is_that_of_the_centred_chain(make):
     comparison = against_centred(whole_model(make), 3000)
     assert comparison.agrees, comparison

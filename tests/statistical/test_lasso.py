@@ -66,7 +66,7 @@ def test_wrong_samplers_are_found(name):
     assert not comparison.agrees, comparison
 
 
-@pytest.mark.parametrize("n, p", [(9, 4), (5, 7)])
+@pytest.mark.parametrize("n, p", [(9, 4), pytest.param(5, 7, marks=pytest.mark.slow)])
 def test_two_blocks_agree_with_three(n, p):
     """Correlated predictors; 5 records of 7 predictors take the draw by rows."""
     rng = np.random.default_rng(n)

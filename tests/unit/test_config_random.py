@@ -53,7 +53,7 @@ values = st.recursive(
     max_leaves=9,
 )
 quick = settings(
-    max_examples=120,
+    max_examples=70,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

@@ -46,7 +46,7 @@ def models(draw):
     return effects
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(models())
 def test_kept_columns_are_a_basis(effects):
     check(effects)

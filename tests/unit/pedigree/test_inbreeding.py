@@ -63,7 +63,7 @@ def by_path_counting(sire, dam):
     return F
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(pedigrees())
 def test_path_counting(pedigree):
     assert inbreeding(*pedigree) == pytest.approx(by_path_counting(*pedigree), abs=1e-14)
