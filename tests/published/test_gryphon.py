@@ -114,6 +114,7 @@ def check_m3(result):
     assert np.abs((mode[1:] - without) / sd[1:]).max() > 1.0
 
 
+@pytest.mark.slow
 def test_m3_modes(tmp_path):
     check_m3(run(tmp_path / "run", "m3", chains=2, burn_in=300, samples=4000, thin=1, seed=9))
 

@@ -54,7 +54,7 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", [pytest.param(v, marks=pytest.mark.slow) if v == "plain" else v for v in VARIANTS])
 def test_small_posterior(variant):
     X, y, exact, error = small_case()
     comparison = compare(chain_batches(draws(X, y, 150, **VARIANTS[variant])), exact, error)

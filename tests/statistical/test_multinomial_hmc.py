@@ -125,7 +125,7 @@ def quantiles(scale, mass):
     return compare(below.mean(axis=1).reshape(CHAINS, -1), np.tile(levels, 2))
 
 
-@pytest.mark.parametrize("mass", ["hessian", "diagonal"])
+@pytest.mark.parametrize("mass", ["hessian", pytest.param("diagonal", marks=pytest.mark.slow)])
 def test_a_column_of_zeros_returns_the_quantiles_of_its_prior(mass):
     comparison = quantiles(1.5, mass)
     assert comparison.agrees, comparison

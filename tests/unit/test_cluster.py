@@ -79,6 +79,7 @@ def test_a_worker_of_another_version_is_refused(folder, workers, monkeypatch):
     assert "has mmgibbs 0.1.0" in told.err and "needed 9.9.9" in told.err and not (folder / "run").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_state(folder, whole, workers, monkeypatch):
     """The run then goes on on this machine, to the draws of a run in one go."""
     once_kept(monkeypatch, 21, lambda: os.kill(os.getpid(), signal.SIGINT))

@@ -226,7 +226,7 @@ quick = settings(
 )
 
 
-@settings(quick, max_examples=45)
+@settings(quick, max_examples=30)
 @given(analyses("blup"))
 def test_blup_is_the_dense_solution_or_refused(config):
     result = ran(config)
@@ -252,7 +252,7 @@ def test_blup_is_the_dense_solution_or_refused(config):
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9)
 
 
-@settings(quick, max_examples=20)
+@settings(quick, max_examples=14)
 @given(analyses("gibbs"))
 def test_a_few_sweeps_are_finite_or_refused(config):
     result = ran(config)

@@ -133,11 +133,13 @@ def half_the_genetic_squares(engine):
     engine.quadratic_form = lambda term: quadratic_form(term) / 2
 
 
+@pytest.mark.slow
 def test_tiny_model():
     found = all_ranks(tiny(), 40, thin=12, burn_in=60)
     assert uniform(found, bins=4), p_values(found, 4)
 
 
+@pytest.mark.slow
 def test_tiny_model_spoiled():
     found = all_ranks(tiny(), 40, thin=12, burn_in=60, mutate=half_the_genetic_squares)
     assert not uniform(found, bins=4), p_values(found, 4)

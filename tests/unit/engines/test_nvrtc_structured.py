@@ -33,7 +33,7 @@ def compiled(specialisations, n_traits: int, real, pattern, architecture: str, o
     return code
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", ["sm_90"])
 def test_a_model_of_three_traits(architecture):
     """Direct and maternal effects, contemporary groups, maternal environment: single precision."""
     assert len(compiled([(4, PedigreeLists), (1, IdentityLists)], 3, np.float32, np.uint8, architecture)) > 50_000
