@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 
 from mmgibbs.engines.augment import residual_products
@@ -11,7 +13,7 @@ from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
 
 
-class ExplicitState:
+class ExplicitState(ABC):
     """Base of engines whose state is x: `theta` and `put_theta` translate, the rest of the engine protocol follows.
 
     A sweep, and whatever else moves x, calls `_moved`. `set_variances` keeps `self.R` and `self.Rinv`.
@@ -22,13 +24,13 @@ class ExplicitState:
         self._scaling = Scaling(equations)
         self._e: np.ndarray | None = None
 
+    @abstractmethod
     def theta(self) -> list[np.ndarray]:
         """(q, k) per term, sweep order: copies."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put_theta(self, term: int, theta: np.ndarray) -> None:
         """Take (q, k) of one term, sweep order."""
-        raise NotImplementedError
 
     def in_sweep_order(self, theta: list[np.ndarray] | None) -> list[np.ndarray]:
         """Theta given in model order (zero where None); components held at 0 are 0."""

@@ -105,7 +105,7 @@ def sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
     """own[lane] + progeny[lane] = sum_m kappa_lm theta_m for levels l = first ... first + n - 1, m = l included; progeny comes as zeros.
 
     theta (q + 1, k): its last row is 0 and stands for unknown parents."""
-    raise NotImplementedError("compiled code only")
+    raise NotImplementedError("the body is compiled: see the overload below")
 
 
 @overload(sum_relatives_of, jit_options={"forceinline": True})

@@ -135,7 +135,7 @@ def ask_for_visit(term, K, records, level, theta, e):
 
 def ask_for_relatives(K, level, theta):
     """Prefetch what times_row(K, level, theta, ...) will read."""
-    raise NotImplementedError("compiled code only")
+    raise NotImplementedError("the body is compiled: see the overload below")
 
 
 def _ask_for_nothing(K, level, theta):

@@ -123,17 +123,17 @@ def _sparse_lists(kind, order, natural, real) -> SparseLists:
 
 def weight(K, level):
     """kappa_ll."""
-    raise NotImplementedError("compiled code only")
+    raise NotImplementedError("the body is compiled: see the overload below")
 
 
 def times_row(K, level, theta, out):
     """out[c] = sum_m kappa_lm theta[m, c], m = l included; out (k,) float64 is overwritten."""
-    raise NotImplementedError("compiled code only")
+    raise NotImplementedError("the body is compiled: see the overload below")
 
 
 def quadratic(K, theta, out):
     """out = Theta' K^-1 Theta; (k, k) float64, overwritten."""
-    raise NotImplementedError("compiled code only")
+    raise NotImplementedError("the body is compiled: see the overload below")
 
 
 @overload(weight, inline="always")

@@ -42,7 +42,7 @@ extern "C" void run_%(name)s(unsigned long long blocks, unsigned long long threa
 def compiled(folder: Path, source: str, definitions: tuple) -> ctypes.CDLL:
     """The kernels of a .cu source for the host: a visible skip where there is no g++."""
     if shutil.which("g++") is None:
-        pytest.skip("needs g++")
+        pytest.skip("needs g++, which is not here")
     runners = [
         RUN % {"name": name, "parameters": parameters, "names": ", ".join(re.findall(r"(\w+)(?:,|$)", parameters))} for name, parameters in KERNEL.findall(source)
     ]
@@ -87,12 +87,12 @@ class FakeStream:
 
 class FakeKernels:
     def __init__(self, library):
-        self.library = library
+        self.compiled = library
 
     def launch(self, name: str, n: int, *arguments, stream) -> None:
         plain = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_uint64(int(a)) for a in (n, *arguments)]
         threads = 8
-        run = getattr(self.library, f"run_{name}")
+        run = getattr(self.compiled, f"run_{name}")
         run.restype = None
         if n:
             stream.queue(lambda: run(ctypes.c_uint64(-(-n // threads)), ctypes.c_uint64(threads), *plain) if arguments else None)

@@ -90,7 +90,7 @@ class HostDevice:
     backwards: the last block and the last thread come first."""
 
     def __init__(self, library: ctypes.CDLL, backwards: bool = False):
-        self.library, self.backwards = library, backwards
+        self.compiled, self.backwards = library, backwards
         self.launched: list[str] = []  # kernels in order
         self.free, self.graphs = 1 << 40, 0
 
@@ -128,7 +128,7 @@ class HostDevice:
         return {name: self._instance(name) for name in names}
 
     def _instance(self, name: str):
-        function = getattr(self.library, f"kernel_{self.library.kernels.index(name)}")
+        function = getattr(self.compiled, f"kernel_{self.compiled.kernels.index(name)}")
 
         def launch(blocks: tuple, threads: tuple, arguments: tuple) -> None:
             assert self.queue.entered, "a kernel is launched on the engine's stream"
@@ -143,7 +143,7 @@ class HostDevice:
             def run():
                 addresses = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))
                 self.launched.append(name)
-                self.library.run_backwards(ctypes.c_bool(self.backwards))
+                self.compiled.run_backwards(ctypes.c_bool(self.backwards))
                 function(ctypes.c_uint(*blocks), ctypes.c_uint(*threads), addresses)
 
             if self.queue.capturing is None:

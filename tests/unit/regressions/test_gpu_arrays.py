@@ -21,7 +21,7 @@ class HostGpu:
     cupy = np
 
     def __init__(self, library):
-        self.library = library
+        self.compiled = library
 
     def kernels(self, text):
         return self
@@ -35,7 +35,7 @@ class HostGpu:
     def launch(self, name, n, *arguments, stream):
         values = [np.array([a.ctypes.data if isinstance(a, np.ndarray) else a], np.uint64) for a in (n, *arguments)]
         addresses = np.array([v.ctypes.data for v in values], np.uintp)
-        run = getattr(self.library, f"kernel_{self.library.kernels.index(name)}")
+        run = getattr(self.compiled, f"kernel_{self.compiled.kernels.index(name)}")
         run(n, 1, addresses.ctypes.data_as(ctypes.c_void_p))
 
 
