@@ -26,6 +26,7 @@ __all__ = [
     "check",
     "load_config",
     "run",
+    "run_scenarios",
 ]
 
 _HOME = {
@@ -35,6 +36,7 @@ _HOME = {
     "HierarchicalSlice": "mmgibbs.estimators",
     "HorseshoeProbit": "mmgibbs.estimators",
     "run": "mmgibbs.run",
+    "run_scenarios": "mmgibbs.scenarios",
     "check": "mmgibbs.run",
     "load_config": "mmgibbs.config",
     **dict.fromkeys(("ConfigError", "DataError", "DeviceError", "MmgibbsError", "ModelError"), "mmgibbs.errors"),

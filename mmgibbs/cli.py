@@ -124,12 +124,14 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
 
     run = add(
         "run",
-        "run an analysis and write its run folder",
+        "run an analysis, or several, and write a run folder for each",
         "mmgibbs run analysis.yaml --set sampler.samples=2000 --overwrite\n"
         "  mmgibbs run analysis.yaml --resume\n"
         "  mmgibbs run analysis.yaml --set 'sampler.stop={rhat: 1.01, ess: 400, mcse_ebv: 0.05}'\n"
         "      stops once R-hat and effective sample sizes of all variances are good enough, and the Monte Carlo\n"
-        "      error of every breeding value is at most 0.05 of its posterior standard deviation",
+        "      error of every breeding value is at most 0.05 of its posterior standard deviation\n"
+        "  mmgibbs run ignore.yaml account.yaml --output runs/inbreeding --cluster tcp://10.0.0.5:8786\n"
+        "      two analyses at once on the workers of a cluster, into runs/inbreeding/ignore and .../account",
         _run,
     )
     check = add(
@@ -138,8 +140,10 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         "mmgibbs check analysis.yaml",
         _check,
     )
+    several = "the analysis file (YAML); of several, each is run, one that fails does not end the others"
+    run.add_argument("files", metavar="FILE", nargs="+", help=several)
+    check.add_argument("file", metavar="FILE", help="the analysis file (YAML)")
     for command in (run, check):
-        command.add_argument("file", metavar="FILE", help="the analysis file (YAML)")
         command.add_argument(
             "--set",
             action="append",
@@ -147,7 +151,12 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
             metavar="KEY=VALUE",
             help="put VALUE in place of what the file says, e.g. --set sampler.thin=5; may be repeated",
         )
-    run.add_argument("--output", metavar="DIR", help="the run folder, in place of output.directory")
+    run.add_argument(
+        "--output",
+        metavar="DIR",
+        help="the run folder, in place of output.directory; for several analyses the folder of their run folders, "
+        "which are named after the files",
+    )
     there = run.add_mutually_exclusive_group()
     there.add_argument("--overwrite", action="store_true", help="replace a run folder that is there already")
     there.add_argument(
@@ -163,7 +172,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         "--cluster",
         metavar="ADDRESS",
         help="run the chains on the workers of a Dask scheduler, tcp://HOST:PORT, or on N workers of this machine, "
-        "local:N, to the same draws; a chain whose worker is lost goes on from its checkpoint",
+        "local:N, to the same draws; several analyses run at once; a chain whose worker is lost goes on from its checkpoint",
     )
     run.add_argument("--quiet", action="store_true", help="say nothing unless something is wrong")
     run.add_argument("--no-report", action="store_true", help="leave out report.html (mmgibbs report RUN makes it later)")
@@ -195,14 +204,40 @@ def _sweeps(text: str) -> int:
     return int(text)
 
 
-def _run(args) -> None:
+def _run(args) -> int | None:
+    how = {"overwrite": args.overwrite, "resume": args.resume, "extend": args.extend, "cluster": args.cluster, "progress": not args.quiet}
+    if len(args.files) > 1:
+        return _run_several(args, how)
     from mmgibbs.run import run
 
     # in quotation marks, or a folder's name could be taken for something else that YAML knows
     output = [] if args.output is None else [f"output.directory={json.dumps(args.output, ensure_ascii=False)}"]
-    how = {"overwrite": args.overwrite, "resume": args.resume, "extend": args.extend, "cluster": args.cluster}
     with end_like_ctrl_c():
-        result = run(args.file, [*args.set, *output], progress=not args.quiet, **how)
+        result = run(args.files[0], [*args.set, *output], **how)
+    _report(args, result)
+
+
+def _run_several(args, how: dict) -> int:
+    """BAD_INPUT where one of them could not be run."""
+    from mmgibbs.scenarios import run_scenarios
+
+    def done(scenario) -> None:
+        if scenario.error is not None:
+            print(f"{scenario.name}: {scenario.error}", file=sys.stderr)
+        else:
+            _report(args, scenario.result)
+
+    with end_like_ctrl_c():
+        found = run_scenarios(args.files, args.set, output=args.output, done=done, **how)
+    good = [str(s.result.directory) for s in found if s.error is None]
+    if not args.quiet:
+        print(f"{len(good)} of {len(found)} analyses done", file=sys.stderr)
+        if len(good) > 1:
+            print(f"compare them with: mmgibbs report {shlex.join(good)}", file=sys.stderr)
+    return DONE if len(good) == len(found) else BAD_INPUT
+
+
+def _report(args, result) -> None:
     if not args.no_report:
         from mmgibbs.report.make import report_after_run
 

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
+from typing import ClassVar
 
 from mmgibbs.errors import Stopped
 
@@ -15,16 +16,25 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class StopSignals:
     """Within the block the first of these signals calls `ask` and is kept in `signal`; a second one ends the program.
 
-    Outside the main thread, where Python takes no signals, nothing changes.
+    Python gives signals to the main thread alone. In another thread the block hears of a signal from the block that the
+    main thread is in, also of one that came before; where the main thread is in none, nothing changes.
     """
+
+    _of_main: ClassVar[list[StopSignals]] = []  # innermost last
+    _elsewhere: ClassVar[list[StopSignals]] = []
 
     def __init__(self, ask: Callable[[], None]):
         self.ask, self.signal = ask, None
         self._before: dict[int, object] = {}
 
     def _came(self, number, frame) -> None:
-        self.signal = number
         self._give_back()
+        self._hear(number)
+        for other in tuple(self._elsewhere):
+            other._hear(number)
+
+    def _hear(self, number: int) -> None:
+        self.signal = number
         self.ask()
 
     def _give_back(self) -> None:
@@ -34,10 +44,17 @@ class StopSignals:
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._came) for number in SIGNALS}
+            self._of_main.append(self)
+        else:
+            self._elsewhere.append(self)
+            for main in self._of_main[-1:]:
+                if main.signal is not None:
+                    self._hear(main.signal)
         return self
 
     def __exit__(self, *_) -> None:
         self._give_back()
+        (self._of_main if self in self._of_main else self._elsewhere).remove(self)
 
 
 @contextmanager

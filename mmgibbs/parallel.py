@@ -1,6 +1,6 @@
 """Chains side by side: in processes of this machine, or wherever else a `Where` runs them.
 
-Here the processes share the equations read-only through memory maps, kernels are compiled once before, and progress is kept in a file.
+On this machine the processes share the equations read-only through memory maps, kernels are compiled once before, and progress is kept in a file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -77,10 +77,10 @@ class Progress:
     def asked_to_stop(self) -> bool:
         return self.values[self.chains, 0] != 0.0
 
-    def writer(self, until: int) -> Callable[[Chain], None]:
+    def writer(self, until: int) -> Callable[[Chain | Stand], None]:
         last = [0.0]
 
-        def write(chain: Chain) -> None:
+        def write(chain: Chain | Stand) -> None:
             now, row = time.monotonic(), self.values[chain.key[1]]
             if now - last[0] >= REPORT_EVERY or chain.number == until:
                 last[0] = now
@@ -109,33 +109,85 @@ class Progress:
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
-    """What the chains of a run have in common, wherever they run."""
+class Chains:
+    """What the chains of a run have in common, wherever they run; all there is to begin one."""
 
     model: MixedModel
     equations: StructuredEquations
     choice: EngineChoice
     schedule: Schedule
     seed: int
+
+    def begin(self, chain: int, state: dict[str, np.ndarray] | None) -> Chain:
+        return Chain(self.model, self.choice.build(self.equations), self.schedule, (self.seed, chain), state)
+
+    def stand(self, chain: Chain) -> Stand:
+        return Stand(chain.number, chain.key, chain.variances)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stand:
+    """Where a chain is."""
+
+    number: int  # of its last sweep
+    key: tuple[int, int]
+    variances: Variances
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """The chains of a run, and what they do besides sampling."""
+
+    shared: Chains
     progress: Progress  # where they say how far they are, and read whether they are to stop
     checkpoints: Checkpoints | None  # where they keep their state, and whence they go on
+
+    @property
+    def names(self) -> list[str]:
+        return [chain_name(c) for c in range(self.shared.schedule.chains)]
+
+    @property
+    def asked_to_stop(self) -> bool:
+        return self.progress.asked_to_stop
+
+    def shower(self, until: int) -> Callable[[Stand], None]:
+        return self.progress.writer(until)
+
+    def write_saved(self, chain: int, sweep: int, error: OSError | None) -> None:
+        self.progress.write_saved(chain, sweep, error)
 
 
 Advance = Callable[[int], list[ChainResult | None]]  # all chains up to a sweep, or to where they are asked to stop: None where that is at once
 
 
 class Where(Protocol):
-    """Where the chains of a job run; within the block they do."""
+    """Where work is done. It does not change what comes out."""
 
-    def __call__(self, job: Job) -> AbstractContextManager[Advance]: ...
+    facts: dict  # for run.json
+
+    def walks(self, job: Job) -> AbstractContextManager[Advance]:
+        """Within the block the chains of a job run."""
+
+    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Iterator:
+        """Results of function(*shared, *call) in the order of the calls; function: of a module, names: of the calls."""
 
 
-def local_processes(job: Job) -> AbstractContextManager[Advance]:
-    """Processes of this machine, as many as its cores and its memory allow."""
-    processes = processes_for(job.model, job.equations, job.schedule.chains, job.choice.device)
-    if processes > 1:
-        _compile_kernels(job.model, job.equations, job.choice, job.seed)
-    return _in_processes(job, processes)
+class ThisMachine:
+    """Chains in processes of this machine, as many as its cores and its memory allow; calls one after another."""
+
+    def __init__(self):
+        self.facts: dict = {}
+
+    def walks(self, job: Job) -> AbstractContextManager[Advance]:
+        chains = job.shared
+        processes = processes_for(chains.model, chains.equations, chains.schedule.chains, chains.choice.device)
+        self.facts["processes"] = processes
+        if processes > 1:
+            _compile_kernels(chains)
+        return _in_processes(job, processes)
+
+    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Iterator:
+        return (function(*shared, *call) for call in calls)
 
 
 def run_chains(
@@ -151,14 +203,14 @@ def run_chains(
     reached: int = 0,
     enough: Callable[[list[ChainResult]], bool] | None = None,
     warn: Callable[[str], None] | None = None,
-    where: Where = local_processes,
+    where: Where | None = None,
 ) -> list[ChainResult]:
     """All chains of a run, in the order of their numbers.
 
     `show(chain, sweep, variances)` is called a few times a second. checkpoints: where chains keep their state, and whence they go on;
     None: nowhere. pauses: sweeps after burn-in at which all chains wait for each other and `enough(results)` says whether they end there;
     reached: sweeps, burn-in included, of the chain that is farthest already. warn: takes what the user should know at once.
-    where: does not change the results.
+    where: None for this machine; the results are the same anywhere.
 
     Raises Stopped where SIGINT or SIGTERM came: each chain has then finished its sweep and kept its state.
     """
@@ -168,8 +220,8 @@ def run_chains(
         progress = Progress(Path(scratch) / "progress", schedule.chains, model)
         if checkpoints is None and len(rounds) > 1:
             checkpoints = Checkpoints(Path(scratch), "")  # from one round to the next
-        place = where(Job(model, equations, choice, schedule, seed, progress, checkpoints))
-        with _Watcher(progress, show, warn), StopSignals(progress.ask_to_stop) as stop, place as advance:
+        job = Job(Chains(model, equations, choice, schedule, seed), progress, checkpoints)
+        with _Watcher(progress, show, warn), StopSignals(progress.ask_to_stop) as stop, (where or ThisMachine()).walks(job) as advance:
             for until in rounds:
                 results = advance(until)
                 if stop.signal is not None:
@@ -186,8 +238,7 @@ def _in_processes(job: Job, processes: int):
     with _workers(processes, str(path.parent)) as at_once:
 
         def advance(until: int) -> list[ChainResult | None]:
-            common = (job.model, job.equations, job.choice, job.schedule, path, until, job.checkpoints, parent)
-            return at_once(_one_chain, [((job.seed, c), *common) for c in range(job.schedule.chains)])
+            return at_once(_one_chain, [(c, job.shared, path, until, job.checkpoints, parent) for c in range(len(job.names))])
 
         yield advance
 
@@ -231,20 +282,21 @@ def signals_ignored():
             signal.signal(number, handler)
 
 
-def _compile_kernels(model, equations, choice, seed) -> None:
+def _compile_kernels(chains: Chains) -> None:
     """One sweep and one record here, so that the processes find compiled kernels in the cache."""
-    sample_chain(model, choice.build(equations), Schedule(0, 1, 1, refresh_every=1), (seed, 0))
+    sample_chain(chains.model, chains.choice.build(chains.equations), Schedule(0, 1, 1, refresh_every=1), (chains.seed, 0))
 
 
-def _one_chain(key, model, equations, choice, schedule, progress_path, until, checkpoints, parent) -> ChainResult | None:
-    """Chain `key` from its checkpoint, or from the start, up to sweep `until`, or to where it is asked to stop: None where that is at once."""
-    model, equations = plain_arrays(model), plain_arrays(equations)
-    progress = Progress(progress_path, schedule.chains, model)
+def _one_chain(number: int, chains: Chains, progress_path: Path, until: int, checkpoints: Checkpoints | None, parent: int | None) -> ChainResult | None:
+    """The chain from its checkpoint, or from the start, up to sweep `until`, or to where it is asked to stop: None where that is at once."""
+    chains = plain_arrays(chains)
+    progress = Progress(progress_path, chains.schedule.chains, chains.model)
     if progress.asked_to_stop:
         return None
-    found = None if checkpoints is None else checkpoints.read(chain_name(key[1]))[0]
-    chain = Chain(model, choice.build(equations), schedule, key, None if found is None else found.arrays)
-    keeper = None if checkpoints is None else Keeper(checkpoints, chain_name(key[1]), chain.number, partial(progress.write_saved, key[1]))
+    name = chain_name(number)
+    found = None if checkpoints is None else checkpoints.read(name)[0]
+    chain = chains.begin(number, None if found is None else found.arrays)
+    keeper = None if checkpoints is None else Keeper(checkpoints, name, chain.number, partial(progress.write_saved, number))
     report = progress.writer(until)
 
     def after_sweep(chain: Chain) -> bool:

@@ -30,7 +30,7 @@ from mmgibbs.equations.structured import StructuredEquations, estimated_bytes, s
 from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.interweave import terms_to_interweave, why_not
 from mmgibbs.memory import refuse_beyond_free
-from mmgibbs.parallel import REPORT, Where, local_processes, processes_for, run_chains, sampling_bytes
+from mmgibbs.parallel import REPORT, ThisMachine, Where, run_chains, sampling_bytes
 from mmgibbs.report.animals import animals_file, birth_year_averages
 from mmgibbs.report.decisions import candidates_frame, decision_files, response_frame
 from mmgibbs.report.folder import write_run_folder
@@ -89,26 +89,28 @@ def run(config, overrides=(), *, overwrite: bool = False, resume: bool = False, 
     """
     talk = Talk(progress)
     analysis = load_config(config, [*overrides, *([f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else [])])
-    if cluster is not None and (analysis.model.plugin is not None or analysis.sampler.method != "gibbs"):
-        found = "model.plugin" if analysis.model.plugin is not None else f"sampler.method: {analysis.sampler.method}"
-        raise ConfigError(f"--cluster: found {found}; needed a mixed model with sampler.method: gibbs, whose chains are spread over the workers")
     with RunPlace(analysis, talk, overwrite=overwrite, resume=resume, extend=extend) as place:
-        if place.kind == FINISHED:
-            return finished_result(place.path)
-        if analysis.model.plugin is not None:
-            from mmgibbs.run_regression import run_regression  # a mixed model does not wait for the plugins
-
-            summary, record = run_regression(analysis, place, talk)
-            return Result(summary, None, record, place.path)
-        if cluster is None:
-            return run_mixed_model(analysis, place, talk)
+        if cluster is None or place.kind == FINISHED:
+            return run_at(place, talk, ThisMachine())
         from mmgibbs.cluster import connect  # and Dask with it
 
         with connect(cluster, talk.say) as workers:
-            return run_mixed_model(analysis, place, talk, workers)
+            return run_at(place, talk, workers.for_work(talk.say))
 
 
-def run_mixed_model(analysis, place: RunPlace, talk: Talk, where: Where = local_processes) -> Result:
+def run_at(place: RunPlace, talk: Talk, where: Where) -> Result:
+    """The run of a place, on this machine or elsewhere."""
+    if place.kind == FINISHED:
+        return finished_result(place.path)
+    if place.analysis.model.plugin is not None:
+        from mmgibbs.run_regression import run_regression  # a mixed model does not wait for the plugins
+
+        summary, record = run_regression(place.analysis, place, talk, where)
+        return Result(summary, None, record, place.path)
+    return run_mixed_model(place.analysis, place, talk, where)
+
+
+def run_mixed_model(analysis, place: RunPlace, talk: Talk, where: Where) -> Result:
     """Tables -> design -> equations -> chains -> summary -> run folder."""
     clock = _Clock()
     prepared = prepare(analysis, lambda stage: talk.say(f"reading: {stage}"))
@@ -125,7 +127,7 @@ def run_mixed_model(analysis, place: RunPlace, talk: Talk, where: Where = local_
     place.start()
     try:
         if analysis.sampler.method == "blup":
-            solved = solve(analysis, assembled, equations, talk)
+            solved = solve(analysis, assembled, equations, talk, where)
         else:
             solved = sample(analysis, prepared, assembled, equations, choice, place, talk, where)
             solved.facts["engine_chosen_because"] = why
@@ -222,7 +224,7 @@ def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquati
         "device": choice.device,
         "interweaved_terms": [names[i] for i in interweave],
         "not_interweaved": left_out,
-        **({"processes": processes_for(model, equations, s.chains, choice.device)} if where is local_processes else {"cluster": where.facts}),
+        **where.facts,
         "start_scales": [START_SCALES[c % len(START_SCALES)] for c in range(s.chains)],
         "seconds_per_chain": [c.seconds for c in chains],
         "sweeps_per_chain": chains[0].sweeps,
@@ -239,25 +241,28 @@ def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquati
     return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, average_draws(chains), sample_stats(chains), missed, decided)
 
 
-def solve(analysis, assembled: Assembled, equations: StructuredEquations, talk: Talk) -> Solved:
+def solve(analysis, assembled: Assembled, equations: StructuredEquations, talk: Talk, where: Where) -> Solved:
     """BLUP by PCG at the given variances; PEV by a direct inverse where the equations are few enough."""
     model, s = assembled.model, analysis.sampler
     G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
     if equations.real != np.float64:
         equations = structured_equations(model.design, equations.partition)
-    engine = PcgEngine(equations)
-    engine.set_variances(G, R)
-    solution = engine.solve(s.tolerance)
+    ((solution, sd),) = where.each(blup, (equations, G, R), [(s.tolerance, s.pev_limit)], ["solving"])
     talk.say(f"PCG: {solution.iterations} iterations, relative residual {solution.relative_residual:.1e}")
-    facts = {"method": "blup", "engine": "pcg", "iterations": solution.iterations, "relative_residual": solution.relative_residual, "notes": []}
-    sd = None
-    if equations.n_equations <= s.pev_limit:
-        sd = posterior_sd(model.design, G, R)
-    else:
+    facts = {"method": "blup", "engine": "pcg", "iterations": solution.iterations, "relative_residual": solution.relative_residual, **where.facts, "notes": []}
+    if sd is None:
         facts["notes"] = [f"PEV and reliability are blank: {equations.n_equations:,} equations are above sampler.pev_limit {s.pev_limit:,}"]
     moments = PooledMoments.exact(model.design.to_original_scale(solution.theta), sd)
     held = [g[None, None] for g in G if g is not None]
     return Solved(moments, held, R[None, None], {}, facts)
+
+
+def blup(equations: StructuredEquations, G: list[np.ndarray | None], R: np.ndarray, tolerance: float, pev_limit: int):
+    """(solution, posterior SD of every level, on the original scale): the latter None above `pev_limit` equations."""
+    engine = PcgEngine(equations)
+    engine.set_variances(G, R)
+    solution = engine.solve(tolerance)
+    return solution, posterior_sd(equations.design, G, R) if equations.n_equations <= pev_limit else None
 
 
 def check(config, overrides=()) -> dict:

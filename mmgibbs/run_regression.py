@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -13,25 +12,23 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.chains.checkpoint import Checkpoints, Keeper, unwritten
 from mmgibbs.chains.summary import summary_table
 from mmgibbs.data.regression import RegressionTable, read_regression
-from mmgibbs.errors import ConfigError, Stopped
-from mmgibbs.estimators import make_arrays, named_draws
-from mmgibbs.interrupt import StopSignals
-from mmgibbs.regressions.loop import RegressionRun, blas_threads
+from mmgibbs.errors import ConfigError
+from mmgibbs.estimators import named_draws
+from mmgibbs.parallel import ThisMachine, Where
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.protocol import Keys, RegressionData, RegressionDraws, Sampler
+from mmgibbs.regressions.protocol import RegressionData, RegressionDraws, Sampler
 from mmgibbs.regressions.registry import find_plugin
 from mmgibbs.report.folder import write_run_folder
 from mmgibbs.report.progress import time_left
 from mmgibbs.report.record import versions
 from mmgibbs.report.tables import summary_frame
+from mmgibbs.sample_regression import RegressionChains, RegressionJob, RegressionSchedule, sample_regression
 
 LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
 SHOWN = 20  # parameters printed at the end
-CHAINS = "chains"  # the name of their checkpoint, which holds all of them
 
 
 @dataclass(frozen=True)
@@ -39,14 +36,20 @@ class PreparedRegression:
     """A plugin with its data and options, ready to sample."""
 
     table: RegressionTable
+    chains: RegressionChains
     sampler: Sampler
     arrays: object
-    notes: tuple[str, ...]
-    options: object
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.chains.data.predictors.notes
 
 
-def prepare_regression(analysis) -> PreparedRegression:
-    """Read the table and make the plugin's sampler. ConfigError, DataError and ModelError say what cannot be used."""
+def prepare_regression(analysis, samples: int | None = None) -> PreparedRegression:
+    """Read the table and make the plugin's sampler. ConfigError, DataError and ModelError say what cannot be used.
+
+    samples: sweeps after burn-in, where those are not for the analysis to say.
+    """
     model, s = analysis.model, analysis.sampler
     plugin = find_plugin(model.plugin)
     given = dict(model.options)
@@ -62,36 +65,32 @@ def prepare_regression(analysis) -> PreparedRegression:
     table = read_regression(analysis)
     predictors = read_predictors(table.predictors, table.names, standardise)
     data = RegressionData(predictors, table.response, ", ".join(table.response_names), table.groups, table.group_predictors)
-    arrays = make_arrays(s.device, s.threads)
-    with blas_threads(arrays.threads):
-        sampler = plugin.prepare(data, options, arrays)
-    return PreparedRegression(table, sampler, arrays, predictors.notes, options)
+    schedule = RegressionSchedule(s.seed, s.chains, s.burn_in, samples or s.samples, s.thin)
+    chains = RegressionChains(model.plugin, data, options, s.device, s.threads, schedule)
+    return PreparedRegression(table, chains, *chains.prepare())
 
 
-def run_regression(analysis, place, talk):
+def run_regression(analysis, place, talk, where: Where):
     """Sample, and write the run folder: (summary, info). place: resume.RunPlace."""
     s, started = analysis.sampler, time.perf_counter()
     if s.stop is not None:
         raise ConfigError("sampler.stop: found with model.plugin, whose parameters have no targets; needed sampler.samples alone")
-    prepared = prepare_regression(analysis)
-    table = prepared.table
+    prepared = prepare_regression(analysis, place.samples)
+    table, schedule = prepared.table, prepared.chains.schedule
     n, p = table.predictors.shape
     talk.say(f"{n:,} records, {p:,} predictors as {table.predictors.dtype} ({table.predictors.nbytes / 1e6:,.1f} MB)")
     for note in prepared.notes:
         talk.say(note)
     seconds = {"data": time.perf_counter() - started}
     place.start()
-    with blas_threads(prepared.arrays.threads):
-        keys, samples = Keys(s.seed, tuple(range(s.chains))), place.samples or s.samples
-        chains = RegressionRun(prepared.sampler, prepared.arrays, keys, s.burn_in, samples, s.thin)
-        advance_to_the_end(chains, place.checkpoints, _progress(analysis, chains, talk), talk.say)
-    place.end(samples)
-    seconds["sampling"] = chains.seconds
-    found = chains.result()
+    job = RegressionJob(prepared.chains, place.checkpoints, _progress(analysis, schedule, talk), talk.say)
+    found = sample_regression(job, (prepared.sampler, prepared.arrays) if isinstance(where, ThisMachine) else None, where)
+    place.end(schedule.samples)
+    seconds["sampling"] = found.seconds
     draws = named_draws(found.draws, prepared.sampler.parameters, prepared.sampler.coords)
     summary = summary_frame(summary_table(draws))
     seconds["summary"] = time.perf_counter() - started - sum(seconds.values())
-    info = _record(analysis, prepared, found, seconds)
+    info = _record(analysis, prepared, found, seconds) | where.facts
     path = write_run_folder(
         place.path,
         summary=summary,
@@ -112,27 +111,6 @@ def clearest(summary: pl.DataFrame) -> pl.DataFrame:
     return summary.with_row_index("place").sort(ratio, descending=True).head(SHOWN).sort("place").drop("place")
 
 
-def advance_to_the_end(chains: RegressionRun, checkpoints: Checkpoints | None, progress: Callable[[int], None], say: Callable[[str], None]) -> None:
-    """From where the chains' checkpoint is, or from the start. Stopped where SIGINT or SIGTERM came: after the sweep, the state kept."""
-    found = None if checkpoints is None else checkpoints.read(CHAINS)[0]
-    if found is not None:
-        chains.restore(found.arrays)
-    keeper = None if checkpoints is None else Keeper(checkpoints, CHAINS, chains.sweep, lambda sweep, error: error and say(f"warning: {unwritten(CHAINS, sweep, error)}"))
-    with StopSignals(lambda: None) as stop:
-
-        def pause(number: int) -> bool:
-            if keeper is not None and keeper.due(number):
-                keeper.save(number, chains.stored(), {})
-            return stop.signal is not None
-
-        chains.advance(chains.n_sweeps, progress, pause)
-        if keeper is not None:
-            keeper.save(chains.sweep, chains.stored(), {})
-        if stop.signal is not None:
-            name = signal.Signals(stop.signal).name
-            raise Stopped(stop.signal, f"stopped by {name} after sweep {chains.sweep:,} of {chains.n_sweeps:,}")
-
-
 def regression_counts(analysis) -> dict:
     """What `mmgibbs check` prints of a regression; nothing is sampled."""
     prepared = prepare_regression(analysis)
@@ -144,7 +122,7 @@ def regression_counts(analysis) -> dict:
         "predictor_type": str(table.predictors.dtype),
         "bytes": table.predictors.nbytes,
         "parameters": {name: [len(prepared.sampler.coords[d]) for d in p.dims] for name, p in prepared.sampler.parameters.items()},
-        "options": vars(prepared.options),
+        "options": vars(prepared.chains.options),
         "notes": list(prepared.notes),
     }
 
@@ -176,7 +154,7 @@ def _record(analysis, prepared: PreparedRegression, found: RegressionDraws, seco
         "analysis": analysis.resolved(),
         "seed": s.seed,
         "plugin": analysis.model.plugin,
-        "options": vars(prepared.options),
+        "options": vars(prepared.chains.options),
         "data": prepared.table.counts,
         "predictor_type": str(prepared.table.predictors.dtype),
         "device": prepared.arrays.device,
@@ -190,20 +168,24 @@ def _record(analysis, prepared: PreparedRegression, found: RegressionDraws, seco
     }
 
 
-def _progress(analysis, chains: RegressionRun, talk) -> Callable[[int], None]:
+def _progress(analysis, schedule: RegressionSchedule, talk) -> Callable[[int], None]:
     """A bar on a terminal, a line a minute elsewhere and in the log."""
-    n_sweeps, bar = chains.n_sweeps, None
-    if talk.aloud and talk.stream.isatty():
+    n_sweeps, bar = schedule.n_sweeps, None
+    if talk.bars:
         from tqdm import tqdm
 
-        what = f"{analysis.model.plugin}, {analysis.sampler.chains} chains"
-        bar = tqdm(total=n_sweeps, initial=chains.sweep, desc=what, unit="sweep", file=sys.stderr)
+        what = f"{analysis.model.plugin}, {schedule.chains} chains"
+        bar = tqdm(total=n_sweeps, desc=what, unit="sweep", file=sys.stderr)
     tell = talk.say if bar is None else talk.write_log
-    told, before = time.monotonic(), chains.sweep
+    told, before = time.monotonic(), None  # before: the sweep that was told last; of chains that go on, the first that is seen
 
     def show(number: int) -> None:
         nonlocal told, before
         now = time.monotonic()
+        if before is None:
+            before = number - 1
+            if bar is not None:
+                bar.initial = bar.n = before
         if bar is not None:
             bar.update(number - bar.n)
         if now - told >= LOG_EVERY or number == n_sweeps:

@@ -15,20 +15,29 @@ LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
 
 
 class Talk:
-    """Everything that a run says. `Talk(False)` says nothing."""
+    """Everything that a run says. `Talk(False)` says nothing.
 
-    def __init__(self, aloud: bool = True, stream=None):
-        self.aloud, self.stream = aloud, stream or sys.stderr
+    name: of one run among several at once; what is said aloud begins with it, and no bars are shown.
+    """
+
+    def __init__(self, aloud: bool = True, stream=None, name: str = ""):
+        self.aloud, self.stream, self.name = aloud, stream or sys.stderr, name
         self.log: RunLog | None = None  # also hears what is not said aloud
         self.lines: list[tuple[float, str]] = []  # (time, text) until there is a log
 
+    @property
+    def bars(self) -> bool:
+        return self.aloud and not self.name and self.stream.isatty()
+
     def say(self, text: str) -> None:
-        if self.aloud and self.stream.isatty():
+        if self.bars:
             from tqdm import tqdm
 
             tqdm.write(text, file=self.stream)  # above the bars, where there are some
         elif self.aloud:
-            print(text, file=self.stream, flush=True)
+            name = f"{self.name}:" + ("\n" if "\n" in text else " ") if self.name else ""
+            self.stream.write(f"{name}{text}\n")  # in one piece, also where several runs speak at once
+            self.stream.flush()
         self.write_log(text)
 
     def write_log(self, text: str) -> None:
@@ -40,7 +49,7 @@ class Talk:
     @contextmanager
     def chains(self, schedule, assembled):
         """Yields show(chain, sweep, variances): bars on a terminal, lines elsewhere, and lines in the log."""
-        if self.aloud and self.stream.isatty():
+        if self.bars:
             lines = _Lines(schedule, assembled, self.write_log)
             with _Bars(schedule, assembled, self.stream) as bars:
                 yield lambda *seen: (bars.show(*seen), lines.show(*seen))

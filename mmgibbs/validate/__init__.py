@@ -47,6 +47,12 @@ def add_arguments(parser) -> None:
         help="LR: sets of records simulated from the model, for what it expects and for standard errors (default: 100, "
         "each the work of one more evaluation; 0: a bootstrap of half-sib families, quick and too small)",
     )
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="evaluate folds and simulated records on the workers of a Dask scheduler, tcp://HOST:PORT, or on N workers of "
+        "this machine, local:N, to the same numbers; what a lost worker had is begun again on another one",
+    )
     parser.add_argument("--output", metavar="DIR", help="where to write (default: the run's folder, with -validation)")
     parser.add_argument("--overwrite", action="store_true", help="replace a validation that is there already")
     parser.add_argument(
@@ -62,7 +68,7 @@ def main(args) -> None:
     plan = Plan(
         args.method, args.folds, args.by, args.time, args.cutoff, args.focal, args.variances, args.seed, args.replicates
     )
-    where = {"output": args.output, "overwrite": args.overwrite}
+    where = {"output": args.output, "overwrite": args.overwrite, "cluster": args.cluster}
     validation = validate(args.file, plan, args.set, **where, progress=not args.quiet, report=not args.no_report)
     print(validation.as_text())
     print(f"written to {validation.directory}")

@@ -16,14 +16,16 @@ the root of their number: folds share training data, so these are approximate.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mmgibbs.chains.parameters import named_parameters
 from mmgibbs.errors import DataError
+from mmgibbs.parallel import Where
 from mmgibbs.validate.evaluation import Evaluation, Recorded, evaluate_without, fitted, random_solutions
 from mmgibbs.validate.folds import Fold
+from mmgibbs.validate.portable import Portable
 
 EXPECTED = {"predictive_ability": None, "accuracy": None, "dispersion": 1.0, "bias": 0.0}
 EVERY_EFFECT = "all random effects"
@@ -101,7 +103,7 @@ def predictors(whole: Evaluation) -> list[Predictor]:
     return out
 
 
-def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], say) -> list[Predicted]:
+def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], say, where: Where) -> list[Predicted]:
     """Evaluate without each fold, and gather what it predicts. DataError for a fold with too few records of a trait."""
     design = whole.design
     observed = ~np.isnan(design.y)
@@ -113,14 +115,15 @@ def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], 
                 )
     corrected = design.y - fitted(design, whole.theta, lambda term, effect: term.kind == "fixed")
     found = [(p, [], [], []) for p in predictors(whole)]
-    for fold in folds:
+    shared = (Portable(records), replace(whole, engine=None), [p for p, *_ in found])
+    predicted = where.each(predictions_of_fold, shared, [(fold,) for fold in folds], [fold.name for fold in folds])
+    for fold, of_fold in zip(folds, predicted, strict=True):
         say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
-        theta = random_solutions(evaluate_without(records, fold.masked, fold.name), whole)
-        for predictor, at, y, p in found:
+        for (predictor, at, y, p), values in zip(found, of_fold, strict=True):
             own = np.flatnonzero(fold.tested & observed[:, predictor.trait])
             at.append(own)
             y.append(corrected[own, predictor.trait])
-            p.append(fitted(design, theta, predictor.chosen)[own, predictor.trait])
+            p.append(values)
     return [
         Predicted(
             predictor,
@@ -131,3 +134,11 @@ def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], 
         )
         for predictor, at, y, p in found
     ]
+
+
+def predictions_of_fold(records: Portable, whole: Evaluation, wanted: list[Predictor], fold: Fold) -> list[np.ndarray]:
+    """For each predictor (m,): its predictions of the tested records that have the trait, from those that are not masked."""
+    with records.records() as there:
+        theta = random_solutions(evaluate_without(there, fold.masked, fold.name), whole)
+    observed = ~np.isnan(whole.design.y)
+    return [fitted(whole.design, theta, p.chosen)[fold.tested & observed[:, p.trait], p.trait] for p in wanted]

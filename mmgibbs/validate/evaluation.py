@@ -47,7 +47,7 @@ class Evaluation:
 
     prepared: Prepared
     assembled: Assembled
-    engine: PcgEngine
+    engine: PcgEngine | None  # None: only what was found is wanted
     theta: list[np.ndarray]  # per term (q, k), on the scale of the design
 
     @property

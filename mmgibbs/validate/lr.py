@@ -27,8 +27,9 @@ import numpy as np
 
 from mmgibbs.design import SparseInverse
 from mmgibbs.engines.pcg import column_products
+from mmgibbs.parallel import Where
 from mmgibbs.validate.evaluation import Evaluation, random_solutions
-from mmgibbs.validate.simulated import simulated_solutions
+from mmgibbs.validate.simulated import blocks_of, simulated_sums
 from pedigree.relationship import Relatives, a_times
 
 EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data
@@ -107,7 +108,7 @@ def genetic_spread(relationship, focal: np.ndarray) -> float:
     return float(1 + r.inbreeding[focal].mean() - a_times(r.sire, r.dam, r.inbreeding, ones)[focal].mean() / focal.size)
 
 
-def compare(whole: Evaluation, partial: Evaluation, masked, focal, family, replicates: int, rng) -> list[Compared]:
+def compare(whole: Evaluation, partial: Evaluation, masked, focal, family, replicates: int, seed: int, where: Where) -> list[Compared]:
     """The LR statistics of every component of every term with relationships.
 
     masked: (records,) those that the partial data lack. focal: term number -> (n,) level codes of the focal animals;
@@ -117,40 +118,42 @@ def compare(whole: Evaluation, partial: Evaluation, masked, focal, family, repli
     out = []
     place = {t.name: i for i, t in enumerate(partial.design.terms)}
     infos = {info.name: info for info in whole.assembled.terms}
+    simulated = simulated_moments(whole, partial, masked, focal, replicates, seed, where) if replicates else {}
+    rng = np.random.default_rng([seed, 1])
     for i, levels in focal.items():
         term, info = whole.design.terms[i], infos[whole.design.terms[i].name]
         G, spread = whole.assembled.model.covariances[i].start, genetic_spread(term.relationship, levels)
         w, p = whole.theta[i][levels], partial_theta[i][levels]
-        j = place[term.name]
-        errors = model_errors(whole, partial, i, j, levels, p)
-        if replicates:
-            solved = simulated_solutions(whole, partial, masked, i, j, replicates, rng)
-            simulated = moments_of_simulated(solved, levels, spread * np.diag(G))
+        errors = model_errors(whole, partial, i, place[term.name], levels, p)
         for c, label in enumerate(info.components):
             trait = whole.design.traits[info.trait_of_component[c]]
             sums = family_sums(w[:, c], p[:, c], family)
             found = lr_statistics(sums.sum(axis=0), spread * G[c, c])
             found = {k: float(v) for k, v in found.items()}
             effect = label.removesuffix(trait).removesuffix(":")
-            mean, sd = simulated[c] if replicates else ({}, bootstrap(sums, spread * G[c, c], rng))
+            mean, sd = simulated[i][c] if replicates else ({}, bootstrap(sums, spread * G[c, c], rng))
             own = sd | {k: float(v[c]) for k, v in errors.items()}
             out.append(Compared(term.name, effect, trait, w[:, c], p[:, c], found, own, mean | EXPECTED))
     return out
 
 
-def moments_of_simulated(solved, levels: np.ndarray, genetic_variances: np.ndarray) -> list[tuple[dict, dict]]:
-    """Per component (mean, standard deviation) of each statistic over simulated solutions; genetic_variances: (k,)."""
-    sums = []
-    for w, p in solved:
-        w, p = w[levels], p[levels]
-        moments = [np.full(w.shape[1:], len(levels)), *(v.sum(axis=0) for v in (w, p, w * w, p * p, w * p))]
-        sums.append(np.stack(moments, axis=-1))
-    out = []
-    for own, variance in zip(np.concatenate(sums, axis=1), genetic_variances, strict=True):
-        finite = {k: v[np.isfinite(v)] for k, v in lr_statistics(own, variance).items()}
-        mean = {k: float(v.mean()) if v.size else np.nan for k, v in finite.items()}
-        out.append((mean, {k: _sd(v) for k, v in finite.items()}))
+def simulated_moments(whole, partial, masked, focal, replicates: int, seed: int, where: Where) -> dict[int, list[tuple[dict, dict]]]:
+    """Term -> per component (mean, standard deviation) of each statistic over simulated records."""
+    blocks = blocks_of(replicates, whole.design.n_equations)
+    names = [f"block {b + 1} of {len(blocks)} of simulated records" for b, _ in blocks]
+    solved = list(where.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
+    out = {}
+    for i, levels in focal.items():
+        variances = genetic_spread(whole.design.terms[i].relationship, levels) * np.diag(whole.assembled.model.covariances[i].start)
+        sums = np.concatenate([block[i] for block in solved], axis=1)
+        out[i] = [moments_over_replicates(lr_statistics(own, v)) for own, v in zip(sums, variances, strict=True)]
     return out
+
+
+def moments_over_replicates(statistics: dict[str, np.ndarray]) -> tuple[dict, dict]:
+    """(mean, standard deviation) of each statistic (m,), where it is finite."""
+    finite = {k: v[np.isfinite(v)] for k, v in statistics.items()}
+    return {k: float(v.mean()) if v.size else np.nan for k, v in finite.items()}, {k: _sd(v) for k, v in finite.items()}
 
 
 def model_errors(whole: Evaluation, partial: Evaluation, i: int, j: int, levels, p) -> dict[str, np.ndarray]:

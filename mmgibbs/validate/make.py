@@ -12,6 +12,7 @@ import polars as pl
 from mmgibbs.config import load_config
 from mmgibbs.data.levels import lookup
 from mmgibbs.errors import ConfigError
+from mmgibbs.parallel import ThisMachine, Where
 from mmgibbs.report.progress import Talk
 from mmgibbs.report.record import versions
 from mmgibbs.validate import cross, lr
@@ -76,10 +77,12 @@ def validate(
     overwrite: bool = False,
     progress: bool = True,
     report: bool = True,
+    cluster: str | None = None,
 ) -> Validation:
     """Validate the evaluation of an analysis and write what was found.
 
-    config, overrides: as of `mmgibbs.run`. output: the folder (default: that of the run, with -validation).
+    config, overrides, cluster: as of `mmgibbs.run`; folds and simulated records are spread over the workers of a cluster.
+    output: the folder (default: that of the run, with -validation).
     Raises MmgibbsError with one readable message: options that do not fit the data, a fold without records, no starts.
     """
     talk = Talk(progress)
@@ -87,13 +90,21 @@ def validate(
     if plan.variances is not None:
         analysis = load_config(config, [*overrides, *starts_of_run(plan.variances, analysis)])
     path = output_folder(output or f"{analysis.output.directory}-validation", overwrite)
-    validation = examine(recorded(analysis), plan, talk.say)
+    records = recorded(analysis)
+    if cluster is None:
+        validation = examine(records, plan, talk.say)
+    else:
+        from mmgibbs.cluster import connect  # and Dask with it
+
+        with connect(cluster, talk.say) as workers:
+            validation = examine(records, plan, talk.say, workers.for_work(talk.say))
     write(validation, path, report, talk.say)
     return replace(validation, directory=path)
 
 
-def examine(records: Recorded, plan: Plan, say) -> Validation:
-    """Statistics, without files."""
+def examine(records: Recorded, plan: Plan, say, where: Where | None = None) -> Validation:
+    """Statistics, without files. where: None for this machine; the same come out anywhere."""
+    where = where or ThisMachine()
     whole = evaluate(records.analysis)
     say(f"whole data: {whole.design.n_records:,} records, {whole.design.n_equations:,} equations")
     pedigree = whole.prepared.pedigree
@@ -103,14 +114,14 @@ def examine(records: Recorded, plan: Plan, say) -> Validation:
     folds = _folds(records, plan, codes, pedigree) if plan.method in ("kfold", "both") else []
     focal = _focal(records, whole, plan, codes) if plan.method in ("lr", "both") else None
     if folds:
-        found = cross.cross_validate(records, whole, folds, say)
+        found = cross.cross_validate(records, whole, folds, say, where)
         rows += [row for p in found for row in _fold_rows(p, whole)]
         predictions += [_fold_predictions(p, records, whole, folds) for p in found]
         info["folds"] = [
             {"name": f.name, "left_out": int(f.masked.sum()), "predicted": int(f.tested.sum())} for f in folds
         ]
     if focal is not None:
-        found, info["lr"], info["notes"] = _lr(records, whole, focal, plan, say)
+        found, info["lr"], info["notes"] = _lr(records, whole, focal, plan, say, where)
         rows += [row for c in found for row in _lr_rows(c, info["lr"]["replicates"])]
         predictions += [_lr_predictions(c, focal.animals) for c in found]
     model = whole.assembled.model
@@ -131,6 +142,7 @@ def examine(records: Recorded, plan: Plan, say) -> Validation:
             FROM_FAMILIES: f"{lr.BOOTSTRAPS} bootstrap samples of half-sib families by sire among the focal animals",
         },
         **info,
+        **where.facts,
     }
     return Validation(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), pl.concat(predictions), record)
 
@@ -203,7 +215,7 @@ def _focal(records: Recorded, whole: Evaluation, plan: Plan, codes: np.ndarray) 
     return choose_focal(records, whole.prepared.pedigree, codes, plan.cutoff, plan.focal)
 
 
-def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say):
+def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say, where: Where):
     """(statistics per component, facts, notes)."""
     pedigree, n_left_out = whole.prepared.pedigree, int(focal.masked.sum())
     levels = {
@@ -213,9 +225,8 @@ def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say):
     family = families(pedigree, _codes(focal.animals, None if pedigree is None else pedigree.ids))
     say(f"LR: {n_left_out:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal animals")
     partial = evaluate_without(records, focal.masked, focal.what)
-    rng = np.random.default_rng([plan.seed, 1])
     replicates = plan.replicates if can_simulate(whole) else 0
-    found = lr.compare(whole, partial, focal.masked, levels, family, replicates, rng)
+    found = lr.compare(whole, partial, focal.masked, levels, family, replicates, plan.seed, where)
     notes, n_families = list(focal.notes), len(np.unique(family))
     if not replicates and n_families < FEW_FAMILIES:
         few = f"the focal animals are of {n_families} half-sib families"

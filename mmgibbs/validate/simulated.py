@@ -25,15 +25,26 @@ def can_simulate(evaluation: Evaluation) -> bool:
     return all(isinstance(t.relationship, kinds) for t in evaluation.design.terms if t.kind == "random")
 
 
-def simulated_solutions(whole: Evaluation, partial: Evaluation, masked, i: int, j: int, replicates: int, rng):
-    """Yields (w, p), each (q, k, m): solutions of term i of whole, j of partial, m replicates at a time.
+def blocks_of(replicates: int, n_equations: int) -> list[tuple[int, int]]:
+    """(number, replicates) of the blocks that are solved at once: their size does not depend on who solves them."""
+    at_once = max(1, VALUES // n_equations)
+    return [(block, min(at_once, replicates - first)) for block, first in enumerate(range(0, replicates, at_once))]
 
-    masked: (n,) records that the partial data lack.
+
+def simulated_sums(whole: Evaluation, partial: Evaluation, masked, focal, seed: int, block: int, m: int) -> dict[int, np.ndarray]:
+    """Term of whole -> (k, m, 6) sums over its focal levels of 1, w, p, w^2, p^2 and w p, for the m replicates of a block.
+
+    masked: (n,) records that the partial data lack. focal: term -> (f,) level codes.
     """
-    at_once = max(1, VALUES // whole.design.n_equations)
-    for first in range(0, replicates, at_once):
-        y = simulated_records(whole, min(at_once, replicates - first), rng)
-        yield _solutions(whole, y, i), _solutions(partial, y[~masked], j)
+    y = simulated_records(whole, m, np.random.default_rng([seed, 1 + block]))
+    of_whole, of_partial = _solutions(whole, y), _solutions(partial, y[~masked])
+    sums = {}
+    for term, levels in focal.items():
+        name = whole.design.terms[term].name
+        w, p = of_whole[name][levels], of_partial[name][levels]
+        moments = [np.full(w.shape[1:], len(levels)), *(v.sum(axis=0) for v in (w, p, w * w, p * p, w * p))]
+        sums[term] = np.stack(moments, axis=-1)
+    return sums
 
 
 def simulated_records(evaluation: Evaluation, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -67,11 +78,13 @@ def down_the_pedigree(kin: Relatives, z: np.ndarray) -> np.ndarray:
     return spsolve_triangular(L_inverse.tocsr(), spread[:, None] * ordered, lower=True, unit_diagonal=True)[order]
 
 
-def _solutions(evaluation: Evaluation, y: np.ndarray, term: int) -> np.ndarray:
-    """(q, k, m) solutions of one term from records y (n, T, m) of the evaluation."""
+def _solutions(evaluation: Evaluation, y: np.ndarray) -> dict[str, np.ndarray]:
+    """Term -> (q, k, m) solutions from records y (n, T, m) of the evaluation."""
     engine = evaluation.engine
     b = engine.weighted_sums(y[engine.equations.records.record])
-    found = engine.split(engine.solve_columns(b, np.zeros(b.shape), TOLERANCE).x)[term]
-    ordered = np.empty(found.shape)
-    ordered[engine.equations.terms[term].code] = found
-    return ordered
+    solved = engine.split(engine.solve_columns(b, np.zeros(b.shape), TOLERANCE).x)
+    out = {}
+    for term, lists, found in zip(evaluation.design.terms, engine.equations.terms, solved, strict=True):
+        out[term.name] = np.empty(found.shape)
+        out[term.name][lists.code] = found
+    return out

@@ -18,11 +18,11 @@ from validation_data import G, R, analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
 from mmgibbs.data import prepare
+from mmgibbs.parallel import ThisMachine
 from mmgibbs.simulate import animal_ids
 from mmgibbs.validate import lr
 from mmgibbs.validate.evaluation import evaluate, evaluate_without, recorded
 from mmgibbs.validate.make import Plan, examine
-from mmgibbs.validate.simulated import simulated_solutions
 
 COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]
 TOO_LARGE = 3.0  # times the genetic variance, where it is wrong
@@ -108,13 +108,10 @@ def test_unbiased_within_standard_errors_that_are_right(n):
 def test_standard_errors_and_expectations_by_simulation(n):
     """The simulation of the program against replicates that are drawn and solved by matrices."""
     _, y = population().draw(n)
-    spread = population().spread
-    found = statistics(*(solutions(i)[0] @ y for i in (0, 1)), spread * G)
+    found = statistics(*(solutions(i)[0] @ y for i in (0, 1)), population().spread * G)
     whole, masked = evaluate(population().records.analysis), population().masked
     partial, place = evaluate_without(population().records, masked, "the last year"), len(whole.design.terms) - 1
-    rng = np.random.default_rng(3)
-    solved = simulated_solutions(whole, partial, masked, place, len(partial.design.terms) - 1, 400, rng)
-    ((mean, sd),) = lr.moments_of_simulated(solved, population().focal, np.array([spread * G]))
+    ((mean, sd),) = lr.simulated_moments(whole, partial, masked, {place: population().focal}, 400, 3, ThisMachine())[place]
     for name, values in found.items():
         values = values[np.isfinite(values)]
         assert abs(mean[name] - values.mean()) < 4 * np.hypot(sd[name] / 20, values.std() / np.sqrt(n)), name

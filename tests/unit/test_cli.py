@@ -205,7 +205,7 @@ def test_help_and_version(capsys):
         [],
         ["frobnicate"],
         ["run"],
-        ["run", "a", "b"],
+        ["check", "a", "b"],
         ["run", "a", "--over"],
         ["check", "a", "--overwrite"],
         ["simulate"],
