@@ -20,6 +20,7 @@ from mmgibbs.report.fixed import fixed_effects
 from mmgibbs.report.render import render
 
 PARAMETERS = 12  # with figures, besides the heritabilities: those that mix worst
+COEFFICIENTS = "Coefficients"  # of a regression: a caption
 ROWS = 400  # of one table of parameters (a regression may have many thousands)
 
 
@@ -204,7 +205,7 @@ def parameter_tables(run: Finished) -> list[Table]:
         elif kind.endswith((".var", ".cov")):
             caption = f"Variances and covariances: {kind[:-4]}"
         else:
-            caption = "Coefficients" if kind == "beta" else "Parameters"
+            caption = COEFFICIENTS if kind == "beta" else "Parameters"
         groups.setdefault(caption, []).append(row)
     return [_parameter_table(caption, rows) for caption, rows in groups.items() if rows]
 
@@ -222,7 +223,8 @@ def _parameter_table(caption: str, rows: list[dict]) -> Table:
     places = [3 if share or correlation else decimals(r["sd"] or r["mean"]) for r in rows]
     column = lambda key: numbers([r[key] for r in rows], places)
     scale = (0.0, 1.0) if share else (-1.0, 1.0) if correlation else None
-    drawn = share or correlation
+    fraction = share or correlation
+    drawn = fraction or caption == COEFFICIENTS
     estimated = any(known(r["hpd_low"]) for r in rows)
     columns = [Column("Parameter"), Column("Mean", "number"), Column("SD", "number", "posterior standard deviation")]
     cells = [[str(r["parameter"]) for r in rows], column("mean"), column("sd")]
@@ -233,7 +235,8 @@ def _parameter_table(caption: str, rows: list[dict]) -> Table:
         ]
         cells += [column("hpd_low"), column("hpd_high")]
         if drawn:
-            columns.append(Column(f"Interval, {scale[0]:g} to {scale[1]:g}".replace("-", "\u2212"), "bar"))
+            ends = f", {scale[0]:g} to {scale[1]:g}".replace("-", "\u2212") if scale else ""
+            columns.append(Column(f"Interval{ends}", "bar"))
             cells.append(bars(*([r[k] for r in rows] for k in ("mean", "hpd_low", "hpd_high")), scale))
         columns += [
             Column("MCSE", "number", "Monte Carlo standard error of the mean"),
@@ -241,7 +244,7 @@ def _parameter_table(caption: str, rows: list[dict]) -> Table:
             Column("ESS tail", "number", f"effective sample size of the interval; below {ESS} is too few"),
             Column("R-hat", "number", f"1 where the chains agree; above {RHAT} they have not mixed"),
         ]
-        cells += [numbers([r["mcse"] for r in rows], [4 if drawn else decimals(r["mcse"]) for r in rows])]
+        cells += [numbers([r["mcse"] for r in rows], [4 if fraction else decimals(r["mcse"]) for r in rows])]
         cells += [marked(counts([r[key] for r in rows]), lambda n: n < ESS) for key in ("ess_bulk", "ess_tail")]
         cells += [marked(numbers([r["rhat"] for r in rows], 3), lambda n: n > RHAT)]
     return Table(caption, columns, list(zip(*cells, strict=True)), note)

@@ -209,6 +209,7 @@ def test_a_regression_has_coefficients_and_no_terms(tmp_path):
     assert told.startswith(f"3 chains of 50 kept draws; their means run from {low} to {high}, ")
     assert [t["caption"] for t in page.tables] == ["Coefficients"] and "Parameters" in page.headings
     assert "horseshoe_probit of ill (regularised False)" in page.text
+    assert page.tables[0]["head"][5].startswith("Interval")  # drawn, all coefficients on one scale
 
 
 def test_missing_libraries_are_told_and_the_run_stays(run, monkeypatch, capsys):
