@@ -27,7 +27,7 @@ from mmgibbs.engines.direct import posterior_sd
 from mmgibbs.engines.pcg import PcgEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, estimated_bytes, structured_equations
-from mmgibbs.errors import ConfigError, ModelError
+from mmgibbs.errors import ModelError
 from mmgibbs.interweave import terms_to_interweave, why_not
 from mmgibbs.memory import refuse_beyond_free
 from mmgibbs.parallel import REPORT, ThisMachine, Where, run_chains, sampling_bytes

@@ -151,7 +151,7 @@ def parse_yaml(text: str, where: str) -> object:
         return _Builder(yaml.parse(text, Loader=_Parser), where).document()
     except yaml.MarkedYAMLError as error:
         raise ConfigError(_syntax(error, where, text)) from None
-    except (yaml.YAMLError, UnicodeEncodeError) as error:
+    except (yaml.YAMLError, UnicodeEncodeError):
         # the reader: a control character or half a character, found before there are lines to speak of
         at = next((i for i, c in enumerate(text) if not c.isprintable() and c not in "\t\r\n"), None)
         line = "" if at is None else f" line {text.count(chr(10), 0, at) + 1}"

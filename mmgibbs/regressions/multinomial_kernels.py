@@ -7,7 +7,6 @@ from numba import njit
 
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.polya_gamma import polya_gamma
-from mmgibbs.regressions.group_likelihood import bounded_exp
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
