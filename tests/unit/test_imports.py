@@ -27,7 +27,8 @@ ROOMS = {
     "estimators": {"regressions", "chains", "draws"},
     "memory": set(),
     "interrupt": set(),
-    "parallel": {"memory", "interrupt", "sampler", "engines", "equations", "chains"},
+    "job": {"sampler", "engines", "equations", "chains"},
+    "parallel": {"job", "memory", "interrupt", "sampler", "engines", "equations", "chains"},
     "cluster": {"parallel", "engines", "chains"},
     "config": set(),
     "data": {"config", "design", "pedigree"},
@@ -53,7 +54,7 @@ LAZY = {
     ("mmgibbs.simulate", "mmgibbs.data.rank"): "the rank of the fixed effects, NumPy and SciPy only",
     ("mmgibbs.simulate", "mmgibbs.report.record"): "the versions that a provenance note names",
 }
-CORE = ("errors", "work", "design", "draws", "device", "variances", "equations", "engines", "regressions", "interweave", "chains", "sampler", "estimators", "parallel")
+CORE = ("errors", "work", "design", "draws", "device", "variances", "equations", "engines", "regressions", "interweave", "chains", "sampler", "estimators", "job", "parallel")
 DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core"}
 CORE_LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "yaml", "tqdm", "cupy", "cupyx", "cupy_backends"}
 # Libraries that the core imports inside functions: diagnostics, files of draws, processes.

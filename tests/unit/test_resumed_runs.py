@@ -429,7 +429,7 @@ def test_a_full_disk_ends_no_chain(folder, monkeypatch, whole):
         write(file, **arrays)
 
     monkeypatch.setattr(np, "savez", full_for_a_while)
-    monkeypatch.setattr("mmgibbs.parallel.REPORT_EVERY", 0.001)
+    monkeypatch.setattr("mmgibbs.job.REPORT_EVERY", 0.001)
     outcome = command(folder, "run", "analysis.yaml")
     assert outcome.code == 0
     assert (
