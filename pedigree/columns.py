@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pedigree.errors import PedigreeError
-from pedigree.tables import Table, nearest, open_table
+from pedigree.errors import PedigreeError, UnknownColumns
+from pedigree.tables import Table, counted, open_table, quoted
 
 _ROLES = ("id", "sire", "dam", "birth")
+_SHOWN = 8  # columns named one by one
 # Compared in lower case without punctuation: 'Birth_Year' is 'birthyear'.
 _RECOGNISED = {
     "id": "id animal animalid idanimal animalnumber individual ind indiv calf progeny offspring tag eartag".split(),
@@ -36,13 +37,16 @@ def choose_columns(source, columns, header, separator, unknown, name) -> tuple[T
         return _given(source, dict(columns), header, separator, name)
     table = open_table(source, separator, False, name)
     if table.first_record is None:  # a frame, parquet, arrow: its columns always have names
-        return table, _by_name(table.names, table.name) or _first_three(table, "")
-    if header is not False and (found := _by_name(table.first_record, table.name)):
+        if found := _by_name(table.names, table.name):
+            return table, found
+        raise _neither_parent(table.names, table.name)
+    if header is False:
+        return table, _first_three(table, "")
+    if found := _by_name(table.first_record, table.name):
         return table.with_header(), found
     if header is None and _first_line_is_data(table, unknown):
         return table, _first_three(table, "the first line was taken as an animal, not as column names; ")
-    table = table.with_header() if header is not False else table
-    return table, _first_three(table, "")
+    raise _neither_parent(table.first_record, table.name)
 
 
 def _given(source, columns, header, separator, name) -> tuple[Table, PedigreeColumns]:
@@ -63,10 +67,9 @@ def _given(source, columns, header, separator, name) -> tuple[Table, PedigreeCol
 
 def _by_name(columns: tuple[str, ...], where: str) -> PedigreeColumns | None:
     """Columns with recognised names; None where neither parent is recognised."""
-    plain = {c: re.sub(r"[\W_]+", "", c.lower()) for c in columns}
     found = {}
     for role, names in _RECOGNISED.items():
-        at = [c for wanted in names for c in columns if plain[c] == wanted]
+        at = [c for wanted in names for c in columns if _plain(c) == wanted]
         if at:
             found[role] = at[0]
     if "sire" not in found and "dam" not in found:
@@ -78,27 +81,46 @@ def _by_name(columns: tuple[str, ...], where: str) -> PedigreeColumns | None:
             said = " (the first column is taken as the id)"
     for role in _ROLES[:3]:
         if role not in found:
-            raise PedigreeError(
-                f"{where}: which column is the {role}? {nearest(role, columns)}; name the columns id, sire and dam"
-            )
+            raise UnknownColumns(f"{where}: which column is the {role}? {_columns_and_names(columns, (role,))}")
     note = "columns recognised: " + ", ".join(f"{role} = '{found[role]}'" for role in _ROLES if role in found) + said
     return PedigreeColumns(found["id"], found["sire"], found["dam"], found.get("birth"), False, (note,))
 
 
-def _first_three(table: Table, said: str) -> PedigreeColumns:
-    if len(table.names) < 3:
-        columns = ", ".join(f"'{c}'" for c in table.names)
-        raise PedigreeError(f"{table.name}: found {len(table.names)} columns ({columns}), needed id, sire and dam")
-    a, b, c = table.names[:3]
-    named = f" ('{a}', '{b}', '{c}')" if table.first_record is None or table.has_header else ""
-    return PedigreeColumns(
-        a, b, c, None, False, (f"{said}the first three columns{named} are taken as id, sire and dam",)
+def _plain(column: str) -> str:
+    return re.sub(r"[\W_]+", "", column.lower())
+
+
+def _neither_parent(columns: tuple[str, ...], where: str) -> UnknownColumns:
+    """The first three of some other table would make herds the parents: none is taken for a parent by its place."""
+    return UnknownColumns(
+        f"{where}: found no column named as a sire or a dam: is this a pedigree? "
+        + _columns_and_names(columns, ("sire", "dam"))
     )
 
 
+def _columns_and_names(columns: tuple[str, ...], roles: tuple[str, ...]) -> str:
+    """The end of a message about columns whose role is not known, in several lines."""
+    shown = ", ".join(quoted(c) for c in columns[:_SHOWN]) + (", ..." if len(columns) > _SHOWN else "")
+    known = "\n".join(f"recognised as the {role}: {', '.join(_RECOGNISED[role])}" for role in roles)
+    return f"Its columns are {shown}\n{known}"
+
+
+def _first_three(table: Table, said: str) -> PedigreeColumns:
+    """Of a file without names."""
+    if len(table.names) < 3:
+        raise PedigreeError(f"{table.name}: found {counted(len(table.names), 'column')}, needed id, sire and dam")
+    a, b, c = table.names[:3]
+    return PedigreeColumns(a, b, c, None, False, (f"{said}the first three columns are taken as id, sire and dam",))
+
+
 def _first_line_is_data(bare: Table, unknown) -> bool:
-    """Whether the first line is an animal: a digit, an unknown parent, or a value that stands in another row."""
+    """Whether the first line is an animal: a digit, an unknown parent, or a value that stands in another row.
+
+    It is none where one of its fields is a usual name of the column of ids: 'animal,weight1,weight2' has a digit.
+    """
     first = bare.first_record[:3]
+    if any(_plain(field) in _RECOGNISED["id"] for field in first):
+        return False
     if len(first) < 3 or any(value in unknown or any(c.isdigit() for c in value) for value in first):
         return True
     rest = bare.read([1, 2, 3])[1:]

@@ -7,3 +7,7 @@ class TableError(ValueError):
 
 class PedigreeError(ValueError):
     """A pedigree that cannot be one: an animal twice, a loop, a sire that is a dam, a parent younger than its calf."""
+
+
+class UnknownColumns(PedigreeError):
+    """A table with column names among which id, sire and dam are not recognised: whoever asked may name them."""

@@ -84,15 +84,16 @@ def read_pedigree(
     """Read and check a pedigree.
 
     source: path (csv, tsv, white space, parquet, arrow; .gz) or pl.DataFrame. columns: {'id', 'sire', 'dam'[,
-    'birth']} -> column name or 1-based position; None: recognised names, else the first three columns (a note says
-    so). header: whether the first line holds names; None: yes where columns are names, no where they are positions,
-    else as the line looks (a note says so). unknown: values that stand for an unknown parent. group_column: the group
-    of each animal's unknown parents. founders: ids to add as animals without parents where they have no row.
-    hermaphrodites: an id may be both sire and dam. name: the file's name in errors.
+    'birth']} -> column name or 1-based position; None: recognised names, or, of a file without names, the first three
+    columns (a note says so). header: whether the first line holds names; None: yes where columns are names, no where
+    they are positions, else as the line looks (a note says so). unknown: values that stand for an unknown parent.
+    group_column: the group of each animal's unknown parents. founders: ids to add as animals without parents where
+    they have no row. hermaphrodites: an id may be both sire and dam. name: the file's name in errors.
 
     Ids are strings and stay strings ('007' is not '7'). Parents without a row of their own become founders, counted in
-    the notes. Raises TableError (cannot be read), PedigreeError (duplicate animal, loop, own parent, both sire and
-    dam, parent younger than progeny, no id, no group).
+    the notes. Raises TableError (cannot be read), UnknownColumns (named columns, none recognised as a parent),
+    PedigreeError (duplicate animal, loop, own parent, both sire and dam, parent younger than progeny, no id, no
+    group).
     """
     unknown = tuple(str(value) for value in unknown)
     table, chosen = choose_columns(source, columns, header, separator, unknown, name)

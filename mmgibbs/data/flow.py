@@ -114,7 +114,7 @@ def _kin(analysis, records: Records) -> Kin | None:
     needed = any(r.relationship == "pedigree" for r in random.values()) or takes_parents(random, records.phenotypes)
     if data.pedigree is None or not needed:
         return None
-    from pedigree.errors import PedigreeError, TableError
+    from pedigree.errors import PedigreeError, TableError, UnknownColumns
     from pedigree.inbreeding import inbreeding
     from pedigree.read import read_pedigree
     from pedigree.relationship import relatives
@@ -140,6 +140,11 @@ def _kin(analysis, records: Records) -> Kin | None:
         random_groups = data.groups is not None and data.groups.effect == "random"
         F = inbreeding(pedigree.sire, pedigree.dam) if data.inbreeding == "account" else None
         kinship = relatives(pedigree.sire, pedigree.dam, F, len(pedigree.groups), random_groups)
+    except UnknownColumns as error:
+        needed = "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, sire: COLUMN, dam: COLUMN}"
+        if not isinstance(data.pedigree, pl.DataFrame):
+            needed += "; where the first line is an animal, data.pedigree_header: false"
+        raise DataError(f"{error}\n{needed}") from None
     except (PedigreeError, TableError) as error:
         raise DataError(str(error)) from None
     n, g = len(pedigree.ids), len(pedigree.groups)

@@ -91,6 +91,16 @@ MISTAKES = {
         analysis("weights:", "pedigree_columns: {id: id, sire: sire, dam: mother}, weights:"),
         ["pedigree.csv: there is no column 'mother'", "found: 'id', 'sire', 'dam'"],
     ),
+    "the phenotypes as the pedigree": (
+        analysis("pedigree: pedigree.csv", "pedigree: phenotypes.csv"),
+        [
+            "phenotypes.csv: found no column named as a sire or a dam",
+            "'animal', 'herd', 'sex'",
+            "recognised as the sire: sire,",
+            "recognised as the dam: dam,",
+            "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, sire: COLUMN, dam: COLUMN}",
+        ],
+    ),
     "no header line": (
         {"phenotypes.csv": PHENOTYPES.split("\n", 1)[1]},
         ["there is no column 'birth_weight' (traits.birth_weight)", "is the first line a record?", "data.header"],

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reference import tabular
 from support import shared_data
 
-from pedigree.errors import PedigreeError, TableError
+from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.inbreeding import inbreeding
 from pedigree.read import birth_numbers, read_pedigree
 from pedigree.relationship import a_inverse_csr, relatives
@@ -166,10 +166,31 @@ def test_recognised_names_in_any_order(tmp_path):
     assert as_names(p)["c"] == ("a", "b") and p.birth[p.codes(pl.Series(["c"]))[0]] == 2001
 
 
-def test_first_three_columns_are_said_aloud(tmp_path):
-    p = read(tmp_path, "Nr,V,M\nc,a,b\n")
-    assert as_names(p)["c"] == ("a", "b") and "Nr" not in as_names(p)
-    assert p.notes[0] == "the first three columns ('Nr', 'V', 'M') are taken as id, sire and dam"
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Nr,V,M\nc,a,b\n", "'Nr', 'V', 'M'"),
+        ("animal,herd,sex,weight\nc,north,F,3\n", "'animal', 'herd', 'sex', 'weight'"),
+        ("animal,weight1,weight2\nc,3,4\n", "'animal', 'weight1', 'weight2'"),  # a digit, and yet a header
+        ("a,b,c,d,e,f,g,h,i\n1,2,3,4,5,6,7,8,9\n", "'g', 'h', ..."),
+    ],
+)
+def test_a_header_without_parents_is_no_pedigree(tmp_path, text, named):
+    """The phenotypes in place of the pedigree would make herds the sires of all animals."""
+    said = f"{named}\nrecognised as the sire: sire, sireid, .*\nrecognised as the dam: dam, damid"
+    with pytest.raises(UnknownColumns, match=f"^pedigree.csv: found no column named as a sire or a dam: .* {said}"):
+        read(tmp_path, text)
+    with pytest.raises(UnknownColumns, match=named):
+        read(tmp_path, text, header=True)
+    frame = pl.read_csv(text.encode(), infer_schema=False)
+    with pytest.raises(UnknownColumns, match=named):
+        read_pedigree(frame)
+
+
+def test_a_header_without_parents_may_be_told(tmp_path):
+    for columns in ({"id": "Nr", "sire": "V", "dam": "M"}, {"id": 1, "sire": 2, "dam": 3}):
+        p = read(tmp_path, "Nr,V,M\nc,a,b\n", columns=columns, header=True)
+        assert as_names(p)["c"] == ("a", "b") and "Nr" not in as_names(p)
 
 
 @pytest.mark.parametrize("first", ["K1 0 0", "K1 V7 M8", "c a b", "x NA y", "a u v"])
@@ -184,7 +205,7 @@ def test_a_first_line_that_is_an_animal_is_no_header(tmp_path, first):
 
 def test_header_can_be_stated(tmp_path):
     assert "Nr" in as_names(read(tmp_path, "Nr,V,M\nc,a,b\n", header=False))
-    assert "K1" not in as_names(read(tmp_path, "K1,0,1\nc,a,b\n", header=True))
+    assert "id" in as_names(read(tmp_path, "id,sire,dam\nc,a,b\n", header=False))
 
 
 def test_columns_by_position_and_name(tmp_path):
@@ -234,9 +255,9 @@ def test_columns_by_position_and_name(tmp_path):
         (
             "id,sire\n1,0\n",
             None,
-            "pedigree.csv: which column is the dam\\? found: 'id', 'sire'; name the columns id, sire and dam",
+            "pedigree.csv: which column is the dam\\? Its columns are 'id', 'sire'\nrecognised as the dam: dam, damid",
         ),
-        ("1,0\n2,0\n", None, "pedigree.csv: found 2 columns \\('1', '2'\\), needed id, sire and dam"),
+        ("1,0\n2,0\n", None, "pedigree.csv: found 2 columns, needed id, sire and dam"),
     ],
 )
 def test_columns_that_cannot_be(tmp_path, text, columns, message):
