@@ -53,6 +53,18 @@ class ParameterFile:
     def n_traits(self) -> int:
         return len(self.stated["TRAITS"].value)
 
+    @property
+    def files(self) -> Iterator[tuple[str, int, Path]]:
+        """(keyword, its line, path) of every file that is named here; of an OPTION every word that may be one."""
+        for stated in (self.stated, *(effect.stated for effect in self.effects)):
+            for keyword in ("DATAFILE", "FILE", "SNP_FILE", "INB_FILE", "INBREEDING"):
+                names = stated[keyword].value if keyword in stated else ()
+                for name in (names,) if isinstance(names, str) else names[1:]:
+                    yield keyword, stated[keyword].line, self.path.parent / name
+        for option in self.options:
+            for word in option.value[1:]:
+                yield f"OPTION {option.value[0]}", option.line, self.path.parent / word
+
 
 def shown(*words: str) -> str:
     """Words of the file as an error message shows them."""

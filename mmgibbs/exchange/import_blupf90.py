@@ -10,7 +10,7 @@ import yaml
 from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError
 from mmgibbs.exchange.blupf90_analysis import translate
-from mmgibbs.exchange.blupf90_read import read_parameter_file
+from mmgibbs.exchange.blupf90_read import ParameterFile, read_parameter_file
 
 
 class _Dumper(yaml.SafeDumper):
@@ -23,7 +23,7 @@ class _Dumper(yaml.SafeDumper):
 def add_arguments(parser) -> None:
     parser.add_argument("parameters", metavar="FILE", help="the parameter file that renumf90 reads, such as renum.par")
     parser.add_argument("--output", metavar="YAML", help="the analysis file to write (default: beside FILE, .yaml)")
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are there already, but none that is read")
 
 
 def main(args) -> None:
@@ -40,7 +40,8 @@ def import_blupf90(parameters: str | os.PathLike, output: str | os.PathLike | No
 
     Files that the parameter file names are looked for beside it. output: default beside it, with the ending .yaml.
     Columns joined by COMBINE, and unknown-parent groups of each parent, come with new tables beside the analysis.
-    Raises ConfigError or DataError that names the line, what was found there and what is needed.
+    Raises ConfigError or DataError that names the line, what was found there and what is needed; ConfigError, too, where
+    a file to be written is one of those that are read, whatever `overwrite` says.
     """
     file = read_parameter_file(Path(parameters))
     path = Path(output) if output is not None else file.path.with_suffix(".yaml")
@@ -48,6 +49,9 @@ def import_blupf90(parameters: str | os.PathLike, output: str | os.PathLike | No
     load_config(translation.analysis)  # whatever else is wrong is told before anything is written
     written = {path: None} | {path.parent / name: frame for name, frame in translation.tables.items()}
     for target in written:
+        _refuse_a_source(target, file)
+        if target.is_dir():
+            raise ConfigError(f"import-blupf90: '{target}' is a folder, needed the name of a file for --output")
         if target.exists() and not overwrite:
             raise ConfigError(f"import-blupf90: '{target}' exists; choose another --output, or give --overwrite")
     said = [
@@ -67,3 +71,15 @@ def import_blupf90(parameters: str | os.PathLike, output: str | os.PathLike | No
     except OSError as error:
         raise ConfigError(f"import-blupf90: cannot write '{path}': {error.strerror}") from None
     return path, said
+
+
+def _refuse_a_source(target: Path, file: ParameterFile) -> None:
+    """Refuse, whatever the flags, to write over a file that is read; links are followed."""
+    sources = [("the parameter file", file.path)]
+    sources += [(f"{keyword} of {file.path.name} line {line}", path) for keyword, line, path in file.files]
+    for what, source in sources:
+        if source.resolve() == target.resolve() or (target.exists() and source.exists() and source.samefile(target)):
+            raise ConfigError(
+                f"import-blupf90: found '{target}' to be written, which is {what}; needed an --output of another name "
+                "(new tables are named after it)"
+            )

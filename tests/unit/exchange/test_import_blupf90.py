@@ -226,6 +226,72 @@ def test_the_command_writes_an_analysis_that_says_where_it_comes_from(tmp_path, 
     assert main(["import-blupf90", str(path), "--output", str(target), "--overwrite"]) == 0
 
 
+COMBINED = CASES["joined columns, a header line"].parameters
+WITH_GROUPS = head() + ANIMAL.replace("INBREEDING", "UPG_TYPE\nin_pedigrees\nINBREEDING") + "(CO)VARIANCES\n1.0\n"
+SOURCES = {  # parameters, what is there under which name, --output, and what the message calls it
+    "new data over the data": (
+        COMBINED.replace("data_with_header.txt", "f_data.csv"),
+        {"f_data.csv": "data_with_header.txt"},
+        "f.yaml",
+        "'{folder}/f_data.csv' to be written, which is DATAFILE of renum.par line 5",
+    ),
+    "the analysis over the data": (GOOD, {}, "data.txt", "data.txt' to be written, which is DATAFILE of"),
+    "the analysis over the parameter file": (GOOD, {}, "renum.par", "renum.par' to be written, which is the parameter file"),
+    "a new pedigree over the pedigree": (
+        WITH_GROUPS.replace("ped.txt", "f_pedigree.csv"),
+        {"f_pedigree.csv": "ped.txt"},
+        "f.yaml",
+        "f_pedigree.csv' to be written, which is FILE of renum.par line 15",
+    ),
+    "genotypes": (
+        GOOD.replace("PED_DEPTH", "SNP_FILE\nsnp.yaml\nPED_DEPTH"),
+        {"snp.yaml": "ped.txt"},
+        "snp.yaml",
+        "snp.yaml' to be written, which is SNP_FILE of renum.par line 24",
+    ),
+    "genotypes of an option": (
+        GOOD + "OPTION SNP_file snp.yaml\n",
+        {"snp.yaml": "ped.txt"},
+        "snp.yaml",
+        "which is OPTION SNP_file of renum.par line 31",
+    ),
+    "coefficients of inbreeding": (
+        GOOD.replace("PED_DEPTH", "INBREEDING\nfile inb.yaml\nPED_DEPTH"),
+        {"inb.yaml": "ped.txt"},
+        "inb.yaml",
+        "which is INBREEDING of renum.par line 24",
+    ),
+    "by a link": (GOOD, {"link.yaml": "-> data.txt"}, "link.yaml", "which is DATAFILE of"),
+    "by a hard link": (GOOD, {"link.yaml": "= data.txt"}, "link.yaml", "which is DATAFILE of"),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_file_that_is_read_is_written_over(name, tmp_path, capsys):
+    parameters, files, output, message = SOURCES[name]
+    path = write_files(tmp_path, Case(parameters, {}, pedigree="in_pedigrees" if "UPG_TYPE" in parameters else "plain"))
+    for new, source in files.items():
+        if source.startswith("-> "):
+            (tmp_path / new).symlink_to(tmp_path / source[3:])
+        elif source.startswith("= "):
+            (tmp_path / new).hardlink_to(tmp_path / source[2:])
+        else:
+            (tmp_path / new).write_bytes((tmp_path / source).read_bytes())
+    before = {p: p.read_bytes() for p in tmp_path.iterdir()}
+    assert main(["import-blupf90", str(path), "--output", str(tmp_path / output), "--overwrite"]) == 2
+    told = capsys.readouterr().err
+    assert message.format(folder=tmp_path) in told and "needed an --output of another name" in told
+    assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_a_folder_is_no_analysis_file_and_nothing_is_written(tmp_path):
+    path = write_files(tmp_path, CASES["joined columns, a header line"])
+    (tmp_path / "f.yaml").mkdir()
+    with pytest.raises(ConfigError, match="is a folder, needed the name of a file for --output"):
+        import_blupf90(path, tmp_path / "f.yaml", overwrite=True)
+    assert not (tmp_path / "f_data.csv").exists()
+
+
 def test_what_stands_on_the_line_of_its_keyword_is_taken_too(tmp_path):
     path = write_files(tmp_path, Case(GOOD.replace("TRAITS\n5 6\n", "TRAITS 5 6\n"), {}))
     assert read_parameter_file(path).stated["TRAITS"].value == (5, 6)
