@@ -17,6 +17,7 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.report.folder import CONTENTS
 
 FILES = ("solutions", "levels.csv", "postgibbs_samples", "postind")
 
@@ -36,12 +37,21 @@ def export_blupf90(run: str | os.PathLike, output: str | os.PathLike | None = No
     """Write the files of a finished run; returns their folder, by default RUN-blupf90.
 
     postgibbs_samples and postind are written where variances were sampled. ConfigError: no finished run of a mixed
-    model, files that are there already.
+    model, a folder that holds a run (which a new run would replace, and leave these files beside it), files that are
+    there already.
     """
-    finished = read_finished(run)
+    try:
+        finished = read_finished(run)
+    except ConfigError as error:  # it speaks for the command that reads most runs
+        raise ConfigError(f"export: {str(error).removeprefix('report: ')}") from None
     if finished.solutions is None:
         raise ConfigError(f"export: '{run}' holds a regression, needed the run of a mixed model")
     folder = Path(output) if output is not None else finished.directory.with_name(f"{finished.directory.name}-blupf90")
+    of_a_run = sorted(p.name for p in folder.iterdir() if p.name in CONTENTS) if folder.is_dir() else []
+    if of_a_run:
+        raise ConfigError(
+            f"export: '{folder}' is the folder of a run (it holds {of_a_run[0]}), needed another folder for --output"
+        )
     there = [name for name in FILES if (folder / name).exists()]
     if there and not overwrite:
         raise ConfigError(f"export: '{folder}' holds {', '.join(there)}; choose another --output, or give --overwrite")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import textwrap
+
 
 def add_arguments(parser) -> None:
-    parser.description = (
+    parser.description = textwrap.fill(
         "Write a finished run as the files of another program. Format blupf90: `solutions` (trait, effect, level, "
         "solution, s.e., which is the posterior standard deviation, left out where it is unknown); `levels.csv` "
         "(effect, level, id, term, name: what the numbers of effects and levels mean); and where variances were "
         "sampled `postgibbs_samples` (number, round, how many, the (co)variances; one chain after the other, rounds "
-        "going on) and `postind` (the position of each (co)variance in a sample)."
+        "going on) and `postind` (the position of each (co)variance in a sample).",
+        100,
     )
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
     parser.add_argument("--format", required=True, choices=["blupf90"], help="whose files to write")
-    parser.add_argument("--output", metavar="DIR", help="the folder to write into (default: RUN-blupf90)")
+    parser.add_argument("--output", metavar="DIR", help="the folder to write into, not that of a run (default: RUN-blupf90)")
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
 
 

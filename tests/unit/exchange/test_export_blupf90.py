@@ -180,9 +180,27 @@ def test_a_run_at_fixed_variances_has_solutions_alone_and_files_are_not_replaced
 
 
 def test_a_folder_without_a_run_and_a_regression_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="is not the folder of a finished run"):
+    with pytest.raises(ConfigError, match="^export: '.*' is not the folder of a finished run"):
         export_blupf90(tmp_path)
     pl.DataFrame({"parameter": ["beta"], "mean": [0.0]}).write_parquet(tmp_path / "summary.parquet")
     (tmp_path / "run.json").write_text(json.dumps({"name": "r"}))
     with pytest.raises(ConfigError, match="holds a regression, needed the run of a mixed model"):
         export_blupf90(tmp_path)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_the_folder_of_a_run_is_no_place_for_the_files(exported, tmp_path, overwrite):
+    """A new run there would replace its own files and leave these beside them."""
+    run_folder, _ = exported
+    (tmp_path / "stopped" / "checkpoint").mkdir(parents=True)
+    for folder in (run_folder, tmp_path / "stopped"):
+        before = sorted(folder.iterdir())
+        with pytest.raises(ConfigError, match="^export: '.*' is the folder of a run .*, needed another folder"):
+            export_blupf90(run_folder, folder, overwrite=overwrite)
+        assert sorted(folder.iterdir()) == before
+
+
+def test_the_help_fits_the_screen(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["export", "--help"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 100
