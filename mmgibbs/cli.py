@@ -174,7 +174,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         help="run the chains on the workers of a Dask scheduler, tcp://HOST:PORT, or on N workers of this machine, "
         "local:N, to the same draws; several analyses run at once; a chain whose worker is lost goes on from its checkpoint",
     )
-    run.add_argument("--quiet", action="store_true", help="say nothing unless something is wrong")
+    run.add_argument("--quiet", action="store_true", help="say nothing but warnings and errors")
     run.add_argument("--no-report", action="store_true", help="leave out report.html (mmgibbs report RUN makes it later)")
 
     chosen = next((a for a in arguments if not a.startswith("-")), None)
@@ -214,6 +214,7 @@ def _run(args) -> int | None:
     output = [] if args.output is None else [f"output.directory={json.dumps(args.output, ensure_ascii=False)}"]
     with end_like_ctrl_c():
         result = run(args.files[0], [*args.set, *output], **how)
+    _warn(args, result)
     _report(args, result)
 
 
@@ -225,6 +226,7 @@ def _run_several(args, how: dict) -> int:
         if scenario.error is not None:
             print(f"{scenario.name}: {scenario.error}", file=sys.stderr)
         else:
+            _warn(args, scenario.result, f"{scenario.name}: ")
             _report(args, scenario.result)
 
     with end_like_ctrl_c():
@@ -235,6 +237,15 @@ def _run_several(args, how: dict) -> int:
         if len(good) > 1:
             print(f"compare them with: mmgibbs report {shlex.join(good)}", file=sys.stderr)
     return DONE if len(good) == len(found) else BAD_INPUT
+
+
+def _warn(args, result, name: str = "") -> None:
+    """What a quiet run has to say all the same; the others have said it."""
+    if args.quiet:
+        from mmgibbs.report.findings import said_at_the_end
+
+        for warning in said_at_the_end(result.summary, result.info):
+            print(f"{name}{warning}", file=sys.stderr)
 
 
 def _report(args, result) -> None:

@@ -99,7 +99,7 @@ def run_regression(analysis, place, talk, where: Where):
         csv=analysis.output.csv,
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
-    talk.finish(clearest(summary), path, info)
+    talk.finish(summary, path, info, clearest(summary))
     if summary.height > SHOWN:
         talk.say(f"the {SHOWN} parameters that differ most from 0; {summary.height - SHOWN:,} more are in summary.csv")
     return summary, info

@@ -79,4 +79,4 @@ class Judge:
 
     @property
     def missed(self) -> list[str]:
-        return [f"sampler.stop.{t.name}: missed after max_samples: {t}" for t in self.verdict if not t.met]
+        return [f"sampler.stop.{t.name}: missed after max_samples: {t.fact}" for t in self.verdict if not t.met]

@@ -39,14 +39,18 @@ class Target:
     def met(self) -> bool:
         return self.found >= self.needed if self.name == "ess" else self.found <= self.needed
 
-    def __str__(self) -> str:
+    @property
+    def fact(self) -> str:
         what, bound = _WORDS[self.name]
         found = (
             "unknown" if np.isnan(self.found) else f"{self.found:,.0f}" if self.name == "ess" else f"{self.found:.3g}"
         )
         if self.name == "rhat" and not np.isnan(self.found):
             found = f"{self.found:.4f}"
-        return f"{what} {found} ({self.at}), needed {bound} {self.needed:g}: {'met' if self.met else 'missed'}"
+        return f"{what} {found} ({self.at}), needed {bound} {self.needed:g}"
+
+    def __str__(self) -> str:
+        return f"{self.fact}: {'met' if self.met else 'missed'}"
 
 
 def judge(

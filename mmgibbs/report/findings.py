@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -17,7 +18,12 @@ FEW = 0.05  # share of breeding values that may have a smaller effective sample 
 @dataclass(frozen=True)
 class Finding:
     title: str
-    text: str
+    fact: str
+    advice: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.fact} {self.advice}" if self.advice else self.fact
 
 
 def attention(row: dict) -> bool:
@@ -29,7 +35,14 @@ def attention(row: dict) -> bool:
 
 def warnings(run: Finished) -> list[Finding]:
     """In the order of their weight: chains apart, few effective draws, the posterior itself, breeding values."""
-    return [*_chains(run), *(Finding("Model and data", text) for text in run.record.get("warnings", ())), *_levels(run)]
+    of_data = (Finding("Model and data", text) for text in run.record.get("warnings", ()))
+    return [*of_chains(run.summary, run.record), *of_data, *_levels(run)]
+
+
+def said_at_the_end(summary: pl.DataFrame, record: Mapping) -> list[str]:
+    """The warnings that a run says in a line each when it ends, also one that is to be quiet."""
+    chains = [f"{finding.title}: {finding.fact}" for finding in of_chains(summary, record)]
+    return [f"warning: {text}" for text in (*chains, *record.get("warnings", ()))]
 
 
 def remarks(run: Finished) -> list[Finding]:
@@ -44,21 +57,22 @@ def remarks(run: Finished) -> list[Finding]:
     return out
 
 
-def _chains(run: Finished) -> list[Finding]:
-    summary, out = run.summary, []
-    sampled = summary.filter(pl.col("sd") > 0)
-    if run.record.get("method") == "blup" or sampled.is_empty():
+def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
+    """Parameters that move, but whose chains do not agree or whose draws are too few."""
+    out, sampled = [], summary.filter(pl.col("sd") > 0)
+    if record.get("method") == "blup" or sampled.is_empty():
         return []
+    of_all = f"of {counted(sampled.height, 'parameter')}"
     apart = sampled.filter(pl.col("rhat") > RHAT).sort("rhat", descending=True)
     if apart.height:
         worst = apart.row(0, named=True)
         out.append(
             Finding(
                 "Chains have not mixed",
-                f"R-hat is above {RHAT} for {apart.height:,} of {counted(sampled.height, 'parameter')}; the worst is "
-                f"{worst['parameter']} "
-                f"with {worst['rhat']:.2f}. Means and intervals of these are not to be trusted yet: run longer "
-                "(sampler.samples, sampler.burn_in).",
+                f"R-hat is above {RHAT} for {apart.height:,} {of_all}; the worst is {worst['parameter']} with "
+                f"{worst['rhat']:.2f}.",
+                "Means and intervals of these are not to be trusted yet: run longer (sampler.samples, "
+                "sampler.burn_in).",
             )
         )
     smallest = pl.min_horizontal("ess_bulk", "ess_tail")
@@ -68,10 +82,9 @@ def _chains(run: Finished) -> list[Finding]:
         out.append(
             Finding(
                 "Few effective draws",
-                f"The effective sample size is below {ESS} for {few.height:,} of "
-                f"{counted(sampled.height, 'parameter')}; the smallest is "
-                f"{worst['smallest']:.0f}, of {worst['parameter']}. Their means have a large Monte Carlo error and "
-                "their intervals are rough.",
+                f"The effective sample size is below {ESS} for {few.height:,} {of_all}; the smallest is "
+                f"{worst['smallest']:.0f}, of {worst['parameter']}.",
+                "Their means have a large Monte Carlo error and their intervals are rough.",
             )
         )
     if sampled["rhat"].null_count() == sampled.height:

@@ -56,14 +56,17 @@ class Talk:
         else:
             yield _Lines(schedule, assembled, self.say).show
 
-    def finish(self, summary, path, record) -> None:
+    def finish(self, summary, path, record, shown=None) -> None:
+        """shown: the part of a long summary that is said."""
         import polars as pl
 
-        shown = summary.select("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
+        from mmgibbs.report.findings import said_at_the_end
+
+        shown = (summary if shown is None else shown).select("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
         with pl.Config(tbl_rows=60, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_width_chars=160, float_precision=4, fmt_str_lengths=80):
             self.say(str(shown))
-        for note in record.get("warnings", ()):
-            self.say(f"warning: {note}")
+        for warning in said_at_the_end(summary, record):
+            self.say(warning)
         self.say(f"written to {path}")
 
 

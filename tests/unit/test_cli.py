@@ -5,6 +5,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 from support import ROOT
 
@@ -37,13 +38,14 @@ def called(monkeypatch):
     """Calls of `mmgibbs.run.run`, which then raises `called.raises` where it is set."""
 
     class Calls(list):
-        raises = None
+        raises, warnings = None, ()
+        summary = pl.DataFrame({"parameter": ["h2[y]"], "sd": 0.1, "rhat": 1.05, "ess_bulk": 101.0, "ess_tail": 100.0})
 
         def __call__(self, *positional, **keywords):
             self.append((positional, keywords))
             if self.raises is not None:
                 raise self.raises
-            return SimpleNamespace(directory="runs/a")
+            return SimpleNamespace(directory="runs/a", summary=self.summary, info={"warnings": self.warnings})
 
     calls = Calls()
     monkeypatch.setattr(mmgibbs.run, "run", calls)
@@ -75,6 +77,20 @@ def test_run_passes_on_what_it_was_told(called, capsys):
     options = {"overwrite": True, "resume": False, "extend": 0, "cluster": "local:2", "progress": False}
     assert called == [(("a.yaml", overrides), options)]
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_quiet_run_says_its_warnings(called, capsys):
+    """The thresholds of the report; what is met is not said."""
+    h2 = called.summary.with_columns(rhat=pl.lit(1.68), ess_bulk=pl.lit(12.0))
+    called.summary = pl.concat([called.summary, h2.with_columns(parameter=pl.lit("h2[z]"))])
+    called.warnings = ["sampler.stop.rhat: missed"]
+    assert main(["run", "a.yaml", "--quiet"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: Chains have not mixed: R-hat is above 1.05 for 1 of 2 parameters; the worst is h2[z] with 1.68.",
+        "warning: Few effective draws: The effective sample size is below 100 for 1 of 2 parameters; the smallest is "
+        "12, of h2[z].",
+        "warning: sampler.stop.rhat: missed",
+    ]
 
 
 def test_run_without_options(called):
