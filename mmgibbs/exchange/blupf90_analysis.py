@@ -13,6 +13,7 @@ import polars as pl
 
 from mmgibbs.exchange.blupf90_context import Context
 from mmgibbs.exchange.blupf90_effects import covariance_matrix, fixed_effects, random_terms
+from mmgibbs.exchange.blupf90_pedigree import WARNING
 from mmgibbs.exchange.blupf90_read import ParameterFile
 
 # What is to be said of an option, None for nothing; of the others that they are not carried over.
@@ -75,7 +76,8 @@ def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation
         "variances": variances,
         "sampler": sampler,
     }
-    return Translation(analysis, sorted(context.notes), context.tables)
+    notes = sorted(context.notes, key=lambda note: (not note[1].startswith(WARNING), note))
+    return Translation(analysis, notes, context.tables)
 
 
 def _option(context: Context, name: str, default: str) -> tuple[int, str]:
@@ -131,7 +133,7 @@ def _new_data(context: Context, skipped: int) -> str:
                 combine.line, f"COMBINE: found position {missing[0]} before it was made, needed its COMBINE first"
             )
         frame = frame.with_columns(pl.concat_str(pl.col(columns[p]).fill_null("") for p in old).alias(columns[new]))
-    name = f"{context.stem}_data.csv"
+    name = context.name_of_new_data
     context.tables[name] = frame
     lines = [c.line for c in context.parameters.combined] + ([stated["SKIP_HEADER"].line] if skipped else [])
     context.note(

@@ -63,6 +63,16 @@ class Context:
                 needed = f"one from 1 to {len(self.data.names)}{''.join(new)}, the columns of {self.data.name}"
                 raise self.refuse(line, f"{keyword}: found position {position}, needed {needed}")
 
+    @property
+    def name_of_new_data(self) -> str:
+        return f"{self.stem}_data.csv"
+
+    def values(self, position: int) -> pl.Series:
+        """(records,) String: a column of the data that the analysis will read."""
+        if self.name_of_new_data in self.tables:
+            return self.tables[self.name_of_new_data][self.columns[position]]
+        return self.data.read([position]).to_series()
+
     def _names_of_columns(self) -> dict[int, str]:
         """col1, col2, ..., and COMBINE's; `animal` and `sire` so that the program knows whose the records are."""
         columns = {i: f"col{i}" for i in range(1, len(self.data.names) + 1)}

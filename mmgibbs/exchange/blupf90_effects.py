@@ -65,7 +65,7 @@ def _tell_of_levels(context: Context, line: int, positions: Sequence[int], form:
     if form == "numer" and not any(text.startswith("numer:") for _, text in context.notes):
         context.note(line, "numer: levels are compared as text: 1, 01 and 1.0 are three levels")
     for position in sorted({p for p in positions if 0 < p <= len(context.data.names)}):
-        zeros = (context.data.read([position]).to_series() == "0").sum()
+        zeros = (context.values(position) == "0").sum()
         if zeros:
             context.note(
                 line,

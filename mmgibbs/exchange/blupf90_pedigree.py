@@ -15,10 +15,12 @@ import polars as pl
 from mmgibbs.errors import DataError
 from mmgibbs.exchange.blupf90_context import Context
 from mmgibbs.exchange.blupf90_read import StatedEffect
-from pedigree.tables import Table
+from pedigree.tables import Table, quoted
 
 PHANTOM = "unknown_sire_of_"
 UNKNOWN = "0"
+WARNING = "WARNING: "  # what is to be told before everything else
+SHOWN = 3  # ids named one by one
 _CODES = {"yob": 0, "in_pedigrees": 0, "group": 1, "group_unisex": 1, "group_sex": 2}  # positions after the fifth
 
 
@@ -51,6 +53,7 @@ def enter_pedigree(context: Context, effect: StatedEffect, data: dict) -> None:
             f"FILE: found a second pedigree, {file} {positions}, needed the first again, {context.pedigree}",
         )
     context.pedigree = file, positions
+    _hold_against_the_data(context, effect, table, positions[:3], line)
     roles = dict(zip(("id", "sire", "dam"), positions, strict=False)) | (
         {"birth": positions[4]} if len(positions) > 4 and positions[4] else {}
     )
@@ -68,6 +71,40 @@ def enter_pedigree(context: Context, effect: StatedEffect, data: dict) -> None:
         said = "is not stated, 3 for renumf90" if "PED_DEPTH" not in stated else str(depth)
         at = stated["PED_DEPTH"].line if "PED_DEPTH" in stated else line
         context.note(at, f"PED_DEPTH {said}: the pedigree is not cut back: every animal is used, as with PED_DEPTH 0")
+
+
+def _hold_against_the_data(
+    context: Context, effect: StatedEffect, table: Table, positions: tuple[int, ...], line: int
+) -> None:
+    """Refuse a pedigree that knows none of the recorded animals, tell of one that has rows for less than half of them.
+
+    Such animals become founders, so that a wrong position, or ids written in two ways, would pass for an evaluation
+    without a pedigree. A parent is known without a row of its own, as it is to renumf90.
+    """
+    column = max(effect.positions)
+    recorded = context.values(column).drop_nulls().unique(maintain_order=True)
+    recorded = recorded.filter(recorded != UNKNOWN)
+    animals, *parents = table.read(list(positions)).get_columns()
+    has_row = recorded.is_in(animals.drop_nulls().implode())
+    known = has_row | recorded.is_in(pl.concat(parents).drop_nulls().implode())
+    of_the_data = f"of the {len(recorded):,} animals of column {column} of {context.data.name}"
+    where = f"{table.name} (FILE_POS {' '.join(map(str, positions))})"
+    if len(recorded) and not known.any():
+        raise context.refuse(
+            line,
+            f"FILE: found none {of_the_data} ({_some(recorded)}) among the animals of {where} ({_some(animals)}), needed "
+            "the same ids in both: is one of the positions wrong?",
+        )
+    if 2 * has_row.sum() < len(recorded):
+        context.note(
+            line,
+            f"{WARNING}only {has_row.sum():,} {of_the_data} have a row in {where}; the others ({_some(recorded.filter(~has_row))}) "
+            "are founders without parents here: are the positions right, and the ids the same in both?",
+        )
+
+
+def _some(ids: pl.Series) -> str:
+    return ", ".join([*(quoted(i, 20) for i in ids.head(SHOWN)), *(["..."] if len(ids) > SHOWN else [])])
 
 
 def _inbreeding(context: Context, effect: StatedEffect) -> str:

@@ -122,6 +122,50 @@ def test_an_unknown_parent_without_a_group_is_named_by_row(tmp_path):
         import_blupf90(path)
 
 
+# ------------------------------------------------------------------------------------------------ ids of data and pedigree
+
+
+@pytest.mark.parametrize("name", ["animal model", "joined columns, a header line", "sires and litters"])
+def test_a_pedigree_that_knows_none_of_the_recorded_animals_is_refused(name, tmp_path, capsys):
+    """Else every animal would be a founder, and the evaluation one without a pedigree."""
+    path = write_files(tmp_path, CASES[name])
+    pedigree().with_columns(pl.col("id", "sire", "dam").str.replace(r"^[a-z]", "$0-")).write_csv(
+        tmp_path / "ped.txt", separator=" ", include_header=False
+    )
+    before = sorted(tmp_path.iterdir())
+    assert main(["import-blupf90", str(path)]) == 2
+    n, column, file, ids = (5, 9, "data.txt", "'s0', 's1', 's2'") if "sires" in name else (30, 1, "data.txt", "'c00', 'c01', 'c02'")
+    file = "data_with_header.txt" if "header" in name else file
+    message = (
+        f"FILE: found none of the {n} animals of column {column} of {file} ({ids}, ...) among the animals of ped.txt "
+        "(FILE_POS 1 2 3) ('s-0', 's-1', 's-2', ...), needed the same ids in both"
+    )
+    assert message in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(("kept", "told"), [(14, True), (15, False)])
+def test_a_pedigree_without_rows_for_most_recorded_animals_is_told_of_first(kept, told, tmp_path):
+    path = write_files(tmp_path, CASES["animal model"])
+    pedigree().head(15 + kept).write_csv(tmp_path / "ped.txt", separator=" ", include_header=False)
+    said = import_blupf90(path)[1]
+    warnings = [line for line in said if "WARNING" in line]
+    assert warnings == (said[:1] if told else [])
+    if told:
+        assert warnings[0] == (
+            "renum.par line 20: WARNING: only 14 of the 30 animals of column 1 of data.txt have a row in ped.txt (FILE_POS "
+            "1 2 3); the others ('c14', 'c15', 'c16', ...) are founders without parents here: are the positions right, and "
+            "the ids the same in both?"
+        )
+
+
+def test_parents_alone_are_known_animals_but_told_of(tmp_path):
+    """As for renumf90, an animal may stand in the columns of parents without a row: here every one with records."""
+    path = write_files(tmp_path, CASES["sires and litters"])
+    pedigree().tail(30).write_csv(tmp_path / "ped.txt", separator=" ", include_header=False)
+    assert "WARNING: only 0 of the 5 animals of column 9" in import_blupf90(path)[1][0]
+
+
 # ------------------------------------------------------------------------------------------------ mistakes
 
 GOOD = CASES["two traits with models of their own"].parameters
