@@ -28,6 +28,7 @@ OPTIONS = {
     "prior": "not carried over; variances.NAME.prior holds {df, scale}",
     "seed": "not carried over; sampler.seed holds the seed",
 }
+LATIN_1 = "the file is not UTF-8 and was read as Latin-1: are names with letters beyond a to z those that you mean?"
 OF_EFFECTS = {
     "SNP_FILE": "genotypes are not used: relationships are those of the pedigree alone",
     "GEN_INT": "not carried over; where the pedigree has births, parents may not be younger than their progeny",
@@ -68,6 +69,8 @@ def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation
     model = {"intercept": False} | {key: terms for key, terms in (("fixed", fixed), ("random", random)) if terms}
     sampler = {"method": _method(context)}
     _tell_the_rest(context)
+    if parameters.encoding != "UTF-8":
+        context.note(0, LATIN_1)
     analysis = {
         "name": parameters.path.stem,
         "data": data,
@@ -167,6 +170,9 @@ def _tell_the_rest(context: Context) -> None:
             if keyword in effect.stated:
                 context.note(effect.stated[keyword].line, f"{keyword}: {what}")
     for option in context.parameters.options:
+        if option.value[0] == "missing" and len(option.value) > 2:
+            more = " ".join(option.value[2:])
+            context.note(option.line, f"OPTION missing: {more} is not carried over: one number says what is missing")
         what = OPTIONS.get(option.value[0], "not carried over")
         if what is not None:
             context.note(option.line, f"OPTION {' '.join(option.value)}: {what}")

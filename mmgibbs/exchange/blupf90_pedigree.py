@@ -126,7 +126,7 @@ def _inbreeding(context: Context, effect: StatedEffect) -> str:
 
 def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: dict[str, int], data: dict) -> None:
     """Unknown-parent groups: a column of the pedigree where one says it all, else a new pedigree."""
-    line, kind = effect.stated["UPG_TYPE"].line, effect.stated["UPG_TYPE"].value
+    line, (kind, *years) = effect.stated["UPG_TYPE"].line, effect.stated["UPG_TYPE"].value
     positions = context.pedigree[1]
     codes = [p for p in positions[5:] if p]
     if len(codes) < _CODES[kind]:
@@ -135,7 +135,8 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
     if kind == "yob":
         context.note(
             line,
-            "UPG_TYPE yob: not carried over: groups need a column of the pedigree that names them (data.groups)",
+            f"UPG_TYPE {' '.join([kind, *years])}: not carried over: unknown parents have no groups here; those need a "
+            "column of the pedigree that names them (data.groups)",
         )
         return
     context.note(line, f"UPG_TYPE {kind}: groups are fixed effects (data.groups.effect)")

@@ -6,6 +6,7 @@ public description of the format (the wiki of the BLUPF90 programs).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +49,7 @@ class ParameterFile:
     combined: tuple[Stated, ...]  # COMBINE: (new position, positions that are joined)
     effects: tuple[StatedEffect, ...]
     options: tuple[Stated, ...]  # OPTION: its words
+    encoding: str = "UTF-8"
 
     @property
     def n_traits(self) -> int:
@@ -199,13 +201,28 @@ def _inbreeding(section: _Section, n_traits: int) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _upg_type(section: _Section, n_traits: int) -> str:
-    kind = section.words("yob, in_pedigrees, group, group_unisex or group_sex")[0]
-    known = {"in_ped": "in_pedigrees", "internal": "in_pedigrees"}
-    kind = known.get(kind, kind)
-    if kind not in ("yob", "in_pedigrees", "group", "group_unisex", "group_sex"):
-        raise section.refuse(shown(kind), "yob, in_pedigrees, group, group_unisex or group_sex", section.values[0][0])
-    return kind
+def _upg_type(section: _Section, n_traits: int) -> tuple[str, ...]:
+    """('yob', years) with the years on the same line or the next ones, or the one word that says where groups stand."""
+    needed = "yob and years, in_pedigrees, group, group_unisex or group_sex"
+    words = [word for _, text in section.values for word in text.split()]
+    if words[:1] == ["yob"]:
+        for line, text in section.values:
+            for word in text.split():
+                if word != "yob" and not word.isdecimal():
+                    raise section.no_keyword(line, word, f"a year or a keyword after UPG_TYPE yob (line {section.line})")
+        return tuple(words)
+    (kind,) = section.words(needed, 1, 1)
+    kind = {"in_ped": "in_pedigrees"}.get(kind, kind)
+    if kind == "internal":
+        raise section.refuse("'internal', groups by a function within the user's own renumf90", needed, section.values[0][0])
+    if kind not in ("in_pedigrees", "group", "group_unisex", "group_sex"):
+        raise section.refuse(shown(kind), needed, section.values[0][0])
+    return (kind,)
+
+
+def _combine(section: _Section, n_traits: int) -> tuple[int, ...]:
+    needed = "the position of the new column, then those that are joined in it (one or more), counted from 1"
+    return section.numbers(section.words(needed, 2), needed, 1)
 
 
 OF_THE_FILE: dict[str, Callable] = {
@@ -239,14 +256,7 @@ NEEDED = ("DATAFILE", "TRAITS", "RESIDUAL_VARIANCE")
 
 def read_parameter_file(path: Path) -> ParameterFile:
     """Read a renumf90 parameter file. ConfigError names the line, what was found there and what is needed."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"{path}: cannot be read as text: {getattr(error, 'strerror', None) or 'not UTF-8'}"
-        ) from None
+    text, encoding = _text_of(path)
     stated: dict[str, Stated] = {}
     combined, effects, options, n_traits = [], [], [], 0
     for section in _sections(text, Path(path).name):
@@ -254,7 +264,7 @@ def read_parameter_file(path: Path) -> ParameterFile:
         if keyword == "OPTION":
             options.append(Stated(section.line, _words(section, 0)))
         elif keyword == "COMBINE":
-            combined.append(Stated(section.line, _positions(3)(section, 0)))
+            combined.append(Stated(section.line, _combine(section, 0)))
         elif keyword == "EFFECT":
             effects.append(_effect(section, n_traits))
         elif keyword in OF_THE_FILE:
@@ -274,13 +284,29 @@ def read_parameter_file(path: Path) -> ParameterFile:
             )
     if not effects:
         raise ConfigError(f"{Path(path).name}: found no EFFECT, needed at least one")
-    return ParameterFile(Path(path), stated, tuple(combined), tuple(effects), tuple(options))
+    return ParameterFile(Path(path), stated, tuple(combined), tuple(effects), tuple(options), encoding)
+
+
+def _text_of(path: Path) -> tuple[str, str]:
+    """(text, its encoding): every byte means something in Latin-1, so it is tried last."""
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read as text: {error.strerror}") from None
+    if b"\0" in content:
+        raise ConfigError(f"{path}: cannot be read as text: found a zero byte, needed UTF-8 or Latin-1 text")
+    try:
+        return content.decode("utf-8-sig"), "UTF-8"
+    except UnicodeDecodeError:
+        return content.decode("latin-1"), "Latin-1"
 
 
 def _sections(text: str, where: str) -> Iterator[_Section]:
     """The keywords with their lines; values on the line of the keyword itself are taken, too."""
     section = None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):  # splitlines breaks at other characters, too
         content = line.split("#")[0].strip()
         if not content:
             continue

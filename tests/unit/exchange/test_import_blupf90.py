@@ -234,6 +234,22 @@ MISTAKES = {  # what is put in place of what, and the message
         ("PED_DEPTH\n3\n", "PED_DEPTH\n3\nUPG_TYPE\ngroup\n"),
         "line 26: UPG_TYPE group: found FILE_POS 1 2 3, needed 6 positions, the last for the group",
     ),
+    "groups of a user's own function": (
+        ("PED_DEPTH\n3\n", "PED_DEPTH\n3\nUPG_TYPE\ninternal\n"),
+        "line 27: UPG_TYPE: found 'internal', groups by a function within the user's own renumf90, needed yob and years,",
+    ),
+    "groups that are no years": (
+        ("PED_DEPTH\n3\n", "PED_DEPTH\n3\nUPG_TYPE\nyob\n1990 INBREDING\n"),
+        "line 28: found 'INBREDING', needed a year or a keyword after UPG_TYPE yob (line 26); did you mean 'INBREEDING'?",
+    ),
+    "more than one word for the groups": (
+        ("PED_DEPTH\n3\n", "PED_DEPTH\n3\nUPG_TYPE\ngroup group_sex\n"),
+        "line 27: UPG_TYPE: found 'group group_sex', needed yob and years, in_pedigrees, group,",
+    ),
+    "nothing to join": (
+        ("DATAFILE\n", "COMBINE\n20\nDATAFILE\n"),
+        "line 2: COMBINE: found '20', needed the position of the new column, then those that are joined in it (one or more)",
+    ),
     "a column joined before it is made": (
         ("DATAFILE\n", "COMBINE\n20 2 21\nDATAFILE\n"),
         "line 1: COMBINE: found position 21, needed one from 1 to 11 or 20 (COMBINE), the columns of data.txt",
@@ -339,6 +355,50 @@ def test_a_folder_is_no_analysis_file_and_nothing_is_written(tmp_path):
 def test_what_stands_on_the_line_of_its_keyword_is_taken_too(tmp_path):
     path = write_files(tmp_path, Case(GOOD.replace("TRAITS\n5 6\n", "TRAITS 5 6\n"), {}))
     assert read_parameter_file(path).stated["TRAITS"].value == (5, 6)
+
+
+@pytest.mark.parametrize("years", [" 1990 1995", "\n1990 1995", "\n1990\n1995", " 1990\n1995"])
+def test_years_of_groups_stand_on_the_line_of_yob_or_below(years, tmp_path):
+    case = CASES["groups by year of birth"]
+    path = write_files(tmp_path, Case(case.parameters.replace("UPG_TYPE\nyob", f"UPG_TYPE\nyob{years}"), {}))
+    said = import_blupf90(path)[1]
+    told = "UPG_TYPE yob 1990 1995: not carried over: unknown parents have no groups here"
+    line = path.read_text().splitlines().index("UPG_TYPE") + 1
+    assert [text.startswith(f"renum.par line {line}: {told}") for text in said if "UPG" in text] == [True]
+
+
+def test_a_column_may_be_copied_by_combine(tmp_path):
+    """COMBINE with two positions, the least that renumf90 takes; the new one may be a column that is there."""
+    case = CASES["animal model"]
+    for copy in ("20 2", "3 2"):
+        new = copy.split()[0]
+        parameters = f"COMBINE\n{copy}\n" + case.parameters.replace("2 cross alpha", f"{new} cross alpha")
+        path, _ = import_blupf90(write_files(tmp_path, Case(parameters, {})), overwrite=True)
+        imported = solutions(path, tmp_path / f"run{new}")
+        assert_same(imported, solutions(by_hand(case), tmp_path / f"hand{new}"))
+
+
+def test_a_file_in_latin_1_is_read_and_said_so(tmp_path):
+    """A word processor's ellipsis, byte 0x85, is no end of a line."""
+    case = CASES["animal model"]
+    path = write_files(tmp_path, case)
+    path.write_bytes(case.parameters.replace("# herd", "# rebaño\x85 EFFECT").encode("latin-1"))
+    target, said = import_blupf90(path)
+    assert [line for line in said if "Latin-1" in line] == [said[0]] and said[0].startswith("renum.par: the file is not UTF-8")
+    assert load_config(target).name == "renum"
+    path.write_bytes(b"DATAFILE\n\xff\x00")
+    with pytest.raises(ConfigError, match="cannot be read as text: found a zero byte, needed UTF-8 or Latin-1 text"):
+        import_blupf90(path)
+
+
+def test_a_second_missing_value_is_told_of(tmp_path):
+    """OPTION missing takes one number."""
+    path = write_files(tmp_path, Case(GOOD.replace("missing -999", "missing -999 -1"), {}))
+    target, said = import_blupf90(path)
+    assert [line for line in said if "missing" in line] == [
+        "renum.par line 29: OPTION missing: -1 is not carried over: one number says what is missing"
+    ]
+    assert load_config(target).traits[0].missing == ("-999",)
 
 
 def test_missing_observations_are_no_missing_covariates(tmp_path):
