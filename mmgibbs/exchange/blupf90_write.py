@@ -1,13 +1,16 @@
 """A finished run as files that programs of the BLUPF90 family leave: solutions, postgibbs_samples, postind.
 
 Effects are numbered from 1 as they stand in the analysis (an intercept first): one number for each fixed effect, each
-power or polynomial of a covariate, and each effect and coefficient of a random term. Levels are numbered from 1 within
-an effect; unknown-parent groups follow the animals. levels.csv says what the numbers mean.
+power or polynomial of a covariate, and each effect and coefficient of a random term. Fixed effects that follow each
+other as effectN_colA, effectN_colB, ..., as the import names an EFFECT whose column differs by trait, are one effect.
+Levels are numbered from 1 within an effect; unknown-parent groups follow the animals. levels.csv says what the numbers
+mean. A level of a trait that lacks it has the solution 0, as in the files of those programs.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +34,11 @@ class TermNumbers:
     labels: list[str]  # (k,) effect, with its coefficient; '' where the term has but one
     effects: list[int]  # (k,) number of the effect
     traits: list[int]  # (k,) number of the trait
+    levels_before: int = 0  # levels of other terms of the same effect
+
+    @property
+    def n_levels(self) -> int:
+        return self.rows.height // len(self.labels)
 
 
 def export_blupf90(run: str | os.PathLike, output: str | os.PathLike | None = None, *, overwrite: bool = False) -> Path:
@@ -60,7 +68,7 @@ def export_blupf90(run: str | os.PathLike, output: str | os.PathLike | None = No
         folder.mkdir(parents=True, exist_ok=True)
         for name in there:
             (folder / name).unlink()
-        _write_solutions(folder / "solutions", terms)
+        _write_solutions(folder / "solutions", terms, len(finished.record["analysis"]["traits"]))
         level_table(terms).write_csv(folder / "levels.csv")
         if finished.record.get("method") == "gibbs":
             matrices = covariance_components(terms, finished)
@@ -89,6 +97,10 @@ def numbered_terms(finished: Finished) -> list[TermNumbers]:
         rows = rows.select(ids.alias("id"), labels.alias("label"), "trait", "mean", "sd")
         k = (rows["id"] != rows["id"][0]).arg_max() or rows.height
         first = rows.head(k)
+        traits = [trait_number[t] for t in first["trait"]]
+        shared = terms[-1] if terms and _one_effect(name, traits, fixed, terms) else None
+        if shared is not None:
+            before -= 1
         number = {label: before + i for i, label in enumerate(dict.fromkeys(first["label"]), 1)}
         terms.append(
             TermNumbers(
@@ -96,30 +108,50 @@ def numbered_terms(finished: Finished) -> list[TermNumbers]:
                 rows,
                 first["label"].to_list(),
                 [number[e] for e in first["label"]],
-                [trait_number[t] for t in first["trait"]],
+                traits,
+                shared.levels_before + shared.n_levels if shared is not None else 0,
             )
         )
         before += len(number)
     return terms
 
 
+def _one_effect(name: str, traits: Sequence[int], fixed: dict, terms: Sequence[TermNumbers]) -> bool:
+    """Whether a term is of the same EFFECT as the one before it: effectN_colA then effectN_colB, for other traits."""
+    effect = [re.match(r"effect\d+_(?=col\d)", n) if n in fixed else None for n in (name, terms[-1].name)]
+    if None in effect or effect[0][0] != effect[1][0]:
+        return False
+    taken = {t for term in terms if term.effects[0] == terms[-1].effects[0] for t in term.traits}
+    return taken.isdisjoint(traits) and len(set(terms[-1].labels)) == 1
+
+
 def _with_numbers(term: TermNumbers) -> pl.DataFrame:
-    n, k = term.rows.height, len(term.labels)
+    n, k = term.n_levels, len(term.labels)
     return term.rows.with_columns(
-        trait=pl.Series(np.tile(term.traits, n // k)),
-        effect=pl.Series(np.tile(term.effects, n // k)),
-        level=pl.Series(np.repeat(np.arange(1, n // k + 1), k)),
+        trait=pl.Series(np.tile(term.traits, n)),
+        effect=pl.Series(np.tile(term.effects, n)),
+        level=pl.Series(term.levels_before + np.repeat(np.arange(1, n + 1), k)),
     )
 
 
-def _write_solutions(path: Path, terms: Sequence[TermNumbers]) -> None:
+def _zeros(term: TermNumbers, n_traits: int) -> pl.DataFrame:
+    """The levels of traits that lack an effect."""
+    having = set(zip(term.effects, term.traits, strict=True))
+    lacking = [(e, t) for e in dict.fromkeys(term.effects) for t in range(1, n_traits + 1) if (e, t) not in having]
+    effects = pl.DataFrame(lacking, schema={"effect": pl.Int64, "trait": pl.Int64}, orient="row")
+    levels = pl.DataFrame({"level": term.levels_before + np.arange(1, term.n_levels + 1)})
+    return levels.join(effects, how="cross").with_columns(mean=0.0, sd=0.0)
+
+
+def _write_solutions(path: Path, terms: Sequence[TermNumbers], n_traits: int) -> None:
     """Trait, effect, level, solution and, where it is known, its standard error (the posterior standard deviation)."""
     known = any((term.rows["sd"] > 0).any() for term in terms)  # a level held at 0 has an s.e. of 0 in any case
     columns = ["trait", "effect", "level", "mean", *(["sd"] if known else [])]
     with path.open("wb") as file:
         file.write(b"trait/effect level  solution" + (b"          s.e.\n" if known else b"\n"))
         for term in terms:
-            rows = _with_numbers(term).sort("effect", "level", "trait").select(columns)
+            rows = pl.concat([_with_numbers(term).select(columns), _zeros(term, n_traits).select(columns)])
+            rows = rows.sort("effect", "level", "trait")
             rows.with_columns(pl.col(columns[3:]).fill_null(0.0)).write_csv(file, include_header=False, separator=" ")
 
 
@@ -128,7 +160,7 @@ def level_table(terms: Sequence[TermNumbers]) -> pl.DataFrame:
     tables = []
     for term in terms:
         ids = term.rows["id"].gather_every(len(term.labels))
-        levels = pl.DataFrame({"level": np.arange(1, len(ids) + 1), "id": ids})
+        levels = pl.DataFrame({"level": term.levels_before + np.arange(1, len(ids) + 1), "id": ids})
         for number, label in dict(zip(term.effects, term.labels, strict=True)).items():
             tables.append(
                 levels.select(

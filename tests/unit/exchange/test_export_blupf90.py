@@ -7,11 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 from unit.exchange.renumf90_cases import CASES, by_hand
+from unit.exchange.renumf90_cases import write_files as renumf90_files
 from unit.small_analysis import command, write_files
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 from mmgibbs.exchange.blupf90_write import covariance_components, export_blupf90, numbered_terms
+from mmgibbs.exchange.import_blupf90 import import_blupf90
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.run import run
 
@@ -87,11 +89,15 @@ def test_solutions_and_levels_lead_back_to_the_solutions_of_the_run(exported):
         if name == "group":  # of two components on y2, which only the order tells apart
             continue
         expected[row["term"], name, level, row["trait"]] = row["mean"], row["sd"]
+    for term, name, level, _ in list(expected):  # a trait without the effect
+        for trait in ("y1", "y2"):
+            expected.setdefault((term, name, level, trait), (0.0, 0.0))
     assert {k: v for k, v in found.items() if not k[2].startswith("-")} == expected
     of_groups = {k for k in found if k[2].startswith("-")}
     assert of_groups == {
-        ("genetic", e, g, t) for g in ("-1", "-2") for e, t in (("direct", "y1"), ("direct", "y2"), ("maternal", "y2"))
+        ("genetic", e, g, t) for g in ("-1", "-2") for e in ("direct", "maternal") for t in ("y1", "y2")
     }
+    assert all(found[k] == (0.0, 0.0) for k in of_groups if k[1] == "maternal" and k[3] == "y1")
 
 
 def test_effects_are_numbered_as_they_stand(exported):
@@ -105,6 +111,55 @@ def test_effects_are_numbered_as_they_stand(exported):
         ("5", "genetic", "maternal"),
         ("6", "permanent_environment", ""),
     ]
+
+
+def test_effects_of_an_import_keep_their_numbers_where_columns_differ_by_trait(tmp_path):
+    """EFFECT 2 7 cross and a NESTED of its own for each trait: two terms each, one number each, no level twice."""
+    case = CASES["nested covariates, columns by trait, weights"]
+    analysis = import_blupf90(renumf90_files(tmp_path, case))[0]
+    run(analysis, directory=tmp_path / "run", progress=False)
+    files = export_blupf90(tmp_path / "run")
+    levels = read_levels(files)
+    numbered = list(dict.fromkeys((int(r["effect"]), r["term"]) for r in levels))
+    assert numbered == [
+        (1, "effect1_col2"),
+        (1, "effect1_col7"),
+        (2, "effect2_col4_by_col3"),
+        (2, "effect2_col4_by_col2"),
+        (3, "effect3"),
+        (4, "genetic"),
+    ]
+    of_first = [(r["level"], r["id"]) for r in levels if r["effect"] == "1"]
+    assert of_first == [("1", "H0"), ("2", "H1"), ("3", "H2"), ("4", "2020"), ("5", "2021"), ("6", "2022")]
+    table = np.loadtxt(files / "solutions", skiprows=1)
+    trait, effect, level = table[:, :3].astype(int).T
+    assert np.array_equal(np.lexsort((trait, level, effect)), np.arange(len(table)))
+    meaning = {(int(r["effect"]), int(r["level"])): (r["term"], r["id"]) for r in levels}
+    assert len(meaning) == len(levels) and len(table) == 2 * len(levels)
+    solutions = {
+        (r["term"], r["level"].removesuffix(":x^1").removesuffix("x^1"), r["trait"]): r["mean"]
+        for r in pl.read_parquet(tmp_path / "run" / "solutions.parquet").iter_rows(named=True)
+    }
+    for t, e, i, value in zip(trait, effect, level, table[:, 3], strict=True):
+        assert value == solutions.pop((*meaning[e, i], f"trait{t}"), 0.0)
+    assert not solutions  # every one was there
+
+
+def test_terms_of_other_names_and_of_the_same_trait_are_effects_of_their_own():
+    def numbers(names, traits):
+        rows = [(n, None, t, i, 0.0, 1.0) for n, t in zip(names, traits, strict=True) for i in ("a", "b")]
+        schema = {"term": pl.String, "effect": pl.String, "trait": pl.String, "level": pl.String, "mean": pl.Float64}
+        solutions = pl.DataFrame(rows, schema=schema | {"sd": pl.Float64}, orient="row")
+        analysis = {"traits": {"y1": {}, "y2": {}}, "model": {"fixed": dict.fromkeys(names, {}), "random": {}}}
+        finished = Finished(directory=None, record={"analysis": analysis}, summary=None, solutions=solutions)
+        return [(term.effects, term.levels_before) for term in numbered_terms(finished)]
+
+    apart = [([1], 0), ([2], 0)]
+    assert numbers(["effect1_col2", "effect1_col7"], ["y1", "y2"]) == [([1], 0), ([1], 2)]
+    assert numbers(["effect1_col2", "effect1_col7"], ["y1", "y1"]) == apart
+    assert numbers(["effect1_col2", "effect2_col7"], ["y1", "y2"]) == apart
+    assert numbers(["herd_col2", "herd_col7"], ["y1", "y2"]) == apart
+    assert numbers(["effect1", "effect2"], ["y1", "y2"]) == apart
 
 
 def test_samples_stand_at_the_positions_of_postind(exported):
