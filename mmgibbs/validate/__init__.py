@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import textwrap
+
 
 def add_arguments(parser) -> None:
-    parser.description = (
+    parser.description = textwrap.fill(
         "Validate an evaluation, by BLUP at given variances. k-fold cross-validation leaves out the records of one fold "
         "after the other, predicts them, and holds the predictions against records corrected for fixed effects: "
         "correlation (predictive ability), accuracy (it divided by the root of h2), dispersion (regression of record on "
         "prediction, expected 1) and bias (prediction less record, expected 0), with standard errors over folds. The LR "
         "method leaves out the records of young animals and compares their breeding values from partial and from whole "
-        "data: bias, dispersion, ratio of accuracies, ratio of reliabilities, accuracy, with standard errors."
+        "data: bias, dispersion, ratio of accuracies, ratio of reliabilities, accuracy, with standard errors.",
+        100,
     )
     parser.add_argument("file", metavar="FILE", help="the analysis file (YAML), with a start for every variance")
     parser.add_argument("--method", choices=["kfold", "lr", "both"], default="both", help="default: both")
-    parser.add_argument("--folds", type=int, default=5, metavar="N", help="folds of cross-validation (default: 5)")
+    parser.add_argument("--folds", type=int, metavar="N", help="folds of cross-validation (default: 5)")
     parser.add_argument(
         "--by",
         choices=["random", "family", "time"],
-        default="random",
         help="what a fold is: animals at random, half-sib families by sire kept together, or one of the last N birth "
         "years, predicted from the years before it (default: random)",
     )
@@ -42,7 +44,6 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--replicates",
         type=int,
-        default=100,
         metavar="N",
         help="LR: sets of records simulated from the model, for what it expects and for standard errors (default: 100, "
         "each the work of one more evaluation; 0: a bootstrap of half-sib families, quick and too small)",
@@ -63,7 +64,8 @@ def add_arguments(parser) -> None:
 
 
 def main(args) -> None:
-    from mmgibbs.validate.make import Plan, validate
+    from mmgibbs.validate.make import validate
+    from mmgibbs.validate.plan import Plan
 
     plan = Plan(
         args.method, args.folds, args.by, args.time, args.cutoff, args.focal, args.variances, args.seed, args.replicates

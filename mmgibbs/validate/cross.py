@@ -4,11 +4,22 @@ With y* = y - X b, b from the whole data, and p the prediction of a record from 
 
     predictive ability   cor(y*, p)
     accuracy             cor(y*, p) / sqrt(h2)          of the direct breeding value
-    dispersion           cov(y*, p) / var(p)            expected 1 where p holds all random effects
-    bias                 mean(p) - mean(y*)             expected 0 where nobody chose who is recorded
+    dispersion           cov(y*, p) / var(p)            expected 1
+    bias                 mean(p) - mean(y*)             expected 0
 
 for p the direct breeding value of the record's animal and, where a trait has more random effects, for p the sum of all
-of them. Generalised least squares makes b independent of every contrast that p is made of, so that its own error does
+of them. Three things void what is expected, and are told:
+
+- p lacks what the other records know of the trait. With u the direct and m another effect, cov(y*, p) = cov(u, p) +
+  cov(m, p), and cov(m, p) = cov(m_hat, p) with m_hat the prediction of m, which is 0 only where the levels of m are
+  independent and none of those that the tested records meet is met by another record. Elsewhere u alone has neither
+  accuracy nor expectations; the sum of all effects has them.
+- A trait is missing on records that have another trait, by which those that have it may be chosen. A fold lacks both,
+  so that their records lie above their prediction, and the less so the higher it is: no expectations.
+- Unknown-parent groups are fixed: their errors are a part of p, which then varies too much: no expectation of dispersion,
+  nor of bias where other groups are held at 0 without the fold.
+
+Generalised least squares makes b independent of every contrast that p is made of, so that its own error does
 not enter cov(y*, p). Estimates are means over folds, and standard errors the standard deviation over folds divided by
 the root of their number: folds share training data, so these are approximate.
 """
@@ -21,13 +32,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mmgibbs.chains.parameters import named_parameters
+from mmgibbs.design import Design, Identity
 from mmgibbs.errors import DataError
 from mmgibbs.parallel import Where
-from mmgibbs.validate.evaluation import Evaluation, Recorded, evaluate_without, fitted, random_solutions
+from mmgibbs.validate.evaluation import Evaluation, Recorded, evaluate_without, fitted, label, other_groups_held, random_solutions
 from mmgibbs.validate.folds import Fold
 from mmgibbs.validate.portable import Portable
 
-EXPECTED = {"predictive_ability": None, "accuracy": None, "dispersion": 1.0, "bias": 0.0}
+EXPECTED = {"dispersion": 1.0, "bias": 0.0}
 EVERY_EFFECT = "all random effects"
 FEWEST = 3  # records of a trait in a fold
 
@@ -55,6 +67,8 @@ class Predicted:
     fold: np.ndarray  # (m,) int64
     observed: np.ndarray  # (m,) y*
     predicted: np.ndarray  # (m,)
+    known: tuple[str, ...] = ()  # other random effects of these records that their training data know
+    elsewhere: bool = False  # other unknown-parent groups were held at 0 than in the whole data
 
     def by_fold(self) -> dict[str, np.ndarray]:
         """Statistic -> (folds,)."""
@@ -77,6 +91,51 @@ def fold_statistics(observed: np.ndarray, predicted: np.ndarray, heritability: f
             "dispersion": cov / var_p,
             "bias": predicted.mean() - observed.mean(),
         }
+
+
+def known_effects(design: Design, predictor: Predictor, fold: Fold) -> list[str]:
+    """Random effects on the trait that p leaves out, and of which the training records know the levels of the tested ones."""
+    observed, found = ~np.isnan(design.y), []
+    tested = fold.tested & observed[:, predictor.trait]
+    for term in design.terms:
+        for effect in term.effects:
+            if term.kind != "random" or predictor.trait not in effect.traits or predictor.chosen(term, effect):
+                continue
+            seen = [e.level[~fold.masked & observed[:, list(e.traits)].any(axis=1)] for e in term.effects]
+            own = effect.level[tested]
+            shared = np.isin(own[own >= 0], np.concatenate(seen))
+            if shared.any() or (own.max(initial=-1) >= 0 and not isinstance(term.relationship, Identity)):
+                found.append(" ".join(p for p in (term.name, effect.name) if p))
+    return found
+
+
+def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], list[str]]:
+    """(statistic -> what is expected of it, notes that say why some are not there)."""
+    p, observed, expected, notes = found.predictor, ~np.isnan(design.y), dict(EXPECTED), []
+    if found.known:
+        expected = {}
+        notes.append(
+            f"other records know {' and '.join(found.known)} of the records left out, which this prediction lacks: no "
+            f"accuracy, and no expectation of dispersion and bias; '{EVERY_EFFECT}' holds them"
+        )
+    if not observed[:, p.trait].all():
+        expected = {}
+        notes.append(
+            "records of other traits lack this one, and those that have it may be chosen by them; a fold lacks all traits "
+            "of its records: no expectation of dispersion and bias"
+        )
+    if any(t.groups_fixed and p.trait in e.traits and p.chosen(t, e) for t in design.terms for e in t.effects):
+        expected.pop("dispersion", None)
+        told = "unknown-parent groups are fixed, and their errors are a part of the prediction: no expectation of dispersion"
+        if found.elsewhere:
+            expected.pop("bias", None)
+            told += "; other groups are held at 0 without a fold than with it: no expectation of bias"
+        notes.append(told)
+    statistics = found.by_fold()
+    if any(not np.isfinite(v).all() for v in statistics.values()):
+        notes.append("predictions of a fold do not vary: no estimates that need it")
+    of = label(p.term, p.effect, design.traits[p.trait])
+    return expected, [f"cross-validation, {of}: {note}" for note in notes]
 
 
 def predictors(whole: Evaluation) -> list[Predictor]:
@@ -103,9 +162,8 @@ def predictors(whole: Evaluation) -> list[Predictor]:
     return out
 
 
-def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], say, where: Where) -> list[Predicted]:
-    """Evaluate without each fold, and gather what it predicts. DataError for a fold with too few records of a trait."""
-    design = whole.design
+def check_folds(design: Design, folds: Sequence[Fold]) -> None:
+    """DataError for a fold with too few records of a trait."""
     observed = ~np.isnan(design.y)
     for fold in folds:
         for trait, n in zip(design.traits, np.count_nonzero(observed & fold.tested[:, None], axis=0), strict=True):
@@ -113,17 +171,24 @@ def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], 
                 raise DataError(
                     f"validate: {fold.name} has {n} records of trait '{trait}', needed at least {FEWEST}: fewer --folds"
                 )
+
+
+def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], say, where: Where) -> list[Predicted]:
+    """Evaluate without each fold, and gather what it predicts."""
+    design = whole.design
+    observed = ~np.isnan(design.y)
     corrected = design.y - fitted(design, whole.theta, lambda term, effect: term.kind == "fixed")
-    found = [(p, [], [], []) for p in predictors(whole)]
+    found = [(p, [], [], [], []) for p in predictors(whole)]
     shared = (Portable(records), replace(whole, engine=None), [p for p, *_ in found])
     predicted = where.each(predictions_of_fold, shared, [(fold,) for fold in folds], [fold.name for fold in folds])
     for fold, of_fold in zip(folds, predicted, strict=True):
         say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
-        for (predictor, at, y, p), values in zip(found, of_fold, strict=True):
+        for (predictor, at, y, p, elsewhere), (values, other_groups) in zip(found, of_fold, strict=True):
             own = np.flatnonzero(fold.tested & observed[:, predictor.trait])
             at.append(own)
             y.append(corrected[own, predictor.trait])
             p.append(values)
+            elsewhere.append(other_groups)
     return [
         Predicted(
             predictor,
@@ -131,14 +196,26 @@ def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], 
             np.repeat(np.arange(len(folds)), [len(a) for a in at]),
             np.concatenate(y),
             np.concatenate(p),
+            tuple(dict.fromkeys(name for fold in folds for name in known_effects(design, predictor, fold))),
+            any(elsewhere),
         )
-        for predictor, at, y, p in found
+        for predictor, at, y, p, elsewhere in found
     ]
 
 
-def predictions_of_fold(records: Portable, whole: Evaluation, wanted: list[Predictor], fold: Fold) -> list[np.ndarray]:
-    """For each predictor (m,): its predictions of the tested records that have the trait, from those that are not masked."""
+def predictions_of_fold(records: Portable, whole: Evaluation, wanted: list[Predictor], fold: Fold) -> list[tuple[np.ndarray, bool]]:
+    """For each predictor (m,) its predictions of the tested records that have the trait, from those that are not masked,
+    and whether other unknown-parent groups were held at 0 for them."""
     with records.records() as there:
-        theta = random_solutions(evaluate_without(there, fold.masked, fold.name), whole)
-    observed = ~np.isnan(whole.design.y)
-    return [fitted(whole.design, theta, p.chosen)[fold.tested & observed[:, p.trait], p.trait] for p in wanted]
+        partial = evaluate_without(there, fold.masked, fold.name)
+    theta, design, out = random_solutions(partial, whole), whole.design, []
+    for p in wanted:
+        own = fold.tested & ~np.isnan(design.y[:, p.trait])
+        elsewhere = [
+            other_groups_held(whole, partial, i)[(term.component_effect == e) & (term.component_trait == p.trait)].any()
+            for i, term in enumerate(design.terms)
+            for e, effect in enumerate(term.effects)
+            if p.chosen(term, effect)
+        ]
+        out.append((fitted(design, theta, p.chosen)[own, p.trait], any(elsewhere)))
+    return out

@@ -13,7 +13,7 @@ from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.data import Prepared, prepare
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.phenotypes import Phenotypes, read_any
-from mmgibbs.data.random import PARENT_COLUMNS, animal_column
+from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS, animal_column
 from mmgibbs.data.traits import read_records
 from mmgibbs.design import Design, Effect, Identity, Term
 from mmgibbs.engines.pcg import PcgEngine
@@ -31,6 +31,12 @@ class Recorded:
     analysis: object  # mmgibbs.config.Analysis, to be solved by BLUP
     phenotypes: Phenotypes
     animal: pl.Series  # (n,) String, of each record
+    column: str  # that names the animal
+
+    @property
+    def units(self) -> str:
+        """What this column names, in words: the levels of a sire model are no animals with records of their own."""
+        return "animals" if self.column in ANIMAL_COLUMNS else f"levels of '{self.column}'"
 
     def without(self, masked: np.ndarray):
         """The analysis with every trait missing on the records of `masked` (n,) bool; animals stay in the pedigree."""
@@ -66,6 +72,11 @@ def recorded(analysis) -> Recorded:
                     f"validate: model.random.{name} has Legendre polynomials without a range; needed `range: [low, high]`,"
                     " so that they stay the same where records are left out"
                 )
+    for name, spec in (analysis.variances.terms | {"residual": analysis.variances.residual}).items():
+        if spec.start is None:
+            raise ConfigError(
+                f"variances.{name}: found no start, needed one, or --variances RUN for the posterior means of a finished run"
+            )
     data = analysis.data
     header = True if data.header is None else list(data.header)
     frame, columns, rows, name = read_any(data.phenotypes, data.separator, header, None, "phenotypes")
@@ -89,12 +100,13 @@ def recorded(analysis) -> Recorded:
         analysis.model_copy(update={"sampler": sampler}),
         phenotypes,
         phenotypes.text(column, "validate", data.unknown_parent),
+        column,
     )
 
 
-def evaluate(analysis) -> Evaluation:
-    """BLUP by conjugate gradients at the starts of the variances."""
-    prepared = prepare(analysis)
+def evaluate(analysis, prepared: Prepared | None = None) -> Evaluation:
+    """BLUP by conjugate gradients at the starts of the variances. prepared: of this analysis, where it is there already."""
+    prepared = prepare(analysis) if prepared is None else prepared
     assembled = assemble(analysis, prepared)
     refuse_beyond_memory(analysis, assembled)
     model = assembled.model
@@ -126,6 +138,26 @@ def fitted(design: Design, theta: list[np.ndarray], chosen: Callable[[Term, Effe
                 coefficients = values[effect.level[met], own].reshape(met.size, len(traits), m, *out.shape[2:])
                 out[np.ix_(met, traits)] += np.einsum("rtm...,rm->rt...", coefficients, z)
     return out
+
+
+def label(term: str, effect: str, trait: str) -> str:
+    """'genetic direct, weaning_weight'."""
+    return f"{' '.join(p for p in (term, effect) if p)}, {trait}"
+
+
+def other_groups_held(whole: Evaluation, partial: Evaluation, i: int) -> np.ndarray:
+    """(k,) bool per component of term i of whole: its fixed unknown-parent groups at 0 are not those of the partial data."""
+    term = whole.design.terms[i]
+    other = next(t for t in partial.design.terms if t.name == term.name)
+    if not term.groups_fixed:
+        return np.zeros(term.n_components, bool)
+    return np.any(_held(term) != _held(other), axis=0) if term.n_groups == other.n_groups else np.ones(term.n_components, bool)
+
+
+def _held(term: Term) -> np.ndarray:
+    """(groups, k) bool."""
+    active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active
+    return ~active[term.n_levels - term.n_groups :]
 
 
 def random_solutions(partial: Evaluation, whole: Evaluation) -> list[np.ndarray]:

@@ -16,7 +16,10 @@ FILES = ("validation.csv", "validation.parquet", "predictions.parquet", "validat
 
 def starts_of_run(run: str | os.PathLike, analysis) -> list[str]:
     """Overrides that put the posterior means of a finished run in place of the starts."""
-    finished = read_finished(run)
+    try:
+        finished = read_finished(run)
+    except ConfigError as error:
+        raise ConfigError(f"--variances: {str(error).removeprefix('report: ')}") from None
     mean = dict(finished.summary.select("parameter", "mean").iter_rows())
     ours = analysis.resolved()["model"]["random"]
     theirs = finished.record.get("analysis", {}).get("model", {}).get("random")

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.levels import lookup
 from mmgibbs.errors import ConfigError
 from mmgibbs.validate.evaluation import Recorded
 from mmgibbs.validate.folds import birth_year_of
+from pedigree.tables import quoted
 
 FEWEST = 3  # animals to compare
 
@@ -23,6 +25,17 @@ class Focal:
     what: str  # whose records these are
     cutoff: float | None  # birth year
     notes: list[str]
+    file: str | None = None  # that lists the animals
+    lines: tuple[int, ...] = ()  # of the file, for each of them
+
+    def levels(self, ids: pl.Series, term: str) -> np.ndarray:
+        """(m,) int64 level codes of the animals among the ids of a term. ConfigError for one that is none of them."""
+        code = lookup(self.animals, ids)
+        if code.null_count():
+            first = int(code.is_null().arg_max())
+            where = "validate" if self.file is None else f"--focal {self.file} line {self.lines[first]}"
+            raise ConfigError(f"{where}: focal animal {quoted(self.animals[first])} is no level of '{term}'")
+        return code.to_numpy().astype(np.int64)
 
 
 def choose_focal(records: Recorded, pedigree, codes: np.ndarray, cutoff: float | None, file: str | None) -> Focal:
@@ -32,18 +45,19 @@ def choose_focal(records: Recorded, pedigree, codes: np.ndarray, cutoff: float |
     Compared are the animals of `file`, by default those whose records are left out. ConfigError: none or all of the
     records, too few animals, no birth years.
     """
-    listed, notes = None if file is None else read_ids(file), []
+    listed, lines = (None, ()) if file is None else read_ids(file)
+    notes = []
     if listed is not None and cutoff is None:
         masked = records.animal.is_in(listed.implode()).fill_null(False).to_numpy()
-        what = f"the animals of {file}"
+        what = f"the {records.units} of {file}"
     else:
         year = birth_year_of(pedigree, codes, "the LR method", "--focal FILE, or --method kfold")
         unknown = np.isnan(year)
         cutoff = float(np.max(year, initial=-np.inf, where=~unknown)) if cutoff is None else cutoff
-        masked, what = year >= cutoff, f"animals born from {cutoff:g} on"
+        masked, what = year >= cutoff, f"{records.units} born from {cutoff:.15g} on"
         if unknown.any():
             notes.append(
-                f"{np.count_nonzero(unknown):,} records of animals without a birth year stay in the partial data"
+                f"{np.count_nonzero(unknown):,} records of {records.units} without a birth year stay in the partial data"
             )
     if not masked.any() or masked.all():
         share = "all" if masked.any() else "none"
@@ -53,15 +67,17 @@ def choose_focal(records: Recorded, pedigree, codes: np.ndarray, cutoff: float |
     own = records.animal.filter(pl.Series(masked)).drop_nulls().unique(maintain_order=True)
     animals = own if listed is None else listed
     if len(animals) < FEWEST:
-        raise ConfigError(f"validate: found {len(animals)} focal animals, needed at least {FEWEST}")
-    return Focal(animals, masked, what, cutoff, notes)
+        raise ConfigError(f"validate: found {len(animals)} focal {records.units}, needed at least {FEWEST}")
+    return Focal(animals, masked, what, cutoff, notes, file, lines)
 
 
-def read_ids(file: str | os.PathLike) -> pl.Series:
-    """The ids of a text file, one per line."""
+def read_ids(file: str | os.PathLike) -> tuple[pl.Series, tuple[int, ...]]:
+    """The ids of a text file, one per line, each once, and the lines where they stand."""
     try:
         lines = [line.strip() for line in Path(file).read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8"
         raise ConfigError(f"--focal {file}: cannot be read: {reason}") from None
-    return pl.Series("id", [line for line in lines if line], pl.String).unique(maintain_order=True)
+    first = {line: n for n, line in reversed(list(enumerate(lines, 1))) if line}
+    first = dict(sorted(first.items(), key=lambda item: item[1]))
+    return pl.Series("id", list(first), pl.String), tuple(first.values())

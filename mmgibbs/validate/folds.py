@@ -23,7 +23,7 @@ def balanced_folds(group: np.ndarray, folds: int, rng: np.random.Generator, what
 
     Groups of equal size come in random order. Raises ConfigError for fewer groups than folds.
     """
-    _check(folds)
+    check_number(folds)
     _, group, size = np.unique(group, return_inverse=True, return_counts=True)
     if size.size < folds:
         raise ConfigError(f"validate: found {size.size} {what} with records for {folds} folds; needed one or more each")
@@ -38,17 +38,18 @@ def balanced_folds(group: np.ndarray, folds: int, rng: np.random.Generator, what
 
 def forward_folds(time: np.ndarray, folds: int) -> list[Fold]:
     """Each of the last `folds` values of time (n,) float64, predicted from the records before it."""
-    _check(folds)
+    check_number(folds)
     values = np.unique(time)
     if values.size <= folds:
         raise ConfigError(
             f"validate: found records of {values.size} times for {folds} folds forward in time; needed at least "
             f"{folds + 1}, or fewer --folds"
         )
-    return [Fold(f"{value:g}", time >= value, time == value) for value in values[-folds:]]
+    return [Fold(f"{value:.15g}", time >= value, time == value) for value in values[-folds:]]
 
 
-def _check(folds: int) -> None:
+def check_number(folds: int) -> None:
+    """ConfigError for fewer than two folds."""
     if folds < 2:
         raise ConfigError(f"validate: found --folds {folds}, needed at least 2")
 
@@ -67,11 +68,25 @@ def birth_year_of(pedigree, codes: np.ndarray, wanted_for: str, otherwise: str) 
     return np.where(codes >= 0, year[codes], np.nan)
 
 
-def families(pedigree, codes: np.ndarray) -> np.ndarray:
-    """(m,) int64 half-sib family of animals by pedigree code: their sire; without one a family of its own."""
+def animal_units(animals: pl.Series, codes: np.ndarray, n: int) -> np.ndarray:
+    """(m,) int64 `codes` of animals 0 .. n - 1, where those without a code (-1) are numbered on from n: by their id, and
+    each by itself where it has none."""
+    out, unknown = codes.astype(np.int64), np.flatnonzero(codes < 0)
+    ids, place = animals.gather(unknown).to_frame("id"), {}
+    out[unknown] = [n + place.setdefault(i if v is None else v, len(place)) for i, (v,) in enumerate(ids.iter_rows())]
+    return out
+
+
+def families(pedigree, units: np.ndarray) -> np.ndarray:
+    """(m,) int64 half-sib family of animals: their sire; without one a family of its own.
+
+    units: pedigree codes, and for animals that it does not hold numbers beyond them, of `animal_units`.
+    """
     n = 0 if pedigree is None else len(pedigree.ids)
-    sire = np.full(codes.size, -1) if pedigree is None else np.where(codes >= 0, pedigree.sire[codes], -1)
-    return np.where((sire >= 0) & (sire < n), sire, n + codes).astype(np.int64)
+    sire, held = np.full(units.size, -1), units < n
+    if pedigree is not None:
+        sire[held] = pedigree.sire[units[held]]
+    return np.where((sire >= 0) & (sire < n), sire, n + units).astype(np.int64)
 
 
 def fold_times(records, codes: np.ndarray, pedigree, column: str | None) -> np.ndarray:

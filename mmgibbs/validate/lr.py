@@ -8,8 +8,9 @@ With w and p the breeding values of n focal animals from whole and partial data,
     reliability ratio    cov(w, p) / var(w)                                   estimates acc_p^2 / acc_w^2
     accuracy             sqrt(cov(w, p) / ((1 + Fbar - 2 fbar) sigma2_u))     estimates acc_p
 
-where 1 + Fbar - 2 fbar = tr(A)/n - 1'A 1/n^2 among the focal animals, themselves included in the mean relationship;
-unknown-parent groups are left out of A. For a random regression all of it is said of each coefficient.
+where 1 + Fbar - 2 fbar = tr(V)/n - 1'V 1/n^2 among the focal animals, themselves included in the mean relationship, with
+V = A, and V = A + Q Q' for random unknown-parent groups, of variance sigma2_u, of which animals hold the shares Q. Fixed
+groups are left out of V. For a random regression all of it is said of each coefficient.
 
 Standard errors. Under the model d = w - p is independent of p, with variance C_p - C_w (C: the block of the inverse
 mixed-model equations). Given p, bias and dispersion are linear in d: -k'd with k = 1/n, and 1 + x'd with x = (p - pbar)
@@ -17,6 +18,11 @@ mixed-model equations). Given p, bias and dispersion are linear in d: -k'd with 
 equations (compare Bermann et al. 2024, Genet. Sel. Evol. 56:18). The others have theirs, and what the model expects of
 them, from records simulated at the given variances (see simulated.py). Without a simulation they come from a bootstrap
 of half-sib families, drawn whole, which knows nothing of what other families would have shown, and is too small.
+
+Fixed unknown-parent groups are estimated, not predicted: their errors are a part of p, so that d is not independent of p
+and dispersion is not 1. Bias and dispersion then have expectations and standard errors from the simulation as well, at
+the estimated groups. Where other groups are held at 0 in the partial data than in the whole, w and p are measured from
+different bases and bias means nothing: it has neither.
 """
 
 from __future__ import annotations
@@ -25,14 +31,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.data.groups import group_composition
 from mmgibbs.design import SparseInverse
 from mmgibbs.engines.pcg import column_products
 from mmgibbs.parallel import Where
-from mmgibbs.validate.evaluation import Evaluation, random_solutions
+from mmgibbs.validate.evaluation import Evaluation, label, other_groups_held, random_solutions
 from mmgibbs.validate.simulated import blocks_of, simulated_sums
 from pedigree.relationship import Relatives, a_times
 
-EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data
+EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data, without fixed groups
+NEGATIVE = 1e-6  # of the posterior variance: how far below 0 rounding takes a difference of two of them
 BOOTSTRAPS = 1000
 TOLERANCE = 1e-5  # of the solutions behind standard errors: what it leaves in a variance is its square
 
@@ -49,6 +57,8 @@ class Compared:
     estimates: dict[str, float]
     errors: dict[str, float]  # standard errors
     expected: dict[str, float]  # by the model
+    from_model: frozenset[str]  # statistics whose standard error is that of the inverse equations
+    notes: tuple[str, ...] = ()
 
 
 def family_sums(whole: np.ndarray, partial: np.ndarray, family: np.ndarray) -> np.ndarray:
@@ -105,7 +115,11 @@ def genetic_spread(relationship, focal: np.ndarray) -> float:
     r = relationship
     ones = np.zeros(r.n_animals)
     ones[focal] = 1.0
-    return float(1 + r.inbreeding[focal].mean() - a_times(r.sire, r.dam, r.inbreeding, ones)[focal].mean() / focal.size)
+    spread = 1 + r.inbreeding[focal].mean() - a_times(r.sire, r.dam, r.inbreeding, ones)[focal].mean() / focal.size
+    if r.random_groups:
+        Q = group_composition(r.sire, r.dam, r.n_groups)[focal].astype(np.float64)
+        spread += (Q**2).sum() / focal.size - (Q.mean(axis=0) ** 2).sum()
+    return float(spread)
 
 
 def compare(whole: Evaluation, partial: Evaluation, masked, focal, family, replicates: int, seed: int, where: Where) -> list[Compared]:
@@ -124,21 +138,62 @@ def compare(whole: Evaluation, partial: Evaluation, masked, focal, family, repli
         term, info = whole.design.terms[i], infos[whole.design.terms[i].name]
         G, spread = whole.assembled.model.covariances[i].start, genetic_spread(term.relationship, levels)
         w, p = whole.theta[i][levels], partial_theta[i][levels]
-        errors = model_errors(whole, partial, i, place[term.name], levels, p)
-        for c, label in enumerate(info.components):
+        errors = {} if term.groups_fixed else model_errors(whole, partial, i, place[term.name], levels, p)
+        elsewhere = other_groups_held(whole, partial, i)
+        for c, component in enumerate(info.components):
             trait = whole.design.traits[info.trait_of_component[c]]
             sums = family_sums(w[:, c], p[:, c], family)
             found = lr_statistics(sums.sum(axis=0), spread * G[c, c])
             found = {k: float(v) for k, v in found.items()}
-            effect = label.removesuffix(trait).removesuffix(":")
-            mean, sd = simulated[i][c] if replicates else ({}, bootstrap(sums, spread * G[c, c], rng))
-            own = sd | {k: float(v[c]) for k, v in errors.items()}
-            out.append(Compared(term.name, effect, trait, w[:, c], p[:, c], found, own, mean | EXPECTED))
+            effect = component.removesuffix(trait).removesuffix(":")
+            mean, sd, missing = simulated[i][c] if replicates else ({}, bootstrap(sums, spread * G[c, c], rng), {})
+            if term.groups_fixed:
+                void = dict.fromkeys(["bias"] * bool(elsewhere[c]) + [*EXPECTED] * (replicates == 0), np.nan)
+                mean, sd = mean | void, sd | void
+            else:
+                mean, sd = mean | EXPECTED, sd | {k: float(v[c]) for k, v in errors.items()}
+            notes = notes_on(found, sd, errors, missing, replicates, term.groups_fixed, elsewhere[c])
+            if np.isnan(spread):
+                notes.append("no accuracy: relationships are not known from the inverse matrix of a file alone")
+            elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
+                notes.append("no accuracy: breeding values from whole and from partial data have a negative covariance")
+            of = label(term.name, effect, trait)
+            told, own = tuple(f"{of}: {note}" for note in notes), frozenset(errors)
+            out.append(Compared(term.name, effect, trait, w[:, c], p[:, c], found, sd, mean, own, told))
     return out
 
 
-def simulated_moments(whole, partial, masked, focal, replicates: int, seed: int, where: Where) -> dict[int, list[tuple[dict, dict]]]:
-    """Term -> per component (mean, standard deviation) of each statistic over simulated records."""
+def notes_on(found: dict, sd: dict, errors, missing: dict, replicates: int, groups_fixed: bool, elsewhere: bool) -> list[str]:
+    """What must be known of the statistics of one component beside their numbers.
+
+    found: estimates; sd: standard errors; errors: names of those from the inverse equations; missing: replicates
+    without a statistic; elsewhere: other groups are held at 0 in the partial data.
+    """
+    notes = []
+    if np.isnan(found["dispersion"]):
+        notes.append("the partial breeding values of the focal animals do not vary")
+    notes += [
+        f"no standard error of {name}: the inverse equations give it a negative variance, which is wrong"
+        for name in errors
+        if np.isnan(sd[name]) and np.isfinite(found[name])
+    ]
+    notes += [
+        f"{n} of {replicates} simulated sets of records have no {name}: expectation and standard error are those of the others"
+        for name, n in missing.items()
+        if 0 < n and (n < replicates or np.isfinite(found[name]))
+    ]
+    if groups_fixed and not replicates:
+        notes.append("unknown-parent groups are fixed: no expectation and no standard error of bias and dispersion without a simulation")
+    if groups_fixed and elsewhere:
+        notes.append(
+            "other unknown-parent groups are held at 0 without the records than with them, so that breeding values are "
+            "measured from different bases: bias has no expectation and no standard error"
+        )
+    return notes
+
+
+def simulated_moments(whole, partial, masked, focal, replicates: int, seed: int, where: Where) -> dict[int, list[tuple[dict, dict, dict]]]:
+    """Term -> per component (mean, standard deviation, replicates without it) of each statistic over simulated records."""
     blocks = blocks_of(replicates, whole.design.n_equations)
     names = [f"block {b + 1} of {len(blocks)} of simulated records" for b, _ in blocks]
     solved = list(where.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
@@ -150,14 +205,18 @@ def simulated_moments(whole, partial, masked, focal, replicates: int, seed: int,
     return out
 
 
-def moments_over_replicates(statistics: dict[str, np.ndarray]) -> tuple[dict, dict]:
-    """(mean, standard deviation) of each statistic (m,), where it is finite."""
+def moments_over_replicates(statistics: dict[str, np.ndarray]) -> tuple[dict, dict, dict]:
+    """(mean, standard deviation, number not finite) of each statistic (m,); the first two are those of the finite ones."""
     finite = {k: v[np.isfinite(v)] for k, v in statistics.items()}
-    return {k: float(v.mean()) if v.size else np.nan for k, v in finite.items()}, {k: _sd(v) for k, v in finite.items()}
+    mean = {k: float(v.mean()) if v.size else np.nan for k, v in finite.items()}
+    return mean, {k: _sd(v) for k, v in finite.items()}, {k: statistics[k].size - v.size for k, v in finite.items()}
 
 
 def model_errors(whole: Evaluation, partial: Evaluation, i: int, j: int, levels, p) -> dict[str, np.ndarray]:
-    """(k,) standard errors of bias and dispersion per component, given p (n, k); term i of whole is j of partial."""
+    """(k,) standard errors of bias and dispersion per component, given p (n, k); term i of whole is j of partial.
+
+    NaN where the difference of variances is negative beyond rounding: the two systems of equations are not of one model.
+    """
     n, k = p.shape
     deviation = p - p.mean(axis=0)
     squares = (deviation**2).sum(axis=0)
@@ -167,8 +226,10 @@ def model_errors(whole: Evaluation, partial: Evaluation, i: int, j: int, levels,
         for values in (np.full((n, k), 1 / n), slope)
         for c, values in enumerate(values.T)
     ]
-    difference = posterior_variances(partial, j, contrasts) - posterior_variances(whole, i, contrasts)
-    bias, dispersion = np.sqrt(np.maximum(difference, 0.0)).reshape(2, k)
+    of_partial = posterior_variances(partial, j, contrasts)
+    difference = of_partial - posterior_variances(whole, i, contrasts)
+    wrong = difference < -NEGATIVE * of_partial
+    bias, dispersion = np.where(wrong, np.nan, np.sqrt(np.maximum(difference, 0.0))).reshape(2, k)
     return {"bias": bias, "dispersion": np.where(squares > 0, dispersion, np.nan)}
 
 
@@ -178,7 +239,7 @@ def _scattered(values: np.ndarray, levels: np.ndarray, theta: np.ndarray) -> np.
     return out
 
 
-def related_terms(whole: Evaluation) -> list[int]:
+def related_terms(design) -> list[int]:
     """Terms whose levels are related animals."""
     kinds = (Relatives, SparseInverse)
-    return [i for i, t in enumerate(whole.design.terms) if t.kind == "random" and isinstance(t.relationship, kinds)]
+    return [i for i, t in enumerate(design.terms) if t.kind == "random" and isinstance(t.relationship, kinds)]

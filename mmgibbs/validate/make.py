@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import load_config
+from mmgibbs.data import Prepared, prepare
 from mmgibbs.data.levels import lookup
 from mmgibbs.errors import ConfigError
 from mmgibbs.parallel import ThisMachine, Where
@@ -19,27 +20,12 @@ from mmgibbs.validate import cross, lr
 from mmgibbs.validate.evaluation import Evaluation, Recorded, evaluate, evaluate_without, recorded
 from mmgibbs.validate.files import output_folder, starts_of_run, write
 from mmgibbs.validate.focal import Focal, choose_focal
-from mmgibbs.validate.folds import balanced_folds, families, fold_times, forward_folds
+from mmgibbs.validate.folds import animal_units, balanced_folds, families, fold_times, forward_folds
+from mmgibbs.validate.plan import Plan, settled
 from mmgibbs.validate.simulated import can_simulate
-from pedigree.tables import quoted
 
 FEW_FAMILIES = 20  # below, a bootstrap of families says little
 OVER_FOLDS, FROM_MODEL, FROM_SIMULATION, FROM_FAMILIES = "folds", "model", "simulation", "bootstrap of families"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is asked for; the options of `mmgibbs validate`."""
-
-    method: str = "both"  # 'kfold' | 'lr' | 'both'
-    folds: int = 5
-    by: str = "random"  # 'random' | 'family' | 'time'
-    time: str | None = None  # a column of the records
-    cutoff: float | None = None  # birth year
-    focal: str | None = None  # file of ids
-    variances: str | None = None  # folder of a finished run
-    seed: int = 1
-    replicates: int = 100  # of the simulation behind standard errors of the LR method; 0: bootstrap of families
 
 
 @dataclass(frozen=True)
@@ -85,7 +71,7 @@ def validate(
     output: the folder (default: that of the run, with -validation).
     Raises MmgibbsError with one readable message: options that do not fit the data, a fold without records, no starts.
     """
-    talk = Talk(progress)
+    talk, plan = Talk(progress), settled(plan)
     analysis = load_config(config, overrides)
     if plan.variances is not None:
         analysis = load_config(config, [*overrides, *starts_of_run(plan.variances, analysis)])
@@ -104,24 +90,29 @@ def validate(
 
 def examine(records: Recorded, plan: Plan, say, where: Where | None = None) -> Validation:
     """Statistics, without files. where: None for this machine; the same come out anywhere."""
-    where = where or ThisMachine()
-    whole = evaluate(records.analysis)
-    say(f"whole data: {whole.design.n_records:,} records, {whole.design.n_equations:,} equations")
-    pedigree = whole.prepared.pedigree
-    codes = _codes(records.animal, None if pedigree is None else pedigree.ids)
+    where, plan = where or ThisMachine(), settled(plan)
+    prepared = prepare(records.analysis)
+    codes = _codes(records.animal, None if prepared.pedigree is None else prepared.pedigree.ids)
     rows, predictions, info = [], [], {"notes": []}
     # what is asked for must fit the data before the first of many solutions
-    folds = _folds(records, plan, codes, pedigree) if plan.method in ("kfold", "both") else []
-    focal = _focal(records, whole, plan, codes) if plan.method in ("lr", "both") else None
+    folds = _folds(records, plan, codes, prepared) if plan.method in ("kfold", "both") else []
+    focal = _focal(records, prepared, plan, codes) if plan.method in ("lr", "both") else None
+    whole = evaluate(records.analysis, prepared)
+    of = f"{whole.design.n_records:,} records of {records.units} (column '{records.column}')"
+    say(f"whole data: {of}, {whole.design.n_equations:,} equations")
     if folds:
         found = cross.cross_validate(records, whole, folds, say, where)
-        rows += [row for p in found for row in _fold_rows(p, whole)]
+        for p in found:
+            own, notes = _fold_rows(p, whole)
+            rows += own
+            info["notes"] += notes
         predictions += [_fold_predictions(p, records, whole, folds) for p in found]
         info["folds"] = [
             {"name": f.name, "left_out": int(f.masked.sum()), "predicted": int(f.tested.sum())} for f in folds
         ]
     if focal is not None:
-        found, info["lr"], info["notes"] = _lr(records, whole, focal, plan, say, where)
+        found, info["lr"], notes = _lr(records, whole, focal, plan, say, where)
+        info["notes"] += notes
         rows += [row for c in found for row in _lr_rows(c, info["lr"]["replicates"])]
         predictions += [_lr_predictions(c, focal.animals) for c in found]
     model = whole.assembled.model
@@ -135,16 +126,23 @@ def examine(records: Recorded, plan: Plan, say, where: Where | None = None) -> V
         }
         | {"residual": model.residual.start},
         "records": whole.design.n_records,
-        "standard_errors": {
+        "animal_column": records.column,
+        "units": records.units,
+        "standard_errors": _of_errors(rows, {
             OVER_FOLDS: "standard deviation over folds divided by the root of their number; folds share training data",
             FROM_MODEL: "the inverse equations with and without the records, at the given variances",
             FROM_SIMULATION: f"{plan.replicates} sets of records simulated on this pedigree at the given variances",
-            FROM_FAMILIES: f"{lr.BOOTSTRAPS} bootstrap samples of half-sib families by sire among the focal animals",
-        },
+            FROM_FAMILIES: f"{lr.BOOTSTRAPS} bootstrap samples of half-sib families by sire among the focal {records.units}",
+        }),
         **info,
         **where.facts,
     }
     return Validation(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), pl.concat(predictions), record)
+
+
+def _of_errors(rows: list[tuple], told: dict[str, str]) -> dict[str, str]:
+    """What is told of the standard errors that there are."""
+    return {source: text for source, text in told.items() if source in {row[list(_SCHEMA).index("se_from")] for row in rows}}
 
 
 _SCHEMA = {c: pl.String for c in ("method", "term", "effect", "trait", "statistic")} | {
@@ -161,26 +159,35 @@ def _codes(animals: pl.Series, ids: pl.Series | None) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------ k-fold
 
 
-def _folds(records: Recorded, plan: Plan, codes: np.ndarray, pedigree) -> list:
-    if plan.time is not None and plan.by != "time":
-        raise ConfigError(f"validate: found --time beside --by {plan.by}, needed --by time")
+def _folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list:
+    folds = _chosen_folds(records, plan, codes, prepared.pedigree)
+    cross.check_folds(prepared.design, folds)
+    return folds
+
+
+def _chosen_folds(records: Recorded, plan: Plan, codes: np.ndarray, pedigree) -> list:
     if plan.by == "time":
         return forward_folds(fold_times(records, codes, pedigree, plan.time), plan.folds)
-    rng = np.random.default_rng([plan.seed, 0])
+    rng, n = np.random.default_rng([plan.seed, 0]), int(codes.max(initial=-1)) + 1 if pedigree is None else len(pedigree.ids)
+    units = animal_units(records.animal, codes, n)
     if plan.by == "random":
-        return balanced_folds(codes, plan.folds, rng, "animals")
+        return balanced_folds(units, plan.folds, rng, records.units)
     if pedigree is None:
         raise ConfigError("validate: found no pedigree, needed one for --by family")
-    return balanced_folds(families(pedigree, codes), plan.folds, rng, "half-sib families")
+    return balanced_folds(families(pedigree, units), plan.folds, rng, "half-sib families")
 
 
-def _fold_rows(found: cross.Predicted, whole: Evaluation) -> list[tuple]:
+def _fold_rows(found: cross.Predicted, whole: Evaluation) -> tuple[list[tuple], list[str]]:
+    """(rows, notes)."""
     p, n = found.predictor, len(found.record)
     of, rows = ("kfold", p.term, p.effect, whole.design.traits[p.trait]), []
+    expected, notes = cross.expectations(found, whole.design)
     for name, v in found.by_fold().items():
         estimate, error = _number(v.mean()), _number(v.std(ddof=1) / np.sqrt(len(v)))
-        rows.append((*of, name, estimate, error, cross.EXPECTED[name], OVER_FOLDS, n))
-    return rows
+        if name == "accuracy" and found.known:
+            estimate = error = None
+        rows.append((*of, name, estimate, error, expected.get(name), OVER_FOLDS, n))
+    return rows, notes
 
 
 def _fold_predictions(found: cross.Predicted, records: Recorded, whole: Evaluation, folds) -> pl.DataFrame:
@@ -204,26 +211,31 @@ def _number(value: float) -> float | None:
 # ------------------------------------------------------------------------------------------------ LR
 
 
-def _focal(records: Recorded, whole: Evaluation, plan: Plan, codes: np.ndarray) -> Focal:
-    if not lr.related_terms(whole):
+def _focal(records: Recorded, prepared: Prepared, plan: Plan, codes: np.ndarray) -> Focal:
+    if not lr.related_terms(prepared.design):
         raise ConfigError(
             "validate: found no random effect with a relationship, whose breeding values the LR method would compare; "
             "needed one, or --method kfold"
         )
-    if plan.replicates < 0 or plan.replicates == 1:
-        raise ConfigError(f"validate: found --replicates {plan.replicates}, needed at least 2, or 0 for none")
-    return choose_focal(records, whole.prepared.pedigree, codes, plan.cutoff, plan.focal)
+    focal = choose_focal(records, prepared.pedigree, codes, plan.cutoff, plan.focal)
+    _levels(focal, prepared)
+    return focal
+
+
+def _levels(focal: Focal, prepared: Prepared) -> dict[int, np.ndarray]:
+    """Term with relationships -> (n,) level codes of the focal animals."""
+    related = lr.related_terms(prepared.design)
+    return {i: focal.levels(prepared.levels[i].ids, prepared.design.terms[i].name) for i in related}
 
 
 def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say, where: Where):
     """(statistics per component, facts, notes)."""
     pedigree, n_left_out = whole.prepared.pedigree, int(focal.masked.sum())
-    levels = {
-        i: _levels(whole.prepared.levels[i].ids, focal.animals, whole.design.terms[i].name)
-        for i in lr.related_terms(whole)
-    }
-    family = families(pedigree, _codes(focal.animals, None if pedigree is None else pedigree.ids))
-    say(f"LR: {n_left_out:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal animals")
+    levels = _levels(focal, whole.prepared)
+    codes = _codes(focal.animals, None if pedigree is None else pedigree.ids)
+    n = len(focal.animals) if pedigree is None else len(pedigree.ids)
+    family = families(pedigree, animal_units(focal.animals, codes, n))
+    say(f"LR: {n_left_out:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal {records.units}")
     partial = evaluate_without(records, focal.masked, focal.what)
     replicates = plan.replicates if can_simulate(whole) else 0
     found = lr.compare(whole, partial, focal.masked, levels, family, replicates, plan.seed, where)
@@ -231,9 +243,7 @@ def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say, whe
     if not replicates and n_families < FEW_FAMILIES:
         few = f"the focal animals are of {n_families} half-sib families"
         notes.append(f"{few}: standard errors from a bootstrap of so few are too small")
-    for c in found:
-        if not np.isfinite(c.estimates["dispersion"]):
-            notes.append(f"{c.term} {c.effect} {c.trait}: the partial breeding values of the focal animals do not vary")
+    notes += [note for c in found for note in c.notes]
     sizes = {
         "replicates": replicates,
         "left_out": n_left_out,
@@ -243,20 +253,13 @@ def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say, whe
     return found, {"cutoff": focal.cutoff, **sizes}, notes
 
 
-def _levels(ids: pl.Series, animals: pl.Series, term: str) -> np.ndarray:
-    code = lookup(animals, ids)
-    if code.null_count():
-        raise ConfigError(f"validate: focal animal {quoted(animals.filter(code.is_null())[0])} is no level of '{term}'")
-    return code.to_numpy().astype(np.int64)
-
-
 def _lr_rows(found: lr.Compared, replicates: int) -> list[tuple]:
     of = ("lr", found.term, found.effect, found.trait)
-    origin = {"bias": FROM_MODEL, "dispersion": FROM_MODEL}
     rows = []
     for name, value in found.estimates.items():
         error, expected = _number(found.errors[name]), _number(found.expected.get(name, np.nan))
-        source = origin.get(name, FROM_SIMULATION if replicates else FROM_FAMILIES)
+        source = FROM_MODEL if name in found.from_model else FROM_SIMULATION if replicates else FROM_FAMILIES
+        source = None if error is None and name in lr.EXPECTED else source
         rows.append((*of, name, _number(value), error, expected, source, len(found.whole)))
     return rows
 

@@ -10,6 +10,7 @@ import polars as pl
 from mmgibbs.report import plots
 from mmgibbs.report.cells import Column, Table, decimals, figure, known, marked, number, numbers
 from mmgibbs.report.render import render
+from mmgibbs.validate.evaluation import label
 
 NAMES = {
     "predictive_ability": "predictive ability",
@@ -55,32 +56,27 @@ def page(validation) -> dict:
 def kfold_told(info: dict) -> str:
     plan, folds = info["plan"], info["folds"]
     by = {
-        "random": "animals at random",
-        "family": "half-sib families by sire",
+        "random": f"{info['units']} at random",
+        "family": "half-sib families by sire" + ("" if info["units"] == "animals" else f" of the {info['units']}"),
         "time": "one for each of the last times, predicted from the records before it",
     }
     sizes = [f["predicted"] for f in folds]
     return (
         f"{len(folds)} folds, {by[plan['by']]}; {min(sizes):,} to {max(sizes):,} records in a fold. "
-        "A trait that is recorded on animals chosen for another trait has records above or below their prediction: its "
-        "bias is then not expected to be 0."
+        "Nothing is expected of dispersion and bias where a trait may be recorded on animals chosen by another trait, nor "
+        "of a direct effect where other records know another random effect of the records left out: see the notes."
     )
 
 
 def lr_told(info: dict) -> str:
     facts = info["lr"]
-    since = "" if facts["cutoff"] is None else f" of animals born from {facts['cutoff']:g} on"
-    focal = f"{facts['focal_animals']:,} focal animals of {facts['families']:,} half-sib families"
+    since = "" if facts["cutoff"] is None else f" of {info['units']} born from {facts['cutoff']:.15g} on"
+    focal = f"{facts['focal_animals']:,} focal {info['units']} of {facts['families']:,} half-sib families"
     return f"{facts['left_out']:,} records{since} left out; {focal}."
 
 
 def _parts(predictions: pl.DataFrame) -> list[pl.DataFrame]:
     return predictions.partition_by("term", "effect", "trait", maintain_order=True)
-
-
-def label(term: str, effect: str, trait: str) -> str:
-    """'genetic direct, weaning_weight'."""
-    return f"{' '.join(p for p in (term, effect) if p)}, {trait}"
 
 
 def statistics_table(table: pl.DataFrame) -> Table:

@@ -1,8 +1,9 @@
 """What the model expects of the LR statistics: whole and partial evaluations of records that are simulated from it.
 
 Breeding values are drawn down the pedigree of the analysis at its variances, u = L D^1/2 z with A = L D L', the other
-random effects and the residuals beside them; fixed effects are 0, which no contrast sees. Every replicate is one more
-right-hand side of both systems of equations.
+random effects and the residuals beside them; fixed effects are 0, which no contrast sees. Fixed unknown-parent groups
+are seen: where a term has them, they and the fixed effects are the solutions from the whole data. Every replicate is
+one more right-hand side of both systems of equations.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ def can_simulate(evaluation: Evaluation) -> bool:
     """No random effect has a relationship matrix that is known by its inverse alone."""
     kinds = (Identity, Relatives)
     return all(isinstance(t.relationship, kinds) for t in evaluation.design.terms if t.kind == "random")
+
+
+def has_fixed_groups(design) -> bool:
+    return any(term.groups_fixed for term in design.terms)
 
 
 def blocks_of(replicates: int, n_equations: int) -> list[tuple[int, int]]:
@@ -50,28 +55,30 @@ def simulated_sums(whole: Evaluation, partial: Evaluation, masked, focal, seed: 
 def simulated_records(evaluation: Evaluation, m: int, rng: np.random.Generator) -> np.ndarray:
     """(n, T, m) records at the variances of an evaluation; traits that are not observed have values too."""
     design, model = evaluation.design, evaluation.assembled.model
-    theta = []
-    for term, covariance in zip(design.terms, model.covariances, strict=True):
+    theta, with_fixed = [], has_fixed_groups(design)
+    for term, covariance, found in zip(design.terms, model.covariances, evaluation.theta, strict=True):
         if term.kind == "fixed":
-            theta.append(np.zeros((0, 0, m)))
+            theta.append(np.repeat(found[:, :, None], m, axis=2) if with_fixed else np.zeros((0, 0, m)))
             continue
         z = rng.standard_normal((term.n_levels, term.n_components, m))
         u = np.einsum("ab,qbm->qam", np.linalg.cholesky(covariance.start), z)
         kin = term.relationship
+        if term.groups_fixed:
+            u[kin.n_animals :] = found[kin.n_animals :, :, None]
         theta.append(u if isinstance(kin, Identity) else down_the_pedigree(kin, u.reshape(len(u), -1)).reshape(u.shape))
     e = np.einsum("st,ntm->nsm", np.linalg.cholesky(model.residual.start), rng.standard_normal((*design.y.shape, m)))
-    return fitted(design, theta, lambda term, _: term.kind == "random") + e / np.sqrt(design.weight)[:, None, None]
+    return fitted(design, theta, lambda term, _: with_fixed or term.kind == "random") + e / np.sqrt(design.weight)[:, None, None]
 
 
 def down_the_pedigree(kin: Relatives, z: np.ndarray) -> np.ndarray:
-    """L D^1/2 z for z (q, m): parents' average plus Mendelian sampling; fixed unknown-parent groups are 0."""
+    """L D^1/2 z for z (q, m): parents' average plus Mendelian sampling; unknown-parent groups are what z says."""
     n, g = kin.n_animals, kin.n_groups
     place = lambda code: (code + g) % (n + g)  # groups before animals, so that parents stand before progeny
     average = [np.flatnonzero(parent >= 0) for parent in (kin.sire, kin.dam)]
     rows = place(np.concatenate(average))
     columns = place(np.concatenate([p[known] for p, known in zip((kin.sire, kin.dam), average, strict=True)]))
     L_inverse = eye_array(n + g) - coo_array((np.full(rows.size, 0.5), (rows, columns)), shape=(n + g, n + g))
-    spread = np.concatenate([np.full(g, float(kin.random_groups)), 1 / np.sqrt(kin.dinv)])
+    spread = np.concatenate([np.ones(g), 1 / np.sqrt(kin.dinv)])
     order = place(np.arange(n + g))
     ordered = np.empty(z.shape)
     ordered[order] = z

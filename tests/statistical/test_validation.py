@@ -111,7 +111,7 @@ def test_standard_errors_and_expectations_by_simulation(n):
     found = statistics(*(solutions(i)[0] @ y for i in (0, 1)), population().spread * G)
     whole, masked = evaluate(population().records.analysis), population().masked
     partial, place = evaluate_without(population().records, masked, "the last year"), len(whole.design.terms) - 1
-    ((mean, sd),) = lr.simulated_moments(whole, partial, masked, {place: population().focal}, 400, 3, ThisMachine())[place]
+    ((mean, sd, _),) = lr.simulated_moments(whole, partial, masked, {place: population().focal}, 400, 3, ThisMachine())[place]
     for name, values in found.items():
         values = values[np.isfinite(values)]
         assert abs(mean[name] - values.mean()) < 4 * np.hypot(sd[name] / 20, values.std() / np.sqrt(n)), name

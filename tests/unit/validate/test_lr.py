@@ -6,6 +6,7 @@ from reference.dense import build
 from validation_data import G, R, analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
+from mmgibbs.data.groups import group_composition
 from mmgibbs.validate import lr
 from mmgibbs.validate.evaluation import evaluate, evaluate_without, random_solutions, recorded
 from mmgibbs.validate.simulated import down_the_pedigree
@@ -70,9 +71,10 @@ def test_simulated_breeding_values_have_the_covariance_of_the_pedigree(random_gr
     half = down_the_pedigree(kin, np.eye(8))
     if random_groups:
         assert half @ half.T @ a_inverse_csr(kin).toarray() == pytest.approx(np.eye(8), abs=1e-12)
-    else:
-        A = a_among(sire, dam, kin.inbreeding, np.arange(6))
-        assert half @ half.T == pytest.approx(np.pad(A, (0, 2)), abs=1e-12)
+    else:  # groups are what they are told to be, and animals vary about them
+        A, Q = a_among(sire, dam, kin.inbreeding, np.arange(6)), group_composition(sire, dam, 2)
+        assert half[:, :6] @ half[:, :6].T == pytest.approx(np.pad(A, (0, 2)), abs=1e-12)
+        assert half[:, 6:] == pytest.approx(Q, abs=1e-12)
 
 
 def test_bootstrap_of_unrelated_animals_is_the_textbook_one():

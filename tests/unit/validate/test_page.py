@@ -46,6 +46,7 @@ def made_up(**changed) -> Validation:
         "analysis": "calves",
         "plan": {"by": "family", "seed": 1},
         "records": 100,
+        "units": "animals",
         "folds": [{"predicted": 49}, {"predicted": 51}],
         "lr": {"cutoff": 2012.0, "left_out": 60, "focal_animals": 50, "families": 7},
         "notes": ["few families"],
