@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.chains.decisions import EXACT, RELATIVE, Decisions
+from mmgibbs.chains.accumulators import LONG_ENOUGH
+from mmgibbs.chains.decisions import EXACT, RELATIVE, Decided, Decisions
 from mmgibbs.config import component_names, criteria
 from mmgibbs.data.levels import lookup
 from mmgibbs.errors import ConfigError
@@ -27,14 +28,23 @@ def decisions_asked_for(analysis, prepared) -> Decisions | None:
     if codes.size < 2:
         raise ConfigError(f"decisions.candidates: found {codes.size} of them, needed at least two to choose among")
     labels = component_names(random)
+    selected = tuple(_selected(codes.size, x) for x in asked.top)
+    for x, n in zip(asked.top, selected, strict=True):
+        if n == codes.size:
+            raise ConfigError(f"decisions.top: {x:g} % of {n:,} candidates are all of them, needed fewer to choose")
     weights = np.array([[of.get(label, 0.0) for label in labels] for of in criteria(asked, random).values()])
-    return Decisions(asked.term, codes, weights, tuple(max(1, round(codes.size * x / 100)) for x in asked.top))
+    return Decisions(asked.term, codes, weights, selected)
+
+
+def _selected(m: int, per_cent: float) -> int:
+    """The nearest whole number, of a half the one above, at least 1."""
+    return max(1, int(np.floor(m * per_cent / 100 + 0.5 + 1e-9)))  # 1e-9: 0.7 % of 500 is a half, whatever its bits
 
 
 def decision_facts(analysis, decisions: Decisions) -> dict:
     """For run.json."""
     asked, m = analysis.decisions, decisions.codes.size
-    binned = f"in bins at most 1/{RELATIVE} of their first rank wide ({m:,} candidates are above {EXACT:,})"
+    binned = f"from rank {2 * RELATIVE} on in bins at most 1/{RELATIVE} of their first rank wide ({m:,} candidates are above {EXACT:,})"
     return {
         "term": asked.term,
         "candidates": m,
@@ -52,11 +62,36 @@ def decision_notes(analysis, prepared, decisions: Decisions | None) -> list[str]
     facts = decision_facts(analysis, decisions)
     by = ", ".join(facts["criteria"])
     notes = [f"decisions: {facts['candidates']:,} candidates of {facts['term']} by {by}; ranks are {facts['ranks']}"]
+    notes += _equal_counts(analysis.decisions.top, decisions)
     if analysis.decisions.candidates.born_after is not None:
         labels = _labels(analysis.decisions.term, prepared)
         unknown = _birth_years(labels.ids.head(len(labels.ids) - labels.n_groups), prepared.pedigree).null_count()
         notes += [f"decisions.candidates.born_after: {unknown:,} without a birth are no candidates"] if unknown else []
     return notes
+
+
+def _equal_counts(top: Sequence[float], decisions: Decisions) -> list[str]:
+    """Few candidates: several per cents select as many of them."""
+    notes = []
+    for n in dict.fromkeys(decisions.selected):
+        same = [f"{x:g}" for x, own in zip(top, decisions.selected, strict=True) if own == n]
+        if len(same) > 1:
+            each = f"the best {n:,}" if n > 1 else "the best one"
+            notes.append(
+                f"decisions.top: {', '.join(same[:-1])} and {same[-1]} % of {decisions.codes.size:,} candidates are "
+                f"all {each}: their columns and rows are the same"
+            )
+    return notes
+
+
+def short_batches(decided: Decided) -> list[str]:
+    """A note where MCSE and ESS are left empty."""
+    if decided.batch_length >= LONG_ENOUGH:
+        return []
+    return [
+        f"decisions: MCSE and ESS are left empty: {decided.scores.n_draws:,} kept draws make batches of "
+        f"{decided.batch_length}, needed {LONG_ENOUGH} (some 400 draws) to see how draws follow each other"
+    ]
 
 
 def candidate_ids(decisions: Decisions, prepared) -> pl.Series:
@@ -70,42 +105,48 @@ def _labels(term: str, prepared):
 
 def _candidates(asked, labels, pedigree) -> np.ndarray:
     """(m,) int64 level codes: in the order given, or in that of the solutions. Unknown-parent groups are none."""
-    wanted, known = asked.candidates, labels.ids.head(len(labels.ids) - labels.n_groups)
+    wanted = asked.candidates
     if wanted.ids:
-        return _codes(wanted.ids, "decisions.candidates", known, asked.term)
+        return _codes(wanted.ids, [f"'{id_}'" for id_ in wanted.ids], "decisions.candidates", labels, asked.term)
     if wanted.file is not None:
         where = f"decisions.candidates.file: '{wanted.file}'"
-        return _codes(_ids_of(wanted.file, where), where, known, asked.term)
-    order = np.asarray(labels.order, np.int64)
+        ids = _ids_of(wanted.file, where)
+        return _codes([id_ for _, id_ in ids], [f"'{id_}' (row {row})" for row, id_ in ids], where, labels, asked.term)
+    known, order = labels.ids.head(len(labels.ids) - labels.n_groups), np.asarray(labels.order, np.int64)
     order = order[order < len(known)]
     if wanted.born_after is None:
         return order
     return order[(_birth_years(known.gather(order), pedigree) > wanted.born_after).fill_null(False).to_numpy()]
 
 
-def _codes(ids: Sequence[str], where: str, known: pl.Series, term: str) -> np.ndarray:
+def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels, term: str) -> np.ndarray:
+    """named: each id as a message shows it."""
+    known, groups = labels.ids.head(len(labels.ids) - labels.n_groups), labels.ids.tail(labels.n_groups).to_list()
     codes = lookup(pl.Series(ids, dtype=pl.String), known)
-    unknown = [id_ for id_, missing in zip(ids, codes.is_null(), strict=True) if missing]
+    unknown = [i for i, missing in enumerate(codes.is_null()) if missing]
     if unknown:
         more = f" and {len(unknown) - SHOWN:,} more" if len(unknown) > SHOWN else ""
-        named = ", ".join(f"'{u}'" for u in unknown[:SHOWN])
-        raise ConfigError(f"{where}: found {named}{more}, needed ids among the {len(known):,} levels of {term}")
+        found = ", ".join(named[i] for i in unknown[:SHOWN])
+        none = next((f"; '{ids[i]}' is an unknown-parent group, and groups are no candidates" for i in unknown if ids[i] in groups), "")
+        raise ConfigError(f"{where}: found {found}{more}, needed ids among the {len(known):,} levels of {term}{none}")
     return codes.to_numpy().astype(np.int64)
 
 
-def _ids_of(path: Path, where: str) -> list[str]:
-    """One id per line; blank lines are passed over."""
+def _ids_of(path: Path, where: str) -> list[tuple[int, str]]:
+    """(row, id): one id per line; blank lines are passed over."""
     try:
-        ids = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+        lines = enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1)
     except OSError as error:
         raise ConfigError(f"{where}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{where}: is not UTF-8 text, needed one id per line") from None
+    ids = [(row, line.strip()) for row, line in lines if line.strip()]
     if not ids:
         raise ConfigError(f"{where}: found no id, needed one id per line")
-    twice = pl.Series(ids).filter(pl.Series(ids).is_duplicated())
-    if len(twice):
-        raise ConfigError(f"{where}: found '{twice[0]}' twice, needed every candidate once")
+    first = {}
+    for row, id_ in ids:
+        if first.setdefault(id_, row) != row:
+            raise ConfigError(f"{where}: found '{id_}' twice, in rows {first[id_]} and {row}, needed every candidate once")
     return ids
 
 

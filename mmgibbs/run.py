@@ -21,7 +21,7 @@ from mmgibbs.chains.stop import pauses
 from mmgibbs.chains.summary import LevelDraws, summary_table
 from mmgibbs.config import load_config
 from mmgibbs.data import prepare
-from mmgibbs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for
+from mmgibbs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
 from mmgibbs.engines.base import component_labels
 from mmgibbs.engines.direct import posterior_sd
 from mmgibbs.engines.pcg import PcgEngine
@@ -236,6 +236,7 @@ def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquati
     if model.decisions is not None:
         decided = decide([c.decisions for c in chains], analysis.decisions.rank_interval)
         facts["decisions"] = decision_facts(analysis, model.decisions)
+        facts["notes"] += short_batches(decided)
     if judge is not None:
         facts["stop"], missed = judge.facts, judge.missed
     return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, average_draws(chains), sample_stats(chains), missed, decided)

@@ -29,6 +29,7 @@ import numba
 import numpy as np
 
 _NUMBA = {"cache": True, "nogil": True, "error_model": "numpy"}
+LONG_ENOUGH = 8  # draws of a batch whose mean says something of how draws follow each other; of one draw: nothing
 _PARTS = ("batch_mean", "within", "between_mean", "between")
 
 

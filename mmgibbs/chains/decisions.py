@@ -4,7 +4,7 @@ A criterion gives candidate i the score s_i = sum_c w_c theta_ic, a weighted sum
 alone, or an index of several. In draw t it has the rank r_it among the m candidates, 1 for the highest score. Over all
 N draws of all chains
 
-    P(top x)        = #{t: r_it <= n_x} / N              n_x = x m / 100 to the nearest whole number, at least 1
+    P(top x)        = #{t: r_it <= n_x} / N              n_x = x m / 100 to the nearest whole number (a half: up), at least 1
     rank interval   from the smallest r with #{t: r_it <= r} >= N (1 - c) / 2 to the smallest with >= N (1 + c) / 2
     gain of a set S = mean of s_i over S - mean of s_i over all candidates
 
@@ -17,19 +17,22 @@ P(top x) has the Monte Carlo standard error of batch means, as the moments of th
 c_b the draws of batch b (L draws) in which the candidate is among the best, over B complete batches
 
     mcse^2 = (L / N) sum_b (c_b - c')^2 / L^2 / (B - 1)                 c' = the mean of the c_b
+
+Batches of fewer than LONG_ENOUGH draws (runs of fewer than some 400) do not show how draws follow each other, and every
+draw would seem to be independent: MCSE and ESS are then NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mmgibbs.chains.accumulators import Moments, PooledMoments, pool
+from mmgibbs.chains.accumulators import LONG_ENOUGH, Moments, PooledMoments, pool
 
 EXACT = 2000  # candidates up to which every rank is counted
-RELATIVE = 10  # beyond: a bin of ranks is at most its first rank / RELATIVE wide
+RELATIVE = 10  # beyond: ranks from 2 RELATIVE on are in bins that are at most their first rank / RELATIVE wide
 
 
 def rank_bins(m: int) -> np.ndarray:
@@ -108,15 +111,19 @@ class Decided:
 
     scores: PooledMoments  # one array (criteria, m), then the gains with perfect knowledge (criteria, tops)
     top: np.ndarray  # (criteria, tops, m) P(top x)
-    top_mcse: np.ndarray  # NaN with fewer than two complete batches
+    top_mcse: np.ndarray  # NaN with fewer than two complete batches, or short ones
     rank: np.ndarray  # (3, criteria, m) int64: low, median and high; of a bin its first, its middle and its last rank
     gain_by_mean: np.ndarray  # (criteria, tops) posterior mean of the gain of the n_x with the highest posterior means
     gain_by_top: np.ndarray  # of the n_x with the highest P(top x); the posterior mean decides between equal ones
+    batch_length: int = LONG_ENOUGH  # draws of a batch; below LONG_ENOUGH no MCSE and no ESS is given
 
 
 def decide(chains: Sequence[DecisionCounts], rank_interval: float) -> Decided:
     """All chains together. rank_interval: c, the probability of a rank interval, such as 0.9."""
-    asked, scores = chains[0].asked, pool([c.moments for c in chains])
+    asked, scores, length = chains[0].asked, pool([c.moments for c in chains]), chains[0].moments.batch_length
+    if length < LONG_ENOUGH:
+        unknown = [np.full(m.shape, np.nan) for m in scores.mean]
+        scores = replace(scores, mcse=unknown, ess=unknown)
     top = sum(c.top.astype(np.int64) for c in chains)
     return Decided(
         scores,
@@ -124,12 +131,13 @@ def decide(chains: Sequence[DecisionCounts], rank_interval: float) -> Decided:
         _top_mcse(chains, top, scores),
         _rank_quantiles(sum(c.ranks for c in chains), scores.n_draws, rank_interval),
         *_gains(scores.mean[0], top, asked.selected),
+        length,
     )
 
 
 def _top_mcse(chains: Sequence[DecisionCounts], top: np.ndarray, scores: PooledMoments) -> np.ndarray:
     N, B, L = scores.n_draws, scores.n_batches, chains[0].moments.batch_length
-    if B < 2:
+    if B < 2 or L < LONG_ENOUGH:
         return np.full(top.shape, np.nan)
     complete = top - sum(c.top_in_batch for c in chains)
     between = sum(c.top_squares for c in chains) - complete.astype(np.float64) ** 2 / B

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from dataclasses import replace
@@ -19,6 +20,7 @@ import mmgibbs
 from mmgibbs.chains.accumulators import batch_length, batches_per_chain
 from mmgibbs.chains.decisions import DecisionCounts, Decisions, decide
 from mmgibbs.config import criteria, load_config
+from mmgibbs.decisions import _selected
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -105,10 +107,14 @@ WEIGHTS = {
 }
 
 
+SHORT = ("mmgibbs.chains.decisions.LONG_ENOUGH", 1)  # errors by batch means also of these short runs, to compare them
+
+
 @pytest.fixture(scope="module")
 def beef(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mmgibbs.parallel.cores", lambda: 1)
+        patch.setattr(*SHORT)
         return mmgibbs.run(BEEF, directory=tmp_path_factory.mktemp("beef") / "run", progress=False)
 
 
@@ -118,14 +124,15 @@ def test_equal_to_stored_draws(beef):
     births = pl.read_parquet(beef.directory / "animals.parquet")["birth"]
     assert facts["candidates"] == (births > 2009).sum() and facts["ranks"] == "exact"
     assert facts["criteria"] == WEIGHTS and facts["selected"] == {
-        "1": round(facts["candidates"] * 0.01),
-        "7.5": round(facts["candidates"] * 0.075),
+        "1": int(facts["candidates"] * 0.01 + 0.5),
+        "7.5": int(facts["candidates"] * 0.075 + 0.5),
     }
     assert {"decisions.csv", "decisions.parquet", "response.csv", "response.parquet"} <= set(beef.info["files"])
 
 
 def test_a_spoiled_count_is_seen(tmp_path, monkeypatch):
     """The scores of the first candidate, one draw late."""
+    monkeypatch.setattr(*SHORT)
     add, last = DecisionCounts.add, {}
 
     def late(counts, rows):
@@ -147,8 +154,9 @@ def test_on_the_page(beef):
         assert len({len(row) for row in d["candidates"].rows} | {len(d["candidates"].columns)}) == 1
 
 
-def test_equal_to_stored_draws_on_simdata(tmp_path):
+def test_equal_to_stored_draws_on_simdata(tmp_path, monkeypatch):
     """4,641 animals with weights, 1,800 of them candidates from a file."""
+    monkeypatch.setattr(*SHORT)
     columns = ["animal", "sire", "dam", "weight", "mu", "farm", "sex", "year", "y1", "y2", "y3", "y4"]
     animals = [line.split()[0] for line in shared_data("data/simdata/simped.txt").read_text().splitlines()]
     (tmp_path / "candidates.txt").write_text("\n".join(animals[-1800:]) + "\n\n")
@@ -232,10 +240,52 @@ def notes_of_check(folder, decisions, births=BIRTHS) -> list[str]:
 )
 def test_candidates_by_birth(tmp_path, births):
     """Years after the one that is given; unknown births are told."""
-    assert notes_of_check(tmp_path, "{candidates: {born_after: 2005}}", births) == [
+    assert notes_of_check(tmp_path, "{candidates: {born_after: 2005}, top: [10, 50]}", births) == [
         "decisions: 3 candidates of genetic by birth_weight, weaning_weight; ranks are exact",
         "decisions.candidates.born_after: 2 without a birth are no candidates",
     ]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "per_cent", "selected"), [(50, 5, 3), (50, 1, 1), (50, 7, 4), (500, 0.7, 4), (1000, 0.149, 1), (3, 50, 2)]
+)
+def test_a_half_is_rounded_up(candidates, per_cent, selected):
+    assert _selected(candidates, per_cent) == selected
+
+
+def test_equal_numbers_are_told(tmp_path):
+    """Ten candidates: 1, 5 and 10 % are the best one."""
+    assert notes_of_check(tmp_path, "{}")[1:] == [
+        "decisions.top: 1, 5 and 10 % of 10 candidates are all the best one: their columns and rows are the same"
+    ]
+    assert notes_of_check(tmp_path, "{top: [10, 20, 22, 30]}")[1:] == [
+        "decisions.top: 20 and 22 % of 10 candidates are all the best 2: their columns and rows are the same"
+    ]
+    assert notes_of_check(tmp_path, "{top: [10, 30]}")[1:] == []
+
+
+def test_a_group_is_no_candidate(tmp_path):
+    pedigree = "".join(f"{line},{'origin' if line[:2] == 'id' else 'hill'}\n" for line in PEDIGREE.splitlines())
+    grouped = replaced(SAMPLED, "weights: weight}", "weights: weight, groups: {column: origin}}")
+    changed = {"analysis.yaml": replaced(grouped, DECISIONS, "{candidates: [c1, hill, c2]}"), "pedigree.csv": pedigree}
+    write_files(tmp_path / "analysis", changed)
+    assert refused(tmp_path / "analysis").endswith(
+        "decisions.candidates: found 'hill', needed ids among the 10 levels of genetic; 'hill' is an unknown-parent group, "
+        "and groups are no candidates"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("c1\n\nx9\nc2\ny8\n", "chosen.txt': found 'x9' (row 3), 'y8' (row 5), needed ids among the 10 levels of genetic"),
+        ("c1\n\nc2\nc1\n", "chosen.txt': found 'c1' twice, in rows 1 and 4, needed every candidate once"),
+    ],
+)
+def test_rows_of_the_file_of_candidates(tmp_path, text, message):
+    changed = {"analysis.yaml": replaced(SAMPLED, DECISIONS, "{candidates: {file: chosen.txt}}"), "chosen.txt": text}
+    write_files(tmp_path / "analysis", changed)
+    assert message in refused(tmp_path / "analysis")
 
 
 def test_candidates_are_all_or_none(tmp_path):
@@ -302,6 +352,11 @@ def test_a_resumed_run_counts_every_draw_once(tmp_path, monkeypatch):
         one, other = (pl.read_parquet(folder / "run" / f"{name}.parquet") for folder in (whole, parts))
         assert one.equals(other, null_equal=True) and one.height
     assert one["selected"].unique().to_list() == [1, 4]
+    table = pl.read_parquet(parts / "run" / "decisions.parquet")
+    blank = ["mcse", "ess", "mcse_top_10", "mcse_top_40"]
+    assert all(table[name].null_count() == table.height for name in blank) and table["sd"].null_count() == 0
+    notes = json.loads((parts / "run" / "run.json").read_text())["notes"]
+    assert "decisions: MCSE and ESS are left empty: 30 kept draws make batches of 1, needed 8" in " ".join(notes)
     write_files(parts, {"analysis.yaml": replaced(SAMPLED, "top: [10, 40]", "top: [10, 50]")})
     assert "decisions.top" in refused(parts, "--resume")
 
@@ -322,6 +377,7 @@ def test_a_resumed_run_counts_every_draw_once(tmp_path, monkeypatch):
         ("{candidates: {file: x.txt, born_after: 2015}}", "decisions.candidates: found more than one choice of candidates"),
         ("{top: [0]}", "decisions.top: value 1 of the list: found 0, needed per cent of the candidates, above 0 and below 100"),
         ("{top: [5, 100]}", "decisions.top: value 2 of the list: found 100"),
+        ("{candidates: [c1, c2, c3], top: [99.9]}", "decisions.top: 99.9 % of 3 candidates are all of them, needed fewer"),
         ("{traits: [milk]}", "decisions.traits: 'milk' is neither a trait with a direct effect nor a component of genetic"),
         ("{index: {total: {milk: 2}}}", "decisions.index.total.milk: 'milk' is neither a trait"),
         ("{index: {total: {birth_weight: much}}}", "decisions.index.total.birth_weight: found 'much', needed a number"),

@@ -8,7 +8,7 @@ from mmgibbs.chains import decisions
 from mmgibbs.chains.decisions import DecisionCounts, Decisions, decide, rank_bins
 
 WEIGHTS = np.array([[1.0, 0.0], [0.5, -2.0]])
-SELECTED, INTERVAL, PLANNED, BATCHES = (1, 6), "0.8", 60, 12
+SELECTED, INTERVAL, PLANNED, BATCHES = (1, 6), "0.8", 60, 6
 
 
 def draws_of(m: int, chains: int = 2, draws: int = PLANNED + 3) -> np.ndarray:
@@ -59,6 +59,21 @@ def equal(decided, draws) -> bool:
 def test_counted_is_what_stored_draws_say(again_from):
     draws = draws_of(40)
     assert equal(decide(counted(draws, again_from), float(INTERVAL)), draws)
+
+
+def test_short_batches_have_no_error():
+    """Where every draw is a batch of its own, every score seems to have as many effective draws as draws."""
+    counts = [DecisionCounts(Decisions("", np.arange(9), WEIGHTS, SELECTED), 60, n) for n in (60, 60)]
+    longer = [DecisionCounts(Decisions("", np.arange(9), WEIGHTS, SELECTED), 60, n) for n in (7, 7)]  # 8 draws each
+    for chain in (*counts, *longer):
+        for rows in draws_of(9, chains=1)[0]:
+            chain.add(rows)
+    short, known = (decide(chains, float(INTERVAL)) for chains in (counts, longer))
+    for decided, blank in ((short, True), (known, False)):
+        errors = [*decided.scores.mcse, *decided.scores.ess, decided.top_mcse]
+        assert all(np.isnan(e).all() if blank else np.isfinite(e).any() for e in errors)
+    assert np.array_equal(short.top, known.top) and np.allclose(short.scores.sd[0], known.scores.sd[0])
+    assert (short.batch_length, known.batch_length) == (1, 8)
 
 
 class ForgetsTheBatch(DecisionCounts):
