@@ -12,6 +12,7 @@ import json
 import os
 import shlex
 import sys
+import textwrap
 import traceback
 from importlib import import_module
 
@@ -21,6 +22,7 @@ from mmgibbs.interrupt import end_like_ctrl_c
 from pedigree.errors import PedigreeError, TableError
 
 DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
+WIDTH = 100  # columns of what argparse does not wrap
 # The machine's refusals that are no mistakes of this program: no permission, no room.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 _IN_THEIR_MODULES = {
@@ -98,7 +100,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     try:
-        args = _parser(arguments).parse_args(arguments)
+        args, unknown = _parser(arguments).parse_known_args(arguments)
+        if unknown:  # told by the command itself, with its own options
+            args.parser.error(f"unrecognized arguments: {shlex.join(unknown)}")
     except SystemExit as told:  # argparse has spoken: help and version 0, a wrong command line 2
         return told.code
     return args.command(args) or DONE
@@ -116,10 +120,9 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def add(name: str, what: str, example: str, command) -> argparse.ArgumentParser:
-        added = commands.add_parser(
-            name, help=what, description=f"{what[0].upper()}{what[1:]}.", epilog=f"example:\n  {example}", **layout
-        )
-        added.set_defaults(command=command)
+        description = textwrap.fill(f"{what[0].upper()}{what[1:]}.", WIDTH)
+        added = commands.add_parser(name, help=what, description=description, epilog=f"example:\n  {example}", **layout)
+        added.set_defaults(command=command, parser=added)
         return added
 
     run = add(
@@ -128,8 +131,8 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         "mmgibbs run analysis.yaml --set sampler.samples=2000 --overwrite\n"
         "  mmgibbs run analysis.yaml --resume\n"
         "  mmgibbs run analysis.yaml --set 'sampler.stop={rhat: 1.01, ess: 400, mcse_ebv: 0.05}'\n"
-        "      stops once R-hat and effective sample sizes of all variances are good enough, and the Monte Carlo\n"
-        "      error of every breeding value is at most 0.05 of its posterior standard deviation\n"
+        "      stops once R-hat and effective sample sizes of all variances are good enough, and the\n"
+        "      Monte Carlo error of every breeding value is at most 0.05 of its posterior standard deviation\n"
         "  mmgibbs run ignore.yaml account.yaml --output runs/inbreeding --cluster tcp://10.0.0.5:8786\n"
         "      two analyses at once on the workers of a cluster, into runs/inbreeding/ignore and .../account",
         _run,

@@ -1,6 +1,6 @@
 """`mmgibbs bench`: measured figures from one run on one machine, as a table and as JSON.
 
-    mmgibbs bench engines               classic, hybrid and structured side by side on the poster's three systems
+    mmgibbs bench engines               classic, hybrid and structured side by side on three beef systems
     mmgibbs bench evaluation CONFIG     sweeps of an analysis file, everything included (variances, moments, records kept)
     mmgibbs bench sweep --animals N     one sweep of the simulated beef system: seconds, bytes, resident memory
     mmgibbs bench regressions           each regression in the setting of its paper, beside the published numbers
@@ -15,6 +15,11 @@ from datetime import date
 from importlib import import_module
 from pathlib import Path
 
+_SIZES = (
+    "systems of 5.1 M (small), 28.3 M (medium) and 51.4 M (large) equations, as on a poster of Golden, Lupo & Garrick, "
+    "whose seconds are printed beside"
+)
+_SEED = "of the simulated data (default: %(default)s)"
 _HOME = {
     "engines": ("mmgibbs.bench.engines", "bench_engines"),
     "regressions": ("mmgibbs.bench.regressions", "bench_regressions"),
@@ -26,14 +31,14 @@ _HOME = {
 
 def add_arguments(parser) -> None:
     kinds = parser.add_subparsers(dest="bench", required=True, metavar="KIND")
-    p = kinds.add_parser("engines", help="seconds per sample of every engine on the poster's three systems")
-    p.add_argument("--systems", nargs="+", choices=("small", "medium", "large"), default=["small"], help="default: small")
+    p = kinds.add_parser("engines", help="seconds per sample of every engine on simulated beef systems of three sizes")
+    p.add_argument("--systems", nargs="+", choices=("small", "medium", "large"), default=["small"], help=f"{_SIZES} (default: small)")
     p.add_argument("--scale", type=float, default=1.0, help="share of the animals of each system, for smaller machines (default: 1)")
     p.add_argument("--sweeps", type=int, default=5, help="timed sweeps of each engine, in turn; medians are printed (default: %(default)s)")
     help_text = "sweeps with sampled variances behind ESS per second; 0: none (default: what a minute holds, from 50 to 2,000)"
     p.add_argument("--ess-sweeps", type=int, metavar="N", help=help_text)
-    p.add_argument("--engines", nargs="+", choices=("classic", "hybrid", "structured"), default=["classic", "hybrid", "structured"])
-    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--engines", nargs="+", choices=("classic", "hybrid", "structured"), default=["classic", "hybrid", "structured"], help="default: all three")
+    p.add_argument("--seed", type=int, default=1, help=_SEED)
     p = kinds.add_parser("regressions", help="each regression in the setting of its paper, beside the published numbers")
     parts = ("horseshoe", "hmc", "lasso", "multinomial", "hierarchical")
     p.add_argument("--parts", nargs="+", choices=parts, default=list(parts), help="default: all")
@@ -44,21 +49,21 @@ def add_arguments(parser) -> None:
     p = kinds.add_parser("evaluation", help="milliseconds per sweep of an analysis file, one chain, everything included")
     p.add_argument("config", help="analysis file, e.g. configs/beef.yaml")
     p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the analysis file")
-    p.add_argument("--sweeps", type=int, default=2000)
+    p.add_argument("--sweeps", type=int, default=2000, help="timed sweeps (default: %(default)s)")
     for name, text in (
         ("sweep", "seconds per sweep of the simulated beef system"),
         ("files", "simulated beef system: seconds from csv files to the end of the first sweep"),
     ):
         p = kinds.add_parser(name, help=text)
         p.add_argument("--animals", type=int, default=100_000, help="animals in the pedigree; 1100000 gives 4.7 M equations (default: %(default)s)")
-        p.add_argument("--seed", type=int, default=1)
-        p.add_argument("--precision", choices=("single", "double"), default="single")
+        p.add_argument("--seed", type=int, default=1, help=_SEED)
+        p.add_argument("--precision", choices=("single", "double"), default="single", help="of the equations (default: %(default)s)")
         if name == "sweep":
             p.add_argument("--sweeps", type=int, default=5, help="timed sweeps; the median is printed (default: %(default)s)")
-            p.add_argument("--update", choices=("level", "site"), default="level")
-            p.add_argument("--partition", choices=("term", "colour", "equal"), default="term")
-            p.add_argument("--engine", choices=("serial", "structured", "hybrid"), default="serial")
-            p.add_argument("--threads", type=int, default=1)
+            p.add_argument("--update", choices=("level", "site"), default="level", help="levels jointly, or one equation after another (default: %(default)s)")
+            p.add_argument("--partition", choices=("term", "colour", "equal"), default="term", help="blocks of the equations; structured takes colours (default: %(default)s)")
+            p.add_argument("--engine", choices=("serial", "structured", "hybrid"), default="serial", help="default: %(default)s")
+            p.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     for p in kinds.choices.values():
         p.add_argument("--json", metavar="FILE", help="write the figures to FILE as well")
 

@@ -7,7 +7,7 @@ import polars as pl
 
 from mmgibbs.report import plots, words
 from mmgibbs.report.animals import birth_years
-from mmgibbs.report.cells import NORMAL_95, Column, Number, Table, bars, counted, counts, decimals, known, numbers
+from mmgibbs.report.cells import NORMAL_95, Column, Number, Table, bars, counted, counts, decimals, known, number, numbers
 from mmgibbs.report.finished import Finished, Trend
 
 
@@ -74,8 +74,8 @@ def _figures(frame: pl.DataFrame, label: str, figures: plots.Figures, trend) -> 
         out.append(_reliability(by_year.drop_nulls("reliability50"), label, figures))
     elif len(reliable):
         told = (
-            f"Reliability of {counted(len(reliable), 'animal')}: median {np.median(reliable):.2f}, "
-            f"from {reliable.min():.2f} to {reliable.max():.2f}."
+            f"Reliability of {counted(len(reliable), 'animal')}: median {number(np.median(reliable), 2)}, "
+            f"from {number(reliable.min(), 2)} to {number(reliable.max(), 2)}."
         )
         out.append(
             (

@@ -1,5 +1,6 @@
 """The command line: what each command passes on, exit codes, and one message without a traceback for bad input."""
 
+import argparse
 import errno
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from support import ROOT
 import mmgibbs
 import mmgibbs.report.make
 import mmgibbs.run
+from mmgibbs.bench import add_arguments as add_bench_arguments
 from mmgibbs.cli import counts_as_text, main
 from mmgibbs.errors import DataError, DeviceError
 from pedigree.errors import PedigreeError, TableError
@@ -230,6 +232,37 @@ def test_help_and_version(capsys):
 def test_a_wrong_command_line_is_code_2(arguments, capsys, called):
     assert main(arguments) == 2
     assert "usage: mmgibbs" in capsys.readouterr().err and not called
+
+
+@pytest.mark.parametrize("arguments", [["check", "a", "--overwrite"], ["check", "a", "b"], ["run", "a", "--over"]])
+def test_an_unknown_option_shows_the_options_of_its_command(arguments, capsys):
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"usage: mmgibbs {arguments[0]} ") and "--set" in said
+    assert said.endswith(f"error: unrecognized arguments: {arguments[-1]}\n")
+
+
+COMMANDS = ["run", "check", "report", "simulate", "bench", "validate", "export", "import-blupf90"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_not_wider_than_a_screen(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main([command, "--help"]) == 0
+    assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 100
+
+
+def test_every_option_of_bench_has_a_help_text():
+    parser = argparse.ArgumentParser()
+    add_bench_arguments(parser)
+    (kinds,) = parser._subparsers._group_actions
+    assert [a.dest for kind in kinds.choices.values() for a in kind._actions if not a.help] == []
+
+
+@pytest.mark.parametrize("top", ["0", "-5"])
+def test_a_report_lists_at_least_one_animal(top, tmp_path, capsys):
+    assert main(["report", str(tmp_path), "--top", top]) == 2
+    assert capsys.readouterr().err == f"report: top: found {top}, needed at least 1 animal to list for each trait\n"
 
 
 def test_simulate_writes_an_analysis_that_is_accepted(tmp_path, capsys):

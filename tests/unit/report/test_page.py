@@ -13,6 +13,7 @@ from unit.report.html_page import Page, as_number
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 from mmgibbs.report import make, plots, render
+from mmgibbs.report.breeding import _figures
 from mmgibbs.report.page import write_report
 
 
@@ -165,6 +166,13 @@ def test_sweeps_are_those_that_were_made_and_targets_are_told(tmp_path):
     text = write_report(run).read_text(encoding="utf-8")
     assert "3, each 100 sweeps of burn-in and 1,000 sweeps, one in 10 kept" in text
     assert "rhat 1.01 met with 1.00 and ess 400 missed with unknown" in text
+
+
+def test_no_minus_before_zero():
+    """Reliabilities by BLUP are rounded: -0.001 is shown as 0.00."""
+    frame = pl.DataFrame({"mean": [0.0, 1.0, 2.0], "reliability": [-0.001, 0.3, 0.5]})
+    told = {heading: words for heading, _, words in _figures(frame, "weight", plots.Figures(), None)}
+    assert told["Reliability"] == "Reliability of 3 animals: median 0.30, from 0.00 to 0.50."
 
 
 def test_a_run_that_was_solved_has_no_chains(tmp_path):
