@@ -16,6 +16,8 @@ from mmgibbs.exchange.blupf90_pedigree import enter_pedigree
 from mmgibbs.exchange.blupf90_read import Stated, StatedEffect
 
 DEFAULT_VARIANCE, DEFAULT_COVARIANCE = 1.0, 0.1  # renumf90's, where a matrix is not stated
+# renumf90's own polynomials are not carried over: how they are scaled is not in its public description.
+LEGENDRE = " (an analysis computes Legendre polynomials itself: legendre: {column, degree, range} in place of covariates)"
 DAM = {"level": "dam", "unknown_level": "omit"}
 
 
@@ -130,8 +132,10 @@ def _covariates(context: Context, effect: StatedEffect) -> list[str]:
     line, kind = stated["RANDOM_REGRESSION"].line, stated["RANDOM_REGRESSION"].value
     optional = stated["OPTIONAL"].value if "OPTIONAL" in stated else ()
     if kind != "data" or "RR_POSITION" not in stated:
-        found = kind if kind != "data" else "no RR_POSITION"
-        raise context.refuse(line, f"RANDOM_REGRESSION: found {found}, needed data, and the columns in RR_POSITION")
+        found, instead = (kind, LEGENDRE) if kind != "data" else ("no RR_POSITION", "")
+        raise context.refuse(
+            line, f"RANDOM_REGRESSION: found {found}, needed data, and the columns in RR_POSITION{instead}"
+        )
     if {"mat", "mpe"} & set(optional):
         raise context.refuse(
             line, f"RANDOM_REGRESSION: found OPTIONAL {' '.join(optional)} beside it, needed pe or none"

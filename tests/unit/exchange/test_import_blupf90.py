@@ -12,7 +12,7 @@ from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.exchange.blupf90_read import KEYWORDS, read_parameter_file
 from mmgibbs.exchange.import_blupf90 import import_blupf90
-from mmgibbs.run import run
+from mmgibbs.run import check, run
 
 KEYS = ["term", "effect", "trait", "level"]
 
@@ -113,6 +113,19 @@ def shares_of_sires(animals, unknown):
         own = np.eye(2)[int(of_sire[1:]) - 1] if sire == "0" else share[sire]
         share[animal] = (own + (np.zeros(2) if dam == "0" else share[dam])) / 2
     return np.array([share[a] for a in animals["id"]])
+
+
+def test_phantom_sires_are_candidates_and_said_to_be_so(tmp_path):
+    """45 animals, five of which have a sire and a dam of different groups; phantoms have no birth."""
+    animal = ANIMAL.replace("0 0", "0 4").replace("INBREEDING", "UPG_TYPE\nin_pedigrees\nINBREEDING")
+    target, said = import_blupf90(
+        write_files(tmp_path, Case(head() + animal + "(CO)VARIANCES\n1.0\n", {}, pedigree="in_pedigrees"))
+    )
+    assert sum("also among the candidates of decisions: {candidates: all}" in line for line in said) == 1
+    sampler = ["sampler.method=gibbs", "sampler.chains=1", "sampler.samples=20", "sampler.thin=1"]
+    for candidates, n in (("all", 50), ("{born_after: 1900}", 45)):
+        asked = f"decisions={{term: genetic, top: [10], candidates: {candidates}}}"
+        assert any(f"decisions: {n} candidates of genetic" in note for note in check(target, [*sampler, asked])["notes"])
 
 
 def test_an_unknown_parent_without_a_group_is_named_by_row(tmp_path):
@@ -249,6 +262,11 @@ MISTAKES = {  # what is put in place of what, and the message
     "nothing to join": (
         ("DATAFILE\n", "COMBINE\n20\nDATAFILE\n"),
         "line 2: COMBINE: found '20', needed the position of the new column, then those that are joined in it (one or more)",
+    ),
+    "polynomials of renumf90's own": (
+        ("(CO)VARIANCES\n1.0 0.2", "RANDOM_REGRESSION\nlegendre\nRR_POSITION\n4\n(CO)VARIANCES\n1.0 0.2"),
+        "line 26: RANDOM_REGRESSION: found legendre, needed data, and the columns in RR_POSITION (an analysis computes "
+        "Legendre polynomials itself: legendre: {column, degree, range} in place of covariates)",
     ),
     "a column joined before it is made": (
         ("DATAFILE\n", "COMBINE\n20 2 21\nDATAFILE\n"),
