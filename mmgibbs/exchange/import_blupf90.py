@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import polars as pl
 import yaml
 
 from mmgibbs.config import load_config
@@ -47,7 +48,7 @@ def import_blupf90(parameters: str | os.PathLike, output: str | os.PathLike | No
     path = Path(output) if output is not None else file.path.with_suffix(".yaml")
     translation = translate(file, path.parent, path.stem)
     load_config(translation.analysis)  # whatever else is wrong is told before anything is written
-    written = {path: None} | {path.parent / name: frame for name, frame in translation.tables.items()}
+    written: dict[Path, str | pl.DataFrame] = {path: ""} | {path.parent / name: frame for name, frame in translation.tables.items()}
     for target in written:
         _refuse_a_source(target, file)
         if target.is_dir():
@@ -62,15 +63,29 @@ def import_blupf90(parameters: str | os.PathLike, output: str | os.PathLike | No
     text = yaml.dump(
         translation.analysis, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
     )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for target, frame in written.items():
-            if frame is not None:
-                frame.write_csv(target)
-        path.write_text("".join(f"# {line}\n" for line in head) + text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"import-blupf90: cannot write '{path}': {error.strerror}") from None
+    written[path] = "".join(f"# {line}\n" for line in head) + text
+    _write(written)
     return path, said
+
+
+def _write(written: dict[Path, str | pl.DataFrame]) -> None:
+    """All files or none: each is written under another name first, and takes its place once all are."""
+    new = {target: target.with_name(f".{target.name}.new") for target in written}
+    try:
+        for target, content in written.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, str):
+                new[target].write_text(content, encoding="utf-8")
+            else:
+                content.write_csv(new[target])
+        for target, file in new.items():
+            file.replace(target)
+    except OSError as error:
+        raise ConfigError(f"import-blupf90: cannot write '{target}': {error.strerror or error}") from None
+    finally:
+        for file in new.values():
+            if file.exists():
+                file.unlink()
 
 
 def _refuse_a_source(target: Path, file: ParameterFile) -> None:

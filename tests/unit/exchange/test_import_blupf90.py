@@ -1,6 +1,8 @@
 """Parameter files of renumf90: what comes of them is what a person would write, and mistakes are named by line."""
 
+import errno
 import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -368,6 +370,20 @@ def test_a_folder_is_no_analysis_file_and_nothing_is_written(tmp_path):
     with pytest.raises(ConfigError, match="is a folder, needed the name of a file for --output"):
         import_blupf90(path, tmp_path / "f.yaml", overwrite=True)
     assert not (tmp_path / "f_data.csv").exists()
+
+
+def test_where_a_file_cannot_be_written_none_is(tmp_path, monkeypatch):
+    path = write_files(tmp_path, CASES["joined columns, a header line"])
+    before = sorted(tmp_path.iterdir())
+
+    def full(self, *args, **keys):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for kind, name in ((pl.DataFrame, "write_csv"), (Path, "write_text")):
+        with monkeypatch.context() as patched, pytest.raises(ConfigError, match="cannot write .*: No space left on device"):
+            patched.setattr(kind, name, full)
+            import_blupf90(path)
+        assert sorted(tmp_path.iterdir()) == before
 
 
 def test_what_stands_on_the_line_of_its_keyword_is_taken_too(tmp_path):
