@@ -30,7 +30,7 @@ LARGE = 50_000  # equations from which the structured engine's colours, classes 
 class Assembled:
     model: MixedModel
     terms: tuple[TermInfo, ...]  # of the random terms, for names
-    notes: tuple[str, ...]  # warnings about the posterior
+    notes: tuple[str, ...]  # warnings about the data and the posterior
 
 
 def assemble(analysis, prepared) -> Assembled:
@@ -38,7 +38,7 @@ def assemble(analysis, prepared) -> Assembled:
     design = prepared.design
     all_fixed = analysis.variances.mode == "fixed" or analysis.sampler.method == "blup"
     default = default_starts(design, prepared.phenotypic_variance)
-    covariances, infos, notes = [], [], []
+    covariances, infos, notes = [], [], list(prepared.warnings)
     for i, term in enumerate(design.terms):
         if term.kind == "fixed":
             covariances.append(None)

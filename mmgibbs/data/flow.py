@@ -30,6 +30,7 @@ from mmgibbs.data.random import (
 from mmgibbs.data.traits import Records, missing_patterns, read_records
 from mmgibbs.design import Design, Term
 from mmgibbs.errors import DataError
+from pedigree.tables import quoted
 
 
 def prepare(analysis, progress: Callable[[str], None] | None = None) -> Prepared:
@@ -83,8 +84,9 @@ def prepare(analysis, progress: Callable[[str], None] | None = None) -> Prepared
     labels = tuple(fixed_labels) + tuple(label for _, label in built)
     counts = _counts(analysis, records, kin, design)
     return Prepared(
-        design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings
-    )
+        design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
+        _strangers(analysis, records, kin),
+    )  # fmt: skip
 
 
 def _columns(analysis) -> list[str]:
@@ -152,6 +154,24 @@ def _kin(analysis, records: Records) -> Kin | None:
     order = np.concatenate([np.asarray(pedigree.file_order, np.int64), np.arange(n, n + g)])
     labels = LevelLabels(ids, order, np.concatenate([kinship.inbreeding, np.full(g, np.nan)]), g)
     return Kin(pedigree, kinship, labels, bool(g) and not random_groups)
+
+
+def _strangers(analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:
+    """A warning where most animals of the records were added to the pedigree: then their ids are hardly written alike."""
+    if kin is None or not analysis.data.add_missing_animals:
+        return ()
+    pedigree, named = kin.pedigree, ids_with_records(analysis, records.phenotypes, records.observed)
+    own = np.asarray(pedigree.row) >= 0
+    for parent in (pedigree.sire, pedigree.dam):
+        own[parent[(parent >= 0) & (parent < own.size)]] = True  # of these it knows the progeny
+    strange = named.filter(pl.Series(~own).gather(pedigree.codes(named)))
+    if 2 * len(strange) <= len(named):
+        return ()
+    return (
+        f"data.add_missing_animals: {len(strange):,} of {len(named):,} animals that records name stand nowhere in the pedigree and were added "
+        f"without parents: their relationships are not known. Are ids written alike? Records have {quoted(strange[0])}, the pedigree "
+        f"{quoted(pedigree.ids[int(np.flatnonzero(own)[0])])}",
+    )
 
 
 def _group_columns(terms: list[Term]) -> list[GroupColumns]:

@@ -55,6 +55,7 @@ class Prepared:
     phenotypic_variance: np.ndarray  # (T,) float64 raw sample variance of each trait, adjusted for nothing
     record_row: np.ndarray  # (n,) int64 line of each record in the phenotype file (data frame: row, from 1)
     timings: dict[str, float]  # seconds per stage
+    warnings: tuple[str, ...] = ()  # of the tables
 
     def codes(self, term_name: str, ids: Sequence[str]) -> np.ndarray:
         """(len(ids),) int64 level codes of a term; a ConfigError names an unknown term or the first unknown id."""

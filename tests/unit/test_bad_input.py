@@ -307,6 +307,19 @@ def test_the_good_analysis_is_good(folder):
     assert sorted(p.name for p in folder.iterdir()) == sorted([*FILES, "run"])
 
 
+def test_ids_that_are_written_otherwise_are_a_warning(folder):
+    """Every animal was added as a founder: the pedigree says nothing. run.json, the screen and `check` say so."""
+    renamed = "\n".join(line if i == 0 else f"DE{line}" for i, line in enumerate(PHENOTYPES.strip().splitlines()))
+    write_files(
+        folder, {"phenotypes.csv": renamed + "\n"} | analysis("weights: weight", "weights: weight, add_missing_animals: true")
+    )
+    outcome = command(folder, "run", "analysis.yaml", "--quiet")
+    (warning,) = outcome.record["warnings"]
+    assert outcome.code == 0 and outcome.err == f"warning: {warning}\n"
+    assert warning.startswith(f"data.add_missing_animals: {USED} of {USED} animals") and "'DEc1', the pedigree 's1'" in warning
+    assert f"warning: {warning}" in command(folder, "check", "analysis.yaml").out
+
+
 def test_python_gets_the_same_message_as_an_exception(folder):
     """A table that is handed over is named by its place, its rows from 1."""
     frame = pl.read_csv(PHENOTYPES.encode(), infer_schema=False, null_values=["NA", ""])

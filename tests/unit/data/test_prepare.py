@@ -336,6 +336,16 @@ def test_missing_animals_are_added_as_founders(files):
     p = prepare(direct_maternal(files, frame, unknown_level="omit", add_missing_animals=True))
     assert labels(p, "genetic").ids.gather(labels(p, "genetic").order).to_list()[-2:] == ["stranger", "alien"]
     assert ids_of_records(p, "genetic") == ["calf1", "stranger", "calf1", "alien"] and p.counts["founders_added"] == 4
+    (warning,) = p.warnings
+    assert warning.startswith("data.add_missing_animals: 2 of 3 animals that records name stand nowhere in the pedigree")
+    assert "Records have 'stranger', the pedigree " in warning
+
+
+@pytest.mark.parametrize("animals", [["calf1", "alien"], ["calf1", "bull", "alien"], ["bull", "cow2", "calf1"]])
+def test_a_few_missing_animals_are_no_warning(files, animals):
+    """Half of them, or a third; parents without a row of their own are in the pedigree."""
+    frame = pl.DataFrame({"animal": animals, "y": [float(i) for i in range(len(animals))]})
+    assert prepare(direct_maternal(files, frame, unknown_level="omit", add_missing_animals=True)).warnings == ()
 
 
 def test_a_pedigree_that_no_effect_needs_is_not_read(files):
