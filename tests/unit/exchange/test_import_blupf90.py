@@ -433,6 +433,12 @@ def test_a_second_missing_value_is_told_of(tmp_path):
         "renum.par line 29: OPTION missing: -1 is not carried over: one number says what is missing"
     ]
     assert load_config(target).traits[0].missing == ("-999",)
+    path.write_text(path.read_text() + "OPTION missing -1\n")
+    target, said = import_blupf90(path, overwrite=True)
+    assert [line for line in said if "missing" in line] == [
+        "renum.par line 29: OPTION missing -999 -1: the one of line 31 counts"
+    ]
+    assert load_config(target).traits[0].missing == ("-1",)
 
 
 def test_missing_observations_are_no_missing_covariates(tmp_path):
