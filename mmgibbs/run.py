@@ -236,7 +236,9 @@ def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquati
     if model.decisions is not None:
         decided = decide([c.decisions for c in chains], analysis.decisions.rank_interval)
         facts["decisions"] = decision_facts(analysis, model.decisions)
-        facts["notes"] += short_batches(decided)
+        for note in short_batches(decided):
+            talk.say(note)
+            facts["notes"].append(note)
     if judge is not None:
         facts["stop"], missed = judge.facts, judge.missed
     return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, average_draws(chains), sample_stats(chains), missed, decided)
