@@ -16,8 +16,8 @@ of them. Three things void what is expected, and are told:
   accuracy nor expectations; the sum of all effects has them.
 - A trait is missing on records that have another trait, by which those that have it may be chosen. A fold lacks both,
   so that their records lie above their prediction, and the less so the higher it is: no expectations.
-- Unknown-parent groups are fixed: their errors are a part of p, which then varies too much: no expectation of dispersion,
-  nor of bias where other groups are held at 0 without the fold.
+- Unknown-parent groups are fixed: their errors are a part of p, which then varies too much: no accuracy, and no
+  expectation of dispersion, nor of bias where other groups are held at 0 without the fold.
 
 Generalised least squares makes b independent of every contrast that p is made of, so that its own error does
 not enter cov(y*, p). Estimates are means over folds, and standard errors the standard deviation over folds divided by
@@ -109,11 +109,11 @@ def known_effects(design: Design, predictor: Predictor, fold: Fold) -> list[str]
     return found
 
 
-def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], list[str]]:
-    """(statistic -> what is expected of it, notes that say why some are not there)."""
-    p, observed, expected, notes = found.predictor, ~np.isnan(design.y), dict(EXPECTED), []
+def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], set[str], list[str]]:
+    """(statistic -> what is expected of it, statistics that mean nothing, notes that say why)."""
+    p, observed, expected, void, notes = found.predictor, ~np.isnan(design.y), dict(EXPECTED), set(), []
     if found.known:
-        expected = {}
+        expected, void = {}, {"accuracy"}
         notes.append(
             f"other records know {' and '.join(found.known)} of the records left out, which this prediction lacks: no "
             f"accuracy, and no expectation of dispersion and bias; '{EVERY_EFFECT}' holds them"
@@ -126,7 +126,11 @@ def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], li
         )
     if any(t.groups_fixed and p.trait in e.traits and p.chosen(t, e) for t in design.terms for e in t.effects):
         expected.pop("dispersion", None)
-        told = "unknown-parent groups are fixed, and their errors are a part of the prediction: no expectation of dispersion"
+        void = {"accuracy"}
+        told = (
+            "unknown-parent groups are fixed, and their errors are a part of the prediction: no accuracy, and no expectation "
+            "of dispersion"
+        )
         if found.elsewhere:
             expected.pop("bias", None)
             told += "; other groups are held at 0 without a fold than with it: no expectation of bias"
@@ -135,7 +139,7 @@ def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], li
     if any(not np.isfinite(v).all() for v in statistics.values()):
         notes.append("predictions of a fold do not vary: no estimates that need it")
     of = label(p.term, p.effect, design.traits[p.trait])
-    return expected, [f"cross-validation, {of}: {note}" for note in notes]
+    return expected, void, [f"cross-validation, {of}: {note}" for note in notes]
 
 
 def predictors(whole: Evaluation) -> list[Predictor]:

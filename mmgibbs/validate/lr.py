@@ -10,7 +10,7 @@ With w and p the breeding values of n focal animals from whole and partial data,
 
 where 1 + Fbar - 2 fbar = tr(V)/n - 1'V 1/n^2 among the focal animals, themselves included in the mean relationship, with
 V = A, and V = A + Q Q' for random unknown-parent groups, of variance sigma2_u, of which animals hold the shares Q. Fixed
-groups are left out of V. For a random regression all of it is said of each coefficient.
+groups have no variance, so that there is no accuracy. For a random regression all of it is said of each coefficient.
 
 Standard errors. Under the model d = w - p is independent of p, with variance C_p - C_w (C: the block of the inverse
 mixed-model equations). Given p, bias and dispersion are linear in d: -k'd with k = 1/n, and 1 + x'd with x = (p - pbar)
@@ -109,8 +109,8 @@ def posterior_variances(evaluation: Evaluation, term: int, contrasts: list[tuple
 
 
 def genetic_spread(relationship, focal: np.ndarray) -> float:
-    """1 + Fbar - 2 fbar among focal levels; NaN for a user's relationship file, whose A is not known."""
-    if not isinstance(relationship, Relatives):
+    """1 + Fbar - 2 fbar among focal levels; NaN for a user's relationship file, whose A is not known, and with fixed groups."""
+    if not isinstance(relationship, Relatives) or (relationship.n_groups and not relationship.random_groups):
         return np.nan
     r = relationship
     ones = np.zeros(r.n_animals)
@@ -153,7 +153,9 @@ def compare(whole: Evaluation, partial: Evaluation, masked, focal, family, repli
             else:
                 mean, sd = mean | EXPECTED, sd | {k: float(v[c]) for k, v in errors.items()}
             notes = notes_on(found, sd, errors, missing, replicates, term.groups_fixed, elsewhere[c])
-            if np.isnan(spread):
+            if term.groups_fixed:
+                notes.append("no accuracy: unknown-parent groups are fixed, so that there is no variance of breeding values")
+            elif np.isnan(spread):
                 notes.append("no accuracy: relationships are not known from the inverse matrix of a file alone")
             elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
                 notes.append("no accuracy: breeding values from whole and from partial data have a negative covariance")

@@ -181,10 +181,10 @@ def _fold_rows(found: cross.Predicted, whole: Evaluation) -> tuple[list[tuple], 
     """(rows, notes)."""
     p, n = found.predictor, len(found.record)
     of, rows = ("kfold", p.term, p.effect, whole.design.traits[p.trait]), []
-    expected, notes = cross.expectations(found, whole.design)
+    expected, void, notes = cross.expectations(found, whole.design)
     for name, v in found.by_fold().items():
         estimate, error = _number(v.mean()), _number(v.std(ddof=1) / np.sqrt(len(v)))
-        if name == "accuracy" and found.known:
+        if name in void:
             estimate = error = None
         rows.append((*of, name, estimate, error, expected.get(name), OVER_FOLDS, n))
     return rows, notes

@@ -8,12 +8,14 @@ matrices of the two solutions. What the statistics themselves are made of comes 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import polars as pl
 import pytest
 from monte_carlo import compare
-from reference.dense import incidence, relationship_inverse
+from reference.dense import build, incidence, relationship_inverse
 from validation_data import G, R, analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
@@ -23,6 +25,7 @@ from mmgibbs.simulate import animal_ids
 from mmgibbs.validate import lr
 from mmgibbs.validate.evaluation import evaluate, evaluate_without, recorded
 from mmgibbs.validate.make import Plan, examine
+from pedigree.relationship import a_among
 
 COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]
 TOO_LARGE = 3.0  # times the genetic variance, where it is wrong
@@ -117,6 +120,49 @@ def test_standard_errors_and_expectations_by_simulation(n):
         assert abs(mean[name] - values.mean()) < 4 * np.hypot(sd[name] / 20, values.std() / np.sqrt(n)), name
         # the standard error of log s is 1 / sqrt(2 n) of normal values, and more where tails are long
         assert abs(np.log(sd[name] / values.std())) < 6 * np.sqrt(1 / 800 + 1 / (2 * n)), name
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_fixed_groups_by_simulation(n):
+    """Fixed unknown-parent groups: dispersion is not 1, and what the simulation says of it is right, at the effects of the groups."""
+    phenotypes, pedigree = beef_frames(small_beef(220, 3, 4))
+    origin = pl.format("group {}", pl.int_range(pl.len()) % 10)
+    analysis = analysis_of(phenotypes, pedigree.with_columns(origin=origin), group="herd")
+    analysis["data"]["groups"] = {"column": "origin", "effect": "fixed"}
+    records = recorded(load_config(analysis))
+    year = records.phenotypes.frame["year"].to_numpy()
+    masked = year == year.max()
+    whole, partial = evaluate(records.analysis), evaluate_without(records, masked, "the last year")
+    place, term, rng = len(whole.design.terms) - 1, whole.design.terms[-1], np.random.default_rng(8)
+    kin, level = term.relationship, term.effects[0].level
+    focal, q = level[masked], kin.n_animals
+    groups = np.where(term.active[q:, 0], np.sqrt(G) * np.resize([1, -1, 0], 10), 0.0)
+    assert np.count_nonzero(~term.active[q:]) == 1  # the last is held at 0
+    mean = np.concatenate([np.zeros(q), groups])
+    for i in range(q):
+        mean[i] = sum(mean[p] for p in (kin.sire[i], kin.dam[i]) if p >= 0) / 2
+    A = a_among(kin.sire, kin.dam, kin.inbreeding, np.arange(q))
+    u = mean[:q, None] + np.linalg.cholesky(A * G) @ rng.standard_normal((q, n))
+    y = u[level] + np.sqrt(R) * rng.standard_normal((level.size, n))
+    solved = []
+    for evaluation, seen in ((whole, np.ones(masked.size, bool)), (partial, ~masked)):
+        last = len(evaluation.design.terms) - 1
+        dense = build(evaluation.design, [None] * last + [np.array([[G]])], np.array([[R]]))
+        own = [dense.index(last, animal, 0) for animal in focal]
+        solved.append(np.linalg.solve(dense.C, dense.W[:, 0].T @ y[seen] / R)[own])
+    found = statistics(*solved)
+    del found["accuracy"]  # there is none
+    true = [np.zeros(t.shape) for t in whole.theta]
+    true[-1][q:, 0] = groups
+    simulate = lambda theta: lr.simulated_moments(replace(whole, theta=theta), partial, masked, {place: focal}, 400, 3, ThisMachine())
+    ((mean, sd, _),) = simulate(true)[place]
+    away = lambda expected, name: abs(expected - np.nanmean(found[name])) / np.hypot(sd[name] / 20, np.nanstd(found[name]) / np.sqrt(n))
+    for name, values in found.items():
+        assert away(mean[name], name) < 4, name
+        assert abs(np.log(sd[name] / np.nanstd(values))) < 6 * np.sqrt(1 / 800 + 1 / (2 * n)), name
+    assert np.isnan(mean["accuracy"]) and away(1.0, "dispersion") > 6  # which is that of breeding values without fixed groups
+    ((of_no_groups, _, _),) = simulate([0 * t for t in whole.theta])[place]
+    assert away(of_no_groups["dispersion"], "dispersion") > 6
 
 
 @pytest.mark.parametrize("n", COUNTS)

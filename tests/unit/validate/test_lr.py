@@ -47,6 +47,36 @@ def test_spread_of_related_animals(two):
     assert lr.genetic_spread(kin, focal) == pytest.approx(np.trace(A) / focal.size - A.mean(), rel=1e-12)
 
 
+def test_spread_of_animals_of_groups():
+    """Random groups vary as animals do: V is a block of the inverse of the QP matrix. Fixed ones have no variance."""
+    sire, dam = np.array([-1, 7, 6, 0, 3, 3], np.int32), np.array([-1, 7, 7, 1, 2, 3], np.int32)
+    F, focal = inbreeding(sire, dam), np.array([1, 3, 4, 5])
+    kin = relatives(sire, dam, F, 2, True)
+    V = np.linalg.inv(a_inverse_csr(kin).toarray())[np.ix_(focal, focal)]
+    A = a_among(sire, dam, F, focal)
+    assert lr.genetic_spread(kin, focal) == pytest.approx(np.trace(V) / 4 - V.mean(), rel=1e-12)
+    assert lr.genetic_spread(kin, focal) != pytest.approx(np.trace(A) / 4 - A.mean(), rel=0.01)
+    assert np.isnan(lr.genetic_spread(relatives(sire, dam, F, 2, False), focal))
+
+
+def test_a_negative_variance_is_no_standard_error(two):
+    """Where the partial data are said to be the whole, what they know is more than the whole knows."""
+    whole, partial, focal = two
+    p = random_solutions(partial, whole)[-1][focal]
+    found = lr.model_errors(partial, whole, len(partial.design.terms) - 1, len(whole.design.terms) - 1, focal, p)
+    assert np.isnan(found["bias"]).all() and np.isnan(found["dispersion"]).all()
+    values = {"bias": 1.0, "dispersion": 1.0}
+    told = lr.notes_on(values, dict.fromkeys(values, np.nan), found, {}, 2, False, False)
+    assert len(told) == 2 and told[0].startswith("no standard error of bias: the inverse equations give it a negative variance")
+
+
+def test_equal_data_leave_no_standard_error_but_0(two):
+    whole, _, focal = two
+    last = len(whole.design.terms) - 1
+    found = lr.model_errors(whole, whole, last, last, focal, whole.theta[last][focal])
+    assert found["bias"] == found["dispersion"] == 0
+
+
 def test_standard_errors_are_those_of_the_inverse_equations(two):
     whole, partial, focal = two
     p = random_solutions(partial, whole)[-1][focal]
