@@ -11,6 +11,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from mmgibbs.kernel_cache import use_folder_of_these_sources
+
+use_folder_of_these_sources()  # before the first kernel
+
 __version__ = "0.1.0"
 __all__ = [
     "BayesianLasso",

@@ -12,6 +12,7 @@ from support import ROOT
 
 # What each room may import besides `errors`, which is open to all. `run` puts everything together, and only the command line sees it.
 ROOMS = {
+    "kernel_cache": set(),
     "errors": set(),
     "work": set(),
     "design": {"pedigree"},
