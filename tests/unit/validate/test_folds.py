@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.validate.folds import balanced_folds, birth_year_of, families, forward_folds
+from mmgibbs.validate.folds import animal_units, balanced_folds, birth_year_of, families, forward_folds
 from pedigree.read import read_pedigree
 
 PEDIGREE = pl.DataFrame(
@@ -42,6 +42,7 @@ def test_time_runs_forward():
     assert folds[0].tested.tolist() == [False, True, False, False, False, False]
     assert folds[0].masked.tolist() == [False, True, False, True, True, False]  # the future is not known either
     assert np.array_equal(folds[1].tested, folds[1].masked)
+    assert [f.name for f in forward_folds(20030101 + np.arange(3.0), 2)] == ["20030102", "20030103"]
 
 
 def test_families_are_half_sibs_by_sire():
@@ -49,6 +50,20 @@ def test_families_are_half_sibs_by_sire():
     a, b, c, e = pedigree.codes(pl.Series(["a", "b", "c", "e"])).to_list()
     family = families(pedigree, np.array([a, b, c, e, a]))
     assert family[0] == family[1] == family[4] and len(set(family.tolist())) == 3
+
+
+def test_animals_that_the_pedigree_does_not_hold_are_units_of_their_own():
+    """By their id, and each record by itself without one: they are not one animal, and not one family."""
+    pedigree = read_pedigree(PEDIGREE)
+    animals = pl.Series(["a", "x", None, "y", "x", None, "c", "e", "a"])
+    codes = pedigree.codes(animals).fill_null(-1).to_numpy().astype(np.int64)
+    units = animal_units(animals, codes, len(pedigree.ids))
+    assert np.array_equal(units[codes >= 0], codes[codes >= 0])
+    assert units[1] == units[4] and len(set(units.tolist())) == 7
+    family = families(pedigree, units)
+    assert family[1] == family[4] and len(set(family.tolist())) == 7  # a and c are of two sires, e of none
+    folds = balanced_folds(units, 7, np.random.default_rng(1), "animals")
+    assert sorted(int(f.tested.sum()) for f in folds) == [1] * 5 + [2] * 2
 
 
 def test_birth_years_are_years():

@@ -68,6 +68,19 @@ def test_the_page_shows_both_methods(tmp_path):
         assert told in text, told
 
 
+def test_it_says_what_the_folds_are_of():
+    validation = made_up(units="levels of 'bull'", plan={"by": "random", "seed": 1})
+    kfold, lr = (s["told"] for s in page(validation)["sections"])
+    assert kfold.startswith("2 folds, levels of 'bull' at random; ") and "50 focal levels of 'bull'" in lr
+
+
+def test_what_has_no_standard_error_is_shown():
+    validation = made_up()
+    table = validation.table.with_columns(se=None, expected=None, se_from=pl.lit(None, pl.String)).cast({"se": float, "expected": float})
+    rows = [row for s in page(Validation(table, validation.predictions, validation.info))["sections"] for row in s["table"].rows]
+    assert all(row[5].value is None and row[6] is None for row in rows)
+
+
 def test_what_lies_far_from_expected_is_marked():
     tables = {s["id"]: s["table"] for s in page(made_up())["sections"]}
     z = {row[1]: row[5] for table in tables.values() for row in table.rows}

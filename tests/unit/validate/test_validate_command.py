@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     }
     (path / "analysis.yaml").write_text(yaml.safe_dump(analysis))
     (path / "focal.txt").write_text("\n".join(phenotypes["animal"][-8:]) + "\n\n")
-    (path / "strangers.txt").write_text("nobody\nnoone\nnor-they\n")
+    (path / "strangers.txt").write_text("\n".join([*phenotypes["animal"][-2:], "", "nobody", "noone", ""]))
     outcome = command(path, "validate", "analysis.yaml", "--folds", "3", "--output", "out", "--no-report")
     assert outcome.code == 0, outcome.err
     assert "predictive_ability" in outcome.out and "fold 3: " in outcome.err
@@ -189,10 +189,21 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--by", "time", "--set", "data.pedigree=no_births.csv"), "found no birth years, which --by time needs"),
         (("--method", "lr", "--cutoff", "1900"), "animals born from 1900 on have all of the"),
         (("--method", "lr", "--cutoff", "2900"), "animals born from 2900 on have none of the"),
+        (("--method", "lr", "--cutoff", "20030101"), "validate: animals born from 20030101 on have none of the"),
+        (("--method", "lr", "--cutoff", "nan"), "found --cutoff nan, needed a birth year"),
         (("--method", "lr", "--focal", "none.txt"), "--focal none.txt: cannot be read"),
-        (("--method", "lr", "--cutoff", "2002", "--focal", "strangers.txt"), "focal animal 'nobody' is no level of 'animal'"),
-        (("--set", "variances={}"), "variances.animal: found no start"),
-        (("--variances", "elsewhere"), "'elsewhere' is not the folder of a finished run"),
+        (("--method", "lr", "--cutoff", "2002", "--focal", "strangers.txt"), "--focal strangers.txt line 4: focal animal 'nobody' is no level of 'animal'"),
+        (("--focal", "strangers.txt"), "--focal strangers.txt line 4: focal animal 'nobody' is no level of 'animal'"),
+        (("--set", "variances={}"), "variances.animal: found no start, needed one, or --variances RUN"),
+        (("--variances", "elsewhere"), "--variances: 'elsewhere' is not the folder of a finished run"),
+        (("--seed", "-1"), "found --seed -1, needed 0 or more"),
+        (("--replicates", "-5"), "found --replicates -5, needed at least 2, or 0 for none"),
+        (("--method", "kfold", "--focal", "focal.txt"), "found --focal beside --method kfold, needed --method lr, or both"),
+        (("--method", "kfold", "--cutoff", "2002"), "found --cutoff beside --method kfold"),
+        (("--method", "kfold", "--replicates", "0"), "found --replicates beside --method kfold"),
+        (("--method", "lr", "--folds", "5"), "found --folds beside --method lr, needed --method kfold, or both"),
+        (("--method", "lr", "--by", "random"), "found --by beside --method lr"),
+        (("--method", "lr", "--time", "year"), "found --time beside --method lr"),
         (("--output", "out"), "'out' holds a validation; choose another one, or give --overwrite"),
         (("--output", ".", "--overwrite"), "'.' holds other files; choose another one"),
         (
@@ -201,6 +212,17 @@ def test_forward_in_time_never_sees_the_future(folder):
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_validated_is_told(folder, arguments, said):
+def test_what_cannot_be_validated_is_told_before_anything_is_solved(folder, monkeypatch, arguments, said):
+    def solve(*_):
+        raise AssertionError("solved, and could not be used")
+
+    monkeypatch.setattr("mmgibbs.engines.pcg.PcgEngine.solve", solve)
     message = refused(folder, *arguments, run=("validate", "analysis.yaml", "--quiet", "--no-report"))
     assert said in message, message
+
+
+def test_help_is_no_wider_than_a_page(folder):
+    outcome = command(folder, "validate", "--help")
+    description = outcome.out.split("\n\n")[1]
+    assert outcome.code == 0 and description.startswith("Validate an evaluation") and "\n" in description
+    assert max(map(len, description.splitlines())) <= 100
