@@ -74,7 +74,7 @@ def test_the_chain_of_the_serial_engine(name, kind, update):
     example = models.example(name)
     equations = equations_of(example, kind)
     serial, hybrid = SerialEngine(equations, update), HybridEngine(equations, update, threads=2)
-    assert_same_state(example, run(hybrid, example, 200), run(serial, example, 200))
+    assert_same_state(example, run(hybrid, example, 100), run(serial, example, 100))
     for i in example.random_terms():
         np.testing.assert_allclose(hybrid.quadratic_form(i), serial.quadratic_form(i), rtol=1e-8)
     blocks = [tuple(range(example.design.n_traits))]
@@ -86,7 +86,7 @@ def test_the_chain_of_the_serial_engine(name, kind, update):
 @pytest.mark.parametrize("name", ["bivariate_missing", "random_groups"])
 def test_the_chain_of_the_serial_engine_with_sampled_variances(name, kind, update):
     example = models.example(name)
-    equations, model, schedule = equations_of(example, kind), sampled(example), Schedule(100, 100)
+    equations, model, schedule = equations_of(example, kind), sampled(example), Schedule(50, 50)
     serial, hybrid = SerialEngine(equations, update), HybridEngine(equations, update, threads=2)
     ours, theirs = (sample_chain(model, engine, schedule, KEY) for engine in (hybrid, serial))
     assert_same_state(example, hybrid.fetch(), serial.fetch())

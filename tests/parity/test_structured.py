@@ -37,7 +37,7 @@ def mixed_model(example) -> MixedModel:
     return MixedModel(example.design, tuple(None if g is None else sampled(g) for g in example.G), residual)
 
 
-def states(example, engine, sampled: bool, sweeps: int = 200):
+def states(example, engine, sampled: bool, sweeps: int = 100):
     if sampled:
         sample_chain(mixed_model(example), engine, Schedule(0, sweeps, sweeps, refresh_every=50), KEY)
     else:

@@ -114,7 +114,7 @@ def held_to_exact(found, inbreeding):
 
 
 def test_gibbs_breeding_values_at_fixed_variances():
-    comparison, correlation, pev_error = held_to_exact(breeding_values(analysis("ignore", mode="fixed"), 8000), "ignore")
+    comparison, correlation, pev_error = held_to_exact(breeding_values(analysis("ignore", mode="fixed"), 6000), "ignore")
     assert comparison.agrees, comparison
     assert correlation > 0.999
     assert abs(pev_error) < 0.01
@@ -164,7 +164,7 @@ def against_exact(draws, inbreeding):
 
 
 def test_sampled_variances(tmp_path):
-    config = analysis("ignore", tmp_path / "run", chains=2, burn_in=300, samples=5000, seed=5)
+    config = analysis("ignore", tmp_path / "run", chains=2, burn_in=300, samples=2500, seed=5)
     result = mmgibbs.run(config, progress=False)
     comparison = against_exact(variance_draws(result), "ignore")
     assert comparison.agrees, comparison

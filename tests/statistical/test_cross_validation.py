@@ -97,8 +97,8 @@ folded = cache(lambda name, by: Folded({"maternal": MATERNAL, "repeated": REPEAT
     ("name", "by", "known"),
     [
         ("maternal", "random", ["genetic maternal", "maternal_environment"]),
-        ("maternal", "family", ["genetic maternal", "maternal_environment"]),
-        ("repeated", "random", []),
+        pytest.param("maternal", "family", ["genetic maternal", "maternal_environment"], marks=pytest.mark.slow),
+        pytest.param("repeated", "random", [], marks=pytest.mark.slow),
         ("repeated", "time", ["environment"]),
     ],
 )

@@ -62,7 +62,7 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_samplers_are_found(name):
     X, y, exact = orthogonal_case()
-    comparison = compare(chain_batches(draws(X, y, 500, module=mutant(lasso, *MUTANTS[name]))), exact)
+    comparison = compare(chain_batches(draws(X, y, 250, module=mutant(lasso, *MUTANTS[name]))), exact)
     assert not comparison.agrees, comparison
 
 

@@ -71,7 +71,7 @@ def posterior_against_exact(sweeps, **options):
 
 @pytest.mark.parametrize("update", ["level", pytest.param("site", marks=pytest.mark.slow)])
 def test_gibbs_mean_and_covariance_matrix(update):
-    means, covariances = posterior_against_exact(2500, update=update)
+    means, covariances = posterior_against_exact(1800, update=update)
     assert means.agrees, means
     assert covariances.agrees, covariances
 

@@ -157,6 +157,7 @@ output: {directory: lasso}
 """
 
 
+@pytest.mark.slow
 def test_a_regression_whose_worker_is_killed(folder, workers, monkeypatch):
     """Its chains are one walk, which goes on from its checkpoint."""
     (folder / "lasso.yaml").write_text(REGRESSION)

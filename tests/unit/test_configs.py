@@ -15,7 +15,7 @@ from mmgibbs.simulate import FILES, simulate_beef, write_beef
 FILES_OF_ANALYSES = sorted(ROOT.glob("configs/*.yaml"))
 REGRESSIONS = [p for p in FILES_OF_ANALYSES if "plugin:" in p.read_text()]
 CONFIGS = [p for p in FILES_OF_ANALYSES if p not in REGRESSIONS]
-SAMPLES = sorted(p for p in ROOT.glob("data_samples/*") if p.is_dir())
+SAMPLES = sorted(p for p in ROOT.glob("data_samples/[!_]*") if p.is_dir())
 SHORT = ["sampler.chains=1", "sampler.burn_in=20", "sampler.samples=60", "sampler.thin=1", "sampler.pev_limit=100"]
 
 # True parameters of each analysis (PROVENANCE.txt of its data), and the rows of solutions.csv that a reader of it looks for.

@@ -115,6 +115,7 @@ def change(path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+@pytest.mark.slow
 def test_an_upgrade_of_a_function_reaches_the_kernels_that_call_it(tmp_path):
     before, after = after_an_upgrade(tmp_path)
     assert after == 2 * before
