@@ -13,12 +13,13 @@ from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.regressions.hierarchical_slice import HierarchicalSliceModel
 from mmgibbs.regressions.horseshoe_probit import HorseshoeProbitModel
 from mmgibbs.regressions.lasso import Lasso
-from mmgibbs.regressions.loop import RegressionRun, blas_threads
+from mmgibbs.regressions.loop import RegressionRun
 from mmgibbs.regressions.multinomial_hmc import MultinomialHMCModel
 from mmgibbs.regressions.multinomial_pg import MultinomialPGModel
 from mmgibbs.regressions.options import fill_options
-from mmgibbs.regressions.protocol import Keys, RegressionData
 from mmgibbs.regressions.predictors import read_predictors
+from mmgibbs.regressions.protocol import Keys, RegressionData
+from mmgibbs.work import blas_threads
 
 RUN_OPTIONS = ("chains", "burn_in", "samples", "thin", "seed", "device", "threads", "standardise", "progress")
 

@@ -13,9 +13,10 @@ from mmgibbs.errors import Stopped
 from mmgibbs.estimators import make_arrays
 from mmgibbs.interrupt import StopSignals
 from mmgibbs.parallel import Where
-from mmgibbs.regressions.loop import RegressionRun, blas_threads
+from mmgibbs.regressions.loop import RegressionRun
 from mmgibbs.regressions.protocol import Keys, RegressionData, RegressionDraws, Sampler
 from mmgibbs.regressions.registry import find_plugin
+from mmgibbs.work import blas_threads
 
 CHAINS = "chains"  # the name of their checkpoint, which holds all of them
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from contextlib import nullcontext
+from functools import cache
 
 import numpy as np
 
@@ -63,3 +65,21 @@ def run_at_once(pool: Executor | None, threads: int, calls: Iterable[Callable[[]
     take()
     for other in others:
         other.result()
+
+
+def blas_threads(threads: int | None):
+    """A context in which BLAS uses so many threads; nothing where threadpoolctl is not installed or `threads` is None."""
+    libraries = None if threads is None else _blas_libraries()
+    return nullcontext() if libraries is None else libraries.limit(limits=threads, user_api="blas")
+
+
+@cache
+def _blas_libraries():
+    """Found once: looking for them takes longer than a sweep of a small model."""
+    import scipy.linalg  # noqa: F401  its BLAS is another copy than NumPy's
+
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
+    return ThreadpoolController()

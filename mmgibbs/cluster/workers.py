@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import pickle
 import re
 import threading
@@ -9,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import mmgibbs
 from mmgibbs.engines.choice import cores
@@ -20,6 +21,7 @@ LOOKING = 2.0  # seconds of waiting for a worker before looking whether it is st
 CONNECTING = 10.0  # seconds
 NO_WORKERS = 60.0  # seconds that a cluster may be without one
 LOSSES = 3  # that a piece of work may suffer before it is given up
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # names of malloc.h
 ADDRESS = re.compile(r"(local:(?P<workers>[1-9][0-9]*))|((tcp|tls|ws|wss)://.+:[0-9]+)")
 
 
@@ -31,11 +33,22 @@ class Held:
     """What a worker holds of a piece of work, for as long as the client wants it: what all parts share, and walks."""
 
     def __init__(self, shared: bytes):
+        keep_freed_memory()
         self.shared = pickle.loads(shared)
         self.walks: dict[int, object] = {}
 
     def __reduce__(self):
         raise TypeError("walks stay with their worker: what is sent is their state")
+
+
+def keep_freed_memory() -> None:
+    """Dask has its workers give every freed array back to the system (MALLOC_TRIM_THRESHOLD_). A solver makes arrays in
+    every iteration, and new pages for them take 0.6 times as long as its work. Here the C library's usual limits return.
+    """
+    with suppress(Exception):  # another C library than glibc
+        library = ctypes.CDLL(None)
+        library.mallopt(M_MMAP_THRESHOLD, 32 << 20)
+        library.mallopt(M_TRIM_THRESHOLD, 64 << 20)
 
 
 @contextmanager

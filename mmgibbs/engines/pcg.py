@@ -22,6 +22,7 @@ from mmgibbs.equations.residuals import level_precisions
 from mmgibbs.equations.several import add_fitted, add_prior, add_transposed, precondition, weigh
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
+from mmgibbs.work import blas_threads
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,8 @@ class PcgEngine:
 
         C = LinearOperator((size, size), self.times, dtype=np.float64)
         M = LinearOperator((size, size), self.precondition, dtype=np.float64)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # whatever overflows is refused below
+        # BLAS sums its products in another order for every number of threads; whatever overflows is refused below
+        with blas_threads(1), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             x, _ = cg(
                 C, b, rtol=tolerance, atol=0.0, maxiter=max_iterations or self.iteration_limit, M=M, callback=step
             )

@@ -16,10 +16,9 @@ import numpy as np
 from mmgibbs.regressions import array_draws as host
 from mmgibbs.regressions.cholesky import cholesky_in_place
 from mmgibbs.regressions.log_normal_cdf import log_ndtr_in_place
-from mmgibbs.regressions.loop import blas_threads
 from mmgibbs.regressions.protocol import Array, Keys
 from mmgibbs.regressions.triangular import solve_lower_systems
-from mmgibbs.work import run_at_once
+from mmgibbs.work import blas_threads, run_at_once
 
 CHUNK = 8192  # levels that a thread draws at a time
 LARGE = 256  # matrices from this size on are factored over the threads

@@ -34,10 +34,10 @@ from mmgibbs.regressions.horseshoe_coefficients import ByColumns, ByRows
 from mmgibbs.regressions.horseshoe_ellipse import Ellipse, expansion, probit_fit, separated
 from mmgibbs.regressions.horseshoe_prior import Horseshoe, RegularisedHorseshoe
 from mmgibbs.regressions.horseshoe_rows import GRAM_PIECES, ProbitRows
-from mmgibbs.regressions.loop import blas_threads
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import ROW_BLOCK_BYTES, Predictors
 from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
+from mmgibbs.work import blas_threads
 
 ROWS_FOR_COLLAPSED = 50  # of the rarer class, for each coefficient: the expansion is then close
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
-from functools import cache
 
 import numpy as np
 
@@ -83,21 +81,3 @@ class RegressionRun:
         for name, value in self.state.items():
             if value.dtype.kind == "f" and not bool(self.arrays.xp.isfinite(value).all()):
                 raise ModelError(f"the chain has lost '{name}' at sweep {self.sweep}: a value is no longer finite; {LIKELY}")
-
-
-def blas_threads(threads: int | None):
-    """A context in which BLAS uses so many threads; nothing where threadpoolctl is not installed or `threads` is None."""
-    libraries = None if threads is None else _blas_libraries()
-    return nullcontext() if libraries is None else libraries.limit(limits=threads, user_api="blas")
-
-
-@cache
-def _blas_libraries():
-    """Found once: looking for them takes longer than a sweep of a small model."""
-    import scipy.linalg  # noqa: F401  its BLAS is another copy than NumPy's
-
-    try:
-        from threadpoolctl import ThreadpoolController
-    except ImportError:
-        return None
-    return ThreadpoolController()

@@ -21,11 +21,11 @@ from mmgibbs.draws.purpose import REGRESSION_ACCEPT, REGRESSION_MOMENTUM, REGRES
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.regressions import hmc
 from mmgibbs.regressions.classes import read_classes
-from mmgibbs.regressions.loop import blas_threads
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
 from mmgibbs.regressions.softmax_curvature import SoftmaxCurvature
 from mmgibbs.regressions.softmax_gradient import SoftmaxGradient, averaged_softmax, totals
+from mmgibbs.work import blas_threads
 
 MOMENTUM, ACCEPT, START = (stream(purpose, 0) for purpose in (REGRESSION_MOMENTUM, REGRESSION_ACCEPT, REGRESSION_START))
 SOON = 10  # sweeps before the running mean is worth a new mass matrix

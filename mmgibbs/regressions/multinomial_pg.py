@@ -22,13 +22,13 @@ import numpy as np
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, REGRESSION_LATENT, stream
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.regressions.classes import read_classes
-from mmgibbs.regressions.loop import blas_threads
 from mmgibbs.regressions.multinomial_kernels import category_weights
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import Predictors
 from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
 from mmgibbs.regressions.separation import refuse_improper
 from mmgibbs.regressions.softmax_gradient import averaged_softmax
+from mmgibbs.work import blas_threads
 
 BLOCK_BYTES = {"cpu": 1 << 21, "gpu": 1 << 28}  # a block of rows of Z in the working type
 MOST_ROWS = 8192  # of a block on the host, so that few columns still make several blocks

@@ -17,7 +17,8 @@ from mmgibbs.validate.evaluation import Evaluation, fitted
 from pedigree.relationship import Relatives
 
 TOLERANCE = 1e-4  # of solutions, in posterior standard deviations
-VALUES = 20_000_000  # equations times replicates that are solved at once
+VALUES = 20_000_000  # equations times replicates that are solved at once, and
+AT_ONCE = 10  # replicates: enough to share a pass over the data, few enough to share out
 
 
 def can_simulate(evaluation: Evaluation) -> bool:
@@ -32,7 +33,7 @@ def has_fixed_groups(design) -> bool:
 
 def blocks_of(replicates: int, n_equations: int) -> list[tuple[int, int]]:
     """(number, replicates) of the blocks that are solved at once: their size does not depend on who solves them."""
-    at_once = max(1, VALUES // n_equations)
+    at_once = max(1, min(AT_ONCE, VALUES // n_equations))
     return [(block, min(at_once, replicates - first)) for block, first in enumerate(range(0, replicates, at_once))]
 
 
