@@ -72,9 +72,11 @@ def validate(
     Raises MmgibbsError with one readable message: options that do not fit the data, a fold without records, no starts.
     """
     talk, plan = Talk(progress), settled(plan)
-    analysis = load_config(config, overrides)
-    if plan.variances is not None:
-        analysis = load_config(config, [*overrides, *starts_of_run(plan.variances, analysis)])
+    if plan.variances is None:
+        analysis = load_config(config, overrides)
+    else:  # the file need not have starts, which BLUP and fixed variances ask for
+        without = load_config(config, [*overrides, "sampler.method=gibbs", "variances.mode=sample"])
+        analysis = load_config(config, [*overrides, *starts_of_run(plan.variances, without)])
     path = output_folder(output or f"{analysis.output.directory}-validation", overwrite)
     records = recorded(analysis)
     if cluster is None:

@@ -136,7 +136,8 @@ def test_variances_of_a_finished_run(folder, table):
         "--no-report",
         "--quiet",
     )
-    outcome = command(folder, *arguments, "--variances", "run-0")
+    assert "variances.animal.start: missing" in command(folder, *arguments, "--set", "sampler.method=blup").err
+    outcome = command(folder, *arguments, "--set", "sampler.method=blup", "--variances", "run-0")
     assert outcome.code == 0, outcome.err
     found = pl.read_parquet(folder / "of-run" / "validation.parquet")
     assert found["estimate"].to_list() == pytest.approx(table.filter(method="lr")["estimate"].to_list(), rel=1e-9)
