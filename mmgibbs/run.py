@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.assemble import Assembled, assemble, choose_engine
-from mmgibbs.chains.accumulators import PooledMoments, pool
+from mmgibbs.chains.accumulators import LONG_ENOUGH, PooledMoments, pool
 from mmgibbs.chains.decisions import Decided, decide
 from mmgibbs.chains.parameters import NamedParameters, named_parameters
 from mmgibbs.chains.result import ChainResult, average_draws, posterior_means, sample_stats, saved_draws, variance_draws
@@ -239,6 +239,13 @@ def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquati
         for note in short_batches(decided):
             talk.say(note)
             facts["notes"].append(note)
+    if chains[0].moments.batch_length < LONG_ENOUGH:
+        note = (
+            f"MCSE and ESS of breeding values: {sum(c.moments.n_draws for c in chains):,} kept draws are too few to see how draws "
+            "follow each other, so that errors are larger than they say; needed about 400 (sampler.samples, sampler.thin)"
+        )
+        talk.say(note)
+        facts["notes"].append(note)
     if judge is not None:
         facts["stop"], missed = judge.facts, judge.missed
     return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, average_draws(chains), sample_stats(chains), missed, decided)

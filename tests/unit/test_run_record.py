@@ -66,3 +66,14 @@ def test_what_pcg_did_for_each_draw_is_kept(tmp_path):
     assert set(stats.data_vars) == {"sweep", "pcg_iterations", "pcg_error", "pcg_relative_residual"}
     assert 1e-8 < stats["pcg_error"].max() <= 1e-3 and stats["pcg_iterations"].dtype.kind == "i"
     assert outcome.record["analysis"]["sampler"]["tolerance"] == 1e-3
+
+
+@pytest.mark.parametrize(("samples", "short"), [(150, True), (250, False)])
+def test_runs_too_short_for_errors_of_breeding_values_say_so(tmp_path, samples, short):
+    """Two chains; batches of eight draws or more show how draws follow each other."""
+    sampler = f"chains: 2, burn_in: 5, samples: {samples}, thin: 1"
+    write_files(tmp_path, {"analysis.yaml": replaced(replaced(ANALYSIS, "method: blup", sampler), "variances:", "variances:\n  mode: fixed")})
+    outcome = command(tmp_path, "run", "analysis.yaml")
+    assert outcome.code == 0, outcome.err
+    told = f"MCSE and ESS of breeding values: {2 * samples} kept draws are too few"
+    assert (told in outcome.err) == any(told in note for note in outcome.record["notes"]) == short
