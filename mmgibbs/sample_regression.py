@@ -45,7 +45,8 @@ class RegressionChains:
     threads: int | None
     schedule: RegressionSchedule
 
-    def prepare(self) -> Sampler:
+    def prepare(self) -> tuple[Sampler, object]:
+        """The plugin's sampler and the arrays that it works with. ConfigError for a plugin that is not installed here."""
         arrays = make_arrays(self.device, self.threads)
         with blas_threads(arrays.threads):
             return find_plugin(self.plugin).prepare(self.data, self.options, arrays), arrays

@@ -61,10 +61,9 @@ def kfold_told(info: dict) -> str:
         "time": "one for each of the last times, predicted from the records before it",
     }
     sizes = [f["predicted"] for f in folds]
-    return (
-        f"{len(folds)} folds, {by[plan['by']]}; {min(sizes):,} to {max(sizes):,} records in a fold. "
-        "Nothing is expected of dispersion and bias where a trait may be recorded on animals chosen by another trait, nor "
-        "of a direct effect where other records know another random effect of the records left out: see the notes."
+    blank = any(note.startswith("cross-validation") for note in info["notes"])
+    return f"{len(folds)} folds, {by[plan['by']]}; {min(sizes):,} to {max(sizes):,} records in a fold." + (
+        " Where nothing is expected the notes at the end say why." if blank else ""
     )
 
 

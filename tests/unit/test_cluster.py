@@ -14,7 +14,7 @@ import xarray
 import yaml
 from polars.testing import assert_frame_equal
 from unit.small_analysis import ANALYSIS, command, write_files
-from unit.test_resumed_runs import SAMPLED, found_in
+from unit.test_resumed_runs import SAMPLED, found_in, found_in_one_go
 from validation_data import analysis_of, beef_frames, small_beef
 
 import mmgibbs
@@ -35,12 +35,7 @@ def workers():
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """What a run on this machine finds; it also leaves compiled kernels to the workers."""
-    folder = tmp_path_factory.mktemp("whole")
-    write_files(folder, {"analysis.yaml": SAMPLED})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmgibbs.parallel.cores", lambda: 1)
-        assert command(folder, *RUN).code == 0
-    return found_in(folder / "run")
+    return found_in_one_go(tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture
@@ -162,7 +157,6 @@ def test_a_regression_whose_worker_is_killed(folder, workers, monkeypatch):
     """Its chains are one walk, which goes on from its checkpoint."""
     (folder / "lasso.yaml").write_text(REGRESSION)
     assert command(folder, "run", "lasso.yaml", "--output", "here").code == 0
-    killing, address = kill(workers)
     begun = once_kept(monkeypatch, 16, lambda: [kill(workers, w)[0]() for w in range(2)], chains=1)
     told = command(folder, "run", "lasso.yaml", "--cluster", workers.scheduler_address)
     assert told.code == 0, told.err

@@ -56,7 +56,10 @@ def folder(tmp_path):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """What the run in one go finds."""
-    folder = tmp_path_factory.mktemp("whole")
+    return found_in_one_go(tmp_path_factory.mktemp("whole"))
+
+
+def found_in_one_go(folder: Path) -> dict:
     write_files(folder, {"analysis.yaml": SAMPLED})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mmgibbs.parallel.cores", lambda: 1)

@@ -9,7 +9,7 @@ from mmgibbs.config import load_config
 from mmgibbs.data.groups import group_composition
 from mmgibbs.validate import lr
 from mmgibbs.validate.evaluation import evaluate, evaluate_without, random_solutions, recorded
-from mmgibbs.validate.simulated import down_the_pedigree
+from mmgibbs.validate.simulated import blocks_of, down_the_pedigree, simulated_sums
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import a_among, a_inverse_csr, relatives
 
@@ -121,3 +121,15 @@ def test_bootstrap_of_unrelated_animals_is_the_textbook_one():
     )
     assert together["bias"] > 2 * errors["bias"]  # ten copies tell no more than one
     assert all(np.isnan(v) for v in lr.bootstrap(lr.family_sums(w, p, np.zeros(n, int)), 1.0, rng).values())
+
+
+def test_every_block_of_simulated_records_is_another_one(two):
+    """Each has its own stream, the same wherever and whenever it is drawn."""
+    whole, partial, focal = two
+    term = len(whole.design.terms) - 1
+    masked = np.isin(whole.design.terms[term].effects[0].level, focal)
+    of = lambda block, m, seed=1: simulated_sums(whole, partial, masked, {term: focal}, seed, block, m)[term]
+    assert np.array_equal(of(0, 3), of(0, 3))
+    for other in (of(1, 3), of(0, 3, seed=2)):
+        assert not np.any(other[..., 1:] == of(0, 3)[..., 1:])
+    assert blocks_of(25, 1000) == [(0, 10), (1, 10), (2, 5)] and blocks_of(3, 15_000_000) == [(0, 1), (1, 1), (2, 1)]
