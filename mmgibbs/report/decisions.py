@@ -111,9 +111,9 @@ def _candidates(frame: pl.DataFrame, criterion: str, most: int) -> Table:
         columns.append(Column(f"P(best {name.removeprefix('p_top_')} %)", "number", "probability to be among them"))
         cells.append(numbers(chosen[name].to_list(), 3))
     columns += [
-        Column("Rank from", "number"),
-        Column("Median rank", "number"),
-        Column("Rank to", "number"),
+        Column("From", "number", "first rank of the interval"),
+        Column("Rank", "number", "median over the draws"),
+        Column("To", "number", "last rank of the interval"),
         Column("Rank interval", "bar"),
     ]
     cells += [counts(low), counts(median), counts(high), bars(median, low, high)]
