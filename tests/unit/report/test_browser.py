@@ -43,11 +43,16 @@ def report(browser, pages):
     return browser
 
 
+def words(element) -> str:
+    """Of the document itself: the text that is drawn may come later, and then it is empty."""
+    return element.get_attribute("textContent").strip()
+
+
 def table(browser, caption):
     return next(
         t
         for t in browser.find_elements("css selector", "table")
-        if t.find_element("css selector", "caption").text == caption
+        if words(t.find_element("css selector", "caption")) == caption
     )
 
 
@@ -63,7 +68,7 @@ def column(browser, found, head):
 
 
 def heading(found, text):
-    return next(h for h in found.find_elements("css selector", "thead th") if h.text.strip() == text)
+    return next(h for h in found.find_elements("css selector", "thead th") if words(h) == text)
 
 
 @pytest.mark.parametrize("name", ["report", "comparison"])
