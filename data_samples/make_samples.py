@@ -1,4 +1,5 @@
-"""Makes the small data sets of data_samples/ that `mmgibbs simulate` does not: sheep/, lines/ and markers/. Run it from the repository root:
+"""Makes the small data sets of data_samples/ that `mmgibbs simulate` does not: sheep/, lines/ and markers/. Run it from
+the repository root:
 
 python data_samples/make_samples.py
 
@@ -32,7 +33,9 @@ def matrix(values) -> str:
 
 
 def sheep(directory: Path, seed: int = SEED, n_animals: int = 2000) -> None:
-    """Ewes of four flocks, shorn every year: repeated records, a trait that changes with age, measurements of unequal precision."""
+    """Ewes of four flocks, shorn every year: repeated records, a trait that changes with age, measurements of unequal
+    precision.
+    """
     # kg^2, micron^2, kg^2 on the Legendre scale: fleece weight, fibre diameter, body weight (level, slope)
     genetic = np.diag([0.20, 1.2, 24.0, 4.0])
     genetic[2, 3] = genetic[3, 2] = 4.0
@@ -88,7 +91,9 @@ def sheep(directory: Path, seed: int = SEED, n_animals: int = 2000) -> None:
         + (phi * (u[animal, 2:] + environment[animal, 2:])).sum(axis=1) + np.sqrt(residual[2]) * rng.standard_normal(r)
     )  # fmt: skip
 
-    ids = np.array([f"{y}-{i - first + 1:03d}" for i, (y, first) in enumerate(zip(birth, np.searchsorted(birth, birth)))])
+    ids = np.array(
+        [f"{y}-{i - first + 1:03d}" for i, (y, first) in enumerate(zip(birth, np.searchsorted(birth, birth)))]
+    )
     names = [*ids, None]  # code -1 is the last
     unknown = (sire < 0) | (dam < 0)
     pedigree = {
@@ -156,7 +161,9 @@ def lines(directory: Path, seed: int = SEED, n_lines: int = 60) -> None:
     block, line = block[grown], line[grown]
     block_effect = np.array([0.0, 0.4, -0.3, 0.2])
     yields = 6.5 + block_effect[block] + merit[line] + np.sqrt(residual) * rng.standard_normal(block.size)
-    pl.DataFrame({"line": names[line], "block": block + 1, "yield": np.round(yields, 2)}).write_csv(directory / "trial.csv")
+    pl.DataFrame({"line": names[line], "block": block + 1, "yield": np.round(yields, 2)}).write_csv(
+        directory / "trial.csv"
+    )
     (directory / "PROVENANCE.txt").write_text(
         f"""A simulated field trial; none of it was grown.
 Made by: python data_samples/make_samples.py (seed {seed}, NumPy {np.__version__})
@@ -173,7 +180,9 @@ True parameters: line variance {variance:g} (times K), residual {residual:g} (t/
 
 
 def markers(directory: Path, seed: int = SEED, n: int = 600, p: int = 60) -> None:
-    """Calves with genotypes at single-nucleotide markers: a weight, a disease, an ease of birth, an illness that differs between herds."""
+    """Calves with genotypes at single-nucleotide markers: a weight, a disease, an ease of birth, an illness that
+    differs between herds.
+    """
     rng = np.random.default_rng([seed, 3])
     genotypes = rng.binomial(2, rng.uniform(0.1, 0.9, p), (n, p))
     effect = np.zeros(p)
@@ -189,7 +198,9 @@ def markers(directory: Path, seed: int = SEED, n: int = 600, p: int = 60) -> Non
     place = (odds / odds.sum(axis=1, keepdims=True)).cumsum(axis=1)
     ease = np.array(["assisted", "difficult", "easy"])[(rng.random(n)[:, None] > place).sum(axis=1)]
     herd = rng.choice(30, n, p=rng.dirichlet(np.full(30, 4.0)))
-    by_herd = np.array([-0.8, 0.5]) + rng.standard_normal((30, 2)) @ np.linalg.cholesky(np.array([[0.6, 0.1], [0.1, 0.2]])).T
+    by_herd = (
+        np.array([-0.8, 0.5]) + rng.standard_normal((30, 2)) @ np.linalg.cholesky(np.array([[0.6, 0.1], [0.1, 0.2]])).T
+    )
     days = np.round(rng.uniform(-2, 2, n), 2)  # of colostrum less than usual
     ill = rng.random(n) < 1 / (1 + np.exp(-(by_herd[herd, 0] + by_herd[herd, 1] * days)))
     yes = np.array(["no", "yes"])
@@ -207,7 +218,7 @@ def markers(directory: Path, seed: int = SEED, n: int = 600, p: int = 60) -> Non
     columns |= {f"snp_{j + 1:02d}": genotypes[:, j] for j in range(p)}
     directory.mkdir(exist_ok=True)
     pl.DataFrame(columns).write_csv(directory / "calves.csv")
-    named = lambda b: ", ".join(f"snp_{j + 1:02d} {v:g}" for j, v in enumerate(b) if v)  # noqa: E731
+    named = lambda b: ", ".join(f"snp_{j + 1:02d} {v:g}" for j, v in enumerate(b) if v)
     (directory / "PROVENANCE.txt").write_text(
         f"""Simulated calves; none of them ever lived.
 Made by: python data_samples/make_samples.py (seed {seed}, NumPy {np.__version__})

@@ -175,10 +175,13 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         "--cluster",
         metavar="ADDRESS",
         help="run the chains on the workers of a Dask scheduler, tcp://HOST:PORT, or on N workers of this machine, "
-        "local:N, to the same draws; several analyses run at once; a chain whose worker is lost goes on from its checkpoint",
+        "local:N, to the same draws; several analyses run at once; a chain whose worker is lost goes on from its "
+        "checkpoint",
     )
     run.add_argument("--quiet", action="store_true", help="say nothing but warnings and errors")
-    run.add_argument("--no-report", action="store_true", help="leave out report.html (mmgibbs report RUN makes it later)")
+    run.add_argument(
+        "--no-report", action="store_true", help="leave out report.html (mmgibbs report RUN makes it later)"
+    )
 
     chosen = next((a for a in arguments if not a.startswith("-")), None)
     for name, (what, example) in _IN_THEIR_MODULES.items():
@@ -207,8 +210,14 @@ def _sweeps(text: str) -> int:
     return int(text)
 
 
-def _run(args) -> int | None:
-    how = {"overwrite": args.overwrite, "resume": args.resume, "extend": args.extend, "cluster": args.cluster, "progress": not args.quiet}
+def _run(args) -> int | None:  # noqa: RET503  None: done
+    how = {
+        "overwrite": args.overwrite,
+        "resume": args.resume,
+        "extend": args.extend,
+        "cluster": args.cluster,
+        "progress": not args.quiet,
+    }
     if len(args.files) > 1:
         return _run_several(args, how)
     from mmgibbs.run import run

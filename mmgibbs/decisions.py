@@ -44,7 +44,10 @@ def _selected(m: int, per_cent: float) -> int:
 def decision_facts(analysis, decisions: Decisions) -> dict:
     """For run.json."""
     asked, m = analysis.decisions, decisions.codes.size
-    binned = f"from rank {2 * RELATIVE} on in bins at most 1/{RELATIVE} of their first rank wide ({m:,} candidates are above {EXACT:,})"
+    binned = (
+        f"from rank {2 * RELATIVE} on in bins at most 1/{RELATIVE} of their first rank wide ({m:,} "
+        f"candidates are above {EXACT:,})"
+    )
     return {
         "term": asked.term,
         "candidates": m,
@@ -127,7 +130,14 @@ def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels, term: s
     if unknown:
         more = f" and {len(unknown) - SHOWN:,} more" if len(unknown) > SHOWN else ""
         found = ", ".join(named[i] for i in unknown[:SHOWN])
-        none = next((f"; '{ids[i]}' is an unknown-parent group, and groups are no candidates" for i in unknown if ids[i] in groups), "")
+        none = next(
+            (
+                f"; '{ids[i]}' is an unknown-parent group, and groups are no candidates"
+                for i in unknown
+                if ids[i] in groups
+            ),
+            "",
+        )
         raise ConfigError(f"{where}: found {found}{more}, needed ids among the {len(known):,} levels of {term}{none}")
     return codes.to_numpy().astype(np.int64)
 
@@ -146,7 +156,9 @@ def _ids_of(path: Path, where: str) -> list[tuple[int, str]]:
     first = {}
     for row, id_ in ids:
         if first.setdefault(id_, row) != row:
-            raise ConfigError(f"{where}: found '{id_}' twice, in rows {first[id_]} and {row}, needed every candidate once")
+            raise ConfigError(
+                f"{where}: found '{id_}' twice, in rows {first[id_]} and {row}, needed every candidate once"
+            )
     return ids
 
 

@@ -5,8 +5,9 @@ The model of record r with observed traits P_r (its *missing pattern*) and weigh
     y_r = sum over terms k of W_rk theta_k,l(r)  +  e_r,        e_r ~ N(0, R[P_r, P_r] / w_r)
 
 A *term* holds q levels with k components each, Theta (q x k). Its components run effect by effect, then trait by trait,
-then coefficient by coefficient. Each effect brings one level per record and either the constant 1 or m covariates; the pairs
-(effect, covariate) are the term's *regressors*, numbered effect by effect. So component c has a trait t(c) and a regressor a(c), and
+then coefficient by coefficient. Each effect brings one level per record and either the constant 1 or m covariates; the
+pairs (effect, covariate) are the term's *regressors*, numbered effect by effect. So component c has a trait t(c) and a
+regressor a(c), and
 
     W_rk[t, c] = z_r,a(c)   where t = t(c),   else 0.
 
@@ -75,7 +76,9 @@ class Term:
     @property
     def component_effect(self) -> np.ndarray:
         """(k,) int64: the effect of each component."""
-        return np.array([i for i, e in enumerate(self.effects) for _ in e.traits for _ in range(e.n_regressors)], np.int64)
+        return np.array(
+            [i for i, e in enumerate(self.effects) for _ in e.traits for _ in range(e.n_regressors)], np.int64
+        )
 
     @property
     def component_trait(self) -> np.ndarray:
@@ -86,7 +89,10 @@ class Term:
     def component_regressor(self) -> np.ndarray:
         """(k,) int64: a(c)."""
         first = np.cumsum([0] + [e.n_regressors for e in self.effects])
-        return np.array([first[i] + j for i, e in enumerate(self.effects) for _ in e.traits for j in range(e.n_regressors)], np.int64)
+        return np.array(
+            [first[i] + j for i, e in enumerate(self.effects) for _ in e.traits for j in range(e.n_regressors)],
+            np.int64,
+        )
 
     @property
     def regressor_effect(self) -> np.ndarray:
@@ -114,9 +120,12 @@ class Term:
 
 @dataclass(frozen=True)
 class CentringShift:
-    """Undo a centring on the original scale: Theta[target][l, c] -= sum_j mean[l, j] Theta[source][s(l), source_components[j]].
+    """Undo a centring on the original scale: Theta[target][l, c] -= sum_j mean[l, j] Theta[source][s(l),
+    source_components[j]].
 
-    Centring a covariate about its mean moves a constant into the term that spans the constant (an intercept or a class effect), trait by trait."""
+    Centring a covariate about its mean moves a constant into the term that spans the constant (an intercept or a class
+    effect), trait by trait.
+    """
 
     target: int  # term that carries the constant
     component: int  # its component (one trait)
@@ -128,7 +137,9 @@ class CentringShift:
 
 @dataclass(frozen=True)
 class Rescale:
-    """Undo an orthonormalisation on the original scale: Theta[term][:, components] <- Theta[term][:, components] @ matrix.T."""
+    """Undo an orthonormalisation on the original scale: Theta[term][:, components] <- Theta[term][:, components] @
+    matrix.T.
+    """
 
     term: int
     components: tuple[int, ...]
@@ -137,7 +148,9 @@ class Rescale:
 
 @dataclass(frozen=True)
 class Design:
-    """Records, terms and traits. Covariates are already centred and orthonormal; `rescale`, then `shifts`, then `offsets` undo it for reports."""
+    """Records, terms and traits. Covariates are already centred and orthonormal;
+    `rescale`, then `shifts`, then `offsets` undo it for reports.
+    """
 
     traits: tuple[str, ...]
     y: np.ndarray  # (n, T) float64; NaN where not observed; centred by `offsets`
@@ -147,7 +160,9 @@ class Design:
     terms: tuple[Term, ...]
     rescale: tuple[Rescale, ...] = ()
     shifts: tuple[CentringShift, ...] = ()
-    offsets: tuple[tuple[int, int, float], ...] = ()  # (term, component, value): value added to every active level of that component
+    offsets: tuple[
+        tuple[int, int, float], ...
+    ] = ()  # (term, component, value): value added to every active level of that component
     notes: tuple[str, ...] = field(default=())  # choices made on the way, for run.json and the user
 
     @property
@@ -163,7 +178,9 @@ class Design:
         return sum(t.n_equations for t in self.terms)
 
     def to_original_scale(self, theta: list[np.ndarray]) -> list[np.ndarray]:
-        """Solutions on the scale of the user's covariates and traits; `theta` (one (q, k) array per term) is left as it is."""
+        """Solutions on the scale of the user's covariates and traits;
+        `theta` (one (q, k) array per term) is left as it is.
+        """
         out = [t.astype(np.float64) for t in theta]
         for r in self.rescale:
             columns = list(r.components)
@@ -183,7 +200,8 @@ def _where_active(term: Term, component: int, value):
 
 @njit(cache=True)
 def inverse_by_pattern(R: np.ndarray, patterns: np.ndarray) -> np.ndarray:
-    """(n_patterns, T, T): for each missing pattern the inverse of the observed part R[P, P], zero-padded (not a part of the inverse).
+    """(n_patterns, T, T): for each missing pattern the inverse of the observed part R[P, P], zero-padded (not a part of
+    the inverse).
 
     R (T, T) float64, patterns (n_patterns, T) bool. Compiled: with sampled variances it runs once per sweep.
     """

@@ -1,7 +1,9 @@
-"""The CUDA device: arrays, pinned memory, streams, compiled kernels, cuSPARSE products. The only file that imports CuPy.
+"""The CUDA device: arrays, pinned memory, streams, compiled kernels, cuSPARSE products. The only file that imports
+CuPy.
 
-Engines get a `Device` and use nothing of CuPy but what arrays and streams share with NumPy and with each other: `stream.record()` gives an
-event, `stream.wait_event(event)`, `stream.synchronize()`, `event.synchronize()`. A test may hand in any object with these methods.
+Engines get a `Device` and use nothing of CuPy but what arrays and streams share with NumPy and with each other:
+`stream.record()` gives an event, `stream.wait_event(event)`, `stream.synchronize()`, `event.synchronize()`. A test may
+hand in any object with these methods.
 """
 
 from __future__ import annotations
@@ -31,15 +33,20 @@ def import_cupy():
     try:
         found, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
         if found == 0:
-            raise DeviceError("device: gpu found no NVIDIA driver on this machine; install the driver of the GPU, or use device: cpu")
+            raise DeviceError(
+                "device: gpu found no NVIDIA driver on this machine; install the driver of the GPU, or use device: cpu"
+            )
         if found // 1000 < needed // 1000:
             raise DeviceError(
-                f"device: gpu found an NVIDIA driver for CUDA {_version(found)}, needed CUDA {_version(needed)}: update the driver, or install "
+                f"device: gpu found an NVIDIA driver for CUDA {_version(found)}, needed CUDA {_version(needed)}: "
+                "update the driver, or install "
                 'the CuPy of that driver (pip install "mmgibbs[gpu12]" for CUDA 12), or use device: cpu'
             )
         devices = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
-        raise DeviceError(f"device: gpu found no CUDA device ({error}); needed one that nvidia-smi lists, or device: cpu") from None
+        raise DeviceError(
+            f"device: gpu found no CUDA device ({error}); needed one that nvidia-smi lists, or device: cpu"
+        ) from None
     if devices == 0:
         raise DeviceError("device: gpu found no CUDA device; needed one that nvidia-smi lists, or device: cpu")
     return cupy
@@ -90,7 +97,9 @@ class Device:
         self.cupy.get_default_memory_pool().free_all_blocks()
 
     def pinned(self, shape, dtype) -> np.ndarray:
-        """A NumPy array that the device can copy while other work goes on; an ordinary one where no memory can be pinned."""
+        """A NumPy array that the device can copy while other work goes on;
+        an ordinary one where no memory can be pinned.
+        """
         from cupyx import empty_pinned
 
         try:
@@ -143,19 +152,28 @@ class Device:
         return self.cupy.cuda.Stream(non_blocking=True)
 
     def kernels(self, source: str, **definitions) -> Kernels:
-        """The `extern "C"` kernels of CUDA C++ source, macros defined as given; no fused multiply-adds, so that bits are those of the CPU."""
+        """The `extern "C"` kernels of CUDA C++ source, macros defined as given;
+        no fused multiply-adds, so that bits are those of the CPU.
+        """
         options = ("--fmad=false", *(f"-D{name}={value}" for name, value in definitions.items()))
         return Kernels(self.cupy.RawModule(code=source, options=options))
 
     def instances(self, source: str, names) -> dict:
-        """Instances of kernel templates by the names that C++ gives them; called as f(blocks, threads, arguments) on the current stream.
+        """Instances of kernel templates by the names that C++ gives them; called as f(blocks, threads, arguments) on
+        the current stream.
 
-        Arguments are arrays, NumPy scalars, (1,) NumPy structures, which go by value, or None. No fused multiply-adds."""
-        module = self.cupy.RawModule(code=source, options=("--fmad=false", "--std=c++17"), name_expressions=tuple(names))
+        Arguments are arrays, NumPy scalars, (1,) NumPy structures, which go by value, or None. No fused
+        multiply-adds.
+        """
+        module = self.cupy.RawModule(
+            code=source, options=("--fmad=false", "--std=c++17"), name_expressions=tuple(names)
+        )
         return {name: module.get_function(name) for name in names}
 
     def graph(self, work, stream):
-        """What `work()` queues on the stream, kernels that have run before, as a function that queues it again at once."""
+        """What `work()` queues on the stream, kernels that have run before, as a function that queues it again at
+        once.
+        """
         with stream:
             stream.begin_capture()
             try:
@@ -176,8 +194,8 @@ class Device:
     def sparse_product(self, shape, indptr, indices, values, x, y, stream):
         """A function that queues y = A x on the stream by cuSPARSE; None where cuSPARSE is not installed.
 
-        A is CSR with int32 `indptr` and `indices`; x and y are flat, of the type of `values`, in which cuSPARSE sums. Descriptors and the
-        work space are made once; the function keeps all arrays.
+        A is CSR with int32 `indptr` and `indices`; x and y are flat, of the type of `values`, in which cuSPARSE sums.
+        Descriptors and the work space are made once; the function keeps all arrays.
         """
         try:
             return _SparseProduct(self, shape, indptr, indices, values, x, y, stream)
@@ -217,7 +235,15 @@ class _SparseProduct:
         cusparse.setStream(self.handle, stream.ptr)
         index = cusparse.CUSPARSE_INDEX_32I
         self.matrix = cusparse.createCsr(
-            *shape, values.size, indptr.data.ptr, indices.data.ptr, values.data.ptr, index, index, cusparse.CUSPARSE_INDEX_BASE_ZERO, self.cuda_type
+            *shape,
+            values.size,
+            indptr.data.ptr,
+            indices.data.ptr,
+            values.data.ptr,
+            index,
+            index,
+            cusparse.CUSPARSE_INDEX_BASE_ZERO,
+            self.cuda_type,
         )
         self.x = cusparse.createDnVec(x.size, x.data.ptr, self.cuda_type)
         self.y = cusparse.createDnVec(y.size, y.data.ptr, self.cuda_type)

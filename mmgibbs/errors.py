@@ -1,4 +1,6 @@
-"""What can go wrong for a user, in four kinds. Each message says what, where, found and needed, in a breeder's words."""
+"""What can go wrong for a user, in four kinds. Each message says what, where, found and needed, in a breeder's
+words.
+"""
 
 
 class MmgibbsError(ValueError):

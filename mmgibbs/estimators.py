@@ -44,11 +44,12 @@ def make_arrays(device: str, threads: int | None):
 
 
 class Regression:
-    """Base of the estimators. A subclass names its plugin and lists the plugin's options, with their defaults, in __init__.
+    """Base of the estimators. A subclass names its plugin and lists the plugin's options, with their defaults, in
+    __init__.
 
-    After `fit`: `posterior` (xarray.Dataset, dims chain, draw, ...), `coef_` and `intercept_` (posterior means, on the scale
-    of the columns as given), `feature_names_in_`, `n_features_in_`, for classifiers `classes_`; `summary()`, `predict(X)`,
-    for classifiers `predict_proba(X)`.
+    After `fit`: `posterior` (xarray.Dataset, dims chain, draw, ...), `coef_` and `intercept_` (posterior means, on the
+    scale of the columns as given), `feature_names_in_`, `n_features_in_`, for classifiers `classes_`; `summary()`,
+    `predict(X)`, for classifiers `predict_proba(X)`.
     """
 
     plugin: type
@@ -71,30 +72,45 @@ class Regression:
         known = self.get_params()
         for name, value in parameters.items():
             if name not in known:
-                raise ConfigError(f"{type(self).__name__}: unknown parameter '{name}', needed one of {', '.join(known)}")
+                raise ConfigError(
+                    f"{type(self).__name__}: unknown parameter '{name}', needed one of {', '.join(known)}"
+                )
             setattr(self, name, value)
         return self
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
-        changed = {k: v for k, v in self.get_params().items() if v is not defaults[k].default and v != defaults[k].default}
+        changed = {
+            k: v for k, v in self.get_params().items() if v is not defaults[k].default and v != defaults[k].default
+        }
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
     def fit(self, X, y, groups=None, group_predictors=None):
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) or (n, K). DataError names row and column of what cannot be used."""
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) or (n, K).
+
+        DataError names row and column of what cannot be used.
+        """
         for name, least in (("chains", 1), ("burn_in", 0), ("samples", 1), ("thin", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
                 raise ConfigError(f"{name}: found {value!r}, needed a whole number from {least}")
         check_key(self.seed, self.chains - 1)
-        options = fill_options(self.plugin.Options, {f.name: getattr(self, f.name) for f in fields(self.plugin.Options)}, type(self).__name__)
+        options = fill_options(
+            self.plugin.Options,
+            {f.name: getattr(self, f.name) for f in fields(self.plugin.Options)},
+            type(self).__name__,
+        )
         arrays = make_arrays(self.device, self.threads)
         predictors = read_predictors(X, standardise=self.standardise)
         name = ", ".join(map(str, y.columns)) if hasattr(y, "columns") else "y"
-        data = RegressionData(predictors, np.asarray(y), name, None if groups is None else np.asarray(groups), group_predictors)
+        data = RegressionData(
+            predictors, np.asarray(y), name, None if groups is None else np.asarray(groups), group_predictors
+        )
         with blas_threads(getattr(arrays, "threads", None)):
             sampler = self.plugin.prepare(data, options, arrays)
-            run = RegressionRun(sampler, arrays, Keys(self.seed, tuple(range(self.chains))), self.burn_in, self.samples, self.thin)
+            run = RegressionRun(
+                sampler, arrays, Keys(self.seed, tuple(range(self.chains))), self.burn_in, self.samples, self.thin
+            )
             self._advance(run)
         self._predictors, self._sampler_coords, self._parameters = predictors, sampler.coords, sampler.parameters
         self._run = run.result()
@@ -124,11 +140,15 @@ class Regression:
         coords = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
         used = {d for p in self._parameters.values() for d in p.dims}
         coords |= {d: list(labels) for d, labels in self._sampler_coords.items() if d in used}
-        variables = {name: (("chain", "draw", *self._parameters[name].dims), values) for name, values in self._run.draws.items()}
+        variables = {
+            name: (("chain", "draw", *self._parameters[name].dims), values) for name, values in self._run.draws.items()
+        }
         return xarray.Dataset(variables, coords=coords)
 
     def summary(self) -> dict[str, np.ndarray]:
-        """parameter, mean, median, sd, mcse, ess_bulk, ess_tail, rhat, hpd_low, hpd_high: an array each (polars.DataFrame(...) shows it)."""
+        """parameter, mean, median, sd, mcse, ess_bulk, ess_tail, rhat, hpd_low, hpd_high:
+        an array each (polars.DataFrame(...) shows it).
+        """
         self._needs_fit()
         return summary_table(named_draws(self._run.draws, self._parameters, self._sampler_coords))
 
@@ -177,9 +197,9 @@ def named_draws(draws, parameters, coords) -> dict[str, np.ndarray]:
 class BayesianLasso(Regression):
     """y = intercept + X beta + e with Laplace priors on beta / sigma (Park & Casella 2008), two-block Gibbs sampler.
 
-    penalty: lambda held fixed; None samples lambda^2 ~ Gamma(penalty_shape, rate penalty_rate). lambda belongs to columns
-    of length 1, to which they are brought unless standardise=False; coefficients are those of the columns as given.
-    sigma^2 ~ IG(residual_shape, residual_scale). posterior: beta (predictor), intercept, sigma2, lambda.
+    penalty: lambda held fixed; None samples lambda^2 ~ Gamma(penalty_shape, rate penalty_rate). lambda belongs to
+    columns of length 1, to which they are brought unless standardise=False; coefficients are those of the columns as
+    given. sigma^2 ~ IG(residual_shape, residual_scale). posterior: beta (predictor), intercept, sigma2, lambda.
     """
 
     plugin = Lasso
@@ -242,12 +262,14 @@ class HorseshoeProbit(Classifier):
 
 
 class MultinomialHMC(Classifier):
-    """Multinomial logit by Hamiltonian Monte Carlo (Beam, Ghosh & Doyle 2016), Cauchy or normal prior; K >= 2 classes, the last the reference.
+    """Multinomial logit by Hamiltonian Monte Carlo (Beam, Ghosh & Doyle 2016), Cauchy or normal prior; K >= 2 classes,
+    the last the reference.
 
-    y: labels (n,) or counts (n, K). scale, intercept_scale: of the priors, for standardised columns unless standardise=False; coefficients are
-    those of the columns as given. adaptation: 'pooled' (step size and trajectory length learnt from all chains in the burn-in), 'separate'
-    (each chain by itself) or 'none' (step_size and leapfrog_steps as given; the burn-in is annealed from `temperature`). mass: 'hessian',
-    'diagonal' or 'identity'. posterior: beta (predictor, contrast), intercept (contrast).
+    y: labels (n,) or counts (n, K). scale, intercept_scale: of the priors, for standardised columns unless
+    standardise=False; coefficients are those of the columns as given. adaptation: 'pooled' (step size and trajectory
+    length learnt from all chains in the burn-in), 'separate' (each chain by itself) or 'none' (step_size and
+    leapfrog_steps as given; the burn-in is annealed from `temperature`). mass: 'hessian', 'diagonal' or 'identity'.
+    posterior: beta (predictor, contrast), intercept (contrast).
     """
 
     plugin = MultinomialHMCModel
@@ -278,15 +300,17 @@ class MultinomialHMC(Classifier):
 
 
 class HierarchicalSlice(Classifier):
-    """Binary or multinomial logit, or Poisson regression, with coefficients for each group, by slice sampling (Mahani 2012; Neal 2003).
+    """Binary or multinomial logit, or Poisson regression, with coefficients for each group, by slice sampling (Mahani
+    2012; Neal 2003).
 
         beta_i ~ N(Delta' z_i, V),   Delta normal,   V inverse Wishart
 
-    family: 'logit' (labels, or counts of classes) or 'poisson'. fit(X, y, groups, group_predictors): groups (n,) labels; group_predictors
-    z, (groups, q) in sorted order of the labels, or a mapping label -> values. method: 'slice' or, for logits, 'polya_gamma'. Predictors are
-    standardised unless standardise=False (the priors are for that scale); coefficients are those of the columns as given. posterior: beta
-    (group, predictor), intercept (group), population (Delta), covariance (V). Of two classes the coefficients are the log odds of the second,
-    of more those against the last. predict(X, groups, group_predictors): rows of unknown groups get the population's mean Delta'z.
+    family: 'logit' (labels, or counts of classes) or 'poisson'. fit(X, y, groups, group_predictors): groups (n,)
+    labels; group_predictors z, (groups, q) in sorted order of the labels, or a mapping label -> values. method: 'slice'
+    or, for logits, 'polya_gamma'. Predictors are standardised unless standardise=False (the priors are for that scale);
+    coefficients are those of the columns as given. posterior: beta (group, predictor), intercept (group), population
+    (Delta), covariance (V). Of two classes the coefficients are the log odds of the second, of more those against the
+    last. predict(X, groups, group_predictors): rows of unknown groups get the population's mean Delta'z.
     """
 
     plugin = HierarchicalSliceModel
@@ -320,7 +344,8 @@ class HierarchicalSlice(Classifier):
         return predicted if self.classes_ is None else self.classes_[predicted.argmax(axis=1)]
 
     def predict_proba(self, X, groups=None, group_predictors=None) -> np.ndarray:
-        """(n, K). groups: (n,) labels; a label that the fit has not seen, and every row where there are none, gets the population's mean.
+        """(n, K). groups: (n,) labels; a label that the fit has not seen, and every row where there are none, gets the
+        population's mean.
 
         group_predictors: (n, q), of the rows of new groups."""
         return self._of_groups(X, groups, group_predictors)
@@ -331,15 +356,19 @@ class HierarchicalSlice(Classifier):
         pooled = {name: values.reshape(-1, *values.shape[2:]) for name, values in self._run.draws.items()}
         numbers = {label: i for i, label in enumerate(self._sampler_coords["group"])}
         group = None if groups is None else [numbers.get(label, -1) for label in np.asarray(groups).tolist()]
-        return self.plugin.predict(pooled, new, None if self.classes_ is None else list(self.classes_), group, group_predictors)
+        return self.plugin.predict(
+            pooled, new, None if self.classes_ is None else list(self.classes_), group, group_predictors
+        )
 
 
 class MultinomialPG(Classifier):
-    """Multinomial logit with normal priors by Polya-Gamma augmentation (Polson, Scott & Windle 2013); K >= 2 classes, the last the reference.
+    """Multinomial logit with normal priors by Polya-Gamma augmentation (Polson, Scott & Windle 2013); K >= 2 classes,
+    the last the reference.
 
-    y: labels (n,) or counts (n, K). prior_mean, prior_precision (1 / variance, 0 flat): a number, or a table of K - 1 classes by p
-    predictors, or for the precision a matrix for each class; on the scale of the standardised columns unless standardise=False.
-    The same for the intercepts, flat by default. posterior: beta (predictor, contrast), intercept (contrast).
+    y: labels (n,) or counts (n, K). prior_mean, prior_precision (1 / variance, 0 flat): a number, or a table of K - 1
+    classes by p predictors, or for the precision a matrix for each class; on the scale of the standardised columns
+    unless standardise=False. The same for the intercepts, flat by default. posterior: beta (predictor, contrast),
+    intercept (contrast).
     """
 
     plugin = MultinomialPGModel

@@ -55,7 +55,9 @@ def jacobian_exponents(blocks) -> np.ndarray:
     return out
 
 
-def interweave_step(model, engine, variances, key: tuple[int, int], terms: Iterable[int]) -> Callable[[int], dict[str, float]]:
+def interweave_step(
+    model, engine, variances, key: tuple[int, int], terms: Iterable[int]
+) -> Callable[[int], dict[str, float]]:
     """The step for the sampler: G and theta of each of `terms` in turn, given their v, the other effects and R.
 
     It says which share of each term's proposals was accepted."""

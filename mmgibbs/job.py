@@ -75,7 +75,9 @@ def chain_name(chain: int) -> str:
 
 
 class Progress:
-    """A file in which each chain writes its last sweep, variances and checkpoint, for whoever shows them, and reads whether it is to stop."""
+    """A file in which each chain writes its last sweep, variances and checkpoint, for whoever shows them, and reads
+    whether it is to stop.
+    """
 
     HEAD = 3  # sweep, sweep of the last good checkpoint, error number of the last write (0: good)
 
@@ -121,12 +123,14 @@ class Progress:
         for k in self.sizes:
             G.append(row[at : at + k * k].reshape(k, k) if k else None)
             at += k * k
-        T = int(round((row.size - at) ** 0.5))
+        T = round((row.size - at) ** 0.5)
         return int(row[0]), Variances(G, row[at:].reshape(T, T))
 
 
 class Watcher:
-    """Calls `show` for every chain from a thread of its own, and once more at the end; `warn` where a checkpoint could not be written."""
+    """Calls `show` for every chain from a thread of its own, and once more at the end;
+    `warn` where a checkpoint could not be written.
+    """
 
     def __init__(self, progress: Progress, show, warn):
         self.progress, self.show, self.warn = progress, show, warn

@@ -1,8 +1,8 @@
 """Where compiled kernels are kept between runs: a folder for each state of the sources.
 
-A kernel contains the functions that it calls, wherever they stand, but Numba holds a kept one against its own file alone.
-After an upgrade it would go on with the old form of a function or a constant that another file holds, without a word. Hence
-the name of the folder: a digest of all files that have kernels, and of all that those import.
+A kernel contains the functions that it calls, wherever they stand, but Numba holds a kept one against its own file
+alone. After an upgrade it would go on with the old form of a function or a constant that another file holds, without a
+word. Hence the name of the folder: a digest of all files that have kernels, and of all that those import.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from pathlib import Path
 
 PREFIX = "mmgibbs-kernels-"
 PACKAGES = ("mmgibbs", "pedigree")
-_IMPORTS = re.compile(rf"^\s*(?:from|import) ((?:{'|'.join(PACKAGES)})[.\w]*)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
+_IMPORTS = re.compile(
+    rf"^\s*(?:from|import) ((?:{'|'.join(PACKAGES)})[.\w]*)(?: import (\([^)]*\)|.*))?$", re.MULTILINE
+)
 KEPT = 30 * 86400  # seconds that the folder of other sources stays after its last kernel: its processes may still run
 
 
@@ -37,7 +39,9 @@ def use_folder_of_these_sources() -> None:
 
 
 def digest(root: Path) -> str:
-    """Of the names and contents of the files that kernels are made from, among the packages in `root`: 12 hexadecimal digits."""
+    """Of the names and contents of the files that kernels are made from, among the packages in `root`:
+    12 hexadecimal digits.
+    """
     found = hashlib.sha256()
     for name, content in sorted(sources_of_kernels(root).items()):
         found.update(f"{name} {len(content)}\n".encode())
@@ -50,14 +54,19 @@ def sources_of_kernels(root: Path) -> dict[str, bytes]:
     modules = {}
     for package in PACKAGES:
         for path in (root / package).rglob("*.py"):
-            modules[".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")] = path.read_bytes()
+            modules[".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")] = (
+                path.read_bytes()
+            )
     found, waiting = {}, [name for name, content in modules.items() if b"numba" in content and name != __name__]
     while waiting:
         name = waiting.pop()
         if name in modules and name not in found:
             found[name] = modules[name]
             for module, names in _IMPORTS.findall(modules[name].decode()):
-                waiting += [module, *(f"{module}.{n}" for n in re.findall(r"\w+", names))]  # `from package import module` too
+                waiting += [
+                    module,
+                    *(f"{module}.{n}" for n in re.findall(r"\w+", names)),
+                ]  # `from package import module` too
     return found
 
 

@@ -1,6 +1,7 @@
 """Chains side by side: in processes of this machine, or wherever else a `Where` runs them.
 
-On this machine the processes share the equations read-only through memory maps, kernels are compiled once before, and progress is kept in a file.
+On this machine the processes share the equations read-only through memory maps, kernels are compiled once before, and
+progress is kept in a file.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ REPORT = 200  # bytes that a table of solutions needs for an equation, roughly
 
 
 def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: np.dtype) -> int:
-    """What sampling needs at least, its chains one after another: `equations` (bytes), a chain at work, the results of all, their report."""
+    """What sampling needs at least, its chains one after another:
+    `equations` (bytes), a chain at work, the results of all, their report.
+    """
     n = sum(t.n_levels * t.n_components for t in model.design.terms)
     sizes = [c.start.size for c in (*model.covariances, model.residual) if c is not None]
     components = {t.name: t.n_components for t in model.design.terms}
@@ -43,7 +46,9 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
 
 
 def processes_for(model: MixedModel, equations: StructuredEquations, chains: int, device: str = "cpu") -> int:
-    """min(chains, cores), and no more at once than their estimated memory allows; one at a time on a GPU, which one chain fills."""
+    """min(chains, cores), and no more at once than their estimated memory allows;
+    one at a time on a GPU, which one chain fills.
+    """
     if device == "gpu":
         return 1
     wanted = min(chains, cores())
@@ -55,7 +60,9 @@ def processes_for(model: MixedModel, equations: StructuredEquations, chains: int
     return wanted
 
 
-Advance = Callable[[int], list[ChainResult | None]]  # all chains up to a sweep, or to where they are asked to stop: None where that is at once
+Advance = Callable[
+    [int], list[ChainResult | None]
+]  # all chains up to a sweep, or to where they are asked to stop: None where that is at once
 
 
 class Where(Protocol):
@@ -105,10 +112,11 @@ def run_chains(
 ) -> list[ChainResult]:
     """All chains of a run, in the order of their numbers.
 
-    `show(chain, sweep, variances)` is called a few times a second. checkpoints: where chains keep their state, and whence they go on;
-    None: nowhere. pauses: sweeps after burn-in at which all chains wait for each other and `enough(results)` says whether they end there;
-    reached: sweeps, burn-in included, of the chain that is farthest already. warn: takes what the user should know at once.
-    where: None for this machine; the results are the same anywhere.
+    `show(chain, sweep, variances)` is called a few times a second. checkpoints: where chains keep their state, and
+    whence they go on; None: nowhere. pauses: sweeps after burn-in at which all chains wait for each other and
+    `enough(results)` says whether they end there; reached: sweeps, burn-in included, of the chain that is farthest
+    already. warn: takes what the user should know at once. where: None for this machine; the results are the same
+    anywhere.
 
     Raises Stopped where SIGINT or SIGTERM came: each chain has then finished its sweep and kept its state.
     """
@@ -119,12 +127,20 @@ def run_chains(
         if checkpoints is None and len(rounds) > 1:
             checkpoints = Checkpoints(Path(scratch), "")  # from one round to the next
         job = Job(Chains(model, equations, choice, schedule, seed), progress, checkpoints)
-        with Watcher(progress, show, warn), StopSignals(progress.ask_to_stop) as stop, (where or ThisMachine()).walks(job) as advance:
+        with (
+            Watcher(progress, show, warn),
+            StopSignals(progress.ask_to_stop) as stop,
+            (where or ThisMachine()).walks(job) as advance,
+        ):
             for until in rounds:
                 results = advance(until)
                 if stop.signal is not None:
-                    at = ", ".join(f"{_sweep_kept(checkpoints, c) if r is None else r.sweeps:,}" for c, r in enumerate(results))
-                    raise Stopped(stop.signal, f"stopped by {signal.Signals(stop.signal).name} after sweep {at} of {rounds[-1]:,}")
+                    at = ", ".join(
+                        f"{_sweep_kept(checkpoints, c) if r is None else r.sweeps:,}" for c, r in enumerate(results)
+                    )
+                    raise Stopped(
+                        stop.signal, f"stopped by {signal.Signals(stop.signal).name} after sweep {at} of {rounds[-1]:,}"
+                    )
                 if enough is not None and enough(results):
                     break
         return results
@@ -136,14 +152,18 @@ def _in_processes(job: Job, processes: int):
     with _workers(processes, str(path.parent)) as at_once:
 
         def advance(until: int) -> list[ChainResult | None]:
-            return at_once(_one_chain, [(c, job.shared, path, until, job.checkpoints, parent) for c in range(len(job.names))])
+            return at_once(
+                _one_chain, [(c, job.shared, path, until, job.checkpoints, parent) for c in range(len(job.names))]
+            )
 
         yield advance
 
 
 @contextmanager
 def _workers(processes: int, scratch: str):
-    """Yields at_once(function, list of arguments) -> results in order: here, one after another, or in so many processes."""
+    """Yields at_once(function, list of arguments) -> results in order:
+    here, one after another, or in so many processes.
+    """
     if processes == 1:
         yield lambda function, calls: [function(*arguments) for arguments in calls]
         return
@@ -153,7 +173,9 @@ def _workers(processes: int, scratch: str):
     try:
         with (
             parallel_config(backend="loky", inner_max_num_threads=1),
-            Parallel(processes, return_as="generator", mmap_mode="c", max_nbytes=100_000, temp_folder=scratch) as parallel,
+            Parallel(
+                processes, return_as="generator", mmap_mode="c", max_nbytes=100_000, temp_folder=scratch
+            ) as parallel,
         ):
             with signals_ignored():
                 started = parallel(delayed(int)() for _ in range(processes))
@@ -168,7 +190,9 @@ def _workers(processes: int, scratch: str):
 
 @contextmanager
 def signals_ignored():
-    """Processes started here see neither Ctrl-C nor SIGTERM, so that none of them shows a traceback or ends early: the parent tells them."""
+    """Processes started here see neither Ctrl-C nor SIGTERM, so that none of them shows a traceback or ends early:
+    the parent tells them.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -182,11 +206,17 @@ def signals_ignored():
 
 def _compile_kernels(chains: Chains) -> None:
     """One sweep and one record here, so that the processes find compiled kernels in the cache."""
-    sample_chain(chains.model, chains.choice.build(chains.equations), Schedule(0, 1, 1, refresh_every=1), (chains.seed, 0))
+    sample_chain(
+        chains.model, chains.choice.build(chains.equations), Schedule(0, 1, 1, refresh_every=1), (chains.seed, 0)
+    )
 
 
-def _one_chain(number: int, chains: Chains, progress_path: Path, until: int, checkpoints: Checkpoints | None, parent: int | None) -> ChainResult | None:
-    """The chain from its checkpoint, or from the start, up to sweep `until`, or to where it is asked to stop: None where that is at once."""
+def _one_chain(
+    number: int, chains: Chains, progress_path: Path, until: int, checkpoints: Checkpoints | None, parent: int | None
+) -> ChainResult | None:
+    """The chain from its checkpoint, or from the start, up to sweep `until`, or to where it is asked to stop:
+    None where that is at once.
+    """
     chains = plain_arrays(chains)
     progress = Progress(progress_path, chains.schedule.chains, chains.model)
     if progress.asked_to_stop:
@@ -194,7 +224,9 @@ def _one_chain(number: int, chains: Chains, progress_path: Path, until: int, che
     name = chain_name(number)
     found = None if checkpoints is None else checkpoints.read(name)[0]
     chain = chains.begin(number, None if found is None else found.arrays)
-    keeper = None if checkpoints is None else Keeper(checkpoints, name, chain.number, partial(progress.write_saved, number))
+    keeper = (
+        None if checkpoints is None else Keeper(checkpoints, name, chain.number, partial(progress.write_saved, number))
+    )
     report = progress.writer(until)
 
     def after_sweep(chain: Chain) -> bool:
@@ -220,7 +252,9 @@ def _sweep_kept(checkpoints: Checkpoints | None, chain: int) -> int:
 
 
 def plain_arrays(value):
-    """The same nested tuples and dataclasses with memory-mapped arrays seen as plain ones: kernels are compiled for plain arrays."""
+    """The same nested tuples and dataclasses with memory-mapped arrays seen as plain ones:
+    kernels are compiled for plain arrays.
+    """
     if isinstance(value, np.memmap):
         return np.asarray(value)
     if isinstance(value, tuple):
@@ -231,5 +265,7 @@ def plain_arrays(value):
     if isinstance(value, dict):
         return {k: plain_arrays(v) for k, v in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **{f.name: plain_arrays(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init})
+        return dataclasses.replace(
+            value, **{f.name: plain_arrays(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
+        )
     return value

@@ -55,7 +55,9 @@ class Result:
 
     @property
     def draws(self):
-        """Draws of the variance components, derived parameters and chosen levels: an xarray DataTree with /posterior and /sample_stats."""
+        """Draws of the variance components, derived parameters and chosen levels:
+        an xarray DataTree with /posterior and /sample_stats.
+        """
         import xarray
 
         return xarray.open_datatree(self.directory / "draws.nc", engine="h5netcdf")
@@ -76,19 +78,32 @@ class Solved:
     decided: Decided | None = None
 
 
-def run(config, overrides=(), *, overwrite: bool = False, resume: bool = False, extend: int = 0, progress: bool = True, directory=None, cluster: str | None = None) -> Result:
+def run(
+    config,
+    overrides=(),
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    extend: int = 0,
+    progress: bool = True,
+    directory=None,
+    cluster: str | None = None,
+) -> Result:
     """Run an analysis and write its run folder.
 
-    config: path of a YAML file, or a dict of the same keys (where `data.phenotypes` and `data.pedigree` may be Polars frames).
-    overrides: 'key.path=value' strings. overwrite: replace the run that is there. resume: go on from the checkpoints of a run that ended
-    early, to the draws of a run in one go. extend: sweeps to add to a finished run. cluster: 'tcp://host:port' of a Dask scheduler, whose
-    workers then run the chains, to the same draws, or 'local:N' for N workers on this machine (a script then needs the usual
-    `if __name__ == "__main__":`).
-    Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message; Stopped (a KeyboardInterrupt) where SIGINT or SIGTERM
-    ends the sampling, its state kept.
+    config: path of a YAML file, or a dict of the same keys (where `data.phenotypes` and `data.pedigree` may be Polars
+    frames). overrides: 'key.path=value' strings. overwrite: replace the run that is there. resume: go on from the
+    checkpoints of a run that ended early, to the draws of a run in one go. extend: sweeps to add to a finished run.
+    cluster: 'tcp://host:port' of a Dask scheduler, whose workers then run the chains, to the same draws, or 'local:N'
+    for N workers on this machine (a script then needs the usual `if __name__ == "__main__":`).
+    Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message; Stopped (a KeyboardInterrupt) where
+    SIGINT or SIGTERM ends the sampling, its state kept.
     """
     talk = Talk(progress)
-    analysis = load_config(config, [*overrides, *([f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else [])])
+    analysis = load_config(
+        config,
+        [*overrides, *([f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else [])],
+    )
     with RunPlace(analysis, talk, overwrite=overwrite, resume=resume, extend=extend) as place:
         if cluster is None or place.kind == FINISHED:
             return run_at(place, talk, ThisMachine())
@@ -123,7 +138,9 @@ def run_mixed_model(analysis, place: RunPlace, talk: Talk, where: Where) -> Resu
     refuse_beyond_memory(analysis, assembled, place.samples)
     equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
     clock.lap("equations")
-    talk.say(f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB")
+    talk.say(
+        f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB"
+    )
     place.start()
     try:
         if analysis.sampler.method == "blup":
@@ -140,7 +157,9 @@ def run_mixed_model(analysis, place: RunPlace, talk: Talk, where: Where) -> Resu
     means = dict(zip((t.name for t in assembled.terms), posterior_means(solved.variances), strict=True))
     solutions = solutions_frame(prepared, solved.moments, means)
     clock.lap("summary")
-    record = run_record(analysis, prepared, equations, [*assembled.notes, *solved.warnings], parameters, solved.facts, clock.seconds)
+    record = run_record(
+        analysis, prepared, equations, [*assembled.notes, *solved.warnings], parameters, solved.facts, clock.seconds
+    )
     candidates, response = _decision_tables(analysis, prepared, assembled, solved)
     path = write_run_folder(
         place.path,
@@ -157,7 +176,9 @@ def run_mixed_model(analysis, place: RunPlace, talk: Talk, where: Where) -> Resu
         csv=analysis.output.csv,
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
-    record = json.loads((path / "run.json").read_text(encoding="utf-8"))  # with the files written and what the folder adds
+    record = json.loads(
+        (path / "run.json").read_text(encoding="utf-8")
+    )  # with the files written and what the folder adds
     talk.finish(summary, path, record)
     return Result(summary, solutions, record, path, candidates, response)
 
@@ -176,9 +197,17 @@ def refuse_beyond_memory(analysis, assembled: Assembled, samples: int | None = N
     n, design = model.design.n_equations, model.design
     equations = estimated_bytes(design, s.precision)
     if s.method == "gibbs":
-        needed = sampling_bytes(model, _schedule(s, (), samples), equations, np.dtype(np.float32 if s.precision == "single" else np.float64))
-        what = f"sampling {n:,} equations in {s.chains} chains, {_schedule(s, (), samples).n_kept:,} draws kept in each,"
-        refuse_beyond_free(needed, what, "fewer sampler.chains or output.save_levels, a larger sampler.thin, or a machine with more memory")
+        needed = sampling_bytes(
+            model, _schedule(s, (), samples), equations, np.dtype(np.float32 if s.precision == "single" else np.float64)
+        )
+        what = (
+            f"sampling {n:,} equations in {s.chains} chains, {_schedule(s, (), samples).n_kept:,} draws kept in each,"
+        )
+        refuse_beyond_free(
+            needed,
+            what,
+            "fewer sampler.chains or output.save_levels, a larger sampler.thin, or a machine with more memory",
+        )
         return
     vectors = sum(t.n_levels * t.n_components for t in design.terms) * (8 * 8 + REPORT)
     refuse_beyond_free(equations + vectors, f"solving {n:,} equations", "a machine with more memory")
@@ -192,23 +221,39 @@ def _schedule(s, interweave: tuple[int, ...], samples: int | None = None) -> Sch
     return Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains, interweave, samples or s.most_samples)
 
 
-def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquations, choice, place: RunPlace, talk: Talk, where: Where) -> Solved:
+def sample(
+    analysis,
+    prepared,
+    assembled: Assembled,
+    equations: StructuredEquations,
+    choice,
+    place: RunPlace,
+    talk: Talk,
+    where: Where,
+) -> Solved:
     """Gibbs: all chains, pooled."""
     s = analysis.sampler
     model, names = assembled.model, [t.name for t in assembled.model.design.terms]
     interweave = terms_to_interweave(model, s.interweave)
     left_out = {names[i]: why_not(model, i) for i in model.random_terms if s.interweave and i not in interweave}
-    notes = [f"sampler.interweave: term '{name}' is left out: {why}" for name, why in left_out.items() if s.interweave is True]
+    notes = [
+        f"sampler.interweave: term '{name}' is left out: {why}"
+        for name, why in left_out.items()
+        if s.interweave is True
+    ]
     notes += decision_notes(analysis, prepared, model.decisions)
     for note in notes:
         talk.say(note)
     schedule = _schedule(s, interweave, place.samples)
     judge = None
     if s.stop is not None and place.samples is None:
-        judge = Judge(s.stop.targets, assembled, lambda term, level: prepared.levels[term].ids[level], s.burn_in, talk.say)
+        judge = Judge(
+            s.stop.targets, assembled, lambda term, level: prepared.levels[term].ids[level], s.burn_in, talk.say
+        )
     with talk.chains(schedule, assembled) as show:
         chains: list[ChainResult] = run_chains(
-            model, equations, choice, schedule, s.seed, show, checkpoints=place.checkpoints, reached=place.reached, enough=judge, warn=talk.say,
+            model, equations, choice, schedule, s.seed, show, checkpoints=place.checkpoints, reached=place.reached,
+            enough=judge, warn=talk.say,
             pauses=(schedule.most,) if judge is None else pauses(s.samples, schedule.most, s.thin), where=where,
         )  # fmt: skip
     place.end(chains[0].sweeps - s.burn_in)
@@ -241,14 +286,26 @@ def sample(analysis, prepared, assembled: Assembled, equations: StructuredEquati
             facts["notes"].append(note)
     if chains[0].moments.batch_length < LONG_ENOUGH:
         note = (
-            f"MCSE and ESS of breeding values: {sum(c.moments.n_draws for c in chains):,} kept draws are too few to see how draws "
-            "follow each other, so that errors are larger than they say; needed about 400 (sampler.samples, sampler.thin)"
+            f"MCSE and ESS of breeding values: {sum(c.moments.n_draws for c in chains):,} kept draws are too few "
+            "to see how draws "
+            "follow each other, so that errors are larger than they say; needed about 400 (sampler.samples, "
+            "sampler.thin)"
         )
         talk.say(note)
         facts["notes"].append(note)
     if judge is not None:
         facts["stop"], missed = judge.facts, judge.missed
-    return Solved(pool([c.moments for c in chains]), variances, residual, saved_draws(chains), facts, average_draws(chains), sample_stats(chains), missed, decided)
+    return Solved(
+        pool([c.moments for c in chains]),
+        variances,
+        residual,
+        saved_draws(chains),
+        facts,
+        average_draws(chains),
+        sample_stats(chains),
+        missed,
+        decided,
+    )
 
 
 def solve(analysis, assembled: Assembled, equations: StructuredEquations, talk: Talk, where: Where) -> Solved:
@@ -259,9 +316,19 @@ def solve(analysis, assembled: Assembled, equations: StructuredEquations, talk: 
         equations = structured_equations(model.design, equations.partition)
     ((solution, sd),) = where.each(blup, (equations, G, R), [(s.tolerance, s.pev_limit)], ["solving"])
     talk.say(f"PCG: {solution.iterations} iterations, relative residual {solution.relative_residual:.1e}")
-    facts = {"method": "blup", "engine": "pcg", "iterations": solution.iterations, "relative_residual": solution.relative_residual, **where.facts, "notes": []}
+    facts = {
+        "method": "blup",
+        "engine": "pcg",
+        "iterations": solution.iterations,
+        "relative_residual": solution.relative_residual,
+        **where.facts,
+        "notes": [],
+    }
     if sd is None:
-        facts["notes"] = [f"PEV and reliability are blank: {equations.n_equations:,} equations are above sampler.pev_limit {s.pev_limit:,}"]
+        facts["notes"] = [
+            f"PEV and reliability are blank: {equations.n_equations:,} equations are above sampler.pev_limit "
+            f"{s.pev_limit:,}"
+        ]
     moments = PooledMoments.exact(model.design.to_original_scale(solution.theta), sd)
     held = [g[None, None] for g in G if g is not None]
     return Solved(moments, held, R[None, None], {}, facts)
@@ -296,14 +363,21 @@ def check(config, overrides=()) -> dict:
 def _parameters(analysis, assembled: Assembled, solved: Solved) -> NamedParameters:
     residual = assembled.model.residual
     return named_parameters(
-        assembled.terms, solved.variances, solved.residual, assembled.model.design.traits, residual.blocks, residual.fixed
+        assembled.terms,
+        solved.variances,
+        solved.residual,
+        assembled.model.design.traits,
+        residual.blocks,
+        residual.fixed,
     )
 
 
 def with_trends(assembled: Assembled, prepared) -> Assembled:
     """The mean of each birth year is kept in every draw of the terms whose levels are the animals of the pedigree."""
     years = birth_year_averages(prepared.pedigree)
-    averaged = {} if years is None else {info.name: years for info in assembled.terms if info.relationship == "pedigree"}
+    averaged = (
+        {} if years is None else {info.name: years for info in assembled.terms if info.relationship == "pedigree"}
+    )
     return replace(assembled, model=replace(assembled.model, averaged=averaged))
 
 
@@ -312,7 +386,9 @@ def with_decisions(assembled: Assembled, analysis, prepared) -> Assembled:
     return replace(assembled, model=replace(assembled.model, decisions=decisions_asked_for(analysis, prepared)))
 
 
-def _decision_tables(analysis, prepared, assembled: Assembled, solved: Solved) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
+def _decision_tables(
+    analysis, prepared, assembled: Assembled, solved: Solved
+) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
     if solved.decided is None:
         return None, None
     asked, top, names = assembled.model.decisions, analysis.decisions.top, list(solved.facts["decisions"]["criteria"])
@@ -326,7 +402,9 @@ def _level_draws(assembled: Assembled, prepared, solved: Solved) -> dict[str, Le
         index = next(i for i, t in enumerate(prepared.design.terms) if t.name == name)
         codes = assembled.model.saved[name]
         term, labels = prepared.design.terms[index], prepared.levels[index]
-        out[name] = LevelDraws(draws, labels.ids.gather(codes).to_list(), component_labels(term, prepared.design.traits))
+        out[name] = LevelDraws(
+            draws, labels.ids.gather(codes).to_list(), component_labels(term, prepared.design.traits)
+        )
     components = {info.name: info.components for info in assembled.terms}
     for name, draws in solved.averages.items():
         out[f"trend[{name}]"] = LevelDraws(draws, assembled.model.averaged[name].labels, components[name])

@@ -64,7 +64,9 @@ def prepare_regression(analysis, samples: int | None = None) -> PreparedRegressi
     options = fill_options(plugin.Options, given)
     table = read_regression(analysis)
     predictors = read_predictors(table.predictors, table.names, standardise)
-    data = RegressionData(predictors, table.response, ", ".join(table.response_names), table.groups, table.group_predictors)
+    data = RegressionData(
+        predictors, table.response, ", ".join(table.response_names), table.groups, table.group_predictors
+    )
     schedule = RegressionSchedule(s.seed, s.chains, s.burn_in, samples or s.samples, s.thin)
     chains = RegressionChains(model.plugin, data, options, s.device, s.threads, schedule)
     return PreparedRegression(table, chains, *chains.prepare())
@@ -74,7 +76,9 @@ def run_regression(analysis, place, talk, where: Where):
     """Sample, and write the run folder: (summary, info). place: resume.RunPlace."""
     s, started = analysis.sampler, time.perf_counter()
     if s.stop is not None:
-        raise ConfigError("sampler.stop: found with model.plugin, whose parameters have no targets; needed sampler.samples alone")
+        raise ConfigError(
+            "sampler.stop: found with model.plugin, whose parameters have no targets; needed sampler.samples alone"
+        )
     prepared = prepare_regression(analysis, place.samples)
     table, schedule = prepared.table, prepared.chains.schedule
     n, p = table.predictors.shape
@@ -84,7 +88,9 @@ def run_regression(analysis, place, talk, where: Where):
     seconds = {"data": time.perf_counter() - started}
     place.start()
     job = RegressionJob(prepared.chains, place.checkpoints, _progress(analysis, schedule, talk), talk.say)
-    found = sample_regression(job, (prepared.sampler, prepared.arrays) if isinstance(where, ThisMachine) else None, where)
+    found = sample_regression(
+        job, (prepared.sampler, prepared.arrays) if isinstance(where, ThisMachine) else None, where
+    )
     place.end(schedule.samples)
     seconds["sampling"] = found.seconds
     draws = named_draws(found.draws, prepared.sampler.parameters, prepared.sampler.coords)
@@ -95,7 +101,11 @@ def run_regression(analysis, place, talk, where: Where):
         place.path,
         summary=summary,
         run=info | {"run_id": place.run_id, "begun": place.kind},
-        extra={"draws.nc": lambda place: write_regression_draws(place, found, prepared.sampler, {"analysis": analysis.name})},
+        extra={
+            "draws.nc": lambda place: write_regression_draws(
+                place, found, prepared.sampler, {"analysis": analysis.name}
+            )
+        },
         csv=analysis.output.csv,
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
@@ -121,7 +131,9 @@ def regression_counts(analysis) -> dict:
         "data": table.counts,
         "predictor_type": str(table.predictors.dtype),
         "bytes": table.predictors.nbytes,
-        "parameters": {name: [len(prepared.sampler.coords[d]) for d in p.dims] for name, p in prepared.sampler.parameters.items()},
+        "parameters": {
+            name: [len(prepared.sampler.coords[d]) for d in p.dims] for name, p in prepared.sampler.parameters.items()
+        },
         "options": vars(prepared.chains.options),
         "notes": list(prepared.notes),
     }
@@ -135,10 +147,15 @@ def write_regression_draws(path: Path, found: RegressionDraws, sampler: Sampler,
     shape = {"chain": np.arange(chains), "draw": np.arange(draws)}
     used = {d for p in sampler.parameters.values() for d in p.dims}
     coords = shape | {d: [str(label) for label in labels] for d, labels in sampler.coords.items() if d in used}
-    posterior = {name: (("chain", "draw", *sampler.parameters[name].dims), values) for name, values in found.draws.items()}
+    posterior = {
+        name: (("chain", "draw", *sampler.parameters[name].dims), values) for name, values in found.draws.items()
+    }
     statistics = {name: (("chain", "draw"), values) for name, values in found.statistics.items()}
     tree = xarray.DataTree.from_dict(
-        {"/posterior": xarray.Dataset(posterior, coords=coords), "/sample_stats": xarray.Dataset(statistics, coords=shape)}
+        {
+            "/posterior": xarray.Dataset(posterior, coords=coords),
+            "/sample_stats": xarray.Dataset(statistics, coords=shape),
+        }
     )
     tree.attrs = attributes
     tree.to_netcdf(path, engine="h5netcdf")
@@ -177,7 +194,10 @@ def _progress(analysis, schedule: RegressionSchedule, talk) -> Callable[[int], N
         what = f"{analysis.model.plugin}, {schedule.chains} chains"
         bar = tqdm(total=n_sweeps, desc=what, unit="sweep", file=sys.stderr)
     tell = talk.say if bar is None else talk.write_log
-    told, before = time.monotonic(), None  # before: the sweep that was told last; of chains that go on, the first that is seen
+    told, before = (
+        time.monotonic(),
+        None,
+    )  # before: the sweep that was told last; of chains that go on, the first that is seen
 
     def show(number: int) -> None:
         nonlocal told, before
@@ -191,7 +211,10 @@ def _progress(analysis, schedule: RegressionSchedule, talk) -> Callable[[int], N
         if now - told >= LOG_EVERY or number == n_sweeps:
             rate = (number - before) / max(now - told, 1e-9)
             told, before = now, number
-            tell(f"sweep {number:,} of {n_sweeps:,}, {rate:,.1f} sweeps/s" + ("" if number == n_sweeps else f", {time_left((n_sweeps - number) / max(rate, 1e-9))}"))
+            tell(
+                f"sweep {number:,} of {n_sweeps:,}, {rate:,.1f} sweeps/s"
+                + ("" if number == n_sweeps else f", {time_left((n_sweeps - number) / max(rate, 1e-9))}")
+            )
         if bar is not None and number == n_sweeps:
             bar.close()
 

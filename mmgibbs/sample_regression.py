@@ -1,4 +1,6 @@
-"""The chains of a regression, side by side, from their checkpoint to the end: on this machine, or as one walk on a worker."""
+"""The chains of a regression, side by side, from their checkpoint to the end:
+on this machine, or as one walk on a worker.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,10 @@ class RegressionChains:
     schedule: RegressionSchedule
 
     def prepare(self) -> tuple[Sampler, object]:
-        """The plugin's sampler and the arrays that it works with. ConfigError for a plugin that is not installed here."""
+        """The plugin's sampler and the arrays that it works with.
+
+        ConfigError for a plugin that is not installed here.
+        """
         arrays = make_arrays(self.device, self.threads)
         with blas_threads(arrays.threads):
             return find_plugin(self.plugin).prepare(self.data, self.options, arrays), arrays
@@ -99,7 +104,13 @@ class RegressionJob:
 
     names = (CHAINS,)
 
-    def __init__(self, shared: RegressionChains, checkpoints: Checkpoints | None, show: Callable[[int], None], say: Callable[[str], None]):
+    def __init__(
+        self,
+        shared: RegressionChains,
+        checkpoints: Checkpoints | None,
+        show: Callable[[int], None],
+        say: Callable[[str], None],
+    ):
         self.shared, self.checkpoints = shared, checkpoints
         self._show, self._say = show, say
         self.asked_to_stop = False
@@ -116,7 +127,8 @@ class RegressionJob:
 
 
 def sample_regression(job: RegressionJob, begun: tuple[Sampler, object] | None, where: Where) -> RegressionDraws:
-    """The kept draws. begun: sampler and arrays, where the chains are to run in this process; None: where `where` runs them.
+    """The kept draws. begun: sampler and arrays, where the chains are to run in this process; None: where `where` runs
+    them.
 
     Raises Stopped where SIGINT or SIGTERM came: after the sweep, the state kept.
     """
@@ -137,7 +149,11 @@ def _in_this_process(job: RegressionJob, sampler: Sampler, arrays) -> Regression
     checkpoints = job.checkpoints
     found = None if checkpoints is None else checkpoints.read(CHAINS)[0]
     walk = job.shared.begin_with(sampler, arrays, None if found is None else found.arrays)
-    keeper = None if checkpoints is None else Keeper(checkpoints, CHAINS, walk.number, lambda sweep, error: job.write_saved(0, sweep, error))
+    keeper = (
+        None
+        if checkpoints is None
+        else Keeper(checkpoints, CHAINS, walk.number, lambda sweep, error: job.write_saved(0, sweep, error))
+    )
     show = job.shower(job.shared.schedule.n_sweeps)
 
     def after_sweep(walk: RegressionWalk) -> bool:

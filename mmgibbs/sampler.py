@@ -27,7 +27,8 @@ class Schedule:
 
     `most`: the sweeps after burn-in that there may be in the end, where targets or an extension decide; batches of the
     moments are planned for `samples`.
-    `interweave`: the terms whose covariance matrix is redrawn given the standardised effects too (see interweave.terms_to_interweave).
+    `interweave`: the terms whose covariance matrix is redrawn given the standardised effects too (see
+    interweave.terms_to_interweave).
     """
 
     burn_in: int
@@ -58,7 +59,9 @@ class MixedModel:
     covariances: tuple[CovarianceModel | None, ...]  # one per term; None for fixed terms
     residual: CovarianceModel
     saved: dict[str, np.ndarray] = field(default_factory=dict)  # term name -> level codes whose draws are kept
-    averaged: dict[str, LevelAverages] = field(default_factory=dict)  # term name -> groups of levels whose mean is kept in every draw
+    averaged: dict[str, LevelAverages] = field(
+        default_factory=dict
+    )  # term name -> groups of levels whose mean is kept in every draw
     decisions: Decisions | None = None  # candidates whose ranks are counted in every draw
 
     @property
@@ -78,9 +81,16 @@ Step = Callable[[int], dict[str, float] | None]  # sweep number -> what there is
 
 
 def gibbs_steps(
-    model: MixedModel, engine: Engine, variances: Variances, key: tuple[int, int], refresh_every: int, interweave: tuple[int, ...] = ()
+    model: MixedModel,
+    engine: Engine,
+    variances: Variances,
+    key: tuple[int, int],
+    refresh_every: int,
+    interweave: tuple[int, ...] = (),
 ) -> list[Step]:
-    """Locations given variances; each G given its term; G of the terms to interweave given their standardised effects; R given the residuals."""
+    """Locations given variances; each G given its term; G of the terms to interweave given their standardised effects;
+    R given the residuals.
+    """
     terms = model.design.terms
 
     def locations(number: int) -> dict[str, float] | None:
@@ -109,7 +119,7 @@ def gibbs_steps(
 
 def starting_variances(model: MixedModel, chain: int) -> Variances:
     scale = START_SCALES[chain % len(START_SCALES)]
-    at = lambda c: None if c is None else np.array(c.start, float) * (1.0 if c.fixed else scale)  # noqa: E731
+    at = lambda c: None if c is None else np.array(c.start, float) * (1.0 if c.fixed else scale)
     return Variances([at(c) for c in model.covariances], at(model.residual))
 
 
@@ -141,7 +151,14 @@ class Chain:
     `state()` is all there is to go on from: given to a new Chain of the same model, engine, schedule and key.
     """
 
-    def __init__(self, model: MixedModel, engine: Engine, schedule: Schedule, key: tuple[int, int], state: dict[str, np.ndarray] | None = None):
+    def __init__(
+        self,
+        model: MixedModel,
+        engine: Engine,
+        schedule: Schedule,
+        key: tuple[int, int],
+        state: dict[str, np.ndarray] | None = None,
+    ):
         self.engine, self.schedule, self.key = engine, schedule, key
         self.number, self._seconds, self._since = 0, 0.0, time.perf_counter()
         self.variances = starting_variances(model, key[1])
@@ -157,7 +174,9 @@ class Chain:
         return self._seconds + time.perf_counter() - self._since
 
     def advance(self, until: int, pause: Callable[[Chain], bool] | None = None) -> None:
-        """Sweep up to number `until`; `pause(chain)` is called after each, and where it is true that was the last for now."""
+        """Sweep up to number `until`; `pause(chain)` is called after each, and where it is true that was the last for
+        now.
+        """
         for number in range(self.number + 1, until + 1):
             facts = {"sweep": number}
             for step in self._steps:
@@ -195,7 +214,10 @@ def _under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 class FetchedMoments:
-    """Moments of all locations of an engine that keeps none itself: Theta is fetched for every draw. See LocationMoments."""
+    """Moments of all locations of an engine that keeps none itself: Theta is fetched for every draw.
+
+    See LocationMoments.
+    """
 
     def __init__(self, engine: Engine, n_draws: int, n_batches: int):
         self._engine, self._design = engine, engine.equations.design
@@ -230,15 +252,27 @@ def planned_batches(schedule: Schedule) -> tuple[int, int]:
 
 
 class _Recorder:
-    """Keeps every variance draw, the moments of every level, the draws of chosen levels, and the facts of each kept sweep."""
+    """Keeps every variance draw, the moments of every level, the draws of chosen levels, and the facts of each kept
+    sweep.
+    """
 
     def __init__(self, model: MixedModel, schedule: Schedule, engine: Engine):
         self.model = model
         self.index = {t.name: i for i, t in enumerate(model.design.terms)}
-        self.draws: dict[str, list] = {name: [] for name in ("R", *(f"G.{i}" for i in model.random_terms), *map(self._saved, model.saved), *map(self._averaged, model.averaged))}
+        self.draws: dict[str, list] = {
+            name: []
+            for name in (
+                "R",
+                *(f"G.{i}" for i in model.random_terms),
+                *map(self._saved, model.saved),
+                *map(self._averaged, model.averaged),
+            )
+        }
         self.facts: dict[str, list[float]] = {}
         self.moments = location_moments(engine, schedule)
-        self.decisions = None if model.decisions is None else DecisionCounts(model.decisions, *planned_batches(schedule))
+        self.decisions = (
+            None if model.decisions is None else DecisionCounts(model.decisions, *planned_batches(schedule))
+        )
 
     def _saved(self, term: str) -> str:
         return f"levels.{self.index[term]}"
@@ -263,10 +297,17 @@ class _Recorder:
     def state(self) -> dict[str, np.ndarray]:
         draws, facts = ({name: np.array(values) for name, values in kept.items()} for kept in (self.draws, self.facts))
         decisions = {} if self.decisions is None else _prefixed("decisions.", self.decisions.state())
-        return _prefixed("draws.", draws) | _prefixed("facts.", facts) | _prefixed("moments.", self.moments.state()) | decisions
+        return (
+            _prefixed("draws.", draws)
+            | _prefixed("facts.", facts)
+            | _prefixed("moments.", self.moments.state())
+            | decisions
+        )
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        self.draws, self.facts = ({name: list(values) for name, values in _under(kept, state).items()} for kept in ("draws.", "facts."))
+        self.draws, self.facts = (
+            {name: list(values) for name, values in _under(kept, state).items()} for kept in ("draws.", "facts.")
+        )
         self.moments.restore(_under("moments.", state))
         if self.decisions is not None:
             self.decisions.restore(_under("decisions.", state))
@@ -289,8 +330,8 @@ class _Recorder:
 
 
 def bytes_per_chain(design: Design, real: np.dtype) -> int:
-    """State, moments and one fetched copy of a chain: Theta, e, four moments, two copies of Theta on the way to them."""
+    """State, moments and one fetched copy of a chain: Theta, e, four moments, two copies of Theta on the way to
+    them.
+    """
     n = sum(t.n_levels * t.n_components for t in design.terms)
     return (n + design.n_records * design.n_traits) * np.dtype(real).itemsize + n * 8 * 6
-
-

@@ -3,8 +3,8 @@
     for scenario in run_scenarios(["ignore.yaml", "account.yaml"], cluster="tcp://10.0.0.5:8786"):
         print(scenario.name, scenario.error or scenario.result.directory)
 
-One that fails does not end the others. On a cluster each reads its tables and writes its folder here, and its chains go to
-the workers, beside those of the others.
+One that fails does not end the others. On a cluster each reads its tables and writes its folder here, and its chains go
+to the workers, beside those of the others.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def run_scenarios(
     """Run analyses; what became of each, in their order.
 
     files: of analyses (YAML); overrides, overwrite, resume, extend, cluster: as of `mmgibbs.run`, for all of them.
-    output: a folder for the run folders, named after the files; None: each analysis says its own. done: called with each
-    scenario as it ends.
+    output: a folder for the run folders, named after the files; None: each analysis says its own. done: called with
+    each scenario as it ends.
 
     Raises ConfigError before anything is run: a file that cannot be used, two that would write the same folder. Stopped
     where SIGINT or SIGTERM ends the sampling, the states kept.
@@ -135,7 +135,11 @@ def _load(files, overrides: Sequence[str], output) -> list:
     """The analyses. ConfigError with what is wrong with all of them."""
     analyses, problems = [], []
     for file in files:
-        own = [] if output is None else [f"output.directory={json.dumps(str(Path(output) / Path(file).stem), ensure_ascii=False)}"]
+        own = (
+            []
+            if output is None
+            else [f"output.directory={json.dumps(str(Path(output) / Path(file).stem), ensure_ascii=False)}"]
+        )
         try:
             analyses.append(load_config(file, [*overrides, *own]))
         except ConfigError as error:
@@ -147,5 +151,7 @@ def _load(files, overrides: Sequence[str], output) -> list:
         of_folder.setdefault(Path(analysis.output.directory).resolve(), []).append(str(file))
     for folder, those in of_folder.items():
         if len(those) > 1:
-            raise ConfigError(f"output.directory: {' and '.join(those)} would both write '{folder}'; needed a folder for each")
+            raise ConfigError(
+                f"output.directory: {' and '.join(those)} would both write '{folder}'; needed a folder for each"
+            )
     return analyses

@@ -1,18 +1,21 @@
-"""Simulated beef data: three weights with direct and maternal effects, missing traits, known true values. `mmgibbs simulate`.
+"""Simulated beef data: three weights with direct and maternal effects, missing traits, known true values. `mmgibbs
+simulate`.
 
-The herds breed as `pedigree.simulate` says: overlapping generations, bulls of artificial insemination with heavy-tailed use. The calf i of dam
-j, born in contemporary group c (herd x year), has, in kg,
+The herds breed as `pedigree.simulate` says: overlapping generations, bulls of artificial insemination with heavy-tailed
+use. The calf i of dam j, born in contemporary group c (herd x year), has, in kg,
 
     birth weight      y1 = mu1 + c1 + sex1 + dam age1 + direct1_i                               + e1
     weaning weight    y2 = mu2 + c2 + sex2 + dam age2 + direct2_i + maternal_j + environment_j  + e2
     yearling weight   y3 = mu3 + c3 + sex3 + dam age3 + direct3_i                               + e3
 
-with (direct1, direct2, direct3, maternal) ~ N(0, A (x) GENETIC), environment ~ N(0, MATERNAL_ENVIRONMENT), e ~ N(0, RESIDUAL).
+with (direct1, direct2, direct3, maternal) ~ N(0, A (x) GENETIC), environment ~ N(0, MATERNAL_ENVIRONMENT), e ~ N(0,
+RESIDUAL).
 
-Records are as patchy as in practice: founders have none, some herds never weigh at birth, calves die or miss a weighing, and only some of the
-weaned calves, rather the heavier ones and fewer bulls than heifers, are kept and weighed as yearlings (missing at random: it depends on the
-weaning weight alone, which is recorded). Some sires and a few dams are not recorded; a calf without recorded dam has no record, since a
-maternal effect needs the dam. Everything but the writing of files needs NumPy and `pedigree` only.
+Records are as patchy as in practice: founders have none, some herds never weigh at birth, calves die or miss a
+weighing, and only some of the weaned calves, rather the heavier ones and fewer bulls than heifers, are kept and weighed
+as yearlings (missing at random: it depends on the weaning weight alone, which is recorded). Some sires and a few dams
+are not recorded; a calf without recorded dam has no record, since a maternal effect needs the dam. Everything but the
+writing of files needs NumPy and `pedigree` only.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ DAM_AGES = ("2", "3", "4", "5-9", "10+")  # classes, in years
 SEXES = ("heifer", "bull")
 WEANING = 1  # the trait with maternal effects
 
-# kg^2. Direct heritabilities 0.39, 0.28, 0.46; maternal heritability 0.15; direct-maternal correlation of weaning weight -0.20.
+# kg^2. Direct heritabilities 0.39, 0.28, 0.46; maternal heritability 0.15; direct-maternal correlation of weaning
+# weight -0.20.
 GENETIC = np.array(
     [
         [7.0, 15.5, 25.0, -1.0],
@@ -123,7 +127,9 @@ def simulate_beef(n_animals: int, seed: int, years: int = YEARS) -> Beef:
     group = herd[calf].astype(np.int64) * n_years + (year[calf] - year.min())
     group_effect = CONTEMPORARY_GROUP_SD * rng.standard_normal((n_herds * n_years, len(TRAITS)))
     y = rng.standard_normal((calf.size, len(TRAITS))) @ np.linalg.cholesky(RESIDUAL).T
-    deviation = y[:, WEANING] + u[calf, WEANING] + u[dam, 3] + environment[dam]  # weaning weight within contemporary group, sex and dam age
+    deviation = (
+        y[:, WEANING] + u[calf, WEANING] + u[dam, 3] + environment[dam]
+    )  # weaning weight within contemporary group, sex and dam age
     y += MEAN + group_effect[group] + SEX[sex[calf]] + DAM_AGE[_dam_age_class(dam_age)]
     y += u[calf, : len(TRAITS)]
     y[:, WEANING] += u[dam, 3] + environment[dam]
@@ -162,8 +168,10 @@ def _weighed(rng, sex, herd, n_herds: int, deviation) -> np.ndarray:
 
 
 def beef_design(beef: Beef, account_inbreeding: bool = True) -> Design:
-    """The evaluation of `write_beef`'s analysis file, straight from the arrays: nine fixed-effect blocks (contemporary group, sex, dam age on
-    three traits), the genetic term with k = 4, and maternal environment. At 1.1 million animals about 4.7 million equations."""
+    """The evaluation of `write_beef`'s analysis file, straight from the arrays: nine fixed-effect blocks (contemporary
+    group, sex, dam age on three traits), the genetic term with k = 4, and maternal environment. At 1.1 million animals
+    about 4.7 million equations.
+    """
     from pedigree.inbreeding import inbreeding
     from pedigree.relationship import relatives
 
@@ -184,7 +192,8 @@ def beef_design(beef: Beef, account_inbreeding: bool = True) -> Design:
     F = inbreeding(beef.sire, beef.dam) if account_inbreeding else None
     kin = relatives(beef.sire, beef.dam, F)
     terms = [
-        Term(name, "fixed", (Effect("", level, every),), Identity(q), q, active=a) for (name, level, q), a in zip(fixed, active, strict=True)
+        Term(name, "fixed", (Effect("", level, every),), Identity(q), q, active=a)
+        for (name, level, q), a in zip(fixed, active, strict=True)
     ]
     maternal = np.where(weaned, dam, np.int32(-1))
     effects = (Effect("direct", beef.animal, every), Effect("maternal", maternal, (WEANING,)))
@@ -219,11 +228,13 @@ def _independent_levels(fixed, observed: np.ndarray) -> list[np.ndarray]:
 FILES = ("pedigree.csv", "phenotypes.csv", "true_values.csv", "analysis.yaml", "PROVENANCE.txt")
 
 
-def write_beef(beef: Beef, directory: str | Path, how: str = "mmgibbs.simulate.simulate_beef", overwrite: bool = False) -> Path:
+def write_beef(
+    beef: Beef, directory: str | Path, how: str = "mmgibbs.simulate.simulate_beef", overwrite: bool = False
+) -> Path:
     """Write pedigree, records, true values, an analysis file and a provenance note; returns the directory.
 
-    how: the command or call that made the data, for the note. ConfigError where the directory holds anything, unless `overwrite`
-    (files of the same names are then replaced, others stay)."""
+    how: the command or call that made the data, for the note. ConfigError where the directory holds anything, unless
+    `overwrite` (files of the same names are then replaced, others stay)."""
     target = check_directory(directory, overwrite)
     target.mkdir(parents=True, exist_ok=True)
     ids, herds = animal_ids(beef), herd_ids(beef)
@@ -261,7 +272,13 @@ def herd_ids(beef: Beef):
     import polars as pl
 
     number = np.arange(1, int(beef.herd.max()) + 2)
-    return pl.Series("herd", number).cast(pl.String).str.zfill(len(str(number[-1]))).to_frame().select(pl.format("H{}", "herd").alias("herd"))["herd"]
+    return (
+        pl.Series("herd", number)
+        .cast(pl.String)
+        .str.zfill(len(str(number[-1])))
+        .to_frame()
+        .select(pl.format("H{}", "herd").alias("herd"))["herd"]
+    )
 
 
 def _parent_ids(ids, code: np.ndarray):
@@ -275,14 +292,21 @@ def _parent_ids(ids, code: np.ndarray):
 def _write_pedigree(beef: Beef, ids, path: Path) -> None:
     import polars as pl
 
-    columns = {"animal": ids, "sire": _parent_ids(ids, beef.sire), "dam": _parent_ids(ids, beef.dam), "birth_year": beef.birth_year}
+    columns = {
+        "animal": ids,
+        "sire": _parent_ids(ids, beef.sire),
+        "dam": _parent_ids(ids, beef.dam),
+        "birth_year": beef.birth_year,
+    }
     pl.DataFrame(columns).write_csv(path)
 
 
 def _write_phenotypes(beef: Beef, ids, herds, path: Path) -> None:
     import polars as pl
 
-    groups = pl.DataFrame({"herd": herds.gather(beef.group_herd), "year": beef.group_year}).select(pl.format("{}-{}", "herd", "year").alias("group"))["group"]
+    groups = pl.DataFrame({"herd": herds.gather(beef.group_herd), "year": beef.group_year}).select(
+        pl.format("{}-{}", "herd", "year").alias("group")
+    )["group"]
     frame = pl.DataFrame(
         {
             "animal": ids.gather(beef.animal),
@@ -333,16 +357,22 @@ output: {{directory: runs/{name}}}
 def _provenance(beef: Beef, how: str) -> str:
     from mmgibbs.report.record import versions
 
-    program = ", ".join(f"{name} {version}" for name, version in versions().items() if name in ("mmgibbs", "numpy") and version[0].isdigit())
+    program = ", ".join(
+        f"{name} {version}"
+        for name, version in versions().items()
+        if name in ("mmgibbs", "numpy") and version[0].isdigit()
+    )
     lines = [
         "Simulated beef cattle; no animal in it ever lived.",
         f"Made by: {how}",
         f"Program: {program}",
-        f"{beef.n_animals} animals born {beef.birth_year.min()} to {beef.birth_year.max()}, {beef.n_records} with records.",
+        f"{beef.n_animals} animals born {beef.birth_year.min()} to {beef.birth_year.max()}, {beef.n_records} with "
+        "records.",
         "",
         "pedigree.csv       animal, sire, dam (empty: unknown), birth_year",
         "phenotypes.csv     one row per calf with records; weights in kg, empty where not weighed",
-        "true_values.csv    true breeding values (direct on three weights, maternal on weaning weight), and maternal environment of dams, kg",
+        "true_values.csv    true breeding values (direct on three weights, maternal on weaning weight), and "
+        "maternal environment of dams, kg",
         "analysis.yaml      an analysis of these files",
         "",
         "True parameters (kg, kg^2)",

@@ -2,9 +2,10 @@
 
     G | .  ~ IW(nu + q, S + Theta' K^-1 Theta)              R | .  ~ IW(nu + n, S + sum_r w_r e_r e_r')
 
-IW(nu, S) has density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2) and mean S/(nu-k-1). The flat prior is nu = -(k+1), S = 0.
-The sums of squares and products come from an engine, missing residuals augmented (engines/augment.py).
-Where components may not covary (`structure: diagonal`, traits never recorded together) each block of the matrix has an IW of its own.
+IW(nu, S) has density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2) and mean S/(nu-k-1). The flat prior is nu =
+-(k+1), S = 0. The sums of squares and products come from an engine, missing residuals augmented (engines/augment.py).
+Where components may not covary (`structure: diagonal`, traits never recorded together) each block of the matrix has an
+IW of its own.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def diagonal_blocks(k: int) -> tuple[tuple[int, ...], ...]:
 
 
 def blocks_recorded_together(patterns: np.ndarray, structure: str = "full") -> tuple[tuple[int, ...], ...]:
-    """Traits in one block are joined by records that observe both; residuals of traits never recorded together cannot covary."""
+    """Traits in one block are joined by records that observe both;
+    residuals of traits never recorded together cannot covary.
+    """
     from scipy.sparse.csgraph import connected_components
 
     T = patterns.shape[1]
@@ -57,36 +60,51 @@ def blocks_recorded_together(patterns: np.ndarray, structure: str = "full") -> t
     return tuple(tuple(int(t) for t in np.flatnonzero(label == b)) for b in sorted(set(label), key=list(label).index))
 
 
-def check_posterior_exists(name: str, model: CovarianceModel, n: dict[tuple[int, ...], int] | int, what: str = "levels") -> list[str]:
-    """Refuse a conditional from which nothing can be drawn; return a warning where its mean does not exist. `n` counts levels or records."""
+def check_posterior_exists(
+    name: str, model: CovarianceModel, n: dict[tuple[int, ...], int] | int, what: str = "levels"
+) -> list[str]:
+    """Refuse a conditional from which nothing can be drawn; return a warning where its mean does not exist.
+
+    `n` counts levels or records.
+    """
     notes = []
     if model.fixed:
         return notes
     for block in model.blocks:
         k, count = len(block), n if isinstance(n, int) else n[block]
         nu, _ = model.prior(block)
-        found = f"prior df {nu:g} plus {count} {what if count != 1 else what[:-1]} gives {nu + count:g} degrees of freedom"
+        found = (
+            f"prior df {nu:g} plus {count} {what if count != 1 else what[:-1]} gives {nu + count:g} degrees of freedom"
+        )
         if nu + count <= k - 1:
             raise ModelError(
                 f"variances.{name}: the posterior does not exist: {found}, "
-                f"needed more than {k - 1} for a {k} x {k} matrix; give a prior with df above {k - 1 - count}, or hold it fixed"
+                f"needed more than {k - 1} for a {k} x {k} matrix; give a prior with df above {k - 1 - count}, or "
+                "hold it fixed"
             )
         if nu + count <= k + 1:
             notes.append(f"variances.{name}: the posterior mean may not exist: {found}, a mean needs more than {k + 1}")
     return notes
 
 
-def draw_covariance(model: CovarianceModel, products: np.ndarray, n, number: int, term: int, key: tuple[int, int]) -> np.ndarray:
-    """One draw of G (or R) given the sum of squares and products (k, k) and the number of levels (records), per block where `n` is an array."""
+def draw_covariance(
+    model: CovarianceModel, products: np.ndarray, n, number: int, term: int, key: tuple[int, int]
+) -> np.ndarray:
+    """One draw of G (or R) given the sum of squares and products (k, k) and the number of levels (records), per block
+    where `n` is an array.
+    """
     out = np.zeros_like(products)
     for b, block in enumerate(model.blocks):
         index = np.ix_(block, block)
         nu, S = model.prior(block)
         count = n[b] if np.ndim(n) else n
-        out[index] = inverse_wishart(nu + count, S + products[index], number, block[0], stream(VARIANCE, term), key[0], key[1])
+        out[index] = inverse_wishart(
+            nu + count, S + products[index], number, block[0], stream(VARIANCE, term), key[0], key[1]
+        )
     if not np.all(np.isfinite(out)):
         raise ModelError(
-            f"variances.{model.name or '*'}: no covariance matrix can be drawn at sweep {number} of chain {key[1] + 1}: the sum of squares and "
+            f"variances.{model.name or '*'}: no covariance matrix can be drawn at sweep {number} of chain "
+            f"{key[1] + 1}: the sum of squares and "
             "products is not positive definite, so the data do not determine this matrix; "
             f"needed a proper prior (variances.{model.name or '*'}.prior), fewer effects, or fixed variances"
         )

@@ -2,8 +2,10 @@
 common.
 
     BP-LPS   many independent parts, each cheap (animals; coordinates): ranges of equal length
-    BP-LPP   many groups of unequal size (contemporary groups; the groups of a hierarchical model): ranges of about equal work
-    BS-LPP   few parts with endless lists (a sex, an intercept): the lists cut into pieces of fixed length, summed in order
+    BP-LPP   many groups of unequal size (contemporary groups; the groups of a hierarchical model): ranges of about
+    equal work
+    BS-LPP   few parts with endless lists (a sex, an intercept): the lists cut into pieces of fixed length, summed in
+    order
 
 In each the values do not depend on the sharing: a part is computed whole by whoever gets it, and a list is cut where
 the data say, never where the number of threads does.
@@ -68,7 +70,9 @@ def run_at_once(pool: Executor | None, threads: int, calls: Iterable[Callable[[]
 
 
 def blas_threads(threads: int | None):
-    """A context in which BLAS uses so many threads; nothing where threadpoolctl is not installed or `threads` is None."""
+    """A context in which BLAS uses so many threads; nothing where threadpoolctl is not installed or `threads` is
+    None.
+    """
     libraries = None if threads is None else _blas_libraries()
     return nullcontext() if libraries is None else libraries.limit(limits=threads, user_api="blas")
 

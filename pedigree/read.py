@@ -203,22 +203,22 @@ def _refuse_duplicates(table: Table, ids: pl.Series, first: np.ndarray) -> None:
 
 def _parents_without_row(parents: list[pl.Series], sire: np.ndarray, dam: np.ndarray, n_rows: int):
     """Ids of parents that have no row, in the order of the file; sire and dam with rows n_rows, ... for them."""
-    absent = [pl.Series((row < 0) & p.is_not_null().to_numpy()) for p, row in zip(parents, (sire, dam))]
+    absent = [pl.Series((row < 0) & p.is_not_null().to_numpy()) for p, row in zip(parents, (sire, dam), strict=False)]
     rows = np.concatenate([a.arg_true().to_numpy() for a in absent])
     if not rows.size:
         return pl.Series("id", [], pl.String), sire, dam
-    ids = pl.concat([p.filter(a).alias("id") for p, a in zip(parents, absent)])
+    ids = pl.concat([p.filter(a).alias("id") for p, a in zip(parents, absent, strict=False)])
     by_row = np.argsort(rows, kind="stable")
     added = ids.gather(by_row).unique(maintain_order=True)
     index = IdIndex(added)
-    for p, a, row in zip(parents, absent, (sire, dam)):
+    for p, a, row in zip(parents, absent, (sire, dam), strict=False):
         row[a.to_numpy()] = index.find(p.filter(a)) + n_rows
     return added, sire, dam
 
 
 def _founder_note(added: pl.Series, sire: np.ndarray, dam: np.ndarray, n_rows: int) -> str:
     note = f"{counted(len(added), 'parent')} without a row of their own became founders (the first: {quoted(added[0])})"
-    for i, parent in enumerate(added.str.to_lowercase().is_in(_LOOKS_UNKNOWN).arg_true().head(3)):
+    for _i, parent in enumerate(added.str.to_lowercase().is_in(_LOOKS_UNKNOWN).arg_true().head(3)):
         times = int(np.count_nonzero(sire == n_rows + parent) + np.count_nonzero(dam == n_rows + parent))
         note += f"; {quoted(added[parent])} is one of them, {counted(times, 'time')} a parent: "
         note += "if it means unknown, add it to the values for an unknown parent"
@@ -279,7 +279,7 @@ def _loop_message(table: Table, ids: pl.Series, loop: np.ndarray, sire: np.ndarr
     loop = np.roll(loop, -start)
     shown = [quoted(ids[int(i)]) for i in loop]
     if len(shown) > 20:
-        shown = shown[:10] + ["..."] + shown[-9:]
+        shown = [*shown[:10], "...", *shown[-9:]]
     steps = " -> ".join([*shown, shown[0]])
     row = table.line(int(loop[0]))
     return (

@@ -321,7 +321,7 @@ def _guess_separator(content: bytes, path: Path) -> str:
     if not lines:
         return WHITESPACE
     suffixes = path.suffixes
-    by_count = max(_COMMON_SEPARATORS, key=lambda s: lines[0].count(s))
+    by_count = max(_COMMON_SEPARATORS, key=lines[0].count)
     if ".tsv" in suffixes and "\t" in lines[0]:
         return "\t"
     if ".csv" in suffixes and by_count in lines[0]:

@@ -1,4 +1,6 @@
-"""Options that pyproject.toml gives to pytest-xdist, taken and ignored where it is not there: tests/gpu runs on a bare node."""
+"""Options that pyproject.toml gives to pytest-xdist, taken and ignored where it is not there:
+tests/gpu runs on a bare node.
+"""
 
 
 def pytest_addoption(parser):

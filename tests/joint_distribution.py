@@ -1,6 +1,8 @@
-"""Draws from the joint distribution of parameters and data: what Geweke's test and simulation-based calibration compare a sampler with.
+"""Draws from the joint distribution of parameters and data: what Geweke's test and simulation-based calibration compare
+a sampler with.
 
-    G_g ~ IW(nu_g, S_g)    R ~ IW(nu_e, S_e)    Theta_g ~ MN(0, K_g (x) G_g)    b ~ N(0, prior precision^-1)    y_r ~ N(W_r theta, R / w_r)
+    G_g ~ IW(nu_g, S_g)    R ~ IW(nu_e, S_e)    Theta_g ~ MN(0, K_g (x) G_g)    b ~ N(0, prior precision^-1)    y_r ~
+    N(W_r theta, R / w_r)
 
 NumPy and the tabular relationship matrix only: nothing of the sampler under test. Fixed terms need a `prior_precision`.
 """
@@ -17,7 +19,9 @@ from scipy.stats import invwishart
 
 @dataclass(frozen=True)
 class Joint:
-    """design: its `y` says what is observed, its values do not matter. priors: (df, scale) per term, None for fixed ones."""
+    """design: its `y` says what is observed, its values do not matter. priors:
+    (df, scale) per term, None for fixed ones.
+    """
 
     design: object
     priors: tuple
@@ -37,7 +41,9 @@ class Joint:
         return out
 
     def draw(self, rng, n: int):
-        """n draws: theta, one (n, q, k) per term; G, one (n, k, k) or None per term; R (n, T, T); y (n, records, T), every trait."""
+        """n draws: theta, one (n, q, k) per term; G, one (n, k, k) or None per term; R (n, T, T);
+        y (n, records, T), every trait.
+        """
         G = [None if p is None else covariance_draws(rng, n, *p) for p in self.priors]
         R = covariance_draws(rng, n, *self.residual_prior)
         theta = []

@@ -11,7 +11,10 @@ _number = itertools.count()
 
 
 def mutant(module, right: str, wrong: str) -> ModuleType:
-    """`module` anew, from its source with `right`, which occurs once, replaced by `wrong`. The module itself stays as it is."""
+    """`module` anew, from its source with `right`, which occurs once, replaced by `wrong`.
+
+    The module itself stays as it is.
+    """
     source = inspect.getsource(module)
     assert source.count(right) == 1, f"found {right!r} {source.count(right)} times in {module.__name__}, needed once"
     spoilt = ModuleType(f"{module.__name__}_mutant_{next(_number)}")

@@ -29,8 +29,8 @@ def published(name: str) -> dict:
 def mixed_model(design, G, R, priors: Mapping[int | str, tuple | None] | None = None, saved=()):
     """A model to sample: G per term (None for fixed ones) and R are its starts.
 
-    priors: term number (or 'residual') -> (df, scale), None for the flat prior; matrices that are not named in it are held fixed.
-    saved: names of terms whose draws are kept.
+    priors: term number (or 'residual') -> (df, scale), None for the flat prior; matrices that are not named in it are
+    held fixed. saved: names of terms whose draws are kept.
     """
     from mmgibbs.sampler import MixedModel
     from mmgibbs.variances import CovarianceModel, blocks_recorded_together, full_block
@@ -39,7 +39,9 @@ def mixed_model(design, G, R, priors: Mapping[int | str, tuple | None] | None = 
         if priors is None or name not in priors:
             return CovarianceModel(np.array(start, float), True, blocks)
         df, scale = priors[name] or (None, None)
-        return CovarianceModel(np.array(start, float), False, blocks, df, None if scale is None else np.array(scale, float))
+        return CovarianceModel(
+            np.array(start, float), False, blocks, df, None if scale is None else np.array(scale, float)
+        )
 
     covariances = tuple(None if g is None else covariance(i, g, full_block(len(g))) for i, g in enumerate(G))
     residual = covariance("residual", R, blocks_recorded_together(design.patterns))
@@ -61,8 +63,8 @@ def chain(
 ):
     """One chain in this process; `interweave` names the terms whose G is redrawn given standardised effects too.
 
-    `mutate(engine)` spoils the engine before the start; `each(engine, variances)` comes after every kept sweep, and may change the state;
-    `record=False` keeps no draws.
+    `mutate(engine)` spoils the engine before the start; `each(engine, variances)` comes after every kept sweep, and may
+    change the state; `record=False` keeps no draws.
     """
     from mmgibbs.engines.serial import SerialEngine
     from mmgibbs.equations.partition import partition
@@ -82,18 +84,24 @@ def chain(
 
 
 def copies(design, n: int):
-    """The same data and pedigree n times in one design, with levels of their own: at fixed variances, n independent posteriors.
+    """The same data and pedigree n times in one design, with levels of their own: at fixed variances, n independent
+    posteriors.
 
-    One sweep is then n sweeps of the small model, and the n copies are independent batches. Level l of copy c is c q + l.
+    One sweep is then n sweeps of the small model, and the n copies are independent batches. Level l of copy c is c q +
+    l.
     """
+    from scipy.sparse import block_diag, csr_array
+
     from mmgibbs.design import Identity, SparseInverse
     from pedigree.relationship import relatives
-    from scipy.sparse import block_diag, csr_array
 
     def kin(kind, q):
         if hasattr(kind, "progeny_ptr"):
             assert kind.n_groups == 0
-            parents = [np.concatenate([np.where(p < 0, -1, p + c * q) for c in range(n)]).astype(np.int32) for p in (kind.sire, kind.dam)]
+            parents = [
+                np.concatenate([np.where(p < 0, -1, p + c * q) for c in range(n)]).astype(np.int32)
+                for p in (kind.sire, kind.dam)
+            ]
             return relatives(*parents, np.tile(kind.inbreeding, n))
         if hasattr(kind, "indptr"):
             block = csr_array((kind.values, kind.indices, kind.indptr), shape=(q, q))

@@ -1,6 +1,8 @@
-"""Effective draws per second with sampled variances: effective draws per sweep of a chain, over the seconds that a sweep takes.
+"""Effective draws per second with sampled variances: effective draws per sweep of a chain, over the seconds that a
+sweep takes.
 
-Engines that make the same updates draw the same chain, so that one of them runs it for all; seconds are each engine's own.
+Engines that make the same updates draw the same chain, so that one of them runs it for all; seconds are each engine's
+own.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Mixing:
 
 
 def sampled_model(design, G, R, seed: int = 1) -> MixedModel:
-    """All variances sampled under flat priors, from these starts; the draws of some animals' breeding values are kept."""
+    """All variances sampled under flat priors, from these starts;
+    the draws of some animals' breeding values are kept.
+    """
     covariances = tuple(
         None if g is None else CovarianceModel(np.asarray(g, float), False, full_block(len(g))) for g in G
     )

@@ -1,9 +1,10 @@
 """Classic, hybrid and structured engines side by side, on simulated systems of the size of the poster's three.
 
-Golden, Lupo & Garrick: three traits, direct and maternal genetic effects, permanent environment, nine fixed-effect blocks (three
-effects on three traits). Their seconds per sample are printed beside ours; their systems are their own data, ours are simulated.
-Engines take turns, so that a machine that slows down slows all of them; random draws are included everywhere; single precision.
-The classic sampler updates one equation after another and centred, the others levels jointly and interwoven.
+Golden, Lupo & Garrick: three traits, direct and maternal genetic effects, permanent environment, nine fixed-effect
+blocks (three effects on three traits). Their seconds per sample are printed beside ours; their systems are their own
+data, ours are simulated. Engines take turns, so that a machine that slows down slows all of them; random draws are
+included everywhere; single precision. The classic sampler updates one equation after another and centred, the others
+levels jointly and interwoven.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from mmgibbs.errors import DeviceError
 from mmgibbs.memory import free_bytes
 from mmgibbs.simulate import beef_design, simulate_beef
 
-# animals that give the poster's number of equations; the poster's equations and seconds per sample: classic, with its GPU
+# animals that give the poster's number of equations; the poster's equations and seconds per sample: classic, with its
+# GPU
 SYSTEMS = {
     "small": (1_180_000, 5.1e6, 1.482, 0.407),
     "medium": (6_550_000, 28.3e6, 11.46, 2.007),
@@ -154,7 +156,8 @@ def candidates_of(design, args, nonzeros, device) -> Iterator[Candidate]:
 
 
 def take_turns(candidates: list[Candidate], beef, args) -> None:
-    """A turn: a sweep, then one that is timed, then a wait for what it left to other threads, or it would cost the next engine.
+    """A turn: a sweep, then one that is timed, then a wait for what it left to other threads, or it would cost the next
+    engine.
 
     So the timed sweep finds the updates that the one before has left, and leaves as many."""
     present = [c for c in candidates if not c.missing]

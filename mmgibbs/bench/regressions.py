@@ -1,4 +1,6 @@
-"""The regressions in the settings of the papers they come from, one table each, beside the published numbers and this machine's bounds."""
+"""The regressions in the settings of the papers they come from, one table each, beside the published numbers and this
+machine's bounds.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,15 @@ def bench_regressions(args) -> dict:
     tables = {}
     for part in args.parts:
         tables |= {f"{part}: {name}": rows for name, rows in _TABLES[part](args).items()}
-    return {"scale": args.scale, "threads": args.threads} | tables | on_a_gpu(args) | {"peak resident bytes": peak_bytes()}
+    return (
+        {"scale": args.scale, "threads": args.threads} | tables | on_a_gpu(args) | {"peak resident bytes": peak_bytes()}
+    )
 
 
 def as_table(rows) -> list[dict]:
-    return [{name.replace("_", " "): "" if value is None else value for name, value in asdict(row).items()} for row in rows]
+    return [
+        {name.replace("_", " "): "" if value is None else value for name, value in asdict(row).items()} for row in rows
+    ]
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,9 @@ def on_a_gpu(args) -> dict:
         arrays = make_arrays("gpu", None)
     except DeviceError as error:
         return {"on a GPU": f"not measured: {error}"}
-    return {"on a GPU": as_table([row for part in args.parts if part in _ON_A_GPU for row in _ON_A_GPU[part](args, arrays)])}
+    return {
+        "on a GPU": as_table([row for part in args.parts if part in _ON_A_GPU for row in _ON_A_GPU[part](args, arrays)])
+    }
 
 
 def timed(sampler, arrays, chains: int = 1, sweeps: int = 20, burn_in: int = 5) -> float:
@@ -87,7 +95,9 @@ def _hmc_on_a_gpu(args, arrays) -> list[GpuRow]:
         return []
     trajectories = max(2, round(200 * args.scale))
     row = mnist_row(Path(args.data) / "mnist", trajectories, arrays=arrays)
-    return [GpuRow(f"{row.setting}: {row.measured}", row.published, "200 trajectories: 4 s", row.seconds / trajectories)]
+    return [
+        GpuRow(f"{row.setting}: {row.measured}", row.published, "200 trajectories: 4 s", row.seconds / trajectories)
+    ]
 
 
 def _multinomial_on_a_gpu(args, arrays) -> list[GpuRow]:
@@ -97,7 +107,9 @@ def _multinomial_on_a_gpu(args, arrays) -> list[GpuRow]:
     n = max(1000, round(506_450 * args.scale))
     X, y = simulate(n, 56, 9, 1)
     sampler = MultinomialPGModel.prepare(RegressionData(read_predictors(X), y), MultinomialPGOptions(), arrays)
-    return [GpuRow(f"multinomial n = {n:,}, p = 56, K = 9, double", '"100x", no seconds', "10 ms", timed(sampler, arrays))]
+    return [
+        GpuRow(f"multinomial n = {n:,}, p = 56, K = 9, double", '"100x", no seconds', "10 ms", timed(sampler, arrays))
+    ]
 
 
 def _hierarchical_on_a_gpu(args, arrays) -> list[GpuRow]:
@@ -130,7 +142,9 @@ def _horseshoe(args) -> dict:
         row(large, p, "uint8", "single", threads=args.threads, sweeps=5),
     ]
     return {"sweeps": as_table(sweeps)} | _with_data(
-        args, "covertype_cover", lambda folder: {"rare positives": as_table(mixing_rows(folder / "cover.npz", threads=args.threads))}
+        args,
+        "covertype_cover",
+        lambda folder: {"rare positives": as_table(mixing_rows(folder / "cover.npz", threads=args.threads))},
     )
 
 
@@ -169,7 +183,13 @@ def _hierarchical(args) -> dict:
     return {"samplers": as_table(row(groups, threads=args.threads))}
 
 
-_TABLES = {"horseshoe": _horseshoe, "hmc": _hmc, "lasso": _lasso, "multinomial": _multinomial, "hierarchical": _hierarchical}
+_TABLES = {
+    "horseshoe": _horseshoe,
+    "hmc": _hmc,
+    "lasso": _lasso,
+    "multinomial": _multinomial,
+    "hierarchical": _hierarchical,
+}
 
 
 def _with_data(args, name: str, make) -> dict:
@@ -178,5 +198,7 @@ def _with_data(args, name: str, make) -> dict:
     if folder is None:
         return {f"on {name}": "not measured: needs --data DIR"}
     if not folder.is_dir():
-        raise DataError(f"--data: found no folder '{name}' in '{args.data}', needed one with the files of that data set")
+        raise DataError(
+            f"--data: found no folder '{name}' in '{args.data}', needed one with the files of that data set"
+        )
     return make(folder)

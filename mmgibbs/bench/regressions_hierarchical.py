@@ -195,7 +195,7 @@ def row(
     X, y, groups = simulate(n_groups, n_each, p, seed)
     arrays, keys = Host(threads), Keys(seed, (0,))
     data = RegressionData(read_predictors(X), y, "y", groups)
-    make = lambda **options: HierarchicalSliceSampler(data, HierarchicalSliceOptions(**options), arrays)  # noqa: E731
+    make = lambda **options: HierarchicalSliceSampler(data, HierarchicalSliceOptions(**options), arrays)
     samplers = {
         "slice": make(),
         "slice, single": make(precision="single"),
@@ -206,8 +206,8 @@ def row(
         samplers[name].visit = walk(samplers[name])
         samplers[name].visit.burn_in = burn_in
     states = {name: sampler.start(keys) for name, sampler in samplers.items()}
-    spent, kept, population = {n: 0.0 for n in samplers}, {n: [] for n in samplers}, {n: [] for n in samplers}
-    fastest = {n: np.inf for n in samplers}
+    spent, kept, population = dict.fromkeys(samplers, 0.0), {n: [] for n in samplers}, {n: [] for n in samplers}
+    fastest = dict.fromkeys(samplers, np.inf)
     for first in range(1, burn_in + sweeps + 1, TURN):
         for name, sampler in samplers.items():
             for sweep in range(first, min(first + TURN, burn_in + sweeps + 1)):
@@ -219,11 +219,14 @@ def row(
                     fastest[name] = min(fastest[name], seconds)
                     kept[name].append(states[name]["beta"][0].ravel())
                     population[name].append(states[name]["population"][0].ravel())
-    ess = lambda draws: np.array([float(array_stats.ess(column[None])) for column in np.array(draws).T])  # noqa: E731
+    ess = lambda draws: np.array([float(array_stats.ess(column[None])) for column in np.array(draws).T])
     some = np.random.default_rng(0).choice(n_groups * (p + 1), min(400, n_groups * (p + 1)), replace=False)
     figures = {name: (ess(np.array(kept[name])[:, some]), ess(population[name])) for name in samplers}
     per_second = {name: np.median(figures[name][0]) / sweeps / fastest[name] for name in samplers}
-    setting = f"hierarchical logit, {n_groups} groups x {n_each}, p = {p} and an intercept, {threads} thread{'s' * (threads > 1)}"
+    setting = (
+        f"hierarchical logit, {n_groups} groups x {n_each}, p = {p} and an intercept, {threads} "
+        f"thread{'s' * (threads > 1)}"
+    )
     return [
         HierarchicalRow(
             setting,

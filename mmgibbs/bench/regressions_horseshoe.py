@@ -1,8 +1,10 @@
-"""Horseshoe probit: seconds per sweep on synthetic data of Terenin et al. (2018), and effective draws per second for rare positives.
+"""Horseshoe probit: seconds per sweep on synthetic data of Terenin et al. (2018), and effective draws per second for
+rare positives.
 
-Bytes of a sweep: X once (eta, z and X'z while its rows are in the cache), whatever the number of chains. Flops: 4 n p for these two
-products and p^3/3 for the Cholesky factor, for each chain. Each is held against what this machine does, measured in turn with the
-sweeps: a sum over X for bytes, a product of matrices for flops, both on as many threads as the sweeps.
+Bytes of a sweep: X once (eta, z and X'z while its rows are in the cache), whatever the number of chains. Flops: 4 n p
+for these two products and p^3/3 for the Cholesky factor, for each chain. Each is held against what this machine does,
+measured in turn with the sweeps: a sum over X for bytes, a product of matrices for flops, both on as many threads as
+the sweeps.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class MixingRow:
 
 
 def synthetic(n: int, p: int, dtype: str, seed: int):
-    """X standard normal, or whole numbers 0, 1, 2 for the types of one byte; labels from TRUE on the standardised columns."""
+    """X standard normal, or whole numbers 0, 1, 2 for the types of one byte;
+    labels from TRUE on the standardised columns.
+    """
     rng = np.random.default_rng(seed)
     X = np.empty((n, p), dtype)
     for first in range(0, n, 10_000):
@@ -79,11 +83,16 @@ def row(
     X, y = synthetic(n, p, dtype, seed)
     arrays = Host(threads)
     options = HorseshoeProbitOptions(precision=precision, collapsed=collapsed)
-    sampler = HorseshoeProbitModel.prepare(RegressionData(read_predictors(X, standardise=X.itemsize == 1), y), options, arrays)
+    sampler = HorseshoeProbitModel.prepare(
+        RegressionData(read_predictors(X, standardise=X.itemsize == 1), y), options, arrays
+    )
     keys = Keys(seed, tuple(range(chains)))
     square = np.random.default_rng(0).standard_normal((1000, 1000))
     flat = X.reshape(-1).view(np.uint8)
-    products, pieces = np.empty((threads, 1000, 1000)), np.array_split(flat[: flat.size // 8 * 8].view(np.uint64), threads)
+    products, pieces = (
+        np.empty((threads, 1000, 1000)),
+        np.array_split(flat[: flat.size // 8 * 8].view(np.uint64), threads),
+    )
     state, spent, read, flops_per_second = sampler.start(keys), [], np.inf, 0.0
     for sweep in range(1, sweeps + 1):
         started = time.perf_counter()
@@ -100,8 +109,8 @@ def row(
     flops = chains * (4 * n * p + p**3 / 3)
     least, bound = min(spent[1:]), read + flops / flops_per_second
     return SweepRow(
-        setting=f"horseshoe probit n = {n:,}, p = {p}, {dtype}, {precision}, {count(chains, 'chain')}, {count(threads, 'thread')}"
-        + (", collapsed" if collapsed else ""),
+        setting=f"horseshoe probit n = {n:,}, p = {p}, {dtype}, {precision}, {count(chains, 'chain')}, "
+        f"{count(threads, 'thread')}" + (", collapsed" if collapsed else ""),
         published=PUBLISHED.get((n, p), ""),
         seconds_per_sweep=least,
         median_seconds=float(np.median(spent[1:])),
@@ -117,19 +126,29 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number > 1)}"
 
 
-def mixing_rows(file: str | Path, sweeps: int = 600, plain_sweeps: int = 3000, threads: int = 2, seed: int = 1) -> list[MixingRow]:
-    """The plain sampler of the paper, PX-DA, and the default (collapsed) in turns of 50 sweeps; `file` holds x (n, p) and y, as cover.npz.
+def mixing_rows(
+    file: str | Path, sweeps: int = 600, plain_sweeps: int = 3000, threads: int = 2, seed: int = 1
+) -> list[MixingRow]:
+    """The plain sampler of the paper, PX-DA, and the default (collapsed) in turns of 50 sweeps; `file` holds x (n, p)
+    and y, as cover.npz.
 
-    All start at the maximum of the likelihood, so that no burn-in is needed. The fewer sweeps, the more the slow samplers'
-    effective draws are overestimated: a chain that has not yet moved shows no autocorrelation.
+    All start at the maximum of the likelihood, so that no burn-in is needed. The fewer sweeps, the more the slow
+    samplers' effective draws are overestimated: a chain that has not yet moved shows no autocorrelation.
     """
     from arviz_stats.base import array_stats
 
     table = np.load(file)
     X, y = read_predictors(table["x"].astype(np.float32), standardise=True), np.ravel(table["y"])
     arrays, keys = Host(threads), Keys(seed, (0,))
-    kinds = {"plain": {"expansion": False, "collapsed": False}, "PX-DA": {"collapsed": False}, "PX-DA and collapsed draw (default)": {}}
-    samplers = {name: HorseshoeProbitModel.prepare(RegressionData(X, y), HorseshoeProbitOptions(**kind), arrays) for name, kind in kinds.items()}
+    kinds = {
+        "plain": {"expansion": False, "collapsed": False},
+        "PX-DA": {"collapsed": False},
+        "PX-DA and collapsed draw (default)": {},
+    }
+    samplers = {
+        name: HorseshoeProbitModel.prepare(RegressionData(X, y), HorseshoeProbitOptions(**kind), arrays)
+        for name, kind in kinds.items()
+    }
     number = {name: sweeps if name.endswith("(default)") else plain_sweeps for name in kinds}
     states = {name: sampler.start(keys) for name, sampler in samplers.items()}
     b = probit_fit(samplers["plain"].rows).b
@@ -144,7 +163,10 @@ def mixing_rows(file: str | Path, sweeps: int = 600, plain_sweeps: int = 3000, t
                 spent[name].append(time.perf_counter() - started)
                 kept[name].append(np.append(states[name]["beta"][0], states[name]["intercept"]))
     seconds = {name: float(np.median(values)) for name, values in spent.items()}
-    least = {name: min(float(array_stats.ess(column[None])) for column in np.array(values).T) / len(values) for name, values in kept.items()}
+    least = {
+        name: min(float(array_stats.ess(column[None])) for column in np.array(values).T) / len(values)
+        for name, values in kept.items()
+    }
     return [
         MixingRow(
             setting=f"{Path(file).stem}: n = {X.n:,}, p = {X.p}, {np.mean(y == 1):.2%} positives, {threads} threads",

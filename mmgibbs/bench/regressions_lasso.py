@@ -1,7 +1,7 @@
 """Bayesian lasso, p = 1000 predictors and n = 425 records: milliseconds per sweep.
 
-Flops of a sweep, n < p: Z D Z' n^2 p (one triangle), its Cholesky factor n^3/3, four triangular solutions 4 n^2 and three products
-with Z, 6 n p. Each is held against the dgemm of the same machine, measured in turn with the sweeps.
+Flops of a sweep, n < p: Z D Z' n^2 p (one triangle), its Cholesky factor n^3/3, four triangular solutions 4 n^2 and
+three products with Z, 6 n p. Each is held against the dgemm of the same machine, measured in turn with the sweeps.
 """
 
 from __future__ import annotations
@@ -30,12 +30,22 @@ class LassoRow:
     times_the_bound: float
 
 
-def row(n: int = 425, p: int = 1000, sweeps: int = 60, chains: int = 1, threads: int = 2, precision: str = "double", seed: int = 1) -> LassoRow:
+def row(
+    n: int = 425,
+    p: int = 1000,
+    sweeps: int = 60,
+    chains: int = 1,
+    threads: int = 2,
+    precision: str = "double",
+    seed: int = 1,
+) -> LassoRow:
     """Synthetic standard normal predictors, ten of them with effects; sweeps and products of matrices take turns."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     y = X[:, :10] @ rng.standard_normal(10) + rng.standard_normal(n)
-    sampler = Lasso.prepare(RegressionData(read_predictors(X, standardise=True), y), LassoOptions(precision=precision), Host(threads))
+    sampler = Lasso.prepare(
+        RegressionData(read_predictors(X, standardise=True), y), LassoOptions(precision=precision), Host(threads)
+    )
     keys = Keys(seed, tuple(range(chains)))
     square = rng.standard_normal((800, 800)).astype(np.float32 if precision == "single" else np.float64)
     state, spent, rate = sampler.start(keys), [], 0.0
@@ -52,7 +62,8 @@ def row(n: int = 425, p: int = 1000, sweeps: int = 60, chains: int = 1, threads:
     flops = chains * ((small**2 * large + 4 * small**2 + 6 * n * p if n < p else 2 * p**2) + small**3 / 3)
     least = 1e3 * min(spent)
     return LassoRow(
-        setting=f"lasso n = {n}, p = {p}, {chains} chain{'s' * (chains > 1)}, {precision}, {threads} thread{'s' * (threads > 1)}",
+        setting=f"lasso n = {n}, p = {p}, {chains} chain{'s' * (chains > 1)}, {precision}, {threads} "
+        f"thread{'s' * (threads > 1)}",
         published="977 ms, monomvn, one core, reference BLAS" if (n, p) == (425, 1000) else "",
         goal_ms=30.0,
         ms_per_sweep=least,

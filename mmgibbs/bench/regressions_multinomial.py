@@ -1,8 +1,9 @@
-"""Polya-Gamma multinomial logit, n = 506,450 records, p = 56 predictors, K = 9 classes (synthetic): seconds per sweep; PG(1, z) draws per second.
+"""Polya-Gamma multinomial logit, n = 506,450 records, p = 56 predictors, K = 9 classes (synthetic): seconds per sweep;
+PG(1, z) draws per second.
 
-A sweep draws n (K - 1) Polya-Gammas and makes as many rows of Z' diag(omega) Z, (p + 1)^2 flops each for one triangle; it reads X from
-memory K - 1 times. The bound is the draws at their own speed and the flops at that of a large product of matrices, on all threads,
-both measured here.
+A sweep draws n (K - 1) Polya-Gammas and makes as many rows of Z' diag(omega) Z, (p + 1)^2 flops each for one triangle;
+it reads X from memory K - 1 times. The bound is the draws at their own speed and the flops at that of a large product
+of matrices, on all threads, both measured here.
 """
 
 from __future__ import annotations
@@ -53,11 +54,21 @@ def simulate(n: int, p: int, K: int, seed: int, real=np.float64):
     return X, (X @ B + rng.gumbel(size=(n, K))).argmax(axis=1)
 
 
-def row(n: int = 506_450, p: int = 56, K: int = 9, sweeps: int = 5, threads: int = 2, precision: str = "double", seed: int = 1) -> MultinomialRow:
+def row(
+    n: int = 506_450,
+    p: int = 56,
+    K: int = 9,
+    sweeps: int = 5,
+    threads: int = 2,
+    precision: str = "double",
+    seed: int = 1,
+) -> MultinomialRow:
     """One chain, intercept, X float32 for single precision; all sweeps count, the compiled kernels are warm."""
     X, y = simulate(n, p, K, seed, np.float32 if precision == "single" else np.float64)
     options = MultinomialPGOptions(precision=precision)
-    prepare = lambda rows: MultinomialPGModel.prepare(RegressionData(read_predictors(X[rows]), y[rows]), options, Host(threads))  # noqa: E731
+    prepare = lambda rows: MultinomialPGModel.prepare(
+        RegressionData(read_predictors(X[rows]), y[rows]), options, Host(threads)
+    )
     keys, warm = Keys(seed, (0,)), prepare(slice(0, 2000))
     warm.step(warm.start(keys), 1, keys)
     sampler = prepare(slice(None))

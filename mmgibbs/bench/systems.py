@@ -44,7 +44,8 @@ def time_sweeps(design, G, R, args) -> dict:
         "animals": args.animals,
         "records": design.n_records,
         "equations": equations.n_equations,
-        "engine": f"{args.engine}, {args.threads} thread(s), {args.update} updates, {args.precision} precision, partition {kind}",
+        "engine": f"{args.engine}, {args.threads} thread(s), {args.update} updates, {args.precision} precision, "
+        f"partition {kind}",
         "bytes of equations and state": equations.bytes,
         "seconds to build the equations": built,
         "seconds per sweep (median)": statistics.median(times),
@@ -57,16 +58,31 @@ def bench_files(args) -> dict:
     """Simulate in another process, so that this one's memory and time are those of an evaluation alone."""
     with tempfile.TemporaryDirectory(prefix="mmgibbs-bench-") as folder:
         target = Path(folder) / "beef"
-        command = [sys.executable, "-m", "mmgibbs", "simulate", str(target), "--animals", str(args.animals), "--seed", str(args.seed)]
+        command = [
+            sys.executable,
+            "-m",
+            "mmgibbs",
+            "simulate",
+            str(target),
+            "--animals",
+            str(args.animals),
+            "--seed",
+            str(args.seed),
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         files = sum(f.stat().st_size for f in target.iterdir() if f.suffix == ".csv")
-        script = f"import json; from mmgibbs.bench.systems import first_sweep; print(json.dumps(first_sweep({str(target / 'analysis.yaml')!r}, {args.precision!r})))"
+        script = (
+            "import json; from mmgibbs.bench.systems import first_sweep; "
+            f"print(json.dumps(first_sweep({str(target / 'analysis.yaml')!r}, {args.precision!r})))"
+        )
         out = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     return {"animals": args.animals, "bytes of csv files": files} | json.loads(out.stdout.splitlines()[-1])
 
 
 def first_sweep(config: str, precision: str) -> dict:
-    """Seconds from an analysis file to the end of its first sweep, per stage, and the peak resident memory of this process."""
+    """Seconds from an analysis file to the end of its first sweep, per stage, and the peak resident memory of this
+    process.
+    """
     from mmgibbs.assemble import assemble
     from mmgibbs.config import load_config
     from mmgibbs.data import prepare

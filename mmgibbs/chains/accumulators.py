@@ -101,11 +101,11 @@ class Moments:
 
     def add(self, arrays: Sequence[np.ndarray]) -> None:
         """One draw: a float64 or float32 array per term, in the order of `shapes`; the arrays are not kept."""
-        if len(arrays) != len(self.shapes) or any(a.shape != s for a, s in zip(arrays, self.shapes)):
+        if len(arrays) != len(self.shapes) or any(a.shape != s for a, s in zip(arrays, self.shapes, strict=False)):
             raise ValueError(f"a draw has shapes {[a.shape for a in arrays]}, needed {list(self.shapes)}")
         self.n_draws += 1
         in_batch = (self.n_draws - 1) % self.batch_length + 1
-        for a, first, last in zip(arrays, self._first[:-1], self._first[1:]):
+        for a, first, last in zip(arrays, self._first[:-1], self._first[1:], strict=False):
             x = np.ascontiguousarray(a).reshape(-1)
             if x.dtype != np.float32:
                 x = x.astype(np.float64, copy=False)
@@ -173,7 +173,7 @@ def pool(moments: Sequence[Moments]) -> PooledMoments:
     if N == 0:
         raise ValueError("no draws to pool: no chain has kept one")
     out = {"mean": [], "sd": [], "mcse": [], "ess": []}
-    for shape, start, stop in zip(first.shapes, first._first[:-1], first._first[1:]):
+    for shape, start, stop in zip(first.shapes, first._first[:-1], first._first[1:], strict=False):
         part = slice(start, stop)
         mean, squares = _combine([(m.n_draws, *m._mean_and_squares(part)) for m in moments])
         with np.errstate(divide="ignore", invalid="ignore"):

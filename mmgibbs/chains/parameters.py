@@ -104,7 +104,7 @@ def named_parameters(
         blocks=residual_blocks,
         fixed=residual_fixed,
     )
-    matrices = [*zip(terms, variances), (last, residual)]
+    matrices = [*zip(terms, variances, strict=False), (last, residual)]
     draws, fixed = {}, set()
     for info, G in matrices:
         named = _variances_and_covariances(info, G)

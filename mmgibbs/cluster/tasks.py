@@ -25,7 +25,10 @@ def each(place: Workplace, function: Callable, shared: tuple, calls: Sequence[tu
     with ThreadPoolExecutor(at_once) as waiting, ThreadPoolExecutor(at_once) as pool:
         sent = Sent(place.cluster, shared, waiting)
         try:
-            for result in [pool.submit(_one, place, sent, function, call, name, failed) for call, name in zip(calls, names, strict=True)]:
+            for result in [
+                pool.submit(_one, place, sent, function, call, name, failed)
+                for call, name in zip(calls, names, strict=True)
+            ]:
                 yield result.result()
         finally:
             failed.set()
@@ -47,7 +50,8 @@ def _one(place: Workplace, sent: Sent, function: Callable, call: tuple, name: st
         finally:
             place.cluster.leave(worker)
     raise DeviceError(
-        f"{name}: {LOSSES + 1} workers were lost, one after another, most likely for want of memory; needed workers with more memory"
+        f"{name}: {LOSSES + 1} workers were lost, one after another, most likely for want of memory; needed "
+        "workers with more memory"
     )
 
 

@@ -1,8 +1,8 @@
 """Chains on the workers: each stays in the memory of its worker and advances by turns of about a second.
 
-When its checkpoint is due its state is sent here, where the file is; a chain whose worker is lost goes on elsewhere from
-that file. A draw is keyed by what it is for, and a state is all there is of a chain, so neither the worker nor the turns
-change a result.
+When its checkpoint is due its state is sent here, where the file is; a chain whose worker is lost goes on elsewhere
+from that file. A draw is keyed by what it is for, and a state is all there is of a chain, so neither the worker nor the
+turns change a result.
 
 What advances is called a walk: one chain of a mixed model, or the chains of a regression side by side.
 """
@@ -131,7 +131,9 @@ class _Spread:
                 raise
 
     def _one(self, walk: int, until: int):
-        """Up to sweep `until`, or to where it is asked to stop; from its last checkpoint wherever its worker is lost."""
+        """Up to sweep `until`, or to where it is asked to stop;
+        from its last checkpoint wherever its worker is lost.
+        """
         losses, name = Counter(), self.work.names[walk]  # losses by sweep of the checkpoint
         while not self._ending():
             try:
@@ -145,7 +147,8 @@ class _Spread:
                 sweep = 0 if found is None else found.facts["sweep"]
                 whence = f"its checkpoint of sweep {sweep:,}" if sweep else "the start"
                 self.place.tell(
-                    f"{name}: worker {worker} was lost after sweep {self._reached[walk]:,}; the chain goes on from {whence}"
+                    f"{name}: worker {worker} was lost after sweep {self._reached[walk]:,}; the chain goes on "
+                    f"from {whence}"
                 )
                 losses[sweep] += 1
                 if losses[sweep] > LOSSES:
@@ -179,7 +182,7 @@ class _Spread:
         state = None if found is None else self._sent.send(worker, pickle.dumps(found.arrays, 5))
         stand = self._call(_begin, walk, state)
         keeping = self.work.checkpoints is not None
-        told = lambda sweep, error: self.work.write_saved(walk, sweep, error)  # noqa: E731
+        told = lambda sweep, error: self.work.write_saved(walk, sweep, error)
         self._keepers[walk] = Keeper(self.work.checkpoints, name, stand.number, told) if keeping else None
 
     def _call(self, function: Callable, walk: int, *arguments):

@@ -43,7 +43,8 @@ class Held:
 
 def keep_freed_memory() -> None:
     """Dask has its workers give every freed array back to the system (MALLOC_TRIM_THRESHOLD_). A solver makes arrays in
-    every iteration, and new pages for them take 0.6 times as long as its work. Here the C library's usual limits return.
+    every iteration, and new pages for them take 0.6 times as long as its work. Here the C library's usual limits
+    return.
     """
     with suppress(Exception):  # another C library than glibc
         library = ctypes.CDLL(None)
@@ -53,7 +54,8 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def connect(address: str, say: Callable[[str], None]):
-    """Yields the cluster at `address`, 'tcp://host:port' of a Dask scheduler or 'local:N' for N workers on this machine.
+    """Yields the cluster at `address`, 'tcp://host:port' of a Dask scheduler or 'local:N' for N workers on this
+    machine.
 
     say: takes what the user should know. Raises ConfigError where the address is none, where `distributed` is not
     installed, where a worker has another version of mmgibbs; DeviceError where the scheduler does not answer.
@@ -71,7 +73,8 @@ def connect(address: str, say: Callable[[str], None]):
             n = int(form["workers"])
             with signals_ignored():
                 here = LocalCluster(
-                    n, threads_per_worker=max(1, cores() // n), memory_limit=0, dashboard_address=":0", silence_logs="CRITICAL"
+                    n, threads_per_worker=max(1, cores() // n), memory_limit=0, dashboard_address=":0",
+                    silence_logs="CRITICAL"
                 )  # fmt: skip
             at = stack.enter_context(here).scheduler_address
         try:
@@ -96,7 +99,9 @@ class Cluster:
         try:
             client.wait_for_workers(1, timeout=CONNECTING)
         except TimeoutError as error:
-            raise DeviceError(f"--cluster: the scheduler at {address} has no worker after {CONNECTING:g} seconds") from error
+            raise DeviceError(
+                f"--cluster: the scheduler at {address} has no worker after {CONNECTING:g} seconds"
+            ) from error
         self.first_workers = self.workers()
         others = [f"worker {w} has mmgibbs {v}" for w, v in self._versions.items() if v != mmgibbs.__version__]
         if others:
@@ -122,7 +127,10 @@ class Cluster:
                     continue  # lost meanwhile
                 self._versions[worker] = answer if isinstance(answer, str) else f"not installed ({answer})"
                 if self.first_workers and self._versions[worker] != mmgibbs.__version__:
-                    self._say(f"worker {worker} is not used: it has mmgibbs {self._versions[worker]}, needed {mmgibbs.__version__}")
+                    self._say(
+                        f"worker {worker} is not used: it has mmgibbs {self._versions[worker]}, needed "
+                        f"{mmgibbs.__version__}"
+                    )
             return {w: n for w, n in found.items() if self._versions.get(w) == mmgibbs.__version__}
 
     def take_worker(self, ending: Callable[[], bool]) -> str:
@@ -173,7 +181,13 @@ class Workplace:
     @property
     def facts(self) -> dict:
         """For run.json."""
-        return {"cluster": {"address": self.cluster.address, "workers": self.cluster.first_workers, "happened": self.happened}}
+        return {
+            "cluster": {
+                "address": self.cluster.address,
+                "workers": self.cluster.first_workers,
+                "happened": self.happened,
+            }
+        }
 
     def walks(self, work):
         """A context that yields advance(until): see walks.Work."""

@@ -41,7 +41,14 @@ class Analysis(Section):
     @classmethod
     def unknown_key(cls, key: str) -> str:
         """Also finds keys that stand one level too high."""
-        sections = {"data": Data, "model": Model, "sampler": Sampler, "output": Output, "variances": Variances, "decisions": Decisions}
+        sections = {
+            "data": Data,
+            "model": Model,
+            "sampler": Sampler,
+            "output": Output,
+            "variances": Variances,
+            "decisions": Decisions,
+        }
         home = next((f"{name}.{key}" for name, section in sections.items() if key in section.model_fields), None)
         return f"unknown key; did you mean '{home}'?" if home else super().unknown_key(key)
 

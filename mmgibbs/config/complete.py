@@ -20,7 +20,8 @@ from mmgibbs.config.variances import Matrix, Variance
 RESERVED = ("mode", "residual", "intercept")  # they have a meaning of their own beside the names of terms
 # What a regression shares with a mixed model.
 OF_EVERY_SAMPLER = {
-    "method", "chains", "burn_in", "samples", "thin", "seed", "device", "threads", "precision", "checkpoint_every", "stop", "tolerance",
+    "method", "chains", "burn_in", "samples", "thin", "seed", "device", "threads", "precision", "checkpoint_every",
+    "stop", "tolerance",
 }  # fmt: skip
 OF_A_TABLE = {"phenotypes", "separator", "header", "missing"}
 _SYMMETRIC = 1e-8  # relative
@@ -54,7 +55,14 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     problems.refuse()  # sizes are known only where all names are
     variances = _complete_variances(analysis, model, problems)
     problems.refuse()
-    parts = {"data": data, "model": model, "variances": variances, "sampler": sampler, "output": output, "decisions": decisions}
+    parts = {
+        "data": data,
+        "model": model,
+        "variances": variances,
+        "sampler": sampler,
+        "output": output,
+        "decisions": decisions,
+    }
     return analysis.model_copy(update=parts | {"name": name, "path": path})
 
 
@@ -286,7 +294,7 @@ def _not_definite(matrix: np.ndarray, labels: Sequence[str], definite: bool) -> 
             found = f"found the correlation {correlation[i, j]:.4g} between {names[i]} and {names[j]}"
             return f"{found}, needed one between -1 and 1 ({needed})"
     smallest = np.linalg.eigvalsh(correlation / 2 + correlation.T / 2)[0] if names else 0.0
-    if definite and smallest <= _SINGULAR or smallest < -_SYMMETRIC:
+    if (definite and smallest <= _SINGULAR) or smallest < -_SYMMETRIC:
         found = "found a matrix whose correlations cannot hold together"
         return f"{found} (smallest eigenvalue {smallest:.3g} as correlations), needed {needed}"
     return None

@@ -22,7 +22,7 @@ from mmgibbs.config.fields import (
     list_of,
     number,
     wrong,
-)
+)  # fmt: skip
 from mmgibbs.config.text import is_nothing, nearest, show
 
 _FORMS = "all, a list of ids, {born_after: YEAR} or {file: PATH}"
@@ -38,7 +38,7 @@ class Candidates(Section):
 
     @classmethod
     def long_form(cls, value):
-        if value == [] or isinstance(value, str) and value != "all":
+        if value == [] or (isinstance(value, str) and value != "all"):
             raise expected(value, _FORMS)
         return {"ids": value} if isinstance(value, list) else {} if isinstance(value, str) else value
 

@@ -26,7 +26,7 @@ from mmgibbs.config.fields import (
     unless,
     whole_number,
     wrong,
-)
+)  # fmt: skip
 from mmgibbs.config.tables import Trait
 from mmgibbs.config.text import as_yaml_value, nearest
 
@@ -189,11 +189,15 @@ class Model(Section):
     fixed: Annotated[dict[str, Fixed], checked(mapping_of(Fixed, "fixed effect"))] = {}
     random: Annotated[dict[str, Random], checked(mapping_of(Random, "random effect"))] = {}
     plugin: Annotated[str | None, checked(a_text("the name of a regression, such as horseshoe_probit"))] = None
-    response: Annotated[tuple[str, ...], checked(list_of(a_column, "the name of a column, or of one column of counts for each class"))] = ()
+    response: Annotated[
+        tuple[str, ...], checked(list_of(a_column, "the name of a column, or of one column of counts for each class"))
+    ] = ()
     predictors: Annotated[
         tuple[str, ...], checked(list_of(a_column, "the names of one or more columns, or patterns such as snp_*"))
     ] = ()
-    groups: Annotated[str | None, checked(a_column)] = None  # column whose values part the records of a hierarchical regression
+    groups: Annotated[str | None, checked(a_column)] = (
+        None  # column whose values part the records of a hierarchical regression
+    )
     group_predictors: Annotated[
         tuple[str, ...], checked(list_of(a_column, "the names of one or more columns", empty=True))
     ] = ()

@@ -83,7 +83,7 @@ def _as_mapping(value, path: tuple[str, ...]):
         return {}
     if path == ("traits",) and not isinstance(value, dict):
         names = value if isinstance(value, list) else [value]
-        return {name: None for name in names} if all(isinstance(n, str) for n in names) else value
+        return dict.fromkeys(names) if all(isinstance(n, str) for n in names) else value
     if path[0] == "variances" and len(path) == 2 and path[1] != "mode" and not isinstance(value, dict):
         return {"start": value}
     return dict(value) if isinstance(value, dict) else value

@@ -24,7 +24,7 @@ from mmgibbs.config.fields import (
     unless,
     whole_number,
     wrong,
-)
+)  # fmt: skip
 from mmgibbs.config.text import is_nothing
 
 TOLERANCES = {"blup": 1e-12, "gibbs": 1e-8}  # by method

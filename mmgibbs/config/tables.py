@@ -21,7 +21,7 @@ from mmgibbs.config.fields import (
     name_or_position,
     one_of,
     wrong,
-)
+)  # fmt: skip
 from mmgibbs.config.text import is_nothing
 
 _cells = list_of(a_cell, "a list of values as they stand in the table", empty=True)

@@ -326,7 +326,7 @@ def _notes(effects, flat, parts, ranks, trait_names, groups, group_names) -> lis
             levels, coefficients = np.nonzero(~columns)
             names = [
                 f"{effect.ids[a]}:{labels[b]}" if effect.by is not None else labels[b]
-                for a, b in zip(levels, coefficients)
+                for a, b in zip(levels, coefficients, strict=False)
             ]
             notes += _held(f"{effect.name}, {trait}", names, "not separable from the other fixed effects")
         for n, columns in rank.group_columns.items():

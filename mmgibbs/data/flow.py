@@ -143,7 +143,10 @@ def _kin(analysis, records: Records) -> Kin | None:
         F = inbreeding(pedigree.sire, pedigree.dam) if data.inbreeding == "account" else None
         kinship = relatives(pedigree.sire, pedigree.dam, F, len(pedigree.groups), random_groups)
     except UnknownColumns as error:
-        needed = "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, sire: COLUMN, dam: COLUMN}"
+        needed = (
+            "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, "
+            "sire: COLUMN, dam: COLUMN}"
+        )
         if not isinstance(data.pedigree, pl.DataFrame):
             needed += "; where the first line is an animal, data.pedigree_header: false"
         raise DataError(f"{error}\n{needed}") from None
@@ -157,7 +160,9 @@ def _kin(analysis, records: Records) -> Kin | None:
 
 
 def _strangers(analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:
-    """A warning where most animals of the records were added to the pedigree: then their ids are hardly written alike."""
+    """A warning where most animals of the records were added to the pedigree:
+    then their ids are hardly written alike.
+    """
     if kin is None or not analysis.data.add_missing_animals:
         return ()
     pedigree, named = kin.pedigree, ids_with_records(analysis, records.phenotypes, records.observed)
@@ -168,8 +173,10 @@ def _strangers(analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:
     if 2 * len(strange) <= len(named):
         return ()
     return (
-        f"data.add_missing_animals: {len(strange):,} of {len(named):,} animals that records name stand nowhere in the pedigree and were added "
-        f"without parents: their relationships are not known. Are ids written alike? Records have {quoted(strange[0])}, the pedigree "
+        f"data.add_missing_animals: {len(strange):,} of {len(named):,} animals that records name stand nowhere in "
+        "the pedigree and were added "
+        "without parents: their relationships are not known. Are ids written alike? Records have "
+        f"{quoted(strange[0])}, the pedigree "
         f"{quoted(pedigree.ids[int(np.flatnonzero(own)[0])])}",
     )
 
@@ -299,7 +306,7 @@ def _counts(analysis, records: Records, kin: Kin | None, design: Design) -> dict
     used = len(records.y)
     counts = {
         "records": {"read": records.n_read, "used": used, "left_out": {"no observed trait": records.n_read - used}},
-        "observations": {t.name: int(n) for t, n in zip(analysis.traits, records.observed.sum(axis=0))},
+        "observations": {t.name: int(n) for t, n in zip(analysis.traits, records.observed.sum(axis=0), strict=False)},
         "missing_patterns": len(design.patterns),
         "levels": {t.name: t.n_levels for t in design.terms},
         "equations": design.n_equations,

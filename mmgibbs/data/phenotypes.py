@@ -18,7 +18,9 @@ MOST = 1e18  # largest trait, covariate or weight: its square must not overflow,
 
 def refuse_rows(name: str, rows: np.ndarray, found: Sequence[str], needed: str) -> DataError:
     """The error for rows that cannot be used: `NAME row 812: FOUND; needed NEEDED` for the first few, then a count."""
-    lines = [f"{name} row {row}: {what}; needed {needed}" for row, what in zip(rows[:SHOWN], found[:SHOWN])]
+    lines = [
+        f"{name} row {row}: {what}; needed {needed}" for row, what in zip(rows[:SHOWN], found[:SHOWN], strict=False)
+    ]
     if len(rows) > SHOWN:
         lines.append(f"... and {len(rows) - SHOWN} more rows, the last of them row {rows[-1]}")
     return DataError("\n".join(lines))

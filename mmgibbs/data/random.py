@@ -116,7 +116,7 @@ class RandomTerms:
             relationship, labels = self.kin.relatives, self.kin.labels
             levels = [
                 ids if isinstance(ids, np.ndarray) else self._codes(ids, e.level)
-                for e, ids in zip(random.effects.values(), columns)
+                for e, ids in zip(random.effects.values(), columns, strict=False)
             ]
             n_levels, groups = relationship.n_levels, relationship.n_groups
         elif random.relationship == "identity":
@@ -134,11 +134,11 @@ class RandomTerms:
             n_levels, groups, labels = len(ids), 0, LevelLabels(ids, np.arange(len(ids)))
             levels = [
                 self._file_levels(name, e, _texts(c, self.kin), ids, random.relationship)
-                for e, c in zip(random.effects.values(), columns)
+                for e, c in zip(random.effects.values(), columns, strict=False)
             ]
         effects = tuple(
             self._effect(name, effect_name, effect, level)
-            for (effect_name, effect), level in zip(random.effects.items(), levels)
+            for (effect_name, effect), level in zip(random.effects.items(), levels, strict=False)
         )
         return Term(
             name,

@@ -138,16 +138,18 @@ def _schur(
     dense = [e.n_levels == 1 and e.covariates is not None for e in effects]
     starts = np.cumsum([0] + [e.size for e in effects])
     positions = [np.arange(starts[i], starts[i + 1]) for i in range(len(effects))]
-    sparse_at = np.concatenate([p for p, d in zip(positions, dense) if not d] or [np.empty(0, np.int64)])
-    dense_at = np.concatenate([p for p, d in zip(positions, dense) if d] or [np.empty(0, np.int64)])
+    sparse_at = np.concatenate([p for p, d in zip(positions, dense, strict=False) if not d] or [np.empty(0, np.int64)])
+    dense_at = np.concatenate([p for p, d in zip(positions, dense, strict=False) if d] or [np.empty(0, np.int64)])
     S = np.zeros((starts[-1], starts[-1]))
     Z = (
-        sparse.hstack([_incidence(e) for e, d in zip(effects, dense) if not d], format="csr")
+        sparse.hstack([_incidence(e) for e, d in zip(effects, dense, strict=False) if not d], format="csr")
         if len(sparse_at)
         else None
     )
     X = (
-        np.hstack([np.where(e.level[:, None] >= 0, e.covariates, 0.0) for e, d in zip(effects, dense) if d])
+        np.hstack(
+            [np.where(e.level[:, None] >= 0, e.covariates, 0.0) for e, d in zip(effects, dense, strict=False) if d]
+        )
         if len(dense_at)
         else None
     )

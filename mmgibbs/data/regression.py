@@ -1,4 +1,6 @@
-"""The table of a regression: response, predictors by name or pattern, groups; and the row to name when a value cannot be used."""
+"""The table of a regression: response, predictors by name or pattern, groups;
+and the row to name when a value cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def read_regression(analysis) -> RegressionTable:
     """
     data, model = analysis.data, analysis.model
     header = True if data.header is None else list(data.header)
-    columns = open_table(data.phenotypes, data.separator, header, "phenotypes" if isinstance(data.phenotypes, pl.DataFrame) else None).names
+    columns = open_table(
+        data.phenotypes, data.separator, header, "phenotypes" if isinstance(data.phenotypes, pl.DataFrame) else None
+    ).names
     names = _matching(model, columns, data.phenotypes)
     others = [*model.response, *([model.groups] if model.groups else []), *model.group_predictors]
     table = read_phenotypes(data, [*names, *others])
@@ -57,12 +61,17 @@ def read_regression(analysis) -> RegressionTable:
         groups=groups,
         group_predictors=_group_predictors(table, groups, model.group_predictors) if model.group_predictors else None,
         rows=table.rows,
-        counts={"records": {"read": read, "used": len(table), "left_out": {"without a response": int(absent.sum())}}, "predictors": len(names)},
+        counts={
+            "records": {"read": read, "used": len(table), "left_out": {"without a response": int(absent.sum())}},
+            "predictors": len(names),
+        },
     )
 
 
 def _matching(model, columns, source) -> tuple[str, ...]:
-    """The columns that the names and patterns of model.predictors mean, each once, in the order of the file for a pattern."""
+    """The columns that the names and patterns of model.predictors mean, each once, in the order of the file for a
+    pattern.
+    """
     chosen: dict[str, None] = {}
     taken = {*model.response, *model.group_predictors, model.groups}
     for wanted in model.predictors:
@@ -92,7 +101,9 @@ def _predictors(table: Phenotypes, names) -> np.ndarray:
         missing = np.flatnonzero(np.isnan(values))
         if missing.size:
             found = [f"no value in column '{name}' (model.predictors)"] * min(SHOWN, missing.size)
-            raise refuse_rows(table.name, table.rows[missing], found, "a number in every predictor of a record with a response")
+            raise refuse_rows(
+                table.name, table.rows[missing], found, "a number in every predictor of a record with a response"
+            )
         columns.append(values)
     small = all(((c >= 0) & (c <= 255) & (c == np.floor(c))).all() for c in columns)
     out = np.empty((len(table), len(names)), np.uint8 if small else np.float64)
@@ -129,6 +140,10 @@ def _group_predictors(table: Phenotypes, groups: np.ndarray, columns) -> np.ndar
         wrong = np.flatnonzero(~(values == out[which, j]))
         if wrong.size:
             i = wrong[:SHOWN]
-            found = [f"found {values[r]:g} in column '{column}' (model.group_predictors), {out[which[r], j]:g} before in group {groups[r]}" for r in i]
+            found = [
+                f"found {values[r]:g} in column '{column}' (model.group_predictors), {out[which[r], j]:g} before "
+                f"in group {groups[r]}"
+                for r in i
+            ]
             raise refuse_rows(table.name, table.rows[wrong], found, "one value for all records of a group")
     return out

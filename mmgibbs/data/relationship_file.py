@@ -66,7 +66,7 @@ def _three_columns(path: Path, term: str) -> tuple[pl.DataFrame, np.ndarray, str
         )
     for i, column in enumerate(frame, 1):
         refuse_type(column, name, f"column {i} (model.random.{term}.relationship)")
-    frame = frame.rename(dict(zip(frame.columns, ("id1", "id2", "value"))))
+    frame = frame.rename(dict(zip(frame.columns, ("id1", "id2", "value"), strict=False)))
     frame = frame.with_columns(pl.col("id1", "id2", "value").cast(pl.String).str.strip_chars())
     number = frame["value"].cast(pl.Float64, strict=False)
     if number[0] is None:

@@ -13,12 +13,14 @@ BARTLETT_DIAGONAL = 0  # draw number of a chi-square; its row's normals use draw
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def inverse_wishart(nu, S, number, first_row, stream, seed, chain):
-    """G ~ IW(nu, S), (k, k), density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2); nan where S is not positive definite.
+    """G ~ IW(nu, S), (k, k), density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2); nan where S is not positive
+    definite.
 
     Row i uses the counters (number, first_row + i, stream, draw), k at most 510.
     With S = L L' and Bartlett's lower T (t_ii^2 ~ chi2(nu - i), i = 0 ..., t_ij ~ N(0, 1)),
 
-    G^-1 = L^-T T T' L^-1 is Wishart(nu, S^-1), so G = A A' with A = L T^-T: triangular solves only, no inverse of a draw.
+    G^-1 = L^-T T T' L^-1 is Wishart(nu, S^-1), so G = A A' with A = L T^-T: triangular solves only, no inverse of a
+    draw.
     """
     k = S.shape[0]
     L, T, A, G = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k))
@@ -37,7 +39,9 @@ def inverse_wishart(nu, S, number, first_row, stream, seed, chain):
         T[i, i] = np.sqrt(chi_square(nu - i, number, row, stream, BARTLETT_DIAGONAL, seed, chain))
         for j in range(i):
             T[i, j] = normal(number, row, stream, 2 + j, seed, chain)
-    for i in range(k):  # A T' = L, column by column from the first: A[:, j] = (L[:, j] - sum_{m < j} A[:, m] T[j, m]) / T[j, j]
+    for i in range(
+        k
+    ):  # A T' = L, column by column from the first: A[:, j] = (L[:, j] - sum_{m < j} A[:, m] T[j, m]) / T[j, j]
         for j in range(k):
             s = L[i, j]
             for m in range(j):

@@ -1,6 +1,6 @@
 """Sums of squares and products of residuals, with the residuals of missing traits augmented first:
 
-    e_miss | e_obs ~ N(R_mo R_oo^-1 e_obs, (R_mm - R_mo R_oo^-1 R_om) / w_r)        sum_r w_r e_r e_r'
+e_miss | e_obs ~ N(R_mo R_oo^-1 e_obs, (R_mm - R_mo R_oo^-1 R_om) / w_r)        sum_r w_r e_r e_r'
 """
 
 from __future__ import annotations
@@ -12,20 +12,25 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import AUGMENT, stream
 
 
-def residual_products(records, patterns, e, R, blocks, number: int, key: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+def residual_products(
+    records, patterns, e, R, blocks, number: int, key: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
     """sum_r w_r e_r e_r' (T, T) with missing residuals augmented, and the records (n_blocks,) behind each block.
 
     A record counts for a block if it observes one of the block's traits; other records say nothing about it.
     """
     fill, noise = augmentation(R, patterns, blocks)
-    total = _residual_products(records, e, fill, noise, patterns.all(axis=1), number, stream(AUGMENT, 0), key[0], key[1])
+    total = _residual_products(
+        records, e, fill, noise, patterns.all(axis=1), number, stream(AUGMENT, 0), key[0], key[1]
+    )
     per_pattern = np.bincount(records.pattern, minlength=len(patterns))
     counts = np.array([per_pattern[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
     return total, counts
 
 
 def augmentation(R: np.ndarray, patterns: np.ndarray, blocks) -> tuple[np.ndarray, np.ndarray]:
-    """Per pattern: `fill` (T, T) with e = fill e_obs + noise z / sqrt(w), and `noise` (T, T), a root of the conditional covariance.
+    """Per pattern: `fill` (T, T) with e = fill e_obs + noise z / sqrt(w), and `noise` (T, T), a root of the conditional
+    covariance.
 
     Traits of a block without any observed trait get neither: zero rows."""
     block_of_trait = np.empty(patterns.shape[1], np.int64)

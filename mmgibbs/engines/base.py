@@ -1,15 +1,19 @@
-"""What an engine is: it holds Theta and e, and makes one sweep over them. It sees no files, no tables and no names of models.
+"""What an engine is: it holds Theta and e, and makes one sweep over them. It sees no files, no tables and no names of
+models.
 
     engine = SerialEngine(equations, update="level")
     engine.start(theta)                         # Theta in model order; e = y - W theta
     engine.set_variances(G, R)                  # one (k, k) per random term (None for fixed ones), (T, T)
-    engine.sweep(number, (seed, chain))         # theta ~ one Gibbs sweep given G, R; facts of it (name -> number), or None
+    engine.sweep(number, (seed, chain))         # theta ~ one Gibbs sweep given G, R; facts of it (name -> number), or
+    None
     engine.quadratic_form(term)                 # Theta' K^-1 Theta
     engine.residual_products(number, key)       # sum_r w_r e_r e_r', missing residuals augmented
-    engine.scaling_products(term, elements)     # how the records see theta_l -> M theta_l: normal equations for elements of M
+    engine.scaling_products(term, elements)     # how the records see theta_l -> M theta_l: normal equations for
+    elements of M
     engine.transform_term(term, M)              # theta_l <- M theta_l for every level, e follows
     engine.fetch()                              # list of (q, k) float64 in model order
-    engine.state()                              # named arrays: all that the next sweep depends on, variances aside; not copied
+    engine.state()                              # named arrays: all that the next sweep depends on, variances aside; not
+    copied
     engine.restore(state)                       # go on from there, in another process or another year: the same bits
 
 Where an engine has them:
@@ -89,7 +93,9 @@ def refuse_singular(equations: StructuredEquations, term: int, position: int) ->
     t = equations.design.terms[term]
     level = int(equations.terms[term].code[position])
     raise ModelError(
-        f"term '{t.name}' ({', '.join(component_labels(t, equations.design.traits))}), level number {level + 1} of {t.n_levels}: "
-        "its equations cannot be solved (they are not positive definite): the variances in force have run away or differ too much, or the level has "
+        f"term '{t.name}' ({', '.join(component_labels(t, equations.design.traits))}), level number {level + 1} "
+        f"of {t.n_levels}: "
+        "its equations cannot be solved (they are not positive definite): the variances in force have run away or "
+        "differ too much, or the level has "
         "neither records nor a prior; needed variances that the data determine, proper priors, or fewer effects"
     )

@@ -1,7 +1,9 @@
-"""Levels whose records weigh the same share one data part of P, sum_{r in l} W_r' R_r^-1 W_r: it is formed once per class, not per level.
+"""Levels whose records weigh the same share one data part of P, sum_{r in l} W_r' R_r^-1 W_r: it is formed once per
+class, not per level.
 
-Most animals have one record of their own and few calves, so a million levels fall into a few thousand classes. Where covariates or
-weights make nearly every level a class of its own there is nothing to gain, and levels are left without classes.
+Most animals have one record of their own and few calves, so a million levels fall into a few thousand classes. Where
+covariates or weights make nearly every level a class of its own there is nothing to gain, and levels are left without
+classes.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ WORTHWHILE = 8  # levels per class, at least, on average
 
 
 def cell_classes(term: TermLists) -> tuple[np.ndarray, np.ndarray]:
-    """(q,) uint32 class of each level and (classes,) a level of each class; both empty where classes are not worthwhile."""
+    """(q,) uint32 class of each level and (classes,) a level of each class;
+    both empty where classes are not worthwhile.
+    """
     q = term.visit_ptr.size - 1
     none = np.empty(0, np.uint32), np.empty(0, np.int64)
     if q < 4 * WORTHWHILE:
         return none
-    _, example, which = np.unique(_fingerprints(term.cell_ptr, term.cell_pattern, term.cell_sums), return_index=True, return_inverse=True)
+    _, example, which = np.unique(
+        _fingerprints(term.cell_ptr, term.cell_pattern, term.cell_sums), return_index=True, return_inverse=True
+    )
     if example.size * WORTHWHILE > q:
         return none
     which = which.ravel().astype(np.uint32)
@@ -54,7 +60,9 @@ def _mix(x):
 
 @njit(cache=True, nogil=True)
 def _fingerprints(ptr, pattern, sums):
-    """(q,) uint64: equal for levels with the same cells in any order (a sum over cells), different otherwise but for chance."""
+    """(q,) uint64: equal for levels with the same cells in any order (a sum over cells), different otherwise but for
+    chance.
+    """
     out = np.zeros(ptr.size - 1, np.uint64)
     m = sums.shape[1]
     bits = np.empty(1, np.float64)

@@ -1,9 +1,11 @@
-"""The classic sampler: single-site Gibbs on the explicit C, one row after another. The baseline of every ratio, so it is tuned.
+"""The classic sampler: single-site Gibbs on the explicit C, one row after another. The baseline of every ratio, so it
+is tuned.
 
     x_n ~ N((b_n - sum_{m != n} C_nm x_m) / C_nn, 1 / C_nn)
 
-What made it fast (Zen 3 and 4): unsigned indices, reassociated row sums, values and x in float32 with sums in float64, the x of later rows
-prefetched, the draws of many levels at once, the reciprocal diagonal formed beside them so that divisions and square roots vectorise too.
+What made it fast (Zen 3 and 4): unsigned indices, reassociated row sums, values and x in float32 with sums in float64,
+the x of later rows prefetched, the draws of many levels at once, the reciprocal diagonal formed beside them so that
+divisions and square roots vectorise too.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class ClassicEngine(ExplicitState):
 
     def start(self, theta: list[np.ndarray] | None = None) -> None:
         """Take Theta (model order; zero where None)."""
-        self.x = in_blocks(self.equations.partition, self.in_sweep_order(theta), self.rows.first).astype(self.equations.real)
+        self.x = in_blocks(self.equations.partition, self.in_sweep_order(theta), self.rows.first).astype(
+            self.equations.real
+        )
         self._moved()
 
     def set_variances(self, G, R) -> None:
@@ -63,7 +67,8 @@ class ClassicEngine(ExplicitState):
         rows, eq = self.rows, self.equations
         for block, a, b in zip(eq.partition.blocks, rows.first[:-1], rows.first[1:], strict=True):
             sweep_rows_of_block(
-                rows.indptr[a : b + 1], rows.indices, rows.values, rows.diagonal[a:b], rows.right_hand_side[a:b], self.x, np.uint64(a),
+                rows.indptr[a : b + 1], rows.indices, rows.values, rows.diagonal[a:b], rows.right_hand_side[a:b],
+                self.x, np.uint64(a),
                 eq.terms[block.term].code[block.first : block.last], block.first_component, block.last_component,
                 number, self._streams[block.term], key[0], key[1],
             )  # fmt: skip
@@ -89,8 +94,13 @@ def _row_times(indices, values, first, last, x):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep_rows_of_block(indptr, indices, values, diagonal, b, x, row, code, c_first, c_last, number, stream, seed, chain):
-    """Draw the equations row, row + 1, ... of one block: levels `code` (model order), components c_first ... c_last - 1."""
+def sweep_rows_of_block(
+    indptr, indices, values, diagonal, b, x, row, code, c_first, c_last, number, stream, seed, chain
+):
+    """Draw the equations row, row + 1, ... of one block: levels `code` (model order), components c_first ...
+
+    c_last - 1.
+    """
     width = np.uint64(c_last - c_first)
     n_levels = np.uint64(code.size)
     normals = np.empty((CHUNK, c_last))
@@ -109,7 +119,8 @@ def sweep_rows_of_block(indptr, indices, values, diagonal, b, x, row, code, c_fi
             scale[i] = 1.0 / d if d > 0.0 else 0.0  # 0: held at 0
             z[i] *= np.sqrt(scale[i])
         for i in range(n):
-            # The components of one level lie side by side, so one address in four brings (nearly) every line of a later row.
+            # The components of one level lie side by side, so one address in four brings (nearly) every line of a later
+            # row.
             for e in range(indptr[at + i] + AHEAD, indptr[at + i + np.uint64(1)] + AHEAD, np.uint64(4)):
                 prefetch(x, indices[min(e, last)])
             s = b[at + i] - _row_times(indices, values, indptr[at + i], indptr[at + i + np.uint64(1)], x)

@@ -1,11 +1,12 @@
 """Neighbouring terms of few levels (sex, age of dam, an intercept) are swept on collapsed records.
 
-To these terms, records that meet the same levels and observe the same traits are one record with the sum of their weights and their
-weighted mean residual:
+To these terms, records that meet the same levels and observe the same traits are one record with the sum of their
+weights and their weighted mean residual:
 
     w_s = sum_{r in s} w_r        e_s = sum_{r in s} w_r e_r / w_s        sweep        e_r -= e_s(before) - e_s(after)
 
-That is two passes over millions of residuals, in the order in which they are stored, however many terms and levels there are.
+That is two passes over millions of residuals, in the order in which they are stored, however many terms and levels
+there are.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class Collapsed:
     terms: dict[int, TermLists]  # of each term: its visits are those of the m records
     records: Records  # m records: y is empty, no one reads it
     of_record: np.ndarray  # (n,) uint16 the class of each record
-    bounds: np.ndarray  # (pieces + 1,) int64 the records are read in pieces of fixed length, whatever the number of threads
+    bounds: (
+        np.ndarray
+    )  # (pieces + 1,) int64 the records are read in pieces of fixed length, whatever the number of threads
 
 
 def collapse(equations: StructuredEquations, blocks: list[Block]) -> Collapsed:
@@ -47,7 +50,9 @@ def collapse(equations: StructuredEquations, blocks: list[Block]) -> Collapsed:
     few = Records(records.y[:0], records.pattern[example], weight, example.astype(np.uint32))
     terms = {i: _with_visits(equations.terms[i], levels[i][example]) for i in numbers}
     n = records.pattern.size
-    return Collapsed(tuple(blocks), terms, few, of_record.astype(np.uint16), np.append(np.arange(0, n, pieces.PIECE), n))
+    return Collapsed(
+        tuple(blocks), terms, few, of_record.astype(np.uint16), np.append(np.arange(0, n, pieces.PIECE), n)
+    )
 
 
 def runs_of_blocks(equations: StructuredEquations) -> list[list[Block]]:
@@ -62,7 +67,9 @@ def runs_of_blocks(equations: StructuredEquations) -> list[list[Block]]:
 
 
 def of_few_levels(equations: StructuredEquations, blocks: list[Block]) -> bool:
-    """Are there long lists of records, and few combinations of the levels that they meet and the traits that they observe?"""
+    """Are there long lists of records, and few combinations of the levels that they meet and the traits that they
+    observe?
+    """
     n, places = equations.records.pattern.size, len(equations.design.patterns)
     terms = {b.term for b in blocks}
     for term in (equations.design.terms[i] for i in terms):
@@ -82,12 +89,16 @@ def _levels_of_records(term: TermLists, n: int) -> np.ndarray:
 def _with_visits(term: TermLists, levels: np.ndarray) -> TermLists:
     """The lists of a term for other records, which meet `levels`; its cells stay."""
     ptr, record, effect = visits_of_levels(levels, term.code.size)
-    return term._replace(visit_ptr=ptr, visit_record=record, visit_effect=effect if term.visit_effect.size else effect[:0])
+    return term._replace(
+        visit_ptr=ptr, visit_record=record, visit_effect=effect if term.visit_effect.size else effect[:0]
+    )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_residuals(weight, of_record, T_, e, bounds, share, sums):
-    """sums[p, s] = sum of w_r e_r over the records of class s in piece p, for the pieces in `share`; sums (pieces, m, T)."""
+    """sums[p, s] = sum of w_r e_r over the records of class s in piece p, for the pieces in `share`;
+    sums (pieces, m, T).
+    """
     weighted = weight.size > 0
     T = len(T_) if len(T_) > 0 else e.shape[1]
     for p in share:

@@ -1,13 +1,16 @@
-"""Queues of updates on a CUDA device: one stream per target block, events between them; diagonal blocks are sampled on the host.
+"""Queues of updates on a CUDA device: one stream per target block, events between them; diagonal blocks are sampled on
+the host.
 
     hand_over(i)     copy x_i to the device on a stream of its own, then an event
     subtract(k, i)   stream k waits for that event, then r_k -= A_ki x_i
     wait(k)          stream k copies r_k to pinned memory; the host waits for it alone
 
-The matrix stays on the device where it fits. Else each A_ki is copied from pinned host memory when it is needed, into the one of two buffers
-whose last reader is done, while kernels work on the other (as on the poster of Golden, Lupo & Garrick).
+The matrix stays on the device where it fits. Else each A_ki is copied from pinned host memory when it is needed, into
+the one of two buffers whose last reader is done, while kernels work on the other (as on the poster of Golden, Lupo &
+Garrick).
 
-No x_i is overwritten while an update still reads it: before block i is sampled again every other block was waited for, with all its updates.
+No x_i is overwritten while an update still reads it: before block i is sampled again every other block was waited for,
+with all its updates.
 """
 
 from __future__ import annotations
@@ -40,16 +43,20 @@ class _LongRows(NamedTuple):
 
 
 class DeviceUpdates:
-    """The `updates.Queues` of a device. `renew` follows every change of the values or of b, `b` and `x` are pinned arrays per block.
+    """The `updates.Queues` of a device. `renew` follows every change of the values or of b, `b` and `x` are pinned
+    arrays per block.
 
-    spmv, for parts of records: 'own' (our kernel: bits do not depend on the device), 'cusparse', or 'measure': the faster one of each large part.
+    spmv, for parts of records: 'own' (our kernel: bits do not depend on the device), 'cusparse', or 'measure': the
+    faster one of each large part.
     """
 
     def __init__(self, blocks: RowBlocks, b: list, x: list, device, spmv: str = "own"):
         self.device, self.blocks, self.b, self.x, self.spmv = device, blocks, b, x, spmv
         self.real = blocks.equations.real
         self.notes: list[str] = []
-        self.kernels = device.kernels(SOURCE.read_text(encoding="utf-8"), PIECE=PIECE, REAL={4: "float", 8: "double"}[self.real.itemsize])
+        self.kernels = device.kernels(
+            SOURCE.read_text(encoding="utf-8"), PIECE=PIECE, REAL={4: "float", 8: "double"}[self.real.itemsize]
+        )
         self.streams = [device.stream() for _ in b]
         self._handing_over, self._copying = device.stream(), device.stream()
         self._ready = [None] * len(b)  # the event of the last copy of each x_i
@@ -61,8 +68,10 @@ class DeviceUpdates:
         except OutOfDeviceMemory:
             free, matrix = device.free_bytes(), blocks.bytes_off_diagonal
             raise DeviceError(
-                f"device: gpu found {free / 1e9:.3g} GB of device memory still free; the matrix needs {matrix / 1e9:.3g} GB, or two of its blocks at "
-                f"a time {2 * self._largest_part() / 1e9:.3g} GB, beside vectors; use partition: equal with more blocks, precision: single, or device: cpu"
+                f"device: gpu found {free / 1e9:.3g} GB of device memory still free; the matrix needs "
+                f"{matrix / 1e9:.3g} GB, or two of its blocks at "
+                f"a time {2 * self._largest_part() / 1e9:.3g} GB, beside vectors; use partition: equal with more "
+                "blocks, precision: single, or device: cpu"
             ) from None
 
     def _hold_vectors(self) -> None:
@@ -71,7 +80,9 @@ class DeviceUpdates:
         self._x = [empty(part.shape, self.real) for part in self.x]
         self._long = {key: [self._long_rows(part) for part in parts] for key, parts in self.blocks.parts.items()}
         self._partial = [self._room_for_pieces(k) for k in range(len(self.b))]
-        matrices = {id(p.matrix): p.matrix for parts in self.blocks.parts.values() for p in parts if isinstance(p, Kronecker)}
+        matrices = {
+            id(p.matrix): p.matrix for parts in self.blocks.parts.values() for p in parts if isinstance(p, Kronecker)
+        }
         self._matrices = {key: (host, empty(host.shape, np.float64)) for key, host in matrices.items()}
 
     def _long_rows(self, part: Part | Kronecker) -> _LongRows | None:
@@ -81,7 +92,9 @@ class DeviceUpdates:
             return None
         counts = -(-length[rows] // PIECE)
         ptr = np.concatenate([[0], np.cumsum(counts)])
-        first = part.indptr[rows].astype(np.int64).repeat(counts) + PIECE * (np.arange(ptr[-1]) - ptr[:-1].repeat(counts))
+        first = part.indptr[rows].astype(np.int64).repeat(counts) + PIECE * (
+            np.arange(ptr[-1]) - ptr[:-1].repeat(counts)
+        )
         last = np.minimum(first + PIECE, part.indptr[rows + 1].astype(np.int64).repeat(counts))
         lists = (first.astype(np.uint64), last.astype(np.uint64), part.row[rows], ptr.astype(np.uint64))
         return _LongRows(int(ptr[-1]), rows.size, *(self._on_device(a) for a in lists))
@@ -106,7 +119,9 @@ class DeviceUpdates:
 
     def _hold_matrix(self) -> None:
         try:
-            self._resident = {key: [self._empty_part(part) for part in parts] for key, parts in self.blocks.parts.items()}
+            self._resident = {
+                key: [self._empty_part(part) for part in parts] for key, parts in self.blocks.parts.items()
+            }
         except OutOfDeviceMemory:
             self._resident = None
         if self._resident is None:  # outside `except`, which would keep the arrays made so far alive
@@ -138,7 +153,8 @@ class DeviceUpdates:
         self._free: list = [None, None]  # the event after the last kernel that read the buffer
         self._next = 0
         self.notes.append(
-            f"the matrix ({self.blocks.bytes_off_diagonal / 1e9:.3g} GB) does not fit on the device ({free / 1e9:.3g} GB free): "
+            f"the matrix ({self.blocks.bytes_off_diagonal / 1e9:.3g} GB) does not fit on the device "
+            f"({free / 1e9:.3g} GB free): "
             "its blocks are copied there in every sweep"
         )
         warnings.warn(self.notes[-1], RuntimeWarning, stacklevel=5)
@@ -197,18 +213,84 @@ class DeviceUpdates:
         row, indptr, indices, values = part[:4]
         if isinstance(part, Kronecker):
             matrix, row_at, column_at = part[4:]
-            self.kernels.launch("subtract_kronecker", len(row) * kr, row, indptr, indices, values, matrix, kr, kc, row_at, column_at, *x, *r, stream=stream)
+            self.kernels.launch(
+                "subtract_kronecker",
+                len(row) * kr,
+                row,
+                indptr,
+                indices,
+                values,
+                matrix,
+                kr,
+                kc,
+                row_at,
+                column_at,
+                *x,
+                *r,
+                stream=stream,
+            )
             if long is not None:
                 pieces = long.piece_first, long.piece_last
-                self.kernels.launch("sum_kappa_pieces", long.n_pieces * kc, *pieces, indices, values, kc, column_at, *x, partial, stream=stream)
-                self.kernels.launch("subtract_long_kronecker", long.n_rows * kr, long.row, long.ptr, matrix, kr, kc, row_at, partial, *r, stream=stream)
+                self.kernels.launch(
+                    "sum_kappa_pieces",
+                    long.n_pieces * kc,
+                    *pieces,
+                    indices,
+                    values,
+                    kc,
+                    column_at,
+                    *x,
+                    partial,
+                    stream=stream,
+                )
+                self.kernels.launch(
+                    "subtract_long_kronecker",
+                    long.n_rows * kr,
+                    long.row,
+                    long.ptr,
+                    matrix,
+                    kr,
+                    kc,
+                    row_at,
+                    partial,
+                    *r,
+                    stream=stream,
+                )
             return
         row_at, column_at = part[4:]
-        self.kernels.launch("subtract_rows", len(row) * kr, row, indptr, indices, values, kr, kc, row_at, column_at, *x, *r, stream=stream)
+        self.kernels.launch(
+            "subtract_rows",
+            len(row) * kr,
+            row,
+            indptr,
+            indices,
+            values,
+            kr,
+            kc,
+            row_at,
+            column_at,
+            *x,
+            *r,
+            stream=stream,
+        )
         if long is not None:
             pieces = long.piece_first, long.piece_last
-            self.kernels.launch("sum_pieces", long.n_pieces * kr, *pieces, indices, values, kr, kc, column_at, *x, partial, stream=stream)
-            self.kernels.launch("subtract_long_rows", long.n_rows * kr, long.row, long.ptr, kr, row_at, partial, *r, stream=stream)
+            self.kernels.launch(
+                "sum_pieces",
+                long.n_pieces * kr,
+                *pieces,
+                indices,
+                values,
+                kr,
+                kc,
+                column_at,
+                *x,
+                partial,
+                stream=stream,
+            )
+            self.kernels.launch(
+                "subtract_long_rows", long.n_rows * kr, long.row, long.ptr, kr, row_at, partial, *r, stream=stream
+            )
 
     def _subtract_from_buffer(self, k: int, i: int, number: int, part: Part | Kronecker) -> None:
         slot = self._next
@@ -228,7 +310,9 @@ class DeviceUpdates:
     # cuSPARSE
 
     def _renew_products(self) -> None:
-        """At the first values: make the products asked for and keep the faster ones. Later: give those kept the new values."""
+        """At the first values: make the products asked for and keep the faster ones. Later:
+        give those kept the new values.
+        """
         if not hasattr(self, "_compared"):
             self._compared = True
             for (k, i), parts in self._resident.items():
@@ -246,7 +330,10 @@ class DeviceUpdates:
             return
         m = len(part.row)
         try:
-            arrays = [self.device.empty(size, dtype) for size, dtype in ((m * kr + 1, np.int32), (n, np.int32), (n, self.real), (m * kr, self.real))]
+            arrays = [
+                self.device.empty(size, dtype)
+                for size, dtype in ((m * kr + 1, np.int32), (n, np.int32), (n, self.real), (m * kr, self.real))
+            ]
             indptr, indices, values, y = arrays
             self.kernels.launch("scalar_pointers", m * kr + 1, m, part.indptr, kr, kc, indptr, stream=self.streams[k])
             x = self._x[i].reshape(-1)
@@ -275,7 +362,8 @@ class DeviceUpdates:
     def _write_scalar_values(self, part: Part, k: int, i: int, product) -> None:
         (kc, kr), (_, indices, values, _) = part.values.shape[1:], product
         self.kernels.launch(
-            "scalar_elements", len(part.indices) * kr, len(part.row), part.indptr, part.indices, part.values, kr, kc, part.column_component,
+            "scalar_elements", len(part.indices) * kr, len(part.row), part.indptr, part.indices, part.values, kr, kc,
+            part.column_component,
             self.x[i].shape[1], indices, values, stream=self.streams[k],
         )  # fmt: skip
 
@@ -285,7 +373,15 @@ class DeviceUpdates:
         run()
         kr = part.values.shape[2]
         self.kernels.launch(
-            "subtract_product", len(part.row) * kr, part.row, kr, part.row_component, y, self._r[k], self.b[k].shape[1], stream=self.streams[k]
+            "subtract_product",
+            len(part.row) * kr,
+            part.row,
+            kr,
+            part.row_component,
+            y,
+            self._r[k],
+            self.b[k].shape[1],
+            stream=self.streams[k],
         )
 
 

@@ -1,4 +1,6 @@
-"""Posterior covariance by a direct inverse of C, for as many equations as fit: PEV of random levels, variances of fixed effects."""
+"""Posterior covariance by a direct inverse of C, for as many equations as fit:
+PEV of random levels, variances of fixed effects.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,16 @@ def posterior_sd(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> l
 
 
 def dense_inverse(C: np.ndarray, name: Callable[[int], str] = "equation {}".format) -> np.ndarray:
-    """C^-1 by Cholesky (LAPACK potrf, potri); ModelError where C is not positive definite, which names the equation by its number from 0."""
+    """C^-1 by Cholesky (LAPACK potrf, potri); ModelError where C is not positive definite, which names the equation by
+    its number from 0.
+    """
     factor, failed = lapack.dpotrf(C, lower=1, overwrite_a=1)
     if failed == 0:
         inverse, failed = lapack.dpotri(factor, lower=1, overwrite_c=1)
     if failed:
         raise ModelError(
-            f"the mixed-model equations are not positive definite, first at {name(failed - 1)}: the variances differ too much, or effects cannot be "
+            f"the mixed-model equations are not positive definite, first at {name(failed - 1)}: the variances "
+            "differ too much, or effects cannot be "
             "told apart; needed other variances or fewer effects"
         )
     lower = np.tril(inverse)
@@ -55,13 +60,18 @@ def equation_name(design: Design, number: int) -> str:
         places = np.flatnonzero(active)
         if number < places.size:
             level, component = divmod(int(places[number]), term.n_components)
-            return f"effect {term.name} ({component_labels(term, design.traits)[component]}), level number {level + 1} of {term.n_levels}"
+            return (
+                f"effect {term.name} ({component_labels(term, design.traits)[component]}), level number "
+                f"{level + 1} of {term.n_levels}"
+            )
         number -= places.size
     raise IndexError(number)
 
 
 def _original_scale_rows(design: Design, active) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of B that differ from the identity, as (their numbers, (rows, n) matrix); found by transforming unit vectors."""
+    """The rows of B that differ from the identity, as (their numbers, (rows, n) matrix);
+    found by transforming unit vectors.
+    """
     touched = {r.term for r in design.rescale} | {s.source for s in design.shifts}
     bounds = np.cumsum([0] + [a.size for a in active])
     if not touched:

@@ -103,7 +103,9 @@ class ExactEngine:
         self._blup, self._ready, self._ready_key = None, {}, None
 
     def sweep(self, number: int, key: tuple[int, int]) -> dict[str, float]:
-        """theta ~ N(C^-1 b, C^-1); `number` and key = (seed, chain) say which draw it is. Facts: what PCG did for it."""
+        """theta ~ N(C^-1 b, C^-1); `number` and key = (seed, chain) say which draw it is. Facts:
+        what PCG did for it.
+        """
         if self.variances_fixed:
             x, facts = self._fixed_draw(number, key)
         else:

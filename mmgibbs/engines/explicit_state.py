@@ -1,4 +1,6 @@
-"""What the engines on explicit equations share: Theta put together from x, and e = y - W theta, computed when it is asked for."""
+"""What the engines on explicit equations share: Theta put together from x, and e = y - W theta, computed when it is
+asked for.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ class ExplicitState(ABC):
         """Theta given in model order (zero where None); components held at 0 are 0."""
         theta = theta or [np.zeros((t.n_levels, t.n_components)) for t in self.equations.design.terms]
         ordered = [np.asarray(t)[lists.code] for t, lists in zip(theta, self.equations.terms, strict=True)]
-        return [np.where(lists.active, t, 0.0) if lists.active.size else t for t, lists in zip(ordered, self.equations.terms, strict=True)]
+        return [
+            np.where(lists.active, t, 0.0) if lists.active.size else t
+            for t, lists in zip(ordered, self.equations.terms, strict=True)
+        ]
 
     @property
     def e(self) -> np.ndarray:
@@ -51,14 +56,16 @@ class ExplicitState(ABC):
     def _moved(self) -> None:
         self._e = None
 
-    def refresh(self) -> None:
+    def refresh(self) -> None:  # noqa: B027  engines need not have it
         """Nothing drifts: every right-hand side is summed anew in every sweep."""
 
     def quadratic_form(self, term: int) -> np.ndarray:
         return quadratic_form(self.equations.relationships[term], self.theta()[term])
 
     def residual_products(self, number: int, key: tuple[int, int], blocks):
-        return residual_products(self.equations.records, self.equations.design.patterns, self.e, self.R, blocks, number, key)
+        return residual_products(
+            self.equations.records, self.equations.design.patterns, self.e, self.R, blocks, number, key
+        )
 
     def scaling_products(self, term: int, elements):
         return self._scaling.products(term, elements, self.theta()[term], self.e, self.Rinv)
@@ -78,7 +85,9 @@ class ExplicitState(ABC):
         return out
 
     def state(self) -> dict[str, np.ndarray]:
-        """Theta per term, sweep order. Right-hand sides in progress are no part of it: primed anew they have the same bits."""
+        """Theta per term, sweep order. Right-hand sides in progress are no part of it:
+        primed anew they have the same bits.
+        """
         return {f"theta.{i}": theta for i, theta in enumerate(self.theta())}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:

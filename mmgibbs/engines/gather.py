@@ -1,13 +1,14 @@
-"""What LANES levels side by side take from their relatives and records, and give back to their records, as passes over flat lists.
+"""What LANES levels side by side take from their relatives and records, and give back to their records, as passes over
+flat lists.
 
-The progeny of neighbouring levels follow one another in memory, and so do their visits. A pass over all of a group's entries meets no end
-of a short list, which no processor foresees; memory is asked for AHEAD entries before it is needed. An entry adds to the sum of its
-level:
+The progeny of neighbouring levels follow one another in memory, and so do their visits. A pass over all of a group's
+entries meets no end of a short list, which no processor foresees; memory is asked for AHEAD entries before it is
+needed. An entry adds to the sum of its level:
 
     sum <- goes_on sum + term of the entry        goes_on: 1, or 0 for the first entry of a level
 
-and a byte per entry says which lane (the lower seven bits) and whether it goes on (the eighth). `k_` and `T_` are tuples of zeros whose
-length the compiler sees; unsigned positions first ... last - 1 are those of the group's entries.
+and a byte per entry says which lane (the lower seven bits) and whether it goes on (the eighth). `k_` and `T_` are
+tuples of zeros whose length the compiler sees; unsigned positions first ... last - 1 are those of the group's entries.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def lane_lists(term: TermLists, K, pattern: np.ndarray, ranges: list[tuple[int, 
     """For levels that are swept in these ranges, each from a lane 0 on."""
     n_effects, effect = term.effect_first.size - 1, term.visit_effect if term.visit_effect.size else np.uint8(0)
     codes = (int(pattern.max(initial=0)) + 1) * n_effects
-    code = pattern[term.visit_record].astype(np.min_scalar_type(codes)) * np.min_scalar_type(codes).type(n_effects) + effect
+    code = (
+        pattern[term.visit_record].astype(np.min_scalar_type(codes)) * np.min_scalar_type(codes).type(n_effects)
+        + effect
+    )
     bounds = np.array(ranges, np.int64).reshape(-1, 2)
     visit_lane = _lanes_of_entries(term.visit_ptr, bounds)
     if not isinstance(K, PedigreeLists):
@@ -64,7 +68,9 @@ def _lanes_of_entries(ptr, bounds):
 
 
 def codes_to_rows(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
-    """(codes T, k): row code T + t holds what e_rt times w_r adds to rhs, column t of W_r' R_r^-1, for a record met through one effect."""
+    """(codes T, k): row code T + t holds what e_rt times w_r adds to rhs, column t of W_r' R_r^-1, for a record met
+    through one effect.
+    """
     n_effects, T, k = term.effect_first.size - 1, Rinv.shape[1], term.trait.size
     out = np.zeros((len(Rinv), n_effects, T, k))
     for effect in range(n_effects):
@@ -102,7 +108,8 @@ def move_residuals_of(T_, record, effect, lane_of, e, first, last, moves):
 
 
 def sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
-    """own[lane] + progeny[lane] = sum_m kappa_lm theta_m for levels l = first ... first + n - 1, m = l included; progeny comes as zeros.
+    """own[lane] + progeny[lane] = sum_m kappa_lm theta_m for levels l = first ... first + n - 1, m = l included;
+    progeny comes as zeros.
 
     theta (q + 1, k): its last row is 0 and stands for unknown parents."""
     raise NotImplementedError("the body is compiled: see the overload below")

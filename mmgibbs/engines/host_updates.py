@@ -1,7 +1,8 @@
 """Queues of updates run by worker threads, and by the main thread while it waits.
 
-A target block is cut into segments of rows with a queue each: a queue runs in order, one thread at a time, so every element of r sees its
-updates in one order and the chain is the same for any number of threads. Threads sleep on a condition when there is nothing to do.
+A target block is cut into segments of rows with a queue each: a queue runs in order, one thread at a time, so every
+element of r sees its updates in one order and the chain is the same for any number of threads. Threads sleep on a
+condition when there is nothing to do.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class _Segment:
 
 
 class HostUpdates:
-    """The `updates.Queues` of a machine's cores. `threads` counts the main thread: with 1 it does all work itself, when it waits."""
+    """The `updates.Queues` of a machine's cores. `threads` counts the main thread:
+    with 1 it does all work itself, when it waits.
+    """
 
     def __init__(self, blocks: RowBlocks, b: list, x: list, threads: int):
         self.b, self.x, self.n_blocks = b, x, len(b)
@@ -45,7 +48,9 @@ class HostUpdates:
         self.segments = [self._segments(blocks, k) for k in range(self.n_blocks)]
         self.threads = threads
         self.notes: list[str] = []
-        self.before_update: Callable[[int, int], None] | None = None  # (target, source or -1), called before each update; tests delay it
+        self.before_update: Callable[[int, int], None] | None = (
+            None  # (target, source or -1), called before each update; tests delay it
+        )
         self._changed = threading.Condition()
         self._workers: list[threading.Thread] = []
         self._current = 0  # the block that is sampled next: its updates come first
@@ -63,7 +68,16 @@ class HostUpdates:
                 rows = np.searchsorted(part.row, bounds)
                 for segment, first, last in zip(segments, rows[:-1], rows[1:], strict=True):
                     if first < last:
-                        call = (*arrays, *sizes, row_component, column_component, self.x[i], self.r[k], int(first), int(last))
+                        call = (
+                            *arrays,
+                            *sizes,
+                            row_component,
+                            column_component,
+                            self.x[i],
+                            self.r[k],
+                            int(first),
+                            int(last),
+                        )
                         segment.calls.setdefault(i, []).append((KERNELS[type(part)], call))
         return segments
 
@@ -73,7 +87,9 @@ class HostUpdates:
     # Queues
 
     def hand_over(self, i: int) -> None:
-        """Nothing to do: updates read x_i where it was drawn, and all that read the last x_i are done when block i is consumed."""
+        """Nothing to do: updates read x_i where it was drawn, and all that read the last x_i are done when block i is
+        consumed.
+        """
 
     def reset(self, k: int) -> None:
         self._queue(k, RESET)
@@ -118,7 +134,10 @@ class HostUpdates:
         with self._changed:
             if not self._workers and self.threads > 1:
                 self._stopped = False
-                self._workers = [threading.Thread(target=self._work, name=f"update-{i + 1}", daemon=True) for i in range(self.threads - 1)]
+                self._workers = [
+                    threading.Thread(target=self._work, name=f"update-{i + 1}", daemon=True)
+                    for i in range(self.threads - 1)
+                ]
                 for worker in self._workers:
                     worker.start()
             for segment in self.segments[k]:
@@ -144,7 +163,7 @@ class HostUpdates:
             if self.before_update is not None:
                 self.before_update(segment.target, source)
             self._update(segment, source)
-        except BaseException as error:  # raised again in the main thread
+        except BaseException as error:  # noqa: BLE001  raised again in the main thread
             self._failure = error
         finally:
             self._changed.acquire()

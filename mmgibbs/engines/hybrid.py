@@ -1,11 +1,13 @@
-"""The hybrid engine of Golden, Lupo & Garrick: the main thread samples the diagonal blocks, others update right-hand sides meanwhile.
+"""The hybrid engine of Golden, Lupo & Garrick: the main thread samples the diagonal blocks, others update right-hand
+sides meanwhile.
 
-    for each block i:  wait for r_i;  draw x_i from r_i and A_ii;  reset r_i = b_i;  hand x_i on:  r_k -= A_ki x_i  for every k != i
+    for each block i:  wait for r_i;  draw x_i from r_i and A_ii;  reset r_i = b_i;  hand x_i on:  r_k -= A_ki x_i  for
+    every k != i
 
-`updates.py` says in which order, `host_updates.py` (worker threads) and `device_updates.py` (CUDA streams) run it. The chain is that of the
-serial engine with the same partition, update and key; bit for bit the same for any number of threads and any delay.
-Variances that change every sweep cost one pass over the values and a new priming of r: the updates that would be thrown away are then
-not made.
+`updates.py` says in which order, `host_updates.py` (worker threads) and `device_updates.py` (CUDA streams) run it. The
+chain is that of the serial engine with the same partition, update and key; bit for bit the same for any number of
+threads and any delay. Variances that change every sweep cost one pass over the values and a new priming of r: the
+updates that would be thrown away are then not made.
 """
 
 from __future__ import annotations
@@ -31,20 +33,26 @@ from mmgibbs.errors import ModelError
 
 
 class HybridEngine(ExplicitState):
-    """Row blocks of any partition; level updates where it keeps levels whole. State: x per block, in the equations' precision; r float64.
+    """Row blocks of any partition; level updates where it keeps levels whole. State: x per block, in the equations'
+    precision; r float64.
 
-    device: 'cpu' (worker threads; `threads` counts the main one), 'gpu' (CUDA streams; DeviceError where there is no device), or a
-    `device.Device`. spmv, for devices: 'own' | 'cusparse' | 'measure' (see device_updates.py). `notes` says what was chosen on the way.
+    device: 'cpu' (worker threads; `threads` counts the main one), 'gpu' (CUDA streams; DeviceError where there is no
+    device), or a `device.Device`. spmv, for devices: 'own' | 'cusparse' | 'measure' (see device_updates.py). `notes`
+    says what was chosen on the way.
     """
 
     name = "hybrid"
 
-    def __init__(self, equations: StructuredEquations, update: str = "level", device="cpu", threads: int = 2, spmv: str = "own"):
+    def __init__(
+        self, equations: StructuredEquations, update: str = "level", device="cpu", threads: int = 2, spmv: str = "own"
+    ):
         super().__init__(equations)
         self._threads = threads
         self.joint = update == "level"
         if self.joint and not equations.partition.keeps_levels_whole(equations.design):
-            raise ModelError(f"partition '{equations.partition.kind}' splits the components of a level: needed update: site")
+            raise ModelError(
+                f"partition '{equations.partition.kind}' splits the components of a level: needed update: site"
+            )
         if device == "gpu":
             device = Device()
         empty = np.empty if device == "cpu" else device.pinned
@@ -70,7 +78,10 @@ class HybridEngine(ExplicitState):
             self.put_theta(term, ordered)
 
     def set_variances(self, G, R) -> None:
-        """New values in the stored pattern; the next sweep primes the right-hand sides. ModelError where a level has no information."""
+        """New values in the stored pattern; the next sweep primes the right-hand sides.
+
+        ModelError where a level has no information.
+        """
         self.updates.discard()
         self._variances_move = self._sweeps_at_these_variances == 1
         self._sweeps_at_these_variances, self._primed = 0, False
@@ -86,7 +97,9 @@ class HybridEngine(ExplicitState):
         self.updates.renew()
 
     def _factor(self, term: int, Ginv: np.ndarray) -> int:
-        """b and the factors of the levels of one term; returns -1, or the position whose own block is not positive definite."""
+        """b and the factors of the levels of one term; returns -1, or the position whose own block is not positive
+        definite.
+        """
         eq, lists = self.equations, self.equations.terms[term]
         t = eq.design.terms[term]
         sums = np.zeros((t.n_levels, t.n_components))
@@ -98,13 +111,17 @@ class HybridEngine(ExplicitState):
                 if lists.active.size:
                     b[lists.active[levels, slice(*components)] == 0] = 0.0
                 K = eq.relationships[term]
-                failed = factor_block(lists, K, Ginv, self.Rinv, block.first, block.last, *components, self.joint, factor)
+                failed = factor_block(
+                    lists, K, Ginv, self.Rinv, block.first, block.last, *components, self.joint, factor
+                )
                 if failed >= 0:
                     return failed
         return -1
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
-        """One Gibbs sweep through the blocks of the partition; `number` and key = (seed, chain) say which draws to use."""
+        """One Gibbs sweep through the blocks of the partition;
+        `number` and key = (seed, chain) say which draws to use.
+        """
         if not self._primed:
             self.order.prime()
         for i, block in enumerate(self.equations.partition.blocks):

@@ -21,11 +21,16 @@ from mmgibbs.equations.residuals import level_precisions
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep_lanes(term, K, records, lists, k_, T_, theta, e, Ginv, Rinv, classes, parts, rows, first, last, number, stream, seed, chain):
-    """Draw the levels first ... last - 1 (sweep positions, all of one colour) jointly per level; 1 <= k, T <= 4, no covariates.
+def sweep_lanes(
+    term, K, records, lists, k_, T_, theta, e, Ginv, Rinv, classes, parts, rows, first, last, number, stream, seed,
+    chain,
+):  # fmt: skip
+    """Draw the levels first ... last - 1 (sweep positions, all of one colour) jointly per level; 1 <= k, T <= 4, no
+    covariates.
 
-    theta (q + 1, k), its last row 0; lists, rows: gather.py. classes (q,) and parts (classes, k, k): cell_classes.py, or both empty.
-    Returns -1, or the position of the first of a group of levels of which one has a P that is not positive definite.
+    theta (q + 1, k), its last row 0; lists, rows: gather.py. classes (q,) and parts (classes, k, k): cell_classes.py,
+    or both empty. Returns -1, or the position of the first of a group of levels of which one has a P that is not
+    positive definite.
     """
     k, T = len(k_), len(T_)
     P = carray(stack(k_, 2, LANES), (k, k, LANES))
@@ -39,7 +44,9 @@ def sweep_lanes(term, K, records, lists, k_, T_, theta, e, Ginv, Rinv, classes, 
         data[:] = 0.0
         sum_relatives_of(k_, K, lists, theta, group, n, own, progeny)
         v, v_end = term.visit_ptr[group], term.visit_ptr[group + n]
-        sum_residuals_of(k_, T_, term.visit_record, lists.visit_code, lists.visit_lane, records.weight, e, rows, v, v_end, data)
+        sum_residuals_of(
+            k_, T_, term.visit_record, lists.visit_code, lists.visit_lane, records.weight, e, rows, v, v_end, data
+        )
         gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, group, n, P)
         if not draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
             return np.int64(group)
@@ -51,7 +58,9 @@ def sweep_lanes(term, K, records, lists, k_, T_, theta, e, Ginv, Rinv, classes, 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
-    """P[:, :, lane] = kappa_ll G^-1 + the data part of the level, lower triangles; an identity in lanes that no level fills."""
+    """P[:, :, lane] = kappa_ll G^-1 + the data part of the level, lower triangles;
+    an identity in lanes that no level fills.
+    """
     k = len(k_)
     part = carray(stack(k_, 2, 1), (k, k))
     for lane in range(n):
@@ -79,9 +88,11 @@ def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
-    """change[lane] = L'^-1 (L^-1 rhs + z), P = L L', rhs = data - G^-1 (own + progeny). False where some P is not positive definite.
+    """change[lane] = L'^-1 (L^-1 rhs + z), P = L L', rhs = data - G^-1 (own + progeny). False where some P is not
+    positive definite.
 
-    The loops within a lane are unrolled, so the loop over lanes is one of vector instructions. 1 / l_jj is on the diagonal of L.
+    The loops within a lane are unrolled, so the loop over lanes is one of vector instructions. 1 / l_jj is on the
+    diagonal of L.
     """
     k, bad = len(k_), 0
     L, x = carray(stack(k_, 2, 1), (k, k)), carray(stack(k_, 1, 1), (k,))
@@ -120,7 +131,9 @@ def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def move_thetas(k_, active, theta, first, n, change):
-    """theta_l += change; `change` becomes what the stored precision could hold of it, and 0 for components held at 0."""
+    """theta_l += change; `change` becomes what the stored precision could hold of it, and 0 for components held at
+    0.
+    """
     old = carray(stack(k_, 1, 1), (1, len(k_)))
     for lane in range(n):
         level = first + lane
@@ -135,7 +148,9 @@ def move_thetas(k_, active, theta, first, n, change):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def spread(effect_first, trait, change, moves):
-    """moves[effect LANES + lane, t(c)] = change[lane, c]: what a record moves by that meets a level through one effect."""
+    """moves[effect LANES + lane, t(c)] = change[lane, c]: what a record moves by that meets a level through one
+    effect.
+    """
     for effect in range(np.uint64(effect_first.size - 1)):
         block = effect * np.uint64(LANES)
         for c in range(np.uint64(effect_first[effect]), np.uint64(effect_first[effect + np.uint64(1)])):

@@ -1,6 +1,7 @@
-"""Levels with endless lists of records (sex, a covariate): the list is cut into pieces of fixed length, whatever the number of threads.
+"""Levels with endless lists of records (sex, a covariate): the list is cut into pieces of fixed length, whatever the
+number of threads.
 
-    rhs_l = prior part + sum over pieces, in order, of ( sum over the piece of W_r' R_r^-1 e_r )
+rhs_l = prior part + sum over pieces, in order, of ( sum over the piece of W_r' R_r^-1 e_r )
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ LONG = 2 * PIECE  # a level with more visits than this is cut into pieces
 
 
 def cut_into_pieces(term, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """The long levels among first ... last - 1, (m,) int64, and their pieces (number among them, first visit, last visit), (n, 3) int64.
+    """The long levels among first ... last - 1, (m,) int64, and their pieces (number among them, first visit, last
+    visit), (n, 3) int64.
 
     A record that meets a level through two effects has both visits in one piece, so that no two threads write to it.
     """
@@ -44,8 +46,13 @@ def sum_pieces(term, records, T_, e, Rinv, pieces, share, sums):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def draw_long_levels(term, K, theta, Ginv, Rinv, levels, pieces, sums, changes, c_first, c_last, joint, number, stream, seed, chain):
-    """Draw each level from its sums and move theta; changes[n] is what theta moved by. Returns -1, or the level that failed."""
+def draw_long_levels(
+    term, K, theta, Ginv, Rinv, levels, pieces, sums, changes, c_first, c_last, joint, number, stream, seed, chain
+):
+    """Draw each level from its sums and move theta; changes[n] is what theta moved by.
+
+    Returns -1, or the level that failed.
+    """
     k = theta.shape[1]
     P, L = np.empty((k, k)), np.empty((k, k))
     row, rhs, normals = np.empty(k), np.empty(k), np.empty((1, k))

@@ -132,7 +132,7 @@ class ResidentMoments:
     def levels(self, term: int, codes) -> np.ndarray:
         """(levels, k) float64: chosen levels of a term (model order) of the draw last added, on the user's scale."""
         key = (term, np.asarray(codes).tobytes())
-        q, k = self.scale.shapes[term]
+        _q, k = self.scale.shapes[term]
         queue, value = self.engine.queue, self.scale.value(term)
         if key not in self._chosen:
             position = np.argsort(self.engine.equations.terms[term].code)[np.asarray(codes)].astype(np.uint32)

@@ -21,7 +21,8 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_component, x, r, first, last):
-    """r -= A_ki x for the listed rows first ... last - 1 of one part (equations/row_blocks.py). r (levels, k) float64, x (levels, k).
+    """r -= A_ki x for the listed rows first ... last - 1 of one part (equations/row_blocks.py). r (levels, k) float64,
+    x (levels, k).
 
     kr_, kc_: tuples as long as the part has row and column components, () for a loop of any length.
     """
@@ -50,7 +51,9 @@ def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def subtract_kronecker(row, indptr, indices, kappa, matrix, kr_, kc_, row_component, column_component, x, r, first, last):
+def subtract_kronecker(
+    row, indptr, indices, kappa, matrix, kr_, kc_, row_component, column_component, x, r, first, last
+):
     """`subtract_rows` for a Kronecker part: r_l -= (sum_e kappa_e x_e) matrix."""
     kr = np.uint64(len(kr_) if len(kr_) > 0 else matrix.shape[1])
     kc = np.uint64(len(kc_) if len(kc_) > 0 else matrix.shape[0])
@@ -79,11 +82,11 @@ def subtract_kronecker(row, indptr, indices, kappa, matrix, kr_, kc_, row_compon
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
-    """What a draw of each level needs of its own block P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r: levels first ... last - 1 (sweep positions),
-    components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
+    """What a draw of each level needs of its own block P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r: levels first ... last
+    - 1 (sweep positions), components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
 
-    joint: the rows of L, P = L L';  else the rows of the lower triangle of P. The diagonal holds its reciprocal, 0 where held at 0
-    (which makes the draw 0). Returns -1 or the first position whose block is not positive definite.
+    joint: the rows of L, P = L L';  else the rows of the lower triangle of P. The diagonal holds its reciprocal, 0
+    where held at 0 (which makes the draw 0). Returns -1 or the first position whose block is not positive definite.
     """
     w, k = c_last - c_first, Ginv.shape[0]
     P, L = np.empty((k, k)), np.empty((w, w))
@@ -156,7 +159,9 @@ def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, nu
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _draw_jointly(w, width, factor, first, s, z, at):
-    """s <- L'^-1 (L^-1 s + z) ~ N(P^-1 s, P^-1) for levels side by side: s (w, levels), z (levels, w), factor (w (w + 1) / 2, levels)."""
+    """s <- L'^-1 (L^-1 s + z) ~ N(P^-1 s, P^-1) for levels side by side:
+    s (w, levels), z (levels, w), factor (w (w + 1) / 2, levels).
+    """
     for a in range(w):
         row = a * (a + ONE) // TWO  # of the lower triangle
         for b in range(a):
@@ -179,7 +184,9 @@ def _draw_jointly(w, width, factor, first, s, z, at):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _draw_sites(w, width, factor, first, s, old, z, at):
-    """s_a <- x_a ~ N((s_a - sum_{b != a} P_ab x_b) / P_aa, 1 / P_aa), a in turn, for levels side by side; old (w, levels) is x before."""
+    """s_a <- x_a ~ N((s_a - sum_{b != a} P_ab x_b) / P_aa, 1 / P_aa), a in turn, for levels side by side;
+    old (w, levels) is x before.
+    """
     for a in range(w):
         row = a * (a + ONE) // TWO
         for b in range(w):

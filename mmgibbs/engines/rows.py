@@ -3,8 +3,9 @@
     set_multiple(k_, out, i, a, source, j)      out[i, :] = a source[j, :]
     add_multiple(k_, out, i, a, source, j)      out[i, :] += a source[j, :]
 
-k_ is a tuple of k zeros; out (.., k) and source (.., k) are C-ordered, float32 or float64, and `a` is a number. Sums and products are
-float64. Numba does not make vectors of a few consecutive numbers on its own; a loop over k = 4 elements costs about three times as much.
+k_ is a tuple of k zeros; out (.., k) and source (.., k) are C-ordered, float32 or float64, and `a` is a number. Sums
+and products are float64. Numba does not make vectors of a few consecutive numbers on its own; a loop over k = 4
+elements costs about three times as much.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def _store(builder, row, address):
 def _repeat(builder, number, k):
     vector = ir.VectorType(DOUBLE, k)
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), number, WORD(0))
-    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(WORD, k), [0] * k))
+    return builder.shuffle_vector(
+        first, ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(WORD, k), [0] * k)
+    )
 
 
 def _multiple(k_, out, i, a, source, j, adds):

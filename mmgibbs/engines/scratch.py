@@ -1,8 +1,8 @@
 """Small float64 work arrays on the stack: the compiler keeps them in registers once the loops over them are unrolled.
 
-An array from np.empty lies on the heap, where every element written must be assumed to alias every other array; a 4 x 4 Cholesky factor
-then costs about twice as much. `stack(k_, power, lanes)` gives the address of len(k_)^power * lanes floats; wrap it with `carray` *in the
-function that uses it*, since the memory is gone when that function returns.
+An array from np.empty lies on the heap, where every element written must be assumed to alias every other array; a 4 x 4
+Cholesky factor then costs about twice as much. `stack(k_, power, lanes)` gives the address of len(k_)^power * lanes
+floats; wrap it with `carray` *in the function that uses it*, since the memory is gone when that function returns.
 """
 
 from __future__ import annotations

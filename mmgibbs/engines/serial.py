@@ -1,4 +1,5 @@
-"""The serial engine: the structured equations in plain compiled loops. This is the truth that the other engines are held to.
+"""The serial engine: the structured equations in plain compiled loops. This is the truth that the other engines are
+held to.
 
 One visit of level l draws its k effects given everything else (MODELS.md, "Full conditionals"). With
 
@@ -19,7 +20,17 @@ from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.augment import residual_products
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.scratch import stack
-from mmgibbs.engines.visit import AHEAD, ask_for_visit, draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits, unroll
+from mmgibbs.engines.visit import (
+    AHEAD,
+    ask_for_visit,
+    draw_level,
+    draw_sites,
+    hold_inactive,
+    move_visits,
+    shift,
+    sum_visits,
+    unroll,
+)
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.relationships import quadratic_form, times_row, weight
 from mmgibbs.equations.residuals import level_precisions, subtract_term
@@ -30,14 +41,19 @@ CHUNK = 1024  # levels whose normals are drawn together, so that drawing them ve
 
 
 class SerialEngine:
-    """Serial Gibbs sweeps over structured equations. State: Theta per term and e, in sweep order, in the equations' precision."""
+    """Serial Gibbs sweeps over structured equations. State:
+    Theta per term and e, in sweep order, in the equations' precision.
+    """
 
     name = "serial"
 
     def __init__(self, equations: StructuredEquations, update: str = "level"):
         self.equations = equations
         self.joint = update == "level"
-        work = [max(t.n_levels, lists.visit_record.size) for t, lists in zip(equations.design.terms, equations.terms, strict=True)]
+        work = [
+            max(t.n_levels, lists.visit_record.size)
+            for t, lists in zip(equations.design.terms, equations.terms, strict=True)
+        ]
         sizes = [(t.n_components, equations.design.n_traits) for t in equations.design.terms]
         self._unrolled = [(unroll(k, w), unroll(T, w)) for (k, T), w in zip(sizes, work, strict=True)]
         self._scaling = Scaling(equations)
@@ -48,7 +64,10 @@ class SerialEngine:
         """Take Theta (model order; zero where None) and compute e = y - W theta."""
         q_k = [(t.n_levels, t.n_components) for t in self.equations.design.terms]
         theta = theta or [np.zeros(shape) for shape in q_k]
-        self.theta = [np.ascontiguousarray(t[lists.code].astype(self.equations.real)) for t, lists in zip(theta, self.equations.terms, strict=True)]
+        self.theta = [
+            np.ascontiguousarray(t[lists.code].astype(self.equations.real))
+            for t, lists in zip(theta, self.equations.terms, strict=True)
+        ]
         self.refresh()
 
     def refresh(self) -> None:
@@ -62,7 +81,9 @@ class SerialEngine:
         self.Ginv, self.Rinv = precisions(self.equations.design, G, self.R)
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
-        """One Gibbs sweep through the blocks of the partition; `number` and key = (seed, chain) say which draws to use."""
+        """One Gibbs sweep through the blocks of the partition;
+        `number` and key = (seed, chain) say which draws to use.
+        """
         eq = self.equations
         for block in eq.partition.blocks:
             i = block.term
@@ -79,7 +100,9 @@ class SerialEngine:
         return quadratic_form(self.equations.relationships[term], self.theta[term])
 
     def residual_products(self, number: int, key: tuple[int, int], blocks):
-        return residual_products(self.equations.records, self.equations.design.patterns, self.e, self.R, blocks, number, key)
+        return residual_products(
+            self.equations.records, self.equations.design.patterns, self.e, self.R, blocks, number, key
+        )
 
     def scaling_products(self, term: int, elements):
         return self._scaling.products(term, elements, self.theta[term], self.e, self.Rinv)
@@ -106,8 +129,11 @@ class SerialEngine:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_first, c_last, joint, number, stream, seed, chain):
-    """Draw the levels first ... last - 1 (sweep positions) of one term. Returns -1, or the position whose P is not positive definite.
+def sweep_block(
+    term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_first, c_last, joint, number, stream, seed, chain
+):
+    """Draw the levels first ... last - 1 (sweep positions) of one term. Returns -1, or the position whose P is not
+    positive definite.
 
     theta (q, k) and e (n, T) are updated in place.
     """

@@ -1,11 +1,14 @@
 """The structured engine: levels of one colour at once, across threads, on equations that are never stored as a matrix.
 
-Levels of one colour share neither a relationship nor a record, so they may be drawn in any order: the chain is the serial engine's for
-the colour partition, whatever the number of threads. Three shapes of parallel work (Mahani 2012; MODELS.md section 6):
+Levels of one colour share neither a relationship nor a record, so they may be drawn in any order: the chain is the
+serial engine's for the colour partition, whatever the number of threads. Three shapes of parallel work (Mahani 2012;
+MODELS.md section 6):
 
-    animals, dams            many levels, short lists     levels side by side (lanes.py)     , ranges of levels over threads
+    animals, dams            many levels, short lists     levels side by side (lanes.py)     , ranges of levels over
+    threads
     contemporary groups      many levels, longer lists    the same, in ranges with about equally many visits
-    sex, herd types          few levels, endless lists    on collapsed records (collapsed.py); or, with covariates, lists cut into
+    sex, herd types          few levels, endless lists    on collapsed records (collapsed.py); or, with covariates,
+    lists cut into
                                                           pieces of fixed length, summed in fixed order (pieces.py)
 """
 
@@ -50,7 +53,9 @@ class StructuredEngine(SerialEngine):
 
     def __init__(self, equations: StructuredEquations, update: str = "level", threads: int = 1):
         if equations.partition.kind != "colour":
-            raise ModelError(f"sampler.partition: found '{equations.partition.kind}', needed 'colour' for the structured engine")
+            raise ModelError(
+                f"sampler.partition: found '{equations.partition.kind}', needed 'colour' for the structured engine"
+            )
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
         self._classes = [cell_classes(lists) for lists in equations.terms]
@@ -64,20 +69,28 @@ class StructuredEngine(SerialEngine):
 
     def _lists_of_lanes(self, i: int) -> LaneLists | None:
         """None for a term that is not swept level beside level."""
-        terms, ranges = self.equations.terms, [r for w in self._work if isinstance(w, Work) and w.block.term == i for r in w.ranges]
+        terms, ranges = (
+            self.equations.terms,
+            [r for w in self._work if isinstance(w, Work) and w.block.term == i for r in w.ranges],
+        )
         if not self.joint or not all(self._unrolled[i]) or terms[i].covariates.shape[0] > 0 or not ranges:
             return None
         return lane_lists(terms[i], self.equations.relationships[i], self.equations.records.pattern, ranges)
 
     def start(self, theta: list[np.ndarray] | None = None) -> None:
         super().start(theta)
-        self._rows = [np.concatenate([t, np.zeros_like(t[:1])]) for t in self.theta]  # the last row stands for unknown parents
+        self._rows = [
+            np.concatenate([t, np.zeros_like(t[:1])]) for t in self.theta
+        ]  # the last row stands for unknown parents
         self.theta = [rows[:-1] for rows in self._rows]
 
     def set_variances(self, G, R) -> None:
         super().set_variances(G, R)
         terms = self.equations.terms
-        self._data_parts = [class_precisions(lists, examples, self.Rinv) for lists, (_, examples) in zip(terms, self._classes, strict=True)]
+        self._data_parts = [
+            class_precisions(lists, examples, self.Rinv)
+            for lists, (_, examples) in zip(terms, self._classes, strict=True)
+        ]
         self._of_codes = [codes_to_rows(lists, self.Rinv) for lists in terms]
 
     def sweep(self, number: int, key: tuple[int, int]) -> None:
@@ -88,7 +101,9 @@ class StructuredEngine(SerialEngine):
             if work.long.size:
                 self._sweep_long(work, number, key)
             if work.ranges:
-                self._at_once([lambda a=a, b=b, w=work: self._sweep_range(w.block, a, b, number, key) for a, b in work.ranges])
+                self._at_once(
+                    [lambda a=a, b=b, w=work: self._sweep_range(w.block, a, b, number, key) for a, b in work.ranges]
+                )
 
     def _sweep_range(self, block: Block, first: int, last: int, number: int, key) -> None:
         eq, i = self.equations, block.term
@@ -97,7 +112,9 @@ class StructuredEngine(SerialEngine):
         if self._lanes[i]:
             parts = (self._classes[i][0], self._data_parts[i], self._of_codes[i])
             state = (self._rows[i], self.e)
-            failed = sweep_lanes(*lists, self._lanes[i], *self._unrolled[i], *state, *variances, *parts, first, last, *counter)
+            failed = sweep_lanes(
+                *lists, self._lanes[i], *self._unrolled[i], *state, *variances, *parts, first, last, *counter
+            )
         else:
             state = (self.theta[i], self.e)
             components = (block.first_component, block.last_component, self.joint)
@@ -106,12 +123,20 @@ class StructuredEngine(SerialEngine):
             refuse_singular(eq, i, failed)
 
     def _sweep_long(self, work: Work, number: int, key) -> None:
-        """Levels with endless lists: sum the pieces, add the sums in order, draw, and move the records piece by piece."""
+        """Levels with endless lists: sum the pieces, add the sums in order, draw, and move the records piece by
+        piece.
+        """
         eq, i = self.equations, work.block.term
         term, T_ = eq.terms[i], self._unrolled[i][1]
         sums = np.zeros((len(work.pieces), term.trait.size))
         shares = np.array_split(np.arange(len(work.pieces)), self.threads)
-        self._at_once([lambda s=s: sum_pieces(term, eq.records, T_, self.e, self.Rinv, work.pieces, s, sums) for s in shares if s.size])
+        self._at_once(
+            [
+                lambda s=s: sum_pieces(term, eq.records, T_, self.e, self.Rinv, work.pieces, s, sums)
+                for s in shares
+                if s.size
+            ]
+        )
         changes = np.zeros((work.long.size, term.trait.size))
         failed = draw_long_levels(
             term, eq.relationships[i], self.theta[i], self.Ginv[i], self.Rinv, work.long, work.pieces, sums, changes,
@@ -134,7 +159,8 @@ class StructuredEngine(SerialEngine):
             i = b.term
             failed = sweep_block(
                 work.terms[i], eq.relationships[i], work.records, (), (), self.theta[i], means, self.Ginv[i], self.Rinv,
-                b.first, b.last, b.first_component, b.last_component, self.joint, number, self._streams[i], key[0], key[1],
+                b.first, b.last, b.first_component, b.last_component, self.joint, number, self._streams[i], key[0],
+                key[1],
             )  # fmt: skip
             if failed >= 0:
                 refuse_singular(eq, i, failed)

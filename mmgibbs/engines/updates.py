@@ -1,12 +1,16 @@
-"""When which update of a right-hand side may run: the order of Golden, Lupo & Garrick, for worker threads and CUDA streams alike.
+"""When which update of a right-hand side may run: the order of Golden, Lupo & Garrick, for worker threads and CUDA
+streams alike.
 
-    r_k = b_k - sum_{i != k} A_ki x_i       whenever block k is consumed, so that the chain is the serial Gibbs chain of the same order
+    r_k = b_k - sum_{i != k} A_ki x_i       whenever block k is consumed, so that the chain is the serial Gibbs chain of
+    the same order
 
-Each target block k has one queue, run in order, so r_k has one writer and its updates one order, whoever runs them and when:
+Each target block k has one queue, run in order, so r_k has one writer and its updates one order, whoever runs them and
+when:
 
     reset r_k = b_k, then the sources i = k + 1, ..., n of this sweep, then i = 1, ..., k - 1 of the next
 
-`prime` queues the same: at the start, on resume and after every change of the variances r holds products with other coefficients or none.
+`prime` queues the same: at the start, on resume and after every change of the variances r holds products with other
+coefficients or none.
 """
 
 from __future__ import annotations
@@ -65,7 +69,8 @@ class UpdateOrder:
         self.queues.wait(k)
 
     def release(self, i: int, for_next_sweep: bool = True) -> None:
-        """Block i was consumed and x_i drawn: reset r_i before any later block subtracts from it, then subtract from the others.
+        """Block i was consumed and x_i drawn: reset r_i before any later block subtracts from it, then subtract from
+        the others.
 
         for_next_sweep=False leaves out the blocks before i: for a sweep after which `prime` follows anyway."""
         self.queues.reset(i)

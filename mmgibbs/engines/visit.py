@@ -1,4 +1,5 @@
-"""The pieces of one visit of a level, which engines share: its records' part of rhs, the draw, the move. All are inlined where they are used.
+"""The pieces of one visit of a level, which engines share: its records' part of rhs, the draw, the move. All are
+inlined where they are used.
 
 `k_` and `T_` are tuples whose length is the number of components and traits (see `unroll`).
 """
@@ -18,7 +19,9 @@ UNROLL_FROM = 2000  # levels or visits of a term from which compiling a kernel f
 
 
 def unroll(size: int, work: int) -> tuple:
-    """A tuple whose length the compiler sees: loops over 1 to 4 components or traits are unrolled. () means: a general loop."""
+    """A tuple whose length the compiler sees: loops over 1 to 4 components or traits are unrolled. () means:
+    a general loop.
+    """
     return (0,) * size if size <= 4 and work >= UNROLL_FROM else ()
 
 
@@ -56,7 +59,8 @@ def hold_inactive(active, P, rhs, z):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def draw_level(k_, P, L, rhs, z, change):
-    """change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z), P = L L'; only the lower triangle of P is read. False where P is not positive definite.
+    """change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z), P = L L'; only the lower triangle of P is read. False where P
+    is not positive definite.
 
     The diagonal of `L` holds 1 / l_jj, so that there are k divisions and no more."""
     k = len(k_) if len(k_) > 0 else rhs.size
@@ -87,7 +91,8 @@ def draw_level(k_, P, L, rhs, z, change):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def draw_sites(k_, P, rhs, z, change, c_first, c_last):
-    """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others stay.
+    """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others
+    stay.
 
     Only the lower triangle of P is read."""
     k = len(k_) if len(k_) > 0 else rhs.size
@@ -128,7 +133,9 @@ def move_visits(term, first, last, e, change):
 def ask_for_visit(term, K, records, level, theta, e):
     """Prefetch what the visit of a level will read: its relatives' thetas, its records' residuals and patterns."""
     ask_for_relatives(K, level, theta)
-    for v in range(term.visit_ptr[level], min(term.visit_ptr[level + np.uint64(1)], term.visit_ptr[level] + np.uint64(ASKED))):
+    for v in range(
+        term.visit_ptr[level], min(term.visit_ptr[level + np.uint64(1)], term.visit_ptr[level] + np.uint64(ASKED))
+    ):
         prefetch(e, term.visit_record[v])
         prefetch(records.pattern, term.visit_record[v])
 
@@ -146,7 +153,9 @@ def _ask_for_family(K, level, theta):
     for parent in (K.sire[level], K.dam[level]):
         if parent != UNKNOWN:
             prefetch(theta, parent)
-    for j in range(K.progeny_ptr[level], min(K.progeny_ptr[level + np.uint64(1)], K.progeny_ptr[level] + np.uint64(ASKED))):
+    for j in range(
+        K.progeny_ptr[level], min(K.progeny_ptr[level + np.uint64(1)], K.progeny_ptr[level] + np.uint64(ASKED))
+    ):
         prefetch(theta, K.progeny[j])
         if K.mate[j] != UNKNOWN:
             prefetch(theta, K.mate[j])

@@ -94,7 +94,7 @@ def precisions(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> tup
     for term, g in zip(design.terms, G, strict=True):
         k = term.n_components
         if term.kind == "random":
-            inverses.append(_inverse(lambda: np.linalg.inv(np.asarray(g, np.float64)), term.name, g))
+            inverses.append(_inverse(lambda g=g: np.linalg.inv(np.asarray(g, np.float64)), term.name, g))
         else:
             flat = np.zeros((k, k))
             inverses.append(flat if term.prior_precision is None else np.asarray(term.prior_precision, np.float64))
@@ -109,7 +109,8 @@ def _inverse(compute, name: str, matrix: np.ndarray) -> np.ndarray:
     if not np.all(np.isfinite(inverses)):
         variances = np.diag(matrix)
         raise ModelError(
-            f"variances.{name}: the covariance matrix in force cannot be inverted (variances from {variances.min():.3g} to {variances.max():.3g}): "
+            f"variances.{name}: the covariance matrix in force cannot be inverted (variances from "
+            f"{variances.min():.3g} to {variances.max():.3g}): "
             "the data do not determine it, or it was given so; needed a proper prior, fewer effects, or fixed variances"
         )
     return (inverses + np.swapaxes(inverses, -1, -2)) / 2

@@ -1,11 +1,14 @@
-"""Values of row blocks at given variances, written as streams: where each piece goes is found once (equations/row_blocks.py).
+"""Values of row blocks at given variances, written as streams: where each piece goes is found once
+(equations/row_blocks.py).
 
-    values[element, d, c] = G^-1[c, d] kappa  +  sum over contributions to the element of  R_p^-1[t(c), u(d)] U^p_a(c),b(d)
+    values[element, d, c] = G^-1[c, d] kappa  +  sum over contributions to the element of  R_p^-1[t(c), u(d)]
+    U^p_a(c),b(d)
 
-with kappa in the order of the stored elements and contributions (a missing pattern's part of an element, unit_blocks.py) in the order of the
-rows of the block, so that new variances cost one pass over each list, in sequence.
+with kappa in the order of the stored elements and contributions (a missing pattern's part of an element,
+unit_blocks.py) in the order of the rows of the block, so that new variances cost one pass over each list, in sequence.
 
-Rows and columns of components held at 0 are written like any other: an engine keeps x at 0 there and never reads the sums of such rows.
+Rows and columns of components held at 0 are written like any other: an engine keeps x at 0 there and never reads the
+sums of such rows.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ ONE = np.uint64(1)
 
 
 class PriorGroup(NamedTuple):
-    """G^-1 (x) K^-1 of a random term, or the prior precision (x) I of a fixed one: all components, the sparsity of K^-1."""
+    """G^-1 (x) K^-1 of a random term, or the prior precision (x) I of a fixed one:
+    all components, the sparsity of K^-1.
+    """
 
     terms: tuple[int, int]
     rows: tuple[int, int]  # components first ... last - 1 of the row term
@@ -61,11 +66,24 @@ def groups(design: Design, units: dict[tuple[int, int], UnitBlock]) -> list[Prio
         if unit.kappa.size and i not in seen:
             seen.add(i)
             whole = (0, design.terms[i].n_components)
-            out.append(PriorGroup((i, i), whole, whole, *_where(unit, np.flatnonzero(unit.kappa)), unit.kappa[unit.kappa != 0]))
+            out.append(
+                PriorGroup((i, i), whole, whole, *_where(unit, np.flatnonzero(unit.kappa)), unit.kappa[unit.kappa != 0])
+            )
         if unit.position.size:
             elements, position = np.unique(unit.position, return_inverse=True)
             ptr = np.searchsorted(unit.position, unit.indptr).astype(np.uint64)
-            out.append(RecordGroup((i, j), rows, columns, *_where(unit, elements), ptr, position.astype(np.uint32), unit.pattern, unit.sums))
+            out.append(
+                RecordGroup(
+                    (i, j),
+                    rows,
+                    columns,
+                    *_where(unit, elements),
+                    ptr,
+                    position.astype(np.uint32),
+                    unit.pattern,
+                    unit.sums,
+                )
+            )
     return out
 
 
@@ -127,8 +145,18 @@ def prior_matrix(inverse: np.ndarray, rows: tuple[int, int], columns: tuple[int,
     return np.ascontiguousarray(inverse[slice(*rows), slice(*columns)].T)
 
 
-def share(design: Design, group: PriorGroup | RecordGroup, order: np.ndarray, place: np.ndarray, n: int, rows, columns, at=(0, 0)) -> Share:
-    """The share of a group in the rows `order` (model-order levels); place: (elements of these rows,) uint32, in that order; n elements stored.
+def share(
+    design: Design,
+    group: PriorGroup | RecordGroup,
+    order: np.ndarray,
+    place: np.ndarray,
+    n: int,
+    rows,
+    columns,
+    at=(0, 0),
+) -> Share:
+    """The share of a group in the rows `order` (model-order levels); place: (elements of these rows,) uint32, in that
+    order; n elements stored.
 
     rows, columns: ranges of the group's components that are written, the first of them to values[:, at[1], at[0]].
     """
@@ -148,10 +176,15 @@ def _records(design: Design, group: RecordGroup, order, place, rows, columns) ->
     where, number = np.empty(size, np.uint32), np.empty(size, np.int64)
     n = _contributions_in_place(order, group.indptr, place, group.ptr, group.position, where, number)
     number = number[:n]
-    sides = [(design.terms[i], part, whole[0]) for i, part, whole in zip(group.terms, (rows, columns), group[1:3], strict=True)]
+    sides = [
+        (design.terms[i], part, whole[0])
+        for i, part, whole in zip(group.terms, (rows, columns), group[1:3], strict=True)
+    ]
     traits = tuple(term.component_trait[slice(*part)] for term, part, _ in sides)
     regressors = tuple(_own_regressors(term, part, first) for term, part, first in sides)
-    return _Records(where[:n].copy(), group.pattern[number], np.ascontiguousarray(group.sums[:, :, number]), traits, regressors)
+    return _Records(
+        where[:n].copy(), group.pattern[number], np.ascontiguousarray(group.sums[:, :, number]), traits, regressors
+    )
 
 
 def _own_regressors(term: Term, components: tuple[int, int], first: int) -> np.ndarray:
@@ -214,7 +247,9 @@ def _add_prior(kappa, prior, values, row_at, column_at):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_records(place, pattern, sums, row_regressor, column_regressor, coefficients, values, row_at, column_at, kr_, kc_):
+def _add_records(
+    place, pattern, sums, row_regressor, column_regressor, coefficients, values, row_at, column_at, kr_, kc_
+):
     """values += coefficients[p, b, a] U^p_ab for every contribution; coefficients (patterns, columns, rows).
 
     kr_, kc_: tuples as long as there are row and column components, () for loops of any length."""

@@ -1,7 +1,8 @@
 """Nonzeros of the explicit C, in all and inside the diagonal blocks of a partition, counted without building C.
 
-Two equations (level l, component c) and (l', c') share a nonzero if K^-1 joins the levels of one random term, or if some record meets
-both levels and observes both traits. Positions are counted, not values: an entry that happens to cancel is counted too.
+Two equations (level l, component c) and (l', c') share a nonzero if K^-1 joins the levels of one random term, or if
+some record meets both levels and observes both traits. Positions are counted, not values: an entry that happens to
+cancel is counted too.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def count_nonzeros(design: Design, partition: Partition | None = None) -> tuple[
 
 
 class _Place:
-    """A term with, per level and component, whether the equation is in force and in which block of the partition it stands."""
+    """A term with, per level and component, whether the equation is in force and in which block of the partition it
+    stands.
+    """
 
     def __init__(self, term: Term, index: int, partition: Partition | None):
         self.term, self.index = term, index

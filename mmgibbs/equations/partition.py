@@ -1,12 +1,14 @@
 """In which order, and in which blocks, one sweep visits the equations.
 
-A partition is an order of the levels of each term (the *sweep order*) and a list of blocks; a block is a range of levels of one term
-in that order, and a range of its components. Engines take it as an argument: with the same partition they give the same chain.
+A partition is an order of the levels of each term (the *sweep order*) and a list of blocks; a block is a range of
+levels of one term in that order, and a range of its components. Engines take it as an argument: with the same partition
+they give the same chain.
 
     term     one block per term, levels in model order
     effect   one block per scalar effect (term, component), as on the poster of Golden, Lupo & Garrick; sites only
     equal    about equally many equations per block, levels kept whole
-    colour   levels of one colour share neither a relationship nor a record, so a block may be sampled in any order (or at once)
+    colour   levels of one colour share neither a relationship nor a record, so a block may be sampled in any order (or
+    at once)
 """
 
 from __future__ import annotations
@@ -52,7 +54,11 @@ def partition(design: Design, kind: str = "term", n_blocks: int = 8) -> Partitio
     if kind == "term":
         return Partition(kind, natural, tuple(whole))
     if kind == "effect":
-        return Partition(kind, natural, tuple(Block(b.term, b.first, b.last, c, c + 1) for b in whole for c in range(b.last_component)))
+        return Partition(
+            kind,
+            natural,
+            tuple(Block(b.term, b.first, b.last, c, c + 1) for b in whole for c in range(b.last_component)),
+        )
     if kind == "equal":
         return Partition(kind, natural, tuple(_equal(design, n_blocks)))
     if kind == "colour":
@@ -89,10 +95,11 @@ COHORTS = 64  # births are cut into this many cohorts, each ordered by its dams
 
 
 def order_by_dam(term: Term) -> np.ndarray:
-    """(q,) int32 levels so that relatives are read as streams: cohort by cohort, and within a cohort in the order of their dams.
+    """(q,) int32 levels so that relatives are read as streams: cohort by cohort, and within a cohort in the order of
+    their dams.
 
-    Dams, calves and the calves' records then come in nearly the same order, and only sires, few and hot, are gathered. Other than
-    pedigrees, and small ones, keep model order.
+    Dams, calves and the calves' records then come in nearly the same order, and only sires, few and hot, are gathered.
+    Other than pedigrees, and small ones, keep model order.
     """
     natural = np.arange(term.n_levels, dtype=np.int32)
     kind = term.relationship
@@ -112,7 +119,8 @@ def order_by_dam(term: Term) -> np.ndarray:
 def level_colours(term: Term) -> np.ndarray:
     """(q,) int32 colours of the level graph of a term: greedy, largest degree first.
 
-    Two levels are neighbours if K^-1 joins them or if one record meets both. Colour 0 is given first and is the largest as a rule.
+    Two levels are neighbours if K^-1 joins them or if one record meets both. Colour 0 is given first and is the largest
+    as a rule.
     """
     a, b = level_edges(term)
     if a.size == 0:
@@ -134,7 +142,9 @@ def level_edges(term: Term) -> tuple[np.ndarray, np.ndarray]:
     levels = [e.level for e in term.effects]
     pairs += [(levels[i], levels[j]) for i in range(len(levels)) for j in range(i)]
     kept = [(a >= 0) & (b >= 0) & (a != b) for a, b in pairs]
-    join = lambda side: np.concatenate([p[side][k] for p, k in zip(pairs, kept, strict=True)] or [np.empty(0, np.int32)])  # noqa: E731
+    join = lambda side: np.concatenate(
+        [p[side][k] for p, k in zip(pairs, kept, strict=True)] or [np.empty(0, np.int32)]
+    )
     return join(0).astype(np.int32), join(1).astype(np.int32)
 
 

@@ -114,7 +114,10 @@ def _sparse_lists(kind, order, natural, real) -> SparseLists:
         matrix = matrix[order][:, order]
         matrix.sort_indices()
     return SparseLists(
-        matrix.indptr.astype(np.uint64), matrix.indices.astype(np.uint32), matrix.data.astype(real), matrix.diagonal().astype(real)
+        matrix.indptr.astype(np.uint64),
+        matrix.indices.astype(np.uint32),
+        matrix.data.astype(real),
+        matrix.diagonal().astype(real),
     )
 
 

@@ -1,4 +1,6 @@
-"""Passes over records that every engine shares: e = y - W theta, W' R^-1 e, and the sums of squares and products of residuals."""
+"""Passes over records that every engine shares: e = y - W theta, W' R^-1 e, and the sums of squares and products of
+residuals.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,10 @@ from numba import njit
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def subtract_term(term, theta, e):
-    """e_r -= W_r theta_l(r) for one term: theta (q, k), e (n, T) updated in place. Unobserved traits get fitted values too; no one reads them."""
+    """e_r -= W_r theta_l(r) for one term: theta (q, k), e (n, T) updated in place.
+
+    Unobserved traits get fitted values too; no one reads them.
+    """
     plain = term.covariates.shape[0] == 0
     several = term.visit_effect.size > 0
     for level in range(np.uint64(theta.shape[0])):
@@ -49,4 +54,6 @@ def level_precisions(term, Rinv, level, out):
         p = term.cell_pattern[cell]
         for a in range(k):
             for b in range(a + 1):
-                out[a, b] += term.cell_sums[cell, term.regressor[a], term.regressor[b]] * Rinv[p, term.trait[a], term.trait[b]]
+                out[a, b] += (
+                    term.cell_sums[cell, term.regressor[a], term.regressor[b]] * Rinv[p, term.trait[a], term.trait[b]]
+                )

@@ -7,9 +7,10 @@ A_ki is a sum of parts of two kinds, each with one index for the components of t
     Part        what records add: a small dense matrix of components for each pair of levels
     Kronecker   what relationships add: kappa for each pair of levels, times one matrix G^-1
 
-A pair of animals with four effects costs 2 words instead of 32. Only rows with elements are listed; levels are numbered from the first of
-their block. What couples the levels *within* a block (nothing in a colour block) is one square part, `Coupling`; the k x k block of a level
-with itself belongs to the engine. `set_variances` rewrites values in place: patterns and places are found once.
+A pair of animals with four effects costs 2 words instead of 32. Only rows with elements are listed; levels are numbered
+from the first of their block. What couples the levels *within* a block (nothing in a colour block) is one square part,
+`Coupling`; the k x k block of a level with itself belongs to the engine. `set_variances` rewrites values in place:
+patterns and places are found once.
 """
 
 from __future__ import annotations
@@ -22,7 +23,17 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.equations.base import precisions
-from mmgibbs.equations.block_values import NOWHERE, PriorGroup, RecordGroup, Store, groups, kappa_in_place, meet, prior_matrix, share
+from mmgibbs.equations.block_values import (
+    NOWHERE,
+    PriorGroup,
+    RecordGroup,
+    Store,
+    groups,
+    kappa_in_place,
+    meet,
+    prior_matrix,
+    share,
+)
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.equations.unit_blocks import unit_blocks
@@ -31,7 +42,9 @@ ONE = np.uint64(1)
 
 
 class Part(NamedTuple):
-    """Some components of A_ki; values[e, b, a]: column component b, row component a, so that the rows' components are neighbours."""
+    """Some components of A_ki; values[e, b, a]: column component b, row component a, so that the rows' components are
+    neighbours.
+    """
 
     row: np.ndarray  # (m,) uint32 ascending: the levels of block k that meet block i
     indptr: np.ndarray  # (m + 1,) uint64
@@ -112,7 +125,7 @@ class RowBlocks:
         inverses, by_pattern = precisions(self.equations.design, G, R)
         for m in self._matrices:
             m.matrix[:] = prior_matrix(inverses[m.term], m.rows, m.columns)
-        write = lambda store: store.write(inverses, by_pattern)  # noqa: E731
+        write = lambda store: store.write(inverses, by_pattern)
         list((map if pool is None else pool.map)(write, self._stores))
 
 
@@ -127,7 +140,11 @@ def row_blocks(equations: StructuredEquations, empty=np.empty) -> RowBlocks:
     for k, block in enumerate(partition.blocks):
         inside = []
         for group in all_groups:
-            rows = meet(group.rows, (block.first_component, block.last_component)) if group.terms[0] == block.term else None
+            rows = (
+                meet(group.rows, (block.first_component, block.last_component))
+                if group.terms[0] == block.term
+                else None
+            )
             if rows is None:
                 continue
             for components, owner, local in _owners(equations, group.terms[1]):
@@ -139,12 +156,14 @@ def row_blocks(equations: StructuredEquations, empty=np.empty) -> RowBlocks:
                     inside.append((group, rows, columns, owner, local))
         couplings.append(build.coupling(k, inside))
     build.stores.sort(key=lambda store: -store.values.size)  # the long ones first, so that threads end together
-    return RowBlocks(equations, {key: tuple(p) for key, p in build.parts.items()}, tuple(couplings), build.stores, build.matrices)
+    return RowBlocks(
+        equations, {key: tuple(p) for key, p in build.parts.items()}, tuple(couplings), build.stores, build.matrices
+    )
 
 
 def _owners(equations: StructuredEquations, term: int):
-    """For each range of components that blocks of a term have: the range, (q,) int32 the block of each level (-1: none) and
-    (q,) uint32 its number within the block, levels in model order."""
+    """For each range of components that blocks of a term have: the range, (q,) int32 the block of each level (-1: none)
+    and (q,) uint32 its number within the block, levels in model order."""
     order = equations.partition.order[term]
     of_term = [(i, b) for i, b in enumerate(equations.partition.blocks) if b.term == term]
     for components in dict.fromkeys((b.first_component, b.last_component) for _, b in of_term):
@@ -178,12 +197,23 @@ class _Builder:
         assert n < NOWHERE, "elements of a row block are numbered in 32 bits"
         place, indices = np.empty(walked, np.uint32), self.empty(n, np.uint32)
         row, indptr = self.empty(int(first_row[-1]), np.uint32), self.empty(int(first_ptr[-1]), np.uint64)
-        _fill(order, group.indptr, group.indices, owner, local, k, first, first_row, first_ptr, place, indices, row, indptr)
+        _fill(
+            order, group.indptr, group.indices, owner, local, k, first, first_row, first_ptr, place, indices, row,
+            indptr,
+        )  # fmt: skip
         values, matrix = self._values(group, order, place, n, rows, columns)
         for i in np.flatnonzero(elements).tolist():
-            e, m, p = slice(first[i], first[i + 1]), slice(first_row[i], first_row[i + 1]), slice(first_ptr[i], first_ptr[i + 1])
+            e, m, p = (
+                slice(first[i], first[i + 1]),
+                slice(first_row[i], first_row[i + 1]),
+                slice(first_ptr[i], first_ptr[i + 1]),
+            )
             at = rows[0] - blocks[k].first_component, columns[0] - blocks[i].first_component
-            part = Part(row[m], indptr[p], indices[e], values[e], *at) if matrix is None else Kronecker(row[m], indptr[p], indices[e], values[e], matrix, *at)
+            part = (
+                Part(row[m], indptr[p], indices[e], values[e], *at)
+                if matrix is None
+                else Kronecker(row[m], indptr[p], indices[e], values[e], matrix, *at)
+            )
             self.parts.setdefault((k, i), []).append(part)
 
     def _values(self, group, order, place, n: int, rows, columns):
@@ -251,7 +281,9 @@ def _count(order, indptr, indices, owner, k, elements, listed):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill(order, indptr, indices, owner, local, k, first, first_row, first_ptr, place, out_indices, out_row, out_indptr):
+def _fill(
+    order, indptr, indices, owner, local, k, first, first_row, first_ptr, place, out_indices, out_row, out_indptr
+):
     element, listed = first[:-1].copy(), np.zeros(first.size - 1, np.int64)
     last = np.full(first.size - 1, -1, np.int64)
     step = 0

@@ -22,7 +22,6 @@ from numba import njit
 from mmgibbs.equations.relationships import UNKNOWN
 from mmgibbs.equations.structured import StructuredEquations
 
-
 UNROLL_FROM = 2000  # levels of a term from which compiling the pass for its very size (a second or two) pays
 UNROLL_TO = 8  # places (direct effects of three traits and a maternal one have 7) and traits
 

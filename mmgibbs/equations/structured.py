@@ -2,9 +2,10 @@
 
     C = sum_r W_r' R_r^-1 W_r + blockdiag(K^-1 (x) G^-1)        C theta = sum_r W_r' R_r^-1 y_r
 
-C is never stored. For each term there is a list of the records that each level meets, the sums of weights (times squared covariates)
-per level and missing pattern, which give the level's k x k block of C without a pass over its records, and the relationship lists.
-Levels and records stand in *sweep order* (see partition.py); random numbers are keyed by the *model order* kept in `code` and `record`.
+C is never stored. For each term there is a list of the records that each level meets, the sums of weights (times
+squared covariates) per level and missing pattern, which give the level's k x k block of C without a pass over its
+records, and the relationship lists. Levels and records stand in *sweep order* (see partition.py); random numbers are
+keyed by the *model order* kept in `code` and `record`.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Records(NamedTuple):
 class TermLists(NamedTuple):
     """What a sweep of one term reads: q levels with k components, m regressors, E effects, v visits of records.
 
-    A *visit* is a record that meets the level through one effect; the visits of a level are ordered by record, then effect.
-    A *cell* is a level and one missing pattern among its records: sums[a, b] = sum_r w_r z_ra z_rb over them.
+    A *visit* is a record that meets the level through one effect; the visits of a level are ordered by record, then
+    effect. A *cell* is a level and one missing pattern among its records: sums[a, b] = sum_r w_r z_ra z_rb over them.
     """
 
     trait: np.ndarray  # (k,) int64 t(c)
@@ -66,13 +67,17 @@ class StructuredEquations:
     @property
     def bytes(self) -> int:
         """Bytes of all arrays that a sweep may read, the state Theta and e included."""
-        arrays = [a for lists in (self.records, *self.terms, *self.relationships) for a in lists if isinstance(a, np.ndarray)]
+        arrays = [
+            a for lists in (self.records, *self.terms, *self.relationships) for a in lists if isinstance(a, np.ndarray)
+        ]
         state = self.records.y.size + sum(t.n_levels * t.n_components for t in self.design.terms)
         return sum(a.nbytes for a in arrays) + state * self.real.itemsize
 
 
 def structured_equations(design: Design, partition: Partition, precision: str = "double") -> StructuredEquations:
-    """Join records, levels and relationships of a design in the sweep order of a partition; `precision` is 'double' or 'single'."""
+    """Join records, levels and relationships of a design in the sweep order of a partition;
+    `precision` is 'double' or 'single'.
+    """
     real = np.dtype(np.float32 if precision == "single" else np.float64)
     records_order = _records_order(design, partition)
     records = Records(
@@ -85,7 +90,9 @@ def structured_equations(design: Design, partition: Partition, precision: str = 
         _term_lists(term, order, records_order, records, len(design.patterns), real)
         for term, order in zip(design.terms, partition.order, strict=True)
     )
-    relationships = tuple(relationship_lists(t.relationship, order, real) for t, order in zip(design.terms, partition.order, strict=True))
+    relationships = tuple(
+        relationship_lists(t.relationship, order, real) for t, order in zip(design.terms, partition.order, strict=True)
+    )
     return StructuredEquations(design, partition, records, terms, relationships, real)
 
 
@@ -109,7 +116,9 @@ def estimated_bytes(design: Design, precision: str = "double") -> int:
 
 
 def _records_order(design: Design, partition: Partition) -> np.ndarray:
-    """Records follow the sweep order of the term with most levels, so that its visits read the residuals as a stream."""
+    """Records follow the sweep order of the term with most levels, so that its visits read the residuals as a
+    stream.
+    """
     if not design.terms:
         return np.arange(design.n_records)
     largest = max(range(len(design.terms)), key=lambda i: design.terms[i].n_levels)
@@ -130,7 +139,14 @@ def _term_lists(term: Term, order, records_order, records: Records, n_patterns: 
     covariates = _covariates(term, records_order)
     visit_ptr, visit_record, visit_effect = visits_of_levels(levels, term.n_levels)
     cell_ptr, cell_pattern, cell_sums = _cells(
-        visit_ptr, visit_record, visit_effect, term.regressor_effect, covariates, records.pattern, records.weight, n_patterns
+        visit_ptr,
+        visit_record,
+        visit_effect,
+        term.regressor_effect,
+        covariates,
+        records.pattern,
+        records.weight,
+        n_patterns,
     )
     k = term.n_components
     traits_per_effect = [len(e.traits) * e.n_regressors for e in term.effects]
@@ -154,7 +170,9 @@ def _covariates(term: Term, records_order: np.ndarray) -> np.ndarray:
     """(n, m) covariates of all effects side by side; no rows where each is the constant 1."""
     if all(e.covariates is None for e in term.effects):
         return np.empty((0, term.n_regressors))
-    columns = [np.ones((records_order.size, 1)) if e.covariates is None else e.covariates[records_order] for e in term.effects]
+    columns = [
+        np.ones((records_order.size, 1)) if e.covariates is None else e.covariates[records_order] for e in term.effects
+    ]
     return np.concatenate(columns, axis=1)
 
 
@@ -182,7 +200,9 @@ def visits_of_levels(levels, q):
 
 @njit(cache=True, nogil=True)
 def _cells(visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, n_patterns):
-    """Sums of w z z' per (level, missing pattern). A record that meets a level through two effects adds their cross product too."""
+    """Sums of w z z' per (level, missing pattern). A record that meets a level through two effects adds their cross
+    product too.
+    """
     q, m = visit_ptr.size - 1, regressor_effect.size
     seen = np.full(n_patterns, -1, np.int64)  # the last level that met this pattern
     ptr = np.zeros(q + 1, np.uint64)

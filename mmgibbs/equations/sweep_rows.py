@@ -2,10 +2,11 @@
 
     C theta = b,    row n holds C_nm for every m != n that can differ from 0;   the diagonal stands apart
 
-Rows follow the partition: block by block, level by level, component by component. Components held at 0 keep their row, which is empty.
-An element is stored where K^-1 joins the two levels of a random term or some record observes both traits, whatever the variances are, so
-new variances rewrite `values` in one pass and nothing else. Within a row columns run by pair of effects, then level, then component, so
-that the components of one level are neighbours: a gather of k of them touches one cache line.
+Rows follow the partition: block by block, level by level, component by component. Components held at 0 keep their row,
+which is empty. An element is stored where K^-1 joins the two levels of a random term or some record observes both
+traits, whatever the variances are, so new variances rewrite `values` in one pass and nothing else. Within a row columns
+run by pair of effects, then level, then component, so that the components of one level are neighbours: a gather of k of
+them touches one cache line.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class SweepRows:
         self.diagonal[:] = 0.0
         for pair in self._pairs:
             _write_values(*pair.arguments(inverses, by_pattern), fill, self.values, self.diagonal)
-        self.right_hand_side[:] = in_blocks(self.equations.partition, weighted_sums(self.equations, by_pattern), self.first)
+        self.right_hand_side[:] = in_blocks(
+            self.equations.partition, weighted_sums(self.equations, by_pattern), self.first
+        )
 
 
 def weighted_sums(equations: StructuredEquations, by_pattern: np.ndarray) -> list[np.ndarray]:
@@ -106,13 +109,30 @@ class _Pair:
     @property
     def walk(self) -> tuple:
         unit = self.unit
-        return unit.indptr.view(np.uint64), unit.indices.view(np.uint32), unit.kappa, self.contribution_ptr, unit.position, unit.pattern
+        return (
+            unit.indptr.view(np.uint64),
+            unit.indices.view(np.uint32),
+            unit.kappa,
+            self.contribution_ptr,
+            unit.position,
+            unit.pattern,
+        )
 
     def arguments(self, inverses, by_pattern):
         (i, j), (c, d), (t, u), (a, b) = self.terms, self.components, self.traits, self.covariates
         prior = inverses[i][np.ix_(c, d)] if i == j else np.zeros((c.size, d.size))
         of_records = np.ascontiguousarray(by_pattern[:, t][:, :, u])
-        return (*self.walk, self.unit.sums, self.row, self.column, self.both, prior, of_records, a.view(np.uint64), b.view(np.uint64))
+        return (
+            *self.walk,
+            self.unit.sums,
+            self.row,
+            self.column,
+            self.both,
+            prior,
+            of_records,
+            a.view(np.uint64),
+            b.view(np.uint64),
+        )
 
 
 def sweep_rows(equations: StructuredEquations) -> SweepRows:
@@ -130,11 +150,15 @@ def sweep_rows(equations: StructuredEquations) -> SweepRows:
     for p in pairs:
         _write_columns(*p.walk, p.row, p.column, p.both, fill, indices)
     n = int(first[-1])
-    return SweepRows(equations, first, indptr, indices, np.zeros(indices.size, equations.real), np.zeros(n), np.zeros(n), pairs)
+    return SweepRows(
+        equations, first, indptr, indices, np.zeros(indices.size, equations.real), np.zeros(n), np.zeros(n), pairs
+    )
 
 
 def _row_numbers(design: Design, part: Partition, first: np.ndarray) -> list[np.ndarray]:
-    """Per term (q, k) uint32: the sweep row of each component of each level, levels in model order; HELD where held at 0."""
+    """Per term (q, k) uint32: the sweep row of each component of each level, levels in model order;
+    HELD where held at 0.
+    """
     in_sweep_order = per_term(design, part, np.arange(first[-1], dtype=np.uint32), first)
     out = []
     for term, order, rows in zip(design.terms, part.order, in_sweep_order, strict=True):
@@ -148,19 +172,24 @@ def _pairs(design: Design, units: dict[tuple[int, int], UnitBlock], number: list
     effects = [(i, e) for i, term in enumerate(design.terms) for e in range(len(term.effects))]
     for (row, column), unit in units.items():
         terms, own = zip(effects[row], effects[column], strict=True)
-        components = tuple(np.flatnonzero(design.terms[i].component_effect == e) for i, e in zip(terms, own, strict=True))
+        components = tuple(
+            np.flatnonzero(design.terms[i].component_effect == e) for i, e in zip(terms, own, strict=True)
+        )
         traits = tuple(design.terms[i].component_trait[c] for i, c in zip(terms, components, strict=True))
         covariates = tuple(
             (design.terms[i].component_regressor - np.flatnonzero(design.terms[i].regressor_effect == e)[0])[c]
             for i, e, c in zip(terms, own, components, strict=True)
         )
-        both = np.ascontiguousarray(design.patterns[:, traits[0]][:, :, None] & design.patterns[:, traits[1]][:, None, :])
+        both = np.ascontiguousarray(
+            design.patterns[:, traits[0]][:, :, None] & design.patterns[:, traits[1]][:, None, :]
+        )
         rows, columns = (np.ascontiguousarray(number[i][:, c]) for i, c in zip(terms, components, strict=True))
         ptr = np.searchsorted(unit.position, unit.indptr).astype(np.uint64)
         yield _Pair(unit, ptr, rows, columns, both, terms, components, traits, covariates)
 
 
-# Three walks over a unit block, in the same order: sizes of rows, columns, values. All numbers are unsigned (see engines/classic.py).
+# Three walks over a unit block, in the same order: sizes of rows, columns, values. All numbers are unsigned (see
+# engines/classic.py).
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -224,9 +253,12 @@ def _write_columns(indptr, indices, kappa, contribution_ptr, position, pattern, 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _write_values(
-    indptr, indices, kappa, contribution_ptr, position, pattern, sums, row, column, both, prior, of_records, a, b, fill, out, diagonal
-):
-    """C_cd = prior_cd kappa + sum over the element's patterns p of of_records[p, c, d] U^p_ab; the diagonal is added to."""
+    indptr, indices, kappa, contribution_ptr, position, pattern, sums, row, column, both, prior, of_records, a, b,
+    fill, out, diagonal,
+):  # fmt: skip
+    """C_cd = prior_cd kappa + sum over the element's patterns p of of_records[p, c, d] U^p_ab;
+    the diagonal is added to.
+    """
     for level in range(np.uint64(indptr.size - 1)):
         for c in range(np.uint64(row.shape[1])):
             here, m = row[level, c], contribution_ptr[level]

@@ -50,7 +50,7 @@ def unit_blocks(design: Design, real: np.dtype) -> dict[tuple[int, int], UnitBlo
     priors = [_prior(term) for term in design.terms]
     blocks = {}
     for i, (number, e, row_term) in enumerate(effects):
-        for j, (other, f, column_term) in enumerate(effects):
+        for j, (other, f, _column_term) in enumerate(effects):
             prior = priors[number] if number == other else _NONE
             ptr, record = _sorted_by(e.level, sequences[j], row_term.n_levels)
             block = _unit_block(design, ptr, record, e, f, prior, real)
@@ -88,19 +88,9 @@ def _unit_block(design: Design, ptr, record, e: Effect, f: Effect, prior, real) 
     weights = np.empty(contributions)
     first = np.empty(contributions + 1, np.int64)
     _union(
-        ptr,
-        record,
-        f.level,
-        design.pattern,
-        prior_ptr,
-        prior_column,
-        prior_value,
-        indices,
-        kappa,
-        position,
-        pattern,
-        first,
-    )
+        ptr, record, f.level, design.pattern, prior_ptr, prior_column, prior_value, indices, kappa, position,
+        pattern, first,
+    )  # fmt: skip
     sums = np.empty((e.n_regressors, f.n_regressors, contributions), real)
     nothing = np.empty(0)
     for a in range(e.n_regressors):

@@ -172,7 +172,9 @@ def _tell_the_rest(context: Context) -> None:
     last = {option.value[0]: option.line for option in context.parameters.options}
     for option in context.parameters.options:
         if option.value[0] in ("missing", "method") and option.line < last[option.value[0]]:
-            context.note(option.line, f"OPTION {' '.join(option.value)}: the one of line {last[option.value[0]]} counts")
+            context.note(
+                option.line, f"OPTION {' '.join(option.value)}: the one of line {last[option.value[0]]} counts"
+            )
             continue
         if option.value[0] == "missing" and len(option.value) > 2:
             more = " ".join(option.value[2:])

@@ -17,7 +17,9 @@ from mmgibbs.exchange.blupf90_read import Stated, StatedEffect
 
 DEFAULT_VARIANCE, DEFAULT_COVARIANCE = 1.0, 0.1  # renumf90's, where a matrix is not stated
 # renumf90's own polynomials are not carried over: how they are scaled is not in its public description.
-LEGENDRE = " (an analysis computes Legendre polynomials itself: legendre: {column, degree, range} in place of covariates)"
+LEGENDRE = (
+    " (an analysis computes Legendre polynomials itself: legendre: {column, degree, range} in place of covariates)"
+)
 DAM = {"level": "dam", "unknown_level": "omit"}
 
 

@@ -92,13 +92,15 @@ def _hold_against_the_data(
     if len(recorded) and not known.any():
         raise context.refuse(
             line,
-            f"FILE: found none {of_the_data} ({_some(recorded)}) among the animals of {where} ({_some(animals)}), needed "
+            f"FILE: found none {of_the_data} ({_some(recorded)}) among the animals of {where} ({_some(animals)}), "
+            "needed "
             "the same ids in both: is one of the positions wrong?",
         )
     if 2 * has_row.sum() < len(recorded):
         context.note(
             line,
-            f"{WARNING}only {has_row.sum():,} {of_the_data} have a row in {where}; the others ({_some(recorded.filter(~has_row))}) "
+            f"{WARNING}only {has_row.sum():,} {of_the_data} have a row in {where}; the others "
+            f"({_some(recorded.filter(~has_row))}) "
             "are founders without parents here: are the positions right, and the ids the same in both?",
         )
 

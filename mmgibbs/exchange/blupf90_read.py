@@ -87,7 +87,7 @@ class _Section:
 
     def no_keyword(self, line: int, text: str, needed: str) -> ConfigError:
         """The error for a line below the values, where only a keyword can stand: it may be misspelt."""
-        word = text.split()[0]
+        word = text.split(maxsplit=1)[0]
         hint = nearest(word, KEYWORDS)
         found = f"{self.where} line {line}: found {shown(word)}, needed {needed}"
         return ConfigError(f"{found}; {hint}" if hint.startswith("did") else found)
@@ -209,12 +209,16 @@ def _upg_type(section: _Section, n_traits: int) -> tuple[str, ...]:
         for line, text in section.values:
             for word in text.split():
                 if word != "yob" and not word.isdecimal():
-                    raise section.no_keyword(line, word, f"a year or a keyword after UPG_TYPE yob (line {section.line})")
+                    raise section.no_keyword(
+                        line, word, f"a year or a keyword after UPG_TYPE yob (line {section.line})"
+                    )
         return tuple(words)
     (kind,) = section.words(needed, 1, 1)
     kind = {"in_ped": "in_pedigrees"}.get(kind, kind)
     if kind == "internal":
-        raise section.refuse("'internal', groups by a function within the user's own renumf90", needed, section.values[0][0])
+        raise section.refuse(
+            "'internal', groups by a function within the user's own renumf90", needed, section.values[0][0]
+        )
     if kind not in ("in_pedigrees", "group", "group_unisex", "group_sex"):
         raise section.refuse(shown(kind), needed, section.values[0][0])
     return (kind,)

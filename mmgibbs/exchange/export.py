@@ -16,7 +16,9 @@ def add_arguments(parser) -> None:
     )
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
     parser.add_argument("--format", required=True, choices=["blupf90"], help="whose files to write")
-    parser.add_argument("--output", metavar="DIR", help="the folder to write into, not that of a run (default: RUN-blupf90)")
+    parser.add_argument(
+        "--output", metavar="DIR", help="the folder to write into, not that of a run (default: RUN-blupf90)"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
 
 

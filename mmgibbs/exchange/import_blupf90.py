@@ -24,7 +24,9 @@ class _Dumper(yaml.SafeDumper):
 def add_arguments(parser) -> None:
     parser.add_argument("parameters", metavar="FILE", help="the parameter file that renumf90 reads, such as renum.par")
     parser.add_argument("--output", metavar="YAML", help="the analysis file to write (default: beside FILE, .yaml)")
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there already, but none that is read")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace files that are there already, but none that is read"
+    )
 
 
 def main(args) -> None:
@@ -41,14 +43,16 @@ def import_blupf90(parameters: str | os.PathLike, output: str | os.PathLike | No
 
     Files that the parameter file names are looked for beside it. output: default beside it, with the ending .yaml.
     Columns joined by COMBINE, and unknown-parent groups of each parent, come with new tables beside the analysis.
-    Raises ConfigError or DataError that names the line, what was found there and what is needed; ConfigError, too, where
-    a file to be written is one of those that are read, whatever `overwrite` says.
+    Raises ConfigError or DataError that names the line, what was found there and what is needed; ConfigError, too,
+    where a file to be written is one of those that are read, whatever `overwrite` says.
     """
     file = read_parameter_file(Path(parameters))
     path = Path(output) if output is not None else file.path.with_suffix(".yaml")
     translation = translate(file, path.parent, path.stem)
     load_config(translation.analysis)  # whatever else is wrong is told before anything is written
-    written: dict[Path, str | pl.DataFrame] = {path: ""} | {path.parent / name: frame for name, frame in translation.tables.items()}
+    written: dict[Path, str | pl.DataFrame] = {path: ""} | {
+        path.parent / name: frame for name, frame in translation.tables.items()
+    }
     for target in written:
         _refuse_a_source(target, file)
         if target.is_dir():

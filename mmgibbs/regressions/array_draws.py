@@ -1,6 +1,8 @@
-"""Draws for consecutive levels: loops over the scalar draws, compiled. Level i of a call is level first + i of the chain.
+"""Draws for consecutive levels: loops over the scalar draws, compiled. Level i of a call is level first + i of the
+chain.
 
-Counter words of level i: (sweep, first + i, stream, draw 0); several uniforms or normals of one level use further draws.
+Counter words of level i: (sweep, first + i, stream, draw 0); several uniforms or normals of one level use further
+draws.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ def uniforms(out, sweep, first, stream, seed, chain):
     for i in range(np.uint64(out.shape[0])):
         for j in range(np.uint64(0), np.uint64(out.shape[1]), np.uint64(2)):
             word = draw_word(j >> np.uint64(1), np.uint64(0))
-            u, v = uniform_pair(np.uint64(sweep), np.uint64(first) + i, np.uint64(stream), word, np.uint64(seed), np.uint64(chain))
+            u, v = uniform_pair(
+                np.uint64(sweep), np.uint64(first) + i, np.uint64(stream), word, np.uint64(seed), np.uint64(chain)
+            )
             out[i, j] = u
             if j + np.uint64(1) < np.uint64(out.shape[1]):
                 out[i, j + np.uint64(1)] = v
@@ -39,14 +43,24 @@ def normals(out, sweep, first, stream, seed, chain):
 def exponentials(out, sweep, first, stream, seed, chain):
     """out (n,): rate 1."""
     for i in range(np.uint64(out.shape[0])):
-        out[i] = exponential(np.uint64(sweep), np.uint64(first) + i, np.uint64(stream), np.uint64(0), np.uint64(seed), np.uint64(chain))
+        out[i] = exponential(
+            np.uint64(sweep), np.uint64(first) + i, np.uint64(stream), np.uint64(0), np.uint64(seed), np.uint64(chain)
+        )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gammas(out, shape, sweep, first, stream, seed, chain):
     """out (n,): Gamma(shape, rate 1)."""
     for i in range(np.uint64(out.shape[0])):
-        out[i] = gamma(shape[i], np.uint64(sweep), np.uint64(first) + i, np.uint64(stream), np.uint64(0), np.uint64(seed), np.uint64(chain))
+        out[i] = gamma(
+            shape[i],
+            np.uint64(sweep),
+            np.uint64(first) + i,
+            np.uint64(stream),
+            np.uint64(0),
+            np.uint64(seed),
+            np.uint64(chain),
+        )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -54,7 +68,14 @@ def inverse_gaussians(out, mean, shape, sweep, first, stream, seed, chain):
     """out (n,): InvGauss(mean, shape)."""
     for i in range(np.uint64(out.shape[0])):
         out[i] = inverse_gaussian(
-            mean[i], shape[i], np.uint64(sweep), np.uint64(first) + i, np.uint64(stream), np.uint64(0), np.uint64(seed), np.uint64(chain)
+            mean[i],
+            shape[i],
+            np.uint64(sweep),
+            np.uint64(first) + i,
+            np.uint64(stream),
+            np.uint64(0),
+            np.uint64(seed),
+            np.uint64(chain),
         )
 
 
@@ -64,7 +85,13 @@ def truncated_normals(out, mean, positive, sweep, first, stream, seed, chain):
     for i in range(np.uint64(out.shape[0])):
         sign = 1.0 if positive[i] else -1.0
         out[i] = sign * truncated_normal_above(
-            sign * mean[i], np.uint64(sweep), np.uint64(first) + i, np.uint64(stream), np.uint64(0), np.uint64(seed), np.uint64(chain)
+            sign * mean[i],
+            np.uint64(sweep),
+            np.uint64(first) + i,
+            np.uint64(stream),
+            np.uint64(0),
+            np.uint64(seed),
+            np.uint64(chain),
         )
 
 
@@ -72,4 +99,13 @@ def truncated_normals(out, mean, positive, sweep, first, stream, seed, chain):
 def polya_gammas(out, h, z, sweep, first, stream, seed, chain):
     """out (n,): PG(h, z)."""
     for i in range(np.uint64(out.shape[0])):
-        out[i] = polya_gamma(h[i], z[i], np.uint64(sweep), np.uint64(first) + i, np.uint64(stream), np.uint64(0), np.uint64(seed), np.uint64(chain))
+        out[i] = polya_gamma(
+            h[i],
+            z[i],
+            np.uint64(sweep),
+            np.uint64(first) + i,
+            np.uint64(stream),
+            np.uint64(0),
+            np.uint64(seed),
+            np.uint64(chain),
+        )

@@ -64,7 +64,10 @@ class Host:
         """Work that was queued is done: here it always is."""
 
     def cholesky(self, A, overwrite: bool = False) -> np.ndarray:
-        """Lower factors L L' = A of (..., m, m), A lost where `overwrite`. numpy.linalg.LinAlgError where one is not positive definite."""
+        """Lower factors L L' = A of (..., m, m), A lost where `overwrite`.
+
+        numpy.linalg.LinAlgError where one is not positive definite.
+        """
         if A.shape[-1] < LARGE:
             return np.linalg.cholesky(A)
         L = np.array(A, np.float64, order="C", copy=None if overwrite else True)
@@ -111,11 +114,15 @@ class Host:
 
     def inverse_gaussians(self, keys, sweep, stream, mean, shape):
         """(C, n) of means and shapes (C, n)."""
-        return self._draw(host.inverse_gaussians, keys, sweep, stream, mean.shape[1:], mean, np.broadcast_to(shape, mean.shape))
+        return self._draw(
+            host.inverse_gaussians, keys, sweep, stream, mean.shape[1:], mean, np.broadcast_to(shape, mean.shape)
+        )
 
     def truncated_normals(self, keys, sweep, stream, mean, positive):
         """(C, n): N(mean, 1) above 0 where positive (n,), below 0 elsewhere."""
-        return self._draw(host.truncated_normals, keys, sweep, stream, mean.shape[1:], mean, np.broadcast_to(positive, mean.shape))
+        return self._draw(
+            host.truncated_normals, keys, sweep, stream, mean.shape[1:], mean, np.broadcast_to(positive, mean.shape)
+        )
 
     def polya_gammas(self, keys, sweep, stream, h, z):
         """(C, n): PG(h, z), h (n,) or (C, n) whole numbers."""

@@ -27,13 +27,19 @@ def routine(name: str):
     import scipy.linalg.cython_blas
     import scipy.linalg.cython_lapack  # noqa: F401
 
-    library, letters, rest = {"dpotrf": ("lapack", 1, 4), "dtrsm": ("blas", 4, 7), "dgemm": ("blas", 2, 11), "dsyrk": ("blas", 2, 8)}[name]
+    library, letters, rest = {
+        "dpotrf": ("lapack", 1, 4),
+        "dtrsm": ("blas", 4, 7),
+        "dgemm": ("blas", 2, 11),
+        "dsyrk": ("blas", 2, 8),
+    }[name]
     address = get_cython_function_address(f"scipy.linalg.cython_{library}", name)
     return ctypes.CFUNCTYPE(None, *[c_char_p] * letters, *[c_void_p] * rest)(address)
 
 
 def cholesky_in_place(A: np.ndarray, at_once) -> None:
-    """A (m, m) float64 symmetric in C order becomes its lower factor, 0 above the diagonal; BLAS must be set to one thread.
+    """A (m, m) float64 symmetric in C order becomes its lower factor, 0 above the diagonal; BLAS must be set to one
+    thread.
 
     at_once(calls) runs calls over threads. numpy.linalg.LinAlgError where A is not positive definite.
     """
@@ -50,7 +56,9 @@ def cholesky_in_place(A: np.ndarray, at_once) -> None:
             raise np.linalg.LinAlgError(f"the matrix is not positive definite: column {k + failed.value} of {m}")
 
         def divide(n, j, width=width, k=k):
-            trsm(b"L", b"U", b"T", b"N", byref(width), byref(n), byref(ONE), at(k, k), byref(lead), at(k, j), byref(lead))
+            trsm(
+                b"L", b"U", b"T", b"N", byref(width), byref(n), byref(ONE), at(k, k), byref(lead), at(k, j), byref(lead)
+            )
 
         def subtract(n, j, width=width, k=k):
             above = c_int(j - k - width.value)
@@ -60,7 +68,18 @@ def cholesky_in_place(A: np.ndarray, at_once) -> None:
                     b"T", b"N", byref(above), byref(n), byref(width), byref(MINUS_ONE), at(k, first), byref(lead),
                     at(k, j), byref(lead), byref(ONE), at(first, j), byref(lead),
                 )  # fmt: skip
-            syrk(b"U", b"T", byref(n), byref(width), byref(MINUS_ONE), at(k, j), byref(lead), byref(ONE), at(j, j), byref(lead))
+            syrk(
+                b"U",
+                b"T",
+                byref(n),
+                byref(width),
+                byref(MINUS_ONE),
+                at(k, j),
+                byref(lead),
+                byref(ONE),
+                at(j, j),
+                byref(lead),
+            )
 
         at_once([lambda block=block: divide(*block) for block in right])
         at_once([lambda block=block: subtract(*block) for block in reversed(right)])  # the largest first

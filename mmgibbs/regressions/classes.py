@@ -14,15 +14,15 @@ MOST_TRIALS = 2**31 - 1  # of one class in one row
 def read_classes(y, name: str = "response") -> tuple[np.ndarray, list[Any]]:
     """(codes, classes) of labels (n,), or (counts, classes) of counts (n, K).
 
-    Labels (numbers, truth values, texts, dates) give codes (n,) int64 into `classes`, the different labels in sorted order.
-    Counts, K >= 2 columns of whole numbers from 0, give themselves as (n, K) int64, and as classes the columns' names where
-    `name` lists them ("calves, lambs"), else 0 ... K - 1; row i has n_i = sum_j y_ij trials. The last class is the
-    reference, the one whose coefficients are 0.
+    Labels (numbers, truth values, texts, dates) give codes (n,) int64 into `classes`, the different labels in sorted
+    order. Counts, K >= 2 columns of whole numbers from 0, give themselves as (n, K) int64, and as classes the columns'
+    names where `name` lists them ("calves, lambs"), else 0 ... K - 1; row i has n_i = sum_j y_ij trials. The last class
+    is the reference, the one whose coefficients are 0.
     DataError for a missing or infinite label and for a count that is negative or not whole (row named), for rows of no
     trials alone, for a single class, and for measurements where labels are needed.
     """
     y = np.asarray(y)
-    if y.ndim not in (1, 2) or y.ndim == 2 and y.shape[1] < 2:
+    if y.ndim not in (1, 2) or (y.ndim == 2 and y.shape[1] < 2):
         found = f"an array of shape {y.shape}"
         raise DataError(f"{name}: found {found}, needed labels (n,) or counts (n, K) of at least 2 classes")
     if len(y) == 0:
@@ -45,7 +45,9 @@ def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
     if len(classes) == 1:
         raise DataError(f"{name}: found the single class {classes[0]!r} in all {len(y)} rows, needed at least two")
     if y.dtype.kind == "f" and 2 < len(y) == len(classes) and (y != np.floor(y)).any():
-        raise DataError(f"{name}: found another number in each of the {len(y)} rows, such as {y[0]:g}, needed labels of classes")
+        raise DataError(
+            f"{name}: found another number in each of the {len(y)} rows, such as {y[0]:g}, needed labels of classes"
+        )
     return codes.astype(np.int64), classes
 
 
@@ -53,14 +55,23 @@ def _counts(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
     if y.dtype.kind not in "buif":
         raise DataError(f"{name}: found a table of type {y.dtype}, needed counts, whole numbers from 0")
     with np.errstate(invalid="ignore"):
-        bad = ~((y >= 0) & (y <= MOST_TRIALS) & (y == np.floor(y))) if y.dtype.kind == "f" else (y < 0) | (y > MOST_TRIALS)
+        bad = (
+            ~((y >= 0) & (y <= MOST_TRIALS) & (y == np.floor(y)))
+            if y.dtype.kind == "f"
+            else (y < 0) | (y > MOST_TRIALS)
+        )
     if bad.any():
         i, j = np.argwhere(bad)[0]
-        raise DataError(f"{name} row {i + 1}, class {j + 1}: found {y[i, j]}, needed a count, a whole number from 0 to {MOST_TRIALS:,}")
+        raise DataError(
+            f"{name} row {i + 1}, class {j + 1}: found {y[i, j]}, needed a count, a whole number from 0 to "
+            f"{MOST_TRIALS:,}"
+        )
     counts = y.astype(np.int64)
     used = np.flatnonzero(counts.sum(axis=0))
     if used.size == 0:
-        raise DataError(f"{name}: found counts of 0 in all {len(y)} rows, needed at least one trial for each of two classes")
+        raise DataError(
+            f"{name}: found counts of 0 in all {len(y)} rows, needed at least one trial for each of two classes"
+        )
     if used.size == 1:
         raise DataError(f"{name}: found the single class {used[0] + 1} in all trials, needed at least two")
     names = name.split(", ")

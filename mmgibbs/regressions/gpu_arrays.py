@@ -1,4 +1,7 @@
-"""CuPy arrays and the draws' CUDA kernels: what arrays.Host is, on a GPU. The draws are those of the host, bit for bit."""
+"""CuPy arrays and the draws' CUDA kernels: what arrays.Host is, on a GPU.
+
+The draws are those of the host, bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +47,12 @@ class Gpu:
 
     def solve_lower(self, L, b, transposed: bool = False):
         """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""
-        flat = zip(L.reshape(-1, *L.shape[-2:]), self.xp.broadcast_to(b, L.shape[:-1]).reshape(-1, L.shape[-1]), strict=True)
-        return self.xp.stack([self._device.solve_triangular(one, x, transposed) for one, x in flat]).reshape(L.shape[:-1])
+        flat = zip(
+            L.reshape(-1, *L.shape[-2:]), self.xp.broadcast_to(b, L.shape[:-1]).reshape(-1, L.shape[-1]), strict=True
+        )
+        return self.xp.stack([self._device.solve_triangular(one, x, transposed) for one, x in flat]).reshape(
+            L.shape[:-1]
+        )
 
     def log_ndtr(self, x):
         """log Phi(x)."""
@@ -69,7 +76,9 @@ class Gpu:
 
     def truncated_normals(self, keys, sweep, stream, mean, positive):
         sides = self._values(positive, mean.shape[1:], np.uint8)
-        return self._draw("truncated_normals", keys, sweep, stream, mean.shape[1:], self._values(mean, mean.shape), sides)
+        return self._draw(
+            "truncated_normals", keys, sweep, stream, mean.shape[1:], self._values(mean, mean.shape), sides
+        )
 
     def polya_gammas(self, keys, sweep, stream, h, z):
         parameters = self._values(h, z.shape, np.int64), self._values(z, z.shape)

@@ -100,7 +100,9 @@ def logit_derivatives(z, x, t):
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 def advance_poisson(psi, block, moved, step, j, centre, factor):
-    """psi += step x_moved in place; then sums of x_j^k times the k-th derivative of l = e^psi, k = 1 ... 4; see advance."""
+    """psi += step x_moved in place; then sums of x_j^k times the k-th derivative of l = e^psi, k = 1 ... 4;
+    see advance.
+    """
     s1, s2, s3, s4 = 0.0, 0.0, 0.0, 0.0
     before, size, c, f = centre[moved], factor[moved] * step, centre[j], factor[j]
     for r in range(np.uint64(psi.size)):

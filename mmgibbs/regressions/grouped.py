@@ -68,7 +68,8 @@ def read_group_predictors(values, labels: list) -> tuple[np.ndarray, list[str]]:
         unknown = [label for label in values if label not in set(labels)]
         if unknown:
             raise DataError(
-                f"group_predictors: group {unknown[0]!r} has no observations, needed at least one row with this label in groups"
+                f"group_predictors: group {unknown[0]!r} has no observations, needed at least one row with this "
+                "label in groups"
             )
         lacking = [label for label in labels if label not in values]
         if lacking:
@@ -82,7 +83,8 @@ def read_group_predictors(values, labels: list) -> tuple[np.ndarray, list[str]]:
     Z = read_predictors(values, None if hasattr(values, "columns") else [f"z{k}" for k in range(values.shape[-1])])
     if Z.n > G:
         raise DataError(
-            f"group_predictors: found {Z.n} rows, needed {G}, one for each group that has observations: {Z.n - G} groups have none"
+            f"group_predictors: found {Z.n} rows, needed {G}, one for each group that has observations: {Z.n - G} "
+            "groups have none"
         )
     if Z.n < G:
         raise DataError(
@@ -107,7 +109,8 @@ def pack(
         columns = np.empty(n * D, kept)
     except MemoryError:
         raise DataError(
-            f"predictors: packed by group they need {n * D * kept.itemsize / 1e9:,.1f} GB, more than there is; needed fewer rows or a narrower type"
+            f"predictors: packed by group they need {n * D * kept.itemsize / 1e9:,.1f} GB, more than there is; "
+            "needed fewer rows or a narrower type"
         ) from None
     G = len(ptr) - 1
     centre, factor = np.append(predictors.centre, 0.0), np.append(1 / predictors.scale, 1.0)

@@ -1,7 +1,9 @@
 """Hierarchical logit, multinomial logit and Poisson regression, the coefficients of every group by slice sampling.
 
-    y_ir | beta_i ~ Bernoulli-logit, multinomial logit or Poisson(exp(x_ir beta_i))          r = 1 ... n_i, groups i = 1 ... G
-    beta_i ~ N(Delta' z_i, V)         Delta_kj ~ N(0, s^2)         V ~ IW(nu, S),  S = (nu - d - 1) v I, so that E V = v I
+    y_ir | beta_i ~ Bernoulli-logit, multinomial logit or Poisson(exp(x_ir beta_i))          r = 1 ... n_i, groups i = 1
+    ... G
+    beta_i ~ N(Delta' z_i, V)         Delta_kj ~ N(0, s^2)         V ~ IW(nu, S),  S = (nu - d - 1) v I, so that E V = v
+    I
 
 x holds the predictors and a 1, z_i a 1 and the predictors of the group, beta_i d coefficients. A sweep (Mahani 2012;
 Neal 2003):
@@ -92,11 +94,13 @@ class HierarchicalSliceModel:
             z = np.column_stack([z, np.asarray(group_predictors, np.float64)])
         if z.shape[1] != q and (group < 0).any():
             raise ModelError(
-                f"prediction for a new group: found {z.shape[1] - 1} group predictors, needed the {q - 1} of the fitted model"
+                f"prediction for a new group: found {z.shape[1] - 1} group predictors, needed the {q - 1} of the "
+                "fitted model"
             )
         if (group >= 0).any() and "beta" not in draws:
             raise ModelError(
-                "prediction for a group of the fitted data: found no draws of its coefficients, needed a fit with save_groups=True"
+                "prediction for a group of the fitted data: found no draws of its coefficients, needed a fit with "
+                "save_groups=True"
             )
         out = np.zeros((predictors.n, 1 if classes is None else len(classes)))
         for first, last, X in predictors.blocks():
@@ -142,16 +146,19 @@ class HierarchicalSliceSampler:
         self.d = d = self.M * self.D
         if d > MOST_COEFFICIENTS:
             raise DataError(
-                f"predictors: found {d} coefficients in each group, needed at most {MOST_COEFFICIENTS}, for their covariance matrix is sampled"
+                f"predictors: found {d} coefficients in each group, needed at most {MOST_COEFFICIENTS}, for their "
+                "covariance matrix is sampled"
             )
         self.nu = d + 3.0 if options.covariance_df is None else options.covariance_df
         if not self.nu > d + 1:
             raise ConfigError(
-                f"covariance_df: found {self.nu:g}, needed more than {d + 1}, the coefficients of a group + 1, for a prior mean"
+                f"covariance_df: found {self.nu:g}, needed more than {d + 1}, the coefficients of a group + 1, "
+                "for a prior mean"
             )
         if options.family == "poisson" and options.method == "polya_gamma":
             raise ConfigError(
-                "method: found 'polya_gamma' with family 'poisson', needed 'slice': Polya-Gamma variables suit logits only"
+                "method: found 'polya_gamma' with family 'poisson', needed 'slice': Polya-Gamma variables suit "
+                "logits only"
             )
         real = np.float32 if options.precision == "single" else np.float64
         self.scale = (self.nu - d - 1) * options.covariance_mean * np.eye(d)
@@ -169,7 +176,8 @@ class HierarchicalSliceSampler:
         coefficients = [*predictors, "intercept"]
         flat = [f"{c},{k}" for k in contrasts for c in coefficients] if self.M > 1 else coefficients
         self.coords = {
-            "group": self.labels, "predictor": predictors, "contrast": contrasts, "group_predictor": names, "coefficient": coefficients,
+            "group": self.labels, "predictor": predictors, "contrast": contrasts, "group_predictor": names,
+            "coefficient": coefficients,
             "row": flat, "column": flat,
         }  # fmt: skip
         if classes:
@@ -239,7 +247,7 @@ class HierarchicalSliceSampler:
 
     def log(self, state: State) -> dict:
         T, C, per_class = self.transform, len(state["beta"]), (self.M,) if self.M > 1 else ()
-        by_class = lambda a: self.xp.moveaxis(a.reshape(*a.shape[:2], self.M, self.D), 2, 3)  # noqa: E731  (C, ., D, M)
+        by_class = lambda a: self.xp.moveaxis(a.reshape(*a.shape[:2], self.M, self.D), 2, 3)
         out = {
             "population": by_class(state["population"] @ T.T).reshape(C, -1, self.D, *per_class),
             "covariance": T @ state["covariance"] @ T.T,
@@ -289,7 +297,8 @@ def read_response(data: RegressionData, options) -> tuple[np.ndarray, np.ndarray
     if options.family == "poisson":
         if y.ndim != 1 or y.dtype.kind not in "buif":
             raise DataError(
-                f"{name}: found an array of type {y.dtype} and shape {y.shape}, needed counts ({n},), whole numbers from 0"
+                f"{name}: found an array of type {y.dtype} and shape {y.shape}, needed counts ({n},), whole "
+                "numbers from 0"
             )
         with np.errstate(invalid="ignore"):
             bad = ~((y >= 0) & (y == np.floor(y)) & np.isfinite(y))

@@ -1,6 +1,7 @@
 """Hamiltonian Monte Carlo for chains side by side: integrator, masses, acceptance, adaptation. It knows no model.
 
-A target is a function position (C, K, D) -> Point with log density and gradient. With mass matrix M, momenta eta ~ N(0, M),
+A target is a function position (C, K, D) -> Point with log density and gradient. With mass matrix M, momenta eta ~ N(0,
+M),
 
     H(q, eta) = -log p(q) + eta' M^-1 eta / 2,      dq/dt = M^-1 eta,      d eta/dt = d log p / dq.
 
@@ -42,7 +43,10 @@ def each(values):
 def leapfrog(
     target: Target, velocity: Callable[[Array], Array], start: Point, momentum, step, steps
 ) -> tuple[Point, Array]:
-    """Half kick, (drift, kick) x (L - 1), drift, half kick; step (C,), L = steps (C,). Chains that are done stand still."""
+    """Half kick, (drift, kick) x (L - 1), drift, half kick; step (C,), L = steps (C,).
+
+    Chains that are done stand still.
+    """
     point, momentum = start, momentum + each(step / 2) * start.gradient
     for s in range(1, int(steps.max()) + 1):
         drift = step * (s <= steps)
@@ -142,10 +146,12 @@ def jitter(sweep: int) -> float:
 
 @dataclass(frozen=True)
 class Adaptation:
-    """Step size by dual averaging, length by ChEES, running means and variances; pooled: learnt from all chains at once.
+    """Step size by dual averaging, length by ChEES, running means and variances; pooled: learnt from all chains at
+    once.
 
     In the state, (C,) each: log_step, log_length and their means mean_log_step, mean_log_length, which hold after the
-    burn-in; shortfall (of the acceptance), square_slope (of ChEES); and (C, K, D) centre and, for learnt masses, variance.
+    burn-in; shortfall (of the acceptance), square_slope (of ChEES); and (C, K, D) centre and, for learnt masses,
+    variance.
     """
 
     first_step: float
@@ -185,8 +191,8 @@ class Adaptation:
         return {"log_step": log_step, "mean_log_step": mean, "shortfall": shortfall}
 
     def _length(self, state: State, start: Point, tried: Trajectory, mass, t: int) -> State:
-        """The ChEES criterion in the norm of the mass matrix, E (|q' - c|_M^2 - |q - c|_M^2)^2 / 4, rises in the length by
-        h (|q' - c|_M^2 - |q - c|_M^2)(q' - c)'eta' at jitter h; its log climbs by Adam, without momentum."""
+        """The ChEES criterion in the norm of the mass matrix, E (|q' - c|_M^2 - |q - c|_M^2)^2 / 4, rises in the length
+        by h (|q' - c|_M^2 - |q - c|_M^2)(q' - c)'eta' at jitter h; its log climbs by Adam, without momentum."""
         xp, before, after = self.xp, start.position - state["centre"], tried.end.position - state["centre"]
         with np.errstate(over="ignore", invalid="ignore"):
             gain = (after * mass.times(after)).sum((1, 2)) - (before * mass.times(before)).sum((1, 2))

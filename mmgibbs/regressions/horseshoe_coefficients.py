@@ -6,7 +6,8 @@ ByColumns (p <= n), with W = [Z 1] and Sigma^-1 = W'W + diag(d):
 
     L L' = Sigma^-1,   u = L^-1 W'z,   misfit = z'z - u'u,   (b, a) = L'^-1 (u + s),  s ~ N(0, I)
 
-ByRows (n < p; Bhattacharya, Chakraborty & Mallick 2016, O(n^2 p)), with V = I + Z D^-1 Z', a first, with b integrated out:
+ByRows (n < p; Bhattacharya, Chakraborty & Mallick 2016, O(n^2 p)), with V = I + Z D^-1 Z', a first, with b integrated
+out:
 
     q = d_0 + 1'V^-1 1,   m = 1'V^-1 z / q,   misfit = z'V^-1 z - q m^2,   a ~ N(m, 1/q)
     c ~ N(0, D^-1),  f ~ N(Z c, I),   b = c + D^-1 Z'V^-1 (z - 1 a - f)
@@ -50,7 +51,8 @@ class ByColumns:
             return self.arrays.cholesky(A, overwrite=True)
         except np.linalg.LinAlgError as error:
             raise ModelError(
-                "the coefficients' precision is no longer positive definite: found predictors that depend on each other linearly while "
+                "the coefficients' precision is no longer positive definite: found predictors that depend on each "
+                "other linearly while "
                 "their prior is nearly flat; needed columns that do not, standardised columns, or slab_scale"
             ) from error
 
@@ -69,7 +71,9 @@ class ByColumns:
         def draw(self, g, keys: Keys, sweep: int):
             """beta (C, p) and intercept (C,) given g z."""
             a = self.fit.arrays
-            both = a.solve_lower(self.L, g[:, None] * self.half + a.normals(keys, sweep, COEFFICIENTS, self.fit.p + 1), transposed=True)
+            both = a.solve_lower(
+                self.L, g[:, None] * self.half + a.normals(keys, sweep, COEFFICIENTS, self.fit.p + 1), transposed=True
+            )
             return both[:, :-1], both[:, -1]
 
 

@@ -1,4 +1,5 @@
-"""A further exact draw of intercept and coefficients with z integrated out: elliptical slice sampling around an expansion.
+"""A further exact draw of intercept and coefficients with z integrated out: elliptical slice sampling around an
+expansion.
 
 Data augmentation moves in steps of the size that z allows. Where most rows are far from 0 (rare positives, strong
 effects) they say little of beta but much of z, and the chain crawls. With b a fit made beforehand and W = [Z 1],
@@ -6,8 +7,8 @@ effects) they say little of beta but much of z, and the chain crawls. With b a f
     log L(beta) = v'beta - beta' H beta / 2 + rest(beta),    H = W'QW,   v = H b + W'(s r)
     r_i = phi(t_i)/Phi(t_i),   q_i = r_i (r_i + t_i),   t_i = s_i w_i b
 
-and the prior N(0, D^-1), the quadratic part makes a normal N(m, (H + D)^-1). One step of Murray, Adams & MacKay (2010) around
-m (Nishihara, Murray & Adams 2014): with f ~ N(0, (H + D)^-1) go to m + (beta - m) cos + f sin, the angle by
+and the prior N(0, D^-1), the quadratic part makes a normal N(m, (H + D)^-1). One step of Murray, Adams & MacKay (2010)
+around m (Nishihara, Murray & Adams 2014): with f ~ N(0, (H + D)^-1) go to m + (beta - m) cos + f sin, the angle by
 slice sampling of `rest` alone. It leaves the posterior given D exactly as it is, whatever b; a good b makes it forget
 beta in about one step. Cost: one pass over X (m, beta and f at once), then a log likelihood for each angle tried.
 """
@@ -49,7 +50,9 @@ def expansion(rows: ProbitRows, b: np.ndarray):
 
 
 def probit_fit(rows: ProbitRows, b: np.ndarray | None = None) -> Fit:
-    """Newton's method with a very weak ridge; it ends when all rows are on their side: the classes are then separated."""
+    """Newton's method with a very weak ridge; it ends when all rows are on their side:
+    the classes are then separated.
+    """
     b = np.zeros(rows.p + 1) if b is None else b
     ridge = None
     for _ in range(NEWTON_STEPS):

@@ -1,10 +1,14 @@
-"""The horseshoe's scales given the coefficients (Carvalho et al. 2010; Makalic & Schmidt 2016), and with a slab (Piironen & Vehtari 2017).
+"""The horseshoe's scales given the coefficients (Carvalho et al. 2010; Makalic & Schmidt 2016), and with a slab
+(Piironen & Vehtari 2017).
 
-    beta_j ~ N(0, 1/d_j),   d_j = tau^-2 lambda_j^-2 (+ c^-2),   lambda_j ~ C+(0, 1),   tau ~ C+(0, t),   c^-2 ~ Gamma(k/2, rate k s^2/2)
+    beta_j ~ N(0, 1/d_j),   d_j = tau^-2 lambda_j^-2 (+ c^-2),   lambda_j ~ C+(0, 1),   tau ~ C+(0, t),   c^-2 ~
+    Gamma(k/2, rate k s^2/2)
 
-with lambda_j^2 | nu_j ~ IG(1/2, 1/nu_j), nu_j ~ IG(1/2, 1), tau^2 | xi ~ IG(1/2, 1/xi), xi ~ IG(1/2, 1/t^2). The state holds
+with lambda_j^2 | nu_j ~ IG(1/2, 1/nu_j), nu_j ~ IG(1/2, 1), tau^2 | xi ~ IG(1/2, 1/xi), xi ~ IG(1/2, 1/t^2). The state
+holds
 
-    local = lambda^-2 (C, p),   local_auxiliary = 1/nu (C, p),   global = tau^-2 (C,),   global_auxiliary = 1/xi (C,),   slab = c^-2 (C,)
+    local = lambda^-2 (C, p),   local_auxiliary = 1/nu (C, p),   global = tau^-2 (C,),   global_auxiliary = 1/xi (C,),
+    slab = c^-2 (C,)
 """
 
 from __future__ import annotations
@@ -60,9 +64,17 @@ class Horseshoe:
         local_auxiliary = a.exponentials(keys, sweep, stream(REGRESSION_LOCAL_AUXILIARY, 0), self.p) / (1.0 + local)
         rate = state["global_auxiliary"] + 0.5 * (local * square).sum(1)
         overall = self.draw_global(rate, local, state, keys, sweep)
-        global_auxiliary = a.exponentials(keys, sweep, stream(REGRESSION_GLOBAL_AUXILIARY, 0), 1)[:, 0] / (self.global_scale**-2 + overall)
+        global_auxiliary = a.exponentials(keys, sweep, stream(REGRESSION_GLOBAL_AUXILIARY, 0), 1)[:, 0] / (
+            self.global_scale**-2 + overall
+        )
         slab = self.draw_slab(square, local, overall, state, keys, sweep)
-        return {"local": local, "local_auxiliary": local_auxiliary, "global": overall, "global_auxiliary": global_auxiliary, "slab": slab}
+        return {
+            "local": local,
+            "local_auxiliary": local_auxiliary,
+            "global": overall,
+            "global_auxiliary": global_auxiliary,
+            "slab": slab,
+        }
 
     def draw_local(self, rate, state: State, keys: Keys, sweep: int) -> Array:
         return self.arrays.exponentials(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 0), self.p) / rate
@@ -76,7 +88,9 @@ class Horseshoe:
 
 
 class RegularisedHorseshoe(Horseshoe):
-    """With a slab. Its density is N(beta_j; 0, 1/d_j) whole, so sum_j log(d_j)/2 stands where (p/2) log tau^-2 and log lambda_j^-1 did."""
+    """With a slab. Its density is N(beta_j; 0, 1/d_j) whole, so sum_j log(d_j)/2 stands where (p/2) log tau^-2 and log
+    lambda_j^-1 did.
+    """
 
     def __init__(self, p: int, global_scale: float, slab_scale: float, slab_df: float, arrays):
         super().__init__(p, global_scale, arrays)
@@ -88,8 +102,8 @@ class RegularisedHorseshoe(Horseshoe):
     def draw_local(self, rate, state: State, keys: Keys, sweep: int) -> Array:
         """lambda^-2 = h of the density h^-1/2 (h + k)^1/2 exp(-rate h), k = c^-2 tau^2, by an independence step.
 
-        For (h + k)^1/2 <= h^1/2 + k^1/2 the proposal is Exp(rate) or, with odds (pi k rate)^1/2, Gamma(1/2, rate); the ratio
-        of the two sides is between 0.707 and 1, so that at least that share is accepted.
+        For (h + k)^1/2 <= h^1/2 + k^1/2 the proposal is Exp(rate) or, with odds (pi k rate)^1/2, Gamma(1/2, rate); the
+        ratio of the two sides is between 0.707 and 1, so that at least that share is accepted.
         """
         a, xp, old = self.arrays, self.arrays.xp, state["local"]
         k = (state["slab"] / state["global"])[:, None]
@@ -109,7 +123,9 @@ class RegularisedHorseshoe(Horseshoe):
             new = old[c] * xp.exp(x)
             return 0.5 * x - new * rate[c] + 0.5 * xp.log(new[:, None] * local[c] + slab[c, None]).sum(1)
 
-        return old * xp.exp(slice_step(density, LOG_WIDTH, keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), self.arrays)[0])
+        return old * xp.exp(
+            slice_step(density, LOG_WIDTH, keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), self.arrays)[0]
+        )
 
     def draw_slab(self, square, local, overall, state: State, keys: Keys, sweep: int) -> Array:
         """A slice step for log c^-2, of log density k x/2 - (k s^2 + sum beta^2) e^x / 2 + sum_j log(d_j)/2."""

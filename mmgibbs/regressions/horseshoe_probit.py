@@ -1,19 +1,21 @@
 """Horseshoe probit regression (Albert & Chib 1993; Carvalho et al. 2010; Makalic & Schmidt 2016; Terenin et al. 2018).
 
-    P(y_i = 1) = Phi(a + x_i beta),   a flat or N(0, sd^2),   beta_j ~ N(0, 1/d_j),   d of a horseshoe: horseshoe_prior.py
+    P(y_i = 1) = Phi(a + x_i beta),   a flat or N(0, sd^2),   beta_j ~ N(0, 1/d_j),   d of a horseshoe:
+    horseshoe_prior.py
 
 One sweep, with W = [X 1]:
 
     [a, beta | d, y   with z integrated out, where `collapsed`]                                horseshoe_ellipse.py
     z_i ~ TN(a + x_i beta, 1; > 0 if y_i = 1, < 0 if not)                                      horseshoe_rows.py
-    g^2 ~ Gamma(n/2, rate z'(I - W Sigma W')z / 2),  z <- g z                                  Haar PX-DA, where `expansion`
+    g^2 ~ Gamma(n/2, rate z'(I - W Sigma W')z / 2),  z <- g z                                  Haar PX-DA, where
+    `expansion`
     a, beta ~ N(Sigma W'z, Sigma),  Sigma^-1 = W'W + diag(d)                                   horseshoe_coefficients.py
     lambda, nu, tau, xi (and c of the regularised horseshoe) given beta                        horseshoe_prior.py
 
-Under a flat prior on a there is no posterior where a plane separates the classes and E|beta_j| is infinite (no slab c): along
-separating directions the integral of the likelihood over a grows like |beta|. So a is given a normal prior by default,
-so wide that it does not count; flat is refused where such a plane is found. Separated classes leave the tails of beta to its
-prior in any case, so that without a slab there is a posterior but E(beta_j | y) does not exist.
+Under a flat prior on a there is no posterior where a plane separates the classes and E|beta_j| is infinite (no slab c):
+along separating directions the integral of the likelihood over a grows like |beta|. So a is given a normal prior by
+default, so wide that it does not count; flat is refused where such a plane is found. Separated classes leave the tails
+of beta to its prior in any case, so that without a slab there is a posterior but E(beta_j | y) does not exist.
 """
 
 from __future__ import annotations
@@ -46,14 +48,19 @@ ROWS_FOR_COLLAPSED = 50  # of the rarer class, for each coefficient: the expansi
 class HorseshoeProbitOptions:
     expansion: bool = option(True, "multiply z by a drawn factor in each sweep (Haar PX-DA)")
     collapsed: bool | None = option(
-        None, "a further draw of all coefficients with z integrated out; absent: where the rarer class has 50 rows for each"
+        None,
+        "a further draw of all coefficients with z integrated out; absent: where the rarer class has 50 rows for each",
     )
     intercept_prior_sd: float | None = option(
-        1000.0, "standard deviation of the normal prior on the intercept, by default as good as none; null: flat", above=0
+        1000.0,
+        "standard deviation of the normal prior on the intercept, by default as good as none; null: flat",
+        above=0,
     )
     global_scale: float = option(1.0, "t of the prior of tau, half-Cauchy(0, t)", above=0)
     slab_scale: float | None = option(
-        None, "s of the regularised horseshoe, the size beyond which coefficients are shrunk; absent: plain horseshoe", above=0
+        None,
+        "s of the regularised horseshoe, the size beyond which coefficients are shrunk; absent: plain horseshoe",
+        above=0,
     )
     slab_df: float = option(4.0, "k, degrees of freedom of the slab", above=0)
     precision: Literal["double", "single"] = option(
@@ -70,14 +77,20 @@ class HorseshoeProbitModel:
 
     @staticmethod
     def prepare(data: RegressionData, options: HorseshoeProbitOptions, arrays) -> HorseshoeProbitSampler:
-        """DataError for labels that are missing, not of two classes, or separated completely where the prior needs overlap."""
+        """DataError for labels that are missing, not of two classes, or separated completely where the prior needs
+        overlap.
+        """
         X = data.predictors
         codes, classes = read_classes(data.response, data.response_name)
         if codes.shape != (X.n,):
             found = f"an array of shape {np.shape(data.response)}"
-            raise DataError(f"{data.response_name}: found {found}, needed one label for each of the {X.n} rows of predictors")
+            raise DataError(
+                f"{data.response_name}: found {found}, needed one label for each of the {X.n} rows of predictors"
+            )
         if len(classes) > 2:
-            raise DataError(f"{data.response_name}: found {len(classes)} classes, {', '.join(map(repr, classes[:5]))}, needed two")
+            raise DataError(
+                f"{data.response_name}: found {len(classes)} classes, {', '.join(map(repr, classes[:5]))}, needed two"
+            )
         return HorseshoeProbitSampler(X, codes == 1, classes, options, arrays)
 
     @staticmethod
@@ -93,7 +106,9 @@ class HorseshoeProbitModel:
 
 
 class HorseshoeProbitSampler:
-    """State, of the standardised columns: beta (C, p), intercept (C,), the scales (horseshoe_prior.py) and tries, of angles (C,)."""
+    """State, of the standardised columns: beta (C, p), intercept (C,), the scales (horseshoe_prior.py) and tries, of
+    angles (C,).
+    """
 
     def __init__(self, X: Predictors, positive: np.ndarray, classes: list, options: HorseshoeProbitOptions, arrays):
         self.X, self.options, self.arrays, self.n, self.p = X, options, arrays, X.n, X.p
@@ -122,7 +137,8 @@ class HorseshoeProbitSampler:
         host = arrays if arrays.device == "cpu" else Host()
         if o.intercept_prior_sd is None and o.slab_scale is None and separated(X, positive, host, real):
             raise DataError(
-                "response: found two classes that the predictors separate completely, so that there is no posterior under "
+                "response: found two classes that the predictors separate completely, so that there is no "
+                "posterior under "
                 "a flat prior on the intercept and a horseshoe without slab; needed intercept_prior_sd or slab_scale, "
                 "or classes that overlap"
             )
@@ -142,7 +158,8 @@ class HorseshoeProbitSampler:
     def start(self, keys: Keys) -> State:
         """Coefficients 0; intercept and scales drawn around those of a sample without predictors.
 
-        DeviceError where the Cholesky factors of all chains, or the linear predictors of the collapsed draw, do not fit.
+        DeviceError where the Cholesky factors of all chains, or the linear predictors of the collapsed draw, do not
+        fit.
         """
         if self.arrays.device == "cpu":
             needed = min(self.n, self.p + 1) ** 2 + (0 if self.ellipse is None else 3 * self.n)
@@ -179,11 +196,17 @@ class HorseshoeProbitSampler:
         if not self.options.expansion:
             return self.arrays.xp.ones(len(keys))
         shape = self.arrays.xp.full((len(keys), 1), 0.5 * self.n)
-        return self.arrays.xp.sqrt(2.0 * self.arrays.gammas(keys, sweep, stream(REGRESSION_RESCALE, 0), shape)[:, 0] / misfit)
+        return self.arrays.xp.sqrt(
+            2.0 * self.arrays.gammas(keys, sweep, stream(REGRESSION_RESCALE, 0), shape)[:, 0] / misfit
+        )
 
     def log(self, state: State) -> dict:
         beta = state["beta"] / self.rows.scale
-        out = {"beta": beta, "intercept": state["intercept"] - (beta * self.rows.centre).sum(1), "tau": state["global"] ** -0.5}
+        out = {
+            "beta": beta,
+            "intercept": state["intercept"] - (beta * self.rows.centre).sum(1),
+            "tau": state["global"] ** -0.5,
+        }
         if self.options.slab_scale is not None:
             out["slab"] = state["slab"] ** -0.5
         return out

@@ -1,10 +1,12 @@
-"""What a sweep of a probit regression asks of the rows: z and Z'z in one pass over X, linear predictors, log likelihoods.
+"""What a sweep of a probit regression asks of the rows: z and Z'z in one pass over X, linear predictors, log
+likelihoods.
 
-    eta_i = a + x_i beta,    z_i ~ TN(eta_i, 1; > 0 where y_i = 1, < 0 elsewhere),    log L = sum_i log Phi(s_i eta_i),  s_i = +-1
+    eta_i = a + x_i beta,    z_i ~ TN(eta_i, 1; > 0 where y_i = 1, < 0 elsewhere),    log L = sum_i log Phi(s_i eta_i),
+    s_i = +-1
 
 The rows are cut into pieces at places that only n and p decide; each piece is worked through in blocks that stay in the
-cache (eta, z and X'z of a block before the next is read, for every chain), and the pieces' sums are added in their order.
-So the number of threads changes no bit.
+cache (eta, z and X'z of a block before the next is read, for every chain), and the pieces' sums are added in their
+order. So the number of threads changes no bit.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class ProbitRows:
         sums = xp.zeros((len(pieces), C, self.p + 2))  # X'z, 1'z, z'z
         z = xp.empty((C, self.n)) if keep or not self.on_host else None
         if not self.on_host:
-            z = self.arrays.truncated_normals(keys, sweep, LATENT, self.eta(beta[:, None], intercept[:, None])[:, 0], self.positive)
+            z = self.arrays.truncated_normals(
+                keys, sweep, LATENT, self.eta(beta[:, None], intercept[:, None])[:, 0], self.positive
+            )
 
         def work(piece):
             for rows, X in self._blocks(*pieces[piece]):
@@ -62,7 +66,9 @@ class ProbitRows:
                     if self.on_host:
                         mean = (X @ columns[c]).astype(np.float64) + offset[c]
                         draw = np.empty(len(mean)) if z is None else z[c, rows]
-                        host.truncated_normals(draw, mean, self.positive[rows], sweep, rows.start, LATENT, keys.seed, keys.chains[c])
+                        host.truncated_normals(
+                            draw, mean, self.positive[rows], sweep, rows.start, LATENT, keys.seed, keys.chains[c]
+                        )
                     else:
                         draw = z[c, rows]
                     sums[piece, c, : self.p] += draw.astype(self.real, copy=False) @ X

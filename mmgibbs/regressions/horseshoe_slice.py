@@ -33,7 +33,9 @@ def shrink(value, level, low, high, uniforms, arrays):
 
 
 def slice_step(value, width: float, keys, sweep: int, stream: int, arrays):
-    """(point (C,), tries (C,)): one slice step from 0 within a bracket of this width; the counters of `stream` are its own."""
+    """(point (C,), tries (C,)): one slice step from 0 within a bracket of this width;
+    the counters of `stream` are its own.
+    """
     C = len(keys)
     u = arrays.uniforms(keys, sweep, stream, 1, MOST_TRIES + 2).reshape(C, -1)
     low = -width * u[:, 1]

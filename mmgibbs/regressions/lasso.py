@@ -1,10 +1,11 @@
 """The Bayesian lasso (Park & Casella 2008) by the two-block Gibbs sampler of Rajaratnam et al. (2019).
 
     y | alpha, beta, sigma^2 ~ N(1 alpha + Z beta, sigma^2 I),    alpha flat,    sigma^2 ~ IG(a, b)
-    beta_j | sigma^2, tau_j^2 ~ N(0, sigma^2 tau_j^2),    tau_j^2 ~ Exp(lambda^2 / 2),    lambda^2 ~ Gamma(r, rate delta)
+    beta_j | sigma^2, tau_j^2 ~ N(0, sigma^2 tau_j^2),    tau_j^2 ~ Exp(lambda^2 / 2),    lambda^2 ~ Gamma(r, rate
+    delta)
 
-so that beta_j | sigma^2 is Laplace with rate lambda / sigma. Z are the predictors, centred (which integrates alpha out of
-all that follows) and, where they are standardised, of length 1; y is centred. With D = diag(tau^2), one sweep is
+so that beta_j | sigma^2 is Laplace with rate lambda / sigma. Z are the predictors, centred (which integrates alpha out
+of all that follows) and, where they are standardised, of length 1; y is centred. With D = diag(tau^2), one sweep is
 
     sigma^2 | tau            ~ IG(a + (n - 1)/2, b + y' (I + Z D Z')^-1 y / 2)          beta is integrated out
     beta | sigma^2, tau      ~ N(A^-1 Z'y, sigma^2 A^-1),    A = Z'Z + D^-1             at once after its sigma^2
@@ -44,7 +45,9 @@ class LassoOptions:
     penalty_rate: float = option(1.78, "delta of the prior of lambda^2, for predictors of length 1", above=0)
     residual_shape: float = option(0.0, "a of the prior of sigma^2, inverse gamma(a, b)", least=0)
     residual_scale: float = option(0.0, "b of the prior of sigma^2", least=0)
-    precision: Literal["double", "single"] = option("double", "type in which predictors are multiplied in each sweep (n < p); sums and draws are float64")
+    precision: Literal["double", "single"] = option(
+        "double", "type in which predictors are multiplied in each sweep (n < p); sums and draws are float64"
+    )
 
 
 class Lasso:
@@ -71,7 +74,9 @@ def read_numbers(response, n: int, name: str) -> np.ndarray:
     """(n,) float64 that varies. DataError names the row."""
     y = np.asarray(response)
     if y.shape != (n,):
-        raise DataError(f"{name}: found an array of shape {y.shape}, needed one number for each of the {n} rows of predictors")
+        raise DataError(
+            f"{name}: found an array of shape {y.shape}, needed one number for each of the {n} rows of predictors"
+        )
     if y.dtype.kind not in "fiub":
         raise DataError(f"{name}: found values of type {y.dtype}, needed numbers")
     y = y.astype(np.float64)
@@ -84,7 +89,9 @@ def read_numbers(response, n: int, name: str) -> np.ndarray:
 
 
 class LassoSampler:
-    """State: beta (C, p) of Z, tau2 (C, p), sigma2, lambda2 and alpha (C, 1): the intercept at the means of the predictors."""
+    """State: beta (C, p) of Z, tau2 (C, p), sigma2, lambda2 and alpha (C, 1):
+    the intercept at the means of the predictors.
+    """
 
     def __init__(self, X: Predictors, y: np.ndarray, options: LassoOptions, arrays):
         self.arrays, self.options, self.n, self.p = arrays, options, X.n, X.p
@@ -97,7 +104,9 @@ class LassoSampler:
             "beta": Parameter(("predictor",), "coefficients"),
             "intercept": Parameter(),
             "sigma2": Parameter(help="residual variance"),
-            "lambda": Parameter(help="rate of the Laplace prior of beta / sigma, for predictors of length 1 where they are standardised"),
+            "lambda": Parameter(
+                help="rate of the Laplace prior of beta / sigma, for predictors of length 1 where they are standardised"
+            ),
         }
         self.coords = {"predictor": list(X.names)}
 
@@ -110,7 +119,13 @@ class LassoSampler:
         one = xp.ones((len(keys), 1))
         lambda2 = one * (o.penalty_shape / o.penalty_rate if o.penalty is None else o.penalty**2)
         tau2 = self.arrays.exponentials(keys, 0, stream(REGRESSION_START, 0), self.p) * 2.0 / lambda2
-        return {"beta": xp.zeros_like(tau2), "tau2": tau2, "sigma2": one * self.start_variance, "lambda2": lambda2, "alpha": one * self.mean}
+        return {
+            "beta": xp.zeros_like(tau2),
+            "tau2": tau2,
+            "sigma2": one * self.start_variance,
+            "lambda2": lambda2,
+            "alpha": one * self.mean,
+        }
 
     def step(self, state: State, sweep: int, keys: Keys) -> State:
         a, o, xp = self.arrays, self.options, self.arrays.xp
@@ -119,14 +134,18 @@ class LassoSampler:
         posterior = self.fit.given(tau)
 
         shape = o.residual_shape + 0.5 * (self.n - 1)
-        sigma2 = (o.residual_scale + 0.5 * posterior.misfit) / a.gammas(keys, sweep, stream(REGRESSION_RESIDUAL, 0), one * shape)
+        sigma2 = (o.residual_scale + 0.5 * posterior.misfit) / a.gammas(
+            keys, sweep, stream(REGRESSION_RESIDUAL, 0), one * shape
+        )
         sigma = xp.sqrt(sigma2)
         beta = posterior.draw(sigma, keys, sweep)
         alpha = self.mean + sigma / np.sqrt(self.n) * a.normals(keys, sweep, stream(REGRESSION_COEFFICIENT, 2), 1)
 
         lambda2 = state["lambda2"]
         mean = xp.sqrt(lambda2) * sigma / xp.maximum(xp.abs(beta), SMALLEST)
-        tau2 = 1.0 / a.inverse_gaussians(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 0), mean, xp.broadcast_to(lambda2, mean.shape))
+        tau2 = 1.0 / a.inverse_gaussians(
+            keys, sweep, stream(REGRESSION_LOCAL_SCALE, 0), mean, xp.broadcast_to(lambda2, mean.shape)
+        )
         if o.penalty is None:
             rate = o.penalty_rate + 0.5 * tau2.sum(1, keepdims=True)
             lambda2 = a.gammas(keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), one * (o.penalty_shape + self.p)) / rate
@@ -135,7 +154,12 @@ class LassoSampler:
     def log(self, state: State) -> dict:
         beta = state["beta"] / self.arrays.asarray(self.X.scale)
         intercept = state["alpha"][:, 0] - (beta * self.arrays.asarray(self.X.centre)).sum(1)
-        return {"beta": beta, "intercept": intercept, "sigma2": state["sigma2"][:, 0], "lambda": self.arrays.xp.sqrt(state["lambda2"][:, 0])}
+        return {
+            "beta": beta,
+            "intercept": intercept,
+            "sigma2": state["sigma2"][:, 0],
+            "lambda": self.arrays.xp.sqrt(state["lambda2"][:, 0]),
+        }
 
     def statistics(self, state: State) -> dict:
         return {}
@@ -149,7 +173,9 @@ def unit_columns(X: Predictors) -> Predictors:
 
 
 class ByColumns:
-    """p <= n, from S = I + T Z'Z T, T = diag(tau): A^-1 = T S^-1 T, and no eigenvalue of S is below 1 whatever tau is."""
+    """p <= n, from S = I + T Z'Z T, T = diag(tau): A^-1 = T S^-1 T, and no eigenvalue of S is below 1 whatever tau
+    is.
+    """
 
     def __init__(self, X: Predictors, y: np.ndarray, arrays):
         self.arrays, self.y_square = arrays, float(y @ y)
@@ -198,7 +224,9 @@ class ByRows:
     def given(self, tau) -> ByRows.Posterior:
         M = self.identity + self.arrays.xp.zeros((len(tau), 1, 1))
         for at, X in self.columns():
-            half = (X - self.centre[at].astype(self.real)) * (tau[:, None, at] / self.scale[at]).astype(self.real)  # Z T
+            half = (X - self.centre[at].astype(self.real)) * (tau[:, None, at] / self.scale[at]).astype(
+                self.real
+            )  # Z T
             M += half @ half.swapaxes(1, 2)
         L = self.arrays.cholesky(M)
         return self.Posterior(self, tau, L, self.arrays.solve_lower(L, self.y))

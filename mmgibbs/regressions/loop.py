@@ -1,4 +1,7 @@
-"""The chains of a regression, side by side: sweep, keep, until done. What it holds between sweeps is what a checkpoint stores."""
+"""The chains of a regression, side by side: sweep, keep, until done.
+
+What it holds between sweeps is what a checkpoint stores.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,18 @@ import numpy as np
 from mmgibbs.errors import ModelError
 from mmgibbs.regressions.protocol import Keys, RegressionDraws, Sampler, State
 
-LIKELY = "most likely the posterior is improper or a predictor's scale is extreme; needed a proper prior, or standardised predictors"
+LIKELY = (
+    "most likely the posterior is improper or a predictor's scale is extreme; needed a proper prior, or "
+    "standardised predictors"
+)
 CHECK_EVERY = 100  # sweeps between two looks for values that are no longer finite
 
 
 class RegressionRun:
     """`burn_in` sweeps that are thrown away, then `samples` of which every `thin`-th is kept.
 
-    `stored()` is all there is to go on from: given to `restore` of a new RegressionRun of the same sampler, arrays and keys,
-    the chains go on to the same draws.
+    `stored()` is all there is to go on from: given to `restore` of a new RegressionRun of the same sampler, arrays and
+    keys, the chains go on to the same draws.
     """
 
     def __init__(self, sampler: Sampler, arrays, keys: Keys, burn_in: int, samples: int, thin: int = 1):
@@ -34,14 +40,20 @@ class RegressionRun:
     def n_sweeps(self) -> int:
         return self.burn_in + self.samples
 
-    def advance(self, sweeps: int, progress: Callable[[int], object] | None = None, pause: Callable[[int], bool] | None = None) -> None:
-        """At most so many further sweeps; `progress(sweep)` after each, and where `pause(sweep)` is true it was the last for now."""
+    def advance(
+        self, sweeps: int, progress: Callable[[int], object] | None = None, pause: Callable[[int], bool] | None = None
+    ) -> None:
+        """At most so many further sweeps; `progress(sweep)` after each, and where `pause(sweep)` is true it was the
+        last for now.
+        """
         started = time.perf_counter()
         for number in range(self.sweep + 1, min(self.sweep + sweeps, self.n_sweeps) + 1):
             try:
                 self.state = self.sampler.step(self.state, number, self.keys)
             except np.linalg.LinAlgError:
-                raise ModelError(f"the chain has lost a matrix at sweep {number}: it has no Cholesky factor any more; {LIKELY}") from None
+                raise ModelError(
+                    f"the chain has lost a matrix at sweep {number}: it has no Cholesky factor any more; {LIKELY}"
+                ) from None
             self.sweep = number
             if number > self.burn_in and (number - self.burn_in) % self.thin == 0:
                 self._keep()
@@ -61,7 +73,7 @@ class RegressionRun:
         return {"sweep": np.array(self.sweep), "seconds": np.array(self.seconds), **state, **kept, **statistics}
 
     def restore(self, stored: dict[str, np.ndarray]) -> None:
-        under = lambda prefix: {name.removeprefix(prefix): v for name, v in stored.items() if name.startswith(prefix)}  # noqa: E731
+        under = lambda prefix: {name.removeprefix(prefix): v for name, v in stored.items() if name.startswith(prefix)}
         self.sweep, self.seconds = int(stored["sweep"]), float(stored["seconds"])
         self.state = {name: self.arrays.asarray(value) for name, value in under("state.").items()}
         self.kept = {name: list(values) for name, values in under("kept.").items()}
@@ -69,15 +81,20 @@ class RegressionRun:
 
     def result(self) -> RegressionDraws:
         """The kept draws so far, (C, draws, ...)."""
-        stack = lambda lists: {name: np.stack(values, axis=1) for name, values in lists.items()}  # noqa: E731
+        stack = lambda lists: {name: np.stack(values, axis=1) for name, values in lists.items()}
         return RegressionDraws(stack(self.kept), stack(self.statistics), self.seconds, self.sweep)
 
     def _keep(self) -> None:
-        for store, values in ((self.kept, self.sampler.log(self.state)), (self.statistics, self.sampler.statistics(self.state))):
+        for store, values in (
+            (self.kept, self.sampler.log(self.state)),
+            (self.statistics, self.sampler.statistics(self.state)),
+        ):
             for name, value in values.items():
                 store.setdefault(name, []).append(np.array(self.arrays.fetch(value)))
 
     def _refuse_lost_values(self) -> None:
         for name, value in self.state.items():
             if value.dtype.kind == "f" and not bool(self.arrays.xp.isfinite(value).all()):
-                raise ModelError(f"the chain has lost '{name}' at sweep {self.sweep}: a value is no longer finite; {LIKELY}")
+                raise ModelError(
+                    f"the chain has lost '{name}' at sweep {self.sweep}: a value is no longer finite; {LIKELY}"
+                )

@@ -2,7 +2,8 @@
 
     y_i ~ Multinomial(n_i, softmax(b_0 + z_i B)),     beta_K = 0,     beta_jk ~ Cauchy(0, scale) or N(0, scale^2)
 
-with a scale of their own for the intercepts. Log posterior and gradient, Z the predictors, standardised where asked for:
+with a scale of their own for the intercepts. Log posterior and gradient, Z the predictors, standardised where asked
+for:
 
     sum_ij y_ij log softmax_ij - sum log(1 + (B / scale)^2),        Z'(Y - n softmax(Z B)) - 2 B / (scale^2 + B^2)
 
@@ -35,12 +36,15 @@ MOST_DENSE = 20_000  # coefficients of a class for which a dense mass matrix is 
 @dataclass(frozen=True)
 class MultinomialHMCOptions:
     prior: Literal["cauchy", "normal"] = option("cauchy", "of the coefficients, those of the last class being 0")
-    scale: float = option(2.5, "of the Cauchy prior (Gelman et al. 2008); standard deviation of the normal one", above=0)
+    scale: float = option(
+        2.5, "of the Cauchy prior (Gelman et al. 2008); standard deviation of the normal one", above=0
+    )
     intercept: bool = option(True, "an intercept for each class but the last")
     intercept_scale: float = option(10.0, "the same for the intercepts", above=0)
     adaptation: Literal["pooled", "separate", "none"] = option(
         "pooled",
-        "what learns in the burn-in: all chains together, each by itself, or nothing (step_size and leapfrog_steps stand)",
+        "what learns in the burn-in: all chains together, each by itself, or nothing (step_size and "
+        "leapfrog_steps stand)",
     )
     mass: Literal["hessian", "diagonal", "identity"] = option(
         "hessian",
@@ -49,7 +53,9 @@ class MultinomialHMCOptions:
     )
     leapfrog_steps: int = option(100, "leapfrog steps of a trajectory; with adaptation the most of them", least=1)
     step_size: float | None = option(None, "leapfrog step; with adaptation the first one", above=0)
-    temperature: float = option(1000.0, "without adaptation: T at the start of the burn-in; 1 for no annealing", least=1)
+    temperature: float = option(
+        1000.0, "without adaptation: T at the start of the burn-in; 1 for no annealing", least=1
+    )
     precision: Literal["double", "single"] = option("double", "type of products with the predictors; sums are float64")
 
 
@@ -93,8 +99,9 @@ class MultinomialHMCModel:
 class MultinomialHMCSampler:
     """State, (C, ...), D coefficients of a class, the intercept last, on the scale of the standardised columns:
 
-    position, gradient (C, K - 1, D) and log_density of it; acceptance and steps of the last trajectory; without adaptation
-    the temperature, else what hmc.Adaptation lists; for a Hessian that is renewed, at (C, K - 1, D): where it is taken.
+    position, gradient (C, K - 1, D) and log_density of it; acceptance and steps of the last trajectory; without
+    adaptation the temperature, else what hmc.Adaptation lists; for a Hessian that is renewed, at (C, K - 1, D): where
+    it is taken.
     """
 
     def __init__(self, predictors, response, classes, options: MultinomialHMCOptions, arrays):

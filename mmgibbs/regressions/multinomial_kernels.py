@@ -15,8 +15,8 @@ def category_weights(logits, category, successes, trials, sweep, first, stream, 
 
         c_i = log(1 + sum_{k != j} exp eta_ik),  omega_i ~ PG(n_i, eta_ij - c_i),  right_i = y_ij - n_i/2 + omega_i c_i
 
-    logits: (C, K - 1, m), the reference's, 0, left out; category: j; successes y_j, trials n: (m,); chains: (C,) uint64.
-    omega, right: (C, m), written. The draw of row i has the counter (sweep, i, stream, 0).
+    logits: (C, K - 1, m), the reference's, 0, left out; category: j; successes y_j, trials n: (m,); chains: (C,)
+    uint64. omega, right: (C, m), written. The draw of row i has the counter (sweep, i, stream, 0).
     """
     j = np.uint64(category)
     m = np.uint64(omega.shape[1])
@@ -37,6 +37,15 @@ def category_weights(logits, category, successes, trials, sweep, first, stream, 
         for i in range(m):
             offset = largest[i] + log(total[i])
             z = logits[c, j, i] - offset
-            w = polya_gamma(trials[i], z, np.uint64(sweep), np.uint64(first) + i, np.uint64(stream), np.uint64(0), np.uint64(seed), chains[c])
+            w = polya_gamma(
+                trials[i],
+                z,
+                np.uint64(sweep),
+                np.uint64(first) + i,
+                np.uint64(stream),
+                np.uint64(0),
+                np.uint64(seed),
+                chains[c],
+            )
             omega[c, i] = w
             right[c, i] = successes[i] - 0.5 * trials[i] + w * offset

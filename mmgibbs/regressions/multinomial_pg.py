@@ -2,8 +2,8 @@
 
     y_i ~ Multinomial(n_i, softmax(z_i B)),     beta_j ~ N(m_j, P_j^-1), j < K,     beta_K = 0
 
-z_i are the predictors of row i, standardised where asked for, and 1 for the intercept, which comes last. For one category at
-a time, *first* its omega and at once its beta (no joint law of the omegas of all categories exists):
+z_i are the predictors of row i, standardised where asked for, and 1 for the intercept, which comes last. For one
+category at a time, *first* its omega and at once its beta (no joint law of the omegas of all categories exists):
 
     c_i = log sum_{k != j} exp(z_i beta_k),    omega_i ~ PG(n_i, z_i beta_j - c_i),    kappa_i = y_ij - n_i/2
     beta_j ~ N(V [Z'(kappa + omega c) + P_j m_j], V),    V = (Z' diag(omega) Z + P_j)^-1
@@ -39,14 +39,22 @@ Table = list  # of an option: K - 1 rows, p columns
 
 @dataclass(frozen=True)
 class MultinomialPGOptions:
-    prior_mean: float | Table | np.ndarray = option(0.0, "m, of all coefficients, or a table of K - 1 classes by p predictors")
+    prior_mean: float | Table | np.ndarray = option(
+        0.0, "m, of all coefficients, or a table of K - 1 classes by p predictors"
+    )
     prior_precision: float | Table | np.ndarray = option(
-        0.1, "1 / variance: of all coefficients, or such a table; 0 is flat. An array (K - 1, p, p) holds a matrix P_j for each class"
+        0.1,
+        "1 / variance: of all coefficients, or such a table; 0 is flat. An array (K - 1, p, p) holds a matrix P_j "
+        "for each class",
     )
     intercept: bool = option(True, "an intercept for each class but the last")
     intercept_mean: float | Table | np.ndarray = option(0.0, "m of the intercepts, or a list for K - 1 classes")
-    intercept_precision: float | Table | np.ndarray = option(0.0, "1 / variance of the intercepts, or a list; 0 is flat")
-    precision: Literal["double", "single"] = option("double", "type in which predictors are multiplied; sums and draws are float64")
+    intercept_precision: float | Table | np.ndarray = option(
+        0.0, "1 / variance of the intercepts, or a list; 0 is flat"
+    )
+    precision: Literal["double", "single"] = option(
+        "double", "type in which predictors are multiplied; sums and draws are float64"
+    )
 
 
 class MultinomialPGModel:
@@ -58,7 +66,9 @@ class MultinomialPGModel:
 
     @staticmethod
     def prepare(data: RegressionData, options: MultinomialPGOptions, arrays) -> MultinomialPGSampler:
-        """DataError for a response that cannot be used (row named), ModelError where a flat prior leaves the posterior improper."""
+        """DataError for a response that cannot be used (row named), ModelError where a flat prior leaves the posterior
+        improper.
+        """
         return MultinomialPGSampler(data, options, arrays)
 
     @staticmethod
@@ -75,9 +85,14 @@ class MultinomialPGSampler:
         X, o = data.predictors, options
         response, classes = read_classes(data.response, data.response_name)
         if len(response) != X.n:
-            raise DataError(f"{data.response_name}: found {len(response)} rows, needed {X.n}, one for each row of the predictors")
+            raise DataError(
+                f"{data.response_name}: found {len(response)} rows, needed {X.n}, one for each row of the predictors"
+            )
         if X.centre.any() and not o.intercept:
-            raise ConfigError("intercept: found false with centred predictors, whose means it takes up; needed true, or standardise: false")
+            raise ConfigError(
+                "intercept: found false with centred predictors, whose means it takes up; needed true, or "
+                "standardise: false"
+            )
         self.arrays, self.X, self.options, self.K = arrays, X, o, len(classes)
         mean, P = read_prior(o, self.K - 1, X.p)
         refuse_improper(X, response, np.abs(P).sum(2) == 0, data.response_name)
@@ -85,9 +100,13 @@ class MultinomialPGSampler:
         self.prior_shift = arrays.asarray(np.einsum("jab,jb->ja", P, mean))  # P_j m_j
         real = np.float32 if o.precision == "single" else np.float64
         self.rows = (HostRows if arrays.device == "cpu" else DeviceRows)(X, response, o.intercept, arrays, real)
-        self.parameters = {"beta": Parameter(("predictor", "contrast"), "change of the log odds against the last class")}
+        self.parameters = {
+            "beta": Parameter(("predictor", "contrast"), "change of the log odds against the last class")
+        }
         if o.intercept:
-            self.parameters["intercept"] = Parameter(("contrast",), "log odds against the last class where the predictors are 0")
+            self.parameters["intercept"] = Parameter(
+                ("contrast",), "log odds against the last class where the predictors are 0"
+            )
         self.coords = {"predictor": list(X.names), "class": classes, "contrast": classes[:-1]}
 
     def adapt_until(self, burn_in: int) -> None:
@@ -105,7 +124,9 @@ class MultinomialPGSampler:
                 stale = slice(0, categories) if j == 0 else slice(j - 1, j)
                 curvature, right = self.rows.moments(j, stale, beta, logits, keys, sweep)
                 L = a.cholesky(curvature + self.prior_precision[j])
-                half = a.solve_lower(L, right + self.prior_shift[j]) + a.normals(keys, sweep, stream(REGRESSION_COEFFICIENT, j), d)
+                half = a.solve_lower(L, right + self.prior_shift[j]) + a.normals(
+                    keys, sweep, stream(REGRESSION_COEFFICIENT, j), d
+                )
                 beta[:, j] = a.solve_lower(L, half, transposed=True)
         return {"beta": beta}
 
@@ -129,13 +150,18 @@ def read_prior(options: MultinomialPGOptions, categories: int, p: int) -> tuple[
         try:
             value = value.astype(np.float64)
         except (TypeError, ValueError):
-            raise ConfigError(f"{name}: found {getattr(options, name)!r}, needed numbers in a table without gaps") from None
+            raise ConfigError(
+                f"{name}: found {getattr(options, name)!r}, needed numbers in a table without gaps"
+            ) from None
         if not np.isfinite(value).all():
             raise ConfigError(f"{name}: found a value that is not finite, needed numbers")
         for shape in shapes:
             if value.ndim in (0, len(shape)) and value.shape in ((), shape):
                 return np.broadcast_to(value, shape)
-        raise ConfigError(f"{name}: found an array of shape {value.shape}, needed a number or an array of shape {' or '.join(map(str, shapes))}")
+        raise ConfigError(
+            f"{name}: found an array of shape {value.shape}, needed a number or an array of shape "
+            f"{' or '.join(map(str, shapes))}"
+        )
 
     d = p + options.intercept
     mean, P = np.zeros((categories, d)), np.zeros((categories, d, d))
@@ -150,7 +176,10 @@ def read_prior(options: MultinomialPGOptions, categories: int, p: int) -> tuple[
     if precision.ndim == 3:
         symmetric = np.allclose(precision, precision.swapaxes(1, 2), rtol=1e-10, atol=0)
         if not symmetric or np.linalg.eigvalsh(precision).min() <= 0:
-            raise ConfigError("prior_precision: found a matrix that is not symmetric and positive definite; a flat prior is a table with 0")
+            raise ConfigError(
+                "prior_precision: found a matrix that is not symmetric and positive definite; a flat prior is a "
+                "table with 0"
+            )
     return mean, P
 
 
@@ -163,7 +192,13 @@ class HostRows:
         self.trials = response.sum(1) if response.ndim == 2 else np.ones(X.n, np.int64)
         self.values = arrays.asarray(X.values)
         self.plain, self.centre, self.scale = X.plain, arrays.asarray(X.centre, real), arrays.asarray(X.scale, real)
-        m = max(1, min(BLOCK_BYTES[arrays.device] // (np.dtype(real).itemsize * X.p), MOST_ROWS if arrays.device == "cpu" else X.n))
+        m = max(
+            1,
+            min(
+                BLOCK_BYTES[arrays.device] // (np.dtype(real).itemsize * X.p),
+                MOST_ROWS if arrays.device == "cpu" else X.n,
+            ),
+        )
         blocks = [slice(first, min(first + m, X.n)) for first in range(0, X.n, m)]
         each = -(-len(blocks) // STRIPS)
         self.strips = [blocks[k : k + each] for k in range(0, len(blocks), each)]
@@ -183,7 +218,19 @@ class HostRows:
                 self.renew(Z, rows, stale, beta, logits)
                 omega, right = np.empty((2, len(beta), len(Z)))
                 successes, latent = self.successes(j, rows), stream(REGRESSION_LATENT, j)
-                category_weights(logits[:, :, rows], j, successes, self.trials[rows], sweep, rows.start, latent, keys.seed, chains, omega, right)
+                category_weights(
+                    logits[:, :, rows],
+                    j,
+                    successes,
+                    self.trials[rows],
+                    sweep,
+                    rows.start,
+                    latent,
+                    keys.seed,
+                    chains,
+                    omega,
+                    right,
+                )
                 products = self.products(Z, omega, right)
                 total = products if total is None else total + products
             sums[number] = total
@@ -206,7 +253,9 @@ class HostRows:
         logits[:, stale, rows] = new + beta[:, stale, self.X.p :] if self.intercept else new
 
     def products(self, Z, omega, right):
-        """G'G in float64, (C, d + 1, d + 1), of G = [Z sqrt(omega), right / sqrt(omega)]: all that beta's law needs of these rows."""
+        """G'G in float64, (C, d + 1, d + 1), of G = [Z sqrt(omega), right / sqrt(omega)]:
+        all that beta's law needs of these rows.
+        """
         xp, p = self.arrays.xp, self.X.p
         root = xp.sqrt(omega)
         G = xp.empty((*omega.shape, p + self.intercept + 1), self.real)

@@ -28,7 +28,9 @@ def fill_options(kind: type, given: Mapping[str, Any], path: str = "model.option
         if name not in fields:
             near = get_close_matches(str(name), fields, n=2) or list(fields)
             raise ConfigError(f"{path}.{name}: unknown option, needed one of {', '.join(near)}")
-    return kind(**{name: _checked(value, hints[name], fields[name].metadata, f"{path}.{name}") for name, value in given.items()})
+    return kind(
+        **{name: _checked(value, hints[name], fields[name].metadata, f"{path}.{name}") for name, value in given.items()}
+    )
 
 
 def _checked(value, hint, limits, path: str):
@@ -65,5 +67,9 @@ def _needed(kinds, optional: bool) -> str:
     words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     parts = []
     for kind in kinds:
-        parts += [repr(v) for v in get_args(kind)] if get_origin(kind) is Literal else [words.get(kind, getattr(kind, "__name__", str(kind)))]
+        parts += (
+            [repr(v) for v in get_args(kind)]
+            if get_origin(kind) is Literal
+            else [words.get(kind, getattr(kind, "__name__", str(kind)))]
+        )
     return " or ".join(parts + (["nothing"] if optional else []))

@@ -24,7 +24,8 @@ TYPES = ("float64", "float32", "uint8", "int8")
 class Predictors:
     """X with the names of its columns, and what is subtracted from and divided out of each column.
 
-    values: (n, p), C order. centre, scale: (p,) float64, zeros and ones where nothing is standardised. The intercept is no column of X.
+    values: (n, p), C order. centre, scale: (p,) float64, zeros and ones where nothing is standardised. The intercept is
+    no column of X.
     """
 
     values: np.ndarray
@@ -47,7 +48,9 @@ class Predictors:
         return not self.centre.any() and bool((self.scale == 1).all())
 
     def blocks(self, real=np.float64, least: int = 1) -> Iterator[tuple[int, int, np.ndarray]]:
-        """(first, last, rows first ... last - 1 of X as they are, in the working type), a cache-sized block of at least so many rows at a time."""
+        """(first, last, rows first ... last - 1 of X as they are, in the working type), a cache-sized block of at least
+        so many rows at a time.
+        """
         step = max(least, ROW_BLOCK_BYTES // (np.dtype(real).itemsize * max(1, self.p)))
         for first in range(0, self.n, step):
             last = min(self.n, first + step)
@@ -61,7 +64,9 @@ class Predictors:
     def gram(self, weights: np.ndarray | None = None, real=np.float64) -> np.ndarray:
         """(p, p) float64: Z' diag(w) Z of the standardised columns Z, summed over blocks of rows."""
         total, sums, mass = np.zeros((self.p, self.p)), np.zeros(self.p), 0.0
-        for first, last, X in self.blocks(real, least=min(self.p, GRAM_ROWS)):  # fewer rows cost less than adding up p^2 sums
+        for first, last, X in self.blocks(
+            real, least=min(self.p, GRAM_ROWS)
+        ):  # fewer rows cost less than adding up p^2 sums
             w = None if weights is None else weights[first:last, None].astype(real)
             total += X.T @ (X if w is None else X * w)
             sums += X.sum(0, dtype=np.float64) if w is None else (X * w).sum(0, dtype=np.float64)
@@ -88,8 +93,11 @@ class Predictors:
         return (total - np.outer(self.centre, sums)) / self.scale[:, None]
 
 
-def read_predictors(X, names: Sequence[str] | None = None, standardise: bool = False, like: Predictors | None = None) -> Predictors:
-    """Predictors from an array (n, p), a memory map, or a frame with named columns (its dtype must then be one for all).
+def read_predictors(
+    X, names: Sequence[str] | None = None, standardise: bool = False, like: Predictors | None = None
+) -> Predictors:
+    """Predictors from an array (n, p), a memory map, or a frame with named columns (its dtype must then be one for
+    all).
 
     standardise: columns are centred and divided by their standard deviation (stated in every output and undone in it);
     constant columns are refused then. `like`: new data for a fitted model: the same columns, its centres and scales.
@@ -102,20 +110,33 @@ def read_predictors(X, names: Sequence[str] | None = None, standardise: bool = F
         X = X.to_numpy()
     values = X if isinstance(X, np.ndarray) else np.asarray(X)
     if values.ndim != 2:
-        raise DataError(f"predictors: found an array of {values.ndim} dimensions, needed a table of n rows and p columns")
+        raise DataError(
+            f"predictors: found an array of {values.ndim} dimensions, needed a table of n rows and p columns"
+        )
     if 0 in values.shape:
-        raise DataError(f"predictors: found {values.shape[0]} rows and {values.shape[1]} columns, needed at least one of each")
+        raise DataError(
+            f"predictors: found {values.shape[0]} rows and {values.shape[1]} columns, needed at least one of each"
+        )
     if values.dtype.name not in TYPES:
         if values.dtype.kind not in "fiub":
             raise DataError(f"predictors: found values of type {values.dtype}, needed numbers ({', '.join(TYPES)})")
         values = values.astype(np.float64)
-    names = tuple(names) if names is not None else like.names if like is not None else tuple(f"x{j}" for j in range(values.shape[1]))
+    names = (
+        tuple(names)
+        if names is not None
+        else like.names
+        if like is not None
+        else tuple(f"x{j}" for j in range(values.shape[1]))
+    )
     if len(names) != values.shape[1]:
         raise DataError(f"predictors: found {values.shape[1]} columns, needed {len(names)}, one for each name")
     if like is not None:
         if names != like.names:
             missing = [name for name in like.names if name not in names]
-            raise DataError(f"predictors: found the columns {_few(names)}, needed those of the fitted model; missing: {_few(missing)}")
+            raise DataError(
+                f"predictors: found the columns {_few(names)}, needed those of the fitted model; missing: "
+                f"{_few(missing)}"
+            )
         return Predictors(_finite(values, names), names, like.centre, like.scale)
     _finite(values, names)
     p = values.shape[1]
@@ -127,12 +148,26 @@ def read_predictors(X, names: Sequence[str] | None = None, standardise: bool = F
     sd = np.sqrt(square / plain.n)
     constant = np.flatnonzero(sd <= 1e-12 * np.maximum(1.0, np.abs(mean)))
     if constant.size:
-        raise DataError(f"predictors: column '{names[constant[0]]}' has one value in every row, needed columns that vary to standardise them")
-    return Predictors(values, names, mean, sd, (f"{p} predictors centred and divided by their standard deviation; coefficients are reported for the columns as given",))
+        raise DataError(
+            f"predictors: column '{names[constant[0]]}' has one value in every row, needed columns that vary to "
+            "standardise them"
+        )
+    return Predictors(
+        values,
+        names,
+        mean,
+        sd,
+        (
+            f"{p} predictors centred and divided by their standard deviation; coefficients are reported for the "
+            "columns as given",
+        ),
+    )
 
 
 def _few(names, most: int = 5) -> str:
-    return ", ".join(f"'{n}'" for n in list(names)[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(f"'{n}'" for n in list(names)[:most]) + (
+        f" and {len(names) - most} more" if len(names) > most else ""
+    )
 
 
 def _finite(values: np.ndarray, names) -> np.ndarray:
@@ -144,5 +179,7 @@ def _finite(values: np.ndarray, names) -> np.ndarray:
                 i, j = np.argwhere(bad)[0]
                 found = values[first + i, j]
                 what = "a missing value (nan)" if np.isnan(found) else str(found)
-                raise DataError(f"predictors row {first + i + 1}, column '{names[j]}': found {what}, needed a finite number")
+                raise DataError(
+                    f"predictors row {first + i + 1}, column '{names[j]}': found {what}, needed a finite number"
+                )
     return values

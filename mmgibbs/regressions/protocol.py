@@ -57,8 +57,8 @@ class Sampler(Protocol):
     """One regression with its data, ready to run.
 
     `parameters`: name -> Parameter of everything `log` returns; `coords`: dimension -> labels.
-    `start(keys)`: the state before sweep 1, drawn or set; `step(state, sweep, keys)`: the state after that sweep, the old
-    one untouched; `log(state)`: what is kept of a state, on the scale of the user's own columns, name -> (C, ...).
+    `start(keys)`: the state before sweep 1, drawn or set; `step(state, sweep, keys)`: the state after that sweep, the
+    old one untouched; `log(state)`: what is kept of a state, on the scale of the user's own columns, name -> (C, ...).
     `statistics(state)` (may return {}): per-sweep facts, such as acceptance rates, name -> (C,).
     `adapt_until(burn_in)`: told before the first sweep, so that step sizes and annealing end with the burn-in.
     """
@@ -84,7 +84,9 @@ class Plugin(Protocol):
 
     @staticmethod
     def predict(draws: Mapping[str, np.ndarray], predictors: Predictors, classes: list | None) -> np.ndarray:
-        """Posterior mean of the response's probabilities (n, K) or mean (n,) for new predictors; draws: name -> (m, ...)."""
+        """Posterior mean of the response's probabilities (n, K) or mean (n,) for new predictors; draws:
+        name -> (m, ...).
+        """
         ...
 
 

@@ -16,12 +16,18 @@ def plugin_names() -> list[str]:
 
 
 def find_plugin(name: str):
-    """The plugin class of that name. ConfigError with the nearest names where there is none, or it cannot be imported."""
+    """The plugin class of that name. ConfigError with the nearest names where there is none, or it cannot be
+    imported.
+    """
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
         near = get_close_matches(name, points, n=2) or sorted(points)
-        raise ConfigError(f"model.plugin: found '{name}', needed one of the installed regressions, such as {', '.join(near)}")
+        raise ConfigError(
+            f"model.plugin: found '{name}', needed one of the installed regressions, such as {', '.join(near)}"
+        )
     try:
         return points[name].load()
     except Exception as error:  # a third party's module may fail in any way
-        raise ConfigError(f"model.plugin: '{name}' is installed but cannot be loaded: {type(error).__name__}: {error}") from error
+        raise ConfigError(
+            f"model.plugin: '{name}' is installed but cannot be loaded: {type(error).__name__}: {error}"
+        ) from error

@@ -1,17 +1,17 @@
 """Does the posterior of a multinomial logit exist where its prior is flat? (Albert & Anderson 1984)
 
-With a flat prior on some coefficients the posterior is proper if and only if no direction B of these coefficients, other than
-0, keeps every observed class on top,
+With a flat prior on some coefficients the posterior is proper if and only if no direction B of these coefficients,
+other than 0, keeps every observed class on top,
 
     z_i b_y >= z_i b_k    for every row i, every class y seen in it and every class k    (b_K = 0):
 
-along one that does, the likelihood never falls (the classes are separated, completely or in part). Such a B is looked for by
-linear programmes over few rows,
+along one that does, the likelihood never falls (the classes are separated, completely or in part). Such a B is looked
+for by linear programmes over few rows,
 
     maximise sum_i sum_y sum_k z_i (b_y - b_k)    subject to the constraints of these rows, -1 <= B <= 1,
 
-to which the rows that their solution breaks are added, until none is (separated) or the maximum is 0. Then all z_i (b_y - b_k)
-are 0, so B is 0 unless the columns of Z themselves are linearly dependent, which is looked for first.
+to which the rows that their solution breaks are added, until none is (separated) or the maximum is 0. Then all z_i (b_y
+- b_k) are 0, so B is 0 unless the columns of Z themselves are linearly dependent, which is looked for first.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def refuse_improper(X: Predictors, response: np.ndarray, flat: np.ndarray, name:
         dependent = _dependent_column(Z[:, pattern])
         if dependent is not None:
             column = names[columns[np.flatnonzero(pattern)[dependent]]]
-            raise ModelError(f"predictors: column '{column}' is a linear combination of others, and their prior is flat: no posterior exists; {needed}")
+            raise ModelError(
+                f"predictors: column '{column}' is a linear combination of others, and their prior is flat: no "
+                f"posterior exists; {needed}"
+            )
     B = separating_direction(Z, seen, flat[:, columns])
     if B is not None:
         column = names[columns[np.abs(B).max(axis=1).argmax()]]
@@ -66,8 +69,8 @@ def refuse_improper(X: Predictors, response: np.ndarray, flat: np.ndarray, name:
 def separating_direction(Z: np.ndarray, seen: np.ndarray, flat: np.ndarray) -> np.ndarray | None:
     """B (f, K), the last column 0, that keeps every seen class on top and one strictly; None where there is none.
 
-    Z: (n, f), |Z| <= 1, columns linearly independent; seen: (n, K) bool; flat: (K - 1, f), the elements of B that may differ from 0.
-    ModelError where so many rows matter that the linear programmes do not end.
+    Z: (n, f), |Z| <= 1, columns linearly independent; seen: (n, K) bool; flat: (K - 1, f), the elements of B that may
+    differ from 0. ModelError where so many rows matter that the linear programmes do not end.
     """
     f, K = Z.shape[1], seen.shape[1]
     unknown = np.full((f, K), -1)  # their numbers, -1 where B is 0
@@ -92,7 +95,8 @@ def separating_direction(Z: np.ndarray, seen: np.ndarray, flat: np.ndarray) -> n
             return B
         chosen = np.union1d(chosen, worst)
     raise ModelError(
-        f"{MOST_ROUNDS} linear programmes could not decide whether the classes are separated, which a flat prior does not allow; "
+        f"{MOST_ROUNDS} linear programmes could not decide whether the classes are separated, which a flat prior "
+        "does not allow; "
         "needed a prior_precision above 0"
     )
 
@@ -103,13 +107,18 @@ def _constraints(Z: np.ndarray, seen: np.ndarray, unknown: np.ndarray) -> csr_ar
     rows, columns, values = [], [], []
     for k in range(seen.shape[1]):
         other = np.flatnonzero(y != k)
-        for sign, which in ((1.0, unknown[:, y[other]].T), (-1.0, np.broadcast_to(unknown[:, k], (other.size, len(unknown))))):
+        for sign, which in (
+            (1.0, unknown[:, y[other]].T),
+            (-1.0, np.broadcast_to(unknown[:, k], (other.size, len(unknown)))),
+        ):
             at, column = np.nonzero(which >= 0)
             rows.append(other[at] + k * i.size)
             columns.append(which[at, column])
             values.append(sign * Z[i[other[at]], column])
     where = np.unique(np.concatenate(rows), return_inverse=True)[1]
-    return csr_array((np.concatenate(values), (where, np.concatenate(columns))), shape=(where.max() + 1, unknown.max() + 1))
+    return csr_array(
+        (np.concatenate(values), (where, np.concatenate(columns))), shape=(where.max() + 1, unknown.max() + 1)
+    )
 
 
 def _dependent_column(Z: np.ndarray) -> int | None:

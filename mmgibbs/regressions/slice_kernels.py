@@ -96,7 +96,8 @@ def above(d, level, h, o):
 def slice_step_on(above):
     """slice_step(target, data, width, most_steps, sweep, level, stream, seed, chain), compiled for one kind of density.
 
-    above(d, log_u, target, data), compiled, says whether h(d) > log_u; h(0) = 0; `target` and `data` are what h depends on.
+    above(d, log_u, target, data), compiled, says whether h(d) > log_u; h(0) = 0; `target` and `data` are what h depends
+    on.
     """
 
     @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

@@ -43,7 +43,8 @@ def slice_steps(h, width, most_steps: int, uniforms, xp):
         if at == u.shape[2]:
             if at == MOST_UNIFORMS:
                 raise ModelError(
-                    f"slice sampling: no candidate accepted after {at - 3}; most likely a predictor's scale is extreme; needed standardised predictors"
+                    f"slice sampling: no candidate accepted after {at - 3}; most likely a predictor's scale is "
+                    "extreme; needed standardised predictors"
                 )
             u = uniforms(min(4 * at, MOST_UNIFORMS))
         candidate = left + u[..., at] * (right - left)

@@ -1,12 +1,13 @@
 """Curvature of the log posterior of the multinomial logit, for the mass matrices of Hamiltonian Monte Carlo.
 
-Minus the Hessian at B is sum_i n_i C(p_i) (x) z_i z_i' + prior, with the row's probabilities p_i and C(p) = diag(p) - p p'.
-It is brought to one product of a matrix of the classes and one of the predictors: with w_i = n_i tr C(p_i),
+Minus the Hessian at B is sum_i n_i C(p_i) (x) z_i z_i' + prior, with the row's probabilities p_i and C(p) = diag(p) - p
+p'. It is brought to one product of a matrix of the classes and one of the predictors: with w_i = n_i tr C(p_i),
 
     S = sum_i n_i C(p_i) / sum_i w_i,      A = sum_i w_i z_i z_i' + prior,      M = S (x) A,
 
-exact where all rows have the same C up to a factor. The share FLOOR of C(f), f the classes' frequencies, is added to each
-C(p_i): rows that are certain at B are not so everywhere in the posterior, and a mass too small makes all steps small.
+exact where all rows have the same C up to a factor. The share FLOOR of C(f), f the classes' frequencies, is added to
+each C(p_i): rows that are certain at B are not so everywhere in the posterior, and a mass too small makes all steps
+small.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ With logits E = Z B', the last class's fixed at 0, n_i trials in row i and the c
     log p(y | B)   =  sum_jk B_kj T_kj - sum_i n_i log(1 + sum_k exp E_ik),        T = Y' Z
     d log p / d B  =  T - (n softmax(E))' Z
 
-T is made once, so the pass needs no response. A block of rows is read once for all chains and stays in the cache: widened
-to the working type, multiplied by the C (K - 1) rows of B, turned into probabilities in place, multiplied again.
-Blocks depend on X alone and their sums are added in the order of the rows, in float64: threads change no bit.
+T is made once, so the pass needs no response. A block of rows is read once for all chains and stays in the cache:
+widened to the working type, multiplied by the C (K - 1) rows of B, turned into probabilities in place, multiplied
+again. Blocks depend on X alone and their sums are added in the order of the rows, in float64: threads change no bit.
 """
 
 from __future__ import annotations
@@ -95,7 +95,10 @@ class SoftmaxGradient:
 
 
 def softmax(E, xp=np):
-    """Logits (C, K - 1, rows) to probabilities, in place; log(1 + sum exp E), (C, rows). The last class's logit is 0."""
+    """Logits (C, K - 1, rows) to probabilities, in place; log(1 + sum exp E), (C, rows).
+
+    The last class's logit is 0.
+    """
     largest = xp.maximum(E.max(1), 0)
     E -= largest[:, None]
     xp.exp(E, out=E)

@@ -1,4 +1,6 @@
-"""Triangular systems of several chains at once: for small ones a library call for each chain costs more than the solution."""
+"""Triangular systems of several chains at once: for small ones a library call for each chain costs more than the
+solution.
+"""
 
 from __future__ import annotations
 

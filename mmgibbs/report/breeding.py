@@ -7,7 +7,19 @@ import polars as pl
 
 from mmgibbs.report import plots, words
 from mmgibbs.report.animals import birth_years
-from mmgibbs.report.cells import NORMAL_95, Column, Number, Table, bars, counted, counts, decimals, known, number, numbers
+from mmgibbs.report.cells import (
+    NORMAL_95,
+    Column,
+    Number,
+    Table,
+    bars,
+    counted,
+    counts,
+    decimals,
+    known,
+    number,
+    numbers,
+)  # fmt: skip
 from mmgibbs.report.finished import Finished, Trend
 
 

@@ -22,7 +22,7 @@ from mmgibbs.report.cells import (
     listed,
     number,
     numbers,
-)
+)  # fmt: skip
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.page import facts, subtitle

@@ -1,4 +1,6 @@
-"""The run folder. Its files are written under another name and renamed, run.json last: where that stands, the run is complete."""
+"""The run folder. Its files are written under another name and renamed, run.json last:
+where that stands, the run is complete.
+"""
 
 from __future__ import annotations
 
@@ -132,8 +134,13 @@ def _write_files(work: Path, summary, run, solutions, draws, extra, csv: str) ->
 
 
 def _take_place(work: Path, path: Path) -> None:
-    """Move what is in `work` up to `path`, run.json last; results of an earlier run, which step aside first, come back where that fails."""
-    aside, new = work / "replaced", sorted((p.name for p in work.iterdir()), key=lambda name: (name == "run.json", name))
+    """Move what is in `work` up to `path`, run.json last; results of an earlier run, which step aside first, come back
+    where that fails.
+    """
+    aside, new = (
+        work / "replaced",
+        sorted((p.name for p in work.iterdir()), key=lambda name: (name == "run.json", name)),
+    )
     aside.mkdir()
     old = sorted((name for name in CONTENTS - WORKING if (path / name).exists()), key=lambda name: name != "run.json")
     moved = []

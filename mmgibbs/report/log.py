@@ -61,7 +61,7 @@ class RunLog:
 def _open_locked(path: Path):
     """The log, open for appending and locked; opened anew where it was removed before the lock was there."""
     while True:
-        file = open(path, "a", encoding="utf-8", errors="backslashreplace")
+        file = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115  closed with the run
         if fcntl is None:
             return file
         try:

@@ -27,7 +27,8 @@ def make_report(runs: Sequence[str | os.PathLike], output: str | os.PathLike | N
     """The page of one finished run, or of several side by side; returns its path.
 
     output: the file to write, by default report.html in the folder of one run, and comparison.html where the command
-    runs for several. top: animals listed for each trait. Raises ConfigError: top below 1, no finished run, a file that cannot be written, libraries that are missing.
+    runs for several. top: animals listed for each trait. Raises ConfigError: top below 1, no finished run, a file that
+    cannot be written, libraries that are missing.
     """
     if top < 1:
         raise ConfigError(f"report: top: found {top}, needed at least 1 animal to list for each trait")

@@ -1,4 +1,5 @@
-"""What a person sees while a run works: notes, one progress bar per chain on a terminal, a plain line every minute elsewhere.
+"""What a person sees while a run works: notes, one progress bar per chain on a terminal, a plain line every minute
+elsewhere.
 
 All of it goes to the log of the run folder too, also what a quiet run does not say aloud.
 """
@@ -62,8 +63,17 @@ class Talk:
 
         from mmgibbs.report.findings import said_at_the_end
 
-        shown = (summary if shown is None else shown).select("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
-        with pl.Config(tbl_rows=60, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_width_chars=160, float_precision=4, fmt_str_lengths=80):
+        shown = (summary if shown is None else shown).select(
+            "parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high"
+        )
+        with pl.Config(
+            tbl_rows=60,
+            tbl_hide_dataframe_shape=True,
+            tbl_hide_column_data_types=True,
+            tbl_width_chars=160,
+            float_precision=4,
+            fmt_str_lengths=80,
+        ):
             self.say(str(shown))
         for warning in said_at_the_end(summary, record):
             self.say(warning)
@@ -76,8 +86,12 @@ def current_shares(assembled, variances) -> str:
 
     G = [g[None, None] for g in variances.G if g is not None]
     model = assembled.model
-    named = named_parameters(assembled.terms, G, variances.R[None, None], model.design.traits, model.residual.blocks).draws
-    chosen = {k: v for k, v in named.items() if k.startswith("h2[")} or {k: v for k, v in named.items() if k.startswith("residual.var[")}
+    named = named_parameters(
+        assembled.terms, G, variances.R[None, None], model.design.traits, model.residual.blocks
+    ).draws
+    chosen = {k: v for k, v in named.items() if k.startswith("h2[")} or {
+        k: v for k, v in named.items() if k.startswith("residual.var[")
+    }
     return ", ".join(f"{name} {draw.item():.3f}" for name, draw in list(chosen.items())[:4])
 
 
@@ -99,7 +113,14 @@ class _Bars:
         from tqdm import tqdm
 
         self.bars = [
-            tqdm(total=self.schedule.n_sweeps, desc=f"chain {c + 1}", position=c, unit="sweep", file=self.stream, leave=True)
+            tqdm(
+                total=self.schedule.n_sweeps,
+                desc=f"chain {c + 1}",
+                position=c,
+                unit="sweep",
+                file=self.stream,
+                leave=True,
+            )
             for c in range(self.schedule.chains)
         ]
         return self
@@ -136,4 +157,7 @@ class _Lines:
         speed = f", {rate:,.0f} sweeps/s" if now - since > 1 else ""
         left = "" if done or rate <= 0 else f", {time_left((total - number) / rate)}"
         self.told[chain] = (now, number)
-        self.say(f"chain {chain + 1}: sweep {number:,} of {total:,}{speed}{left}; {current_shares(self.assembled, variances)}")
+        self.say(
+            f"chain {chain + 1}: sweep {number:,} of {total:,}{speed}{left}; "
+            f"{current_shares(self.assembled, variances)}"
+        )

@@ -1,4 +1,6 @@
-"""run.json: versions, the resolved analysis, what was read and left out, sizes, choices, times; and what `mmgibbs check` prints."""
+"""run.json: versions, the resolved analysis, what was read and left out, sizes, choices, times;
+and what `mmgibbs check` prints.
+"""
 
 from __future__ import annotations
 
@@ -61,12 +63,16 @@ def run_record(analysis, prepared, equations, notes, parameters, facts: dict, se
 def block_kind(term) -> str:
     """'pedigree, 4 x 4' and the like: relationship of the levels and size of their blocks."""
     kind = term.relationship
-    name = "identity" if isinstance(kind, Identity) else "pedigree" if hasattr(kind, "progeny_ptr") else "user's inverse"
+    name = (
+        "identity" if isinstance(kind, Identity) else "pedigree" if hasattr(kind, "progeny_ptr") else "user's inverse"
+    )
     return f"{term.kind}, {name}, {term.n_components} x {term.n_components}"
 
 
 def model_counts(analysis, prepared, assembled) -> dict:
-    """What `mmgibbs check` prints: records, levels, equations, nonzeros in and outside the diagonal blocks of each partition, colours, bytes."""
+    """What `mmgibbs check` prints: records, levels, equations, nonzeros in and outside the diagonal blocks of each
+    partition, colours, bytes.
+    """
     from mmgibbs.equations.structured import structured_equations
 
     design = prepared.design
@@ -81,15 +87,20 @@ def model_counts(analysis, prepared, assembled) -> dict:
             "inside_diagonal_blocks": inside,
             "outside_diagonal_blocks": None if total is None else total - inside,
         }
-    colours = {
-        t.name: sum(1 for b in partitions["colour"].blocks if b.term == i) for i, t in enumerate(design.terms)
-    }
+    colours = {t.name: sum(1 for b in partitions["colour"].blocks if b.term == i) for i, t in enumerate(design.terms)}
     equations = structured_equations(design, partition(design), analysis.sampler.precision)
     return {
         "analysis": analysis.name,
         "data": prepared.counts,
         "terms": [
-            {"term": t.name, "kind": block_kind(t), "levels": t.n_levels, "equations": t.n_equations, "colours": colours[t.name]} for t in design.terms
+            {
+                "term": t.name,
+                "kind": block_kind(t),
+                "levels": t.n_levels,
+                "equations": t.n_equations,
+                "colours": colours[t.name],
+            }
+            for t in design.terms
         ],
         "equations": design.n_equations,
         "bytes": equations.bytes,

@@ -22,19 +22,8 @@ from mmgibbs.design import SparseInverse, Term
 
 SUMMARY_COLUMNS = ("parameter", "mean", "median", "sd", "mcse", "ess_bulk", "ess_tail", "rhat", "hpd_low", "hpd_high")
 SOLUTION_COLUMNS = (
-    "term",
-    "effect",
-    "trait",
-    "level",
-    "mean",
-    "sd",
-    "mcse",
-    "ess",
-    "pev",
-    "reliability",
-    "accuracy",
-    "inbreeding",
-)
+    "term", "effect", "trait", "level", "mean", "sd", "mcse", "ess", "pev", "reliability", "accuracy", "inbreeding",
+)  # fmt: skip
 _TEXT = SOLUTION_COLUMNS[:4]
 
 

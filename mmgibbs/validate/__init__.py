@@ -7,10 +7,13 @@ import textwrap
 
 def add_arguments(parser) -> None:
     parser.description = textwrap.fill(
-        "Validate an evaluation, by BLUP at given variances. k-fold cross-validation leaves out the records of one fold "
+        "Validate an evaluation, by BLUP at given variances. k-fold cross-validation leaves out the records of "
+        "one fold "
         "after the other, predicts them, and holds the predictions against records corrected for fixed effects: "
-        "correlation (predictive ability), accuracy (it divided by the root of h2), dispersion (regression of record on "
-        "prediction, expected 1) and bias (prediction less record, expected 0), with standard errors over folds. The LR "
+        "correlation (predictive ability), accuracy (it divided by the root of h2), dispersion (regression of "
+        "record on "
+        "prediction, expected 1) and bias (prediction less record, expected 0), with standard errors over folds. "
+        "The LR "
         "method leaves out the records of young animals and compares their breeding values from partial and from whole "
         "data: bias, dispersion, ratio of accuracies, ratio of reliabilities, accuracy, with standard errors.",
         100,
@@ -51,7 +54,8 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="evaluate folds and simulated records on the workers of a Dask scheduler, tcp://HOST:PORT, or on N workers of "
+        help="evaluate folds and simulated records on the workers of a Dask scheduler, tcp://HOST:PORT, or on N "
+        "workers of "
         "this machine, local:N, to the same numbers; what a lost worker had is begun again on another one",
     )
     parser.add_argument("--output", metavar="DIR", help="where to write (default: the run's folder, with -validation)")

@@ -35,7 +35,15 @@ from mmgibbs.chains.parameters import named_parameters
 from mmgibbs.design import Design, Identity
 from mmgibbs.errors import DataError
 from mmgibbs.parallel import Where
-from mmgibbs.validate.evaluation import Evaluation, Recorded, evaluate_without, fitted, label, other_groups_held, random_solutions
+from mmgibbs.validate.evaluation import (
+    Evaluation,
+    Recorded,
+    evaluate_without,
+    fitted,
+    label,
+    other_groups_held,
+    random_solutions,
+)
 from mmgibbs.validate.folds import Fold
 from mmgibbs.validate.portable import Portable
 
@@ -94,7 +102,9 @@ def fold_statistics(observed: np.ndarray, predicted: np.ndarray, heritability: f
 
 
 def known_effects(design: Design, predictor: Predictor, fold: Fold) -> list[str]:
-    """Random effects on the trait that p leaves out, and of which the training records know the levels of the tested ones."""
+    """Random effects on the trait that p leaves out, and of which the training records know the levels of the tested
+    ones.
+    """
     observed, found = ~np.isnan(design.y), []
     tested = fold.tested & observed[:, predictor.trait]
     for term in design.terms:
@@ -121,14 +131,16 @@ def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], se
     if not observed[:, p.trait].all():
         expected = {}
         notes.append(
-            "records of other traits lack this one, and those that have it may be chosen by them; a fold lacks all traits "
+            "records of other traits lack this one, and those that have it may be chosen by them; a fold lacks "
+            "all traits "
             "of its records: no expectation of dispersion and bias"
         )
     if any(t.groups_fixed and p.trait in e.traits and p.chosen(t, e) for t in design.terms for e in t.effects):
         expected.pop("dispersion", None)
         void = {"accuracy"}
         told = (
-            "unknown-parent groups are fixed, and their errors are a part of the prediction: no accuracy, and no expectation "
+            "unknown-parent groups are fixed, and their errors are a part of the prediction: no accuracy, and no "
+            "expectation "
             "of dispersion"
         )
         if found.elsewhere:
@@ -207,9 +219,11 @@ def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], 
     ]
 
 
-def predictions_of_fold(records: Portable, whole: Evaluation, wanted: list[Predictor], fold: Fold) -> list[tuple[np.ndarray, bool]]:
-    """For each predictor (m,) its predictions of the tested records that have the trait, from those that are not masked,
-    and whether other unknown-parent groups were held at 0 for them."""
+def predictions_of_fold(
+    records: Portable, whole: Evaluation, wanted: list[Predictor], fold: Fold
+) -> list[tuple[np.ndarray, bool]]:
+    """For each predictor (m,) its predictions of the tested records that have the trait, from those that are not
+    masked, and whether other unknown-parent groups were held at 0 for them."""
     with records.records() as there:
         partial = evaluate_without(there, fold.masked, fold.name)
     theta, design, out = random_solutions(partial, whole), whole.design, []

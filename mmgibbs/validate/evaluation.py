@@ -69,13 +69,15 @@ def recorded(analysis) -> Recorded:
         for effect in random.effects.values():
             if effect.legendre is not None and effect.legendre.range is None:
                 raise ConfigError(
-                    f"validate: model.random.{name} has Legendre polynomials without a range; needed `range: [low, high]`,"
+                    f"validate: model.random.{name} has Legendre polynomials without a range; needed `range: "
+                    "[low, high]`,"
                     " so that they stay the same where records are left out"
                 )
     for name, spec in (analysis.variances.terms | {"residual": analysis.variances.residual}).items():
         if spec.start is None:
             raise ConfigError(
-                f"variances.{name}: found no start, needed one, or --variances RUN for the posterior means of a finished run"
+                f"variances.{name}: found no start, needed one, or --variances RUN for the posterior means of a "
+                "finished run"
             )
     data = analysis.data
     header = True if data.header is None else list(data.header)
@@ -105,7 +107,9 @@ def recorded(analysis) -> Recorded:
 
 
 def evaluate(analysis, prepared: Prepared | None = None) -> Evaluation:
-    """BLUP by conjugate gradients at the starts of the variances. prepared: of this analysis, where it is there already."""
+    """BLUP by conjugate gradients at the starts of the variances. prepared:
+    of this analysis, where it is there already.
+    """
     prepared = prepare(analysis) if prepared is None else prepared
     assembled = assemble(analysis, prepared)
     refuse_beyond_memory(analysis, assembled)
@@ -146,12 +150,18 @@ def label(term: str, effect: str, trait: str) -> str:
 
 
 def other_groups_held(whole: Evaluation, partial: Evaluation, i: int) -> np.ndarray:
-    """(k,) bool per component of term i of whole: its fixed unknown-parent groups at 0 are not those of the partial data."""
+    """(k,) bool per component of term i of whole: its fixed unknown-parent groups at 0 are not those of the partial
+    data.
+    """
     term = whole.design.terms[i]
     other = next(t for t in partial.design.terms if t.name == term.name)
     if not term.groups_fixed:
         return np.zeros(term.n_components, bool)
-    return np.any(_held(term) != _held(other), axis=0) if term.n_groups == other.n_groups else np.ones(term.n_components, bool)
+    return (
+        np.any(_held(term) != _held(other), axis=0)
+        if term.n_groups == other.n_groups
+        else np.ones(term.n_components, bool)
+    )
 
 
 def _held(term: Term) -> np.ndarray:

@@ -57,7 +57,8 @@ def choose_focal(records: Recorded, pedigree, codes: np.ndarray, cutoff: float |
         masked, what = year >= cutoff, f"{records.units} born from {cutoff:.15g} on"
         if unknown.any():
             notes.append(
-                f"{np.count_nonzero(unknown):,} records of {records.units} without a birth year stay in the partial data"
+                f"{np.count_nonzero(unknown):,} records of {records.units} without a birth year stay in the "
+                "partial data"
             )
     if not masked.any() or masked.all():
         share = "all" if masked.any() else "none"

@@ -19,7 +19,8 @@ class Fold:
 
 
 def balanced_folds(group: np.ndarray, folds: int, rng: np.random.Generator, what: str) -> list[Fold]:
-    """Folds of whole groups (n,) int of records, equal in size where they can be: the largest first, to the smallest fold.
+    """Folds of whole groups (n,) int of records, equal in size where they can be: the largest first, to the smallest
+    fold.
 
     Groups of equal size come in random order. Raises ConfigError for fewer groups than folds.
     """
@@ -69,8 +70,8 @@ def birth_year_of(pedigree, codes: np.ndarray, wanted_for: str, otherwise: str) 
 
 
 def animal_units(animals: pl.Series, codes: np.ndarray, n: int) -> np.ndarray:
-    """(m,) int64 `codes` of animals 0 .. n - 1, where those without a code (-1) are numbered on from n: by their id, and
-    each by itself where it has none."""
+    """(m,) int64 `codes` of animals 0 .. n - 1, where those without a code (-1) are numbered on from n: by their id,
+    and each by itself where it has none."""
     out, unknown = codes.astype(np.int64), np.flatnonzero(codes < 0)
     ids, place = animals.gather(unknown).to_frame("id"), {}
     out[unknown] = [n + place.setdefault(i if v is None else v, len(place)) for i, (v,) in enumerate(ids.iter_rows())]

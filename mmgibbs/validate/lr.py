@@ -8,9 +8,10 @@ With w and p the breeding values of n focal animals from whole and partial data,
     reliability ratio    cov(w, p) / var(w)                                   estimates acc_p^2 / acc_w^2
     accuracy             sqrt(cov(w, p) / ((1 + Fbar - 2 fbar) sigma2_u))     estimates acc_p
 
-where 1 + Fbar - 2 fbar = tr(V)/n - 1'V 1/n^2 among the focal animals, themselves included in the mean relationship, with
-V = A, and V = A + Q Q' for random unknown-parent groups, of variance sigma2_u, of which animals hold the shares Q. Fixed
-groups have no variance, so that there is no accuracy. For a random regression all of it is said of each coefficient.
+where 1 + Fbar - 2 fbar = tr(V)/n - 1'V 1/n^2 among the focal animals, themselves included in the mean relationship,
+with V = A, and V = A + Q Q' for random unknown-parent groups, of variance sigma2_u, of which animals hold the shares Q.
+Fixed groups have no variance, so that there is no accuracy. For a random regression all of it is said of each
+coefficient.
 
 Standard errors. Under the model d = w - p is independent of p, with variance C_p - C_w (C: the block of the inverse
 mixed-model equations). Given p, bias and dispersion are linear in d: -k'd with k = 1/n, and 1 + x'd with x = (p - pbar)
@@ -19,10 +20,10 @@ equations (compare Bermann et al. 2024, Genet. Sel. Evol. 56:18). The others hav
 them, from records simulated at the given variances (see simulated.py). Without a simulation they come from a bootstrap
 of half-sib families, drawn whole, which knows nothing of what other families would have shown, and is too small.
 
-Fixed unknown-parent groups are estimated, not predicted: their errors are a part of p, so that d is not independent of p
-and dispersion is not 1. Bias and dispersion then have expectations and standard errors from the simulation as well, at
-the estimated groups. Where other groups are held at 0 in the partial data than in the whole, w and p are measured from
-different bases and bias means nothing: it has neither.
+Fixed unknown-parent groups are estimated, not predicted: their errors are a part of p, so that d is not independent of
+p and dispersion is not 1. Bias and dispersion then have expectations and standard errors from the simulation as well,
+at the estimated groups. Where other groups are held at 0 in the partial data than in the whole, w and p are measured
+from different bases and bias means nothing: it has neither.
 """
 
 from __future__ import annotations
@@ -109,7 +110,9 @@ def posterior_variances(evaluation: Evaluation, term: int, contrasts: list[tuple
 
 
 def genetic_spread(relationship, focal: np.ndarray) -> float:
-    """1 + Fbar - 2 fbar among focal levels; NaN for a user's relationship file, whose A is not known, and with fixed groups."""
+    """1 + Fbar - 2 fbar among focal levels; NaN for a user's relationship file, whose A is not known, and with fixed
+    groups.
+    """
     if not isinstance(relationship, Relatives) or (relationship.n_groups and not relationship.random_groups):
         return np.nan
     r = relationship
@@ -122,7 +125,9 @@ def genetic_spread(relationship, focal: np.ndarray) -> float:
     return float(spread)
 
 
-def compare(whole: Evaluation, partial: Evaluation, masked, focal, family, replicates: int, seed: int, where: Where) -> list[Compared]:
+def compare(
+    whole: Evaluation, partial: Evaluation, masked, focal, family, replicates: int, seed: int, where: Where
+) -> list[Compared]:
     """The LR statistics of every component of every term with relationships.
 
     masked: (records,) those that the partial data lack. focal: term number -> (n,) level codes of the focal animals;
@@ -154,7 +159,9 @@ def compare(whole: Evaluation, partial: Evaluation, masked, focal, family, repli
                 mean, sd = mean | EXPECTED, sd | {k: float(v[c]) for k, v in errors.items()}
             notes = notes_on(found, sd, errors, missing, replicates, term.groups_fixed, elsewhere[c])
             if term.groups_fixed:
-                notes.append("no accuracy: unknown-parent groups are fixed, so that there is no variance of breeding values")
+                notes.append(
+                    "no accuracy: unknown-parent groups are fixed, so that there is no variance of breeding values"
+                )
             elif np.isnan(spread):
                 notes.append("no accuracy: relationships are not known from the inverse matrix of a file alone")
             elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
@@ -165,7 +172,9 @@ def compare(whole: Evaluation, partial: Evaluation, masked, focal, family, repli
     return out
 
 
-def notes_on(found: dict, sd: dict, errors, missing: dict, replicates: int, groups_fixed: bool, elsewhere: bool) -> list[str]:
+def notes_on(
+    found: dict, sd: dict, errors, missing: dict, replicates: int, groups_fixed: bool, elsewhere: bool
+) -> list[str]:
     """What must be known of the statistics of one component beside their numbers.
 
     found: estimates; sd: standard errors; errors: names of those from the inverse equations; missing: replicates
@@ -180,12 +189,16 @@ def notes_on(found: dict, sd: dict, errors, missing: dict, replicates: int, grou
         if np.isnan(sd[name]) and np.isfinite(found[name])
     ]
     notes += [
-        f"{n} of {replicates} simulated sets of records have no {name}: expectation and standard error are those of the others"
+        f"{n} of {replicates} simulated sets of records have no {name}: expectation and standard error are those "
+        "of the others"
         for name, n in missing.items()
-        if 0 < n and (n < replicates or np.isfinite(found[name]))
+        if n > 0 and (n < replicates or np.isfinite(found[name]))
     ]
     if groups_fixed and not replicates:
-        notes.append("unknown-parent groups are fixed: no expectation and no standard error of bias and dispersion without a simulation")
+        notes.append(
+            "unknown-parent groups are fixed: no expectation and no standard error of bias and dispersion without "
+            "a simulation"
+        )
     if groups_fixed and elsewhere:
         notes.append(
             "other unknown-parent groups are held at 0 without the records than with them, so that breeding values are "
@@ -194,21 +207,29 @@ def notes_on(found: dict, sd: dict, errors, missing: dict, replicates: int, grou
     return notes
 
 
-def simulated_moments(whole, partial, masked, focal, replicates: int, seed: int, where: Where) -> dict[int, list[tuple[dict, dict, dict]]]:
-    """Term -> per component (mean, standard deviation, replicates without it) of each statistic over simulated records."""
+def simulated_moments(
+    whole, partial, masked, focal, replicates: int, seed: int, where: Where
+) -> dict[int, list[tuple[dict, dict, dict]]]:
+    """Term -> per component (mean, standard deviation, replicates without it) of each statistic over simulated
+    records.
+    """
     blocks = blocks_of(replicates, whole.design.n_equations)
     names = [f"block {b + 1} of {len(blocks)} of simulated records" for b, _ in blocks]
     solved = list(where.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
     out = {}
     for i, levels in focal.items():
-        variances = genetic_spread(whole.design.terms[i].relationship, levels) * np.diag(whole.assembled.model.covariances[i].start)
+        variances = genetic_spread(whole.design.terms[i].relationship, levels) * np.diag(
+            whole.assembled.model.covariances[i].start
+        )
         sums = np.concatenate([block[i] for block in solved], axis=1)
         out[i] = [moments_over_replicates(lr_statistics(own, v)) for own, v in zip(sums, variances, strict=True)]
     return out
 
 
 def moments_over_replicates(statistics: dict[str, np.ndarray]) -> tuple[dict, dict, dict]:
-    """(mean, standard deviation, number not finite) of each statistic (m,); the first two are those of the finite ones."""
+    """(mean, standard deviation, number not finite) of each statistic (m,);
+    the first two are those of the finite ones.
+    """
     finite = {k: v[np.isfinite(v)] for k, v in statistics.items()}
     mean = {k: float(v.mean()) if v.size else np.nan for k, v in finite.items()}
     return mean, {k: _sd(v) for k, v in finite.items()}, {k: statistics[k].size - v.size for k, v in finite.items()}
@@ -217,7 +238,8 @@ def moments_over_replicates(statistics: dict[str, np.ndarray]) -> tuple[dict, di
 def model_errors(whole: Evaluation, partial: Evaluation, i: int, j: int, levels, p) -> dict[str, np.ndarray]:
     """(k,) standard errors of bias and dispersion per component, given p (n, k); term i of whole is j of partial.
 
-    NaN where the difference of variances is negative beyond rounding: the two systems of equations are not of one model.
+    NaN where the difference of variances is negative beyond rounding: the two systems of equations are not of one
+    model.
     """
     n, k = p.shape
     deviation = p - p.mean(axis=0)

@@ -56,7 +56,7 @@ class Validation:
 
 def validate(
     config,
-    plan: Plan = Plan(),
+    plan: Plan = Plan(),  # noqa: B008  frozen
     overrides: Sequence[str] = (),
     *,
     output=None,
@@ -67,8 +67,8 @@ def validate(
 ) -> Validation:
     """Validate the evaluation of an analysis and write what was found.
 
-    config, overrides, cluster: as of `mmgibbs.run`; folds and simulated records are spread over the workers of a cluster.
-    output: the folder (default: that of the run, with -validation).
+    config, overrides, cluster: as of `mmgibbs.run`; folds and simulated records are spread over the workers of a
+    cluster. output: the folder (default: that of the run, with -validation).
     Raises MmgibbsError with one readable message: options that do not fit the data, a fold without records, no starts.
     """
     talk, plan = Talk(progress), settled(plan)
@@ -130,12 +130,17 @@ def examine(records: Recorded, plan: Plan, say, where: Where | None = None) -> V
         "records": whole.design.n_records,
         "animal_column": records.column,
         "units": records.units,
-        "standard_errors": _of_errors(rows, {
-            OVER_FOLDS: "standard deviation over folds divided by the root of their number; folds share training data",
-            FROM_MODEL: "the inverse equations with and without the records, at the given variances",
-            FROM_SIMULATION: f"{plan.replicates} sets of records simulated on this pedigree at the given variances",
-            FROM_FAMILIES: f"{lr.BOOTSTRAPS} bootstrap samples of half-sib families by sire among the focal {records.units}",
-        }),
+        "standard_errors": _of_errors(
+            rows,
+            {
+                OVER_FOLDS: "standard deviation over folds divided by the root of their number; folds share "
+                "training data",
+                FROM_MODEL: "the inverse equations with and without the records, at the given variances",
+                FROM_SIMULATION: f"{plan.replicates} sets of records simulated on this pedigree at the given variances",
+                FROM_FAMILIES: f"{lr.BOOTSTRAPS} bootstrap samples of half-sib families by sire among the focal "
+                f"{records.units}",
+            },
+        ),
         **info,
         **where.facts,
     }
@@ -144,10 +149,12 @@ def examine(records: Recorded, plan: Plan, say, where: Where | None = None) -> V
 
 def _of_errors(rows: list[tuple], told: dict[str, str]) -> dict[str, str]:
     """What is told of the standard errors that there are."""
-    return {source: text for source, text in told.items() if source in {row[list(_SCHEMA).index("se_from")] for row in rows}}
+    return {
+        source: text for source, text in told.items() if source in {row[list(_SCHEMA).index("se_from")] for row in rows}
+    }
 
 
-_SCHEMA = {c: pl.String for c in ("method", "term", "effect", "trait", "statistic")} | {
+_SCHEMA = dict.fromkeys(("method", "term", "effect", "trait", "statistic"), pl.String) | {
     "estimate": pl.Float64, "se": pl.Float64, "expected": pl.Float64, "se_from": pl.String, "n": pl.Int64,
 }  # fmt: skip
 
@@ -170,7 +177,10 @@ def _folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared)
 def _chosen_folds(records: Recorded, plan: Plan, codes: np.ndarray, pedigree) -> list:
     if plan.by == "time":
         return forward_folds(fold_times(records, codes, pedigree, plan.time), plan.folds)
-    rng, n = np.random.default_rng([plan.seed, 0]), int(codes.max(initial=-1)) + 1 if pedigree is None else len(pedigree.ids)
+    rng, n = (
+        np.random.default_rng([plan.seed, 0]),
+        int(codes.max(initial=-1)) + 1 if pedigree is None else len(pedigree.ids),
+    )
     units = animal_units(records.animal, codes, n)
     if plan.by == "random":
         return balanced_folds(units, plan.folds, rng, records.units)

@@ -29,7 +29,10 @@ class Plan:
 
 
 def settled(plan: Plan) -> Plan:
-    """The plan with defaults for what was not given and is used. ConfigError for an option that is out of range, or would be ignored."""
+    """The plan with defaults for what was not given and is used.
+
+    ConfigError for an option that is out of range, or would be ignored.
+    """
     for method, options in OPTIONS.items():
         given = [option for option in options if getattr(plan, option) is not None]
         if plan.method in (method, "both"):

@@ -1,4 +1,6 @@
-"""Records for a process on another machine, which does not see the files that their analysis names: the files go along."""
+"""Records for a process on another machine, which does not see the files that their analysis names:
+the files go along.
+"""
 
 from __future__ import annotations
 

@@ -37,8 +37,11 @@ def blocks_of(replicates: int, n_equations: int) -> list[tuple[int, int]]:
     return [(block, min(at_once, replicates - first)) for block, first in enumerate(range(0, replicates, at_once))]
 
 
-def simulated_sums(whole: Evaluation, partial: Evaluation, masked, focal, seed: int, block: int, m: int) -> dict[int, np.ndarray]:
-    """Term of whole -> (k, m, 6) sums over its focal levels of 1, w, p, w^2, p^2 and w p, for the m replicates of a block.
+def simulated_sums(
+    whole: Evaluation, partial: Evaluation, masked, focal, seed: int, block: int, m: int
+) -> dict[int, np.ndarray]:
+    """Term of whole -> (k, m, 6) sums over its focal levels of 1, w, p, w^2, p^2 and w p, for the m replicates of a
+    block.
 
     masked: (n,) records that the partial data lack. focal: term -> (f,) level codes.
     """
@@ -68,7 +71,10 @@ def simulated_records(evaluation: Evaluation, m: int, rng: np.random.Generator) 
             u[kin.n_animals :] = found[kin.n_animals :, :, None]
         theta.append(u if isinstance(kin, Identity) else down_the_pedigree(kin, u.reshape(len(u), -1)).reshape(u.shape))
     e = np.einsum("st,ntm->nsm", np.linalg.cholesky(model.residual.start), rng.standard_normal((*design.y.shape, m)))
-    return fitted(design, theta, lambda term, _: with_fixed or term.kind == "random") + e / np.sqrt(design.weight)[:, None, None]
+    return (
+        fitted(design, theta, lambda term, _: with_fixed or term.kind == "random")
+        + e / np.sqrt(design.weight)[:, None, None]
+    )
 
 
 def down_the_pedigree(kin: Relatives, z: np.ndarray) -> np.ndarray:

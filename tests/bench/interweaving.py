@@ -114,7 +114,7 @@ def low_heritability(n_animals=6000, h2=0.05):
         Term("genetic", "random", (Effect("", recorded, (0,)),), relatives(sire, dam, F), n_animals),
     )
     design = Design(("y",), y[:, None], np.zeros(y.size, np.int32), np.ones((1, 1), bool), np.ones(y.size), terms)
-    start = lambda v: CovarianceModel(np.array([[v]]), False, full_block(1))  # noqa: E731
+    start = lambda v: CovarianceModel(np.array([[v]]), False, full_block(1))
     return MixedModel(design, (None, start(0.1)), start(0.9))
 
 

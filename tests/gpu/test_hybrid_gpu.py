@@ -1,4 +1,6 @@
-"""The hybrid engine on a real device: the worker threads' chain bit for bit, streamed or resident, and what it takes per sweep."""
+"""The hybrid engine on a real device: the worker threads' chain bit for bit, streamed or resident, and what it takes
+per sweep.
+"""
 
 import time
 
@@ -13,7 +15,12 @@ from mmgibbs.equations.structured import structured_equations
 
 pytestmark = pytest.mark.gpu
 KEY = (7, 3)
-CASES = [("direct_maternal", "colour", "level"), ("three_traits_maternal", "effect", "site"), ("fixed_covariates", "equal", "level"), ("same_effect_twice", "term", "site")]
+CASES = [
+    ("direct_maternal", "colour", "level"),
+    ("three_traits_maternal", "effect", "site"),
+    ("fixed_covariates", "equal", "level"),
+    ("same_effect_twice", "term", "site"),
+]
 
 
 def equations_of(design, kind="colour", precision="double"):

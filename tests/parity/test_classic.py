@@ -22,7 +22,7 @@ def equations_of(example, kind="term", precision="double"):
 
 def other_variances(example):
     rng = np.random.default_rng(1)
-    draw = lambda k: (lambda L: L @ L.T)(rng.standard_normal((k, k)) / 2 + 2 * np.eye(k))  # noqa: E731
+    draw = lambda k: (lambda L: L @ L.T)(rng.standard_normal((k, k)) / 2 + 2 * np.eye(k))
     return [None if g is None else draw(len(g)) for g in example.G], draw(len(example.R))
 
 
@@ -57,7 +57,9 @@ def dense_places(example, truth, rows):
     for block, first in zip(part.blocks, rows.first[:-1], strict=True):
         for i, level in enumerate(part.order[block.term][block.first : block.last]):
             for c in range(block.first_component, block.last_component):
-                place[block.term, int(level), c] = first + i * (block.last_component - block.first_component) + c - block.first_component
+                place[block.term, int(level), c] = (
+                    first + i * (block.last_component - block.first_component) + c - block.first_component
+                )
     return [place[label] for label in truth.labels]
 
 
@@ -75,7 +77,9 @@ def test_the_chain_of_the_serial_engine(name, kind):
     for i in example.random_terms():
         np.testing.assert_allclose(classic.quadratic_form(i), serial.quadratic_form(i), rtol=1e-8)
     blocks = [tuple(range(example.design.n_traits))]
-    for ours, theirs in zip(classic.residual_products(5, KEY, blocks), serial.residual_products(5, KEY, blocks), strict=True):
+    for ours, theirs in zip(
+        classic.residual_products(5, KEY, blocks), serial.residual_products(5, KEY, blocks), strict=True
+    ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8)
 
 
@@ -83,7 +87,9 @@ def test_the_chain_of_the_serial_engine(name, kind):
 def test_sampled_variances(name):
     example = models.example(name)
     equations = equations_of(example)
-    covariances = [None if g is None else CovarianceModel(g, False, full_block(len(g)), len(g) + 5.0, 5 * g) for g in example.G]
+    covariances = [
+        None if g is None else CovarianceModel(g, False, full_block(len(g)), len(g) + 5.0, 5 * g) for g in example.G
+    ]
     residual = CovarianceModel(example.R, False, full_block(len(example.R)), len(example.R) + 5.0, 5 * example.R)
     model = MixedModel(example.design, tuple(covariances), residual)
     schedule = Schedule(100, 100)

@@ -227,7 +227,7 @@ def test_columns_solved_together_are_those_of_scipy():
         expected, failed = cg(C, b[:, j], rtol=1e-14, atol=1e-13, M=M, maxiter=500)
         assert failed == 0
         np.testing.assert_allclose(x[:, j], expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
-    assert all(0 < iterations) and max(iterations) < size and max(error) <= 1e-12
+    assert all(iterations > 0) and max(iterations) < size and max(error) <= 1e-12
     left = b - solver.times(x)
     np.testing.assert_allclose(solver.times(x), b, atol=1e-9 * np.abs(b).max())
     scale = np.where(np.linalg.norm(b, axis=0) > 0, np.linalg.norm(b, axis=0), 1.0)

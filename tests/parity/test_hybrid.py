@@ -1,4 +1,6 @@
-"""The hybrid engine on worker threads: the serial engine's chain, and bit for bit the same whatever the threads do and when."""
+"""The hybrid engine on worker threads: the serial engine's chain, and bit for bit the same whatever the threads do and
+when.
+"""
 
 import time
 
@@ -16,7 +18,15 @@ from mmgibbs.sampler import MixedModel, Schedule, sample_chain
 from mmgibbs.variances import CovarianceModel, full_block
 
 KEY = (7, 3)
-EVERY = [("colour", "level"), ("effect", "site"), ("colour", "site"), ("equal", "level"), ("equal", "site"), ("term", "level"), ("term", "site")]
+EVERY = [
+    ("colour", "level"),
+    ("effect", "site"),
+    ("colour", "site"),
+    ("equal", "level"),
+    ("equal", "site"),
+    ("term", "level"),
+    ("term", "site"),
+]
 FEW = ("bivariate_missing", "three_traits_maternal", "same_effect_twice", "fixed_covariates")
 
 
@@ -32,7 +42,9 @@ def run(engine, example, sweeps, first=1):
 
 
 def sampled(example):
-    covariances = [None if g is None else CovarianceModel(g, False, full_block(len(g)), len(g) + 5.0, 5 * g) for g in example.G]
+    covariances = [
+        None if g is None else CovarianceModel(g, False, full_block(len(g)), len(g) + 5.0, 5 * g) for g in example.G
+    ]
     residual = CovarianceModel(example.R, False, full_block(len(example.R)), len(example.R) + 5.0, 5 * example.R)
     return MixedModel(example.design, tuple(covariances), residual)
 
@@ -69,7 +81,9 @@ def short_segments(monkeypatch):
 # The serial engine's chain
 
 
-@pytest.mark.parametrize("name, kind, update", [(n, *e) for n in models.NAMES for e in (EVERY if n in FEW else EVERY[:2])])
+@pytest.mark.parametrize(
+    "name, kind, update", [(n, *e) for n in models.NAMES for e in (EVERY if n in FEW else EVERY[:2])]
+)
 def test_the_chain_of_the_serial_engine(name, kind, update):
     example = models.example(name)
     equations = equations_of(example, kind)
@@ -78,7 +92,9 @@ def test_the_chain_of_the_serial_engine(name, kind, update):
     for i in example.random_terms():
         np.testing.assert_allclose(hybrid.quadratic_form(i), serial.quadratic_form(i), rtol=1e-8)
     blocks = [tuple(range(example.design.n_traits))]
-    for ours, theirs in zip(hybrid.residual_products(5, KEY, blocks), serial.residual_products(5, KEY, blocks), strict=True):
+    for ours, theirs in zip(
+        hybrid.residual_products(5, KEY, blocks), serial.residual_products(5, KEY, blocks), strict=True
+    ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8)
 
 
@@ -104,7 +120,14 @@ def test_single_precision_follows_double():
 # Bit for bit
 
 
-@pytest.mark.parametrize("name, kind, update", [("direct_maternal", "colour", "level"), ("fixed_covariates", "effect", "site"), ("random_groups", "equal", "level")])
+@pytest.mark.parametrize(
+    "name, kind, update",
+    [
+        ("direct_maternal", "colour", "level"),
+        ("fixed_covariates", "effect", "site"),
+        ("random_groups", "equal", "level"),
+    ],
+)
 def test_threads_and_delays_never_change_the_chain(name, kind, update, short_segments):
     example = models.example(name)
     equations = equations_of(example, kind)
@@ -127,7 +150,9 @@ def test_new_variances_are_primed_and_not_mixed_with_old_products():
     for number in range(1, 21):
         if number in (1, 5) or 8 <= number < 14:
             for engine in (serial, hybrid):
-                engine.set_variances([None if g is None else g * (1 + 0.1 * number) for g in example.G], example.R * (2 - 0.05 * number))
+                engine.set_variances(
+                    [None if g is None else g * (1 + 0.1 * number) for g in example.G], example.R * (2 - 0.05 * number)
+                )
         for engine in (serial, hybrid):
             engine.sweep(number, KEY)
         assert_same_state(example, hybrid.fetch(), serial.fetch())
@@ -179,7 +204,10 @@ def stress(runs: int, sweeps: int) -> None:
         for number in range(sweeps + 1, sweeps + middle):
             # The first comes with new variances, as on resume; then they stay.
             if number == sweeps + 1:
-                other.set_variances([g if g is None else v[-1] for g, v in zip(example.G, paired(example, result), strict=True)], result.residual[-1])
+                other.set_variances(
+                    [g if g is None else v[-1] for g, v in zip(example.G, paired(example, result), strict=True)],
+                    result.residual[-1],
+                )
             other.sweep(number, KEY)
         chains.append([*state, result.residual, *other.fetch()])
         engine.close()

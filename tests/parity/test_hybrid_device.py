@@ -1,4 +1,6 @@
-"""The hybrid engine's CUDA side without a GPU: kernels through the host shim, streams and events on a device that runs late and at random."""
+"""The hybrid engine's CUDA side without a GPU: kernels through the host shim, streams and events on a device that runs
+late and at random.
+"""
 
 import numpy as np
 import pytest
@@ -33,14 +35,28 @@ def a_part(rng, kr: int, kc: int, real):
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
     values = rng.standard_normal((nnz, kc, kr)).astype(real)
     x = rng.standard_normal((sources, kc + 2)).astype(real)
-    return row, indptr, rng.integers(0, sources, nnz).astype(np.uint32), values, 1, 2, x, rng.standard_normal((levels, kr + 1))
+    return (
+        row,
+        indptr,
+        rng.integers(0, sources, nnz).astype(np.uint32),
+        values,
+        1,
+        2,
+        x,
+        rng.standard_normal((levels, kr + 1)),
+    )
 
 
 def pieces_of(row, indptr):
     """First and last element of the pieces of the long rows of `a_part`, these rows, and their first pieces."""
     first = [int(indptr[m] + p * PIECE) for m in (50, 199) for p in range(-(-int(indptr[m + 1] - indptr[m]) // PIECE))]
     last = [min(f + PIECE, int(indptr[51] if f < indptr[51] else indptr[200])) for f in first]
-    return np.array(first, np.uint64), np.array(last, np.uint64), row[[50, 199]], np.array([0, 2, len(first)], np.uint64)
+    return (
+        np.array(first, np.uint64),
+        np.array(last, np.uint64),
+        row[[50, 199]],
+        np.array([0, 2, len(first)], np.uint64),
+    )
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])
@@ -51,13 +67,35 @@ def test_kernels_equal_numba_bit_for_bit(folder, kr, kc, real):
     expected = r.copy()
     subtract_rows(row, indptr, indices, values, (), (), row_at, column_at, x, expected, 0, row.size)
     device = FakeDevice(folder)
-    kernels, stream = device.kernels(SOURCE.read_text(), PIECE=PIECE, REAL="float" if real is np.float32 else "double"), device.stream()
-    kernels.launch("subtract_rows", row.size * kr, row, indptr, indices, values, kr, kc, row_at, column_at, x, x.shape[1], r, r.shape[1], stream=stream)
+    kernels, stream = (
+        device.kernels(SOURCE.read_text(), PIECE=PIECE, REAL="float" if real is np.float32 else "double"),
+        device.stream(),
+    )
+    kernels.launch(
+        "subtract_rows",
+        row.size * kr,
+        row,
+        indptr,
+        indices,
+        values,
+        kr,
+        kc,
+        row_at,
+        column_at,
+        x,
+        x.shape[1],
+        r,
+        r.shape[1],
+        stream=stream,
+    )
     stream.synchronize()
     assert not np.array_equal(r, expected)  # the long rows are missing
     first, last, long_row, ptr = pieces_of(row, indptr)
     partial = np.empty(first.size * kr)
-    kernels.launch("sum_pieces", partial.size, first, last, indices, values, kr, kc, column_at, x, x.shape[1], partial, stream=stream)
+    kernels.launch(
+        "sum_pieces", partial.size, first, last, indices, values, kr, kc, column_at, x, x.shape[1], partial,
+        stream=stream,
+    )  # fmt: skip
     kernels.launch("subtract_long_rows", 2 * kr, long_row, ptr, kr, row_at, partial, r, r.shape[1], stream=stream)
     stream.synchronize()
     np.testing.assert_array_equal(r.view(np.uint64), expected.view(np.uint64))
@@ -71,13 +109,54 @@ def test_kronecker_kernels_equal_numba_bit_for_bit(folder, kr, kc, real):
     kappa, matrix, expected = np.ascontiguousarray(values[:, 0, 0]), rng.standard_normal((kc, kr)), r.copy()
     subtract_kronecker(row, indptr, indices, kappa, matrix, (), (), row_at, column_at, x, expected, 0, row.size)
     device = FakeDevice(folder)
-    kernels, stream = device.kernels(SOURCE.read_text(), PIECE=PIECE, REAL="float" if real is np.float32 else "double"), device.stream()
+    kernels, stream = (
+        device.kernels(SOURCE.read_text(), PIECE=PIECE, REAL="float" if real is np.float32 else "double"),
+        device.stream(),
+    )
     widths = x, x.shape[1], r, r.shape[1]
-    kernels.launch("subtract_kronecker", row.size * kr, row, indptr, indices, kappa, matrix, kr, kc, row_at, column_at, *widths, stream=stream)
+    kernels.launch(
+        "subtract_kronecker",
+        row.size * kr,
+        row,
+        indptr,
+        indices,
+        kappa,
+        matrix,
+        kr,
+        kc,
+        row_at,
+        column_at,
+        *widths,
+        stream=stream,
+    )
     first, last, long_row, ptr = pieces_of(row, indptr)
     partial = np.empty(first.size * kc)
-    kernels.launch("sum_kappa_pieces", partial.size, first, last, indices, kappa, kc, column_at, *widths[:2], partial, stream=stream)
-    kernels.launch("subtract_long_kronecker", long_row.size * kr, long_row, ptr, matrix, kr, kc, row_at, partial, *widths[2:], stream=stream)
+    kernels.launch(
+        "sum_kappa_pieces",
+        partial.size,
+        first,
+        last,
+        indices,
+        kappa,
+        kc,
+        column_at,
+        *widths[:2],
+        partial,
+        stream=stream,
+    )
+    kernels.launch(
+        "subtract_long_kronecker",
+        long_row.size * kr,
+        long_row,
+        ptr,
+        matrix,
+        kr,
+        kc,
+        row_at,
+        partial,
+        *widths[2:],
+        stream=stream,
+    )
     stream.synchronize()
     np.testing.assert_array_equal(r.view(np.uint64), expected.view(np.uint64))
 
@@ -87,7 +166,9 @@ def test_kronecker_kernels_equal_numba_bit_for_bit(folder, kr, kc, real):
 def test_nvrtc_compiles_the_kernels(architecture, real):
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings and nvidia-cuda-nvrtc")
     status, program = nvrtc.nvrtcCreateProgram(SOURCE.read_bytes(), b"row_blocks.cu", 0, [], [])
-    options = [o.encode() for o in (f"--gpu-architecture={architecture}", "--fmad=false", f"-DPIECE={PIECE}", f"-DREAL={real}")]
+    options = [
+        o.encode() for o in (f"--gpu-architecture={architecture}", "--fmad=false", f"-DPIECE={PIECE}", f"-DREAL={real}")
+    ]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
     log = b" " * size
@@ -104,7 +185,9 @@ def run(engine, example, sweeps):
     """Variances that stay, change, and change every sweep."""
     for number in range(1, sweeps + 1):
         if number in (1, 4) or number > sweeps - 4:
-            engine.set_variances([None if g is None else g * (1 + 0.1 * number) for g in example.G], example.R * (1 + 0.05 * number))
+            engine.set_variances(
+                [None if g is None else g * (1 + 0.1 * number) for g in example.G], example.R * (1 + 0.05 * number)
+            )
         engine.sweep(number, KEY)
     return engine.fetch()
 
@@ -113,7 +196,12 @@ def identical(one, other) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-CASES = [("direct_maternal", "colour", "level"), ("three_traits_maternal", "effect", "site"), ("fixed_covariates", "equal", "level"), ("same_effect_twice", "term", "site")]
+CASES = [
+    ("direct_maternal", "colour", "level"),
+    ("three_traits_maternal", "effect", "site"),
+    ("fixed_covariates", "equal", "level"),
+    ("same_effect_twice", "term", "site"),
+]
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])
@@ -150,7 +238,9 @@ def test_after_settling_nothing_is_left_to_do_and_the_chain_is_the_same(folder, 
 def test_rows_longer_than_a_piece(folder):
     """Two herds of 900 records each, each record of its own litter: the rows of herds are summed in pieces."""
     rng = np.random.default_rng(4)
-    litter = models.random_term("litter", [models.Effect("", np.arange(1800, dtype=np.int32) % 1500, (0,))], models.Identity(1500), 1500)
+    litter = models.random_term(
+        "litter", [models.Effect("", np.arange(1800, dtype=np.int32) % 1500, (0,))], models.Identity(1500), 1500
+    )
     terms = [models.class_term("herd", np.arange(1800) % 2, 2, [0]), litter]
     G, R = [None, np.array([[2.0]])], np.array([[3.0]])
     example = models.Example("litters", models.with_records(rng, 1800, terms, [None, [[2.0]]], R), G, R)
@@ -163,7 +253,9 @@ def test_rows_longer_than_a_piece(folder):
 def test_sampled_variances(folder):
     example = models.example("direct_maternal")
     equations = equations_of(example)
-    covariances = [None if g is None else CovarianceModel(g, False, full_block(len(g)), len(g) + 5.0, 5 * g) for g in example.G]
+    covariances = [
+        None if g is None else CovarianceModel(g, False, full_block(len(g)), len(g) + 5.0, 5 * g) for g in example.G
+    ]
     residual = CovarianceModel(example.R, False, full_block(len(example.R)), len(example.R) + 5.0, 5 * example.R)
     model, schedule = MixedModel(example.design, tuple(covariances), residual), Schedule(0, 15)
     here, there = HybridEngine(equations, threads=1), HybridEngine(equations, device=FakeDevice(folder, 1))
@@ -195,7 +287,9 @@ def test_a_matrix_that_does_not_fit_is_streamed_and_says_so(folder, precision):
 def test_a_device_without_room_is_refused(folder, short):
     equations = equations_of(models.example("fixed_covariates"), "term")
     memory = 1000 if short == "vectors" else too_small_for(equations, folder) - 1
-    with pytest.raises(DeviceError, match="device memory still free; the matrix needs .* GB, or two of its blocks .* partition: equal"):
+    with pytest.raises(
+        DeviceError, match="device memory still free; the matrix needs .* GB, or two of its blocks .* partition: equal"
+    ):
         HybridEngine(equations, device=FakeDevice(folder, 0, memory))
 
 
@@ -220,7 +314,9 @@ def test_without_events_or_waits_the_chain_is_wrong(folder, monkeypatch, what):
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_a_buffer_holds_its_block_until_the_kernel_has_read_it(folder, monkeypatch, ordered):
-    """The copy into a buffer waits for the last kernel that reads it: without that wait some kernel finds another block there."""
+    """The copy into a buffer waits for the last kernel that reads it:
+    without that wait some kernel finds another block there.
+    """
     example = models.example("fixed_covariates")
     equations = equations_of(example, "equal")
     with pytest.warns(RuntimeWarning):

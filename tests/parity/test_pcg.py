@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from reference import dense, models
+
 from mmgibbs.engines.pcg import PcgEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
-from reference import dense, models
 
 
 def pcg(example, kind="term"):

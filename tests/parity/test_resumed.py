@@ -1,4 +1,6 @@
-"""A chain that pauses, is written to a file and goes on elsewhere, against the same chain in one go: bit for bit, for every engine."""
+"""A chain that pauses, is written to a file and goes on elsewhere, against the same chain in one go:
+bit for bit, for every engine.
+"""
 
 import numpy as np
 import pytest

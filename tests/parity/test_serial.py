@@ -1,13 +1,16 @@
-"""The serial engine against the dense equations: the same draws, number by number, so no tolerance for Monte Carlo error is needed."""
+"""The serial engine against the dense equations: the same draws, number by number, so no tolerance for Monte Carlo
+error is needed.
+"""
 
 import numpy as np
 import pytest
+from reference import dense, models
+
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from reference import dense, models
 
 KEY = (7, 3)
 
@@ -26,7 +29,11 @@ def dense_sweep(example, engine, theta, number, joint):
     part = engine.equations.partition
     for block in part.blocks:
         for level in part.order[block.term][block.first : block.last]:
-            components = [c for c in range(block.first_component, block.last_component) if (block.term, level, c) in equations.number]
+            components = [
+                c
+                for c in range(block.first_component, block.last_component)
+                if (block.term, level, c) in equations.number
+            ]
             sites = [equations.index(block.term, level, c) for c in components]
             z = [normal(number, int(level), stream(LOCATION, block.term), c, *KEY) for c in components]
             for group in [range(len(sites))] if joint else [[i] for i in range(len(sites))]:
@@ -41,11 +48,16 @@ def dense_sweep(example, engine, theta, number, joint):
 
 def starting_point(example):
     rng = np.random.default_rng(5)
-    return [rng.normal(size=(t.n_levels, t.n_components)) * (1.0 if t.active is None else t.active) for t in example.design.terms]
+    return [
+        rng.normal(size=(t.n_levels, t.n_components)) * (1.0 if t.active is None else t.active)
+        for t in example.design.terms
+    ]
 
 
 @pytest.mark.parametrize("name", models.NAMES)
-@pytest.mark.parametrize("kind, update", [("term", "level"), ("term", "site"), ("colour", "level"), ("equal", "level"), ("effect", "site")])
+@pytest.mark.parametrize(
+    "kind, update", [("term", "level"), ("term", "site"), ("colour", "level"), ("equal", "level"), ("effect", "site")]
+)
 def test_a_sweep_draws_what_the_dense_equations_draw(name, kind, update):
     example = models.example(name)
     engine = engine_for(example, kind, update)

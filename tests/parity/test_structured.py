@@ -1,7 +1,11 @@
-"""The structured engine is the serial engine on the colour partition: the same chain, for any number of threads, bit for bit between them."""
+"""The structured engine is the serial engine on the colour partition:
+the same chain, for any number of threads, bit for bit between them.
+"""
 
 import numpy as np
 import pytest
+from reference import models
+
 from mmgibbs.engines.collapsed import Collapsed
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.engines.structured import StructuredEngine
@@ -11,14 +15,15 @@ from mmgibbs.errors import ModelError
 from mmgibbs.sampler import MixedModel, Schedule, sample_chain
 from mmgibbs.simulate import beef_design, simulate_beef
 from mmgibbs.variances import CovarianceModel, blocks_recorded_together, full_block
-from reference import models
 
 KEY = (11, 2)
 
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    """Small data meet what large data meet: classes of levels and of records, long lists in pieces, ranges shared between threads."""
+    """Small data meet what large data meet: classes of levels and of records, long lists in pieces, ranges shared
+    between threads.
+    """
     monkeypatch.setattr("mmgibbs.engines.collapsed.RECORDS_PER_PLACE", 0.1)
     monkeypatch.setattr("mmgibbs.engines.collapsed.PLACES", 64)
     monkeypatch.setattr("mmgibbs.engines.cell_classes.WORTHWHILE", 1)
@@ -32,7 +37,11 @@ def mixed_model(example) -> MixedModel:
         return CovarianceModel(np.asarray(g), False, full_block(len(g)), df=len(g) + 4.0, scale=np.asarray(g) * 3.0)
 
     residual = CovarianceModel(
-        example.R, False, blocks_recorded_together(example.design.patterns), df=len(example.R) + 4.0, scale=example.R * 3.0
+        example.R,
+        False,
+        blocks_recorded_together(example.design.patterns),
+        df=len(example.R) + 4.0,
+        scale=example.R * 3.0,
     )
     return MixedModel(example.design, tuple(None if g is None else sampled(g) for g in example.G), residual)
 
@@ -47,7 +56,17 @@ def states(example, engine, sampled: bool, sweeps: int = 100):
     return engine.fetch()
 
 
-@pytest.mark.parametrize("name", ["three_traits_maternal", "bivariate_missing", "random_regression", "user_relationship", "fixed_groups", "fixed_covariates"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "three_traits_maternal",
+        "bivariate_missing",
+        "random_regression",
+        "user_relationship",
+        "fixed_groups",
+        "fixed_covariates",
+    ],
+)
 @pytest.mark.parametrize("update", ["level", "site"])
 @pytest.mark.parametrize("sampled", [False, True])
 def test_same_chain_as_serial(name, update, sampled):
@@ -109,7 +128,9 @@ def test_beef_with_lanes(beef, precision, few_levels, monkeypatch):
 
 
 def test_a_last_group_of_lanes_is_filled_with_identities(beef, monkeypatch):
-    """What an earlier group left in unused lanes (factors of nearly singular P) must not look like a level that cannot be drawn."""
+    """What an earlier group left in unused lanes (factors of nearly singular P) must not look like a level that cannot
+    be drawn.
+    """
     monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
     data, design = beef
     equations = structured_equations(design, partition(design, "colour"), "single")

@@ -1,6 +1,8 @@
-"""The gryphons of the ecologist's guide: birth weight of 854 of 1,309 animals, against exact posteriors (grid integration) and REML.
+"""The gryphons of the ecologist's guide: birth weight of 854 of 1,309 animals, against exact posteriors (grid
+integration) and REML.
 
-m1: bwt ~ 1, m2: bwt ~ sex, m3: bwt ~ sex + byear; animals random, in m3 birth years too. Priors: flat, or IW with df and scale 0.002.
+m1: bwt ~ 1, m2: bwt ~ sex, m3: bwt ~ sex + byear; animals random, in m3 birth years too. Priors: flat, or IW with df
+and scale 0.002.
 """
 
 import numpy as np
@@ -55,7 +57,8 @@ def against_exact(result, model, prior):
 
 
 def check_fixed_effects_of_m2(result):
-    """REML holds the variances at one value, the posterior averages over them: the means differ by a small part of a standard error.
+    """REML holds the variances at one value, the posterior averages over them: the means differ by a small part of a
+    standard error.
 
     b = (mean of sex 1, sex 2 minus sex 1)."""
     levels = result.draws["/posterior"]["sex"].to_numpy().reshape(-1, 2)

@@ -1,7 +1,8 @@
-"""simdata, trait 1: 4,641 animals, 4,809 equations, weights. Exact posteriors were integrated on a grid, exact BLUP and PEV solved directly.
+"""simdata, trait 1: 4,641 animals, 4,809 equations, weights. Exact posteriors were integrated on a grid, exact BLUP and
+PEV solved directly.
 
-Published reliabilities of the _inb file are 1 - PEV/sigma2_u; ours divide by (1 + F) too, so the PEVs are compared, and our reliability with
-1 - PEV/((1 + F) sigma2_u).
+Published reliabilities of the _inb file are 1 - PEV/sigma2_u; ours divide by (1 + F) too, so the PEVs are compared, and
+our reliability with 1 - PEV/((1 + F) sigma2_u).
 """
 
 import numpy as np
@@ -32,7 +33,10 @@ def analysis(inbreeding, directory="unused", mode="sample", **sampler):
             "inbreeding": inbreeding,
         },
         "traits": {"y1": {"missing": [0]}},
-        "model": {"fixed": {"farm": {}, "sex": {}, "year": {}}, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+        "model": {
+            "fixed": {"farm": {}, "sex": {}, "year": {}},
+            "random": {"genetic": {"level": "animal", "relationship": "pedigree"}},
+        },
         "variances": {**VARIANCES, "mode": mode},
         "sampler": sampler,
         "output": {"directory": str(directory)},
@@ -41,7 +45,9 @@ def analysis(inbreeding, directory="unused", mode="sample", **sampler):
 
 def exact(inbreeding):
     """Rows by animal: u, pev, F."""
-    return pl.read_csv(shared_data(f"data/simdata/exact_blup_trait1_{EXACT_FILE[inbreeding]}.csv")).with_columns(pl.col("animal").cast(pl.String))
+    return pl.read_csv(shared_data(f"data/simdata/exact_blup_trait1_{EXACT_FILE[inbreeding]}.csv")).with_columns(
+        pl.col("animal").cast(pl.String)
+    )
 
 
 def beside_exact(solutions, inbreeding):
@@ -67,21 +73,27 @@ def test_blup_breeding_values(tmp_path, inbreeding):
     np.testing.assert_allclose(found["mean"], found["u"], rtol=1e-6, atol=2e-8)
     np.testing.assert_allclose(found["inbreeding"], found["F"], atol=1e-8)
     assert found["pev"].null_count() == 4641
-    other = beside_exact(found.select(pl.col("term", "level", "mean")), "account" if inbreeding == "ignore" else "ignore")
+    other = beside_exact(
+        found.select(pl.col("term", "level", "mean")), "account" if inbreeding == "ignore" else "ignore"
+    )
     assert np.abs(other["mean"] - other["u"]).max() > 1e-3  # the choice shows
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inbreeding", ["ignore", "account"])
 def test_blup_prediction_error_variances_and_reliabilities(tmp_path, inbreeding):
-    found = beside_exact(mmgibbs.run(analysis(inbreeding, tmp_path / "run", mode="fixed", method="blup"), progress=False).solutions, inbreeding)
+    found = beside_exact(
+        mmgibbs.run(analysis(inbreeding, tmp_path / "run", mode="fixed", method="blup"), progress=False).solutions,
+        inbreeding,
+    )
     np.testing.assert_allclose(found["mean"], found["u"], rtol=1e-6, atol=2e-8)
     np.testing.assert_allclose(found["pev"], found["pev_exact"], rtol=1e-6)
     np.testing.assert_allclose(found["reliability"], 1 - found["pev_exact"] / (38.538 * (1 + found["F"])), atol=1e-6)
     np.testing.assert_allclose(found["accuracy"], np.sqrt(found["reliability"]), rtol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------ Gibbs, fixed variances
+# ------------------------------------------------------------------------------------------------ Gibbs, fixed
+# variances
 
 
 def breeding_values(config, sweeps, mutate=None, n_batches=100):
@@ -114,7 +126,9 @@ def held_to_exact(found, inbreeding):
 
 
 def test_gibbs_breeding_values_at_fixed_variances():
-    comparison, correlation, pev_error = held_to_exact(breeding_values(analysis("ignore", mode="fixed"), 6000), "ignore")
+    comparison, correlation, pev_error = held_to_exact(
+        breeding_values(analysis("ignore", mode="fixed"), 6000), "ignore"
+    )
     assert comparison.agrees, comparison
     assert correlation > 0.999
     assert abs(pev_error) < 0.01
@@ -128,13 +142,17 @@ def genetic_variance_too_large(engine):
 
 def test_a_spoiled_sampler_has_other_prediction_error_variances():
     """A few sweeps suffice for this one, not for its means."""
-    _, _, pev_error = held_to_exact(breeding_values(analysis("ignore", mode="fixed"), 1000, genetic_variance_too_large), "ignore")
+    _, _, pev_error = held_to_exact(
+        breeding_values(analysis("ignore", mode="fixed"), 1000, genetic_variance_too_large), "ignore"
+    )
     assert pev_error > 0.05
 
 
 @pytest.mark.slow
 def test_a_spoiled_sampler_has_other_breeding_values():
-    comparison, _, _ = held_to_exact(breeding_values(analysis("ignore", mode="fixed"), 8000, genetic_variance_too_large), "ignore")
+    comparison, _, _ = held_to_exact(
+        breeding_values(analysis("ignore", mode="fixed"), 8000, genetic_variance_too_large), "ignore"
+    )
     assert not comparison.agrees, comparison
 
 
@@ -148,7 +166,8 @@ def test_gibbs_breeding_values_full_count(inbreeding):
     assert abs(pev_error) < 0.004
 
 
-# ---------------------------------------------------------------------------------------------- Gibbs, sampled variances
+# ---------------------------------------------------------------------------------------------- Gibbs, sampled
+# variances
 
 
 def variance_draws(result):

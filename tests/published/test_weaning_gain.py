@@ -1,7 +1,9 @@
-"""The textbook case, five calves of eight animals with known variances: tables -> blup, and tables -> Gibbs, against printed numbers.
+"""The textbook case, five calves of eight animals with known variances: tables -> blup, and tables -> Gibbs, against
+printed numbers.
 
-Monte Carlo: the case stands COPIES times side by side in one design (support.copies), so that one sweep is that many independent sweeps of
-ten (twenty) equations and the copies are independent batches; a short chain of the case alone goes through the run folder.
+Monte Carlo: the case stands COPIES times side by side in one design (support.copies), so that one sweep is that many
+independent sweeps of ten (twenty) equations and the copies are independent batches; a short chain of the case alone
+goes through the run folder.
 """
 
 import numpy as np
@@ -28,9 +30,13 @@ G2, R2 = [[20.0, 18.0], [18.0, 40.0]], [[40.0, 11.0], [11.0, 30.0]]
 def tables():
     first, second = published("weaning_gain"), published("weaning_gain_bivariate")["second_trait_by_id"]
     rows = [dict(zip(first["records"][0], row, strict=True)) for row in first["records"][1:]]
-    records = pl.DataFrame([{"animal": str(r["id"]), "sex": r["sex"], "WWG": r["gain"], "PWG": second[str(r["id"])]} for r in rows])
+    records = pl.DataFrame(
+        [{"animal": str(r["id"]), "sex": r["sex"], "WWG": r["gain"], "PWG": second[str(r["id"])]} for r in rows]
+    )
     columns = ["animal", "sire", "dam"]
-    return records, pl.DataFrame(first["pedigree"], schema=columns, orient="row").with_columns(pl.col(columns).cast(pl.String))
+    return records, pl.DataFrame(first["pedigree"], schema=columns, orient="row").with_columns(
+        pl.col(columns).cast(pl.String)
+    )
 
 
 def analysis(traits, genetic, residual, directory, **sampler):
@@ -63,7 +69,9 @@ def columns_by_trait(solutions, trait, *columns):
 
 
 def exact_posterior(config):
-    """Means and standard deviations by `method: blup`, (q, k) per term, in the order of the design; held to the printed ones below."""
+    """Means and standard deviations by `method: blup`, (q, k) per term, in the order of the design;
+    held to the printed ones below.
+    """
     loaded = load_config(config)
     prepared = prepare(loaded)
     model = assemble(loaded, prepared).model
@@ -95,7 +103,9 @@ def test_blup_bivariate(tmp_path):
 
 
 def test_blup_at_another_variance_is_not_the_published_one(tmp_path):
-    solutions = mmgibbs.run(univariate(tmp_path / "run", method="blup"), ["variances.genetic=20.1"], progress=False).solutions
+    solutions = mmgibbs.run(
+        univariate(tmp_path / "run", method="blup"), ["variances.genetic=20.1"], progress=False
+    ).solutions
     (mean,) = columns_by_trait(solutions, "WWG", "mean")
     assert np.abs(mean - published("weaning_gain")["expected"]["solution"]).max() > 1e-4
 
@@ -104,7 +114,9 @@ def test_blup_at_another_variance_is_not_the_published_one(tmp_path):
 
 
 def sampled_copies(config, sweeps, **options):
-    """Comparison of means and variances with the exact ones, and MCSE / posterior SD, over COPIES chains of `sweeps` sweeps."""
+    """Comparison of means and variances with the exact ones, and MCSE / posterior SD, over COPIES chains of `sweeps`
+    sweeps.
+    """
     design, G, R, exact_mean, exact_sd = exact_posterior(config)
     moments = chain(mixed_model(copies(design, COPIES), G, R), sweeps, **options).moments
     pooled = pool([moments])
@@ -138,7 +150,9 @@ def covariance_of_the_wrong_sign(engine):
 
 
 @pytest.mark.parametrize(
-    "config, mutate", [(univariate, residual_variance_too_large), (bivariate, covariance_of_the_wrong_sign)], ids=["univariate", "bivariate"]
+    "config, mutate",
+    [(univariate, residual_variance_too_large), (bivariate, covariance_of_the_wrong_sign)],
+    ids=["univariate", "bivariate"],
 )
 def test_a_spoiled_sampler_is_seen(config, mutate):
     comparison, _ = sampled_copies(config(), 3000, mutate=mutate)
@@ -146,7 +160,8 @@ def test_a_spoiled_sampler_is_seen(config, mutate):
 
 
 def scores_of_a_run(directory, *overrides, **sampler):
-    """z of the 20 means in solutions.csv, by the MCSE beside them, and of the 16 standard deviations of animals, by sd / sqrt(2 ESS).
+    """z of the 20 means in solutions.csv, by the MCSE beside them, and of the 16 standard deviations of animals, by sd
+    / sqrt(2 ESS).
 
     The square of a slowly mixing level mixes faster than the level, so the latter errs on the large side."""
     config = bivariate(directory, chains=1, burn_in=500, samples=20_000, thin=2, seed=11, **sampler)

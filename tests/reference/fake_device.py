@@ -1,7 +1,9 @@
-"""A stand-in for `mmgibbs.device.Device` without a GPU: streams whose work is done late and in random order, kernels compiled by g++.
+"""A stand-in for `mmgibbs.device.Device` without a GPU: streams whose work is done late and in random order, kernels
+compiled by g++.
 
-Work queued on a stream runs only when someone waits, one operation at a time from a stream drawn at random, as the events allow. So whatever
-order a real device could choose turns up, and work that reads host memory too late, or with an event missing, gives a wrong chain.
+Work queued on a stream runs only when someone waits, one operation at a time from a stream drawn at random, as the
+events allow. So whatever order a real device could choose turns up, and work that reads host memory too late, or with
+an event missing, gives a wrong chain.
 """
 
 from __future__ import annotations
@@ -44,13 +46,16 @@ def compiled(folder: Path, source: str, definitions: tuple) -> ctypes.CDLL:
     if shutil.which("g++") is None:
         pytest.skip("needs g++, which is not here")
     runners = [
-        RUN % {"name": name, "parameters": parameters, "names": ", ".join(re.findall(r"(\w+)(?:,|$)", parameters))} for name, parameters in KERNEL.findall(source)
+        RUN % {"name": name, "parameters": parameters, "names": ", ".join(re.findall(r"(\w+)(?:,|$)", parameters))}
+        for name, parameters in KERNEL.findall(source)
     ]
     number = len(list(folder.glob("*.cpp")))
     file, library = folder / f"kernels{number}.cpp", folder / f"kernels{number}.so"
     file.write_text(PROLOGUE % SHIM + source + "".join(runners))
     options = [f"-D{name}={value}" for name, value in definitions]
-    subprocess.run(["g++", "-O2", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", *options, "-o", library, file], check=True)
+    subprocess.run(
+        ["g++", "-O2", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", *options, "-o", library, file], check=True
+    )
     return ctypes.CDLL(str(library))
 
 
@@ -90,12 +95,17 @@ class FakeKernels:
         self.compiled = library
 
     def launch(self, name: str, n: int, *arguments, stream) -> None:
-        plain = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_uint64(int(a)) for a in (n, *arguments)]
+        plain = [
+            ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_uint64(int(a))
+            for a in (n, *arguments)
+        ]
         threads = 8
         run = getattr(self.compiled, f"run_{name}")
         run.restype = None
         if n:
-            stream.queue(lambda: run(ctypes.c_uint64(-(-n // threads)), ctypes.c_uint64(threads), *plain) if arguments else None)
+            stream.queue(
+                lambda: run(ctypes.c_uint64(-(-n // threads)), ctypes.c_uint64(threads), *plain) if arguments else None
+            )
 
 
 class FakeDevice:

@@ -1,4 +1,7 @@
-"""Horseshoe probit without a sampler: its posterior by importance sampling, its prior by forward draws. NumPy and SciPy only."""
+"""Horseshoe probit without a sampler: its posterior by importance sampling, its prior by forward draws.
+
+NumPy and SciPy only.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,24 @@ LOG_TAU = np.linspace(-9, 6, 61)  # outside lies less than 1e-3 of the prior; th
 
 
 def log_horseshoe(b, tau):
-    """log p(b | tau) = -log tau - log(2 pi^3)/2 + u + log E1(u), u = b^2 / (2 tau^2): lambda integrated out (Carvalho et al. 2010)."""
+    """log p(b | tau) = -log tau - log(2 pi^3)/2 + u + log E1(u), u = b^2 / (2 tau^2):
+    lambda integrated out (Carvalho et al. 2010).
+    """
     u = 0.5 * (b / tau) ** 2
     small = np.minimum(u, 500.0)
     exact = small + np.log(exp1(np.maximum(small, 1e-300)))
-    return -np.log(tau) - 0.5 * np.log(2 * np.pi**3) + np.where(u < 500, exact, -np.log(np.maximum(u, 1.0)) - 1 / np.maximum(u, 1.0))
+    return (
+        -np.log(tau)
+        - 0.5 * np.log(2 * np.pi**3)
+        + np.where(u < 500, exact, -np.log(np.maximum(u, 1.0)) - 1 / np.maximum(u, 1.0))
+    )
 
 
 def posterior_moments(X, y, draws, rng, intercept_sd=np.inf):
     """Means of (beta, intercept, log tau, beta^2, intercept^2) and their standard errors.
 
-    Proposals for (beta, intercept) are t with 5 degrees of freedom around the maximum of the likelihood; tau ~ C+(0, 1) is integrated on a grid.
+    Proposals for (beta, intercept) are t with 5 degrees of freedom around the maximum of the likelihood; tau ~ C+(0, 1)
+    is integrated on a grid.
     """
     n, p = X.shape
     W, sign = np.column_stack([X, np.ones(n)]), np.where(y, 1.0, -1.0)
@@ -34,7 +44,13 @@ def posterior_moments(X, y, draws, rng, intercept_sd=np.inf):
     top = joint.max(1)
     of_tau = np.exp(joint - top[:, None])
     mass = of_tau.sum(1)
-    log_weight = log_ndtr(sign * (theta @ W.T)).sum(1) + np.log(mass) + top - proposal.logpdf(theta) - 0.5 * (theta[:, -1] / intercept_sd) ** 2
+    log_weight = (
+        log_ndtr(sign * (theta @ W.T)).sum(1)
+        + np.log(mass)
+        + top
+        - proposal.logpdf(theta)
+        - 0.5 * (theta[:, -1] / intercept_sd) ** 2
+    )
     weight = np.exp(log_weight - log_weight.max())
     f = np.column_stack([theta, of_tau @ LOG_TAU / mass, theta**2])
     mean = weight @ f / weight.sum()

@@ -10,8 +10,8 @@ def orthogonal_moments(b, rest: float, n: int, a: float, scale: float, r: float,
     """Posterior means of beta, beta^2 (p each), sigma^2 and lambda^2 for centred columns with X'X = I.
 
     b = X'y (p,); rest = y'y - b'b; sigma^2 ~ IG(a, scale), lambda^2 ~ Gamma(r, rate delta). Given sigma and lambda the
-    t_j = beta_j / sigma are independent with densities proportional to exp(-(m_j - t)^2/2 - lambda |t|), m = b/sigma: normal
-    pieces on either side of 0, integrated in closed form. sigma^2 and lambda^2 are summed over a grid.
+    t_j = beta_j / sigma are independent with densities proportional to exp(-(m_j - t)^2/2 - lambda |t|), m = b/sigma:
+    normal pieces on either side of 0, integrated in closed form. sigma^2 and lambda^2 are summed over a grid.
     """
     log_s2, log_l2 = np.meshgrid(np.linspace(-7, 9, 481), np.linspace(-16, 9, 501), indexing="ij")
     s, lam = np.exp(log_s2 / 2), np.exp(log_l2 / 2)
@@ -38,8 +38,11 @@ def orthogonal_moments(b, rest: float, n: int, a: float, scale: float, r: float,
     return np.array([(p * v).sum() / p.sum() for v in (*first, *second, s**2, lam**2)])
 
 
-def three_blocks(X, y, chains: int, burn_in: int, samples: int, a: float, scale: float, r: float, delta: float, seed: int) -> np.ndarray:
-    """(chains, samples, p + 2) draws of beta, sigma^2, lambda^2: beta | sigma^2, then sigma^2 | beta, then tau and lambda (Park & Casella).
+def three_blocks(
+    X, y, chains: int, burn_in: int, samples: int, a: float, scale: float, r: float, delta: float, seed: int
+) -> np.ndarray:
+    """(chains, samples, p + 2) draws of beta, sigma^2, lambda^2: beta | sigma^2, then sigma^2 | beta, then tau and
+    lambda (Park & Casella).
 
     X centred; y is centred here. NumPy's own generators; A^-1 is formed outright.
     """

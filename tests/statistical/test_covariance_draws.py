@@ -52,14 +52,22 @@ def against_theory(draws, nu, S):
     half = (nu - np.arange(k)) / 2
     log_mean = np.linalg.slogdet(S)[1] - np.sum(special.digamma(half)) - k * np.log(2)
     log_variance = np.sum(special.polygamma(1, half))
-    values = [elements, (elements - mean) ** 2, log_det[:, None], (log_det[:, None] - log_mean) ** 2, np.linalg.inv(draws)[:, i, j]]
+    values = [
+        elements,
+        (elements - mean) ** 2,
+        log_det[:, None],
+        (log_det[:, None] - log_mean) ** 2,
+        np.linalg.inv(draws)[:, i, j],
+    ]
     truth = [mean, variance, [log_mean], [log_variance], nu * np.linalg.inv(S)[i, j]]
     means = np.concatenate(values, axis=1).reshape(BATCHES, -1, sum(map(len, truth))).mean(axis=1)
     return compare(means, np.concatenate(truth))
 
 
 def p_values(draws, nu, S):
-    """Exact laws: S_ii / G_ii ~ chi2(nu - k + 1) and (G^-1)_ii / (S^-1)_ii ~ chi2(nu) for each i; log|S| - log|G| ~ sum of log chi2(nu - i)."""
+    """Exact laws: S_ii / G_ii ~ chi2(nu - k + 1) and (G^-1)_ii / (S^-1)_ii ~ chi2(nu) for each i;
+    log|S| - log|G| ~ sum of log chi2(nu - i).
+    """
     k = len(S)
     inverse, of_scale = np.linalg.inv(draws), np.linalg.inv(S)
     out = [stats.kstest(S[i, i] / draws[:, i, i], stats.chi2(nu - k + 1).cdf).pvalue for i in range(k)]
@@ -88,7 +96,9 @@ def test_degrees_of_freedom_off_by_one_are_seen():
 
 
 def test_degrees_of_freedom_of_columns_in_the_wrong_order_are_seen():
-    """Bartlett's chi-squares have nu, nu - 1, ... degrees of freedom down the diagonal; the other way round log|G| is right, G is not."""
+    """Bartlett's chi-squares have nu, nu - 1, ... degrees of freedom down the diagonal;
+    the other way round log|G| is right, G is not.
+    """
     nu, k = 8.5, 3
     S = scale_matrix(k)
     rng = np.random.default_rng(62)
@@ -101,7 +111,8 @@ def test_degrees_of_freedom_of_columns_in_the_wrong_order_are_seen():
     assert p_values(draws, nu, S)[-1] > 1e-4
 
 
-# ------------------------------------------------------------------------------------------------- residual augmentation
+# ------------------------------------------------------------------------------------------------- residual
+# augmentation
 
 R = np.array([[6.0, 2.5, -1.0], [2.5, 5.0, 1.5], [-1.0, 1.5, 4.0]])
 COPIES = 250  # of the same records: one call is that many draws
@@ -110,7 +121,9 @@ COPIES = 250  # of the same records: one call is that many draws
 def design_of_residuals(R, observed, weight):
     """Records of one term that is left at 0, so that e = y."""
     T = len(R)
-    term = models.random_term("line", [models.Effect("", np.zeros(len(weight), np.int32), tuple(range(T)))], models.Identity(1), 1)
+    term = models.random_term(
+        "line", [models.Effect("", np.zeros(len(weight), np.int32), tuple(range(T)))], models.Identity(1), 1
+    )
     return models.with_records(np.random.default_rng(65), len(weight), [term], [np.eye(T)], R, observed, weight)
 
 
@@ -121,11 +134,18 @@ def product_draws(design, R, calls=200):
     engine = SerialEngine(structured_equations(repeated, partition(repeated)))
     engine.set_variances([np.eye(T)], R)
     i, j = np.tril_indices(T)
-    return np.array([engine.residual_products(number, (4, 2), [tuple(range(T))])[0][i, j] / COPIES for number in range(1, calls + 1)])
+    return np.array(
+        [
+            engine.residual_products(number, (4, 2), [tuple(range(T))])[0][i, j] / COPIES
+            for number in range(1, calls + 1)
+        ]
+    )
 
 
 def expected_products(design, R, noise_forgets_weight=False):
-    """sum_r E[w e e' | e_observed]: w e^ e^' with e^ filled in, plus the conditional covariance, which the weight leaves alone."""
+    """sum_r E[w e e' | e_observed]: w e^ e^' with e^ filled in, plus the conditional covariance, which the weight
+    leaves alone.
+    """
     total = np.zeros_like(R)
     for y, w in zip(design.y, design.weight, strict=True):
         o = ~np.isnan(y)
@@ -150,7 +170,9 @@ def test_residual_products_given_the_observed_residuals():
 
 
 def test_the_example_of_two_traits():
-    """R_22 = 20 where e_2 is missing and e_1 says nothing of it: E[w e_2^2] = 20 whatever the weight; 28.8 at a mean weight of 1.44 without it."""
+    """R_22 = 20 where e_2 is missing and e_1 says nothing of it: E[w e_2^2] = 20 whatever the weight;
+    28.8 at a mean weight of 1.44 without it.
+    """
     weights = np.array([0.44, 0.94, 1.44, 1.94, 2.44])
     two = np.array([[10.0, 0.0], [0.0, 20.0]])
     design = design_of_residuals(two, np.tile([True, False], (5, 1)), weights)

@@ -1,4 +1,6 @@
-"""What k-fold statistics are expected to be, and where nothing is: records drawn from the model, solved by matrices written out in full."""
+"""What k-fold statistics are expected to be, and where nothing is:
+records drawn from the model, solved by matrices written out in full.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ from mmgibbs.validate.folds import balanced_folds, families, forward_folds
 DRAWS = 400
 MATERNAL = {  # the dam's own genes and environment weigh more than the calf's
     "random": {
-        "genetic": {"relationship": "pedigree", "effects": {"direct": {"level": "animal"}, "maternal": {"level": "dam"}}},
+        "genetic": {
+            "relationship": "pedigree",
+            "effects": {"direct": {"level": "animal"}, "maternal": {"level": "dam"}},
+        },
         "maternal_environment": {"level": "dam"},
     },
     "variances": {"genetic": [[60.0, -20.0], [-20.0, 120.0]], "maternal_environment": 80.0, "residual": 100.0},
@@ -76,7 +81,9 @@ class Folded:
 
     @cache  # noqa: B019  one for each test run
     def beyond(self, predictor: cross.Predictor) -> np.ndarray:
-        """(draws, 3 folds) of each fold: cov(y*, p) - var(p), cov(y*, p) - cov(u, p) and mean(p) - mean(y*); expected 0."""
+        """(draws, 3 folds) of each fold: cov(y*, p) - var(p), cov(y*, p) - cov(u, p) and mean(p) - mean(y*);
+        expected 0.
+        """
         theta, y = self.draw()
         fixed = self.W * ~self.random
         corrected, out = y - fixed @ (self.solved(np.ones(len(y), bool)) @ y), []
@@ -86,7 +93,13 @@ class Folded:
             for k in range(DRAWS):
                 of = [v[fold.tested, k] for v in (corrected, p, u)]
                 found, var = cross.fold_statistics(of[0], of[1], None), of[1].var(ddof=1)
-                out.append([(found["dispersion"] - 1) * var, found["dispersion"] * var - np.cov(of[2], of[1])[0, 1], found["bias"]])
+                out.append(
+                    [
+                        (found["dispersion"] - 1) * var,
+                        found["dispersion"] * var - np.cov(of[2], of[1])[0, 1],
+                        found["bias"],
+                    ]
+                )
         return np.array(out).reshape(len(self.folds), DRAWS, 3).transpose(1, 0, 2).reshape(DRAWS, -1)
 
 
@@ -113,8 +126,15 @@ def test_predictions_are_expected_to_hold_where_nothing_else_is_known(name, by, 
 
 
 def test_a_trait_of_chosen_records_is_not_expected_to_hold():
-    """Half sibs with two traits, the second recorded where the first is above its mean: the first is as expected, the second not."""
-    rng, (sires, sibs), G, R = np.random.default_rng(2), (18, 6), np.array([[0.5, 0.3], [0.3, 0.5]]), np.array([[0.5, 0.3], [0.3, 0.5]])
+    """Half sibs with two traits, the second recorded where the first is above its mean:
+    the first is as expected, the second not.
+    """
+    rng, (sires, sibs), G, R = (
+        np.random.default_rng(2),
+        (18, 6),
+        np.array([[0.5, 0.3], [0.3, 0.5]]),
+        np.array([[0.5, 0.3], [0.3, 0.5]]),
+    )
     n, draws, found = sires * sibs, 200, []
     A = np.kron(np.eye(sires), 0.25 + 0.75 * np.eye(sibs))
     of_u, X = np.kron(G, A), np.kron(np.eye(2), np.ones((n, 1)))

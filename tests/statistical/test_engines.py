@@ -1,6 +1,8 @@
-"""Every engine against the dense posterior: means and covariances of five small models at fixed variances, and a spoiled engine that fails.
+"""Every engine against the dense posterior: means and covariances of five small models at fixed variances, and a
+spoiled engine that fails.
 
-Each model stands COPIES times in one design (support.copies), so every sweep draws that many independent chains; a copy is a batch.
+Each model stands COPIES times in one design (support.copies), so every sweep draws that many independent chains; a copy
+is a batch.
 """
 
 import numpy as np
@@ -15,7 +17,14 @@ from mmgibbs.equations.structured import structured_equations
 
 COPIES, BURN_IN, SWEEPS = 150, 60, 60
 MODELS = ("bivariate_missing", "direct_maternal", "random_regression", "univariate_animal", "user_relationship")
-ENGINES = [("serial", "level", "term"), ("serial", "site", "effect"), ("structured", "level", "colour"), ("hybrid", "level", "colour"), ("hybrid", "site", "effect"), ("pcg", "level", "term")]
+ENGINES = [
+    ("serial", "level", "term"),
+    ("serial", "site", "effect"),
+    ("structured", "level", "colour"),
+    ("hybrid", "level", "colour"),
+    ("hybrid", "site", "effect"),
+    ("pcg", "level", "term"),
+]
 
 
 def posterior(name: str, engine: str, update: str, kind: str, spoil=None):
@@ -23,14 +32,23 @@ def posterior(name: str, engine: str, update: str, kind: str, spoil=None):
     example = models.example(name)
     exact = dense.build(example.design, example.G, example.R)
     design = copies(example.design, COPIES)
-    made = EngineChoice(engine, update, threads=2, variances_fixed=True).build(structured_equations(design, partition(design, kind)))
+    made = EngineChoice(engine, update, threads=2, variances_fixed=True).build(
+        structured_equations(design, partition(design, kind))
+    )
     made.set_variances(example.G, example.R)
     if spoil:
         spoil(made)
-    burn_in, sweeps = (0, 12) if engine == "pcg" else (BURN_IN, SWEEPS)  # exact draws need no burn-in and cost a solve each
+    burn_in, sweeps = (
+        (0, 12) if engine == "pcg" else (BURN_IN, SWEEPS)
+    )  # exact draws need no burn-in and cost a solve each
     lower = np.tril_indices(exact.size)
     total = np.zeros((COPIES, exact.size + lower[0].size))
-    active = np.concatenate([np.ones(t.n_levels * t.n_components, bool) if t.active is None else t.active.ravel() for t in example.design.terms])
+    active = np.concatenate(
+        [
+            np.ones(t.n_levels * t.n_components, bool) if t.active is None else t.active.ravel()
+            for t in example.design.terms
+        ]
+    )
     for number in range(1, burn_in + sweeps + 1):
         made.sweep(number, (3, 0))
         if number > burn_in:

@@ -1,8 +1,9 @@
-"""Geweke's (2004) joint-distribution test of the sampler: locations, G, R and augmented residuals at once, everything sampled.
+"""Geweke's (2004) joint-distribution test of the sampler: locations, G, R and augmented residuals at once, everything
+sampled.
 
-If the sampler is right, alternating one full Gibbs sweep given y with new records y given everything leaves the joint distribution of
-parameters and data as it is, so the chain must reproduce the moments of independent draws from prior and likelihood. Two traits, all three
-missing patterns, weights, an inbred pedigree, proper priors.
+If the sampler is right, alternating one full Gibbs sweep given y with new records y given everything leaves the joint
+distribution of parameters and data as it is, so the chain must reproduce the moments of independent draws from prior
+and likelihood. Two traits, all three missing patterns, weights, an inbred pedigree, proper priors.
 """
 
 from functools import cache
@@ -25,10 +26,16 @@ FORWARD = 100_000
 def joint() -> Joint:
     rng = np.random.default_rng(71)
     sire, dam = models.looped_pedigree(rng, N_ANIMALS, 3)
-    animal = np.concatenate([np.arange(2, N_ANIMALS), rng.integers(2, N_ANIMALS, N_RECORDS - N_ANIMALS + 2)]).astype(np.int32)
+    animal = np.concatenate([np.arange(2, N_ANIMALS), rng.integers(2, N_ANIMALS, N_RECORDS - N_ANIMALS + 2)]).astype(
+        np.int32
+    )
     terms = [
-        models.class_term("herd", np.arange(N_RECORDS) % 2, 2, [0, 1], prior_precision=np.array([[0.5, 0.1], [0.1, 0.3]])),
-        models.random_term("genetic", [models.Effect("", animal, (0, 1))], models.pedigree_relationship(sire, dam), N_ANIMALS),
+        models.class_term(
+            "herd", np.arange(N_RECORDS) % 2, 2, [0, 1], prior_precision=np.array([[0.5, 0.1], [0.1, 0.3]])
+        ),
+        models.random_term(
+            "genetic", [models.Effect("", animal, (0, 1))], models.pedigree_relationship(sire, dam), N_ANIMALS
+        ),
     ]
     observed, weight = models.some_observed(rng, N_RECORDS, 2), rng.uniform(0.3, 3.0, N_RECORDS)
     design = models.with_records(rng, N_RECORDS, terms, [None, np.eye(2)], np.eye(2), observed, weight)
@@ -66,7 +73,13 @@ def forward():
     (b, u), (_, G), R, y = joint().draw(np.random.default_rng(72), FORWARD)
     f = functions(b, u, G, R, y)
     mean, error = f.mean(axis=0), f.std(axis=0) / np.sqrt(FORWARD)
-    exact = np.concatenate([m for pair in zip(covariance_moments(DF_G, SCALE_G), covariance_moments(DF_R, SCALE_R), strict=True) for m in pair])
+    exact = np.concatenate(
+        [
+            m
+            for pair in zip(covariance_moments(DF_G, SCALE_G), covariance_moments(DF_R, SCALE_R), strict=True)
+            for m in pair
+        ]
+    )
     assert np.abs((mean[:14] - exact) / error[:14]).max() < 4.5
     return np.concatenate([exact, mean[14:]]), np.concatenate([np.zeros(14), error[14:]])
 
@@ -74,7 +87,9 @@ def forward():
 def successive(n, mutate=None, lost_levels=0, seed=73, **options):
     """n draws of the functions from the chain that alternates a sweep given y with y given all else.
 
-    `lost_levels`: levels that the degrees of freedom of G forget; `options` of support.chain: `update`, `interweave`."""
+    `lost_levels`: levels that the degrees of freedom of G forget; `options` of support.chain: `update`,
+    `interweave`.
+    """
     rng = np.random.default_rng(seed)
     _, _, _, y = joint().draw(rng, 1)
     design = joint().with_records(y[0])
@@ -104,7 +119,8 @@ def held_to_forward(n, **options):
     return compare(batches(successive(n, **options)), mean, error)
 
 
-# ------------------------------------------------------------------------------------------------------- spoiled samplers
+# ------------------------------------------------------------------------------------------------------- spoiled
+# samplers
 
 
 def parent_average_of_a_quarter(engine):
@@ -120,7 +136,9 @@ def parent_average_of_a_quarter(engine):
 
 
 def augmentation(weighted):
-    """sum w e e' with missing residuals drawn here, in plain NumPy; `weighted` False forgets the weight in their variance."""
+    """sum w e e' with missing residuals drawn here, in plain NumPy;
+    `weighted` False forgets the weight in their variance.
+    """
 
     def mutate(engine):
         rng = np.random.default_rng(75)
@@ -128,11 +146,16 @@ def augmentation(weighted):
         def residual_products(number, key, blocks):
             records, R = engine.equations.records, engine.R
             e = engine.e.copy()
-            for r, (observed, w) in enumerate(zip(joint().design.patterns[records.pattern], records.weight, strict=True)):
+            for r, (observed, w) in enumerate(
+                zip(joint().design.patterns[records.pattern], records.weight, strict=True)
+            ):
                 for m in np.flatnonzero(~observed):
                     o = 1 - m
                     variance = R[m, m] - R[m, o] ** 2 / R[o, o]
-                    e[r, m] = R[m, o] / R[o, o] * e[r, o] + np.sqrt(variance / (w if weighted else 1.0)) * rng.standard_normal()
+                    e[r, m] = (
+                        R[m, o] / R[o, o] * e[r, o]
+                        + np.sqrt(variance / (w if weighted else 1.0)) * rng.standard_normal()
+                    )
             return (records.weight[:, None] * e).T @ e, np.array([len(e)])
 
         engine.residual_products = residual_products
@@ -141,7 +164,9 @@ def augmentation(weighted):
 
 
 def noise_too_small(engine):
-    """Noise of the locations with 82 percent of its variance: 0.9 and 0.1 of two sweeps from the same state have the right mean."""
+    """Noise of the locations with 82 percent of its variance:
+    0.9 and 0.1 of two sweeps from the same state have the right mean.
+    """
     sweep = engine.sweep
 
     def spoiled(number, key):
@@ -164,10 +189,13 @@ SPOILED = {
 }
 
 
-# -------------------------------------------------------------------------------------------------------------- the tests
+# -------------------------------------------------------------------------------------------------------------- the
+# tests
 
 
-@pytest.mark.parametrize("interweave", [pytest.param((), id="centred", marks=pytest.mark.slow), pytest.param((1,), id="interwoven")])
+@pytest.mark.parametrize(
+    "interweave", [pytest.param((), id="centred", marks=pytest.mark.slow), pytest.param((1,), id="interwoven")]
+)
 def test_the_joint_distribution_is_left_as_it_is(interweave):
     comparison = held_to_forward(10_000, interweave=interweave)
     assert comparison.agrees, comparison

@@ -1,7 +1,8 @@
-"""Unknown-parent groups, random and fixed, from tables to breeding values: equal to equations written out here, and without drift.
+"""Unknown-parent groups, random and fixed, from tables to breeding values: equal to equations written out here, and
+without drift.
 
-Flat (fixed) groups make the equations singular, since their shares sum to one and herds span the same constant; one group is then held at 0
-and only what the data can tell is compared: fitted values and differences of breeding values.
+Flat (fixed) groups make the equations singular, since their shares sum to one and herds span the same constant; one
+group is then held at 0 and only what the data can tell is compared: fitted values and differences of breeding values.
 """
 
 from dataclasses import replace
@@ -30,14 +31,24 @@ def tables():
     group = rng.integers(0, 3, N_ANIMALS)
     group[:3] = (0, 1, 2)
     ids = np.array([f"a{i}" for i in range(N_ANIMALS)])
-    name = lambda code: ids[code] if code >= 0 else None  # noqa: E731
+    name = lambda code: ids[code] if code >= 0 else None
     pedigree = pl.DataFrame(
-        {"animal": ids, "sire": [name(s) for s in sire], "dam": [name(d) for d in dam], "origin": [GROUPS[g] for g in group]}
+        {
+            "animal": ids,
+            "sire": [name(s) for s in sire],
+            "dam": [name(d) for d in dam],
+            "origin": [GROUPS[g] for g in group],
+        }
     )
     sire, dam = (np.where(p < 0, N_ANIMALS + group, p) for p in (sire, dam))
     animal = np.concatenate([np.arange(4, N_ANIMALS), rng.integers(0, N_ANIMALS, N_RECORDS - N_ANIMALS + 4)])
     herd = np.arange(N_RECORDS) % 3
-    y = 20 + 2 * herd + 4 * tabular.group_shares(sire, dam, 3)[animal] @ [1, 0, -1] + 3.5 * rng.standard_normal(N_RECORDS)
+    y = (
+        20
+        + 2 * herd
+        + 4 * tabular.group_shares(sire, dam, 3)[animal] @ [1, 0, -1]
+        + 3.5 * rng.standard_normal(N_RECORDS)
+    )
     records = pl.DataFrame({"animal": ids[animal], "herd": [f"h{h}" for h in herd], "y": y})
     return sire, dam, animal, herd, y, records, pedigree
 
@@ -69,7 +80,11 @@ def dense_equations(random_groups):
 def in_order(solutions, column="mean"):
     """Herds, animals, groups as `dense_equations` has them."""
     by_level = {(row["term"], row["level"]): row[column] for row in solutions.iter_rows(named=True)}
-    order = [("herd", f"h{i}") for i in range(3)] + [("genetic", f"a{i}") for i in range(N_ANIMALS)] + [("genetic", g) for g in GROUPS]
+    order = (
+        [("herd", f"h{i}") for i in range(3)]
+        + [("genetic", f"a{i}") for i in range(N_ANIMALS)]
+        + [("genetic", g) for g in GROUPS]
+    )
     return np.array([by_level[at] for at in order], float)
 
 
@@ -108,12 +123,14 @@ LIMIT = stats.t.isf(1e-3 / 3 / 2, 198)
 
 @pytest.mark.parametrize("effect", ["random", "fixed"])
 def test_a_chain_does_not_drift(tmp_path, effect):
-    result = mmgibbs.run(analysis(effect, tmp_path / "run", chains=1, burn_in=1000, samples=20_000, thin=1, seed=102), progress=False)
+    result = mmgibbs.run(
+        analysis(effect, tmp_path / "run", chains=1, burn_in=1000, samples=20_000, thin=1, seed=102), progress=False
+    )
     draws = result.draws["/posterior"]["genetic"].to_numpy()[0, :, :, 0]
     free = draws.std(axis=0) > 0
     assert free.sum() == (3 if effect == "random" else 2)
     assert np.abs(drift(draws[:, free])).max() < LIMIT
-    W, C, rhs = dense_equations(effect == "random")
+    _W, C, rhs = dense_equations(effect == "random")
     held = np.ones(len(C), bool)
     held[-3:] = free
     exact = np.zeros(len(C))

@@ -20,7 +20,8 @@ from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 from mmgibbs.regressions.slice_lockstep import slice_steps
 
-# ------------------------------------------------------------------------------------------- slice steps on known densities
+# ------------------------------------------------------------------------------------------- slice steps on known
+# densities
 
 N = 20_000
 DENSITIES = {
@@ -96,16 +97,9 @@ def lockstep(name, spoil=lambda u: u, sweeps=3, most_steps=3):
     for _ in range(sweeps):
         drawn = rng.random((1, N, 64))
         here = density(kind, x)
-        x = (
-            x
-            + slice_steps(
-                lambda d: density(kind, x + d) - here,
-                np.full((1, N), width),
-                most_steps,
-                lambda k: spoil(drawn[:, :, :k].copy()),
-                np,
-            )[0]
-        )  # noqa: B023
+        rise = lambda d, x=x, here=here: density(kind, x + d) - here
+        uniforms = lambda k, drawn=drawn: spoil(drawn[:, :, :k].copy())
+        x = x + slice_steps(rise, np.full((1, N), width), most_steps, uniforms, np)[0]
     return fits(x, cdf)
 
 
@@ -125,7 +119,8 @@ def test_spoiled_slice_steps_are_seen(name):
     assert not lockstep("bimodal", SPOILED_STEPS[name])
 
 
-# ---------------------------------------------------------------- one group with a fixed prior, in many copies, against a grid
+# ---------------------------------------------------------------- one group with a fixed prior, in many copies, against
+# a grid
 
 COPIES = 200
 
@@ -136,15 +131,15 @@ def one_group(response):
     slope, ones = rng.standard_normal(6), np.ones(6)
     if response == "poisson":
         y = np.array([0, 3, 1, 0, 7, 2.0])
-        eta = lambda b: b[..., 0, None] * slope + b[..., 1, None]  # noqa: E731
+        eta = lambda b: b[..., 0, None] * slope + b[..., 1, None]
         return slope, y[:, None], ones, lambda b: (y * eta(b) - np.exp(eta(b))).sum(-1)
     if response == "logit":
         y, t = np.array([0, 1, 2, 1, 4, 3.0]), np.array([1, 1, 3, 2, 4, 3.0])
-        eta = lambda b: b[..., 0, None] * slope + b[..., 1, None]  # noqa: E731
+        eta = lambda b: b[..., 0, None] * slope + b[..., 1, None]
         return slope, y[:, None], t, lambda b: (y * eta(b) - t * np.logaddexp(0, eta(b))).sum(-1)
     counts = np.array([[1, 0, 3], [0, 2, 1], [2, 0, 0.0]])
     t = counts.sum(1)
-    likelihood = lambda b: b @ counts[:, :2].sum(0) - t.sum() * np.log1p(np.exp(b).sum(-1))  # noqa: E731
+    likelihood = lambda b: b @ counts[:, :2].sum(0) - t.sum() * np.log1p(np.exp(b).sum(-1))
     return None, counts[:, :2], t, likelihood
 
 
@@ -153,10 +148,10 @@ def copies(response, method, sweeps, spoil=lambda groups: groups, precision=1.0)
     slope, successes, trials, likelihood = one_group(response)
     n = len(trials)
     Q, m = np.array([[0.8, 0.3], [0.3, 1.1]]), np.array([0.4, -0.2])
-    prior = lambda b: -0.5 * np.einsum("...i,ij,...j->...", b - m, Q, b - m)  # noqa: E731
+    prior = lambda b: -0.5 * np.einsum("...i,ij,...j->...", b - m, Q, b - m)
     mean, covariance = grid_moments(lambda b: likelihood(b) + prior(b), [np.linspace(-9, 9, 601)] * 2)
     codes = np.repeat(np.arange(COPIES), n)
-    tiled = lambda a: np.concatenate([a] * COPIES)  # noqa: E731
+    tiled = lambda a: np.concatenate([a] * COPIES)
     X = np.empty((n * COPIES, 0)) if slope is None else tiled(slope)[:, None]
     predictors = read_predictors(X) if slope is not None else _no_columns(n * COPIES)
     groups = spoil(pack(predictors, codes, tiled(successes), tiled(trials)))
@@ -233,7 +228,8 @@ def test_taylors_sum_without_its_bound_is_seen():
     assert not copies("logit", "slice", 300, lambda groups: groups._replace(fifth=0 * groups.fifth)).agrees
 
 
-# --------------------------------------------------------------------------------- the whole model against random-walk Metropolis
+# --------------------------------------------------------------------------------- the whole model against random-walk
+# Metropolis
 
 PRIOR = {"population_sd": 2.0, "covariance_df": 6.0, "covariance_mean": 0.5}  # S = (6 - 2 - 1) 0.5 I
 
@@ -250,7 +246,7 @@ def data():
 def summaries(beta, population, covariance):
     """(N, m): functions of states of one chain, or of (N, chains) states."""
     lower = np.tril_indices(2)
-    flat = lambda a, k: a.reshape(*a.shape[:-k], -1)  # noqa: E731
+    flat = lambda a, k: a.reshape(*a.shape[:-k], -1)
     log_det = np.linalg.slogdet(covariance)[1][..., None]
     return np.concatenate(
         [
@@ -258,8 +254,10 @@ def summaries(beta, population, covariance):
             flat(population, 2) ** 2,
             flat(beta[..., [0, 2, 4], :], 2),
             flat(beta[..., [0, 4], :], 2) ** 2,
-        ]
-        + [np.log(covariance[..., [0, 1], [0, 1]]), log_det, (covariance / (1 + np.abs(covariance)))[..., *lower]],
+            np.log(covariance[..., [0, 1], [0, 1]]),
+            log_det,
+            (covariance / (1 + np.abs(covariance)))[..., *lower],
+        ],
         axis=-1,
     )
 
@@ -329,7 +327,8 @@ def test_the_reference_is_what_it_was():
     assert np.abs(z).max() < 4.5
 
 
-# --------------------------------------------------------------------------------------------------------------- Geweke's test
+# ---------------------------------------------------------------------------------------------------------------
+# Geweke's test
 
 GEWEKE = {"population_sd": 0.8, "covariance_df": 10.0, "covariance_mean": 0.5}
 FORWARD = 100_000

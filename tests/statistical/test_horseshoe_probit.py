@@ -1,4 +1,6 @@
-"""Horseshoe probit against importance sampling, against the joint distribution (Geweke 2004), and on the coefficients of Terenin et al."""
+"""Horseshoe probit against importance sampling, against the joint distribution (Geweke 2004), and on the coefficients
+of Terenin et al.
+"""
 
 from functools import cache
 
@@ -76,11 +78,19 @@ MUTANTS = {
     "expansion without its Jacobian": (horseshoe, "(len(keys), 1), 0.5 * self.n)", "(len(keys), 1), 0.5)"),
     "expansion with the rate z'z": (coefficients, "latent.square - (half**2).sum(1)", "latent.square"),
     "intercept penalised": (horseshoe, "0.0 if sd is None else sd**-2", "1.0"),
-    "rate of lambda without 1/2": (prior, "+ 0.5 * state[\"global\"][:, None] * square", "+ state[\"global\"][:, None] * square"),
+    "rate of lambda without 1/2": (
+        prior,
+        '+ 0.5 * state["global"][:, None] * square',
+        '+ state["global"][:, None] * square',
+    ),
     "shape p/2 of tau": (prior, "0.5 * (self.p + 1))", "0.5 * self.p)"),
     "noise solved with L": (coefficients, "self.fit.p + 1), transposed=True)", "self.fit.p + 1))"),
     "ellipse around 0": (ellipse, "intercept[:, None]], 1) - mean, f]", "intercept[:, None]], 1), f]"),
-    "ellipse without the rest": (ellipse, "eta[chains, :, rows]).sum(1)) - normal", "eta[chains, :, rows]).sum(1)) * 0.0"),
+    "ellipse without the rest": (
+        ellipse,
+        "eta[chains, :, rows]).sum(1)) - normal",
+        "eta[chains, :, rows]).sum(1)) * 0.0",
+    ),
 }
 
 
@@ -98,7 +108,9 @@ def spoilt(where, right, wrong):
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_samplers_are_found(name):
     X, y, exact, error = small_case()
-    comparison = compare(chain_batches(draws(X, y, 60, module=spoilt(*MUTANTS[name]), collapsed="ellipse" in name)), exact, error)
+    comparison = compare(
+        chain_batches(draws(X, y, 60, module=spoilt(*MUTANTS[name]), collapsed="ellipse" in name)), exact, error
+    )
     assert not comparison.agrees, comparison
 
 
@@ -119,7 +131,9 @@ class ManyResponses(horseshoe.ProbitRows):
 
 
 class Signed:
-    """What the collapsed draw asks of the rows, for a response for each chain: linear predictors come with the sign of the response."""
+    """What the collapsed draw asks of the rows, for a response for each chain:
+    linear predictors come with the sign of the response.
+    """
 
     def __init__(self, rows):
         self.rows = rows
@@ -135,8 +149,20 @@ def functions(X, state, y):
     """(C, m): bounded or logarithmic, for the priors have no mean."""
     bounded = np.tanh(state["beta"])
     a, p = state["intercept"][:, None], X.shape[1]
-    columns = [a, a**2, bounded, bounded**2, -0.5 * np.log(state["global"])[:, None], -0.5 * np.log(state["local"][:, : min(p, 3)])]
-    columns += [y[:, :2], y.mean(1, keepdims=True) * a, (y @ X) * bounded, np.tanh(state["global"][:, None] ** -0.5 * y[:, :1])]
+    columns = [
+        a,
+        a**2,
+        bounded,
+        bounded**2,
+        -0.5 * np.log(state["global"])[:, None],
+        -0.5 * np.log(state["local"][:, : min(p, 3)]),
+    ]
+    columns += [
+        y[:, :2],
+        y.mean(1, keepdims=True) * a,
+        (y @ X) * bounded,
+        np.tanh(state["global"][:, None] ** -0.5 * y[:, :1]),
+    ]
     if state["slab"].any():
         columns += [np.log(state["slab"])[:, None], state["slab"][:, None]]
     return np.concatenate(columns, axis=1)
@@ -147,7 +173,10 @@ def joint(rng, X, n, options):
     slab = {k: options[k] for k in SLAB if k in options}
     beta, a, tau, lam, c = prior_draws(rng, n, X.shape[1], PRIOR["global_scale"], PRIOR["intercept_prior_sd"], **slab)
     local, tau = lam**-2.0, tau**-2.0
-    auxiliary = rng.exponential(size=local.shape) / (1 + local), rng.exponential(size=n) / (PRIOR["global_scale"] ** -2 + tau)
+    auxiliary = (
+        rng.exponential(size=local.shape) / (1 + local),
+        rng.exponential(size=n) / (PRIOR["global_scale"] ** -2 + tau),
+    )
     state = {"beta": beta, "intercept": a, "local": local, "global": tau, "slab": c, "tries": np.zeros(n)}
     state |= {"local_auxiliary": auxiliary[0], "global_auxiliary": auxiliary[1]}
     return state, rng.random((n, len(X))) < ndtr(beta @ X.T + a[:, None])
@@ -162,7 +191,9 @@ def geweke(X, options, module=horseshoe, chains=200, sweeps=60, seed=5):
     sampler.rows = rows = ManyResponses(sampler.X, np.zeros(len(X), bool), Host(1))
     if sampler.ellipse is not None:  # any expansion is right: here one that does not know the responses
         W = np.column_stack([X, np.ones(len(X))])
-        sampler.ellipse = ellipse.Ellipse(Signed(rows), np.full(W.shape[1], 0.2), np.ones(W.shape[1]), 0.3 * W.T @ W, Host(1))
+        sampler.ellipse = ellipse.Ellipse(
+            Signed(rows), np.full(W.shape[1], 0.2), np.ones(W.shape[1]), 0.3 * W.T @ W, Host(1)
+        )
     if len(X) < X.shape[1]:
         sampler.coefficients = coefficients.ByRows(rows, Host(1))
     keys = Keys(seed, tuple(range(chains)))
@@ -234,7 +265,9 @@ def test_lambda_under_a_slab(name):
 
 @pytest.mark.parametrize("separated", [True, False])
 def test_separated_classes_have_no_posterior_under_a_flat_intercept(separated):
-    """The marginal likelihood of 10^k < beta < 10^(k+1), p = 1, tau = 1: the same for every k where classes are separated."""
+    """The marginal likelihood of 10^k < beta < 10^(k+1), p = 1, tau = 1:
+    the same for every k where classes are separated.
+    """
     x = np.array([-1.0, -0.6, 0.5, 1.2])
     sign = np.where(x > 0, 1.0, -1.0) if separated else np.array([-1.0, 1.0, -1.0, 1.0])
 
@@ -242,7 +275,9 @@ def test_separated_classes_have_no_posterior_under_a_flat_intercept(separated):
         log_b = np.linspace(k, k + 1, 40) * np.log(10)
         b = np.exp(log_b)[:, None]
         a = np.linspace(-1, 1, 1001) * (1.3 * b + 8)
-        likelihood = np.exp(sum(log_ndtr(s * (a + b * at)) for s, at in zip(sign, x, strict=True))).sum(1) * (a[:, 1] - a[:, 0])
+        likelihood = np.exp(sum(log_ndtr(s * (a + b * at)) for s, at in zip(sign, x, strict=True))).sum(1) * (
+            a[:, 1] - a[:, 0]
+        )
         return np.sum(likelihood * np.exp(log_horseshoe(b[:, 0], 1.0)) * b[:, 0]) * (log_b[1] - log_b[0])
 
     masses = np.array([mass(k) for k in (1, 2, 3)])

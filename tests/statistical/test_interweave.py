@@ -89,7 +89,7 @@ def one_variance(case, prior):
     covariance = CovarianceModel(np.array(G[0]), False, full_block(1), df, None if scale is None else np.array(scale))
     model = MixedModel(design, (covariance,), CovarianceModel(np.array(R), True, full_block(1)))
     nu, S = covariance.prior((0,))
-    log_density = lambda t: (  # noqa: E731
+    log_density = lambda t: (
         dense.log_marginal_likelihood(design, [[[np.exp(t)]]], R) + dense.log_inverse_wishart(np.exp(t), nu, S) + t
     )
     axis = np.linspace(-12.0, 9.0, 120)
@@ -103,7 +103,15 @@ def judge(draws, mean, mean_of_log):
     return compare(batches(np.concatenate([draws, np.log(draws)], axis=1)), [mean, mean_of_log])
 
 
-@pytest.mark.parametrize("case, prior", [pytest.param("one way", "flat", marks=pytest.mark.slow), ("one way", "proper"), ("fixed groups", "proper"), pytest.param("random groups", "proper", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "case, prior",
+    [
+        pytest.param("one way", "flat", marks=pytest.mark.slow),
+        ("one way", "proper"),
+        ("fixed groups", "proper"),
+        pytest.param("random groups", "proper", marks=pytest.mark.slow),
+    ],
+)
 def test_one_variance_against_integration(case, prior):
     model, *exact = one_variance(case, prior)
     comparison = judge(chain(model, SWEEPS, "standardised"), *exact)
@@ -218,7 +226,7 @@ def direct_maternal(n_animals=80, n=160):
 
 def whole_model(make):
     design, G, R = make()
-    prior = lambda start: CovarianceModel(start, False, full_block(len(start)), len(start) + 4.0, 2.0 * start)  # noqa: E731
+    prior = lambda start: CovarianceModel(start, False, full_block(len(start)), len(start) + 4.0, 2.0 * start)
     return MixedModel(design, tuple(None if g is None else prior(g) for g in G), prior(R))
 
 

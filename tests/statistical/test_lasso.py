@@ -1,4 +1,6 @@
-"""The Bayesian lasso against its exact posterior, against an independent sampler, and against the printed one of the diabetes data."""
+"""The Bayesian lasso against its exact posterior, against an independent sampler, and against the printed one of the
+diabetes data.
+"""
 
 import numpy as np
 import pytest
@@ -22,7 +24,11 @@ def draws(X, y, samples, chains=100, burn_in=50, module=lasso, seed=11, by=None)
     data = RegressionData(read_predictors(X), y)
     sampler = module.Lasso.prepare(data, module.LassoOptions(**PRIOR), Host(1))
     if by is not None:
-        sampler.fit = by(sampler.X, y - y.mean(), Host(1), np.float64) if by is module.ByRows else by(sampler.X, y - y.mean(), Host(1))
+        sampler.fit = (
+            by(sampler.X, y - y.mean(), Host(1), np.float64)
+            if by is module.ByRows
+            else by(sampler.X, y - y.mean(), Host(1))
+        )
     keys = Keys(seed, tuple(range(chains)))
     state, kept = sampler.start(keys), []
     for sweep in range(1, burn_in + samples + 1):
@@ -34,7 +40,9 @@ def draws(X, y, samples, chains=100, burn_in=50, module=lasso, seed=11, by=None)
 
 
 def orthogonal_case():
-    """Seven records, five orthonormal centred columns: few records, so that sigma^2 and tau depend on each other strongly."""
+    """Seven records, five orthonormal centred columns: few records, so that sigma^2 and tau depend on each other
+    strongly.
+    """
     rng = np.random.default_rng(2)
     X = np.linalg.qr(np.column_stack([np.ones(7), rng.normal(size=(7, 5))]))[0][:, 1:]
     y = X @ [2.0, 1.0, -1.0, 0.3, -0.5] + rng.normal(size=7)
@@ -51,7 +59,10 @@ def test_orthogonal_predictors_have_their_exact_posterior(by):
 
 
 MUTANTS = {
-    "sigma^2 | tau, then an old beta": ("xp.maximum(xp.abs(beta), SMALLEST)", 'xp.maximum(xp.abs(state["beta"]), SMALLEST)'),
+    "sigma^2 | tau, then an old beta": (
+        "xp.maximum(xp.abs(beta), SMALLEST)",
+        'xp.maximum(xp.abs(state["beta"]), SMALLEST)',
+    ),
     "tau^2 instead of 1/tau^2": ("tau2 = 1.0 / a.inverse_gaussians", "tau2 = a.inverse_gaussians"),
     "sum of 1/tau^2": ("0.5 * tau2.sum(1", "0.5 * (1 / tau2).sum(1"),
     "degrees of freedom of three blocks": ("0.5 * (self.n - 1)", "0.5 * (self.n - 1 + self.p)"),
@@ -88,8 +99,9 @@ def test_the_reference_samples_the_exact_posterior():
     assert comparison.agrees, comparison
 
 
-# Park & Casella (2008), table 1, as far as we could learn: the paper itself was not at hand. Posterior medians and 95 % intervals at
-# lambda = 0.237, its marginal maximum likelihood estimate. What does not rest on these figures: the test after the next.
+# Park & Casella (2008), table 1, as far as we could learn: the paper itself was not at hand. Posterior medians and 95 %
+# intervals at lambda = 0.237, its marginal maximum likelihood estimate. What does not rest on these figures: the test
+# after the next.
 DIABETES = {
     "age": (-3.73, -112.02, 103.62),
     "sex": (-214.55, -334.42, -94.24),
@@ -111,12 +123,18 @@ def diabetes(name):
 
 
 def test_diabetes_as_printed():
-    """Medians and ends within 3 % of the printed interval's length: ours and theirs each have a Monte Carlo error of about 1 %."""
+    """Medians and ends within 3 % of the printed interval's length:
+    ours and theirs each have a Monte Carlo error of about 1 %.
+    """
     X, y = diabetes("diabetes_x10.csv")
     model = BayesianLasso(penalty=0.237, burn_in=100, samples=3000, threads=1).fit(X, y)
     beta = model.posterior["beta"].values.reshape(-1, 10)
     median, low, high = np.array(list(DIABETES.values())).T
-    for found, printed in ((np.median(beta, 0), median), (np.quantile(beta, 0.025, 0), low), (np.quantile(beta, 0.975, 0), high)):
+    for found, printed in (
+        (np.median(beta, 0), median),
+        (np.quantile(beta, 0.025, 0), low),
+        (np.quantile(beta, 0.975, 0), high),
+    ):
         np.testing.assert_array_less(np.abs(found - printed) / (high - low), 0.03)
 
 
@@ -126,16 +144,31 @@ def test_diabetes_at_the_penalty_of_the_table():
     X = X - X.mean(0)
     certain, l2 = 1e9, 0.237**2
     reference = three_blocks(X, y, 40, 100, 500, 2.5, 2.0, certain, certain / l2, seed=8)[..., :11]
-    np.testing.assert_allclose(reference[..., 10].mean() ** 0.5, 54, atol=3)  # the residual standard deviation of these data
-    model = BayesianLasso(penalty=0.237, residual_shape=2.5, residual_scale=2.0, burn_in=100, samples=500, chains=40, threads=1, standardise=False).fit(X, y)
+    np.testing.assert_allclose(
+        reference[..., 10].mean() ** 0.5, 54, atol=3
+    )  # the residual standard deviation of these data
+    model = BayesianLasso(
+        penalty=0.237,
+        residual_shape=2.5,
+        residual_scale=2.0,
+        burn_in=100,
+        samples=500,
+        chains=40,
+        threads=1,
+        standardise=False,
+    ).fit(X, y)
     found = np.concatenate([model.posterior["beta"].values, model.posterior["sigma2"].values[..., None]], axis=-1)
-    assert (comparison := compare(chain_batches(found), reference.mean((0, 1)), reference.mean(1).std(0, ddof=1) / np.sqrt(40))).agrees, comparison
+    assert (
+        comparison := compare(
+            chain_batches(found), reference.mean((0, 1)), reference.mean(1).std(0, ddof=1) / np.sqrt(40)
+        )
+    ).agrees, comparison
 
 
 @pytest.mark.slow
 def test_diabetes_with_lambda_sampled():
-    """The medians lie inside the printed intervals, within a tenth of their length of the printed medians; standardising changes nothing, for
-    the columns are of length 1 already."""
+    """The medians lie inside the printed intervals, within a tenth of their length of the printed medians;
+    standardising changes nothing, for the columns are of length 1 already."""
     X, y = diabetes("diabetes_x10.csv")
     model = BayesianLasso(burn_in=200, samples=10_000, standardise=False, threads=1).fit(X, y)
     beta = model.posterior["beta"].values.reshape(-1, 10)
@@ -143,14 +176,20 @@ def test_diabetes_with_lambda_sampled():
     assert np.all((np.median(beta, 0) > low) & (np.median(beta, 0) < high))
     np.testing.assert_array_less(np.abs(np.median(beta, 0) - median) / (high - low), 0.1)
     standardised = BayesianLasso(burn_in=200, samples=500, threads=1).fit(X, y)
-    np.testing.assert_allclose(model.posterior["beta"].values[:, :500], standardised.posterior["beta"].values, rtol=1e-6)
+    np.testing.assert_allclose(
+        model.posterior["beta"].values[:, :500], standardised.posterior["beta"].values, rtol=1e-6
+    )
 
 
 @pytest.mark.slow
 def test_diabetes_with_squares_and_interactions():
-    """64 predictors: the coefficients of an independent three-block sampler, and the strong effects inside the intervals printed for 10."""
+    """64 predictors: the coefficients of an independent three-block sampler, and the strong effects inside the
+    intervals printed for 10.
+    """
     X, y = diabetes("diabetes_x64.csv.gz")
-    model = BayesianLasso(burn_in=200, samples=5000, residual_shape=4.0, residual_scale=3.0, threads=1, chains=8).fit(X, y)
+    model = BayesianLasso(burn_in=200, samples=5000, residual_shape=4.0, residual_scale=3.0, threads=1, chains=8).fit(
+        X, y
+    )
     beta = model.posterior["beta"].values
     for name in ("sex", "bmi", "map", "ltg"):
         j = list(DIABETES).index(name)
@@ -160,6 +199,9 @@ def test_diabetes_with_squares_and_interactions():
     reference = three_blocks(centred, y, 50, 200, 1000, 4.0, 3.0, 1.0, 1.78, seed=7)
     errors = reference.mean(1).std(0, ddof=1) / np.sqrt(50)
     size = np.sqrt(((X - X.mean(0)) ** 2).sum(0))
-    found = np.concatenate([beta * size, model.posterior["sigma2"].values[..., None], model.posterior["lambda"].values[..., None] ** 2], axis=-1)
+    found = np.concatenate(
+        [beta * size, model.posterior["sigma2"].values[..., None], model.posterior["lambda"].values[..., None] ** 2],
+        axis=-1,
+    )
     comparison = compare(chain_batches(found), reference.mean((0, 1)), errors)
     assert comparison.agrees, comparison

@@ -69,7 +69,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(c, marks=pytest.mark.slow) if c == "counts, chains apart" else c for c in CASES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(c, marks=pytest.mark.slow) if c == "counts, chains apart" else c for c in CASES]
+)
 def test_posterior_against_quadrature(name):
     data, options = CASES[name]
     comparison = two_coefficients(*data, **options)

@@ -1,4 +1,6 @@
-"""The Polya-Gamma multinomial logit against Dirichlet posteriors and quadrature, with spoilt samplers that must fail."""
+"""The Polya-Gamma multinomial logit against Dirichlet posteriors and quadrature, with spoilt samplers that must
+fail.
+"""
 
 import numpy as np
 import pytest
@@ -85,7 +87,8 @@ MUTANTS = {
     "all omegas before all betas": ("else slice(j - 1, j)", "else slice(0, 0)"),
     "noise by L instead of its transposed inverse": (
         "beta[:, j] = a.solve_lower(L, half, transposed=True)",
-        "beta[:, j] = a.solve_lower(L, a.solve_lower(L, right), transposed=True) + (L @ a.normals(keys, sweep, stream(16, j), d)[..., None])[..., 0]",
+        "beta[:, j] = a.solve_lower(L, a.solve_lower(L, right), transposed=True) + (L @ a.normals(keys, sweep, "
+        "stream(16, j), d)[..., None])[..., 0]",
     ),
 }
 

@@ -1,4 +1,6 @@
-"""`precision: single` stores values in float32 and accumulates in float64: the same posterior, and no drift of the residuals."""
+"""`precision: single` stores values in float32 and accumulates in float64:
+the same posterior, and no drift of the residuals.
+"""
 
 import numpy as np
 import pytest
@@ -26,7 +28,10 @@ def simdata():
             "weights": "weight",
         },
         "traits": {"y1": {"missing": ["0"]}},
-        "model": {"fixed": {"farm": {}, "sex": {}, "year": {}}, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+        "model": {
+            "fixed": {"farm": {}, "sex": {}, "year": {}},
+            "random": {"genetic": {"level": "animal", "relationship": "pedigree"}},
+        },
     }
     return prepare(load_config(config)).design
 
@@ -39,7 +44,9 @@ def engine_of(design, precision, name="structured"):
 
 
 def residual_drift(engine) -> float:
-    """Largest difference between the residuals kept up to date and those computed from scratch in float64, in residual SDs."""
+    """Largest difference between the residuals kept up to date and those computed from scratch in float64, in residual
+    SDs.
+    """
     exact = structured_equations(engine.equations.design, engine.equations.partition)
     fresh = EngineChoice("serial").build(exact)
     fresh.start(engine.fetch())
@@ -48,7 +55,9 @@ def residual_drift(engine) -> float:
 
 @pytest.mark.parametrize("name", ["serial", "structured"])
 def test_means_and_drift(simdata, name):
-    """Both precisions get the same draws, so their chains stay together: means differ by rounding, far below 1 % of a posterior SD."""
+    """Both precisions get the same draws, so their chains stay together:
+    means differ by rounding, far below 1 % of a posterior SD.
+    """
     engines = [engine_of(simdata, precision, name) for precision in ("double", "single")]
     burn_in, sweeps = 100, 400
     sums = [[np.zeros((t.n_levels, t.n_components)) for t in simdata.terms] for _ in engines]

@@ -1,7 +1,9 @@
-"""Two traits, half of the second missing at random, animals from a looped pedigree, weights, fixed variances: the whole posterior.
+"""Two traits, half of the second missing at random, animals from a looped pedigree, weights, fixed variances: the whole
+posterior.
 
-The dense equations give mean and covariance exactly. The case stands COPIES times in one design (support.copies), so every sweep draws that
-many independent chains at once; every mean and every element of the covariance matrix is compared.
+The dense equations give mean and covariance exactly. The case stands COPIES times in one design (support.copies), so
+every sweep draws that many independent chains at once; every mean and every element of the covariance matrix is
+compared.
 """
 
 import numpy as np
@@ -28,7 +30,9 @@ def make_design():
     terms = [
         models.class_term("herd", np.arange(n) % 3, 3, [0, 1]),
         models.class_term("season", np.arange(n) // 3 % 2, 2, [1], active=models.without_first_level(2, 1)),
-        models.random_term("genetic", [models.Effect("", animal, (0, 1))], models.pedigree_relationship(sire, dam), n_animals),
+        models.random_term(
+            "genetic", [models.Effect("", animal, (0, 1))], models.pedigree_relationship(sire, dam), n_animals
+        ),
     ]
     return models.with_records(rng, n, terms, G, R, observed, rng.uniform(0.5, 2.0, n))
 
@@ -54,7 +58,9 @@ def posterior_against_exact(sweeps, **options):
     """Every mean, and every element on and below the diagonal of the covariance matrix, about the exact mean."""
     size = EXACT.size
     total, products, count = np.zeros((COPIES, size)), np.zeros((COPIES, size, size)), [0]
-    active = np.concatenate([np.ones(t.n_levels * t.n_components, bool) if t.active is None else t.active.ravel() for t in DESIGN.terms])
+    active = np.concatenate(
+        [np.ones(t.n_levels * t.n_components, bool) if t.active is None else t.active.ravel() for t in DESIGN.terms]
+    )
 
     def add(engine, _):
         theta = np.concatenate([t.reshape(COPIES, -1) for t in engine.fetch()], axis=1)[:, active]

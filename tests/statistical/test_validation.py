@@ -1,9 +1,9 @@
 """LR statistics over simulated data of known bias, dispersion and accuracy.
 
-The pedigree, the herds and who is weighed are those of `mmgibbs.simulate`; breeding values and records are drawn anew in
-each replicate, and solved by matrices written out in full, so that every expectation is known: from the model (bias 0,
-dispersion 1, accuracy that of the true breeding values), or, where records or variances are wrong on purpose, from the
-matrices of the two solutions. What the statistics themselves are made of comes from the program.
+The pedigree, the herds and who is weighed are those of `mmgibbs.simulate`; breeding values and records are drawn anew
+in each replicate, and solved by matrices written out in full, so that every expectation is known: from the model (bias
+0, dispersion 1, accuracy that of the true breeding values), or, where records or variances are wrong on purpose, from
+the matrices of the two solutions. What the statistics themselves are made of comes from the program.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ TOO_LARGE = 3.0  # times the genetic variance, where it is wrong
 
 
 class Population:
-    """u = B y of the focal animals, from whole and partial data at the true variances, and the covariance of their errors C."""
+    """u = B y of the focal animals, from whole and partial data at the true variances, and the covariance of their
+    errors C.
+    """
 
     def __init__(self):
         records = recorded(load_config(analysis_of(*beef_frames(small_beef(350, 5, 6)), group="herd")))
@@ -114,7 +116,9 @@ def test_standard_errors_and_expectations_by_simulation(n):
     found = statistics(*(solutions(i)[0] @ y for i in (0, 1)), population().spread * G)
     whole, masked = evaluate(population().records.analysis), population().masked
     partial, place = evaluate_without(population().records, masked, "the last year"), len(whole.design.terms) - 1
-    ((mean, sd, _),) = lr.simulated_moments(whole, partial, masked, {place: population().focal}, 400, 3, ThisMachine())[place]
+    ((mean, sd, _),) = lr.simulated_moments(whole, partial, masked, {place: population().focal}, 400, 3, ThisMachine())[
+        place
+    ]
     for name, values in found.items():
         values = values[np.isfinite(values)]
         assert abs(mean[name] - values.mean()) < 4 * np.hypot(sd[name] / 20, values.std() / np.sqrt(n)), name
@@ -124,7 +128,9 @@ def test_standard_errors_and_expectations_by_simulation(n):
 
 @pytest.mark.parametrize("n", COUNTS)
 def test_fixed_groups_by_simulation(n):
-    """Fixed unknown-parent groups: dispersion is not 1, and what the simulation says of it is right, at the effects of the groups."""
+    """Fixed unknown-parent groups: dispersion is not 1, and what the simulation says of it is right, at the effects of
+    the groups.
+    """
     phenotypes, pedigree = beef_frames(small_beef(220, 3, 4))
     origin = pl.format("group {}", pl.int_range(pl.len()) % 10)
     analysis = analysis_of(phenotypes, pedigree.with_columns(origin=origin), group="herd")
@@ -154,13 +160,19 @@ def test_fixed_groups_by_simulation(n):
     del found["accuracy"]  # there is none
     true = [np.zeros(t.shape) for t in whole.theta]
     true[-1][q:, 0] = groups
-    simulate = lambda theta: lr.simulated_moments(replace(whole, theta=theta), partial, masked, {place: focal}, 400, 3, ThisMachine())
+    simulate = lambda theta: lr.simulated_moments(
+        replace(whole, theta=theta), partial, masked, {place: focal}, 400, 3, ThisMachine()
+    )
     ((mean, sd, _),) = simulate(true)[place]
-    away = lambda expected, name: abs(expected - np.nanmean(found[name])) / np.hypot(sd[name] / 20, np.nanstd(found[name]) / np.sqrt(n))
+    away = lambda expected, name: (
+        abs(expected - np.nanmean(found[name])) / np.hypot(sd[name] / 20, np.nanstd(found[name]) / np.sqrt(n))
+    )
     for name, values in found.items():
         assert away(mean[name], name) < 4, name
         assert abs(np.log(sd[name] / np.nanstd(values))) < 6 * np.sqrt(1 / 800 + 1 / (2 * n)), name
-    assert np.isnan(mean["accuracy"]) and away(1.0, "dispersion") > 6  # which is that of breeding values without fixed groups
+    assert (
+        np.isnan(mean["accuracy"]) and away(1.0, "dispersion") > 6
+    )  # which is that of breeding values without fixed groups
     ((of_no_groups, _, _),) = simulate([0 * t for t in whole.theta])[place]
     assert away(of_no_groups["dispersion"], "dispersion") > 6
 
@@ -212,7 +224,9 @@ def test_known_dispersion(n):
 
 @pytest.mark.parametrize(("animals", "seeds"), [(1200, 1), pytest.param(4000, 20, marks=pytest.mark.slow)])
 def test_simulated_populations(animals, seeds):
-    """Simulated cattle from end to end: bias and dispersion within their standard errors, accuracy near that of the true values."""
+    """Simulated cattle from end to end: bias and dispersion within their standard errors, accuracy near that of the
+    true values.
+    """
     z, apart = [], []
     for seed in range(seeds):
         beef = small_beef(animals, 20 + seed, 12)

@@ -1,9 +1,10 @@
 """Runs `mmgibbs` again and again in children of one warm process, and kills them: a program that a test starts.
 
 Standard input: one JSON list a line, [folder, arguments, kind, number]: the child runs the arguments in the folder and
-ends itself with SIGKILL at the number-th event of this kind ('sweep', or 'file': half a checkpoint, a flush to the disk,
-a rename); kind null: it runs to its end; 'stop': it stops at that sweep, which is answered at once, and the next line
-kills it. Standard output: one JSON list a line, [exit status as subprocess has it, {kind: events seen}, what it said].
+ends itself with SIGKILL at the number-th event of this kind ('sweep', or 'file': half a checkpoint, a flush to the
+disk, a rename); kind null: it runs to its end; 'stop': it stops at that sweep, which is answered at once, and the next
+line kills it. Standard output: one JSON list a line, [exit status as subprocess has it, {kind: events seen}, what it
+said].
 """
 
 import io
@@ -100,7 +101,7 @@ for line in sys.stdin:
         os.kill(stopped[0], signal.SIGKILL)
         os.waitpid(stopped[0], 0)
         stopped = None
-    said, counts = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+    said, counts = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
     pid = os.fork()
     if pid == 0:
         try:

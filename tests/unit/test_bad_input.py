@@ -16,7 +16,7 @@ from unit.small_analysis import (
     refused,
     replaced,
     write_files,
-)
+)  # fmt: skip
 
 import mmgibbs
 import mmgibbs.memory
@@ -98,7 +98,8 @@ MISTAKES = {
             "'animal', 'herd', 'sex'",
             "recognised as the sire: sire,",
             "recognised as the dam: dam,",
-            "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, sire: COLUMN, dam: COLUMN}",
+            "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, sire: "
+            "COLUMN, dam: COLUMN}",
         ],
     ),
     "no header line": (
@@ -311,12 +312,16 @@ def test_ids_that_are_written_otherwise_are_a_warning(folder):
     """Every animal was added as a founder: the pedigree says nothing. run.json, the screen and `check` say so."""
     renamed = "\n".join(line if i == 0 else f"DE{line}" for i, line in enumerate(PHENOTYPES.strip().splitlines()))
     write_files(
-        folder, {"phenotypes.csv": renamed + "\n"} | analysis("weights: weight", "weights: weight, add_missing_animals: true")
+        folder,
+        {"phenotypes.csv": renamed + "\n"} | analysis("weights: weight", "weights: weight, add_missing_animals: true"),
     )
     outcome = command(folder, "run", "analysis.yaml", "--quiet")
     (warning,) = outcome.record["warnings"]
     assert outcome.code == 0 and outcome.err == f"warning: {warning}\n"
-    assert warning.startswith(f"data.add_missing_animals: {USED} of {USED} animals") and "'DEc1', the pedigree 's1'" in warning
+    assert (
+        warning.startswith(f"data.add_missing_animals: {USED} of {USED} animals")
+        and "'DEc1', the pedigree 's1'" in warning
+    )
     assert f"warning: {warning}" in command(folder, "check", "analysis.yaml").out
 
 

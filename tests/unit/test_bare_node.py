@@ -19,7 +19,17 @@ sys.meta_path.insert(0, Missing())
 import pytest
 sys.exit(pytest.main(["-q", "-rs", "-p", "no:cacheprovider", "tests/gpu"]))
 """
-MISSING = ["polars", "pydantic", "pydantic_core", "joblib", "xarray", "h5py", "h5netcdf", "arviz_stats", "threadpoolctl"]
+MISSING = [
+    "polars",
+    "pydantic",
+    "pydantic_core",
+    "joblib",
+    "xarray",
+    "h5py",
+    "h5netcdf",
+    "arviz_stats",
+    "threadpoolctl",
+]
 MISSING += ["hypothesis", "xdist", "cuda", "jinja2", "matplotlib", "cupy"]
 
 
@@ -30,6 +40,8 @@ def test_tests_of_a_device_are_collected_without_them_and_skipped_with_a_reason(
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     files = {p.name for p in (ROOT / "tests" / "gpu").glob("test_*.py")}
-    skipped = re.findall(r"SKIPPED \[\d+\] tests/gpu/(\w+\.py):\d+: no CUDA device: device: gpu needs CuPy", done.stdout)
+    skipped = re.findall(
+        r"SKIPPED \[\d+\] tests/gpu/(\w+\.py):\d+: no CUDA device: device: gpu needs CuPy", done.stdout
+    )
     assert set(skipped) == files and done.stdout.count("SKIPPED") == len(skipped)
     assert re.search(r"^\d+ skipped", done.stdout.splitlines()[-1])

@@ -1,4 +1,6 @@
-"""`mmgibbs bench engines` on a small share of the poster's systems: every figure is there, on a GPU too where there is one."""
+"""`mmgibbs bench engines` on a small share of the poster's systems:
+every figure is there, on a GPU too where there is one.
+"""
 
 import json
 import sys

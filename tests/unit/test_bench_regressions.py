@@ -7,7 +7,9 @@ from mmgibbs.cli import main
 
 
 def test_tables_and_what_was_not_measured(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(regressions._TABLES, "horseshoe", lambda args: regressions._with_data(args, "covertype_cover", None))
+    monkeypatch.setitem(
+        regressions._TABLES, "horseshoe", lambda args: regressions._with_data(args, "covertype_cover", None)
+    )
     file = tmp_path / "figures.json"
     assert main(["bench", "regressions", "--parts", "lasso", "horseshoe", "--threads", "1", "--json", str(file)]) == 0
     figures = json.loads(file.read_text())

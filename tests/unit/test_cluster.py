@@ -1,4 +1,6 @@
-"""Chains, folds and scenarios on the workers of a Dask cluster: what a local run gives, whatever becomes of the workers."""
+"""Chains, folds and scenarios on the workers of a Dask cluster:
+what a local run gives, whatever becomes of the workers.
+"""
 
 import json
 import os
@@ -28,7 +30,9 @@ RUN = ("run", "analysis.yaml")
 @pytest.fixture(scope="module")
 def workers():
     """Two workers with a core each."""
-    with distributed.LocalCluster(2, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs="CRITICAL") as cluster:
+    with distributed.LocalCluster(
+        2, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs="CRITICAL"
+    ) as cluster:
         yield cluster
 
 
@@ -48,7 +52,10 @@ def folder(tmp_path, monkeypatch):
 
 
 def once_kept(monkeypatch, sweep, happens, chains=2):
-    """happens() once, when so many chains have written a checkpoint at this sweep or later; they wait for it. Sweeps that chains began at."""
+    """happens() once, when so many chains have written a checkpoint at this sweep or later; they wait for it.
+
+    Sweeps that chains began at.
+    """
     begun, kept, all_of_them = [], set(), threading.Barrier(chains, happens)
 
     class Keeper(mmgibbs.cluster.walks.Keeper):
@@ -97,7 +104,10 @@ def test_a_worker_killed_in_the_middle(folder, whole, workers, monkeypatch):
     begun = once_kept(monkeypatch, 21, lambda: os.kill(pid, signal.SIGKILL))
     told = command(folder, *RUN, "--cluster", workers.scheduler_address)
     assert told.code == 0, told.err
-    lost = rf"chain-[12]: worker {address} was lost after sweep (\d+); the chain goes on from its checkpoint of sweep (\d+)"
+    lost = (
+        rf"chain-[12]: worker {address} was lost after sweep (\d+); the chain goes on from its checkpoint of "
+        r"sweep (\d+)"
+    )
     reached, kept = map(int, re.search(lost, told.err).groups())
     assert 21 <= kept <= reached < kept + 8 and begun == [0, 0, kept]
     cluster = json.loads((folder / "run/run.json").read_text())["cluster"]
@@ -160,7 +170,9 @@ def test_a_regression_whose_worker_is_killed(folder, workers, monkeypatch):
     begun = once_kept(monkeypatch, 16, lambda: [kill(workers, w)[0]() for w in range(2)], chains=1)
     told = command(folder, "run", "lasso.yaml", "--cluster", workers.scheduler_address)
     assert told.code == 0, told.err
-    assert re.search(r"chains: worker \S+ was lost after sweep 16; the chain goes on from its checkpoint of sweep 16", told.err)
+    assert re.search(
+        r"chains: worker \S+ was lost after sweep 16; the chain goes on from its checkpoint of sweep 16", told.err
+    )
     assert begun == [0, 16] and len(json.loads((folder / "lasso/run.json").read_text())["cluster"]["happened"]) == 1
     one, two = (xarray.open_datatree(folder / run / "draws.nc", engine="h5netcdf") for run in ("here", "lasso"))
     with one, two:
@@ -168,21 +180,37 @@ def test_a_regression_whose_worker_is_killed(folder, workers, monkeypatch):
 
 
 def test_several_analyses_at_once(folder, whole, workers, monkeypatch):
-    """One by Gibbs, one by BLUP, one that cannot be used; a worker is killed when both chains of the first are half-way."""
-    write_files(folder, {"analysis.yaml": SAMPLED, "blup.yaml": ANALYSIS, "bad.yaml": ANALYSIS.replace("level: animal", "level: nobody")})
+    """One by Gibbs, one by BLUP, one that cannot be used; a worker is killed when both chains of the first are
+    half-way.
+    """
+    write_files(
+        folder,
+        {
+            "analysis.yaml": SAMPLED,
+            "blup.yaml": ANALYSIS,
+            "bad.yaml": ANALYSIS.replace("level: animal", "level: nobody"),
+        },
+    )
     killing, address = kill(workers)
     once_kept(monkeypatch, 21, killing)
     files = ("analysis.yaml", "blup.yaml", "bad.yaml")
     told = command(folder, "run", *files, "--output", "all", "--cluster", workers.scheduler_address)
     assert told.code == 2 and "2 of 3 analyses done" in told.err, told.err
     assert "bad: phenotypes.csv: there is no column 'nobody'" in told.err and not (folder / "all/bad").exists()
-    assert f"analysis: chain-1: worker {address} was lost" in told.err or f"analysis: chain-2: worker {address} was lost" in told.err
+    assert (
+        f"analysis: chain-1: worker {address} was lost" in told.err
+        or f"analysis: chain-2: worker {address} was lost" in told.err
+    )
     assert_same(found_in(folder / "all/analysis"), whole)
     assert command(folder, "run", "blup.yaml", "--output", "here").code == 0
     here, there = (pl.read_parquet(folder / run / "solutions.parquet") for run in ("here", "all/blup"))
     assert here["mean"].equals(there["mean"])
-    assert_frame_equal(here, there, rel_tol=1e-12, abs_tol=1e-12)  # the inverse is by BLAS, whose sums depend on its threads
-    cluster = {name: json.loads((folder / "all" / name / "run.json").read_text())["cluster"] for name in ("analysis", "blup")}
+    assert_frame_equal(
+        here, there, rel_tol=1e-12, abs_tol=1e-12
+    )  # the inverse is by BLAS, whose sums depend on its threads
+    cluster = {
+        name: json.loads((folder / "all" / name / "run.json").read_text())["cluster"] for name in ("analysis", "blup")
+    }
     assert len(cluster["analysis"]["happened"]) == 1 and cluster["blup"]["workers"]
 
 
@@ -195,7 +223,9 @@ def test_ctrl_c_stops_all_of_them(folder, whole, workers, monkeypatch):
     once_kept(monkeypatch, 21, lambda: os.kill(os.getpid(), signal.SIGINT), chains=4)
     told = command(folder, "run", "analysis.yaml", "other.yaml", "--cluster", workers.scheduler_address)
     assert told.code == 130, told.err
-    assert "analysis: stopped by SIGINT after sweep 2" in told.err and "other: stopped by SIGINT after sweep 2" in told.err
+    assert (
+        "analysis: stopped by SIGINT after sweep 2" in told.err and "other: stopped by SIGINT after sweep 2" in told.err
+    )
     assert "mmgibbs run analysis.yaml other.yaml --cluster" in told.err and "--resume" in told.err
     assert command(folder, "run", "analysis.yaml", "other.yaml", "--resume").code == 0
     assert_same(found_in(folder / "run"), whole)
@@ -245,4 +275,6 @@ def test_validation_with_a_worker_killed(population, workers, monkeypatch):
     for one, two in zip(validation(population, "here"), validation(population, "there"), strict=True):
         assert one.equals(two)
     record = json.loads((population / "there/validation.json").read_text())
-    assert len(record["cluster"]["happened"]) == 1 and "cluster" not in json.loads((population / "here/validation.json").read_text())
+    assert len(record["cluster"]["happened"]) == 1 and "cluster" not in json.loads(
+        (population / "here/validation.json").read_text()
+    )

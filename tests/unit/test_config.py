@@ -33,7 +33,9 @@ model:
         maternal: {level: dam, traits: [weaning_weight]}
     maternal_environment: {level: dam, traits: [weaning_weight]}
 variances:
-  genetic: {start: [[9, 6, 0], [6, 90, -10], [0, -10, 40]], prior: {df: 5, scale: [[9, 6, 0], [6, 90, -10], [0, -10, 40]]}}
+  genetic:
+    start: [[9, 6, 0], [6, 90, -10], [0, -10, 40]]
+    prior: {df: 5, scale: [[9, 6, 0], [6, 90, -10], [0, -10, 40]]}
   maternal_environment: {start: 30}
   residual: {start: [[12, 10], [10, 160]]}
 sampler: {chains: 4, burn_in: 5000, samples: 20000, thin: 10, seed: 42, engine: auto}
@@ -357,7 +359,8 @@ def test_options_of_a_regression_mean_what_they_look_like(tmp_path):
     a = load_text(
         tmp_path,
         "data: {phenotypes: p.csv}\n"
-        "model: {plugin: horseshoe_probit, response: y, predictors: 'snp_*', options: {a: 1, b: 1e-3, c: true, d: null, e: ['2', x, no]}}\n",
+        "model: {plugin: horseshoe_probit, response: y, predictors: 'snp_*', options: {a: 1, b: 1e-3, c: true, d: "
+        "null, e: ['2', x, no]}}\n",
     )
     assert a.model.plugin == "horseshoe_probit" and a.model.response == ("y",) and a.model.predictors == ("snp_*",)
     assert a.model.options == {"a": 1, "b": 1e-3, "c": True, "d": None, "e": ["2", "x", "no"]}

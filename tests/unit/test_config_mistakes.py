@@ -42,12 +42,17 @@ MISTAKES = [
     (
         "model.random.genetic.effects.direct.xyz",
         1,
-        "model.random.genetic.effects.direct.xyz: unknown key; known are level, traits, covariates, legendre, unknown_level",
+        "model.random.genetic.effects.direct.xyz: unknown key; known are level, traits, covariates, legendre, "
+        "unknown_level",
     ),
     ("model.fixed.sex.prior_variance", 3, "model.fixed.sex.prior_variance: unknown key; did you mean 'prior'?"),
     ("variances.herd", {"strat": 3}, "variances.herd.strat: unknown key; did you mean 'start'?"),
     ("sampler.stop", {}, "sampler.stop: found no target, needed one or more of rhat, ess, mcse_ebv"),
-    ("sampler.stop", 400, "sampler.stop: found 400, needed a mapping with keys such as rhat, ess, mcse_ebv, max_samples"),
+    (
+        "sampler.stop",
+        400,
+        "sampler.stop: found 400, needed a mapping with keys such as rhat, ess, mcse_ebv, max_samples",
+    ),
     ("sampler.stop", {"esss": 400}, "sampler.stop.esss: unknown key; did you mean 'ess'?"),
     ("sampler.stop", {"rhat": 1}, "sampler.stop.rhat: found 1, needed a number above 1, such as 1.01"),
     (
@@ -58,7 +63,8 @@ MISTAKES = [
     (
         "sampler.stop",
         {"ess": 400, "max_samples": 10},
-        "sampler.stop.max_samples: found 10, needed at least sampler.samples (1000), after which the targets are looked at first",
+        "sampler.stop.max_samples: found 10, needed at least sampler.samples (1000), after which the targets are "
+        "looked at first",
     ),
     (
         "sampler",
@@ -155,7 +161,8 @@ MISTAKES = [
     (
         "traits",
         ["bw", "ww", "milk,kg"],
-        "traits: value 3 of the list: found the name 'milk,kg' with the character ',', needed a name without [ ] , : / = (the column may have any name)",
+        "traits: value 3 of the list: found the name 'milk,kg' with the character ',', needed a name without [ ] "
+        ", : / = (the column may have any name)",
     ),
     # the model
     ("model.fixed.sex.traits", ["wv"], "model.fixed.sex.traits: 'wv' is not a trait; the traits are bw, ww"),
@@ -194,17 +201,20 @@ MISTAKES = [
     (
         "model.fixed.intercept",
         {},
-        "model.fixed.intercept: this name has a meaning of its own, needed another name (column: and level: say which column)",
+        "model.fixed.intercept: this name has a meaning of its own, needed another name (column: and level: say "
+        "which column)",
     ),
     (
         "model.random.mode",
         {},
-        "model.random.mode: this name has a meaning of its own, needed another name (column: and level: say which column)",
+        "model.random.mode: this name has a meaning of its own, needed another name (column: and level: say which "
+        "column)",
     ),
     (
         "model.random.residual",
         {},
-        "model.random.residual: this name has a meaning of its own, needed another name (column: and level: say which column)",
+        "model.random.residual: this name has a meaning of its own, needed another name (column: and level: say "
+        "which column)",
     ),
     (
         "model.random.sex",
@@ -214,7 +224,8 @@ MISTAKES = [
     (
         "model.random.herd.relationship",
         "pedigre",
-        "model.random.herd.relationship: found 'pedigre', needed identity, pedigree or the path of a file such as inverse.txt",
+        "model.random.herd.relationship: found 'pedigre', needed identity, pedigree or the path of a file such as "
+        "inverse.txt",
     ),
     ("model.random.herd.effects", {}, "model.random.herd.traits: found beside effects, needed inside one of them"),
     (
@@ -225,7 +236,8 @@ MISTAKES = [
     (
         "model.random.herd.covariates",
         ["age"],
-        "model.random.herd.covariates: found without the name of an effect, needed effects: {NAME: {level: ..., covariates: ...}}",
+        "model.random.herd.covariates: found without the name of an effect, needed effects: {NAME: {level: ..., "
+        "covariates: ...}}",
     ),
     (
         "model.random.genetic.effects.direct.unknown_level",
@@ -301,17 +313,20 @@ MISTAKES = [
     (
         "variances.residual",
         [[1, 2], [2, 1]],
-        "variances.residual.start: found the correlation 2 between bw and ww, needed one between -1 and 1 (a positive definite matrix)",
+        "variances.residual.start: found the correlation 2 between bw and ww, needed one between -1 and 1 (a "
+        "positive definite matrix)",
     ),
     (
         "variances.genetic",
         [[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]],
-        "variances.genetic.start: found a matrix whose correlations cannot hold together (smallest eigenvalue -0.8 as correlations), needed a positive definite matrix",
+        "variances.genetic.start: found a matrix whose correlations cannot hold together (smallest eigenvalue "
+        "-0.8 as correlations), needed a positive definite matrix",
     ),
     (
         "variances.residual",
         [[1, 1], [1, 1]],
-        "variances.residual.start: found a matrix whose correlations cannot hold together (smallest eigenvalue 0 as correlations), needed a positive definite matrix",
+        "variances.residual.start: found a matrix whose correlations cannot hold together (smallest eigenvalue 0 "
+        "as correlations), needed a positive definite matrix",
     ),
     (
         "variances.residual",
@@ -321,7 +336,8 @@ MISTAKES = [
     (
         "variances.residual",
         {"start": [[2, 1], [1, 2]], "structure": "diagonal"},
-        "variances.residual.start: found covariances other than 0, needed 0 outside the diagonal for structure: diagonal",
+        "variances.residual.start: found covariances other than 0, needed 0 outside the diagonal for structure: "
+        "diagonal",
     ),
     (
         "variances.residual",
@@ -333,7 +349,11 @@ MISTAKES = [
         {"prior": {"df": 3, "scale": [[1, 1], [1, 0]]}},
         "variances.residual.prior.scale: found the covariance 1 of bw and ww where a variance is 0, needed 0",
     ),
-    ("variances.herd", {"prior": {"df": "inf", "scale": 1}}, "variances.herd.prior.df: found 'inf', needed a number below 1e12"),
+    (
+        "variances.herd",
+        {"prior": {"df": "inf", "scale": 1}},
+        "variances.herd.prior.df: found 'inf', needed a number below 1e12",
+    ),
     (
         "variances.herd",
         {"prior": "uniform"},
@@ -373,7 +393,8 @@ MISTAKES = [
     (
         "sampler.partition",
         "effect",
-        "sampler.partition: found effect, which parts the effects of a level, with update: level, which draws them jointly; needed update: site, or partition: colour or equal",
+        "sampler.partition: found effect, which parts the effects of a level, with update: level, which draws "
+        "them jointly; needed update: site, or partition: colour or equal",
     ),
     (
         "sampler",
@@ -436,7 +457,8 @@ def test_one_mistake_one_message(path, value, message):
 def test_all_mistakes_are_listed_each_on_its_line(tmp_path):
     path = tmp_path / "analysis.yaml"
     path.write_text(
-        "data: {phenotypes: p.csv}\ntraits: [y]\nmodel: {fixed: {sex: {kindd: class}, age: {degree: x}}}\nsampler: {thin: -3}\n"
+        "data: {phenotypes: p.csv}\ntraits: [y]\nmodel: {fixed: {sex: {kindd: class}, age: {degree: "
+        "x}}}\nsampler: {thin: -3}\n"
     )
     assert message_of(path).split("\n") == [
         f"{path}: model.fixed.sex.kindd: unknown key; did you mean 'kind'?",
@@ -449,15 +471,18 @@ def test_mode_fixed_names_every_start_that_is_missing():
     tree = changed("variances", {"mode": "fixed", "herd": 3})
     assert message_of(tree).split("\n") == [
         f"analysis: variances.genetic.start: missing, needed a 3 x 3 matrix {G} for variances.mode: fixed",
-        "analysis: variances.residual.start: missing, needed a 2 x 2 matrix in the order bw, ww for variances.mode: fixed",
+        "analysis: variances.residual.start: missing, needed a 2 x 2 matrix in the order bw, ww for "
+        "variances.mode: fixed",
     ]
 
 
 def test_blup_needs_starts_and_fixed_variances():
     tree = changed("variances", {"mode": "sample", "genetic": GOOD["variances"]["genetic"], "herd": 3})
     assert message_of(tree, ["sampler.method=blup"]).split("\n") == [
-        "analysis: variances.mode: found sample, needed fixed for sampler.method: blup, which solves at given variances",
-        "analysis: variances.residual.start: missing, needed a 2 x 2 matrix in the order bw, ww for sampler.method: blup",
+        "analysis: variances.mode: found sample, needed fixed for sampler.method: blup, which solves at given "
+        "variances",
+        "analysis: variances.residual.start: missing, needed a 2 x 2 matrix in the order bw, ww for "
+        "sampler.method: blup",
     ]
 
 
@@ -479,7 +504,8 @@ def test_a_pedigree_without_header_has_positions():
     data = {"phenotypes": "p", "pedigree": "q", "pedigree_header": False, "pedigree_columns": {"id": "a"}}
     assert (
         message_of({"data": data, "traits": "y"})
-        == "analysis: data.pedigree_columns: found names of columns, but pedigree_header: false; needed positions (1, 2, 3)"
+        == "analysis: data.pedigree_columns: found names of columns, but pedigree_header: false; needed positions "
+        "(1, 2, 3)"
     )
 
 
@@ -517,7 +543,8 @@ def test_two_components_of_the_same_name():
     tree = {"data": {"phenotypes": "p"}, "traits": "y", "model": {"random": {"g": {"effects": effects}}}}
     assert (
         message_of(tree)
-        == "analysis: model.random.g.effects: two components would both be called 'rr.0:y', needed other names for the effects"
+        == "analysis: model.random.g.effects: two components would both be called 'rr.0:y', needed other names "
+        "for the effects"
     )
 
 
@@ -525,7 +552,8 @@ def test_a_structured_engine_has_no_effect_partition():
     tree = changed("sampler", {"engine": "structured", "partition": "effect", "update": "site"})
     assert (
         message_of(tree)
-        == "analysis: sampler.partition: found effect, needed colour or auto for engine: structured (effect goes with engine: serial or hybrid)"
+        == "analysis: sampler.partition: found effect, needed colour or auto for engine: structured (effect goes "
+        "with engine: serial or hybrid)"
     )
 
 

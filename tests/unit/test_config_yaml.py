@@ -44,7 +44,8 @@ def message(tmp_path):
         ),
         (
             "name: !!python/object/apply:os.system [ls]\n",
-            " line 1: the tag 'tag:yaml.org,2002:python/object/apply:os.system' is not accepted in an analysis file; write the plain value",
+            " line 1: the tag 'tag:yaml.org,2002:python/object/apply:os.system' is not accepted in an analysis "
+            "file; write the plain value",
         ),
         ("name: !mine x\n", " line 1: the tag '!mine' is not accepted in an analysis file; write the plain value"),
         (
@@ -56,11 +57,13 @@ def message(tmp_path):
         ("a: 1\n---\nb: 2\n", " line 2: a second document begins ('---'), needed one analysis per file"),
         (
             "a: *b\n",
-            " line 1: '*b' refers to something that is not written before it; text beginning with * needs quotation marks",
+            " line 1: '*b' refers to something that is not written before it; text beginning with * needs "
+            "quotation marks",
         ),
         (
             "a: &a [*a]\n",
-            " line 1: '*a' refers to something that is not written before it; text beginning with * needs quotation marks",
+            " line 1: '*a' refers to something that is not written before it; text beginning with * needs "
+            "quotation marks",
         ),
         ("a: " + "[" * 40 + "]" * 40, " line 1: lists or mappings are nested more than 30 levels deep"),
         ("name: x\nmodel:\n\tfixed: {}\n", "; indent with blanks, not tabs"),

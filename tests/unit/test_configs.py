@@ -1,4 +1,6 @@
-"""Every analysis file that is shipped runs, and finds what its data were made with; the samples are what their notes say."""
+"""Every analysis file that is shipped runs, and finds what its data were made with;
+the samples are what their notes say.
+"""
 
 import importlib.util
 import json
@@ -18,7 +20,8 @@ CONFIGS = [p for p in FILES_OF_ANALYSES if p not in REGRESSIONS]
 SAMPLES = sorted(p for p in ROOT.glob("data_samples/[!_]*") if p.is_dir())
 SHORT = ["sampler.chains=1", "sampler.burn_in=20", "sampler.samples=60", "sampler.thin=1", "sampler.pev_limit=100"]
 
-# True parameters of each analysis (PROVENANCE.txt of its data), and the rows of solutions.csv that a reader of it looks for.
+# True parameters of each analysis (PROVENANCE.txt of its data), and the rows of solutions.csv that a reader of it looks
+# for.
 TRUTH = {
     "beef": {
         "genetic.var[direct:birth_weight]": 7.0,
@@ -33,7 +36,11 @@ TRUTH = {
         "h2[birth_weight]": 7 / 18,
     },
     "blup": {"animal.var[yearling_weight]": 380.0, "residual.var[yearling_weight]": 450.0},
-    "covariates": {"genetic.var[fleece_weight]": 0.20, "permanent_environment.var[fleece_weight]": 0.12, "residual.var[fleece_weight]": 0.30},
+    "covariates": {
+        "genetic.var[fleece_weight]": 0.20,
+        "permanent_environment.var[fleece_weight]": 0.12,
+        "residual.var[fleece_weight]": 0.30,
+    },
     "decisions": {
         "genetic.var[direct:yearling_weight]": 380.0,
         "genetic.var[maternal:weaning_weight]": 90.0,
@@ -49,24 +56,59 @@ TRUTH = {
         "residual.var[body_weight]": 9.0,
     },
     "relationship_file": {"line.var[yield]": 0.50, "residual.var[yield]": 0.40},
-    "repeated_records": {"genetic.var[fleece_weight]": 0.20, "permanent_environment.var[fleece_weight]": 0.12, "residual.var[fleece_weight]": 0.30},
-    "unknown_parent_groups": {"genetic.var[fleece_weight]": 0.20, "permanent_environment.var[fleece_weight]": 0.12, "residual.var[fleece_weight]": 0.30},
-    "weights": {"genetic.var[fibre_diameter]": 1.2, "permanent_environment.var[fibre_diameter]": 0.5, "residual.var[fibre_diameter]": 4.0},
+    "repeated_records": {
+        "genetic.var[fleece_weight]": 0.20,
+        "permanent_environment.var[fleece_weight]": 0.12,
+        "residual.var[fleece_weight]": 0.30,
+    },
+    "unknown_parent_groups": {
+        "genetic.var[fleece_weight]": 0.20,
+        "permanent_environment.var[fleece_weight]": 0.12,
+        "residual.var[fleece_weight]": 0.30,
+    },
+    "weights": {
+        "genetic.var[fibre_diameter]": 1.2,
+        "permanent_environment.var[fibre_diameter]": 0.5,
+        "residual.var[fibre_diameter]": 4.0,
+    },
 }
 TRUTH_OF_REGRESSIONS = {
-    "hierarchical": {"population[intercept,intercept]": -0.8, "population[intercept,colostrum]": 0.5, "covariance[intercept,intercept]": 0.6, "covariance[colostrum,colostrum]": 0.2},
+    "hierarchical": {
+        "population[intercept,intercept]": -0.8,
+        "population[intercept,colostrum]": 0.5,
+        "covariance[intercept,intercept]": 0.6,
+        "covariance[colostrum,colostrum]": 0.2,
+    },
     "horseshoe_probit": {"beta[snp_09]": 0.8, "beta[snp_23]": -0.9, "beta[snp_48]": 0.7, "beta[snp_01]": 0.0},
     "lasso": {"beta[snp_05]": 6.0, "beta[snp_18]": -4.0, "beta[snp_31]": 5.0, "beta[snp_42]": 3.0, "sigma2": 144.0},
-    "multinomial": {"beta[calf_size,assisted]": 0.9, "beta[calf_size,difficult]": 1.6, "beta[dam_age,difficult]": -0.5, "intercept[assisted]": 0.5},
-    "multinomial_hmc": {"beta[calf_size,assisted]": 0.9, "beta[calf_size,difficult]": 1.6, "beta[dam_age,difficult]": -0.5, "intercept[difficult]": 0.5},
+    "multinomial": {
+        "beta[calf_size,assisted]": 0.9,
+        "beta[calf_size,difficult]": 1.6,
+        "beta[dam_age,difficult]": -0.5,
+        "intercept[assisted]": 0.5,
+    },
+    "multinomial_hmc": {
+        "beta[calf_size,assisted]": 0.9,
+        "beta[calf_size,difficult]": 1.6,
+        "beta[dam_age,difficult]": -0.5,
+        "intercept[difficult]": 0.5,
+    },
 }
 ROWS = {
-    "beef": [("genetic", "maternal", "weaning_weight"), ("genetic", "direct", "yearling_weight"), ("dam_age", "", "birth_weight")],
+    "beef": [
+        ("genetic", "maternal", "weaning_weight"),
+        ("genetic", "direct", "yearling_weight"),
+        ("dam_age", "", "birth_weight"),
+    ],
     "blup": [("animal", "", "yearling_weight")],
     "covariates": [("age", "", "fleece_weight"), ("shearing_day", "", "fleece_weight")],
     "decisions": [("genetic", "maternal", "weaning_weight")],
     "first": [("animal", "", "yearling_weight"), ("sex", "", "yearling_weight")],
-    "random_regression": [("genetic", "rr.0", "body_weight"), ("permanent_environment", "rr.1", "body_weight"), ("age", "", "body_weight")],
+    "random_regression": [
+        ("genetic", "rr.0", "body_weight"),
+        ("permanent_environment", "rr.1", "body_weight"),
+        ("age", "", "body_weight"),
+    ],
     "relationship_file": [("line", "", "yield"), ("block", "", "yield")],
     "repeated_records": [("permanent_environment", "", "fleece_weight")],
     "unknown_parent_groups": [("genetic", "group", "fleece_weight")],
@@ -82,7 +124,14 @@ def test_every_analysis_file_is_here():
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_runs_to_a_complete_run_folder(path, tmp_path):
     result = run(path, SHORT, directory=tmp_path / "run", progress=False)
-    assert {p.name for p in result.directory.iterdir()} >= {"summary.csv", "summary.parquet", "solutions.csv", "solutions.parquet", "draws.nc", "run.json"}
+    assert {p.name for p in result.directory.iterdir()} >= {
+        "summary.csv",
+        "summary.parquet",
+        "solutions.csv",
+        "solutions.parquet",
+        "draws.nc",
+        "run.json",
+    }
     summary = pl.read_csv(result.directory / "summary.csv", infer_schema_length=None)
     assert set(TRUTH[path.stem]) <= set(summary["parameter"])
     assert summary["mean"].is_finite().all() and summary["mean"].null_count() == 0
@@ -112,7 +161,10 @@ def test_analysis_beside_a_sample_is_that_of_configs(path):
     """`mmgibbs simulate` wrote it: the model is the one of configs/, which is run above."""
     from mmgibbs.config import load_config
 
-    beside, shipped = load_config(path).resolved(), load_config(ROOT / "configs" / f"{path.parent.name}.yaml").resolved()
+    beside, shipped = (
+        load_config(path).resolved(),
+        load_config(ROOT / "configs" / f"{path.parent.name}.yaml").resolved(),
+    )
     assert beside["model"] == shipped["model"] and beside["traits"] == shipped["traits"]
 
 

@@ -21,7 +21,7 @@ from unit.small_analysis import (
     refused,
     replaced,
     write_files,
-)
+)  # fmt: skip
 
 import mmgibbs.report.folder
 

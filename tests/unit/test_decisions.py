@@ -247,7 +247,8 @@ def test_candidates_by_birth(tmp_path, births):
 
 
 @pytest.mark.parametrize(
-    ("candidates", "per_cent", "selected"), [(50, 5, 3), (50, 1, 1), (50, 7, 4), (500, 0.7, 4), (1000, 0.149, 1), (3, 50, 2)]
+    ("candidates", "per_cent", "selected"),
+    [(50, 5, 3), (50, 1, 1), (50, 7, 4), (500, 0.7, 4), (1000, 0.149, 1), (3, 50, 2)],
 )
 def test_a_half_is_rounded_up(candidates, per_cent, selected):
     assert _selected(candidates, per_cent) == selected
@@ -270,7 +271,8 @@ def test_a_group_is_no_candidate(tmp_path):
     changed = {"analysis.yaml": replaced(grouped, DECISIONS, "{candidates: [c1, hill, c2]}"), "pedigree.csv": pedigree}
     write_files(tmp_path / "analysis", changed)
     assert refused(tmp_path / "analysis").endswith(
-        "decisions.candidates: found 'hill', needed ids among the 10 levels of genetic; 'hill' is an unknown-parent group, "
+        "decisions.candidates: found 'hill', needed ids among the 10 levels of genetic; 'hill' is an "
+        "unknown-parent group, "
         "and groups are no candidates"
     )
 
@@ -278,7 +280,10 @@ def test_a_group_is_no_candidate(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("c1\n\nx9\nc2\ny8\n", "chosen.txt': found 'x9' (row 3), 'y8' (row 5), needed ids among the 10 levels of genetic"),
+        (
+            "c1\n\nx9\nc2\ny8\n",
+            "chosen.txt': found 'x9' (row 3), 'y8' (row 5), needed ids among the 10 levels of genetic",
+        ),
         ("c1\n\nc2\nc1\n", "chosen.txt': found 'c1' twice, in rows 1 and 4, needed every candidate once"),
     ],
 )
@@ -367,18 +372,24 @@ def test_a_resumed_run_counts_every_draw_once(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("decisions", "message"),
     [
-        ("{candidates: [c1, x9, c2, y8]}", "decisions.candidates: found 'x9', 'y8', needed ids among the 10 levels of genetic"),
+        ("{candidates: [c1, x9, c2, y8]}", "decisions.candidates: found 'x9', 'y8', needed ids among the 10 "
+            "levels of genetic"),
         ("{candidates: [c1]}", "decisions.candidates: found 1 of them, needed at least two"),
         ("{candidates: []}", "decisions.candidates: found an empty list, needed all, a list of ids"),
         ("{candidates: some}", "decisions.candidates: found 'some', needed all, a list of ids"),
-        ("{candidates: {born_after: 2015}}", "decisions.candidates.born_after: found no births, needed a pedigree with them"),
+        ("{candidates: {born_after: 2015}}", "decisions.candidates.born_after: found no births, needed a pedigree "
+            "with them"),
         ("{candidates: {file: gone.txt}}", "gone.txt': cannot be read: No such file"),
         ("{candidates: {file: pedigree.csv}}", "pedigree.csv': found 'id,sire,dam'"),
-        ("{candidates: {file: x.txt, born_after: 2015}}", "decisions.candidates: found more than one choice of candidates"),
-        ("{top: [0]}", "decisions.top: value 1 of the list: found 0, needed per cent of the candidates, above 0 and below 100"),
+        ("{candidates: {file: x.txt, born_after: 2015}}", "decisions.candidates: found more than one choice of "
+            "candidates"),
+        ("{top: [0]}", "decisions.top: value 1 of the list: found 0, needed per cent of the candidates, above 0 "
+            "and below 100"),
         ("{top: [5, 100]}", "decisions.top: value 2 of the list: found 100"),
-        ("{candidates: [c1, c2, c3], top: [99.9]}", "decisions.top: 99.9 % of 3 candidates are all of them, needed fewer"),
-        ("{traits: [milk]}", "decisions.traits: 'milk' is neither a trait with a direct effect nor a component of genetic"),
+        ("{candidates: [c1, c2, c3], top: [99.9]}", "decisions.top: 99.9 % of 3 candidates are all of them, "
+            "needed fewer"),
+        ("{traits: [milk]}", "decisions.traits: 'milk' is neither a trait with a direct effect nor a component of "
+            "genetic"),
         ("{index: {total: {milk: 2}}}", "decisions.index.total.milk: 'milk' is neither a trait"),
         ("{index: {total: {birth_weight: much}}}", "decisions.index.total.birth_weight: found 'much', needed a number"),
         ("{index: {birth_weight: {birth_weight: 1}}}", "decisions.index.birth_weight: this name is already a trait"),

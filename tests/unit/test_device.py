@@ -29,7 +29,10 @@ def install(monkeypatch, driver=13000, needed=13020, devices=1):
         return devices
 
     runtime = types.SimpleNamespace(
-        driverGetVersion=lambda: driver, runtimeGetVersion=lambda: needed, getDeviceCount=count, CUDARuntimeError=CUDARuntimeError
+        driverGetVersion=lambda: driver,
+        runtimeGetVersion=lambda: needed,
+        getDeviceCount=count,
+        CUDARuntimeError=CUDARuntimeError,
     )
     module = types.ModuleType("cupy")
     module.cuda = types.SimpleNamespace(runtime=runtime)
@@ -65,9 +68,15 @@ def test_the_engine_passes_the_message_on(no_cupy):
     "found, message",
     [
         ({"driver": 0}, "no NVIDIA driver on this machine"),
-        ({"driver": 12040}, r"driver for CUDA 12\.4, needed CUDA 13\.2: update the driver, or install.*mmgibbs\[gpu12\]"),
+        (
+            {"driver": 12040},
+            r"driver for CUDA 12\.4, needed CUDA 13\.2: update the driver, or install.*mmgibbs\[gpu12\]",
+        ),
         ({"devices": 0}, "found no CUDA device"),
-        ({"devices": CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")}, "found no CUDA device.*cudaErrorNoDevice.*nvidia-smi"),
+        (
+            {"devices": CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")},
+            "found no CUDA device.*cudaErrorNoDevice.*nvidia-smi",
+        ),
     ],
 )
 def test_a_missing_driver_or_device_is_named(monkeypatch, found, message):
@@ -113,7 +122,10 @@ def test_a_launch_covers_every_thread_and_sends_whole_numbers_as_uint64():
     assert one[0] == (1,) and two[0] == (2,) and one[1] == two[1] == (device.THREADS_PER_BLOCK,)
     for (_, _, arguments, where), n in ((one, device.THREADS_PER_BLOCK), (two, device.THREADS_PER_BLOCK + 1)):
         assert where is stream and arguments[1] is array
-        assert [type(a) for a in (arguments[0], arguments[2])] == [np.uint64, np.uint64] and (arguments[0], arguments[2]) == (n, 7)
+        assert [type(a) for a in (arguments[0], arguments[2])] == [np.uint64, np.uint64] and (
+            arguments[0],
+            arguments[2],
+        ) == (n, 7)
 
 
 def test_out_of_memory_is_told_apart(monkeypatch):

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import pytest
 from support import ROOT
 
-# What each room may import besides `errors`, which is open to all. `run` puts everything together, and only the command line sees it.
+# What each room may import besides `errors`, which is open to all. `run` puts everything together, and only the command
+# line sees it.
 ROOMS = {
     "kernel_cache": set(),
     "errors": set(),
@@ -41,12 +42,42 @@ ROOMS = {
     "run_regression": {"sample_regression", "parallel", "estimators", "regressions", "chains", "data", "report"},
     "report": {"chains", "data", "design", "equations"},
     "assemble": {"parallel", "device", "sampler", "engines", "variances", "chains", "design"},
-    "run": {"cluster", "run_regression", "resume", "targets", "decisions", "assemble", "interweave", "memory", "parallel", "sampler", "engines", "equations", "chains", "report", "data", "config"},
+    "run": {
+        "cluster",
+        "run_regression",
+        "resume",
+        "targets",
+        "decisions",
+        "assemble",
+        "interweave",
+        "memory",
+        "parallel",
+        "sampler",
+        "engines",
+        "equations",
+        "chains",
+        "report",
+        "data",
+        "config",
+    },
     "scenarios": {"run", "cluster", "resume", "parallel", "interrupt", "report", "config", "pedigree"},
     "simulate": {"design", "pedigree"},
     "bench": set(),
     "exchange": {"config", "report", "pedigree"},
-    "validate": {"run", "cluster", "parallel", "assemble", "chains", "config", "data", "design", "engines", "equations", "report", "pedigree"},
+    "validate": {
+        "run",
+        "cluster",
+        "parallel",
+        "assemble",
+        "chains",
+        "config",
+        "data",
+        "design",
+        "engines",
+        "equations",
+        "report",
+        "pedigree",
+    },
     "cli": {"run", "scenarios", "interrupt", "report", "simulate", "bench", "validate", "exchange", "pedigree"},
 }
 ROOMS["bench"] = set(ROOMS) - {"bench", "cli"} | {"pedigree"}  # it measures every room
@@ -55,7 +86,10 @@ LAZY = {
     ("mmgibbs.simulate", "mmgibbs.data.rank"): "the rank of the fixed effects, NumPy and SciPy only",
     ("mmgibbs.simulate", "mmgibbs.report.record"): "the versions that a provenance note names",
 }
-CORE = ("errors", "work", "design", "draws", "device", "variances", "equations", "engines", "regressions", "interweave", "chains", "sampler", "estimators", "job", "parallel")
+CORE = (
+    "errors", "work", "design", "draws", "device", "variances", "equations", "engines", "regressions", "interweave",
+    "chains", "sampler", "estimators", "job", "parallel",
+)  # fmt: skip
 DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core"}
 CORE_LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "yaml", "tqdm", "cupy", "cupyx", "cupy_backends"}
 # Libraries that the core imports inside functions: diagnostics, files of draws, processes.
@@ -79,7 +113,11 @@ def imports_of(source: str, module: str) -> list[Import]:
             elif isinstance(child, ast.ImportFrom):
                 assert child.level == 0, f"{module} line {child.lineno}: imports are absolute"
                 # `from mmgibbs import design` imports the module mmgibbs.design
-                names = [f"{child.module}.{a.name}" for a in child.names] if child.module in ("mmgibbs", "pedigree") else [child.module]
+                names = (
+                    [f"{child.module}.{a.name}" for a in child.names]
+                    if child.module in ("mmgibbs", "pedigree")
+                    else [child.module]
+                )
                 found.extend(Import(module, name, child.lineno, lazy) for name in names)
             visit(child, lazy or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)))
 
@@ -161,12 +199,16 @@ def test_the_rooms_have_no_loop():
 
 
 def test_the_house_is_laid_out_as_designed():
-    rooms = {p.stem for p in (ROOT / "mmgibbs").iterdir() if (p.is_dir() or p.suffix == ".py") and not p.name.startswith("_")}
+    rooms = {
+        p.stem for p in (ROOT / "mmgibbs").iterdir() if (p.is_dir() or p.suffix == ".py") and not p.name.startswith("_")
+    }
     assert rooms <= set(ROOMS), f"rooms without a place in the order: {sorted(rooms - set(ROOMS))}"
     ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text().split()]
     top = {p.name for p in ROOT.iterdir() if not any(fnmatch(p.name, pattern) for pattern in ignored)}
     assert top - {".git"} == {
-        "pedigree", "mmgibbs", "configs", "data_samples", "docs", "tests", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".ci", ".gitignore",
+        "pedigree", "mmgibbs", "configs", "data_samples", "docs", "tests",
+        "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md",
+        ".ci", ".gitignore", ".git-blame-ignore-revs", ".pre-commit-config.yaml",
     }  # fmt: skip
 
 

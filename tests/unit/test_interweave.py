@@ -165,7 +165,7 @@ def test_draws_of_a_scale_follow_their_density():
     """One component: the draws of l over many sweeps, H, s, G held, against the density by integration."""
     covariance = CovarianceModel(np.array([[2.0]]), False, full_block(1), 6.0, np.array([[9.0]]))
     root, G, H, s = root_of(covariance), np.array([[2.0]]), np.array([[40.0]]), np.array([5.0])
-    l = np.linspace(1e-3, 6, 200_001)
+    l = np.linspace(1e-3, 6, 200_001)  # noqa: E741  as in the text
     m = l / np.sqrt(2.0)
     log_density = 5.0 * (m - 1) - 20.0 * (m - 1) ** 2 - (6 + 2) * np.log(l) - 9.0 / (2 * l**2) + np.log(l)
     cumulative = np.cumsum(np.exp(log_density - log_density.max()))

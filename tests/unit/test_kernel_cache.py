@@ -27,7 +27,8 @@ def test_kernels_and_all_that_they_import_count(tmp_path):
     """Through packages, lists in parentheses and the pedigree package; nothing else does."""
     files = {
         "mmgibbs/__init__.py": "",
-        "mmgibbs/kernel.py": "from numba import njit\nfrom mmgibbs.room import (\n    helper,\n    thing,\n)\nimport pedigree.far\n",
+        "mmgibbs/kernel.py": "from numba import njit\nfrom mmgibbs.room import (\n    helper,\n    "
+        "thing,\n)\nimport pedigree.far\n",
         "mmgibbs/room/__init__.py": "thing = 1\n",
         "mmgibbs/room/helper.py": "if True:\n    from mmgibbs.constants import SIZE\n",
         "mmgibbs/constants.py": "SIZE = 3\n",
@@ -48,7 +49,13 @@ def test_kernels_and_all_that_they_import_count(tmp_path):
 
 def test_the_program_has_its_kernels_among_them():
     found = sources_of_kernels(ROOT)
-    assert {"mmgibbs.draws.philox", "mmgibbs.engines.rows", "mmgibbs.design", "pedigree.relationship", "mmgibbs.work"} <= set(found)
+    assert {
+        "mmgibbs.draws.philox",
+        "mmgibbs.engines.rows",
+        "mmgibbs.design",
+        "pedigree.relationship",
+        "mmgibbs.work",
+    } <= set(found)
     assert not {"mmgibbs.cli", "mmgibbs.config.load", "mmgibbs.report.page", "mmgibbs.kernel_cache"} & set(found)
 
 
@@ -91,7 +98,8 @@ SHOW = "from mmgibbs.draws.exponential import exponential_pair as f; print(f(1, 
 
 
 def after_an_upgrade(folder, told: bool = True) -> tuple[float, float]:
-    """A kernel's value before and after a function that it calls, in another file, has changed: the logarithm is doubled.
+    """A kernel's value before and after a function that it calls, in another file, has changed: the logarithm is
+    doubled.
 
     told: whether Numba is told of the folder.
     """
@@ -102,10 +110,18 @@ def after_an_upgrade(folder, told: bool = True) -> tuple[float, float]:
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"PYTHONPATH": str(folder)}
 
     def value() -> float:
-        return float(subprocess.run([sys.executable, "-c", SHOW], env=environment, cwd=folder, check=True, capture_output=True, text=True).stdout)
+        return float(
+            subprocess.run(
+                [sys.executable, "-c", SHOW], env=environment, cwd=folder, check=True, capture_output=True, text=True
+            ).stdout
+        )
 
     before = value()
-    change(folder / "mmgibbs/draws/elementary.py", "return e * LN2_HIGH - ((s * (f - y * p) - e * LN2_LOW) - f)", "return 2.0 * (e * LN2_HIGH - ((s * (f - y * p) - e * LN2_LOW) - f))")
+    change(
+        folder / "mmgibbs/draws/elementary.py",
+        "return e * LN2_HIGH - ((s * (f - y * p) - e * LN2_LOW) - f)",
+        "return 2.0 * (e * LN2_HIGH - ((s * (f - y * p) - e * LN2_LOW) - f))",
+    )
     return before, value()
 
 

@@ -26,7 +26,10 @@ def test_two_commands_set_up_run_and_test():
     commands = dict(COMMAND.findall(README))
     assert list(commands) == ["run", "test"] and README.count("<!-- command:") == 2
     assert commands["run"].count("\n") == commands["test"].count("\n") == 0
-    assert re.fullmatch(r"python3 -m venv \.venv && \.venv/bin/pip install \. && \.venv/bin/mmgibbs run configs/\w+\.yaml", commands["run"])
+    assert re.fullmatch(
+        r"python3 -m venv \.venv && \.venv/bin/pip install \. && \.venv/bin/mmgibbs run configs/\w+\.yaml",
+        commands["run"],
+    )
     assert commands["test"] == '.venv/bin/pip install ".[test]" && .venv/bin/python -m pytest'
 
 
@@ -40,7 +43,10 @@ def test_analysis_file_is_the_one_that_the_command_runs(tmp_path):
     file, _ = blocks("yaml")  # the other one is a section of a regression's
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "beef.yaml").write_text(file)
-    shown, shipped = load_config(tmp_path / "configs" / "beef.yaml").resolved(), load_config(ROOT / "configs" / "beef.yaml").resolved()
+    shown, shipped = (
+        load_config(tmp_path / "configs" / "beef.yaml").resolved(),
+        load_config(ROOT / "configs" / "beef.yaml").resolved(),
+    )
     for key in ("name", "traits", "model", "variances", "sampler", "output"):
         assert shown[key] == shipped[key]
     assert shown["data"]["phenotypes"] == str(tmp_path / "data_samples/beef/phenotypes.csv")
@@ -63,7 +69,9 @@ def test_python_runs(tmp_path, monkeypatch):
     assert names["F"].max() > 0
 
 
-@pytest.mark.parametrize("line", [line for text in blocks("sh") for line in text.splitlines() if line.startswith("mmgibbs ")])
+@pytest.mark.parametrize(
+    "line", [line for text in blocks("sh") for line in text.splitlines() if line.startswith("mmgibbs ")]
+)
 def test_commands_are_accepted(line):
     words = shlex.split(line, comments=True)[1:]
     assert cli._parser(words).parse_args(words)
@@ -74,4 +82,6 @@ def test_commands_are_accepted(line):
 def test_files_that_it_names_exist():
     links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
     assert links and all((ROOT / link).exists() for link in links)
-    assert {link for link in links if link.startswith("configs/")} == {f"configs/{p.name}" for p in ROOT.glob("configs/*.yaml")}
+    assert {link for link in links if link.startswith("configs/")} == {
+        f"configs/{p.name}" for p in ROOT.glob("configs/*.yaml")
+    }

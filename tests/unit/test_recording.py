@@ -1,4 +1,6 @@
-"""What a chain keeps: moments where the engine keeps its state, draws of chosen levels, and the facts of every kept sweep."""
+"""What a chain keeps: moments where the engine keeps its state, draws of chosen levels, and the facts of every kept
+sweep.
+"""
 
 import numpy as np
 import pytest

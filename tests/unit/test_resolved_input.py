@@ -47,7 +47,10 @@ def test_prior_df_without_a_mean_is_a_warning(folder, prior, df, warned):
     write_files(folder, herds(3))
     outcome = command(folder, "run", "analysis.yaml", "--set", f"variances.herd.prior={prior}")
     assert outcome.code == 0, outcome.err
-    warning = f"variances.herd: the posterior mean may not exist: prior df {df} plus 3 levels gives {df + 3} degrees of freedom"
+    warning = (
+        f"variances.herd: the posterior mean may not exist: prior df {df} plus 3 levels gives {df + 3} "
+        "degrees of freedom"
+    )
     assert (f"warning: {warning}" in outcome.err) == warned
     assert any(w.startswith(warning) for w in outcome.record["warnings"]) == warned
     assert outcome.summary["mean"].is_finite().all()

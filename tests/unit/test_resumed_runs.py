@@ -38,7 +38,9 @@ SWEEPS = 2 * 60  # of both chains
 
 @pytest.fixture(autouse=True)
 def one_core(tmp_path, monkeypatch):
-    """Chains one after another in this process; temporary files in a folder of their own, which must be empty at the end."""
+    """Chains one after another in this process; temporary files in a folder of their own, which must be empty at the
+    end.
+    """
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
@@ -193,7 +195,9 @@ def alive_in(process: Path, session: int) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see processes")
 def test_the_chains_of_a_killed_run_end_too(folder, whole):
-    """Chains in processes of their own: they notice, and write nothing more into a folder that may be another run's by then."""
+    """Chains in processes of their own: they notice, and write nothing more into a folder that may be another run's by
+    then.
+    """
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores, or chains share one process")
     long = ("--set=sampler.samples=4000000", "--set=sampler.thin=100000", "--set=sampler.checkpoint_every=500")
@@ -291,7 +295,8 @@ def test_a_failure_keeps_the_checkpoints_and_says_so(folder, monkeypatch, whole)
     assert_same(folder / "run", whole)
 
 
-# ------------------------------------------------------------------------------------------------ finished, changed, extended
+# ------------------------------------------------------------------------------------------------ finished, changed,
+# extended
 
 
 def test_a_finished_run_is_left_alone(folder):

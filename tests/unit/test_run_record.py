@@ -1,4 +1,6 @@
-"""What a run leaves behind about itself: run.json says what was chosen and why, draws.nc holds the facts of every kept sweep."""
+"""What a run leaves behind about itself: run.json says what was chosen and why, draws.nc holds the facts of every kept
+sweep.
+"""
 
 import numpy as np
 import pytest
@@ -72,7 +74,14 @@ def test_what_pcg_did_for_each_draw_is_kept(tmp_path):
 def test_runs_too_short_for_errors_of_breeding_values_say_so(tmp_path, samples, short):
     """Two chains; batches of eight draws or more show how draws follow each other."""
     sampler = f"chains: 2, burn_in: 5, samples: {samples}, thin: 1"
-    write_files(tmp_path, {"analysis.yaml": replaced(replaced(ANALYSIS, "method: blup", sampler), "variances:", "variances:\n  mode: fixed")})
+    write_files(
+        tmp_path,
+        {
+            "analysis.yaml": replaced(
+                replaced(ANALYSIS, "method: blup", sampler), "variances:", "variances:\n  mode: fixed"
+            )
+        },
+    )
     outcome = command(tmp_path, "run", "analysis.yaml")
     assert outcome.code == 0, outcome.err
     told = f"MCSE and ESS of breeding values: {2 * samples} kept draws are too few"

@@ -86,7 +86,9 @@ def residuals(beef):
 
 
 def check_residuals(beef):
-    """Covariances of what is left against RESIDUAL, within 4 standard errors; yearling weight given weaning weight, since it was chosen by it."""
+    """Covariances of what is left against RESIDUAL, within 4 standard errors;
+    yearling weight given weaning weight, since it was chosen by it.
+    """
     e = residuals(beef)
     slope = RESIDUAL[2, 1] / RESIDUAL[1, 1]
     e[:, 2] -= slope * e[:, 1]
@@ -103,7 +105,9 @@ def check_residuals(beef):
     last = e[~np.isnan(e[:, 2]), 2]
     variance = RESIDUAL[2, 2] - slope * RESIDUAL[1, 2]
     assert abs(last.var() / variance - 1) < 4 * np.sqrt(2 / last.size)
-    means = np.array([np.nanmean(e[:, 0]) / np.nanstd(e[:, 0]), np.nanmean(e[:, 1]) / np.nanstd(e[:, 1]), last.mean() / last.std()])
+    means = np.array(
+        [np.nanmean(e[:, 0]) / np.nanstd(e[:, 0]), np.nanmean(e[:, 1]) / np.nanstd(e[:, 1]), last.mean() / last.std()]
+    )
     assert (np.abs(means) * np.sqrt((~np.isnan(e)).sum(axis=0)) < 4).all()
 
 
@@ -122,7 +126,9 @@ def test_breeding_values_follow_the_pedigree(beef):
     """Mendelian sampling terms over their variance have covariance GENETIC."""
     d = mendelian_variance(beef.sire, beef.dam, np.zeros(beef.n_animals))
     both = (beef.sire >= 0) & (beef.dam >= 0)
-    m = beef.breeding_values[both] - 0.5 * (beef.breeding_values[beef.sire[both]] + beef.breeding_values[beef.dam[both]])
+    m = beef.breeding_values[both] - 0.5 * (
+        beef.breeding_values[beef.sire[both]] + beef.breeding_values[beef.dam[both]]
+    )
     found = m.T.astype(float) @ m / d[both].sum()
     deviation = np.sqrt(np.diag(GENETIC))
     # Inbreeding, left out here, lowers d by about a percent.
@@ -134,12 +140,15 @@ def test_design_is_the_nine_block_system(beef):
     assert [t.name for t in design.terms] == ["contemporary_group", "sex", "dam_age", "genetic", "maternal_environment"]
     assert [t.n_components for t in design.terms] == [3, 3, 3, 4, 1]
     assert design.terms[3].n_levels == beef.n_animals
-    assert 4.2 < design.n_equations / beef.n_animals < 4.5  # 4.7 million at 1.1 million animals, where dams have fewer calves each
+    assert (
+        4.2 < design.n_equations / beef.n_animals < 4.5
+    )  # 4.7 million at 1.1 million animals, where dams have fewer calves each
     np.testing.assert_array_equal(design.patterns[design.pattern], ~np.isnan(design.y))
     offsets = np.array([v for _, _, v in design.offsets])
     np.testing.assert_allclose(design.y + offsets, beef.y)
     assert np.abs(np.nanmean(design.y, axis=0)).max() < 1e-9
-    # One level of sex and one of dam age depend on the contemporary groups; a group without a weight of a trait is out of force.
+    # One level of sex and one of dam age depend on the contemporary groups; a group without a weight of a trait is out
+    # of force.
     assert (~design.terms[1].active).sum(axis=0).tolist() == [1, 1, 1]
     assert (~design.terms[2].active).sum(axis=0).tolist() == [1, 1, 1]
     for t in range(3):
@@ -165,7 +174,9 @@ def test_files(written):
     np.testing.assert_array_equal(np.isnan(y), np.isnan(beef.y))
     assert np.nanmax(np.abs(y - beef.y)) <= 0.0501
     np.testing.assert_allclose(truth["maternal_weaning_weight"], beef.breeding_values[:, 3], atol=6e-4)
-    assert (truth["maternal_environment"].is_not_null().to_numpy() == np.isin(np.arange(beef.n_animals), beef.dam)).all()
+    assert (
+        truth["maternal_environment"].is_not_null().to_numpy() == np.isin(np.arange(beef.n_animals), beef.dam)
+    ).all()
     note = (directory / "PROVENANCE.txt").read_text()
     assert "simulate_beef" in note and "170" in note and str(beef.n_records) in note
 
@@ -180,7 +191,13 @@ def test_design_from_files_is_design_from_arrays(written):
     ids, herds = simulate.animal_ids(beef), simulate.herd_ids(beef)
     groups = np.array([f"{herds[int(h)]}-{y}" for h, y in zip(beef.group_herd, beef.group_year)])
     mothers = np.unique(beef.dam[beef.animal][~np.isnan(beef.y[:, 1])])
-    own = [groups, np.array(simulate.SEXES), np.array(simulate.DAM_AGES), ids.to_numpy(), ids.gather(mothers).to_numpy()]
+    own = [
+        groups,
+        np.array(simulate.SEXES),
+        np.array(simulate.DAM_AGES),
+        ids.to_numpy(),
+        ids.gather(mothers).to_numpy(),
+    ]
     assert [t.name for t in design.terms] == [t.name for t in direct.terms]
     assert design.n_equations == direct.n_equations
     for term, twin, labels, names in zip(design.terms, direct.terms, prepared.levels, own):
@@ -190,7 +207,9 @@ def test_design_from_files_is_design_from_arrays(written):
             np.testing.assert_array_equal(effect.level >= 0, other.level >= 0)
             met = effect.level >= 0
             assert labels.ids.to_numpy()[effect.level[met]].tolist() == names[other.level[met]].tolist()
-    np.testing.assert_array_equal(design.terms[3].relationship.diagonal.sum(), direct.terms[3].relationship.diagonal.sum())
+    np.testing.assert_array_equal(
+        design.terms[3].relationship.diagonal.sum(), direct.terms[3].relationship.diagonal.sum()
+    )
     np.testing.assert_array_equal(np.isnan(design.y), np.isnan(direct.y))
     assert np.nanmax(np.abs(design.y - direct.y)) < 0.06
 

@@ -70,7 +70,10 @@ def workers_of(session: int) -> list[int]:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see processes")
 @pytest.mark.parametrize("how", ["Ctrl-C", "a chain is killed"])
 def test_a_run_that_is_stopped_leaves_no_process_behind(folder, scratch, how):
-    """Chains in processes. Ctrl-C reaches all processes of a terminal, as here: the state is kept. A full memory leaves a killed chain."""
+    """Chains in processes. Ctrl-C reaches all processes of a terminal, as here: the state is kept.
+
+    A full memory leaves a killed chain.
+    """
     text = replaced(GIBBS, "chains: 1, burn_in: 5, samples: 20, thin: 1", "chains: 2, samples: 400000000, thin: 100000")
     write_files(folder, {"analysis.yaml": replaced(text, "variances:", "variances:\n  mode: fixed")})
     if cores() < 2:
@@ -78,7 +81,16 @@ def test_a_run_that_is_stopped_leaves_no_process_behind(folder, scratch, how):
     before, checkpoints = contents(folder), folder / "run" / "checkpoint"
     every = "2000" if how == "Ctrl-C" else "never"
     run = subprocess.Popen(
-        [sys.executable, "-m", "mmgibbs", "run", "analysis.yaml", "--quiet", "--no-report", f"--set=sampler.checkpoint_every={every}"],
+        [
+            sys.executable,
+            "-m",
+            "mmgibbs",
+            "run",
+            "analysis.yaml",
+            "--quiet",
+            "--no-report",
+            f"--set=sampler.checkpoint_every={every}",
+        ],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)},
         stderr=subprocess.PIPE,
@@ -105,7 +117,9 @@ def test_a_run_that_is_stopped_leaves_no_process_behind(folder, scratch, how):
     if how == "Ctrl-C":
         assert run.returncode == 130
         said = rf"\nstopped by SIGINT after sweep [0-9,]+, [0-9,]+ of .*; the state is kept in '{checkpoints}'\n"
-        again = r"go on with: mmgibbs run analysis.yaml --quiet --no-report --set=sampler.checkpoint_every=2000 --resume\n"
+        again = (
+            r"go on with: mmgibbs run analysis.yaml --quiet --no-report --set=sampler.checkpoint_every=2000 --resume\n"
+        )
         assert re.fullmatch(said + again, message), message
         assert {"run.npz", "chain-1.npz", "chain-2.npz"} <= {p.name for p in checkpoints.iterdir()}
         shutil.rmtree(folder / "run")

@@ -20,7 +20,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.glob("*.md") if p.name != "README.md")
 TUTORIALS = [p for p in PAGES if "<!-- run -->" in p.read_text(encoding="utf-8")]
 BLOCK = re.compile(
-    r"^<!-- (file|holds|run|shows with all sweeps|shows)(?:: (\S+))? -->\n```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^<!-- (file|holds|run|shows with all sweeps|shows)(?:: (\S+))? -->\n```(\w*)\n(.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHORT = ("chains=1", "burn_in=10", "samples=20", "thin=2", "threads=1")

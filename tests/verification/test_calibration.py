@@ -1,8 +1,9 @@
-"""Simulation-based calibration: three traits, direct and maternal effects, maternal environment, missing traits, weights.
+"""Simulation-based calibration: three traits, direct and maternal effects, maternal environment, missing traits,
+weights.
 
-Truth drawn from the proper priors, records drawn from the truth: then the rank of the truth among (nearly independent) draws of its own
-posterior is uniform, for every parameter (Cook, Gelman & Rubin 2006; Talts et al. 2018). Variances and locations are ranked, over many data
-sets; a chi-square test per parameter, corrected for their number.
+Truth drawn from the proper priors, records drawn from the truth: then the rank of the truth among (nearly independent)
+draws of its own posterior is uniform, for every parameter (Cook, Gelman & Rubin 2006; Talts et al. 2018). Variances and
+locations are ranked, over many data sets; a chi-square test per parameter, corrected for their number.
 """
 
 from functools import cache
@@ -37,10 +38,14 @@ def random_mating(rng, n, founders):
 
 @cache
 def beef(n_animals=40, n=50) -> Joint:
-    """Direct effects on three traits and a maternal one on the second (k = 4), maternal environment, all seven missing patterns, weights."""
+    """Direct effects on three traits and a maternal one on the second (k = 4), maternal environment, all seven missing
+    patterns, weights.
+    """
     rng = np.random.default_rng(81)
     sire, dam = random_mating(rng, n_animals, 12)
-    animal = np.concatenate([np.arange(12, n_animals), rng.integers(12, n_animals, n - n_animals + 12)]).astype(np.int32)
+    animal = np.concatenate([np.arange(12, n_animals), rng.integers(12, n_animals, n - n_animals + 12)]).astype(
+        np.int32
+    )
     mother = dam[animal]
     dams, environment = np.unique(mother, return_inverse=True)
     assert dams[0] == -1  # some dams are unknown: those records meet no maternal level
@@ -48,7 +53,12 @@ def beef(n_animals=40, n=50) -> Joint:
     terms = [
         models.class_term("group", np.arange(n) % 4, 4, [0, 1, 2], prior_precision=np.eye(3)),
         models.random_term("genetic", genetic, models.pedigree_relationship(sire, dam), n_animals),
-        models.random_term("environment", [models.Effect("", (environment - 1).astype(np.int32), (1,))], models.Identity(len(dams) - 1), len(dams) - 1),
+        models.random_term(
+            "environment",
+            [models.Effect("", (environment - 1).astype(np.int32), (1,))],
+            models.Identity(len(dams) - 1),
+            len(dams) - 1,
+        ),
     ]
     observed, weight = models.some_observed(rng, n, 3), rng.uniform(0.4, 2.5, n)
     design = models.with_records(rng, n, terms, [None, np.eye(4), np.eye(1)], np.eye(3), observed, weight)
@@ -70,7 +80,9 @@ def tiny() -> Joint:
 
 
 def parameters(theta, G, R):
-    """One vector: elements of the covariance matrices, each trait's share of the direct variance, and a few locations."""
+    """One vector: elements of the covariance matrices, each trait's share of the direct variance, and a few
+    locations.
+    """
     matrices = [*(g for g in G if g is not None), R]
     out = [M[np.tril_indices(len(M))] for M in matrices]
     T = len(R)
@@ -92,7 +104,17 @@ def ranks(joint, replicate, thin, burn_in, mutate=None, seed=83, interweave=()):
     def add(engine, variances):
         draws.append(parameters(engine.fetch(), variances.G, variances.R))
 
-    chain(model, DRAWS * thin, burn_in, thin, key=(seed, replicate), mutate=mutate, each=add, record=False, interweave=interweave)
+    chain(
+        model,
+        DRAWS * thin,
+        burn_in,
+        thin,
+        key=(seed, replicate),
+        mutate=mutate,
+        each=add,
+        record=False,
+        interweave=interweave,
+    )
     assert len(draws) == DRAWS
     return np.sum(np.array(draws) < truth, axis=0)
 

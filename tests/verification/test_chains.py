@@ -1,4 +1,7 @@
-"""A chain is a function of its seed and number alone: not of processes, order, thinning or burn-in. Everything here is bit for bit."""
+"""A chain is a function of its seed and number alone: not of processes, order, thinning or burn-in.
+
+Everything here is bit for bit.
+"""
 
 import numpy as np
 import polars as pl
@@ -57,7 +60,9 @@ def test_the_order_of_chains_does_not_matter(monkeypatch):
         model = sampled_model()
         again = chain(model, 60, burn_in=10, thin=2, key=(SEED, number))
         a, b = everything(again), everything(together[number])
-        assert all(np.array_equal(a[k], b[k]) for k in a if not k.startswith("moments"))  # batches are planned over all chains
+        assert all(
+            np.array_equal(a[k], b[k]) for k in a if not k.startswith("moments")
+        )  # batches are planned over all chains
         assert not np.array_equal(a["residual"], everything(together[(number + 1) % 3])["residual"])
 
 
@@ -99,10 +104,14 @@ def analysis(tmp_path):
     """A written analysis, its tables beside it."""
     rng = np.random.default_rng(112)
     sire, dam = models.looped_pedigree(rng, 20, 4)
-    name = lambda code: f"a{code}" if code >= 0 else None  # noqa: E731
-    pl.DataFrame({"animal": [name(i) for i in range(20)], "sire": list(map(name, sire)), "dam": list(map(name, dam))}).write_csv(tmp_path / "pedigree.csv")
+    name = lambda code: f"a{code}" if code >= 0 else None
+    pl.DataFrame(
+        {"animal": [name(i) for i in range(20)], "sire": list(map(name, sire)), "dam": list(map(name, dam))}
+    ).write_csv(tmp_path / "pedigree.csv")
     animal = rng.integers(0, 20, 40)
-    pl.DataFrame({"animal": [name(i) for i in animal], "sex": np.arange(40) % 2, "y": 10 + rng.standard_normal(40)}).write_csv(tmp_path / "records.csv")
+    pl.DataFrame(
+        {"animal": [name(i) for i in animal], "sex": np.arange(40) % 2, "y": 10 + rng.standard_normal(40)}
+    ).write_csv(tmp_path / "records.csv")
     (tmp_path / "analysis.yaml").write_text(
         """\
 name: chains
@@ -139,18 +148,32 @@ def test_a_run_does_not_depend_on_processes(analysis, tmp_path, monkeypatch):
 
 
 def test_overrides_are_as_good_as_the_file(analysis, tmp_path):
-    overridden = mmgibbs.run(analysis, ["sampler.samples=20", "sampler.chains=1", "sampler.seed=7"], progress=False, directory=tmp_path / "a")
-    text = analysis.read_text(encoding="utf-8").replace("chains: 2", "chains: 1").replace("samples: 40", "samples: 20").replace("seed: 113", "seed: 7")
+    overridden = mmgibbs.run(
+        analysis, ["sampler.samples=20", "sampler.chains=1", "sampler.seed=7"], progress=False, directory=tmp_path / "a"
+    )
+    text = (
+        analysis.read_text(encoding="utf-8")
+        .replace("chains: 2", "chains: 1")
+        .replace("samples: 40", "samples: 20")
+        .replace("seed: 113", "seed: 7")
+    )
     analysis.with_name("changed.yaml").write_text(text, encoding="utf-8")
     written = mmgibbs.run(analysis.with_name("changed.yaml"), progress=False, directory=tmp_path / "b")
     assert equal(posterior(overridden), posterior(written))
     assert posterior(written)["genetic"].shape == (1, 10, 20, 1)
-    other = mmgibbs.run(analysis.with_name("changed.yaml"), ["sampler.seed=8"], progress=False, directory=tmp_path / "c")
+    other = mmgibbs.run(
+        analysis.with_name("changed.yaml"), ["sampler.seed=8"], progress=False, directory=tmp_path / "c"
+    )
     assert not equal(posterior(other), posterior(written))
 
 
 def test_a_longer_run_begins_as_the_shorter_one(analysis, tmp_path):
     short, long = (
-        posterior(mmgibbs.run(analysis, [f"sampler.samples={n}", "sampler.chains=1"], progress=False, directory=tmp_path / str(n))) for n in (20, 40)
+        posterior(
+            mmgibbs.run(
+                analysis, [f"sampler.samples={n}", "sampler.chains=1"], progress=False, directory=tmp_path / str(n)
+            )
+        )
+        for n in (20, 40)
     )
     assert all(np.array_equal(short[k], long[k][:, :10]) for k in short)

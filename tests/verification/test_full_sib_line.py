@@ -1,4 +1,6 @@
-"""Ten generations of full-sib mating through the whole path, against the recursion of inbreeding and equations written out here."""
+"""Ten generations of full-sib mating through the whole path, against the recursion of inbreeding and equations written
+out here.
+"""
 
 import numpy as np
 import polars as pl
@@ -41,11 +43,15 @@ def tables():
     ids = np.array([f"K{i}" for i in rng.permutation(n)])
     weight = rng.uniform(0.5, 2.0, n)
     y = 50 + 3 * (sex == "m") + np.cumsum(rng.standard_normal(n)) + rng.standard_normal(n)
-    name = lambda code: ids[code] if code >= 0 else None  # noqa: E731
+    name = lambda code: ids[code] if code >= 0 else None
     rows = rng.permutation(n)
-    pedigree = pl.DataFrame({"animal": ids[rows], "sire": [name(sire[i]) for i in rows], "dam": [name(dam[i]) for i in rows]})
+    pedigree = pl.DataFrame(
+        {"animal": ids[rows], "sire": [name(sire[i]) for i in rows], "dam": [name(dam[i]) for i in rows]}
+    )
     recorded = rows[rows > 1]
-    records = pl.DataFrame({"animal": ids[recorded], "sex": sex[recorded], "y": y[recorded], "precision": weight[recorded]})
+    records = pl.DataFrame(
+        {"animal": ids[recorded], "sex": sex[recorded], "y": y[recorded], "precision": weight[recorded]}
+    )
     return ids, sire, dam, sex, y, weight, records, pedigree
 
 
@@ -63,7 +69,9 @@ def run(directory, inbreeding, **sampler):
     solutions = mmgibbs.run(config, progress=False).solutions.filter(pl.col("term") == "genetic")
     by_id = {row["level"]: row for row in solutions.iter_rows(named=True)}
     rows = [by_id[i] for i in tables()[0]]
-    return {c: np.array([r[c] for r in rows], float) for c in ("mean", "sd", "mcse", "pev", "reliability", "inbreeding")}
+    return {
+        c: np.array([r[c] for r in rows], float) for c in ("mean", "sd", "mcse", "pev", "reliability", "inbreeding")
+    }
 
 
 def exact(account):

@@ -55,7 +55,8 @@ def test_memory_and_open_files_stay_as_they_are(tmp_path, seconds):
     assert time.time() - written < 60
     first, rest = memory[: len(memory) // 10], memory[len(memory) // 10 :]
     print(
-        f"{seconds} s: {first[-1] / 1e6:.1f} MB after a tenth, at most {max(rest) / 1e6:.1f} MB later; {min(files)} to {max(files)} open files"
+        f"{seconds} s: {first[-1] / 1e6:.1f} MB after a tenth, at most {max(rest) / 1e6:.1f} MB later; "
+        f"{min(files)} to {max(files)} open files"
     )
     assert max(rest) <= 1.05 * first[-1] and min(rest) >= 0.95 * first[-1]
     steady = sorted(files)[len(files) // 2]

@@ -70,9 +70,9 @@ def test_a_covariate_that_does_not_vary_is_exactly_0(value, orthonormal):
     """Three times 0.1 does not have the mean 0.1: what is left is rounding, not a slope."""
     x = np.concatenate([np.full(3, value), value + np.arange(4.0)])
     level = np.repeat([0, 1], [3, 4]).astype(np.int32)
-    Z, T, means = Basis(x, level, 2, 2, None).working(1, True, orthonormal, np.array([1, 0.3, 0.7, 1, 1, 1, 1]))
+    Z, T, _means = Basis(x, level, 2, 2, None).working(1, True, orthonormal, np.array([1, 0.3, 0.7, 1, 1, 1, 1]))
     assert np.all(Z[:3] == 0) and np.all(np.abs(Z[3:]).max(axis=0) > 0.1) and np.isfinite(T).all()
-    Z, T, means = Basis(x[:3], level[:3], 1, 2, None).working(1, True, orthonormal, np.array([1, 0.3, 0.7]))
+    Z, T, _means = Basis(x[:3], level[:3], 1, 2, None).working(1, True, orthonormal, np.array([1, 0.3, 0.7]))
     assert np.all(Z == 0) and np.isfinite(T).all()
-    Z, T, means = Basis(x[:3], level[:3], 1, 2, None).working(1, False, orthonormal, np.ones(3))
+    Z, T, _means = Basis(x[:3], level[:3], 1, 2, None).working(1, False, orthonormal, np.ones(3))
     assert np.isfinite(Z).all() and np.isfinite(T).all()

@@ -35,6 +35,11 @@ def test_a_loose_caller_does_not_spoil_log_and_exp(tmp_path, monkeypatch):
 
 
 def test_every_compiled_draw_states_that_it_is_strict():
-    compiled = [(p.name, line) for p in sorted((ROOT / "mmgibbs" / "draws").glob("*.py")) for line in p.read_text().splitlines() if "njit(" in line]
+    compiled = [
+        (p.name, line)
+        for p in sorted((ROOT / "mmgibbs" / "draws").glob("*.py"))
+        for line in p.read_text().splitlines()
+        if "njit(" in line
+    ]
     assert len(compiled) > 30
     assert [c for c in compiled if "fastmath=False" not in c[1]] == []

@@ -57,8 +57,7 @@ def asked(monkeypatch):
     asked = []
 
     def empty(shape, dtype):
-        array = np.empty(shape, dtype).view(type("DeviceArray", (np.ndarray,), {"data": Memory(asked)}))
-        return array
+        return np.empty(shape, dtype).view(type("DeviceArray", (np.ndarray,), {"data": Memory(asked)}))
 
     def module(code, options, name_expressions):
         asked.append((code, options, name_expressions))

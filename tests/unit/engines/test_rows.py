@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from mmgibbs.engines.rows import add_multiple, set_multiple
 from numba import njit
+
+from mmgibbs.engines.rows import add_multiple, set_multiple
 
 
 @njit

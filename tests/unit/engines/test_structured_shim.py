@@ -349,7 +349,9 @@ def test_bench_engines_with_a_device(shim, monkeypatch):
     about, rows = one_system("small", args, HostDevice(shim("single")))
     row = next(row for row in rows if row["engine"] == "structured on a GPU")
     assert all(row[column] > 0 for column in ("s per sample", SAMPLED, "ESS/s, genetic variances (least)"))
-    assert about["structured on a GPU, device"] == "this host" and about["structured on a GPU, copy bandwidth, GB/s"] > 0
+    assert (
+        about["structured on a GPU, device"] == "this host" and about["structured on a GPU, copy bandwidth, GB/s"] > 0
+    )
 
 
 def test_pieces_hold_every_entry_once_and_keep_records_together(monkeypatch):
@@ -364,12 +366,20 @@ def test_pieces_hold_every_entry_once_and_keep_records_together(monkeypatch):
 def test_a_chain_that_pauses_goes_on_to_the_same_draws(name, shim):
     """State and moments leave one device and come to another, bit for bit."""
     example = models.example(name)
-    priors = {i: (len(g) + 4.0, 3.0 * g) for i, g in enumerate(example.G) if g is not None} | {"residual": (9.0, 9.0 * example.R)}
+    priors = {i: (len(g) + 4.0, 3.0 * g) for i, g in enumerate(example.G) if g is not None} | {
+        "residual": (9.0, 9.0 * example.R)
+    }
     model = mixed_model(example.design, example.G, example.R, priors, saved=[example.design.terms[-1].name])
     schedule = Schedule(3, 10, 2, refresh_every=4, interweave=(len(example.G) - 1,))
 
     def chain(state=None):
-        return Chain(model, StructuredGpuEngine(equations_of(example.design), "level", HostDevice(shim("double"))), schedule, KEY, state)
+        return Chain(
+            model,
+            StructuredGpuEngine(equations_of(example.design), "level", HostDevice(shim("double"))),
+            schedule,
+            KEY,
+            state,
+        )
 
     whole, parts = chain(), chain()
     whole.advance(13)
@@ -378,7 +388,11 @@ def test_a_chain_that_pauses_goes_on_to_the_same_draws(name, shim):
         parts = chain({key: array.copy() for key, array in parts.state().items()})
     parts.advance(13)
     one, other = parts.result(), whole.result()
-    for a, b in zip((*one.variances, one.residual, *one.saved.values()), (*other.variances, other.residual, *other.saved.values()), strict=True):
+    for a, b in zip(
+        (*one.variances, one.residual, *one.saved.values()),
+        (*other.variances, other.residual, *other.saved.values()),
+        strict=True,
+    ):
         np.testing.assert_array_equal(a, b)
     for part, values in other.moments.state().items():
         np.testing.assert_array_equal(one.moments.state()[part], values)

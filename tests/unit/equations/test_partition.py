@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from reference import dense, models
+
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import KINDS, level_colours, partition
 from mmgibbs.errors import ModelError
-from reference import dense, models
 
 
 @pytest.mark.parametrize("name", models.NAMES)
@@ -68,7 +69,8 @@ def test_nonzeros_as_in_the_dense_equations(name):
         filled = np.abs(equations.C) > 1e-12 * np.abs(equations.C).max()  # the dense K^-1 is a numerical inverse
         counted = np.array(count_nonzeros(example.design, part))
         expected = np.array([filled.sum(), (filled & (number[:, None] == number)).sum()])
-        # Positions are counted, not values: a group that is a grandparent and a parent's mate may cancel (-1/2 a + 1/4 b = 0).
+        # Positions are counted, not values: a group that is a grandparent and a parent's mate may cancel (-1/2 a + 1/4
+        # b = 0).
         cancelled = 2 * 2**2 if name == "random_groups" else 0
         assert counted[0] == expected[0] + cancelled
         assert 0 <= counted[1] - expected[1] <= cancelled

@@ -150,7 +150,7 @@ def test_terms_of_other_names_and_of_the_same_trait_are_effects_of_their_own():
         rows = [(n, None, t, i, 0.0, 1.0) for n, t in zip(names, traits, strict=True) for i in ("a", "b")]
         schema = {"term": pl.String, "effect": pl.String, "trait": pl.String, "level": pl.String, "mean": pl.Float64}
         solutions = pl.DataFrame(rows, schema=schema | {"sd": pl.Float64}, orient="row")
-        analysis = {"traits": {"y1": {}, "y2": {}}, "model": {"fixed": dict.fromkeys(names, {}), "random": {}}}
+        analysis = {"traits": {"y1": {}, "y2": {}}, "model": {"fixed": {name: {} for name in names}, "random": {}}}
         finished = Finished(directory=None, record={"analysis": analysis}, summary=None, solutions=solutions)
         return [(term.effects, term.levels_before) for term in numbered_terms(finished)]
 

@@ -127,7 +127,9 @@ def test_phantom_sires_are_candidates_and_said_to_be_so(tmp_path):
     sampler = ["sampler.method=gibbs", "sampler.chains=1", "sampler.samples=20", "sampler.thin=1"]
     for candidates, n in (("all", 50), ("{born_after: 1900}", 45)):
         asked = f"decisions={{term: genetic, top: [10], candidates: {candidates}}}"
-        assert any(f"decisions: {n} candidates of genetic" in note for note in check(target, [*sampler, asked])["notes"])
+        assert any(
+            f"decisions: {n} candidates of genetic" in note for note in check(target, [*sampler, asked])["notes"]
+        )
 
 
 def test_an_unknown_parent_without_a_group_is_named_by_row(tmp_path):
@@ -137,7 +139,8 @@ def test_an_unknown_parent_without_a_group_is_named_by_row(tmp_path):
         import_blupf90(path)
 
 
-# ------------------------------------------------------------------------------------------------ ids of data and pedigree
+# ------------------------------------------------------------------------------------------------ ids of data and
+# pedigree
 
 
 @pytest.mark.parametrize("name", ["animal model", "joined columns, a header line", "sires and litters"])
@@ -149,7 +152,9 @@ def test_a_pedigree_that_knows_none_of_the_recorded_animals_is_refused(name, tmp
     )
     before = sorted(tmp_path.iterdir())
     assert main(["import-blupf90", str(path)]) == 2
-    n, column, file, ids = (5, 9, "data.txt", "'s0', 's1', 's2'") if "sires" in name else (30, 1, "data.txt", "'c00', 'c01', 'c02'")
+    n, column, file, ids = (
+        (5, 9, "data.txt", "'s0', 's1', 's2'") if "sires" in name else (30, 1, "data.txt", "'c00', 'c01', 'c02'")
+    )
     file = "data_with_header.txt" if "header" in name else file
     message = (
         f"FILE: found none of the {n} animals of column {column} of {file} ({ids}, ...) among the animals of ped.txt "
@@ -168,8 +173,10 @@ def test_a_pedigree_without_rows_for_most_recorded_animals_is_told_of_first(kept
     assert warnings == (said[:1] if told else [])
     if told:
         assert warnings[0] == (
-            "renum.par line 20: WARNING: only 14 of the 30 animals of column 1 of data.txt have a row in ped.txt (FILE_POS "
-            "1 2 3); the others ('c14', 'c15', 'c16', ...) are founders without parents here: are the positions right, and "
+            "renum.par line 20: WARNING: only 14 of the 30 animals of column 1 of data.txt have a row in ped.txt "
+            "(FILE_POS "
+            "1 2 3); the others ('c14', 'c15', 'c16', ...) are founders without parents here: are the positions "
+            "right, and "
             "the ids the same in both?"
         )
 
@@ -251,11 +258,13 @@ MISTAKES = {  # what is put in place of what, and the message
     ),
     "groups of a user's own function": (
         ("PED_DEPTH\n3\n", "PED_DEPTH\n3\nUPG_TYPE\ninternal\n"),
-        "line 27: UPG_TYPE: found 'internal', groups by a function within the user's own renumf90, needed yob and years,",
+        "line 27: UPG_TYPE: found 'internal', groups by a function within the user's own renumf90, needed yob and "
+        "years,",
     ),
     "groups that are no years": (
         ("PED_DEPTH\n3\n", "PED_DEPTH\n3\nUPG_TYPE\nyob\n1990 INBREDING\n"),
-        "line 28: found 'INBREDING', needed a year or a keyword after UPG_TYPE yob (line 26); did you mean 'INBREEDING'?",
+        "line 28: found 'INBREDING', needed a year or a keyword after UPG_TYPE yob (line 26); did you mean "
+        "'INBREEDING'?",
     ),
     "more than one word for the groups": (
         ("PED_DEPTH\n3\n", "PED_DEPTH\n3\nUPG_TYPE\ngroup group_sex\n"),
@@ -263,7 +272,8 @@ MISTAKES = {  # what is put in place of what, and the message
     ),
     "nothing to join": (
         ("DATAFILE\n", "COMBINE\n20\nDATAFILE\n"),
-        "line 2: COMBINE: found '20', needed the position of the new column, then those that are joined in it (one or more)",
+        "line 2: COMBINE: found '20', needed the position of the new column, then those that are joined in it "
+        "(one or more)",
     ),
     "polynomials of renumf90's own": (
         ("(CO)VARIANCES\n1.0 0.2", "RANDOM_REGRESSION\nlegendre\nRR_POSITION\n4\n(CO)VARIANCES\n1.0 0.2"),
@@ -316,7 +326,12 @@ SOURCES = {  # parameters, what is there under which name, --output, and what th
         "'{folder}/f_data.csv' to be written, which is DATAFILE of renum.par line 5",
     ),
     "the analysis over the data": (GOOD, {}, "data.txt", "data.txt' to be written, which is DATAFILE of"),
-    "the analysis over the parameter file": (GOOD, {}, "renum.par", "renum.par' to be written, which is the parameter file"),
+    "the analysis over the parameter file": (
+        GOOD,
+        {},
+        "renum.par",
+        "renum.par' to be written, which is the parameter file",
+    ),
     "a new pedigree over the pedigree": (
         WITH_GROUPS.replace("ped.txt", "f_pedigree.csv"),
         {"f_pedigree.csv": "ped.txt"},
@@ -380,7 +395,10 @@ def test_where_a_file_cannot_be_written_none_is(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     for kind, name in ((pl.DataFrame, "write_csv"), (Path, "write_text")):
-        with monkeypatch.context() as patched, pytest.raises(ConfigError, match="cannot write .*: No space left on device"):
+        with (
+            monkeypatch.context() as patched,
+            pytest.raises(ConfigError, match="cannot write .*: No space left on device"),
+        ):
             patched.setattr(kind, name, full)
             import_blupf90(path)
         assert sorted(tmp_path.iterdir()) == before
@@ -418,7 +436,9 @@ def test_a_file_in_latin_1_is_read_and_said_so(tmp_path):
     path = write_files(tmp_path, case)
     path.write_bytes(case.parameters.replace("# herd", "# rebaño\x85 EFFECT").encode("latin-1"))
     target, said = import_blupf90(path)
-    assert [line for line in said if "Latin-1" in line] == [said[0]] and said[0].startswith("renum.par: the file is not UTF-8")
+    assert [line for line in said if "Latin-1" in line] == [said[0]] and said[0].startswith(
+        "renum.par: the file is not UTF-8"
+    )
     assert load_config(target).name == "renum"
     path.write_bytes(b"DATAFILE\n\xff\x00")
     with pytest.raises(ConfigError, match="cannot be read as text: found a zero byte, needed UTF-8 or Latin-1 text"):

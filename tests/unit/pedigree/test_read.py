@@ -439,6 +439,6 @@ def test_read_right_or_refused_with_the_reason(tmp_path, rows):
         return
     assert not any(faults.values())
     expected = {i: tuple(None if v in ("", "0") else v for v in (s, d)) for i, s, d in rows}
-    expected |= {v: (None, None) for v in (sires | dams) - set(ids)}
+    expected |= dict.fromkeys((sires | dams) - set(ids), (None, None))
     assert as_names(p) == expected
     assert [p.ids[int(c)] for c in p.file_order][: len(ids)] == ids

@@ -226,7 +226,9 @@ def test_blanks_that_look_like_nothing(tmp_path):
     assert quoted("x" * 1000) == f"'{'x' * 60}...'"
 
 
-@pytest.mark.parametrize("content", [b"BZh9", b"\xd0\xcf\x11\xe0", gzip.compress(gzip.compress(b"a", mtime=0), mtime=0), b"%PDF-1.4"])
+@pytest.mark.parametrize(
+    "content", [b"BZh9", b"\xd0\xcf\x11\xe0", gzip.compress(gzip.compress(b"a", mtime=0), mtime=0), b"%PDF-1.4"]
+)
 def test_other_kinds_of_files_are_named(tmp_path, content):
     with pytest.raises(TableError, match="needed a text table"):
         read_table(file_of(tmp_path, content))

@@ -1,4 +1,6 @@
-"""What every sampler of a regression promises: a pure step, chains that do not depend on who else runs, draws with counters of their own."""
+"""What every sampler of a regression promises: a pure step, chains that do not depend on who else runs, draws with
+counters of their own.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ def states(sampler, keys: Keys, sweeps: int) -> list[dict[str, np.ndarray]]:
         before = {name: value.copy() for name, value in found[-1].items()}
         new = sampler.step(found[-1], sweep, keys)
         assert new.keys() == before.keys() and all(len(v) == len(keys) for v in new.values())
-        for name in before:
-            assert np.array_equal(before[name], found[-1][name], equal_nan=True), f"the step wrote into '{name}'"
+        for name, value in before.items():
+            assert np.array_equal(value, found[-1][name], equal_nan=True), f"the step wrote into '{name}'"
         found.append(new)
     return found
 

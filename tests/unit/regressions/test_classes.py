@@ -17,7 +17,11 @@ from mmgibbs.regressions.classes import read_classes
         ([0.5, -1.0], [-1.0, 0.5], [1, 0]),
         ([True, False], [False, True], [1, 0]),
         (np.array(["b", 2, "a"], dtype=object), [2, "a", "b"], [2, 0, 1]),
-        (np.array(["2024-02-01", "2023-01-01"], "M8[D]"), [datetime.date(2023, 1, 1), datetime.date(2024, 2, 1)], [1, 0]),
+        (
+            np.array(["2024-02-01", "2023-01-01"], "M8[D]"),
+            [datetime.date(2023, 1, 1), datetime.date(2024, 2, 1)],
+            [1, 0],
+        ),
     ],
 )
 def test_labels(labels, classes, codes):

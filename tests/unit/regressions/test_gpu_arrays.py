@@ -1,4 +1,6 @@
-"""Draws for arrays on a GPU: the kernels, run by g++ as plain loops, equal the host's draws bit for bit; NVRTC compiles them."""
+"""Draws for arrays on a GPU: the kernels, run by g++ as plain loops, equal the host's draws bit for bit;
+NVRTC compiles them.
+"""
 
 import ctypes
 

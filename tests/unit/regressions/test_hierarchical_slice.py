@@ -136,11 +136,14 @@ def test_loss(trials):
     found = group_likelihood.loss(psi, x[None], 0, 0.7, np.full(1, 0.5), np.full(1, 2.0), t, False)
     np.testing.assert_allclose(found, (trials or 1.0) * np.logaddexp(0, moved).sum(), rtol=1e-13)
     np.testing.assert_allclose(
-        group_likelihood.loss(psi / 30, x[None], 0, 0.7, np.full(1, 0.5), np.full(1, 2.0), t, True), np.exp(psi / 30 + (x - 0.5) * 1.4).sum(), rtol=1e-12
+        group_likelihood.loss(psi / 30, x[None], 0, 0.7, np.full(1, 0.5), np.full(1, 2.0), t, True),
+        np.exp(psi / 30 + (x - 0.5) * 1.4).sum(),
+        rtol=1e-12,
     )
 
 
-# -------------------------------------------------------------------------------------------------- packing, chains, purity
+# -------------------------------------------------------------------------------------------------- packing, chains,
+# purity
 
 
 @pytest.mark.parametrize(("response", "method"), [("binary", "slice"), ("three", "polya_gamma")])
@@ -237,7 +240,8 @@ def test_coefficients_are_those_of_the_columns_as_given():
         np.testing.assert_allclose(log["covariance"][c], T.T @ state["covariance"][c] @ T, atol=1e-12)
 
 
-# --------------------------------------------------------------------------------------------------------- the estimator
+# --------------------------------------------------------------------------------------------------------- the
+# estimator
 
 
 def test_fit_and_predict():
@@ -281,7 +285,8 @@ def test_predict_with_group_predictors_of_more_classes_and_of_counts():
         model.predict(X, groups)
 
 
-# ------------------------------------------------------------------------------------------------------------- bad input
+# ------------------------------------------------------------------------------------------------------------- bad
+# input
 
 
 def test_groups_in_sorted_order_of_their_labels():

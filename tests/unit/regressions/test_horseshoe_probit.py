@@ -188,7 +188,9 @@ def test_separated_classes_are_found():
 
 @pytest.mark.parametrize("standardise", [False, True])
 def test_estimator_reports_the_columns_as_given(standardise, tmp_path, monkeypatch):
-    """Many rows: the fitted probabilities are those that made the labels, for a memory map of bytes and labels of text."""
+    """Many rows: the fitted probabilities are those that made the labels, for a memory map of bytes and labels of
+    text.
+    """
     monkeypatch.setattr(horseshoe_rows, "ROW_BLOCK_BYTES", 10_000)
     rng = np.random.default_rng(1)
     X = np.memmap(tmp_path / "x", np.uint8, "w+", shape=(1500, 2))
@@ -226,7 +228,11 @@ def test_refused(X, y, options, error, message):
 
 @pytest.mark.parametrize(
     "X, free, what",
-    [(TALL, 900, "cross-products of 4 predictors"), (TALL, 1300, "a sweep of 40 chains"), (WIDE, 1300, "a sweep of 40 chains")],
+    [
+        (TALL, 900, "cross-products of 4 predictors"),
+        (TALL, 1300, "a sweep of 40 chains"),
+        (WIDE, 1300, "a sweep of 40 chains"),
+    ],
 )
 def test_what_does_not_fit_is_refused_with_an_estimate(X, free, what, monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: free)

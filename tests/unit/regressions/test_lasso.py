@@ -19,7 +19,9 @@ KEYS = Keys(3, (0, 4))
 
 def sampler(X, threads=1, standardise=True, **options):
     y = X[:, 0] + np.arange(len(X)) % 3
-    return Lasso.prepare(RegressionData(read_predictors(X, standardise=standardise), y), LassoOptions(**options), Host(threads))
+    return Lasso.prepare(
+        RegressionData(read_predictors(X, standardise=standardise), y), LassoOptions(**options), Host(threads)
+    )
 
 
 class Known(Host):

@@ -36,7 +36,9 @@ class Runaway:
         return {}
 
 
-@pytest.mark.parametrize("by, matrix, message", [(np.nan, False, "has lost 'x' at sweep 5"), (-1.0, True, "has lost a matrix at sweep 3")])
+@pytest.mark.parametrize(
+    "by, matrix, message", [(np.nan, False, "has lost 'x' at sweep 5"), (-1.0, True, "has lost a matrix at sweep 3")]
+)
 def test_reason(by, matrix, message):
     run = RegressionRun(Runaway(by, matrix), Host(1), Keys(1, (0, 1)), 2, 3)
     with pytest.raises(ModelError, match=message) as error:

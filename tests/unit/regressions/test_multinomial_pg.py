@@ -1,4 +1,6 @@
-"""The Polya-Gamma multinomial logit: one category's update against dense algebra, its contract, its prior, its input."""
+"""The Polya-Gamma multinomial logit: one category's update against dense algebra, its contract, its prior, its
+input.
+"""
 
 import numpy as np
 import pytest
@@ -38,7 +40,9 @@ def sampler(y=LABELS, table=X, threads=1, standardise=False, **options):
 @pytest.mark.parametrize("y", [LABELS, COUNTS], ids=["labels", "counts"])
 @pytest.mark.parametrize("intercept, standardise", [(True, True), (True, False), (False, False)])
 def test_moments_of_a_category(y, intercept, standardise):
-    """omega from its own counters at its own tilt; Z' diag(omega) Z and Z'(kappa + omega c) from the whole Z; stale logits are renewed."""
+    """omega from its own counters at its own tilt; Z' diag(omega) Z and Z'(kappa + omega c) from the whole Z;
+    stale logits are renewed.
+    """
     model = sampler(y, standardise=standardise, intercept=intercept, prior_precision=1.0, intercept_precision=1.0)
     Z = (X - X.mean(0)) / X.std(0) if standardise else X
     Z = np.column_stack([Z, np.ones(N)]) if intercept else Z
@@ -111,7 +115,9 @@ def test_extreme_logits_stay_finite():
 
 def test_priors_by_number_table_and_matrix():
     o = MultinomialPGOptions
-    mean, precision = read_prior(o(prior_mean=[[1, 2], [3, 4]], prior_precision=2.0, intercept_mean=[5, 6], intercept_precision=0.5), 2, 2)
+    mean, precision = read_prior(
+        o(prior_mean=[[1, 2], [3, 4]], prior_precision=2.0, intercept_mean=[5, 6], intercept_precision=0.5), 2, 2
+    )
     assert mean.tolist() == [[1, 2, 5], [3, 4, 6]] and np.array_equal(precision, [np.diag([2, 2, 0.5])] * 2)
     mean, precision = read_prior(o(prior_precision=[[1, 0], [3, 4]], intercept=False), 2, 2)
     assert mean.shape == (2, 2) and np.array_equal(precision, [np.diag([1, 0]), np.diag([3, 4])])
@@ -122,7 +128,10 @@ def test_priors_by_number_table_and_matrix():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"prior_mean": [[1.0, 2.0]]}, "prior_mean: found an array of shape (1, 2), needed a number or an array of shape (2, 2)"),
+        (
+            {"prior_mean": [[1.0, 2.0]]},
+            "prior_mean: found an array of shape (1, 2), needed a number or an array of shape (2, 2)",
+        ),
         ({"prior_precision": [[1.0, 2.0], [3.0]]}, "prior_precision: found"),
         ({"prior_precision": -1.0}, "prior_precision: found a negative precision"),
         ({"intercept_precision": [1.0, -1.0]}, "negative"),
@@ -156,7 +165,9 @@ def test_log_is_on_the_scale_of_the_columns_as_given():
     model = sampler(standardise=True)
     state = states(model, KEYS, 2)[-1]
     log, Z = model.log(state), np.column_stack([(X - X.mean(0)) / X.std(0), np.ones(N)])
-    np.testing.assert_allclose(np.einsum("cpk,np->cnk", log["beta"], X) + log["intercept"][:, None], np.einsum("ckd,nd->cnk", state["beta"], Z))
+    np.testing.assert_allclose(
+        np.einsum("cpk,np->cnk", log["beta"], X) + log["intercept"][:, None], np.einsum("ckd,nd->cnk", state["beta"], Z)
+    )
 
 
 def test_estimator():

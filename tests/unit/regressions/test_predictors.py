@@ -1,4 +1,6 @@
-"""Predictors as they lie in memory: products against dense ones, nothing widened as a whole, mistakes named by row and column."""
+"""Predictors as they lie in memory: products against dense ones, nothing widened as a whole, mistakes named by row and
+column.
+"""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,6 @@
-"""Regressions that pause and go on, and their runs that are stopped: the draws of a run in one go, bit for bit, for every plugin."""
+"""Regressions that pause and go on, and their runs that are stopped:
+the draws of a run in one go, bit for bit, for every plugin.
+"""
 
 import json
 import os
@@ -37,10 +39,9 @@ def run_of(name, options=()):
     plugin, arrays = find_plugin(name), make_arrays("cpu", 1)
     groups = np.repeat(np.arange(6), N // 6) if name == "hierarchical_slice" else None
     data = RegressionData(read_predictors(X), RESPONSES[name], "y", groups)
-    make = lambda: RegressionRun(
+    return lambda: RegressionRun(
         plugin.prepare(data, fill_options(plugin.Options, dict(options)), arrays), arrays, KEYS, BURN_IN, SAMPLES, 2
-    )  # noqa: E731
-    return make
+    )
 
 
 def test_every_built_in_plugin_is_here():

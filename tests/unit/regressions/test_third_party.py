@@ -1,4 +1,6 @@
-"""A sixth plugin in a package of its own, found by its entry point: ridge regression, whose posterior is known exactly."""
+"""A sixth plugin in a package of its own, found by its entry point:
+ridge regression, whose posterior is known exactly.
+"""
 
 import json
 import textwrap
@@ -80,7 +82,9 @@ def installed(tmp_path_factory):
     info = folder / "third_party_ridge-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party-ridge\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[mmgibbs.models]\nridge = third_party_ridge:Ridge\nbroken = third_party_ridge:Absent\n")
+    (info / "entry_points.txt").write_text(
+        "[mmgibbs.models]\nridge = third_party_ridge:Ridge\nbroken = third_party_ridge:Absent\n"
+    )
     return folder
 
 
@@ -125,7 +129,14 @@ def test_the_plugin_runs_from_an_analysis_file(plugin, analysis, capsys):
     assert info["plugin"] == "ridge" and info["options"]["precision_of_prior"] == 2.0
     assert info["data"]["records"] == {"read": 40, "used": 39, "left_out": {"without a response": 1}}
     assert info["predictor_type"] == "uint8"
-    assert {p.name for p in result.directory.iterdir()} >= {"checkpoint", "draws.nc", "run.json", "run.log", "summary.csv", "summary.parquet"}
+    assert {p.name for p in result.directory.iterdir()} >= {
+        "checkpoint",
+        "draws.nc",
+        "run.json",
+        "run.log",
+        "summary.csv",
+        "summary.parquet",
+    }
 
 
 def test_the_command_line_knows_it(plugin, analysis, capsys):
@@ -133,7 +144,11 @@ def test_the_command_line_knows_it(plugin, analysis, capsys):
     assert "ridge" in plugin_names()
     assert main(["check", str(path)]) == 0
     shown = capsys.readouterr().out
-    assert "regression ridge" in shown and "39 used, 1 left out (without a response)" in shown and "precision_of_prior" in shown
+    assert (
+        "regression ridge" in shown
+        and "39 used, 1 left out (without a response)" in shown
+        and "precision_of_prior" in shown
+    )
 
 
 def test_a_batch_of_chains_equals_single_chains(plugin, analysis, tmp_path):
@@ -145,21 +160,45 @@ def test_a_batch_of_chains_equals_single_chains(plugin, analysis, tmp_path):
 
 
 MISTAKES = {
-    "an unknown option": ("model.options.presicion=1", "model.options.presicion: unknown option, needed one of precision_of_prior"),
-    "a wrong option": ("model.options.precision_of_prior=abc", "model.options.precision_of_prior: found 'abc', needed a number"),
-    "an option out of range": ("model.options.precision_of_prior=-1", "model.options.precision_of_prior: found -1.0, needed a number above 0"),
+    "an unknown option": (
+        "model.options.presicion=1",
+        "model.options.presicion: unknown option, needed one of precision_of_prior",
+    ),
+    "a wrong option": (
+        "model.options.precision_of_prior=abc",
+        "model.options.precision_of_prior: found 'abc', needed a number",
+    ),
+    "an option out of range": (
+        "model.options.precision_of_prior=-1",
+        "model.options.precision_of_prior: found -1.0, needed a number above 0",
+    ),
     "standardise": ("model.options.standardise=3", "model.options.standardise: found 3, needed true or false"),
     "no such column": ("model.predictors=snp_d", "table.csv: there is no column 'snp_d' (model.predictors)"),
     "no such pattern": ("model.predictors=gene_*", "table.csv: no column matches 'gene_*' (model.predictors)"),
     "no such response": ("model.response=z", "there is no column 'z' (model.response)"),
-    "the response as predictor": ("model.predictors=[y, snp_a]", "model.predictors: 'y' is the response or a group too"),
-    "a key of mixed models": ("sampler.update=site", "sampler.update: found beside model.plugin; it belongs to a mixed model"),
+    "the response as predictor": (
+        "model.predictors=[y, snp_a]",
+        "model.predictors: 'y' is the response or a group too",
+    ),
+    "a key of mixed models": (
+        "sampler.update=site",
+        "sampler.update: found beside model.plugin; it belongs to a mixed model",
+    ),
     "a pedigree": ("data.pedigree=table.csv", "data.pedigree: found beside model.plugin; it belongs to a mixed model"),
     "blup": ("sampler.method=blup", "sampler.method: found blup beside model.plugin, needed gibbs"),
-    "single precision": ("sampler.precision=single", "sampler.precision: found single, needed double for plugin 'ridge'"),
+    "single precision": (
+        "sampler.precision=single",
+        "sampler.precision: found single, needed double for plugin 'ridge'",
+    ),
     "group predictors alone": ("model.group_predictors=other", "model.group_predictors: found without groups"),
-    "a misspelt plugin": ("model.plugin=rigde", "model.plugin: found 'rigde', needed one of the installed regressions, such as ridge"),
-    "a plugin that cannot be loaded": ("model.plugin=broken", "model.plugin: 'broken' is installed but cannot be loaded: AttributeError"),
+    "a misspelt plugin": (
+        "model.plugin=rigde",
+        "model.plugin: found 'rigde', needed one of the installed regressions, such as ridge",
+    ),
+    "a plugin that cannot be loaded": (
+        "model.plugin=broken",
+        "model.plugin: 'broken' is installed but cannot be loaded: AttributeError",
+    ),
     "values that are lost": ("model.options.spoil_at=2010", "the chain has lost 'beta' at sweep 2010"),
 }
 
@@ -181,7 +220,9 @@ def test_a_missing_predictor_names_its_row(plugin, analysis, capsys):
     lines[8] = lines[8].rsplit(",", 4)[0] + ",NA,1,1,0.5"  # the record without a response is left out before
     table.write_text("\n".join(lines) + "\n")
     assert main(["run", str(path), "--quiet"]) == 2
-    assert capsys.readouterr().err.startswith("table.csv row 5: no value in column 'snp_a' (model.predictors); needed a number")
+    assert capsys.readouterr().err.startswith(
+        "table.csv row 5: no value in column 'snp_a' (model.predictors); needed a number"
+    )
 
 
 def test_find_plugin_returns_the_class(plugin):

@@ -30,7 +30,7 @@ def clock(monkeypatch):
 def test_a_line_a_minute_where_there_is_no_terminal(clock):
     said = io.StringIO()
     with Talk(stream=said).chains(SCHEDULE, None) as show:
-        for second in range(0, 201):
+        for second in range(201):
             clock[0] = 1000.0 + second
             show(0, 5 * second or 1, 0.25)
         show(0, 1000, 0.3)

@@ -15,7 +15,10 @@ def found(analysis: dict, **plan):
     """(statistics by (method, term, effect, trait, statistic), notes, info, what was said)."""
     said: list[str] = []
     validation = examine(recorded(load_config(analysis)), Plan(**plan), said.append)
-    rows = {tuple(row[k] for k in ("method", "term", "effect", "trait", "statistic")): row for row in validation.table.to_dicts()}
+    rows = {
+        tuple(row[k] for k in ("method", "term", "effect", "trait", "statistic")): row
+        for row in validation.table.to_dicts()
+    }
     return rows, validation.info["notes"], validation.info, said
 
 
@@ -26,7 +29,10 @@ def frames():
 def test_a_direct_effect_alone_where_other_records_know_the_dam():
     analysis = analysis_of(*frames())
     analysis["model"]["random"] = {
-        "genetic": {"relationship": "pedigree", "effects": {"direct": {"level": "animal"}, "maternal": {"level": "dam"}}}
+        "genetic": {
+            "relationship": "pedigree",
+            "effects": {"direct": {"level": "animal"}, "maternal": {"level": "dam"}},
+        }
     }
     analysis["variances"] = {"genetic": [[G, 0.0], [0.0, 2.0]], "residual": R}
     rows, notes, *_ = found(analysis, method="kfold", folds=3)
@@ -48,13 +54,17 @@ def test_a_permanent_environment_is_known_where_the_animal_keeps_records(by, kno
     analysis["variances"]["environment"] = 1.0
     rows, notes, *_ = found(analysis, method="kfold", folds=2, by=by, time="year" if known else None)
     of = lambda statistic: rows["kfold", "animal", "", "birth_weight", statistic]
-    assert of("dispersion")["expected"] == (None if known else 1.0) and of("bias")["expected"] == (None if known else 0.0)
+    assert of("dispersion")["expected"] == (None if known else 1.0) and of("bias")["expected"] == (
+        None if known else 0.0
+    )
     assert (of("accuracy")["estimate"] is None) == known and bool(notes) == known
 
 
 def test_a_trait_that_is_missing_beside_another_one():
     phenotypes, pedigree = frames()
-    later = pl.when(pl.col("birth_weight") > pl.col("birth_weight").median()).then(pl.col("birth_weight") * 5 + pl.col("year") % 3)
+    later = pl.when(pl.col("birth_weight") > pl.col("birth_weight").median()).then(
+        pl.col("birth_weight") * 5 + pl.col("year") % 3
+    )
     analysis = analysis_of(phenotypes.with_columns(later=later), pedigree)
     analysis["traits"] = ["birth_weight", "later"]
     analysis["variances"] = {"animal": [[G, 5 * G], [5 * G, 30 * G]], "residual": [[R, 4 * R], [4 * R, 30 * R]]}
@@ -69,7 +79,11 @@ def test_a_trait_that_is_missing_beside_another_one():
 def grouped(effect: str, column=None) -> dict:
     """Founders of two groups, or of those that a column of founders says."""
     phenotypes, pedigree = frames()
-    group = pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("north")).otherwise(pl.lit("south")) if column is None else column
+    group = (
+        pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("north")).otherwise(pl.lit("south"))
+        if column is None
+        else column
+    )
     analysis = analysis_of(phenotypes, pedigree.with_columns(origin=group), group="herd")
     analysis["data"]["groups"] = {"column": "origin", "effect": effect}
     return analysis
@@ -86,7 +100,10 @@ def test_fixed_groups_have_their_expectations_from_the_simulation():
     assert abs(rows["bias"]["expected"]) < 4 * rows["bias"]["se"] / np.sqrt(40)
     assert rows["dispersion"]["expected"] != 1
     random = lr_of(found(grouped("random"), method="lr", replicates=2)[0])
-    assert random["bias"]["se_from"] == random["dispersion"]["se_from"] == "model" and random["dispersion"]["expected"] == 1
+    assert (
+        random["bias"]["se_from"] == random["dispersion"]["se_from"] == "model"
+        and random["dispersion"]["expected"] == 1
+    )
 
 
 def test_fixed_groups_without_a_simulation():
@@ -101,8 +118,12 @@ def test_groups_that_only_the_records_left_out_tell_apart():
     phenotypes, pedigree = frames()
     last = phenotypes.filter(pl.col("year") == pl.col("year").max())["animal"][0]
     founder = pl.DataFrame({"animal": ["x"], "sire": [None], "dam": [None], "birth": [1999]}, schema=pedigree.schema)
-    pedigree = pl.concat([founder, pedigree.with_columns(sire=pl.when(pl.col("animal") == last).then(pl.lit("x")).otherwise("sire"))])
-    origin = pl.when(pl.col("animal") == "x").then(pl.lit("new")).when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("north"))
+    pedigree = pl.concat(
+        [founder, pedigree.with_columns(sire=pl.when(pl.col("animal") == last).then(pl.lit("x")).otherwise("sire"))]
+    )
+    origin = (
+        pl.when(pl.col("animal") == "x").then(pl.lit("new")).when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("north"))
+    )
     analysis = analysis_of(phenotypes, pedigree.with_columns(origin=origin.otherwise(pl.lit("south"))), group="herd")
     analysis["data"]["groups"] = {"column": "origin", "effect": "fixed"}
     rows, notes, *_ = found(analysis, folds=2, by="time", replicates=3)
@@ -118,7 +139,9 @@ def test_groups_that_only_the_records_left_out_tell_apart():
 def test_simulated_records_without_an_accuracy_are_counted():
     """Of hardly heritable records left out, whole and partial breeding values often have a negative covariance."""
     rows, notes, *_ = found(analysis_of(*frames(), G=0.02 * R), method="lr", replicates=40)
-    told = [note for note in notes if "have no accuracy: expectation and standard error are those of the others" in note]
+    told = [
+        note for note in notes if "have no accuracy: expectation and standard error are those of the others" in note
+    ]
     assert len(told) == 1 and 0 < int(told[0].split(": ")[1].split()[0]) < 40
     if lr_of(rows)["accuracy"]["estimate"] is None:
         assert any(": no accuracy: " in note for note in notes)

@@ -76,8 +76,14 @@ def test_it_says_what_the_folds_are_of():
 
 def test_what_has_no_standard_error_is_shown():
     validation = made_up()
-    table = validation.table.with_columns(se=None, expected=None, se_from=pl.lit(None, pl.String)).cast({"se": float, "expected": float})
-    rows = [row for s in page(Validation(table, validation.predictions, validation.info))["sections"] for row in s["table"].rows]
+    table = validation.table.with_columns(se=None, expected=None, se_from=pl.lit(None, pl.String)).cast(
+        {"se": float, "expected": float}
+    )
+    rows = [
+        row
+        for s in page(Validation(table, validation.predictions, validation.info))["sections"]
+        for row in s["table"].rows
+    ]
     assert all(row[5].value is None and row[6] is None for row in rows)
 
 

@@ -18,12 +18,16 @@ def folder(tmp_path):
     phenotypes.write_csv(tmp_path / "phenotypes.csv")
     pedigree.write_csv(tmp_path / "pedigree.csv", separator=";")
     herds = phenotypes["herd"].unique().sort()
-    pl.DataFrame({"a": herds, "b": herds, "value": 1.0 + np.arange(herds.len()) / 10}).write_csv(tmp_path / "herds.txt", separator=" ")
+    pl.DataFrame({"a": herds, "b": herds, "value": 1.0 + np.arange(herds.len()) / 10}).write_csv(
+        tmp_path / "herds.txt", separator=" "
+    )
     return tmp_path
 
 
 def test_it_needs_no_file_where_it_arrives(folder):
-    analysis = analysis_of(*beef_frames(small_beef(60, 3, 3))) | {"data": {"phenotypes": "phenotypes.csv", "pedigree": "pedigree.csv"}}
+    analysis = analysis_of(*beef_frames(small_beef(60, 3, 3))) | {
+        "data": {"phenotypes": "phenotypes.csv", "pedigree": "pedigree.csv"}
+    }
     analysis["model"]["random"]["herds"] = {"level": "herd", "relationship": "herds.txt"}
     analysis["variances"]["herds"] = 1.0
     with pytest.MonkeyPatch.context() as patch:

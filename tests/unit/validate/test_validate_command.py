@@ -1,4 +1,6 @@
-"""`mmgibbs validate` from files to files: what it writes, that it is what runs without the records give, and what it refuses."""
+"""`mmgibbs validate` from files to files: what it writes, that it is what runs without the records give, and what it
+refuses.
+"""
 
 import json
 
@@ -145,17 +147,8 @@ def test_variances_of_a_finished_run(folder, table):
 
 def test_chosen_animals_and_families(folder):
     arguments = (
-        "--focal",
-        "focal.txt",
-        "--by",
-        "family",
-        "--folds",
-        "2",
-        "--output",
-        "chosen",
-        "--no-report",
-        "--quiet",
-    )
+        "--focal", "focal.txt", "--by", "family", "--folds", "2", "--output", "chosen", "--no-report", "--quiet",
+    )  # fmt: skip
     outcome = command(folder, "validate", "analysis.yaml", *arguments)
     assert outcome.code == 0, outcome.err
     found = pl.read_parquet(folder / "chosen" / "predictions.parquet")
@@ -193,13 +186,15 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--method", "lr", "--cutoff", "20030101"), "validate: animals born from 20030101 on have none of the"),
         (("--method", "lr", "--cutoff", "nan"), "found --cutoff nan, needed a birth year"),
         (("--method", "lr", "--focal", "none.txt"), "--focal none.txt: cannot be read"),
-        (("--method", "lr", "--cutoff", "2002", "--focal", "strangers.txt"), "--focal strangers.txt line 4: focal animal 'nobody' is no level of 'animal'"),
+        (("--method", "lr", "--cutoff", "2002", "--focal", "strangers.txt"), "--focal strangers.txt line 4: focal "
+            "animal 'nobody' is no level of 'animal'"),
         (("--focal", "strangers.txt"), "--focal strangers.txt line 4: focal animal 'nobody' is no level of 'animal'"),
         (("--set", "variances={}"), "variances.animal: found no start, needed one, or --variances RUN"),
         (("--variances", "elsewhere"), "--variances: 'elsewhere' is not the folder of a finished run"),
         (("--seed", "-1"), "found --seed -1, needed 0 or more"),
         (("--replicates", "-5"), "found --replicates -5, needed at least 2, or 0 for none"),
-        (("--method", "kfold", "--focal", "focal.txt"), "found --focal beside --method kfold, needed --method lr, or both"),
+        (("--method", "kfold", "--focal", "focal.txt"), "found --focal beside --method kfold, needed --method lr, "
+            "or both"),
         (("--method", "kfold", "--cutoff", "2002"), "found --cutoff beside --method kfold"),
         (("--method", "kfold", "--replicates", "0"), "found --replicates beside --method kfold"),
         (("--method", "lr", "--folds", "5"), "found --folds beside --method lr, needed --method kfold, or both"),
@@ -208,7 +203,8 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--output", "out"), "'out' holds a validation; choose another one, or give --overwrite"),
         (("--output", ".", "--overwrite"), "'.' holds other files; choose another one"),
         (
-            ("--set", "model.random.animal={relationship: pedigree, effects: {c: {level: animal, legendre: {column: year, degree: 1}}}}", "--set", "variances={}"),
+            ("--set", "model.random.animal={relationship: pedigree, effects: {c: {level: animal, legendre: "
+                "{column: year, degree: 1}}}}", "--set", "variances={}"),
             "model.random.animal has Legendre polynomials without a range",
         ),
     ],
