@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from mmgibbs.kernel_cache import use_folder_of_these_sources
+from mmgibbs.machine.kernel_cache import use_folder_of_these_sources
 
 use_folder_of_these_sources()  # before the first kernel
 
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "BayesianLasso": "mmgibbs.estimators",
-    "MultinomialHMC": "mmgibbs.estimators",
-    "MultinomialPG": "mmgibbs.estimators",
-    "HierarchicalSlice": "mmgibbs.estimators",
-    "HorseshoeProbit": "mmgibbs.estimators",
-    "run": "mmgibbs.run",
-    "run_scenarios": "mmgibbs.scenarios",
-    "check": "mmgibbs.run",
+    "BayesianLasso": "mmgibbs.regressions.estimators",
+    "MultinomialHMC": "mmgibbs.regressions.estimators",
+    "MultinomialPG": "mmgibbs.regressions.estimators",
+    "HierarchicalSlice": "mmgibbs.regressions.estimators",
+    "HorseshoeProbit": "mmgibbs.regressions.estimators",
+    "run": "mmgibbs.runs.run",
+    "run_scenarios": "mmgibbs.runs.several",
+    "check": "mmgibbs.runs.run",
     "load_config": "mmgibbs.config",
     **dict.fromkeys(("ConfigError", "DataError", "DeviceError", "MmgibbsError", "ModelError"), "mmgibbs.errors"),
 }

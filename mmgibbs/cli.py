@@ -18,7 +18,7 @@ from importlib import import_module
 
 import mmgibbs
 from mmgibbs.errors import Stopped
-from mmgibbs.interrupt import end_like_ctrl_c
+from mmgibbs.machine.signals import end_like_ctrl_c
 from pedigree.errors import PedigreeError, TableError
 
 DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
@@ -51,7 +51,12 @@ _IN_THEIR_MODULES = {
         "mmgibbs import-blupf90 renum.par --output analysis.yaml",
     ),
 }
-_MODULES = {"export": "exchange.export", "import-blupf90": "exchange.import_blupf90"}  # of the others: their name
+_MODULES = {  # of the others: their name
+    "export": "exchange.export",
+    "import-blupf90": "exchange.import_blupf90",
+    "simulate": "simulation.simulate",
+    "validate": "validation",
+}
 _DESCRIPTION = """\
 Breeding values with their reliability, and variance components with their uncertainty,
 from pedigree and phenotype tables."""
@@ -220,7 +225,7 @@ def _run(args) -> int | None:  # noqa: RET503  None: done
     }
     if len(args.files) > 1:
         return _run_several(args, how)
-    from mmgibbs.run import run
+    from mmgibbs.runs.run import run
 
     # in quotation marks, or a folder's name could be taken for something else that YAML knows
     output = [] if args.output is None else [f"output.directory={json.dumps(args.output, ensure_ascii=False)}"]
@@ -232,7 +237,7 @@ def _run(args) -> int | None:  # noqa: RET503  None: done
 
 def _run_several(args, how: dict) -> int:
     """BAD_INPUT where one of them could not be run."""
-    from mmgibbs.scenarios import run_scenarios
+    from mmgibbs.runs.several import run_scenarios
 
     def done(scenario) -> None:
         if scenario.error is not None:
@@ -268,7 +273,7 @@ def _report(args, result) -> None:
 
 
 def _check(args) -> None:
-    from mmgibbs.run import check
+    from mmgibbs.runs.run import check
 
     print(counts_as_text(check(args.file, args.set)))
 
@@ -277,7 +282,7 @@ def _check(args) -> None:
 
 
 def counts_as_text(counts: dict) -> str:
-    """The counts of `mmgibbs.run.check` for people to read."""
+    """The counts of `mmgibbs.check` for people to read."""
     if "plugin" in counts:
         return _regression_as_text(counts)
     data = counts["data"]

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.chains.diagnostics import diagnose
-from mmgibbs.interweave import terms_to_interweave
-from mmgibbs.sampler import MixedModel, Schedule, gibbs_steps, sample_chain, starting_variances
-from mmgibbs.variances import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.posterior.diagnostics import diagnose
+from mmgibbs.sampler.chain import MixedModel, Schedule, gibbs_steps, sample_chain, starting_variances
+from mmgibbs.sampler.interweave import terms_to_interweave
 
 SAMPLED = "s per sample, variances sampled"
 ANIMALS = 50  # whose breeding values are watched

@@ -17,16 +17,16 @@ from dataclasses import dataclass, field
 from mmgibbs.bench.effective import SAMPLED, mixing, sampled_model, seconds_per_sweep, sweeps_that_fit
 from mmgibbs.bench.gpu import NOT_MEASURED, structured_row
 from mmgibbs.bench.machine import peak_bytes
-from mmgibbs.device import Device
-from mmgibbs.engines.classic import ClassicEngine
-from mmgibbs.engines.hybrid import HybridEngine
-from mmgibbs.engines.structured import StructuredEngine
+from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.hybrid.classic import ClassicEngine
+from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
-from mmgibbs.memory import free_bytes
-from mmgibbs.simulate import beef_design, simulate_beef
+from mmgibbs.machine.device import Device
+from mmgibbs.machine.memory import free_bytes
+from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
 # animals that give the poster's number of equations; the poster's equations and seconds per sample: classic, with its
 # GPU
@@ -72,7 +72,7 @@ def bench_engines(args) -> dict:
 def one_system(name: str, args, device=None) -> tuple[dict, list[dict]]:
     """What the system is, and a row per engine and number of threads.
 
-    device: a mmgibbs.device.Device, the current one where None."""
+    device: a mmgibbs.machine.device.Device, the current one where None."""
     animals, poster_equations, poster_classic, poster_gpu = SYSTEMS[name]
     beef = simulate_beef(int(animals * args.scale), args.seed)
     design = beef_design(beef)

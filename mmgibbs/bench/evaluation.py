@@ -4,12 +4,12 @@ from __future__ import annotations
 
 
 def bench_evaluation(args) -> dict:
-    from mmgibbs.assemble import assemble, choose_engine
     from mmgibbs.config import load_config
-    from mmgibbs.data import prepare
+    from mmgibbs.data.prepare import prepare
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
-    from mmgibbs.sampler import Schedule, sample_chain
+    from mmgibbs.runs.assemble import assemble, choose_engine
+    from mmgibbs.sampler.chain import Schedule, sample_chain
 
     analysis = load_config(args.config, [*args.set])
     prepared = prepare(analysis)

@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from mmgibbs.bench.effective import SAMPLED, sampled_model, seconds_per_sweep
-from mmgibbs.engines.gpu_bytes import bytes_per_sweep
-from mmgibbs.engines.structured_gpu import StructuredGpuEngine
+from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+from mmgibbs.engines.coloured_gpu.sizes import bytes_per_sweep
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
@@ -18,7 +18,8 @@ NOT_MEASURED = "not measured"
 
 
 def structured_on_gpu(design, G, R, sweeps: int = 50, seed: int = 1, precision: str = "single", device=None) -> dict:
-    """Figures of one system; device: a mmgibbs.device.Device, the current one where None (DeviceError without one).
+    """Figures of one system; device: a mmgibbs.machine.device.Device, the current one where None (DeviceError without
+    one).
 
     Seconds per sample are those of recorded sweeps one after another, random draws included, by the clock of the
     device; with variances sampled each sweep also brings its products to the host, and takes new variances. Bytes per

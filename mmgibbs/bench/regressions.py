@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mmgibbs.bench.machine import peak_bytes
 from mmgibbs.errors import DataError, DeviceError
-from mmgibbs.estimators import make_arrays
+from mmgibbs.regressions.estimators import make_arrays
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 
@@ -71,7 +71,7 @@ def timed(sampler, arrays, chains: int = 1, sweeps: int = 20, burn_in: int = 5) 
 
 def _horseshoe_on_a_gpu(args, arrays) -> list[GpuRow]:
     from mmgibbs.bench.regressions_horseshoe import synthetic
-    from mmgibbs.regressions.horseshoe_probit import HorseshoeProbitModel, HorseshoeProbitOptions
+    from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel, HorseshoeProbitOptions
 
     rows = []
     for n, dtype, chains, published, goal in (
@@ -102,7 +102,7 @@ def _hmc_on_a_gpu(args, arrays) -> list[GpuRow]:
 
 def _multinomial_on_a_gpu(args, arrays) -> list[GpuRow]:
     from mmgibbs.bench.regressions_multinomial import simulate
-    from mmgibbs.regressions.multinomial_pg import MultinomialPGModel, MultinomialPGOptions
+    from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel, MultinomialPGOptions
 
     n = max(1000, round(506_450 * args.scale))
     X, y = simulate(n, 56, 9, 1)
@@ -114,7 +114,7 @@ def _multinomial_on_a_gpu(args, arrays) -> list[GpuRow]:
 
 def _hierarchical_on_a_gpu(args, arrays) -> list[GpuRow]:
     from mmgibbs.bench.regressions_hierarchical import PUBLISHED, simulate
-    from mmgibbs.regressions.hierarchical_slice import HierarchicalSliceOptions, HierarchicalSliceSampler
+    from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler
 
     n = max(10, round(500 * args.scale))
     X, y, groups = simulate(n, 500, 10, 1)

@@ -19,9 +19,9 @@ from mmgibbs.draws.elementary import log
 from mmgibbs.draws.exponential import exponential
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import REGRESSION_ACCEPT, REGRESSION_MOMENTUM, stream
-from mmgibbs.regressions.arrays import Host
-from mmgibbs.regressions.group_likelihood import bounded_exp, linear_predictor
-from mmgibbs.regressions.hierarchical_slice import HierarchicalSliceOptions, HierarchicalSliceSampler
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.hierarchical.likelihood import bounded_exp, linear_predictor
+from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 

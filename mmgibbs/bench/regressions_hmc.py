@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mmgibbs.regressions import hmc
-from mmgibbs.regressions.arrays import Host
-from mmgibbs.regressions.multinomial_hmc import MultinomialHMCModel, MultinomialHMCOptions
+from mmgibbs.machine.threads import blas_threads
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.multinomial import hamiltonian as hmc
+from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel, MultinomialHMCOptions
+from mmgibbs.regressions.multinomial.softmax_gradient import SoftmaxGradient, averaged_softmax
 from mmgibbs.regressions.predictors import Predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
-from mmgibbs.regressions.softmax_gradient import SoftmaxGradient, averaged_softmax
-from mmgibbs.work import blas_threads
 
 # The paper's 224 combinations
 OBSERVATIONS = (100, 1_000, 5_000, 10_000)

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtr
 
-from mmgibbs.regressions.arrays import Host
-from mmgibbs.regressions.horseshoe_ellipse import probit_fit
-from mmgibbs.regressions.horseshoe_probit import HorseshoeProbitModel, HorseshoeProbitOptions
+from mmgibbs.machine.threads import blas_threads
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.horseshoe.ellipse import probit_fit
+from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel, HorseshoeProbitOptions
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
-from mmgibbs.work import blas_threads
 
 TRUE = (1.3, 4.0, -1.0, 1.6, 5.0, -2.0)  # then zeros
 PUBLISHED = {

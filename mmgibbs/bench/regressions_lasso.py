@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.regressions.arrays import Host
+from mmgibbs.machine.threads import blas_threads
+from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.lasso import Lasso, LassoOptions
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
-from mmgibbs.work import blas_threads
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.draws.purpose import REGRESSION_LATENT, stream
-from mmgibbs.regressions.array_draws import polya_gammas
-from mmgibbs.regressions.arrays import Host
-from mmgibbs.regressions.multinomial_pg import MultinomialPGModel, MultinomialPGOptions
+from mmgibbs.machine.threads import blas_threads
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.arrays.draws import polya_gammas
+from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel, MultinomialPGOptions
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
-from mmgibbs.work import blas_threads
 
 
 @dataclass(frozen=True)

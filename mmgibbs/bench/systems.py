@@ -14,7 +14,7 @@ from mmgibbs.bench.machine import peak_bytes
 
 
 def bench_sweep(args) -> dict:
-    from mmgibbs.simulate import beef_design, simulate_beef
+    from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
     started = time.perf_counter()
     beef = simulate_beef(args.animals, args.seed)
@@ -83,13 +83,13 @@ def first_sweep(config: str, precision: str) -> dict:
     """Seconds from an analysis file to the end of its first sweep, per stage, and the peak resident memory of this
     process.
     """
-    from mmgibbs.assemble import assemble
     from mmgibbs.config import load_config
-    from mmgibbs.data import prepare
+    from mmgibbs.data.prepare import prepare
     from mmgibbs.engines.serial import SerialEngine
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
-    from mmgibbs.sampler import starting_variances
+    from mmgibbs.runs.assemble import assemble
+    from mmgibbs.sampler.chain import starting_variances
 
     started = time.perf_counter()
     analysis = load_config(config, [f"sampler.precision={precision}"])

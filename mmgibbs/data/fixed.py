@@ -14,8 +14,8 @@ import numpy as np
 
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.rank import Columns, Rank, independent_columns
-from mmgibbs.design import CentringShift, Effect, Identity, Rescale, Term
 from mmgibbs.errors import ModelError
+from mmgibbs.model.design import CentringShift, Effect, Identity, Rescale, Term
 
 INTERCEPT = "intercept"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from mmgibbs.design import Design
 from mmgibbs.errors import ConfigError
+from mmgibbs.model.design import Design
 from pedigree.tables import nearest
 
 

@@ -19,8 +19,8 @@ from mmgibbs.data.levels import code_levels, lookup
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import read_relationship
-from mmgibbs.design import Effect, Identity, Term
 from mmgibbs.errors import DataError
+from mmgibbs.model.design import Effect, Identity, Term
 from pedigree.tables import quoted
 
 ANIMAL_COLUMNS = ("animal", "id")

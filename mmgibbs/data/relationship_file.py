@@ -10,8 +10,8 @@ from scipy import sparse
 
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import read_any, refuse_rows, refuse_type
-from mmgibbs.design import SparseInverse
 from mmgibbs.errors import DataError
+from mmgibbs.model.design import SparseInverse
 from pedigree.tables import quoted
 
 DENSE_LEVELS = 2000  # up to here a Cholesky factorisation tells whether the matrix is positive definite

@@ -64,7 +64,7 @@ class Engine(Protocol):
 class LocationMoments(Protocol):
     """Running moments of every location on the user's scale, kept where the engine keeps its state.
 
-    `state()` and `restore(state)` speak as chains.accumulators.Moments.state() does, levels in model order."""
+    `state()` and `restore(state)` speak as posterior.moments.Moments.state() does, levels in model order."""
 
     def add(self) -> None:
         """The engine's state is a draw."""

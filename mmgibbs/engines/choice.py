@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from mmgibbs.engines.exact import TOLERANCE, ExactEngine
-from mmgibbs.engines.hybrid import HybridEngine
+from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+from mmgibbs.engines.hybrid.engine import HybridEngine
+from mmgibbs.engines.pcg.engine import TOLERANCE, ExactEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.engines.structured import StructuredEngine
-from mmgibbs.engines.structured_gpu import StructuredGpuEngine
 from mmgibbs.equations.structured import StructuredEquations
 
 

@@ -19,7 +19,7 @@ from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.augment import residual_products
 from mmgibbs.engines.base import refuse_singular
-from mmgibbs.engines.scratch import stack
+from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.visit import (
     AHEAD,
     ask_for_visit,
@@ -32,8 +32,8 @@ from mmgibbs.engines.visit import (
     unroll,
 )
 from mmgibbs.equations.base import precisions
+from mmgibbs.equations.passes import level_precisions, subtract_term
 from mmgibbs.equations.relationships import quadratic_form, times_row, weight
-from mmgibbs.equations.residuals import level_precisions, subtract_term
 from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from mmgibbs.engines.scratch import prefetch
+from mmgibbs.engines.intrinsics import prefetch
 from mmgibbs.equations.relationships import UNKNOWN, PedigreeLists
 
 AHEAD = 12  # how many levels ahead memory is asked for: most of a visit is waiting for it

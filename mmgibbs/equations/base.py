@@ -14,8 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from mmgibbs.design import Design, inverse_by_pattern
 from mmgibbs.errors import ModelError
+from mmgibbs.model.design import Design, inverse_by_pattern
 
 
 class Equations(Protocol):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.design import Design, Identity, Term
 from mmgibbs.equations.partition import Partition, level_edges
+from mmgibbs.model.design import Design, Identity, Term
 
 
 def count_nonzeros(design: Design, partition: Partition | None = None) -> tuple[int, int]:

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from mmgibbs.design import Design, Identity, Term
 from mmgibbs.errors import ModelError
+from mmgibbs.model.design import Design, Identity, Term
 
 KINDS = ("term", "effect", "equal", "colour")
 

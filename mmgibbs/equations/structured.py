@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mmgibbs.design import Design, Term
 from mmgibbs.equations.partition import Partition
 from mmgibbs.equations.relationships import relationship_lists
+from mmgibbs.model.design import Design, Term
 
 
 class Records(NamedTuple):

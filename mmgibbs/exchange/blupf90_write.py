@@ -20,7 +20,7 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.report.finished import Finished, read_finished
-from mmgibbs.report.folder import CONTENTS
+from mmgibbs.results.folder import CONTENTS
 
 FILES = ("solutions", "levels.csv", "postgibbs_samples", "postind")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.births import birth_years
 from mmgibbs.report import plots, words
-from mmgibbs.report.animals import birth_years
-from mmgibbs.report.cells import (
+from mmgibbs.report.finished import Finished, Trend
+from mmgibbs.report.html_tables import (
     NORMAL_95,
     Column,
     Number,
@@ -20,7 +21,6 @@ from mmgibbs.report.cells import (
     number,
     numbers,
 )  # fmt: skip
-from mmgibbs.report.finished import Finished, Trend
 
 
 def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dict]:

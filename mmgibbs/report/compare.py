@@ -10,7 +10,9 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report import plots, words
-from mmgibbs.report.cells import (
+from mmgibbs.report.findings import warnings
+from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.report.html_tables import (
     Column,
     Number,
     Table,
@@ -23,8 +25,6 @@ from mmgibbs.report.cells import (
     number,
     numbers,
 )  # fmt: skip
-from mmgibbs.report.findings import warnings
-from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.page import facts, subtitle
 from mmgibbs.report.render import render
 

@@ -1,78 +1,11 @@
-"""Whom to select: tables of the candidates and of the response, as files of a run and on its page."""
+"""Whom to select, on the page of a run: the best candidates and the response to selection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-
-import numpy as np
 import polars as pl
 
-from mmgibbs.chains.decisions import Decided
-from mmgibbs.report.cells import Column, Table, bars, counts, decimals, known, numbers
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.folder import CSV_ROWS
-
-
-def candidates_frame(
-    decided: Decided, criteria: Sequence[str], levels: pl.Series, top: Sequence[float]
-) -> pl.DataFrame:
-    """A row for each criterion and candidate: score, P(top x), ranks. levels: (m,) ids of the candidates."""
-    scores, m = decided.scores, len(levels)
-    columns = {
-        "criterion": pl.Series(criteria, dtype=pl.String).gather(np.repeat(np.arange(len(criteria)), m)),
-        "level": levels.gather(np.tile(np.arange(m), len(criteria))),
-    }
-    columns |= {name: _numbers(getattr(scores, name)[0]) for name in ("mean", "sd", "mcse", "ess")}
-    for x, per_cent in enumerate(top):
-        columns |= {
-            f"p_top_{per_cent:g}": _numbers(decided.top[:, x]),
-            f"mcse_top_{per_cent:g}": _numbers(decided.top_mcse[:, x]),
-        }
-    columns |= {
-        f"rank_{name}": pl.Series(ranks.reshape(-1))
-        for name, ranks in zip(("low", "median", "high"), decided.rank, strict=True)
-    }
-    return pl.DataFrame(columns)
-
-
-def response_frame(
-    decided: Decided, criteria: Sequence[str], top: Sequence[float], selected: Sequence[int], candidates: int
-) -> pl.DataFrame:
-    """A row for each criterion and top: the mean of the selected less that of all, in units of the criterion."""
-    c, p = len(criteria), len(top)
-    of_gains = {name: _numbers(getattr(decided.scores, name)[1]) for name in ("mean", "sd", "mcse", "ess")}
-    columns = {
-        "criterion": pl.Series(criteria, dtype=pl.String).gather(np.repeat(np.arange(c), p)),
-        "top": _numbers(np.tile(top, (c, 1))),
-        "selected": pl.Series(np.tile(selected, c)),
-        "candidates": pl.repeat(candidates, c * p, dtype=pl.Int64, eager=True),
-        "by_mean": _numbers(decided.gain_by_mean),
-        "by_p_top": _numbers(decided.gain_by_top),
-        "perfect": of_gains.pop("mean"),
-    }
-    return pl.DataFrame(columns | {f"perfect_{name}": values for name, values in of_gains.items()})
-
-
-def decision_files(
-    candidates: pl.DataFrame | None, response: pl.DataFrame | None, csv: str
-) -> dict[str, Callable[[Path], None]]:
-    """File name -> its writer, for `folder.write_run_folder`; nothing where no decisions were asked for."""
-    files = {}
-    if candidates is None:
-        return files
-    for name, frame in (("decisions", candidates), ("response", response)):
-        files[f"{name}.parquet"] = frame.write_parquet
-        if csv == "always" or frame.height <= CSV_ROWS:
-            files[f"{name}.csv"] = frame.write_csv
-    return files
-
-
-def _numbers(values: np.ndarray) -> pl.Series:
-    return pl.Series(np.ascontiguousarray(values, np.float64).reshape(-1), nan_to_null=True)
-
-
-# ------------------------------------------------------------------------------------------------ on the page
+from mmgibbs.report.html_tables import Column, Table, bars, counts, decimals, known, numbers
 
 
 def decision_tables(run: Finished, most: int) -> list[dict]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from mmgibbs.report.cells import counted, known
 from mmgibbs.report.finished import Finished
+from mmgibbs.report.html_tables import counted, known
 
 RHAT, ESS = 1.05, 100  # beyond these a number should not be used
 BELOW_ZERO = -0.005  # a reliability that is shown as negative

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from mmgibbs.report.cells import NORMAL_95, Column, Number, Table, bars, decimals, known, numbers
 from mmgibbs.report.finished import Finished
+from mmgibbs.report.html_tables import NORMAL_95, Column, Number, Table, bars, decimals, known, numbers
 
 LEVELS = 200  # shown of one effect on one trait; of more, half the lowest and half the highest
 

@@ -12,11 +12,23 @@ import polars as pl
 
 from mmgibbs.report import plots, words
 from mmgibbs.report.breeding import breeding_values, other_random_effects
-from mmgibbs.report.cells import Column, Table, bars, counted, counts, decimals, figure, known, listed, marked, numbers
 from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.findings import ESS, RHAT, attention, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.fixed import fixed_effects
+from mmgibbs.report.html_tables import (
+    Column,
+    Table,
+    bars,
+    counted,
+    counts,
+    decimals,
+    figure,
+    known,
+    listed,
+    marked,
+    numbers,
+)
 from mmgibbs.report.render import render
 
 PARAMETERS = 12  # with figures, besides the heritabilities: those that mix worst

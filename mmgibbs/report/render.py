@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.report.cells import Bar, Number
+from mmgibbs.report.html_tables import Bar, Number
 
 LIBRARIES = ("matplotlib", "jinja2")
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmgibbs.report.cells import Column, Table, counted, counts, decimals, figure, interval, known, listed, number
 from mmgibbs.report.findings import RHAT
+from mmgibbs.report.html_tables import Column, Table, counted, counts, decimals, figure, interval, known, listed, number
 
 ENGINES = {
     "serial": "the structured equations in plain loops",

@@ -21,22 +21,22 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 SHARED = ROOT.parent / "shared" / "data"
 
-from mmgibbs.chains.diagnostics import diagnose  # noqa: E402
-from mmgibbs.engines.exact import ExactEngine  # noqa: E402
+from mmgibbs.engines.pcg.engine import ExactEngine  # noqa: E402
 from mmgibbs.engines.serial import SerialEngine  # noqa: E402
 from mmgibbs.equations.partition import partition  # noqa: E402
 from mmgibbs.equations.structured import structured_equations  # noqa: E402
-from mmgibbs.interweave import terms_to_interweave  # noqa: E402
-from mmgibbs.sampler import gibbs_steps, starting_variances  # noqa: E402
+from mmgibbs.posterior.diagnostics import diagnose  # noqa: E402
+from mmgibbs.sampler.chain import gibbs_steps, starting_variances  # noqa: E402
+from mmgibbs.sampler.interweave import terms_to_interweave  # noqa: E402
 
 BURN_IN = 1000
 ANIMAL = {"level": "animal", "relationship": "pedigree"}
 
 
 def from_analysis(config, *overrides):
-    from mmgibbs.assemble import assemble
     from mmgibbs.config import load_config
-    from mmgibbs.data import prepare
+    from mmgibbs.data.prepare import prepare
+    from mmgibbs.runs.assemble import assemble
 
     analysis = load_config(config, list(overrides))
     return assemble(analysis, prepare(analysis)).model
@@ -90,9 +90,9 @@ def sheep():
 
 def low_heritability(n_animals=6000, h2=0.05):
     """One record per animal of the last two thirds, ten herds, 100 founders, h2 = 0.05."""
-    from mmgibbs.design import Design, Effect, Identity, Term
-    from mmgibbs.sampler import MixedModel
-    from mmgibbs.variances import CovarianceModel, full_block
+    from mmgibbs.model.covariance import CovarianceModel, full_block
+    from mmgibbs.model.design import Design, Effect, Identity, Term
+    from mmgibbs.sampler.chain import MixedModel
     from pedigree.inbreeding import inbreeding
     from pedigree.relationship import mendelian_variance, relatives
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mmgibbs.device import Device
 from mmgibbs.errors import DeviceError
+from mmgibbs.machine.device import Device
 
 
 @pytest.fixture(scope="session")

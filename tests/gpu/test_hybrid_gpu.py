@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from reference import models
 
-from mmgibbs.engines import device_updates
-from mmgibbs.engines.hybrid import HybridEngine
+from mmgibbs.engines.hybrid import device as device_updates
+from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 
@@ -49,7 +49,7 @@ def test_the_chain_of_the_worker_threads_bit_for_bit(device, name, kind, update,
 
 
 def beef(animals: int):
-    from mmgibbs.simulate import beef_design, simulate_beef
+    from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
     herds = simulate_beef(animals, 1)
     return beef_design(herds), herds.G, herds.R
@@ -90,7 +90,7 @@ def test_cusparse_gives_the_same_chain_up_to_rounding(device, monkeypatch, preci
 @pytest.mark.slow
 def test_seconds_per_sweep(device, capsys):
     """The poster's Small system: classic on one core, hybrid on the device, by each kind of product."""
-    from mmgibbs.engines.classic import ClassicEngine
+    from mmgibbs.engines.hybrid.classic import ClassicEngine
 
     design, G, R = beef(1_100_000)
     engines = {"classic, 1 thread": ClassicEngine(equations_of(design, "term", "single"))}

@@ -2,20 +2,20 @@
 
 import numpy as np
 import pytest
+from helpers.support import mixed_model
 from reference import models
-from support import mixed_model
 
 from mmgibbs.bench.gpu import structured_on_gpu
-from mmgibbs.chains.accumulators import Moments
+from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.engines.structured import StructuredEngine
-from mmgibbs.engines.structured_gpu import StructuredGpuEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.sampler import Schedule, sample_chain
-from mmgibbs.simulate import beef_design, simulate_beef
-from mmgibbs.variances import blocks_recorded_together
+from mmgibbs.model.covariance import blocks_recorded_together
+from mmgibbs.posterior.moments import Moments
+from mmgibbs.sampler.chain import Schedule, sample_chain
+from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
 pytestmark = pytest.mark.gpu
 KEY = (7, 3)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from reference import dense, models
 
-from mmgibbs.engines.classic import ClassicEngine
+from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.equations.explicit.sweep_rows import sweep_rows
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.equations.sweep_rows import sweep_rows
-from mmgibbs.sampler import MixedModel, Schedule, sample_chain
-from mmgibbs.variances import CovarianceModel, full_block
+from mmgibbs.model.covariance import CovarianceModel, full_block
+from mmgibbs.sampler.chain import MixedModel, Schedule, sample_chain
 
 KEY = (7, 3)
 KINDS = ("term", "effect", "equal", "colour")

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from monte_carlo import batches, compare
+from helpers.monte_carlo import batches, compare
 from reference import dense, models
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.stats import norm
 
-from mmgibbs.design import SparseInverse
-from mmgibbs.engines import exact
-from mmgibbs.engines.exact import ExactEngine
-from mmgibbs.engines.pcg import PcgEngine
+from mmgibbs.engines.pcg import engine as exact
+from mmgibbs.engines.pcg.engine import ExactEngine
+from mmgibbs.engines.pcg.solver import PcgEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
+from mmgibbs.model.design import SparseInverse
 
 KEY = (11, 2)
 # Missing traits, maternal effects, random regression, a user's relationship; weights in all but the third

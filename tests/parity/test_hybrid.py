@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from reference import models
 
-from mmgibbs.engines import host_updates
-from mmgibbs.engines.hybrid import HybridEngine
+from mmgibbs.engines.hybrid import host as host_updates
+from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.sampler import MixedModel, Schedule, sample_chain
-from mmgibbs.variances import CovarianceModel, full_block
+from mmgibbs.model.covariance import CovarianceModel, full_block
+from mmgibbs.sampler.chain import MixedModel, Schedule, sample_chain
 
 KEY = (7, 3)
 EVERY = [

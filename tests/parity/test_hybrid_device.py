@@ -7,16 +7,16 @@ import pytest
 from reference import fake_device, models
 from reference.fake_device import FakeDevice
 
-from mmgibbs.engines import device_updates
-from mmgibbs.engines.device_updates import SOURCE
-from mmgibbs.engines.hybrid import HybridEngine
-from mmgibbs.engines.row_kernels import PIECE, subtract_kronecker, subtract_rows
+from mmgibbs.engines.hybrid import device as device_updates
+from mmgibbs.engines.hybrid.device import SOURCE
+from mmgibbs.engines.hybrid.engine import HybridEngine
+from mmgibbs.engines.hybrid.kernels import PIECE, subtract_kronecker, subtract_rows
+from mmgibbs.equations.explicit.row_blocks import Part
 from mmgibbs.equations.partition import partition
-from mmgibbs.equations.row_blocks import Part
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
-from mmgibbs.sampler import MixedModel, Schedule, sample_chain
-from mmgibbs.variances import CovarianceModel, full_block
+from mmgibbs.model.covariance import CovarianceModel, full_block
+from mmgibbs.sampler.chain import MixedModel, Schedule, sample_chain
 
 KEY = (7, 3)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reference import dense, models
 
-from mmgibbs.engines.pcg import PcgEngine
+from mmgibbs.engines.pcg.solver import PcgEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError

@@ -4,19 +4,19 @@ bit for bit, for every engine.
 
 import numpy as np
 import pytest
+from helpers.support import mixed_model
 from reference import models
-from support import mixed_model
 
-from mmgibbs.chains.checkpoint import Checkpoints
-from mmgibbs.engines.classic import ClassicEngine
-from mmgibbs.engines.exact import ExactEngine
-from mmgibbs.engines.hybrid import HybridEngine
+from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.hybrid.classic import ClassicEngine
+from mmgibbs.engines.hybrid.engine import HybridEngine
+from mmgibbs.engines.pcg.engine import ExactEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.engines.structured import StructuredEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.interweave import terms_to_interweave
-from mmgibbs.sampler import Chain, Schedule
+from mmgibbs.runs.checkpoints import Checkpoints
+from mmgibbs.sampler.chain import Chain, Schedule
+from mmgibbs.sampler.interweave import terms_to_interweave
 
 KEY = (11, 1)
 ENGINES = {  # name -> partition, engine of equations

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from reference import models
 
-from mmgibbs.engines.classic import ClassicEngine
-from mmgibbs.engines.exact import ExactEngine
-from mmgibbs.engines.hybrid import HybridEngine
-from mmgibbs.engines.pcg import PcgEngine
+from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.hybrid.classic import ClassicEngine
+from mmgibbs.engines.hybrid.engine import HybridEngine
+from mmgibbs.engines.pcg.engine import ExactEngine
+from mmgibbs.engines.pcg.solver import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.engines.structured import StructuredEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.simulate import beef_design, simulate_beef
+from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
 KEY = (5, 1)
 ENGINES = {
@@ -62,7 +62,7 @@ def test_a_negative_diagonal_is_named(make):
 def test_among_levels_side_by_side(monkeypatch):
     """The structured engine's other way through a colour: many levels at once."""
     monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
-    monkeypatch.setattr("mmgibbs.engines.cell_classes.WORTHWHILE", 1)
+    monkeypatch.setattr("mmgibbs.engines.coloured.cell_classes.WORTHWHILE", 1)
     herds = simulate_beef(600, 1)
     design = beef_design(herds)
     G = [*herds.G[:3], -herds.G[3], herds.G[4]]

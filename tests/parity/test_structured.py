@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from reference import models
 
-from mmgibbs.engines.collapsed import Collapsed
+from mmgibbs.engines.coloured.collapsed import Collapsed
+from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.engines.structured import StructuredEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.sampler import MixedModel, Schedule, sample_chain
-from mmgibbs.simulate import beef_design, simulate_beef
-from mmgibbs.variances import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.sampler.chain import MixedModel, Schedule, sample_chain
+from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
 KEY = (11, 2)
 
@@ -24,12 +24,12 @@ def small_pieces(monkeypatch):
     """Small data meet what large data meet: classes of levels and of records, long lists in pieces, ranges shared
     between threads.
     """
-    monkeypatch.setattr("mmgibbs.engines.collapsed.RECORDS_PER_PLACE", 0.1)
-    monkeypatch.setattr("mmgibbs.engines.collapsed.PLACES", 64)
-    monkeypatch.setattr("mmgibbs.engines.cell_classes.WORTHWHILE", 1)
-    monkeypatch.setattr("mmgibbs.engines.pieces.PIECE", 7)
-    monkeypatch.setattr("mmgibbs.engines.pieces.LONG", 14)
-    monkeypatch.setattr("mmgibbs.engines.structured.SMALL", 10)
+    monkeypatch.setattr("mmgibbs.engines.coloured.collapsed.RECORDS_PER_PLACE", 0.1)
+    monkeypatch.setattr("mmgibbs.engines.coloured.collapsed.PLACES", 64)
+    monkeypatch.setattr("mmgibbs.engines.coloured.cell_classes.WORTHWHILE", 1)
+    monkeypatch.setattr("mmgibbs.engines.coloured.pieces.PIECE", 7)
+    monkeypatch.setattr("mmgibbs.engines.coloured.pieces.LONG", 14)
+    monkeypatch.setattr("mmgibbs.engines.coloured.engine.SMALL", 10)
 
 
 def mixed_model(example) -> MixedModel:
@@ -86,7 +86,7 @@ def test_same_chain_as_serial(name, update, sampled):
 def test_lanes_are_the_same_chain(name, classes, monkeypatch):
     """Held components, weights, groups that stand for both parents; records that meet a level through two effects."""
     monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
-    monkeypatch.setattr("mmgibbs.engines.cell_classes.WORTHWHILE", 0.1 if classes else 1000)
+    monkeypatch.setattr("mmgibbs.engines.coloured.cell_classes.WORTHWHILE", 0.1 if classes else 1000)
     example = models.example(name)
     equations = structured_equations(example.design, partition(example.design, "colour"))
     engines = [SerialEngine(equations), *(StructuredEngine(equations, threads=t) for t in (1, 2))]
@@ -107,7 +107,7 @@ def beef():
 @pytest.mark.parametrize("few_levels", ["collapsed", "in pieces"])
 def test_beef_with_lanes(beef, precision, few_levels, monkeypatch):
     monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
-    monkeypatch.setattr("mmgibbs.engines.collapsed.PLACES", 128 if few_levels == "collapsed" else 0)
+    monkeypatch.setattr("mmgibbs.engines.coloured.collapsed.PLACES", 128 if few_levels == "collapsed" else 0)
     data, design = beef
     equations = structured_equations(design, partition(design, "colour"), precision)
     truth = SerialEngine(equations)
@@ -142,9 +142,9 @@ def test_a_last_group_of_lanes_is_filled_with_identities(beef, monkeypatch):
 
 
 def test_levels_with_equal_records_form_classes(beef):
-    from mmgibbs.engines.cell_classes import cell_classes, class_precisions
+    from mmgibbs.engines.coloured.cell_classes import cell_classes, class_precisions
     from mmgibbs.equations.base import precisions
-    from mmgibbs.equations.residuals import level_precisions
+    from mmgibbs.equations.passes import level_precisions
 
     data, design = beef
     equations = structured_equations(design, partition(design, "colour"))

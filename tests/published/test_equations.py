@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from helpers.support import shared_data
 from reference import dense, models
 from scipy.sparse.linalg import splu
-from support import shared_data
 
-from mmgibbs.design import Design, Effect
-from mmgibbs.equations.explicit import explicit_equations
+from mmgibbs.equations.explicit.csr import explicit_equations
+from mmgibbs.model.design import Design, Effect
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import relatives
 

@@ -8,9 +8,9 @@ and scale 0.002.
 import numpy as np
 import polars as pl
 import pytest
-from monte_carlo import chain_batches, compare, mean_and_variance, with_squares
+from helpers.monte_carlo import chain_batches, compare, mean_and_variance, with_squares
+from helpers.support import published, shared_data
 from scipy import stats
-from support import published, shared_data
 
 import mmgibbs
 

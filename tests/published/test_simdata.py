@@ -8,13 +8,13 @@ our reliability with 1 - PEV/((1 + F) sigma2_u).
 import numpy as np
 import polars as pl
 import pytest
-from monte_carlo import chain_batches, compare, mean_and_variance, with_squares
-from support import chain, published, shared_data
+from helpers.monte_carlo import chain_batches, compare, mean_and_variance, with_squares
+from helpers.support import chain, published, shared_data
 
 import mmgibbs
-from mmgibbs.assemble import assemble
 from mmgibbs.config import load_config
-from mmgibbs.data import prepare
+from mmgibbs.data.prepare import prepare
+from mmgibbs.runs.assemble import assemble
 
 VARIANCES = {"genetic": {"start": 38.538}, "residual": {"start": 62.691}}
 EXACT_FILE = {"ignore": "noinb", "account": "inb"}

@@ -9,19 +9,19 @@ goes through the run folder.
 import numpy as np
 import polars as pl
 import pytest
-from monte_carlo import compare, mean_and_variance
+from helpers.monte_carlo import compare, mean_and_variance
+from helpers.support import chain, copies, mixed_model, published
 from scipy import stats
-from support import chain, copies, mixed_model, published
 
 import mmgibbs
-from mmgibbs.assemble import assemble
-from mmgibbs.chains.accumulators import pool
 from mmgibbs.config import load_config
-from mmgibbs.data import prepare
-from mmgibbs.engines.direct import posterior_sd
-from mmgibbs.engines.pcg import PcgEngine
+from mmgibbs.data.prepare import prepare
+from mmgibbs.engines.pcg.direct import posterior_sd
+from mmgibbs.engines.pcg.solver import PcgEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
+from mmgibbs.posterior.moments import pool
+from mmgibbs.runs.assemble import assemble
 
 COPIES = 200
 G2, R2 = [[20.0, 18.0], [18.0, 40.0]], [[40.0, 11.0], [11.0, 30.0]]

@@ -1,5 +1,5 @@
-"""A stand-in for `mmgibbs.device.Device` without a GPU: streams whose work is done late and in random order, kernels
-compiled by g++.
+"""A stand-in for `mmgibbs.machine.device.Device` without a GPU: streams whose work is done late and in random order,
+kernels compiled by g++.
 
 Work queued on a stream runs only when someone waits, one operation at a time from a stream drawn at random, as the
 events allow. So whatever order a real device could choose turns up, and work that reads host memory too late, or with
@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import mmgibbs.draws
-from mmgibbs.device import OutOfDeviceMemory
+from mmgibbs.machine.device import OutOfDeviceMemory
 
 SHIM = Path(mmgibbs.draws.__file__).with_name("host_shim.h")
 PROLOGUE = """

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 from reference import dense, tabular
 
-from mmgibbs.design import Design, Effect, Identity, SparseInverse, Term
+from mmgibbs.model.design import Design, Effect, Identity, SparseInverse, Term
 from pedigree.relationship import relatives
 
 EXAMPLES = {}

@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
-from monte_carlo import compare
+from helpers.monte_carlo import compare
+from helpers.support import copies
 from reference import models
 from scipy import special, stats
-from support import copies
 
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.variances import CovarianceModel, draw_covariance, full_block
+from mmgibbs.model.covariance import CovarianceModel, full_block
+from mmgibbs.sampler.covariances import draw_covariance
 
 N = 10_000
 BATCHES = 200  # draws are independent, so any batch will do

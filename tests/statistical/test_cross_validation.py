@@ -9,14 +9,14 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
-from monte_carlo import compare
+from helpers.monte_carlo import compare
+from helpers.validation_data import analysis_of, beef_frames, small_beef
 from reference.dense import build
-from validation_data import analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
-from mmgibbs.validate import cross
-from mmgibbs.validate.evaluation import evaluate, fitted, recorded
-from mmgibbs.validate.folds import balanced_folds, families, forward_folds
+from mmgibbs.validation import cross
+from mmgibbs.validation.evaluation import evaluate, fitted, recorded
+from mmgibbs.validation.folds import balanced_folds, families, forward_folds
 
 DRAWS = 400
 MATERNAL = {  # the dam's own genes and environment weigh more than the calf's

@@ -7,9 +7,9 @@ is a batch.
 
 import numpy as np
 import pytest
-from monte_carlo import compare
+from helpers.monte_carlo import compare
+from helpers.support import copies
 from reference import dense, models
-from support import copies
 
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.partition import partition

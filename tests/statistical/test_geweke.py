@@ -10,11 +10,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from joint_distribution import Joint
-from monte_carlo import batches, compare
+from helpers.joint_distribution import Joint
+from helpers.monte_carlo import batches, compare
+from helpers.support import chain, mixed_model
 from reference import models
 from scipy import special
-from support import chain, mixed_model
 
 DF_G, DF_R = 12.0, 12.0  # k + 4 = 6 would do; elements of IW with more degrees of freedom have lighter tails
 SCALE_G, SCALE_R = np.array([[30.0, 9.0], [9.0, 24.0]]), np.array([[108.0, -27.0], [-27.0, 81.0]])

@@ -10,15 +10,15 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from monte_carlo import batches, compare
+from helpers.monte_carlo import batches, compare
+from helpers.support import chain
 from reference import models, tabular
 from scipy import stats
-from support import chain
 
 import mmgibbs
-from mmgibbs.assemble import assemble
 from mmgibbs.config import load_config
-from mmgibbs.data import prepare
+from mmgibbs.data.prepare import prepare
+from mmgibbs.runs.assemble import assemble
 
 N_ANIMALS, N_RECORDS, GROUPS = 24, 40, ("imported", "old", "young")
 SIGMA2_U, SIGMA2_E = 6.0, 9.0

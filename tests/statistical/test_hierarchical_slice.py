@@ -6,19 +6,20 @@ from math import log
 
 import numpy as np
 import pytest
-from monte_carlo import batches, compare
+from helpers.monte_carlo import batches, compare
 from numba import njit
 from reference.hierarchical import grid_moments, hierarchical_logit
 from scipy import stats
 
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, REGRESSION_LATENT, REGRESSION_SLICE, stream
-from mmgibbs.regressions import group_polya_gamma, slice_kernels
-from mmgibbs.regressions.arrays import Host
-from mmgibbs.regressions.grouped import pack
-from mmgibbs.regressions.hierarchical_slice import HierarchicalSliceOptions, HierarchicalSliceSampler, information
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.hierarchical import kernels as slice_kernels
+from mmgibbs.regressions.hierarchical import polya_gamma as group_polya_gamma
+from mmgibbs.regressions.hierarchical.grouped import pack
+from mmgibbs.regressions.hierarchical.lockstep import slice_steps
+from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler, information
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
-from mmgibbs.regressions.slice_lockstep import slice_steps
 
 # ------------------------------------------------------------------------------------------- slice steps on known
 # densities

@@ -6,18 +6,18 @@ from functools import cache
 
 import numpy as np
 import pytest
-from monte_carlo import chain_batches, compare
-from mutants import mutant
+from helpers.monte_carlo import chain_batches, compare
+from helpers.mutants import mutant
 from reference.horseshoe import log_horseshoe, posterior_moments, prior_draws
 from scipy.special import log_ndtr, ndtr
 
-import mmgibbs.regressions.horseshoe_coefficients as coefficients
-import mmgibbs.regressions.horseshoe_ellipse as ellipse
-import mmgibbs.regressions.horseshoe_prior as prior
-import mmgibbs.regressions.horseshoe_probit as horseshoe
+import mmgibbs.regressions.horseshoe.coefficients as coefficients
+import mmgibbs.regressions.horseshoe.ellipse as ellipse
+import mmgibbs.regressions.horseshoe.prior as prior
+import mmgibbs.regressions.horseshoe.probit as horseshoe
 from mmgibbs import HorseshoeProbit
-from mmgibbs.regressions.arrays import Host
-from mmgibbs.regressions.horseshoe_rows import LATENT, Latent
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.horseshoe.rows import LATENT, Latent
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 
@@ -84,7 +84,11 @@ MUTANTS = {
         '+ state["global"][:, None] * square',
     ),
     "shape p/2 of tau": (prior, "0.5 * (self.p + 1))", "0.5 * self.p)"),
-    "noise solved with L": (coefficients, "self.fit.p + 1), transposed=True)", "self.fit.p + 1))"),
+    "noise solved with L": (
+        coefficients,
+        "COEFFICIENTS, self.fit.p + 1), transposed=True",
+        "COEFFICIENTS, self.fit.p + 1)",
+    ),
     "ellipse around 0": (ellipse, "intercept[:, None]], 1) - mean, f]", "intercept[:, None]], 1), f]"),
     "ellipse without the rest": (
         ellipse,

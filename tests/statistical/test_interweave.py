@@ -8,19 +8,19 @@ from functools import cache
 
 import numpy as np
 import pytest
-from monte_carlo import batches, compare
+from helpers.monte_carlo import batches, compare
 from reference import dense, models
 
-from mmgibbs import interweave
-from mmgibbs.design import Effect, Identity
-from mmgibbs.engines.exact import ExactEngine
+from mmgibbs.engines.pcg.engine import ExactEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.interweave import terms_to_interweave
-from mmgibbs.sampler import MixedModel, Variances, gibbs_steps
-from mmgibbs.variances import CovarianceModel, full_block
+from mmgibbs.model.covariance import CovarianceModel, full_block
+from mmgibbs.model.design import Effect, Identity
+from mmgibbs.sampler import interweave
+from mmgibbs.sampler.chain import MixedModel, Variances, gibbs_steps
+from mmgibbs.sampler.interweave import terms_to_interweave
 
 SEED = 3
 BURN_IN = 200

@@ -4,14 +4,14 @@ diabetes data.
 
 import numpy as np
 import pytest
-from monte_carlo import chain_batches, compare
-from mutants import mutant
+from helpers.monte_carlo import chain_batches, compare
+from helpers.mutants import mutant
+from helpers.support import shared_data
 from reference.lasso import orthogonal_moments, three_blocks
-from support import shared_data
 
 import mmgibbs.regressions.lasso as lasso
 from mmgibbs import BayesianLasso
-from mmgibbs.regressions.arrays import Host
+from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from monte_carlo import batches, compare, independent_comparisons, mean_and_variance, with_squares
+from helpers.monte_carlo import batches, compare, independent_comparisons, mean_and_variance, with_squares
 
 
 def autocorrelated(rng, n, m, rho=0.8, shared=0.0):

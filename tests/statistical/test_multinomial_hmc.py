@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from monte_carlo import compare, mean_and_variance, with_squares
+from helpers.monte_carlo import compare, mean_and_variance, with_squares
 from scipy import stats
 
-from mmgibbs.regressions import hmc
-from mmgibbs.regressions.arrays import Host
+from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.loop import RegressionRun
-from mmgibbs.regressions.multinomial_hmc import MultinomialHMCModel, MultinomialHMCOptions
-from mmgibbs.regressions.multinomial_pg import MultinomialPGModel, MultinomialPGOptions
+from mmgibbs.regressions.multinomial import hamiltonian as hmc
+from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel, MultinomialHMCOptions
+from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel, MultinomialPGOptions
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData

@@ -4,12 +4,12 @@ fail.
 
 import numpy as np
 import pytest
-from monte_carlo import chain_batches, compare, mean_and_variance, with_squares
-from mutants import mutant
+from helpers.monte_carlo import chain_batches, compare, mean_and_variance, with_squares
+from helpers.mutants import mutant
 from scipy.special import digamma, polygamma
 
-from mmgibbs.regressions import multinomial_pg
-from mmgibbs.regressions.arrays import Host
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.multinomial import polya_gamma as multinomial_pg
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 
@@ -77,7 +77,7 @@ def without_offset(logits, j, *rest):
 
 
 def test_no_offset_is_found(monkeypatch):
-    module = mutant(multinomial_pg, "                category_weights(logits", "                spoilt_weights(logits")
+    module = mutant(multinomial_pg, "                category_weights(\n", "                spoilt_weights(\n")
     module.spoilt_weights = without_offset
     comparison = intercepts(module=module)
     assert not comparison.agrees, comparison

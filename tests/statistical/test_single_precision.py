@@ -4,7 +4,7 @@ the same posterior, and no drift of the residuals.
 
 import numpy as np
 import pytest
-from support import shared_data
+from helpers.support import shared_data
 
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.partition import partition
@@ -16,7 +16,7 @@ G, R = 38.538, 62.691
 @pytest.fixture(scope="module")
 def simdata():
     from mmgibbs.config import load_config
-    from mmgibbs.data import prepare
+    from mmgibbs.data.prepare import prepare
 
     config = {
         "name": "simdata",

@@ -8,11 +8,11 @@ compared.
 
 import numpy as np
 import pytest
-from monte_carlo import compare
+from helpers.monte_carlo import compare
+from helpers.support import chain, copies, mixed_model
 from reference import dense, models
-from support import chain, copies, mixed_model
 
-from mmgibbs.engines.pcg import PcgEngine
+from mmgibbs.engines.pcg.solver import PcgEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 

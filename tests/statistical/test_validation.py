@@ -1,9 +1,9 @@
 """LR statistics over simulated data of known bias, dispersion and accuracy.
 
-The pedigree, the herds and who is weighed are those of `mmgibbs.simulate`; breeding values and records are drawn anew
-in each replicate, and solved by matrices written out in full, so that every expectation is known: from the model (bias
-0, dispersion 1, accuracy that of the true breeding values), or, where records or variances are wrong on purpose, from
-the matrices of the two solutions. What the statistics themselves are made of comes from the program.
+The pedigree, the herds and who is weighed are those of `mmgibbs.simulation.simulate`; breeding values and records are
+drawn anew in each replicate, and solved by matrices written out in full, so that every expectation is known: from the
+model (bias 0, dispersion 1, accuracy that of the true breeding values), or, where records or variances are wrong on
+purpose, from the matrices of the two solutions. What the statistics themselves are made of comes from the program.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
-from monte_carlo import compare
+from helpers.monte_carlo import compare
+from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 from reference.dense import build, incidence, relationship_inverse
-from validation_data import G, R, analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
-from mmgibbs.data import prepare
-from mmgibbs.parallel import ThisMachine
-from mmgibbs.simulate import animal_ids
-from mmgibbs.validate import lr
-from mmgibbs.validate.evaluation import evaluate, evaluate_without, recorded
-from mmgibbs.validate.make import Plan, examine
+from mmgibbs.data.prepare import prepare
+from mmgibbs.runs.chains import ThisMachine
+from mmgibbs.simulation.simulate import animal_ids
+from mmgibbs.validation import lr
+from mmgibbs.validation.evaluation import evaluate, evaluate_without, recorded
+from mmgibbs.validation.make import Plan, examine
 from pedigree.relationship import a_among
 
 COUNTS = [1000, pytest.param(10_000, marks=pytest.mark.slow)]

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-from support import ROOT
+from helpers.support import ROOT
 
 BARE = """
 import importlib.abc, sys

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
-from support import ROOT
+from helpers.support import ROOT
 
 import mmgibbs
 import mmgibbs.report.make
-import mmgibbs.run
+import mmgibbs.runs.run
 from mmgibbs.bench import add_arguments as add_bench_arguments
 from mmgibbs.cli import counts_as_text, main
 from mmgibbs.errors import DataError, DeviceError
@@ -37,7 +37,7 @@ def analysis(tmp_path):
 
 @pytest.fixture
 def called(monkeypatch):
-    """Calls of `mmgibbs.run.run`, which then raises `called.raises` where it is set."""
+    """Calls of `mmgibbs.runs.run.run`, which then raises `called.raises` where it is set."""
 
     class Calls(list):
         raises, warnings = None, ()
@@ -50,7 +50,7 @@ def called(monkeypatch):
             return SimpleNamespace(directory="runs/a", summary=self.summary, info={"warnings": self.warnings})
 
     calls = Calls()
-    monkeypatch.setattr(mmgibbs.run, "run", calls)
+    monkeypatch.setattr(mmgibbs.runs.run, "run", calls)
     monkeypatch.setattr(mmgibbs.report.make, "report_after_run", lambda directory, say: None)
     return calls
 
@@ -105,7 +105,7 @@ def test_run_without_options(called):
 def test_the_output_directory_may_have_any_name(directory, analysis, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        mmgibbs.run, "run", lambda file, overrides, **_: seen.append(mmgibbs.load_config(file, overrides))
+        mmgibbs.runs.run, "run", lambda file, overrides, **_: seen.append(mmgibbs.load_config(file, overrides))
     )
     assert main(["run", str(analysis), "--output", directory, "--no-report"]) == 0
     assert str(seen[0].output.directory).endswith(f"/{directory}")

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 
 import pytest
-from support import ROOT
+from helpers.support import ROOT
 
 from mmgibbs import cli
 from mmgibbs.config import load_config

@@ -12,7 +12,7 @@ import shlex
 import tomllib
 
 import pytest
-from support import ROOT
+from helpers.support import ROOT
 
 from mmgibbs.cli import _parser, main
 

@@ -10,11 +10,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from helpers.joint_distribution import Joint
+from helpers.support import chain, mixed_model
 from joblib import Parallel, delayed
-from joint_distribution import Joint
 from reference import models
 from scipy import stats
-from support import chain, mixed_model
 
 ALPHA = 1e-3
 DRAWS = 15  # ranks 0 to 15

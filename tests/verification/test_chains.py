@@ -6,16 +6,16 @@ Everything here is bit for bit.
 import numpy as np
 import polars as pl
 import pytest
+from helpers.support import chain, mixed_model
 from reference import models
-from support import chain, mixed_model
 
 import mmgibbs
-import mmgibbs.parallel
-from mmgibbs.chains.accumulators import pool
+import mmgibbs.runs.chains
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.parallel import EngineChoice, run_chains
-from mmgibbs.sampler import Schedule
+from mmgibbs.posterior.moments import pool
+from mmgibbs.runs.chains import EngineChoice, run_chains
+from mmgibbs.sampler.chain import Schedule
 
 SEED = 111
 
@@ -29,7 +29,7 @@ def sampled_model():
 
 
 def in_processes(monkeypatch, n, chains=3):
-    monkeypatch.setattr(mmgibbs.parallel, "processes_for", lambda *_: n)
+    monkeypatch.setattr(mmgibbs.runs.chains, "processes_for", lambda *_: n)
     model = sampled_model()
     equations = structured_equations(model.design, partition(model.design))
     return run_chains(model, equations, EngineChoice("serial", "level"), Schedule(10, 60, 2, chains=chains), SEED)
@@ -138,7 +138,7 @@ def equal(a, b):
 def test_a_run_does_not_depend_on_processes(analysis, tmp_path, monkeypatch):
     found = []
     for n in (1, 2):
-        monkeypatch.setattr(mmgibbs.parallel, "processes_for", lambda *_, n=n: n)
+        monkeypatch.setattr(mmgibbs.runs.chains, "processes_for", lambda *_, n=n: n)
         result = mmgibbs.run(analysis, progress=False, directory=tmp_path / f"run{n}")
         found.append(posterior(result))
         assert found[-1]["genetic"].shape == (2, 20, 20, 1)

@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(THREADS) fold_strands(const double *scratch, w
 }
 
 // Welford's update of the batch in progress; `inverse` is one over the draws in it, this one included
-// (chains/accumulators.py).
+// (posterior/moments.py).
 template <class Value>
 __global__ void __launch_bounds__(THREADS)
     add_draw(const Value *x, bits64 n, double inverse, double *batch_mean, double *within) {

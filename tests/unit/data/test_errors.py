@@ -4,11 +4,11 @@ drop."""
 import numpy as np
 import polars as pl
 import pytest
+from helpers.analyses import analysis, effect, fixed, random, trait
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from unit.data.analyses import analysis, effect, fixed, random, trait
 
-from mmgibbs.data import prepare
+from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import DataError
 
 GOOD = """animal,herd,sex,y,z,w,x

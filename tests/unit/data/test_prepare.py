@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from helpers.analyses import analysis, effect, fixed, random, trait
+from helpers.support import shared_data
 from reference import dense
-from support import shared_data
-from unit.data.analyses import analysis, effect, fixed, random, trait
 
-from mmgibbs.data import prepare
-from mmgibbs.design import Identity, SparseInverse
+from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.model.design import Identity, SparseInverse
 
 PEDIGREE = """id,sire,dam
 calf1,bull,cow

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from helpers.analyses import analysis, effect, fixed, random
 from numpy.polynomial import Legendre
 from reference import dense
-from unit.data.analyses import analysis, effect, fixed, random
 
-from mmgibbs.data import prepare
+from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ModelError
 
 BOTH = ("a", "b")

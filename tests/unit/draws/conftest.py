@@ -1,7 +1,7 @@
 """The C++ twins, compiled once: as they are, and with one error in each family."""
 
 import pytest
-from unit.draws.batches import build, twin_source
+from helpers.draw_batches import build, twin_source
 
 # family -> a mistake that the statistical test of this family must catch
 MUTATIONS = {

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from helpers.draw_batches import numba_draws, twin_draws
+from helpers.goodness import agree, moment_z, transform_z
 from scipy import special
-from unit.draws.batches import numba_draws, twin_draws
-from unit.draws.goodness import agree, moment_z, transform_z
 
 from mmgibbs.draws.normal import fill_normals, fill_normals_across, fill_normals_range, normal, normal_pair
 from mmgibbs.draws.purpose import LOCATION, stream

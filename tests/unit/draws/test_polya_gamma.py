@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from unit.draws.batches import numba_draws, twin_draws
-from unit.draws.goodness import agree, moment_z, transform_z
+from helpers.draw_batches import numba_draws, twin_draws
+from helpers.goodness import agree, moment_z, transform_z
 
 from mmgibbs.draws.polya_gamma import polya_gamma_mean, polya_gamma_variance
 

@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from unit.draws.batches import build, twin_source
+from helpers.draw_batches import build, twin_source
 
 from mmgibbs.draws import purpose as pu
 from mmgibbs.draws.purpose import check_key, stream

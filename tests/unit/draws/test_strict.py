@@ -7,7 +7,7 @@ others: log came out wrong by 0.09 everywhere.
 import subprocess
 import sys
 
-from support import ROOT
+from helpers.support import ROOT
 
 CALLER = """
 import numpy as np

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from helpers.draw_batches import numba_draws, twin_draws
+from helpers.goodness import agree, moment_z, transform_z
 from scipy import special, stats
-from unit.draws.batches import numba_draws, twin_draws
-from unit.draws.goodness import agree, moment_z, transform_z
 
 N = 40_000
 MEANS = [-30.0, -5.0, -1.0, -0.4, 0.0, 0.46, 0.48, 2.0, 8.0, 30.0]

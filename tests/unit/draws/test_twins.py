@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unit.draws.batches import FAMILIES, numba_draws, twin_draws
+from helpers.draw_batches import FAMILIES, numba_draws, twin_draws
 
 from mmgibbs.draws.source import NAMES, cuda_source
 

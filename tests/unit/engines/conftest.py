@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from helpers.host_device import build
 from reference import models
-from unit.engines.host_device import build
 
-from mmgibbs.engines.gpu_source import kernels, source
+from mmgibbs.engines.coloured_gpu.source import kernels, source
 from mmgibbs.equations.relationships import IdentityLists, PedigreeLists, SparseLists
 
 REAL = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from reference import models
 
-from mmgibbs.device import Device, OutOfDeviceMemory
-from mmgibbs.engines.gpu_queue import GpuQueue
-from mmgibbs.engines.structured_gpu import StructuredGpuEngine
+from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
+from mmgibbs.machine.device import Device, OutOfDeviceMemory
 
 
 class Stream:

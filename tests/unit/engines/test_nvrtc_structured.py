@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mmgibbs.engines.gpu_source import kernels, source
+from mmgibbs.engines.coloured_gpu.source import kernels, source
 from mmgibbs.equations.relationships import IdentityLists, PedigreeLists, SparseLists
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")

@@ -11,24 +11,24 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers.host_device import HostDevice
+from helpers.support import mixed_model
 from reference import models
-from support import mixed_model
-from unit.engines.host_device import HostDevice
 
 from mmgibbs.bench.effective import SAMPLED
 from mmgibbs.bench.engines import one_system
 from mmgibbs.bench.gpu import structured_row
-from mmgibbs.chains.accumulators import Moments
-from mmgibbs.design import CentringShift, Rescale
-from mmgibbs.engines.resident import cut
+from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+from mmgibbs.engines.coloured_gpu.resident import cut
 from mmgibbs.engines.serial import SerialEngine
-from mmgibbs.engines.structured_gpu import StructuredGpuEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError, ModelError
-from mmgibbs.sampler import Chain, MixedModel, Schedule, sample_chain
-from mmgibbs.simulate import beef_design, simulate_beef
-from mmgibbs.variances import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.model.design import CentringShift, Rescale
+from mmgibbs.posterior.moments import Moments
+from mmgibbs.sampler.chain import Chain, MixedModel, Schedule, sample_chain
+from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
 KEY = (11, 2)
 
@@ -64,9 +64,9 @@ def assert_near(found, expected, tolerance=1e-12):
 @pytest.fixture
 def cut_lists(monkeypatch):
     """Lists of three entries are long, so that small data meet what large data meet."""
-    monkeypatch.setattr("mmgibbs.engines.resident.PIECE", 3)
-    monkeypatch.setattr("mmgibbs.engines.resident.LONG_VISITS", 2)
-    monkeypatch.setattr("mmgibbs.engines.resident.LONG_RELATIVES", 1)
+    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.resident.PIECE", 3)
+    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.resident.LONG_VISITS", 2)
+    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.resident.LONG_RELATIVES", 1)
 
 
 @pytest.mark.parametrize("update", ["level", "site"])
@@ -87,7 +87,7 @@ def test_single_precision_too(name, shim):
 @pytest.mark.parametrize("name", models.NAMES)
 def test_long_lists_in_pieces(name, shim, cut_lists, monkeypatch):
     """With classes of levels, too. The last thread first changes nothing: threads of a kernel share no data."""
-    monkeypatch.setattr("mmgibbs.engines.cell_classes.WORTHWHILE", 1)
+    monkeypatch.setattr("mmgibbs.engines.coloured.cell_classes.WORTHWHILE", 1)
     truth, engine = engines(models.example(name), shim("double"))
     _, other_way = engines(models.example(name), shim("double"), backwards=True)
     assert any(c.n_pieces > c.n_long > 0 for t in engine.resident.terms for c in t.colours)
@@ -113,8 +113,8 @@ def test_beef_system(beef, shim, precision, monkeypatch):
     cut_up = StructuredGpuEngine(equations, device=HostDevice(shim(precision)))
     assert cut_up.resident.terms[3].n_classes > 1
     assert max(c.n_pieces for t in cut_up.resident.terms for c in t.colours) > 3
-    monkeypatch.setattr("mmgibbs.engines.resident.LONG_VISITS", 10**6)
-    monkeypatch.setattr("mmgibbs.engines.resident.LONG_RELATIVES", 10**6)
+    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.resident.LONG_VISITS", 10**6)
+    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.resident.LONG_RELATIVES", 10**6)
     truth, whole, backwards = (
         SerialEngine(equations),
         StructuredGpuEngine(equations, device=HostDevice(shim(precision))),
@@ -135,7 +135,7 @@ def test_beef_system(beef, shim, precision, monkeypatch):
 )
 def test_products(name, strands, shim, monkeypatch):
     """One strand adds in the order of the CPU: the same doubles."""
-    monkeypatch.setattr("mmgibbs.engines.structured_gpu.STRANDS", strands)
+    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.engine.STRANDS", strands)
     example = models.example(name)
     truth, engine = (swept(e) for e in engines(example, shim("double")))
     blocks = blocks_recorded_together(example.design.patterns)
@@ -235,7 +235,7 @@ def on_another_scale(example):
 
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_moments_on_the_device(shim, precision):
-    """Draw by draw those of chains.accumulators, on the user's scale; a term that no centring touches bit for bit."""
+    """Draw by draw those of posterior.moments, on the user's scale; a term that no centring touches bit for bit."""
     example = models.example("fixed_covariates")
     design = on_another_scale(example)
     equations = equations_of(design, precision)
@@ -324,7 +324,7 @@ def test_a_device_that_is_too_small_is_refused_with_the_numbers(shim):
 
 
 def test_too_many_components_are_refused(shim, monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.gpu_bytes.MOST_COMPONENTS", 4)
+    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.sizes.MOST_COMPONENTS", 4)
     equations = equations_of(models.example("three_traits_maternal").design)
     with pytest.raises(DeviceError, match="term 'genetic' has 5 components per level, needed at most 4"):
         StructuredGpuEngine(equations, device=HostDevice(shim("double")))
@@ -355,7 +355,7 @@ def test_bench_engines_with_a_device(shim, monkeypatch):
 
 
 def test_pieces_hold_every_entry_once_and_keep_records_together(monkeypatch):
-    monkeypatch.setattr("mmgibbs.engines.resident.PIECE", 2)
+    monkeypatch.setattr("mmgibbs.engines.coloured_gpu.resident.PIECE", 2)
     record = np.array([0, 1, 1, 1, 2, 3, 4, 4, 5])
     pieces, ptr = cut(np.array([0, 5]), np.array([5, 9]), record)
     np.testing.assert_array_equal(pieces, [[0, 0, 4], [0, 4, 4], [0, 4, 5], [1, 5, 8], [1, 8, 9]])

@@ -8,8 +8,8 @@ import pytest
 from reference import dense, models
 from scipy.io import mmread
 
-from mmgibbs.design import Design, Effect, Identity, Term
-from mmgibbs.equations.explicit import explicit_equations
+from mmgibbs.equations.explicit.csr import explicit_equations
+from mmgibbs.model.design import Design, Effect, Identity, Term
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 SINGLE = {"rtol": 1e-5, "atol": 1e-5}

@@ -6,16 +6,16 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from unit.exchange.renumf90_cases import CASES, by_hand
-from unit.exchange.renumf90_cases import write_files as renumf90_files
-from unit.small_analysis import command, write_files
+from helpers.renumf90_cases import CASES, by_hand
+from helpers.renumf90_cases import write_files as renumf90_files
+from helpers.small_analysis import command, write_files
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 from mmgibbs.exchange.blupf90_write import covariance_components, export_blupf90, numbered_terms
 from mmgibbs.exchange.import_blupf90 import import_blupf90
 from mmgibbs.report.finished import Finished, read_finished
-from mmgibbs.run import run
+from mmgibbs.runs.run import run
 
 SHORT = [
     "sampler.method=gibbs",

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from unit.exchange.renumf90_cases import ANIMAL, CASES, Case, by_hand, groups, head, pedigree, records, write_files
+from helpers.renumf90_cases import ANIMAL, CASES, Case, by_hand, groups, head, pedigree, records, write_files
 
 from mmgibbs.cli import main
 from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.exchange.blupf90_read import KEYWORDS, read_parameter_file
 from mmgibbs.exchange.import_blupf90 import import_blupf90
-from mmgibbs.run import check, run
+from mmgibbs.runs.run import check, run
 
 KEYS = ["term", "effect", "trait", "level"]
 

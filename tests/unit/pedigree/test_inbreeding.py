@@ -3,10 +3,10 @@ file."""
 
 import numpy as np
 import pytest
+from helpers.support import shared_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import tabular
-from support import shared_data
 
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import continue_inbreeding, inbreeding

@@ -5,10 +5,10 @@ import gzip
 import numpy as np
 import polars as pl
 import pytest
+from helpers.support import shared_data
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import tabular
-from support import shared_data
 
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.inbreeding import inbreeding

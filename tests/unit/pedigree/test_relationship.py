@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.support import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import tabular
-from support import ROOT
 
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import inbreeding

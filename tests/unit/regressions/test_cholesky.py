@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from mmgibbs.regressions import arrays, cholesky
-from mmgibbs.regressions.arrays import Host
+from mmgibbs.regressions.arrays import base as arrays
+from mmgibbs.regressions.arrays import cholesky
+from mmgibbs.regressions.arrays.base import Host
 
 
 def positive_definite(C, m):

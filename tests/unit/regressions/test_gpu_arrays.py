@@ -6,11 +6,11 @@ import ctypes
 
 import numpy as np
 import pytest
-from unit.engines.host_device import build
+from helpers.host_device import build
 
 from mmgibbs.draws.purpose import REGRESSION_LATENT, stream
-from mmgibbs.regressions.arrays import Host
-from mmgibbs.regressions.gpu_arrays import Gpu, source
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.arrays.gpu import Gpu, source
 from mmgibbs.regressions.protocol import Keys
 
 NAMES = ["uniforms", "normals", "exponentials", "gammas", "inverse_gaussians", "truncated_normals", "polya_gammas"]

@@ -5,14 +5,15 @@ import pytest
 
 from mmgibbs.draws.purpose import REGRESSION_SLICE, stream
 from mmgibbs.errors import ConfigError, DataError, ModelError
-from mmgibbs.estimators import HierarchicalSlice
-from mmgibbs.regressions import group_likelihood, slice_kernels
-from mmgibbs.regressions.arrays import Host
-from mmgibbs.regressions.grouped import pack, read_group_predictors, read_groups
-from mmgibbs.regressions.hierarchical_slice import HierarchicalSliceOptions, HierarchicalSliceSampler, HostVisits
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.estimators import HierarchicalSlice
+from mmgibbs.regressions.hierarchical import kernels as slice_kernels
+from mmgibbs.regressions.hierarchical import likelihood as group_likelihood
+from mmgibbs.regressions.hierarchical.grouped import pack, read_group_predictors, read_groups
+from mmgibbs.regressions.hierarchical.lockstep import LockstepVisits
+from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler, HostVisits
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
-from mmgibbs.regressions.slice_lockstep import LockstepVisits
 
 KEYS = Keys(5, (0, 1))
 
@@ -192,7 +193,7 @@ class Recorder(Host):
 
 @pytest.mark.parametrize("method", ["slice", "polya_gamma"])
 def test_no_two_draws_share_a_counter(method, monkeypatch):
-    from mmgibbs.regressions import hierarchical_slice
+    from mmgibbs.regressions.hierarchical import slice as hierarchical_slice
 
     X, y, groups = table(np.random.default_rng(8), response="three")
     model = sampler(X, y, groups, np.arange(5.0), method=method)

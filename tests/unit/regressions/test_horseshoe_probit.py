@@ -2,17 +2,19 @@
 
 import numpy as np
 import pytest
+from helpers.regression_contract import assert_chains_are_their_own, drawn, states
 from scipy.special import log_ndtr, ndtr
-from unit.regressions.contract import assert_chains_are_their_own, drawn, states
 
-from mmgibbs import HorseshoeProbit, memory
+from mmgibbs import HorseshoeProbit
 from mmgibbs.errors import ConfigError, DataError, DeviceError, ModelError
-from mmgibbs.regressions import horseshoe_coefficients, horseshoe_rows
-from mmgibbs.regressions.arrays import Host
-from mmgibbs.regressions.horseshoe_coefficients import ByColumns, ByRows
-from mmgibbs.regressions.horseshoe_ellipse import Ellipse, expansion, probit_fit, separated
-from mmgibbs.regressions.horseshoe_probit import HorseshoeProbitModel, HorseshoeProbitOptions
-from mmgibbs.regressions.horseshoe_rows import LATENT, Latent, ProbitRows
+from mmgibbs.machine import memory
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.horseshoe import coefficients as horseshoe_coefficients
+from mmgibbs.regressions.horseshoe import rows as horseshoe_rows
+from mmgibbs.regressions.horseshoe.coefficients import ByColumns, ByRows
+from mmgibbs.regressions.horseshoe.ellipse import Ellipse, expansion, probit_fit, separated
+from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel, HorseshoeProbitOptions
+from mmgibbs.regressions.horseshoe.rows import LATENT, Latent, ProbitRows
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from unit.regressions.contract import assert_chains_are_their_own, drawn, states
+from helpers.regression_contract import assert_chains_are_their_own, drawn, states
 
 from mmgibbs import BayesianLasso
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.regressions import lasso
-from mmgibbs.regressions.arrays import Host
+from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.lasso import ByColumns, ByRows, Lasso, LassoOptions
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mmgibbs.errors import ModelError
-from mmgibbs.regressions.arrays import Host
+from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.loop import RegressionRun
 from mmgibbs.regressions.protocol import Keys, Parameter
 

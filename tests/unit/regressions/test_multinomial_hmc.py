@@ -8,10 +8,11 @@ from scipy import stats
 from scipy.special import log_softmax
 
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.regressions import hmc, softmax_curvature, softmax_gradient
-from mmgibbs.regressions.arrays import Host
+from mmgibbs.regressions.arrays.base import Host
 from mmgibbs.regressions.loop import RegressionRun
-from mmgibbs.regressions.multinomial_hmc import MultinomialHMCModel, MultinomialHMCOptions
+from mmgibbs.regressions.multinomial import hamiltonian as hmc
+from mmgibbs.regressions.multinomial import softmax_curvature, softmax_gradient
+from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel, MultinomialHMCOptions
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData

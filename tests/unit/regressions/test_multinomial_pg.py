@@ -4,15 +4,15 @@ input.
 
 import numpy as np
 import pytest
+from helpers.regression_contract import assert_chains_are_their_own, drawn, states
 from scipy.special import logsumexp
-from unit.regressions.contract import assert_chains_are_their_own, drawn, states
 
 from mmgibbs import MultinomialPG
 from mmgibbs.draws.purpose import REGRESSION_LATENT, stream
 from mmgibbs.errors import ConfigError, DataError, ModelError
-from mmgibbs.regressions import multinomial_pg
-from mmgibbs.regressions.arrays import Host
-from mmgibbs.regressions.multinomial_pg import DeviceRows, MultinomialPGModel, MultinomialPGOptions, read_prior
+from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.multinomial import polya_gamma as multinomial_pg
+from mmgibbs.regressions.multinomial.polya_gamma import DeviceRows, MultinomialPGModel, MultinomialPGOptions, read_prior
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 

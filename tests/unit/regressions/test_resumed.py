@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 import xarray
 
-from mmgibbs.chains.checkpoint import Checkpoints
 from mmgibbs.cli import main
-from mmgibbs.estimators import make_arrays
+from mmgibbs.regressions.estimators import make_arrays
 from mmgibbs.regressions.loop import RegressionRun
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
 from mmgibbs.regressions.registry import find_plugin, plugin_names
+from mmgibbs.runs.checkpoints import Checkpoints
 
 RNG = np.random.default_rng(17)
 N, BURN_IN, SAMPLES = 60, 9, 13

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mmgibbs.errors import ModelError
-from mmgibbs.regressions import separation
+from mmgibbs.regressions.multinomial import separation
+from mmgibbs.regressions.multinomial.separation import refuse_improper
 from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.separation import refuse_improper
 
 
 def refused(X, response, flat=None, intercept=True, standardise=False):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
 
-from mmgibbs.regressions.arrays import Host
+from mmgibbs.regressions.arrays.base import Host
 
 
 @pytest.mark.parametrize("transposed", [False, True])

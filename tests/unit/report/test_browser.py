@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from unit.report.finished_run import write_run
+from helpers.finished_run import write_run
 
 from mmgibbs.report.make import make_report
 

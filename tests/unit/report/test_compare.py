@@ -6,8 +6,8 @@ import re
 import numpy as np
 import polars as pl
 import pytest
-from unit.report.finished_run import solutions, write_run
-from unit.report.html_page import Page, as_number
+from helpers.finished_run import solutions, write_run
+from helpers.html_page import Page, as_number
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError

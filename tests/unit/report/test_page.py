@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 import xarray
-from unit.report.finished_run import HERDS, analysis, ids, write_run
-from unit.report.html_page import Page, as_number
+from helpers.finished_run import HERDS, analysis, ids, write_run
+from helpers.html_page import Page, as_number
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError

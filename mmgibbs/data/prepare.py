@@ -1,0 +1,323 @@
+"""From an analysis to its design: phenotypes, pedigree, effects, in this order."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.data.covariates import Basis
+from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, GroupColumns, resolve
+from mmgibbs.data.groups import group_composition
+from mmgibbs.data.levels import code_levels
+from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
+from mmgibbs.data.prepared import LevelLabels, Prepared
+from mmgibbs.data.random import (
+    Kin,
+    RandomTerms,
+    animal_column,
+    covariate,
+    ids_with_records,
+    legendre_range,
+    takes_parents,
+    wanted_columns,
+)
+from mmgibbs.data.traits import Records, missing_patterns, read_records
+from mmgibbs.errors import DataError
+from mmgibbs.model.design import Design, Term
+from pedigree.tables import quoted
+
+
+def prepare(analysis, progress: Callable[[str], None] | None = None) -> Prepared:
+    """Read the tables of an analysis (mmgibbs.config.Analysis), check them and build its design.
+
+    progress: called with the name of each stage as it begins. Terms come in the order intercept, fixed effects, random
+    effects, each as in the analysis file; records keep the order of the file.
+    Raises DataError (names file, row, column, found, needed) and ModelError (an effect that has nothing to estimate).
+    """
+    timings: dict[str, float] = {}
+
+    @contextmanager
+    def stage(name: str):
+        if progress is not None:
+            progress(name)
+        start = time.perf_counter()
+        yield
+        timings[name] = time.perf_counter() - start
+
+    with stage("phenotypes"):
+        phenotypes = read_phenotypes(analysis.data, _columns(analysis))
+        _need_columns(analysis, phenotypes)
+        records = read_records(analysis, phenotypes)
+    with stage("pedigree"):
+        kin = _kin(analysis, records)
+    with stage("fixed effects"):
+        effects, fixed_labels = _fixed_effects(analysis, records)
+    with stage("random effects"):
+        builder = RandomTerms(analysis, records.phenotypes, records.observed, kin)
+        built = [builder.build(name) for name in analysis.model.random]
+    with stage("rank"):
+        groups = _group_columns([term for term, _ in built])
+        names = [t.name for t in analysis.traits]
+        fixed = resolve(
+            effects, records.observed, records.mean, records.weight, names, groups, kin.pedigree.groups if kin else ()
+        )
+    terms = fixed.terms + tuple(_hold_groups(term, fixed.groups_active) for term, _ in built)
+    of_pedigree = tuple(kin.pedigree.notes) if kin else ()
+    if kin is None and analysis.data.pedigree is not None:
+        of_pedigree = (
+            "the pedigree is not read: no effect has `relationship: pedigree` or takes its sires or dams from it",
+        )
+    notes = records.notes + of_pedigree + tuple(builder.notes) + fixed.notes
+    pattern, patterns = missing_patterns(records.observed)
+    y = records.y.copy()
+    for term, component, value in fixed.offsets:
+        y[:, terms[term].component_trait[component]] -= value
+    design = Design(
+        tuple(names), y, pattern, patterns, records.weight, terms, fixed.rescale, fixed.shifts, fixed.offsets, notes
+    )
+    labels = tuple(fixed_labels) + tuple(label for _, label in built)
+    counts = _counts(analysis, records, kin, design)
+    return Prepared(
+        design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
+        _strangers(analysis, records, kin),
+    )  # fmt: skip
+
+
+def _columns(analysis) -> list[str]:
+    """Every phenotype column that the analysis may use."""
+    fixed = [c for f in analysis.model.fixed.values() for c in (f.column, f.by) if c is not None]
+    weights = [analysis.data.weights] if analysis.data.weights is not None else []
+    return [t.column for t in analysis.traits] + weights + fixed + wanted_columns(analysis.model.random)
+
+
+def _need_columns(analysis, phenotypes: Phenotypes) -> None:
+    """All columns named by the analysis are there: a misspelt one is told before anything is computed."""
+    for trait in analysis.traits:
+        phenotypes.need(trait.column, f"traits.{trait.name}")
+    if analysis.data.weights is not None:
+        phenotypes.need(analysis.data.weights, "data.weights")
+    for name, effect in analysis.model.fixed.items():
+        phenotypes.need(effect.column, f"model.fixed.{name}.column")
+        if effect.by is not None:
+            phenotypes.need(effect.by, f"model.fixed.{name}.by")
+
+
+# ------------------------------------------------------------------------------------------------ pedigree
+
+
+def _kin(analysis, records: Records) -> Kin | None:
+    data, random = analysis.data, analysis.model.random
+    needed = any(r.relationship == "pedigree" for r in random.values()) or takes_parents(random, records.phenotypes)
+    if data.pedigree is None or not needed:
+        return None
+    from pedigree.errors import PedigreeError, TableError, UnknownColumns
+    from pedigree.inbreeding import inbreeding
+    from pedigree.read import read_pedigree
+    from pedigree.relationship import relatives
+
+    columns = data.pedigree_columns
+    if columns is not None:
+        columns = {
+            key: getattr(columns, key) for key in ("id", "sire", "dam", "birth") if getattr(columns, key) is not None
+        }
+    try:
+        pedigree = read_pedigree(
+            data.pedigree,
+            columns=columns,
+            header=data.pedigree_header,
+            separator=data.pedigree_separator,
+            unknown=tuple(data.unknown_parent),
+            group_column=None if data.groups is None else data.groups.column,
+            founders=ids_with_records(analysis, records.phenotypes, records.observed)
+            if data.add_missing_animals
+            else None,
+            name="pedigree" if isinstance(data.pedigree, pl.DataFrame) else None,
+        )
+        random_groups = data.groups is not None and data.groups.effect == "random"
+        F = inbreeding(pedigree.sire, pedigree.dam) if data.inbreeding == "account" else None
+        kinship = relatives(pedigree.sire, pedigree.dam, F, len(pedigree.groups), random_groups)
+    except UnknownColumns as error:
+        needed = (
+            "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, "
+            "sire: COLUMN, dam: COLUMN}"
+        )
+        if not isinstance(data.pedigree, pl.DataFrame):
+            needed += "; where the first line is an animal, data.pedigree_header: false"
+        raise DataError(f"{error}\n{needed}") from None
+    except (PedigreeError, TableError) as error:
+        raise DataError(str(error)) from None
+    n, g = len(pedigree.ids), len(pedigree.groups)
+    ids = pl.concat([pedigree.ids.rename("id"), pl.Series("id", pedigree.groups, dtype=pl.String)])
+    order = np.concatenate([np.asarray(pedigree.file_order, np.int64), np.arange(n, n + g)])
+    labels = LevelLabels(ids, order, np.concatenate([kinship.inbreeding, np.full(g, np.nan)]), g)
+    return Kin(pedigree, kinship, labels, bool(g) and not random_groups)
+
+
+def _strangers(analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:
+    """A warning where most animals of the records were added to the pedigree:
+    then their ids are hardly written alike.
+    """
+    if kin is None or not analysis.data.add_missing_animals:
+        return ()
+    pedigree, named = kin.pedigree, ids_with_records(analysis, records.phenotypes, records.observed)
+    own = np.asarray(pedigree.row) >= 0
+    for parent in (pedigree.sire, pedigree.dam):
+        own[parent[(parent >= 0) & (parent < own.size)]] = True  # of these it knows the progeny
+    strange = named.filter(pl.Series(~own).gather(pedigree.codes(named)))
+    if 2 * len(strange) <= len(named):
+        return ()
+    return (
+        f"data.add_missing_animals: {len(strange):,} of {len(named):,} animals that records name stand nowhere in "
+        "the pedigree and were added "
+        "without parents: their relationships are not known. Are ids written alike? Records have "
+        f"{quoted(strange[0])}, the pedigree "
+        f"{quoted(pedigree.ids[int(np.flatnonzero(own)[0])])}",
+    )
+
+
+def _group_columns(terms: list[Term]) -> list[GroupColumns]:
+    """The columns of fixed unknown-parent groups by component: covariate times expected share of each group."""
+    out = []
+    composition = None
+    for term in terms:
+        if not term.groups_fixed:
+            continue
+        if composition is None:
+            composition = group_composition(term.relationship.sire, term.relationship.dam, term.n_groups)
+        component = 0
+        for effect in term.effects:
+            share = np.where(effect.level[:, None] >= 0, composition[effect.level], 0.0).astype(np.float64)
+            for trait in effect.traits:
+                for j in range(effect.n_regressors):
+                    values = share if effect.covariates is None else share * effect.covariates[:, j : j + 1]
+                    out.append(GroupColumns(term.name, component, trait, values))
+                    component += 1
+    return out
+
+
+def _hold_groups(term: Term, groups_active: dict) -> Term:
+    """The term with those fixed groups held at 0 that the data cannot tell apart."""
+    if not term.groups_fixed:
+        return term
+    active = np.ones((term.n_levels, term.n_components), bool)
+    for component in range(term.n_components):
+        active[term.n_levels - term.n_groups :, component] = groups_active[term.name, component]
+    return term if active.all() else replace(term, active=active)
+
+
+# ------------------------------------------------------------------------------------------------ fixed effects
+
+
+def _fixed_effects(analysis, records: Records) -> tuple[list, list[LevelLabels]]:
+    """The intercept and the fixed effects on the records, with their labels."""
+    phenotypes, observed = records.phenotypes, records.observed
+    index = {t.name: i for i, t in enumerate(analysis.traits)}
+    effects, labels = [], []
+    coded: dict[tuple, tuple[pl.Series, np.ndarray]] = {}
+
+    def class_levels(column: str, path: str, traits: tuple[int, ...]) -> tuple[pl.Series, np.ndarray]:
+        if (column, traits) not in coded:
+            coded[column, traits] = _class_levels(phenotypes, column, path, observed[:, traits].any(axis=1))
+        return coded[column, traits]
+
+    for name, fixed in analysis.model.fixed.items():
+        traits = tuple(sorted(index[t] for t in fixed.traits))
+        needed = observed[:, traits].any(axis=1)
+        if fixed.kind == "class":
+            ids, level = class_levels(fixed.column, f"model.fixed.{name}", traits)
+            effects.append(ClassEffect(name, fixed.column, traits, level, ids.to_list(), fixed.prior_variance))
+            labels.append(LevelLabels(ids, np.arange(len(ids))))
+            continue
+        path = f"model.fixed.{name}"
+        x = covariate(phenotypes, fixed.column, path, needed)
+        if fixed.by is None:
+            ids, level = pl.Series("id", [""]), np.where(needed, 0, -1).astype(np.int32)
+        else:
+            ids, level = class_levels(fixed.by, f"{path}.by", traits)
+        span = None
+        if fixed.legendre:
+            span = legendre_range(phenotypes, fixed.column, f"{path}.legendre", x, needed, fixed.legendre.range)
+        else:
+            _refuse_powers(phenotypes, fixed.column, path, x[needed], fixed.degree)
+        degree = fixed.legendre.degree if fixed.legendre else fixed.degree
+        effects.append(
+            CovariateEffect(
+                name, traits, Basis(x, level, len(ids), degree, span), ids.to_list(), fixed.by, fixed.prior_variance
+            )
+        )
+        labels.append(LevelLabels(ids, np.arange(len(ids)), coefficient_in_level=True))
+    intercept = _intercept_traits(analysis, effects)
+    if intercept:
+        level = np.where(observed[:, intercept].any(axis=1), 0, -1).astype(np.int32)
+        effects.insert(0, ClassEffect(INTERCEPT, "", intercept, level, ["1"]))
+        labels.insert(0, LevelLabels(pl.Series("id", ["1"]), np.arange(1)))
+    return effects, labels
+
+
+def _refuse_powers(phenotypes: Phenotypes, column: str, path: str, x: np.ndarray, degree: int) -> None:
+    """A DataError where powers of the covariate overflow, or where those of its spread vanish."""
+    largest = float(np.abs(x).max(initial=0.0))
+    spread = float(np.ptp(x)) if len(x) else 0.0
+    if degree * math.log10(max(largest, 1.0)) > 100 or (spread > 0 and degree * math.log10(spread) < -100):
+        found = f"found values up to {largest:g} in size that differ by up to {spread:g} in column '{column}' ({path})"
+        raise DataError(f"{phenotypes.name}: {found}; needed another unit: power {degree} of them cannot be computed")
+
+
+def _class_levels(phenotypes: Phenotypes, column: str, path: str, needed: np.ndarray) -> tuple[pl.Series, np.ndarray]:
+    """(ids, level of each record): every level in the column is one, also where its records observe none of the
+    effect's traits."""
+    text = phenotypes.text(column, path)
+    absent = needed & text.is_null().to_numpy()
+    if absent.any():
+        raise refuse_rows(
+            phenotypes.name,
+            phenotypes.rows[absent],
+            [f"found no value in column '{column}' ({path})"] * SHOWN,
+            "a level for every record of a trait that the effect acts on",
+        )
+    ids, (level,) = code_levels([text])
+    return ids, np.where(needed, level, -1).astype(np.int32)
+
+
+def _intercept_traits(analysis, effects: list) -> tuple[int, ...]:
+    """`auto`: the traits that no flat-prior class effect spans."""
+    choice, every = analysis.model.intercept, range(len(analysis.traits))
+    if choice is False:
+        return ()
+    if choice is True:
+        return tuple(every)
+    return tuple(
+        t
+        for t in every
+        if not any(isinstance(e, ClassEffect) and e.prior_variance is None and t in e.traits for e in effects)
+    )
+
+
+# ------------------------------------------------------------------------------------------------ counts
+
+
+def _counts(analysis, records: Records, kin: Kin | None, design: Design) -> dict:
+    used = len(records.y)
+    counts = {
+        "records": {"read": records.n_read, "used": used, "left_out": {"no observed trait": records.n_read - used}},
+        "observations": {t.name: int(n) for t, n in zip(analysis.traits, records.observed.sum(axis=0), strict=False)},
+        "missing_patterns": len(design.patterns),
+        "levels": {t.name: t.n_levels for t in design.terms},
+        "equations": design.n_equations,
+    }
+    if kin is not None:
+        column = animal_column(analysis.model.random, records.phenotypes)
+        counts["animals"] = len(kin.pedigree.ids)
+        counts["founders_added"] = int(np.count_nonzero(np.asarray(kin.pedigree.row) < 0))
+        counts["groups"] = len(kin.pedigree.groups)
+        if column is not None and records.phenotypes.has(column):
+            counts["animals_with_records"] = int(
+                records.phenotypes.text(column, "", analysis.data.unknown_parent).n_unique()
+            )
+    return counts

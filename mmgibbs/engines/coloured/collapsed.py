@@ -1,0 +1,118 @@
+"""Neighbouring terms of few levels (sex, age of dam, an intercept) are swept on collapsed records.
+
+To these terms, records that meet the same levels and observe the same traits are one record with the sum of their
+weights and their weighted mean residual:
+
+    w_s = sum_{r in s} w_r        e_s = sum_{r in s} w_r e_r / w_s        sweep        e_r -= e_s(before) - e_s(after)
+
+That is two passes over millions of residuals, in the order in which they are stored, however many terms and levels
+there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.engines.coloured import pieces
+from mmgibbs.equations.partition import Block
+from mmgibbs.equations.structured import Records, StructuredEquations, TermLists, visits_of_levels
+
+PLACES = 4096  # combinations of levels and patterns, at most: their sums stay in the cache
+RECORDS_PER_PLACE = 8  # at least, on average
+
+
+@dataclass(frozen=True)
+class Collapsed:
+    """Blocks, one after another in the sweep, and the records as they see them: n records fall into m classes."""
+
+    blocks: tuple[Block, ...]
+    terms: dict[int, TermLists]  # of each term: its visits are those of the m records
+    records: Records  # m records: y is empty, no one reads it
+    of_record: np.ndarray  # (n,) uint16 the class of each record
+    bounds: (
+        np.ndarray
+    )  # (pieces + 1,) int64 the records are read in pieces of fixed length, whatever the number of threads
+
+
+def collapse(equations: StructuredEquations, blocks: list[Block]) -> Collapsed:
+    """Records that meet the same levels of the terms of these blocks, and observe the same traits, as one."""
+    records, numbers = equations.records, sorted({b.term for b in blocks})
+    place, levels = records.pattern.astype(np.int64), {}
+    for i in numbers:
+        levels[i] = _levels_of_records(equations.terms[i], records.pattern.size)
+        for column in levels[i].T:
+            place = place * (equations.design.terms[i].n_levels + 1) + column + 1
+    _, example, of_record = np.unique(place, return_index=True, return_inverse=True)
+    weight = np.bincount(of_record, records.weight if records.weight.size else None).astype(np.float64)
+    few = Records(records.y[:0], records.pattern[example], weight, example.astype(np.uint32))
+    terms = {i: _with_visits(equations.terms[i], levels[i][example]) for i in numbers}
+    n = records.pattern.size
+    return Collapsed(
+        tuple(blocks), terms, few, of_record.astype(np.uint16), np.append(np.arange(0, n, pieces.PIECE), n)
+    )
+
+
+def runs_of_blocks(equations: StructuredEquations) -> list[list[Block]]:
+    """The blocks in sweep order; neighbours whose terms have few levels, all of them together, come as one run."""
+    runs = []
+    for block in equations.partition.blocks:
+        if runs and of_few_levels(equations, [*runs[-1], block]):
+            runs[-1].append(block)
+        else:
+            runs.append([block])
+    return runs
+
+
+def of_few_levels(equations: StructuredEquations, blocks: list[Block]) -> bool:
+    """Are there long lists of records, and few combinations of the levels that they meet and the traits that they
+    observe?
+    """
+    n, places = equations.records.pattern.size, len(equations.design.patterns)
+    terms = {b.term for b in blocks}
+    for term in (equations.design.terms[i] for i in terms):
+        places *= (term.n_levels + 1) ** len(term.effects)
+    plain = all(equations.terms[i].covariates.shape[0] == 0 for i in terms)
+    return plain and n > pieces.LONG and places <= min(PLACES, n / RECORDS_PER_PLACE)
+
+
+def _levels_of_records(term: TermLists, n: int) -> np.ndarray:
+    """(n, effects) int32 sweep position of the level that each record meets through each effect; -1 for none."""
+    levels = np.full((n, term.effect_first.size - 1), -1, np.int32)
+    effect = term.visit_effect if term.visit_effect.size else np.zeros(term.visit_record.size, np.uint8)
+    levels[term.visit_record, effect] = np.repeat(np.arange(term.code.size), np.diff(term.visit_ptr.astype(np.int64)))
+    return levels
+
+
+def _with_visits(term: TermLists, levels: np.ndarray) -> TermLists:
+    """The lists of a term for other records, which meet `levels`; its cells stay."""
+    ptr, record, effect = visits_of_levels(levels, term.code.size)
+    return term._replace(
+        visit_ptr=ptr, visit_record=record, visit_effect=effect if term.visit_effect.size else effect[:0]
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_residuals(weight, of_record, T_, e, bounds, share, sums):
+    """sums[p, s] = sum of w_r e_r over the records of class s in piece p, for the pieces in `share`;
+    sums (pieces, m, T).
+    """
+    weighted = weight.size > 0
+    T = len(T_) if len(T_) > 0 else e.shape[1]
+    for p in share:
+        for r in range(np.uint64(bounds[p]), np.uint64(bounds[p + 1])):
+            w, s = np.float64(weight[r]) if weighted else 1.0, of_record[r]
+            for t in range(T):
+                sums[p, s, t] += w * e[r, t]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def move_residuals(of_record, T_, e, bounds, share, change):
+    """e_r -= change_s for the records of the pieces in `share`; change (m, T)."""
+    T = len(T_) if len(T_) > 0 else e.shape[1]
+    for p in share:
+        for r in range(np.uint64(bounds[p]), np.uint64(bounds[p + 1])):
+            for t in range(T):
+                e[r, t] -= change[of_record[r], t]

@@ -1,0 +1,165 @@
+"""What LANES levels side by side take from their relatives and records, and give back to their records, as passes over
+flat lists.
+
+The progeny of neighbouring levels follow one another in memory, and so do their visits. A pass over all of a group's
+entries meets no end of a short list, which no processor foresees; memory is asked for AHEAD entries before it is
+needed. An entry adds to the sum of its level:
+
+    sum <- goes_on sum + term of the entry        goes_on: 1, or 0 for the first entry of a level
+
+and a byte per entry says which lane (the lower seven bits) and whether it goes on (the eighth). `k_` and `T_` are
+tuples of zeros whose length the compiler sees; unsigned positions first ... last - 1 are those of the group's entries.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import carray, njit
+from numba.extending import overload
+
+from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
+from mmgibbs.engines.intrinsics import prefetch, stack
+from mmgibbs.equations.relationships import UNKNOWN, PedigreeLists, times_row
+from mmgibbs.equations.structured import TermLists
+
+LANES = 128  # levels side by side: what is done once per group costs little, and the group's numbers stay in the cache
+AHEAD = 48  # entries: some microseconds, and not more than the L1 cache can hold
+LANE, GOES_ON = np.uint8(LANES - 1), np.uint8(7)
+ONE = np.uint64(1)
+
+
+class LaneLists(NamedTuple):
+    """What the passes need beside the lists of a term."""
+
+    visit_lane: np.ndarray  # (v,) uint8
+    visit_code: np.ndarray  # (v,) unsigned: pattern x effects + effect
+    progeny_lane: np.ndarray  # (m,) uint8; empty without a pedigree
+    mate: np.ndarray  # (m,) uint32 as in PedigreeLists, but UNKNOWN where it is the level itself
+
+
+def lane_lists(term: TermLists, K, pattern: np.ndarray, ranges: list[tuple[int, int]]) -> LaneLists:
+    """For levels that are swept in these ranges, each from a lane 0 on."""
+    n_effects, effect = term.effect_first.size - 1, term.visit_effect if term.visit_effect.size else np.uint8(0)
+    codes = (int(pattern.max(initial=0)) + 1) * n_effects
+    code = (
+        pattern[term.visit_record].astype(np.min_scalar_type(codes)) * np.min_scalar_type(codes).type(n_effects)
+        + effect
+    )
+    bounds = np.array(ranges, np.int64).reshape(-1, 2)
+    visit_lane = _lanes_of_entries(term.visit_ptr, bounds)
+    if not isinstance(K, PedigreeLists):
+        return LaneLists(visit_lane, code, np.empty(0, np.uint8), np.empty(0, np.uint32))
+    level = np.repeat(np.arange(K.sire.size, dtype=np.uint32), np.diff(K.progeny_ptr.astype(np.int64)))
+    own_mate = K.mate == level  # a group that stands for both parents: that part is in the diagonal
+    mate = np.where(own_mate, UNKNOWN, K.mate) if own_mate.any() else K.mate
+    return LaneLists(visit_lane, code, _lanes_of_entries(K.progeny_ptr, bounds), mate)
+
+
+@njit(cache=True, nogil=True)
+def _lanes_of_entries(ptr, bounds):
+    out = np.zeros(ptr[-1], np.uint8)
+    for first, last in bounds:
+        for level in range(first, last):
+            for j in range(ptr[level], ptr[level + 1]):
+                out[j] = (level - first) % LANES + (LANES if j > ptr[level] else 0)
+    return out
+
+
+def codes_to_rows(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
+    """(codes T, k): row code T + t holds what e_rt times w_r adds to rhs, column t of W_r' R_r^-1, for a record met
+    through one effect.
+    """
+    n_effects, T, k = term.effect_first.size - 1, Rinv.shape[1], term.trait.size
+    out = np.zeros((len(Rinv), n_effects, T, k))
+    for effect in range(n_effects):
+        for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
+            out[:, effect, :, c] = Rinv[:, term.trait[c], :]
+    return out.reshape(-1, k)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last, sums):
+    """sums[lane] = sum over the visits of the level of W_r' R_r^-1 e_r."""
+    here, total = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 1, 1), (1, len(k_)))
+    for c in range(len(k_)):
+        total[0, c] = 0.0
+    T, weighted, end = np.uint64(len(T_)), weight.size > 0, np.uint64(record.size) - ONE
+    for v in range(first, last):
+        prefetch(e, record[min(v + np.uint64(AHEAD), end)])
+        r, row, byte = record[v], np.uint64(code[v]) * T, lane_of[v]
+        w = np.float64(weight[r]) if weighted else 1.0
+        set_multiple(k_, here, 0, w * e[r, 0], rows, row)
+        for t in range(1, len(T_)):
+            add_multiple(k_, here, 0, w * e[r, t], rows, row + np.uint64(t))
+        add_multiple(k_, here, 0, np.float64(byte >> GOES_ON), total, 0)
+        set_multiple(k_, total, 0, 1.0, here, 0)
+        set_multiple(k_, sums, byte & LANE, 1.0, here, 0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def move_residuals_of(T_, record, effect, lane_of, e, first, last, moves):
+    """e_r -= moves[effect LANES + lane] for the visits."""
+    several = effect.size > 0
+    for v in range(first, last):
+        block = np.uint64(effect[v]) * np.uint64(LANES) if several else np.uint64(0)
+        add_multiple(T_, e, record[v], -1.0, moves, block + np.uint64(lane_of[v] & LANE))
+
+
+def sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
+    """own[lane] + progeny[lane] = sum_m kappa_lm theta_m for levels l = first ... first + n - 1, m = l included;
+    progeny comes as zeros.
+
+    theta (q + 1, k): its last row is 0 and stands for unknown parents."""
+    raise NotImplementedError("the body is compiled: see the overload below")
+
+
+@overload(sum_relatives_of, jit_options={"forceinline": True})
+def _sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
+    return _family if K.instance_class is PedigreeLists else _row_by_row
+
+
+def _row_by_row(k_, K, lists, theta, first, n, own, progeny):
+    for lane in range(n):
+        times_row(K, first + lane, theta, own[lane])
+
+
+def _family(k_, K, lists, theta, first, n, own, progeny):
+    _own_and_parents(k_, K.sire, K.dam, K.own, K.diagonal, theta, first, n, own)
+    last = K.progeny_ptr[first + n]
+    _progeny(k_, K.progeny, lists.mate, K.progeny_own, lists.progeny_lane, theta, K.progeny_ptr[first], last, progeny)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _own_and_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
+    """out[lane] = kappa_ll theta_l - (theta_sire + theta_dam) a_l / 2."""
+    none = np.uint32(theta.shape[0] - 1)
+    for lane in range(n):
+        level = first + lane
+        ahead = min(level + np.uint64(AHEAD), np.uint64(none) - ONE)
+        prefetch(theta, min(sire[ahead], none))
+        prefetch(theta, min(dam[ahead], none))
+        half = 0.5 * np.float64(own[level])
+        set_multiple(k_, out, lane, diagonal[level], theta, level)
+        add_multiple(k_, out, lane, -half, theta, min(sire[level], none))
+        add_multiple(k_, out, lane, -half, theta, min(dam[level], none))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _progeny(k_, calf, mate, calf_own, lane_of, theta, first, last, sums):
+    """sums[lane] = sum over calves of a_calf (theta_mate / 4 - theta_calf / 2)."""
+    here, total = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 1, 1), (1, len(k_)))
+    for c in range(len(k_)):
+        total[0, c] = 0.0
+    none, end = np.uint32(theta.shape[0] - 1), np.uint64(calf.size) - ONE
+    for j in range(first, last):
+        ahead = min(j + np.uint64(AHEAD), end)
+        prefetch(theta, calf[ahead])
+        prefetch(theta, min(mate[ahead], none))
+        half, byte = 0.5 * np.float64(calf_own[j]), lane_of[j]
+        set_multiple(k_, here, 0, 0.5 * half, theta, min(mate[j], none))
+        add_multiple(k_, here, 0, -half, theta, calf[j])
+        add_multiple(k_, here, 0, np.float64(byte >> GOES_ON), total, 0)
+        set_multiple(k_, total, 0, 1.0, here, 0)
+        set_multiple(k_, sums, byte & LANE, 1.0, here, 0)

@@ -1,0 +1,159 @@
+"""Levels of one colour side by side: their k x k systems are factored and solved in the lanes of vector instructions.
+
+For a group of LANES levels at a time, what the levels take from relatives and records is gathered (gather.py), then
+
+    P = kappa_ll G^-1 + data part,    P = L L',    change = L'^-1 (L^-1 rhs + z)
+
+for all of them at once; then their thetas and residuals move. The arithmetic of a level is that of visit.draw_level.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import carray, njit
+
+from mmgibbs.draws.normal import fill_normals_across
+from mmgibbs.engines.coloured.gather import LANES, move_residuals_of, sum_relatives_of, sum_residuals_of
+from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
+from mmgibbs.engines.intrinsics import stack
+from mmgibbs.equations.passes import level_precisions
+from mmgibbs.equations.relationships import weight
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep_lanes(
+    term, K, records, lists, k_, T_, theta, e, Ginv, Rinv, classes, parts, rows, first, last, number, stream, seed,
+    chain,
+):  # fmt: skip
+    """Draw the levels first ... last - 1 (sweep positions, all of one colour) jointly per level; 1 <= k, T <= 4, no
+    covariates.
+
+    theta (q + 1, k), its last row 0; lists, rows: gather.py. classes (q,) and parts (classes, k, k): cell_classes.py,
+    or both empty. Returns -1, or the position of the first of a group of levels of which one has a P that is not
+    positive definite.
+    """
+    k, T = len(k_), len(T_)
+    P = carray(stack(k_, 2, LANES), (k, k, LANES))
+    own, progeny = carray(stack(k_, 1, LANES), (LANES, k)), carray(stack(k_, 1, LANES), (LANES, k))
+    data, change = carray(stack(k_, 1, LANES), (LANES, k)), carray(stack(k_, 1, LANES), (LANES, k))
+    z, moves = np.zeros((k + k % 2, LANES)), np.zeros(((term.effect_first.size - 1) * LANES, T))
+    for group in range(np.uint64(first), np.uint64(last), np.uint64(LANES)):
+        n = min(np.uint64(LANES), np.uint64(last) - group)
+        fill_normals_across(z, number, term.code[group : group + n], stream, seed, chain)
+        progeny[:] = 0.0
+        data[:] = 0.0
+        sum_relatives_of(k_, K, lists, theta, group, n, own, progeny)
+        v, v_end = term.visit_ptr[group], term.visit_ptr[group + n]
+        sum_residuals_of(
+            k_, T_, term.visit_record, lists.visit_code, lists.visit_lane, records.weight, e, rows, v, v_end, data
+        )
+        gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, group, n, P)
+        if not draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
+            return np.int64(group)
+        move_thetas(k_, term.active, theta, group, n, change)
+        spread(term.effect_first, term.trait, change, moves)
+        move_residuals_of(T_, term.visit_record, term.visit_effect, lists.visit_lane, e, v, v_end, moves)
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
+    """P[:, :, lane] = kappa_ll G^-1 + the data part of the level, lower triangles;
+    an identity in lanes that no level fills.
+    """
+    k = len(k_)
+    part = carray(stack(k_, 2, 1), (k, k))
+    for lane in range(n):
+        level = first + lane
+        kappa = weight(K, level)
+        if classes.size > 0:
+            for a in range(k):
+                for b in range(a + 1):
+                    P[a, b, lane] = parts[classes[level], a, b] + kappa * Ginv[a, b]
+        else:
+            level_precisions(term, Rinv, level, part)
+            for a in range(k):
+                for b in range(a + 1):
+                    P[a, b, lane] = part[a, b] + kappa * Ginv[a, b]
+        if term.active.shape[0] > 0:  # components held at 0 leave the system
+            for a in range(k):
+                for b in range(a + 1):
+                    if term.active[level, a] == 0 or term.active[level, b] == 0:
+                        P[a, b, lane] = 1.0 if a == b else 0.0
+    for lane in range(n, np.uint64(LANES)):
+        for a in range(k):
+            for b in range(a + 1):
+                P[a, b, lane] = 1.0 if a == b else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
+    """change[lane] = L'^-1 (L^-1 rhs + z), P = L L', rhs = data - G^-1 (own + progeny). False where some P is not
+    positive definite.
+
+    The loops within a lane are unrolled, so the loop over lanes is one of vector instructions. 1 / l_jj is on the
+    diagonal of L.
+    """
+    k, bad = len(k_), 0
+    L, x = carray(stack(k_, 2, 1), (k, k)), carray(stack(k_, 1, 1), (k,))
+    G = carray(stack(k_, 2, 1), (k, k))
+    for a in range(k):
+        for b in range(k):
+            G[a, b] = Ginv[a, b]
+    for lane in range(LANES):
+        for j in range(k):
+            d = P[j, j, lane]
+            for m in range(j):
+                d -= L[j, m] * L[j, m]
+            bad += 0 if d > 1e-12 * P[j, j, lane] else 1
+            L[j, j] = 1.0 / np.sqrt(d)
+            for i in range(j + 1, k):
+                s = P[i, j, lane]
+                for m in range(j):
+                    s -= L[i, m] * L[j, m]
+                L[i, j] = s * L[j, j]
+        for i in range(k):
+            s = data[lane, i]
+            for b in range(k):
+                s -= G[i, b] * (own[lane, b] + progeny[lane, b])
+            for m in range(i):
+                s -= L[i, m] * x[m]
+            x[i] = s * L[i, i]
+        for i in range(k - 1, -1, -1):
+            s = x[i] + z[i, lane]
+            for m in range(i + 1, k):
+                s -= L[m, i] * x[m]
+            x[i] = s * L[i, i]
+        for i in range(k):
+            change[lane, i] = x[i]
+    return bad == 0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def move_thetas(k_, active, theta, first, n, change):
+    """theta_l += change; `change` becomes what the stored precision could hold of it, and 0 for components held at
+    0.
+    """
+    old = carray(stack(k_, 1, 1), (1, len(k_)))
+    for lane in range(n):
+        level = first + lane
+        if active.shape[0] > 0:
+            for c in range(len(k_)):
+                change[lane, c] = change[lane, c] if active[level, c] else 0.0
+        set_multiple(k_, old, 0, 1.0, theta, level)
+        add_multiple(k_, theta, level, 1.0, change, lane)
+        set_multiple(k_, change, lane, 1.0, theta, level)
+        add_multiple(k_, change, lane, -1.0, old, 0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def spread(effect_first, trait, change, moves):
+    """moves[effect LANES + lane, t(c)] = change[lane, c]: what a record moves by that meets a level through one
+    effect.
+    """
+    for effect in range(np.uint64(effect_first.size - 1)):
+        block = effect * np.uint64(LANES)
+        for c in range(np.uint64(effect_first[effect]), np.uint64(effect_first[effect + np.uint64(1)])):
+            t = np.uint64(trait[c])
+            for lane in range(np.uint64(LANES)):
+                moves[block + lane, t] = change[lane, c]

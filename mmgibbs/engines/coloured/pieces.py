@@ -1,0 +1,92 @@
+"""Levels with endless lists of records (sex, a covariate): the list is cut into pieces of fixed length, whatever the
+number of threads.
+
+rhs_l = prior part + sum over pieces, in order, of ( sum over the piece of W_r' R_r^-1 e_r )
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.normal import fill_normals
+from mmgibbs.engines.visit import draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits
+from mmgibbs.equations.passes import level_precisions
+from mmgibbs.equations.relationships import times_row, weight
+
+PIECE = 32_768  # visits in one piece: fixed, so that the order of summation does not depend on the number of threads
+LONG = 2 * PIECE  # a level with more visits than this is cut into pieces
+
+
+def cut_into_pieces(term, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """The long levels among first ... last - 1, (m,) int64, and their pieces (number among them, first visit, last
+    visit), (n, 3) int64.
+
+    A record that meets a level through two effects has both visits in one piece, so that no two threads write to it.
+    """
+    ptr = term.visit_ptr.astype(np.int64)
+    long = first + np.flatnonzero(np.diff(ptr)[first:last] > LONG)
+    pieces = []
+    for n, level in enumerate(long):
+        a, end = ptr[level], ptr[level + 1]
+        while a < end:
+            b = min(a + PIECE, end)
+            while b < end and term.visit_record[b] == term.visit_record[b - 1]:
+                b += 1
+            pieces.append((n, a, b))
+            a = b
+    return long, np.array(pieces, np.int64).reshape(-1, 3)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_pieces(term, records, T_, e, Rinv, pieces, share, sums):
+    """sums[p] = sum over the visits of piece p of W_r' R_r^-1 e_r, for the pieces in `share`."""
+    for p in share:
+        sum_visits(term, records, T_, np.uint64(pieces[p, 1]), np.uint64(pieces[p, 2]), e, Rinv, sums[p])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def draw_long_levels(
+    term, K, theta, Ginv, Rinv, levels, pieces, sums, changes, c_first, c_last, joint, number, stream, seed, chain
+):
+    """Draw each level from its sums and move theta; changes[n] is what theta moved by.
+
+    Returns -1, or the level that failed.
+    """
+    k = theta.shape[1]
+    P, L = np.empty((k, k)), np.empty((k, k))
+    row, rhs, normals = np.empty(k), np.empty(k), np.empty((1, k))
+    for n in range(levels.size):
+        level = np.uint64(levels[n])
+        fill_normals(normals, number, term.code[level : level + np.uint64(1)], stream, seed, chain)
+        z, change = normals[0], changes[n]
+        level_precisions(term, Rinv, level, P)
+        times_row(K, level, theta, row)
+        kappa = weight(K, level)
+        for a in range(k):
+            rhs[a] = 0.0
+            for b in range(k):
+                rhs[a] -= Ginv[a, b] * row[b]
+            for b in range(a + 1):
+                P[a, b] += kappa * Ginv[a, b]
+        for p in range(pieces.shape[0]):
+            if pieces[p, 0] == n:
+                for a in range(k):
+                    rhs[a] += sums[p, a]
+        if term.active.shape[0] > 0:
+            hold_inactive(term.active[level], P, rhs, z)
+        if joint:
+            drawn = draw_level((), P, L, rhs, z, change)
+        else:
+            drawn = draw_sites((), P, rhs, z, change, c_first, c_last)
+        if not drawn:
+            return np.int64(level)
+        shift(theta, level, change)
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def move_pieces(term, e, pieces, share, changes):
+    """e_r -= W_r change for the visits of the pieces in `share`."""
+    for p in share:
+        move_visits(term, np.uint64(pieces[p, 1]), np.uint64(pieces[p, 2]), e, changes[pieces[p, 0]])

@@ -1,0 +1,316 @@
+"""The structured engine on a GPU: the whole state is resident; a colour is one kernel, three more where lists are long.
+
+The chain is that of the other engines on the colour partition: bit for bit where every list is short, up to the
+rounding of sums else. A sweep is recorded once as a graph and repeated; what changes from sweep to sweep (its number,
+G^-1, R^-1) lies in device memory. Only small matrices reach the host: products of Theta and of residuals, and chosen
+levels, or all of them when asked for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmgibbs.draws.purpose import AUGMENT, stream
+from mmgibbs.engines.augment import augmentation
+from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.coloured_gpu.moments import ResidentMoments
+from mmgibbs.engines.coloured_gpu.queue import GpuQueue
+from mmgibbs.engines.coloured_gpu.resident import Colour, Resident, struct
+from mmgibbs.engines.coloured_gpu.sizes import STRANDS, lower, refuse_too_large, refuse_too_many_components
+from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
+from mmgibbs.equations.base import precisions
+from mmgibbs.equations.relationships import UNKNOWN
+from mmgibbs.equations.scaling import from_groups
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import ModelError
+from mmgibbs.machine.device import Device
+
+THREADS = 128  # per block, as in structured.cu
+NONE_FAILED = np.uint64(2**64 - 1)
+
+
+class StructuredGpuEngine:
+    """Coloured sweeps on a device (mmgibbs.machine.device.Device; the current one where None).
+
+    State: Theta per term and e, in sweep order, in the equations' precision, on the device. ModelError for another
+    partition than colours; DeviceError without a GPU, or where the state does not fit on it."""
+
+    name = "structured"
+
+    def __init__(self, equations: StructuredEquations, update: str = "level", device: Device | None = None):
+        if equations.partition.kind != "colour":
+            raise ModelError(
+                f"sampler.partition: found '{equations.partition.kind}', needed 'colour' for the structured engine"
+            )
+        self.equations, self.joint = equations, np.int32(update == "level")
+        self.queue = queue = GpuQueue(device)
+        refuse_too_large(equations, queue)
+        refuse_too_many_components(equations)
+        eq, T = equations, equations.design.n_traits
+        text, names = model_kernels(eq)
+        self._kernels = queue.kernels(text, names)
+        self.resident = Resident(eq, queue)
+        self._names = [term_kernels(k, T, kin) for k, kin in specialisations(eq)]
+        sizes, n = [t.n_components for t in eq.design.terms], eq.design.n_records
+        self._n_products = max(lower(T), sum(map(lower, sizes)), *(lower(lower(k)) + lower(k) for k in sizes))
+        self._products = queue.empty(self._n_products + 1, np.float64)  # the last one holds the first level that failed
+        self._failed = np.array([queue.address(self._products) + 8 * self._n_products], np.uint64)
+        longest = max([n, *(t.n_levels for t in eq.design.terms)])
+        self._scratch = queue.empty(lower(max([T, *sizes])) * min(STRANDS, longest), np.float64)
+        self._ordered = queue.empty(max(t.n_levels * t.n_components for t in eq.design.terms), eq.real)
+        n_patterns = len(eq.design.patterns)
+        self._augmentation = queue.empty((2, n_patterns, T, T), np.float64)  # fill and noise (augment.py)
+        self._complete = queue.upload(eq.design.patterns.all(axis=1).astype(np.uint8))
+        self._per_pattern = np.bincount(eq.records.pattern, minlength=n_patterns)
+        self._change = [queue.empty((k, k), np.float64) for k in sizes]  # D of transform_term
+        self._levels_of_records: dict[int, object] = {}
+        self._deviations: dict[int, object] = {}
+        self._recorded, self._swept = None, False
+        self._quadratics: dict[int, np.ndarray] = {}
+        self._asked: list[int] = []
+        self.start()
+
+    # State
+
+    def start(self, theta: list[np.ndarray] | None = None) -> None:
+        """Take Theta (model order; zero where None) and compute e = y - W theta."""
+        eq = self.equations
+        for i, (term, lists) in enumerate(zip(self.resident.terms, eq.terms, strict=True)):
+            shape = (eq.design.terms[i].n_levels, eq.design.terms[i].n_components)
+            ordered = np.zeros(shape, eq.real) if theta is None else np.asarray(theta[i])[lists.code].astype(eq.real)
+            self.queue.write(term.theta, ordered)
+        self.queue.write(self._products, np.full(self._n_products + 1, NONE_FAILED).view(np.float64))
+        self._quadratics.clear()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """e = y - W theta from scratch: rounding drift ends here."""
+        self.queue.copy(self.resident.y, self.resident.e)
+        for i in range(len(self.resident.terms)):
+            self._move(i, None, None)
+
+    def fetch(self) -> list[np.ndarray]:
+        """(q, k) float64 per term, in model order."""
+        out = []
+        for i, term in enumerate(self.equations.design.terms):
+            q, k = np.uint32(term.n_levels), np.int32(term.n_components)
+            size = int(q) * int(k)
+            scatter = (self.resident.terms[i].theta, self.resident.terms[i].code, q, k, np.int32(1), self._ordered)
+            self.launch(kernel("move_rows", value=REAL[self.equations.real]), size, *scatter)
+            out.append(self.queue.read(self._ordered[:size]).astype(np.float64).reshape(int(q), int(k)))
+        self.refuse_failed()
+        return out
+
+    def refuse_failed(self) -> None:
+        """Wait for all that was asked for; ModelError where a sweep met a level that it could not draw."""
+        self._read_products()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Theta per term and e, sweep order, as the host's engines have them."""
+        theta = {f"theta.{i}": self.queue.read(term.theta) for i, term in enumerate(self.resident.terms)}
+        self._read_products()
+        return {"e": self.queue.read(self.resident.e), **theta}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.queue.write(self.resident.e, state["e"])
+        for i, term in enumerate(self.resident.terms):
+            self.queue.write(term.theta, state[f"theta.{i}"])
+        self._quadratics.clear()
+
+    def moments(self, batch_length: int) -> ResidentMoments:
+        """Moments of all locations, kept on the device; batch_length: that of posterior.moments.Moments."""
+        return ResidentMoments(self, batch_length)
+
+    # Sweeps
+
+    def set_variances(self, G, R) -> None:
+        self.R = np.array(R, dtype=float)
+        self.Ginv, self.Rinv = precisions(self.equations.design, G, self.R)
+        self.resident.set_coefficients(self.Ginv, self.Rinv)
+        for i, term in enumerate(self.resident.terms):
+            if term.n_classes:
+                n = np.uint32(term.n_classes)
+                self._of_term(i, "class_precisions", _blocks(n), term.struct, self.resident.records, term.examples, n)
+
+    def sweep(self, number: int, key: tuple[int, int]) -> None:
+        """One Gibbs sweep through the colours; `number` and key = (seed, chain) say which draws to use.
+
+        It is asked for, not waited for: what next brings values to the host reports a level that could not be drawn."""
+        self._set_counter(number, key)
+        if self._recorded is not None:
+            self._recorded()
+        else:
+            self._launch_sweep()
+            if self._swept:  # kernels are loaded at their first launch, which must not be recorded
+                self._recorded = self.queue.record(self._launch_sweep)
+            self._swept = True
+        self._quadratics.clear()
+
+    def _launch_sweep(self) -> None:
+        places = {}
+        for block in self.equations.partition.blocks:
+            place = places[block.term] = places.get(block.term, -1) + 1
+            self._launch_colour(block.term, self.resident.terms[block.term].colours[place])
+
+    def _launch_colour(self, i: int, colour: Colour) -> None:
+        term, records, counter = self.resident.terms[i], self.resident.records, self.resident.counter
+        lists = (term.struct, term.kin, records, colour.long)
+        if colour.n_long:
+            self._of_term(i, "sum_pieces", colour.n_pieces, *lists)
+            self._of_term(i, "draw_long_levels", colour.n_long, *lists, self.joint, counter, self._failed)
+            self._move_pieces(i, colour)
+        if colour.has_short:
+            levels, draws = (colour.first, colour.last), (self.joint, counter, self._failed)
+            self._of_term(i, "sweep_levels", _blocks(colour.last - colour.first), *lists, *levels, *draws)
+
+    def _move_pieces(self, i: int, colour: Colour) -> None:
+        if colour.n_visit_pieces:
+            term = self.resident.terms[i]
+            self._of_term(i, "move_pieces", colour.n_visit_pieces, term.struct, self.resident.records, colour.long)
+
+    def _move(self, i: int, D, deviation) -> None:
+        """Every level of a term moves by D deviation (D None: by theta itself, which stays), and its records follow."""
+        term = self.resident.terms[i]
+        for colour in term.colours:
+            if colour.n_long:
+                n = np.uint32(colour.n_long)
+                self._of_term(i, "change_long_levels", _blocks(n), term.struct, colour.long, n, D, deviation)
+                self._move_pieces(i, colour)
+            if colour.has_short:
+                lists = (term.struct, term.kin, self.resident.records, colour.long)
+                n = colour.last - colour.first
+                self._of_term(i, "move_levels", _blocks(n), *lists, colour.first, colour.last, D, deviation)
+
+    # Products
+
+    def quadratic_form(self, term: int) -> np.ndarray:
+        """Theta' K^-1 Theta. The forms of all terms that were ever asked for are made and brought over together."""
+        if term not in self._quadratics:
+            if term not in self._asked:
+                self._asked.append(term)
+            self._make_quadratics()
+        return self._quadratics[term].copy()
+
+    def _make_quadratics(self) -> None:
+        first, terms = 0, self.equations.design.terms
+        for i in self._asked:
+            term, q, size = self.resident.terms[i], terms[i].n_levels, lower(terms[i].n_components)
+            strands = min(STRANDS, q)
+            n = np.uint32(q), np.uint32(strands)
+            self._of_term(i, "quadratic_strands", _blocks(strands), term.struct, term.kin, *n, self._scratch)
+            self._fold(size, strands, first)
+            first += size
+        products, first = self._read_products(), 0
+        for i in self._asked:
+            k = terms[i].n_components
+            self._quadratics[i] = _square(products[first : first + lower(k)], k)
+            first += lower(k)
+
+    def residual_products(self, number: int, key: tuple[int, int], blocks):
+        """sum_r w_r e_r e_r' with missing residuals augmented, and the records behind each block (see augment.py)."""
+        eq, T = self.equations, self.equations.design.n_traits
+        patterns = eq.design.patterns
+        self.queue.write(self._augmentation, np.stack(augmentation(self.R, patterns, blocks)))
+        self._set_counter(number, key)
+        strands = min(STRANDS, eq.design.n_records)
+        self._launch(
+            kernel("residual_strands", T), _blocks(strands), self.resident.records, *self._augmentation, self._complete,
+            np.uint32(stream(AUGMENT, 0)), self.resident.counter, np.uint32(strands), self._scratch,
+        )  # fmt: skip
+        self._fold(lower(T), strands)
+        counts = np.array([self._per_pattern[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
+        return _square(self._read_products()[: lower(T)], T), counts
+
+    def scaling_products(self, term: int, elements) -> tuple[np.ndarray, np.ndarray]:
+        """H (p, p) and s (p,): how the records see theta_l -> M theta_l (see equations/scaling.py)."""
+        resident, lists, design = self.resident.terms[term], self.equations.terms[term], self.equations.design
+        c, component = np.array(elements, np.int64).T
+        regressor = lists.regressor[c]
+        parts = (design.terms[term].regressor_effect[regressor], regressor, component, lists.trait[c])
+        buffers = [self.queue.upload(part.astype(np.int32)) for part in parts]
+        p, strands = len(c), min(STRANDS, design.n_records)
+        addresses = map(self.queue.address, buffers)
+        table = struct(
+            **dict(zip(("effect", "regressor", "component", "trait"), addresses, strict=True)), p=np.int32(p)
+        )
+        if self._scratch.size < (lower(p) + p) * strands:
+            self._scratch = self.queue.empty((lower(p) + p) * strands, np.float64)
+        levels, effects = self._record_levels(term)
+        self._of_term(
+            term, "scaling_strands", p * _blocks(strands), resident.struct, self.resident.records, levels, effects,
+            self._deviation(term), table, np.uint32(strands), self._scratch,
+        )  # fmt: skip
+        self._fold(lower(p) + p, strands)
+        products = self._read_products()
+        return _square(products[: lower(p)], p), products[lower(p) : lower(p) + p].copy()
+
+    def transform_term(self, term: int, M: np.ndarray) -> None:
+        """theta_l <- M theta_l for every level (with fixed groups: the deviations from their mean), and e follows."""
+        deviation = self._deviation(term)
+        self.queue.write(self._change[term], np.asarray(M, float) - np.eye(len(M)))
+        self._move(term, self._change[term], deviation)
+        self._quadratics.pop(term, None)
+
+    def _record_levels(self, term: int):
+        """Buffer (n, effects) of the level that each record meets, made when first asked for."""
+        t = self.equations.design.terms[term]
+        effects = np.int32(len(t.effects))
+        if term not in self._levels_of_records:
+            unknown = np.full((self.equations.design.n_records, len(t.effects)), UNKNOWN, np.uint32)
+            self._levels_of_records[term] = self.queue.upload(unknown)
+            q, buffer = np.uint32(t.n_levels), self._levels_of_records[term]
+            self._of_term(term, "record_levels", _blocks(q), self.resident.terms[term].struct, q, effects, buffer)
+        return self._levels_of_records[term], effects
+
+    def _deviation(self, term: int):
+        """What M multiplies: None for Theta itself; with fixed groups a buffer of Theta - Q g, made on the host."""
+        t = self.equations.design.terms[term]
+        if not (t.n_groups and t.groups_fixed):
+            return None
+        theta = self.queue.read(self.resident.terms[term].theta).reshape(t.n_levels, t.n_components)
+        parents_first = np.argsort(self.equations.terms[term].code)
+        deviation = from_groups(self.equations.relationships[term], parents_first, t.n_groups, theta)
+        if term not in self._deviations:
+            self._deviations[term] = self.queue.upload(deviation)
+        else:
+            self.queue.write(self._deviations[term], deviation)
+        return self._deviations[term]
+
+    def _fold(self, n: int, strands: int, first: int = 0) -> None:
+        self._launch(kernel("fold_strands"), n, self._scratch, np.uint32(strands), self._products[first:])
+
+    def _read_products(self) -> np.ndarray:
+        """What the last sums left, once all is done; ModelError as refuse_failed."""
+        products = self.queue.read(self._products)
+        failed = products.view(np.uint64)[-1]
+        if failed != NONE_FAILED:
+            refuse_singular(self.equations, int(failed >> np.uint64(32)), int(failed & np.uint64(0xFFFFFFFF)))
+        return products
+
+    # Launches
+
+    def _set_counter(self, number: int, key: tuple[int, int]) -> None:
+        self._kernels[kernel("set_counter")](
+            1, 1, self.resident.counter, np.uint32(number), np.uint32(key[0]), np.uint32(key[1])
+        )
+
+    def launch(self, name: str, n: int, *arguments) -> None:
+        """Queue a kernel (see gpu_source.kernel) on n threads."""
+        self._launch(name, _blocks(n), *arguments)
+
+    def _of_term(self, i: int, name: str, blocks: int, *arguments) -> None:
+        self._launch(self._names[i][name], blocks, *arguments)
+
+    def _launch(self, name: str, blocks: int, *arguments) -> None:
+        self._kernels[name](int(blocks), THREADS, *arguments)
+
+
+def _blocks(n: int) -> int:
+    return -(-int(n) // THREADS)
+
+
+def _square(triangle: np.ndarray, k: int) -> np.ndarray:
+    """The symmetric matrix of a lower triangle, row by row."""
+    out = np.empty((k, k))
+    out[np.tril_indices(k)] = triangle
+    return np.tril(out) + np.tril(out, -1).T

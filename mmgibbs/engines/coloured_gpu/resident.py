@@ -1,0 +1,211 @@
+"""Records, lists and state of the structured equations on a device, as the kernels' structures hold them.
+
+Everything is allocated once. A level whose list is longer than LONG_VISITS records or LONG_RELATIVES relatives is
+*long*: its lists are cut into pieces of PIECE entries, each summed by one block of threads. Pieces are fixed, so that
+the order of every sum is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.engines.coloured.cell_classes import cell_classes
+from mmgibbs.engines.coloured_gpu.queue import GpuQueue
+from mmgibbs.equations.relationships import IdentityLists, PedigreeLists
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import DeviceError
+
+PIECE = 2048  # entries of a list in one piece: 16 for each thread of a block
+LONG_VISITS = 32  # a thread that reads a list alone waits up to a microsecond for each entry
+LONG_RELATIVES = 32
+MOST = 2**32 - 1  # entries of one list that 32-bit positions can tell apart
+
+
+@dataclass(frozen=True)
+class Colour:
+    """The levels first ... last - 1 of a term, which share nothing, and the pieces of the long ones."""
+
+    first: np.uint32
+    last: np.uint32
+    long: np.ndarray  # struct Long
+    n_long: int
+    n_pieces: int
+    n_visit_pieces: int
+
+    @property
+    def has_short(self) -> bool:
+        return self.n_long < int(self.last) - int(self.first)
+
+
+@dataclass(frozen=True)
+class ResidentTerm:
+    struct: np.ndarray  # struct Term<K>
+    kin: np.ndarray  # struct Identity, Pedigree or Sparse
+    theta: object  # buffer (q, k)
+    code: object  # buffer (q,) level in model order
+    colours: tuple[Colour, ...]
+    examples: object  # buffer: a level of each class; None where there are no classes
+    n_classes: int
+
+
+class Resident:
+    """All buffers of one chain's state and of the lists that it reads."""
+
+    def __init__(self, equations: StructuredEquations, queue: GpuQueue):
+        self.queue = queue
+        self._kept = []  # buffers that only structures point to
+        eq, records = equations, equations.records
+        k = [t.n_components for t in eq.design.terms]
+        n_patterns, T = eq.design.patterns.shape
+        self._first = np.cumsum([0] + [size * size for size in k] + [n_patterns * T * T])
+        # G^-1 of every term, then R^-1 of every pattern
+        self.coefficients = queue.empty(int(self._first[-1]), np.float64)
+        self.y, self.e = queue.upload(records.y), queue.upload(records.y)
+        self.counter = queue.empty(3, np.uint32)
+        self.records = struct(
+            y=queue.address(self.y),
+            e=queue.address(self.e),
+            pattern=self._keep(records.pattern),
+            weight=self._keep(records.weight),
+            record=self._keep(records.record),
+            Rinv=self._coefficient(len(k)),
+            n=np.uint32(records.y.shape[0]),
+        )
+        self.terms = [self._term(eq, i) for i in range(len(k))]
+
+    def set_coefficients(self, Ginv: list[np.ndarray], Rinv: np.ndarray) -> None:
+        self.queue.write(self.coefficients, np.concatenate([np.ravel(m) for m in (*Ginv, Rinv)]).astype(np.float64))
+
+    def _coefficient(self, i: int) -> int:
+        return self.queue.address(self.coefficients) + 8 * int(self._first[i])
+
+    def _keep(self, array: np.ndarray) -> int:
+        """Upload an array; its address, 0 where it is empty."""
+        if array.size == 0:
+            return 0
+        self._kept.append(self.queue.upload(np.ascontiguousarray(array)))
+        return self.queue.address(self._kept[-1])
+
+    def _room(self, shape, dtype) -> int:
+        self._kept.append(self.queue.empty(shape, dtype))
+        return self.queue.address(self._kept[-1])
+
+    def _term(self, eq: StructuredEquations, i: int) -> ResidentTerm:
+        lists, K, term = eq.terms[i], eq.relationships[i], eq.design.terms[i]
+        k, q = term.n_components, term.n_levels
+        effect_of = np.repeat(np.arange(len(term.effects)), np.diff(lists.effect_first))
+        theta, code = self.queue.empty((q, k), eq.real), self.queue.upload(lists.code.view(np.uint32))
+        classes, examples = cell_classes(lists)
+        values = struct(
+            visit_ptr=self._keep(positions(lists.visit_ptr)),
+            visit_record=self._keep(lists.visit_record),
+            visit_effect=self._keep(lists.visit_effect),
+            cell_ptr=self._keep(positions(lists.cell_ptr)),
+            cell_pattern=self._keep(lists.cell_pattern),
+            cell_sums=self._keep(lists.cell_sums),
+            covariates=self._keep(lists.covariates),
+            active=self._keep(lists.active),
+            code=self.queue.address(code),
+            classes=self._keep(classes),
+            parts=self._room((examples.size, k * (k + 1) // 2), np.float64) if examples.size else 0,
+            Ginv=self._coefficient(i),
+            theta=self.queue.address(theta),
+            stream=np.uint32(stream(LOCATION, i)),
+            number=np.uint32(i),
+            regressors=np.int32(term.n_regressors),
+            trait=lists.trait.astype(np.int32),
+            regressor=lists.regressor.astype(np.int32),
+            effect=effect_of.astype(np.int32),
+        )
+        colours = tuple(self._colour(lists, K, b.first, b.last, k) for b in eq.partition.blocks if b.term == i)
+        example_levels = self.queue.upload(examples.astype(np.uint32)) if examples.size else None
+        return ResidentTerm(values, self._kin(K), theta, code, colours, example_levels, examples.size)
+
+    def _kin(self, K) -> np.ndarray:
+        if isinstance(K, IdentityLists):
+            return struct(n_levels=np.uint32(K.n_levels))
+        # The structures have the fields of the lists, in their order.
+        return struct(
+            **{name: self._keep(positions(a) if a.dtype == np.uint64 else a) for name, a in K._asdict().items()}
+        )
+
+    def _colour(self, lists, K, first: int, last: int, k: int) -> Colour:
+        levels, visits, relatives = long_lists(lists, K, first, last)
+        pieces = np.concatenate([visits[0], relatives[0]])
+        n_visits = len(visits[0])
+        long = struct(
+            levels=self._keep(levels),
+            pieces=self._keep(pieces),
+            visit_piece_ptr=self._keep(visits[1]),
+            relative_piece_ptr=self._keep(relatives[1] + np.uint32(n_visits)),
+            sums=self._room((len(pieces), k), np.float64) if len(pieces) else 0,
+            changes=self._room((levels.size, k), np.float64) if levels.size else 0,
+            n_visit_pieces=np.uint32(n_visits),
+            longest_visits=np.uint32(LONG_VISITS),
+            longest_relatives=np.uint32(LONG_RELATIVES),
+        )
+        return Colour(np.uint32(first), np.uint32(last), long, levels.size, len(pieces), n_visits)
+
+
+def struct(**fields) -> np.ndarray:
+    """(1,) a C structure: int is an address, a NumPy scalar or (k,) array has its own type."""
+    values = [np.uint64(v) if isinstance(v, int) else v for v in fields.values()]
+    dtype = np.dtype([(name, v.dtype, v.shape) for name, v in zip(fields, values, strict=True)], align=True)
+    out = np.zeros(1, dtype)
+    for name, value in zip(fields, values, strict=True):
+        out[name] = value
+    return out
+
+
+def positions(ptr: np.ndarray) -> np.ndarray:
+    """32-bit positions in a list: half the bytes. DeviceError for a list that is too long for them."""
+    if ptr[-1] > MOST:
+        raise DeviceError(
+            f"device: gpu: found a list of {int(ptr[-1]):,} records or relatives, needed at most {MOST:,}; "
+            "device: cpu has no such limit"
+        )
+    return ptr.astype(np.uint32)
+
+
+def relative_ptr(K) -> np.ndarray | None:
+    """Where the list of relatives of each level starts; None for independent levels."""
+    if isinstance(K, IdentityLists):
+        return None
+    return K.progeny_ptr if isinstance(K, PedigreeLists) else K.indptr
+
+
+def long_lists(lists, K, first: int, last: int):
+    """The long levels among first ... last - 1, (m,) uint32, and the pieces of their visits and relatives (`cut`)."""
+    visits = lists.visit_ptr[first : last + 1].astype(np.int64)
+    ptr = relative_ptr(K)
+    relatives = np.zeros_like(visits) if ptr is None else ptr[first : last + 1].astype(np.int64)
+    long = np.flatnonzero((np.diff(visits) > LONG_VISITS) | (np.diff(relatives) > LONG_RELATIVES))
+    together = lists.visit_record if lists.visit_effect.size else None
+    return (
+        (first + long).astype(np.uint32),
+        cut(visits[long], visits[long + 1], together),
+        cut(relatives[long], relatives[long + 1]),
+    )
+
+
+def cut(first: np.ndarray, last: np.ndarray, record: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Pieces of the lists first[i] ... last[i] - 1: (n, 3) uint32 number of the list, first entry, last entry.
+
+    Then (m + 1,) uint32 where each list's pieces start. Entries of one `record` stay together: one thread moves it."""
+    counts = -(-(last - first) // PIECE)
+    number = np.repeat(np.arange(first.size), counts)
+    ptr = np.concatenate([[0], np.cumsum(counts)])
+    start = first[number] + PIECE * (np.arange(number.size) - ptr[number])
+    if record is not None and number.size:
+        inside = np.flatnonzero(start > first[number])
+        while inside.size:
+            inside = inside[start[inside] < last[number[inside]]]
+            inside = inside[record[start[inside]] == record[start[inside] - 1]]
+            start[inside] += 1
+    end = np.append(start[1:], 0)
+    of_list_end = np.append(number[1:] != number[:-1], True) if number.size else np.empty(0, bool)
+    end = np.where(of_list_end, last[number], end)
+    return np.stack([number, start, end], axis=1).astype(np.uint32), ptr.astype(np.uint32)

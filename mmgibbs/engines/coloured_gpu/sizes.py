@@ -1,0 +1,85 @@
+"""How many bytes the structured engine takes on a device, and how many one sweep moves there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmgibbs.engines.coloured.cell_classes import cell_classes
+from mmgibbs.engines.coloured_gpu.queue import GpuQueue
+from mmgibbs.engines.coloured_gpu.resident import LONG_VISITS
+from mmgibbs.equations.relationships import UNKNOWN, IdentityLists, PedigreeLists
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import DeviceError
+
+STRANDS = 65_536  # of a sum over levels or records: fixed, so that the sum does not depend on the device
+MOST_COMPONENTS = 40  # 40 sums in float64 for each of 128 threads fit in 48 KB of shared memory
+
+
+def lower(k: int) -> int:
+    """Elements of a lower triangle."""
+    return k * (k + 1) // 2
+
+
+def resident_bytes(equations: StructuredEquations) -> int:
+    """Device memory for the lists, the state, y, one ordered copy of the largest Theta and the strands of sums.
+
+    Not in it: what a run may ask for besides, moments (four float64 per location) and interweaving."""
+    design, records = equations.design, equations.records
+    k, q = [t.n_components for t in design.terms], [t.n_levels for t in design.terms]
+    largest = max(levels * size for levels, size in zip(q, k, strict=True))
+    strands = 8 * lower(max(design.n_traits, *k)) * min(STRANDS, max(design.n_records, *q))
+    return int(equations.bytes + records.y.nbytes + largest * equations.real.itemsize + strands)
+
+
+def refuse_too_large(equations: StructuredEquations, queue: GpuQueue) -> None:
+    """DeviceError where the state does not fit on the device: it is resident or not at all."""
+    found, needed = queue.free_bytes(), resident_bytes(equations)
+    if found < needed:
+        raise DeviceError(
+            f"device: gpu: found {found / 1e9:.1f} GB free on the device, needed {needed / 1e9:.1f} GB for the "
+            f"lists and the state of {equations.n_equations:,} equations; use precision: single, engine: hybrid "
+            "(which copies blocks as it needs them), or device: cpu"
+        )
+
+
+def refuse_too_many_components(equations: StructuredEquations) -> None:
+    """DeviceError where a level has more components than a block of threads can sum side by side."""
+    for term in equations.design.terms:
+        if term.n_components > MOST_COMPONENTS:
+            raise DeviceError(
+                f"device: gpu: term '{term.name}' has {term.n_components} components per level, needed at most "
+                f"{MOST_COMPONENTS}; use device: cpu"
+            )
+
+
+def bytes_per_sweep(equations: StructuredEquations) -> int:
+    """Bytes that one sweep must move, with 32-bit positions.
+
+    Each list is read once, each row of Theta and e that a visit reads or writes counts once; the visits of long lists
+    count again, since they are read once to sum and once to move. Held against the copy bandwidth of the device this
+    bounds the time of a sweep from below."""
+    real, T, records = equations.real.itemsize, equations.design.n_traits, equations.records
+    of_record = records.pattern.itemsize + (real if records.weight.size else 0)
+    total = 0
+    for lists, K in zip(equations.terms, equations.relationships, strict=True):
+        q, row = lists.code.size, lists.trait.size * real
+        of_visit = 4 + (lists.visit_effect.itemsize if lists.visit_effect.size else 0)
+        of_visit += lists.covariates.shape[1] * real if lists.covariates.size else 0
+        of_class = 4 * q if cell_classes(lists)[0].size else 4 * q + lists.cell_pattern.nbytes + lists.cell_sums.nbytes
+        visits = np.diff(lists.visit_ptr.astype(np.int64))
+        total += q * (4 + 4 + 2 * row) + of_class + lists.active.nbytes  # where visits start, code, theta twice
+        total += int(visits.sum()) * (of_visit + of_record + 2 * T * real)
+        total += int(visits[visits > LONG_VISITS].sum()) * (of_visit + T * real)
+        total += _bytes_of_relatives(K, row)
+    return int(total)
+
+
+def _bytes_of_relatives(K, row: int) -> int:
+    if isinstance(K, IdentityLists):
+        return 0
+    if isinstance(K, PedigreeLists):
+        parents = np.count_nonzero(K.sire != UNKNOWN) + np.count_nonzero(K.dam != UNKNOWN)
+        rows = parents + K.progeny.size + np.count_nonzero(K.mate != UNKNOWN)
+        lists = (K.sire, K.dam, K.own, K.diagonal, K.progeny, K.mate, K.progeny_own)
+        return sum(a.nbytes for a in lists) + 4 * K.progeny_ptr.size + int(rows) * row
+    return K.indices.nbytes + K.values.nbytes + K.diagonal.nbytes + 4 * K.indptr.size + K.indices.size * row

@@ -1,0 +1,73 @@
+"""The CUDA C++ of the structured engine for one model: its text, and the kernels to take from it.
+
+Kernels are templates: <K components, T traits, relationship>. A model needs the few that its terms ask for; CuPy keeps
+what it compiled.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mmgibbs.draws.source import cuda_source
+from mmgibbs.equations.relationships import IdentityLists, PedigreeLists, SparseLists
+from mmgibbs.equations.structured import StructuredEquations
+
+FOLDER = Path(__file__).resolve().parents[1] / "kernels"
+FILES = ("level.cu", "structured.cu", "products.cu")
+REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+KIN = {IdentityLists: "mmgibbs::Identity", PedigreeLists: "mmgibbs::Pedigree", SparseLists: "mmgibbs::Sparse"}
+
+OF_RELATIONSHIP = ("sweep_levels", "sum_pieces", "draw_long_levels", "move_levels")  # <K, T, Kin>
+OF_TERM = ("move_pieces", "class_precisions", "scaling_strands")  # <K, T>
+OF_COMPONENTS = ("change_long_levels", "record_levels")  # <K>
+OF_VALUES = ("add_draw", "move_rows")  # <type of the values>
+OF_ALL = ("set_counter", "fold_strands", "close_batch", "widen", "rescale", "recentre", "add_offset")
+
+
+def source(real: np.dtype, pattern: np.dtype) -> str:
+    """The text of all kernels: `real` is the type of stored values, `pattern` (uint8, uint32) of pattern numbers."""
+    small = np.dtype(pattern) == np.uint8
+    types = f"typedef {REAL[np.dtype(real)]} REAL;\ntypedef unsigned {'char' if small else 'int'} PATTERN;\n"
+    return cuda_source("normal") + types + "".join((FOLDER / name).read_text(encoding="utf-8") for name in FILES)
+
+
+def kernel(name: str, k: int | None = None, n_traits: int | None = None, kin=None, value: str | None = None) -> str:
+    """The name of a kernel as C++ writes it, template arguments included."""
+    arguments = [str(a) for a in (k, n_traits, None if kin is None else KIN[kin], value) if a is not None]
+    return f"mmgibbs::{name}<{', '.join(arguments)}>" if arguments else f"mmgibbs::{name}"
+
+
+def term_kernels(k: int, n_traits: int, kin: type) -> dict[str, str]:
+    """C++ names of the kernels of a term."""
+    names = {name: kernel(name, k, n_traits, kin) for name in OF_RELATIONSHIP} | {
+        "quadratic_strands": kernel("quadratic_strands", k, kin=kin)
+    }
+    return (
+        names
+        | {name: kernel(name, k, n_traits) for name in OF_TERM}
+        | {name: kernel(name, k) for name in OF_COMPONENTS}
+    )
+
+
+def kernels(specialisations, n_traits: int, real: np.dtype) -> list[str]:
+    """Every kernel of a model; specialisations: (k, type of the relationship's lists) of its terms."""
+    names = {kernel(name) for name in OF_ALL}
+    names |= {kernel("residual_strands", n_traits)} | {
+        kernel(name, value=value) for name in OF_VALUES for value in (REAL[real], "double")
+    }
+    for k, kin in specialisations:
+        names |= set(term_kernels(k, n_traits, kin).values())
+    return sorted(names)
+
+
+def specialisations(equations: StructuredEquations) -> list[tuple[int, type]]:
+    """(k, type of the relationship's lists) of each term."""
+    return [(t.n_components, type(K)) for t, K in zip(equations.design.terms, equations.relationships, strict=True)]
+
+
+def model_kernels(equations: StructuredEquations) -> tuple[str, list[str]]:
+    """Text and kernel names for one model."""
+    text = source(equations.real, equations.records.pattern.dtype)
+    return text, kernels(specialisations(equations), equations.design.n_traits, equations.real)

@@ -1,0 +1,168 @@
+"""The hybrid engine of Golden, Lupo & Garrick: the main thread samples the diagonal blocks, others update right-hand
+sides meanwhile.
+
+    for each block i:  wait for r_i;  draw x_i from r_i and A_ii;  reset r_i = b_i;  hand x_i on:  r_k -= A_ki x_i  for
+    every k != i
+
+`updates.py` says in which order, `host_updates.py` (worker threads) and `device_updates.py` (CUDA streams) run it. The
+chain is that of the serial engine with the same partition, update and key; bit for bit the same for any number of
+threads and any delay. Variances that change every sweep cost one pass over the values and a new priming of r: the
+updates that would be thrown away are then not made.
+"""
+
+from __future__ import annotations
+
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.hybrid.device import DeviceUpdates
+from mmgibbs.engines.hybrid.host import HostUpdates
+from mmgibbs.engines.hybrid.kernels import factor_block, sample_block
+from mmgibbs.engines.hybrid.order import UpdateOrder
+from mmgibbs.engines.hybrid.state import ExplicitState
+from mmgibbs.equations.base import precisions
+from mmgibbs.equations.explicit.row_blocks import row_blocks
+from mmgibbs.equations.passes import add_weighted
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import ModelError
+from mmgibbs.machine.device import Device
+
+
+class HybridEngine(ExplicitState):
+    """Row blocks of any partition; level updates where it keeps levels whole. State: x per block, in the equations'
+    precision; r float64.
+
+    device: 'cpu' (worker threads; `threads` counts the main one), 'gpu' (CUDA streams; DeviceError where there is no
+    device), or a `device.Device`. spmv, for devices: 'own' | 'cusparse' | 'measure' (see device_updates.py). `notes`
+    says what was chosen on the way.
+    """
+
+    name = "hybrid"
+
+    def __init__(
+        self, equations: StructuredEquations, update: str = "level", device="cpu", threads: int = 2, spmv: str = "own"
+    ):
+        super().__init__(equations)
+        self._threads = threads
+        self.joint = update == "level"
+        if self.joint and not equations.partition.keeps_levels_whole(equations.design):
+            raise ModelError(
+                f"partition '{equations.partition.kind}' splits the components of a level: needed update: site"
+            )
+        if device == "gpu":
+            device = Device()
+        empty = np.empty if device == "cpu" else device.pinned
+        self.row_blocks = row_blocks(equations, empty)
+        blocks = equations.partition.blocks
+        shapes = [(b.last - b.first, b.last_component - b.first_component) for b in blocks]
+        self.x = [empty(shape, equations.real) for shape in shapes]
+        self.b = [empty(shape, np.float64) for shape in shapes]
+        self._factors = [np.empty((w * (w + 1) // 2, levels), equations.real) for levels, w in shapes]
+        self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
+        if device == "cpu":
+            self.updates = HostUpdates(self.row_blocks, self.b, self.x, threads)
+        else:
+            self.updates = DeviceUpdates(self.row_blocks, self.b, self.x, device, spmv)
+        self.order = UpdateOrder(len(blocks), self.row_blocks.parts, self.updates)
+        self._finalize = weakref.finalize(self, self.updates.stop)
+        self._sweeps_at_these_variances, self._variances_move = 0, False
+        self.start()
+
+    def start(self, theta: list[np.ndarray] | None = None) -> None:
+        """Take Theta (model order; zero where None); the next sweep primes the right-hand sides."""
+        for term, ordered in enumerate(self.in_sweep_order(theta)):
+            self.put_theta(term, ordered)
+
+    def set_variances(self, G, R) -> None:
+        """New values in the stored pattern; the next sweep primes the right-hand sides.
+
+        ModelError where a level has no information.
+        """
+        self.updates.discard()
+        self._variances_move = self._sweeps_at_these_variances == 1
+        self._sweeps_at_these_variances, self._primed = 0, False
+        eq, self.R = self.equations, np.array(R, dtype=float)
+        inverses, self.Rinv = precisions(eq.design, G, self.R)
+        with ThreadPoolExecutor(self._threads) as pool:
+            factored = pool.map(lambda term: self._factor(term, inverses[term]), range(len(eq.terms)))
+            self.row_blocks.set_variances(G, R, pool)
+            failures = list(factored)
+        for term, failed in enumerate(failures):
+            if failed >= 0:
+                refuse_singular(eq, term, failed)
+        self.updates.renew()
+
+    def _factor(self, term: int, Ginv: np.ndarray) -> int:
+        """b and the factors of the levels of one term; returns -1, or the position whose own block is not positive
+        definite.
+        """
+        eq, lists = self.equations, self.equations.terms[term]
+        t = eq.design.terms[term]
+        sums = np.zeros((t.n_levels, t.n_components))
+        add_weighted(lists, eq.records, self.Rinv, eq.records.y, sums)
+        for block, b, factor in zip(eq.partition.blocks, self.b, self._factors, strict=True):
+            if block.term == term:
+                levels, components = slice(block.first, block.last), (block.first_component, block.last_component)
+                b[:] = sums[levels, slice(*components)]
+                if lists.active.size:
+                    b[lists.active[levels, slice(*components)] == 0] = 0.0
+                K = eq.relationships[term]
+                failed = factor_block(
+                    lists, K, Ginv, self.Rinv, block.first, block.last, *components, self.joint, factor
+                )
+                if failed >= 0:
+                    return failed
+        return -1
+
+    def sweep(self, number: int, key: tuple[int, int]) -> None:
+        """One Gibbs sweep through the blocks of the partition;
+        `number` and key = (seed, chain) say which draws to use.
+        """
+        if not self._primed:
+            self.order.prime()
+        for i, block in enumerate(self.equations.partition.blocks):
+            self.order.consume(i)
+            self._sample(i, block, number, key)
+            self.order.release(i, for_next_sweep=not self._variances_move)
+        self._primed = not self._variances_move
+        self._sweeps_at_these_variances += 1
+        self._moved()
+
+    def settle(self) -> None:
+        """Wait for the updates that were left to others to do."""
+        for i in range(len(self.x)):
+            self.order.consume(i)
+
+    def _sample(self, i: int, block, number: int, key: tuple[int, int]) -> None:
+        code = self.equations.terms[block.term].code[block.first : block.last]
+        sample_block(
+            code, *self.row_blocks.couplings[i], self._factors[i], self.joint, self.updates.r[i], self.x[i],
+            block.first_component, number, self._streams[block.term], key[0], key[1],
+        )  # fmt: skip
+
+    @property
+    def notes(self) -> list[str]:
+        """Choices made on the way, for the user."""
+        return self.updates.notes
+
+    def close(self) -> None:
+        """End the worker threads."""
+        self.updates.stop()
+
+    def theta(self) -> list[np.ndarray]:
+        out = [np.empty((t.n_levels, t.n_components), self.equations.real) for t in self.equations.design.terms]
+        for x, block in zip(self.x, self.equations.partition.blocks, strict=True):
+            out[block.term][block.first : block.last, block.first_component : block.last_component] = x
+        return out
+
+    def put_theta(self, term: int, theta: np.ndarray) -> None:
+        self.updates.discard()
+        for x, block in zip(self.x, self.equations.partition.blocks, strict=True):
+            if block.term == term:
+                x[:] = theta[block.first : block.last, block.first_component : block.last_component]
+        self._primed = False
+        self._moved()

@@ -1,0 +1,201 @@
+"""Compiled loops over row blocks: r_k -= A_ki x_i, the factors of the levels' own blocks, and the draw of one block.
+
+`kernels/row_blocks.cu` holds the CUDA twin of `subtract_rows`: the same sums in the same order, so the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import carray, njit
+
+from mmgibbs.draws.normal import fill_normals
+from mmgibbs.engines.intrinsics import prefetch, stack
+from mmgibbs.equations.passes import level_precisions
+from mmgibbs.equations.relationships import weight
+
+CHUNK = 256  # levels whose normals are drawn together
+PIECE = 512  # elements of a row that are summed in one go: a long row is the sum of its pieces, on every device
+AHEAD = np.uint64(32)  # elements: how early the x of later elements is asked for
+ONE, TWO = np.uint64(1), np.uint64(2)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_component, x, r, first, last):
+    """r -= A_ki x for the listed rows first ... last - 1 of one part (equations/row_blocks.py). r (levels, k) float64,
+    x (levels, k).
+
+    kr_, kc_: tuples as long as the part has row and column components, () for a loop of any length.
+    """
+    kr = np.uint64(len(kr_) if len(kr_) > 0 else values.shape[2])
+    kc = np.uint64(len(kc_) if len(kc_) > 0 else values.shape[1])
+    piece = carray(stack(kr_, 1, 1), (kr,)) if len(kr_) > 0 else np.empty(kr)
+    total = carray(stack(kr_, 1, 1), (kr,)) if len(kr_) > 0 else np.empty(kr)
+    row_at, column_at = np.uint64(row_component), np.uint64(column_component)
+    end = np.uint64(indices.size - 1)
+    for m in range(np.uint64(first), np.uint64(last)):
+        for a in range(kr):
+            total[a] = 0.0
+        for start in range(indptr[m], indptr[m + ONE], np.uint64(PIECE)):
+            for a in range(kr):
+                piece[a] = 0.0
+            for e in range(start, min(start + np.uint64(PIECE), indptr[m + ONE])):
+                prefetch(x, indices[min(e + AHEAD, end)])
+                for b in range(kc):
+                    xb = np.float64(x[indices[e], column_at + b])
+                    for a in range(kr):
+                        piece[a] += np.float64(values[e, b, a]) * xb
+            for a in range(kr):
+                total[a] += piece[a]
+        for a in range(kr):
+            r[row[m], row_at + a] -= total[a]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def subtract_kronecker(
+    row, indptr, indices, kappa, matrix, kr_, kc_, row_component, column_component, x, r, first, last
+):
+    """`subtract_rows` for a Kronecker part: r_l -= (sum_e kappa_e x_e) matrix."""
+    kr = np.uint64(len(kr_) if len(kr_) > 0 else matrix.shape[1])
+    kc = np.uint64(len(kc_) if len(kc_) > 0 else matrix.shape[0])
+    piece = carray(stack(kc_, 1, 1), (kc,)) if len(kc_) > 0 else np.empty(kc)
+    total = carray(stack(kc_, 1, 1), (kc,)) if len(kc_) > 0 else np.empty(kc)
+    row_at, column_at = np.uint64(row_component), np.uint64(column_component)
+    end = np.uint64(indices.size - 1)
+    for m in range(np.uint64(first), np.uint64(last)):
+        for b in range(kc):
+            total[b] = 0.0
+        for start in range(indptr[m], indptr[m + ONE], np.uint64(PIECE)):
+            for b in range(kc):
+                piece[b] = 0.0
+            for e in range(start, min(start + np.uint64(PIECE), indptr[m + ONE])):
+                prefetch(x, indices[min(e + AHEAD, end)])
+                for b in range(kc):
+                    piece[b] += np.float64(kappa[e]) * np.float64(x[indices[e], column_at + b])
+            for b in range(kc):
+                total[b] += piece[b]
+        for a in range(kr):
+            s = 0.0
+            for b in range(kc):
+                s += total[b] * matrix[b, a]
+            r[row[m], row_at + a] -= s
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
+    """What a draw of each level needs of its own block P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r: levels first ... last
+    - 1 (sweep positions), components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
+
+    joint: the rows of L, P = L L';  else the rows of the lower triangle of P. The diagonal holds its reciprocal, 0
+    where held at 0 (which makes the draw 0). Returns -1 or the first position whose block is not positive definite.
+    """
+    w, k = c_last - c_first, Ginv.shape[0]
+    P, L = np.empty((k, k)), np.empty((w, w))
+    for level in range(np.uint64(first), np.uint64(last)):
+        level_precisions(term, Rinv, level, P)
+        kappa, at = weight(K, level), 0
+        for i in range(w):
+            held = term.active.shape[0] > 0 and term.active[level, c_first + i] == 0
+            whole = P[c_first + i, c_first + i] + kappa * Ginv[c_first + i, c_first + i]
+            for j in range(i + 1):
+                s = P[c_first + i, c_first + j] + kappa * Ginv[c_first + i, c_first + j]
+                if i != j and (held or (term.active.shape[0] > 0 and term.active[level, c_first + j] == 0)):
+                    s = 0.0
+                if joint:
+                    for m in range(j):
+                        s -= L[i, m] * L[j, m]
+                if i == j:
+                    if held:
+                        s = 0.0
+                    elif not s > (1e-12 * whole if joint else 0.0):
+                        return np.int64(level)
+                    else:
+                        s = 1.0 / np.sqrt(s) if joint else 1.0 / s
+                elif joint:
+                    s *= L[j, j]
+                L[i, j] = s
+                out[at, level - np.uint64(first)] = s
+                at += 1
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, number, stream, seed, chain):
+    """Draw one block given its right-hand sides r (levels, w): level by level in order, jointly or site by site.
+
+    code      model-order levels                       indptr, indices, values   Coupling of the block
+    factor    from factor_block                        x (levels, w) is updated in place; c_first is its first component
+
+    Levels that are not coupled are drawn side by side, `width` of them: the loops over them vectorise.
+    """
+    w = np.uint64(x.shape[1])
+    coupled = indices.size > 0
+    normals = np.empty((CHUNK, np.uint64(c_first) + w))
+    s, old = np.empty((w, np.uint64(CHUNK))), np.empty((w, np.uint64(CHUNK)))
+    n_levels = np.uint64(code.size)
+    for chunk in range(np.uint64(0), n_levels, np.uint64(CHUNK)):
+        end = min(n_levels, chunk + np.uint64(CHUNK))
+        fill_normals(normals, number, code[chunk:end], stream, seed, chain)
+        width = ONE if coupled else end - chunk
+        for first in range(chunk, end, width):
+            for a in range(w):
+                for i in range(width):
+                    s[a, i] = r[first + i, a]
+                    old[a, i] = x[first + i, a]
+            if coupled:
+                for e in range(indptr[first], indptr[first + ONE]):
+                    for b in range(w):
+                        xb = np.float64(x[indices[e], b])
+                        for a in range(w):
+                            s[a, 0] -= np.float64(values[e, b, a]) * xb
+            at = first - chunk, np.uint64(c_first)  # where these levels and components stand in `normals`
+            if joint:
+                _draw_jointly(w, width, factor, first, s, normals, at)
+            else:
+                _draw_sites(w, width, factor, first, s, old, normals, at)
+            for a in range(w):
+                for i in range(width):
+                    x[first + i, a] = s[a, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _draw_jointly(w, width, factor, first, s, z, at):
+    """s <- L'^-1 (L^-1 s + z) ~ N(P^-1 s, P^-1) for levels side by side:
+    s (w, levels), z (levels, w), factor (w (w + 1) / 2, levels).
+    """
+    for a in range(w):
+        row = a * (a + ONE) // TWO  # of the lower triangle
+        for b in range(a):
+            for i in range(width):
+                s[a, i] -= np.float64(factor[row + b, first + i]) * s[b, i]
+        for i in range(width):
+            s[a, i] *= np.float64(factor[row + a, first + i])
+    for a in range(w):
+        for i in range(width):
+            s[a, i] += z[at[0] + i, at[1] + a]
+    for back in range(ONE, w + ONE):
+        a = w - back
+        row = a * (a + ONE) // TWO
+        for i in range(width):
+            s[a, i] *= np.float64(factor[row + a, first + i])
+        for b in range(a):
+            for i in range(width):
+                s[b, i] -= np.float64(factor[row + b, first + i]) * s[a, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _draw_sites(w, width, factor, first, s, old, z, at):
+    """s_a <- x_a ~ N((s_a - sum_{b != a} P_ab x_b) / P_aa, 1 / P_aa), a in turn, for levels side by side;
+    old (w, levels) is x before.
+    """
+    for a in range(w):
+        row = a * (a + ONE) // TWO
+        for b in range(w):
+            if b < a:
+                for i in range(width):
+                    s[a, i] -= np.float64(factor[row + b, first + i]) * s[b, i]
+            elif b > a:
+                for i in range(width):
+                    s[a, i] -= np.float64(factor[b * (b + ONE) // TWO + a, first + i]) * old[b, i]
+        for i in range(width):
+            scale = np.float64(factor[row + a, first + i])
+            s[a, i] = s[a, i] * scale + z[at[0] + i, at[1] + a] * np.sqrt(scale)

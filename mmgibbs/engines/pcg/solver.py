@@ -1,0 +1,301 @@
+"""Preconditioned conjugate gradients on the structured equations: BLUP at given variances, C theta = W' R^-1 y.
+
+C is applied, never stored: theta -> e = W theta -> W' R^-1 e + K^-1 Theta G^-1, for any number of right-hand sides in
+one pass over the data. The preconditioner is the inverse of each level's k x k diagonal block of C. Components held at
+0 are left out of the system. BLUP is solved by SciPy's iteration; `conjugate_gradients` runs several right-hand sides
+side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy.sparse.linalg import LinearOperator, cg
+
+from mmgibbs.engines.base import refuse_singular
+from mmgibbs.equations.base import precisions
+from mmgibbs.equations.multi_rhs import add_fitted, add_prior, add_transposed, precondition, weigh
+from mmgibbs.equations.passes import level_precisions
+from mmgibbs.equations.relationships import weight
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import ModelError
+from mmgibbs.machine.threads import blas_threads
+
+
+@dataclass(frozen=True)
+class Solution:
+    theta: list[np.ndarray]  # per term (q, k) float64, model order
+    iterations: int
+    relative_residual: float  # |b - C theta| / |b|
+
+
+class Columns(NamedTuple):
+    """Solutions of several right-hand sides, one per column."""
+
+    x: np.ndarray  # (N, m)
+    iterations: np.ndarray  # (m,) int64
+    error: np.ndarray  # (m,) what is left of it, in posterior standard deviations (see solve_columns)
+    relative_residual: np.ndarray  # (m,) |b - C x| / |b|
+
+
+class PcgEngine:
+    """BLUP by PCG in float64, whatever the precision of the equations. Vectors are in sweep order, (N,) or (N, m)."""
+
+    name = "pcg"
+
+    def __init__(self, equations: StructuredEquations):
+        self.equations = equations
+        self.shapes = [(t.n_levels, t.n_components) for t in equations.design.terms]
+        self.bounds = np.cumsum([0] + [q * k for q, k in self.shapes])
+        self.active = np.concatenate(
+            [
+                np.ones(q * k) if a.shape[0] == 0 else a.ravel()
+                for (q, k), a in zip(self.shapes, self._masks(), strict=True)
+            ]
+        )
+        self._any_held = not self.active.all()
+
+    def _masks(self):
+        return [lists.active for lists in self.equations.terms]
+
+    def split(self, x: np.ndarray) -> list[np.ndarray]:
+        """Views of (N,) over all equations as (q, k) per term; of (N, m) as (q, k, m)."""
+        return [
+            x[a:b].reshape(*shape, *x.shape[1:])
+            for a, b, shape in zip(self.bounds[:-1], self.bounds[1:], self.shapes, strict=True)
+        ]
+
+    def set_variances(self, G, R) -> None:
+        self.Ginv, self.Rinv = precisions(self.equations.design, G, R)
+        self._inverse_blocks = [self._level_inverses(i) for i in range(len(self.shapes))]
+
+    def _level_inverses(self, i: int) -> np.ndarray:
+        eq = self.equations
+        blocks = np.empty((*self.shapes[i], self.shapes[i][1]))
+        level_blocks(eq.terms[i], eq.relationships[i], self.Ginv[i], self.Rinv, blocks)
+        failed = invert_blocks(blocks)
+        if failed >= 0:
+            refuse_singular(eq, i, failed)
+        return blocks
+
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """C x: x (N,) or (N, m)."""
+        eq = self.equations
+        columns = self._held_at_zero(_columns(x))
+        fitted = np.zeros((*eq.records.y.shape, columns.shape[1]))
+        thetas = self.split(columns)
+        for lists, theta in zip(eq.terms, thetas, strict=True):
+            add_fitted(lists, theta, fitted)
+        out = self._transposed(fitted)
+        for K, Ginv, theta, total in zip(eq.relationships, self.Ginv, thetas, self.split(out), strict=True):
+            if Ginv.any():
+                add_prior(K, Ginv, theta, total)
+        return self._held_at_zero(out).reshape(np.shape(x))
+
+    def weighted_sums(self, e: np.ndarray) -> np.ndarray:
+        """W' R^-1 e over the equations in force: e (n, T) gives (N,), e (n, T, m) gives (N, m)."""
+        e = np.array(e, dtype=np.float64)
+        several = e.ndim == 3
+        out = self._held_at_zero(self._transposed(e if several else e[:, :, None]))
+        return out if several else out[:, 0]
+
+    def _transposed(self, e: np.ndarray) -> np.ndarray:
+        """W' R^-1 e, (N, m); e (n, T, m) is overwritten by R^-1 e."""
+        weigh(self.equations.records, self.Rinv, e)
+        out = np.zeros((self.bounds[-1], e.shape[2]))
+        for lists, total in zip(self.equations.terms, self.split(out), strict=True):
+            add_transposed(lists, e, total)
+        return out
+
+    def _held_at_zero(self, x: np.ndarray) -> np.ndarray:
+        return x * self.active[:, None] if self._any_held else x
+
+    def precondition(self, x: np.ndarray) -> np.ndarray:
+        """Each level's block of C, inverted, times x: (N,) or (N, m)."""
+        columns = self._held_at_zero(_columns(x))
+        out = np.empty(columns.shape)
+        for inverses, part, total in zip(self._inverse_blocks, self.split(columns), self.split(out), strict=True):
+            precondition(inverses, part, total)
+        return out.reshape(np.shape(x))
+
+    def solve(self, tolerance: float = 1e-12, max_iterations: int | None = None, callback=None) -> Solution:
+        """BLUE and BLUP. Raises ModelError where the iteration does not reach |b - C theta| <= tolerance |b|."""
+        b = self.weighted_sums(self.equations.records.y)
+        size, norm = b.size, float(np.linalg.norm(b))
+        if norm == 0.0:
+            return Solution(self.in_model_order(b), 0, 0.0)
+        count = [0]
+
+        def step(x):
+            count[0] += 1
+            if callback is not None:
+                callback(count[0])
+
+        C = LinearOperator((size, size), self.times, dtype=np.float64)
+        M = LinearOperator((size, size), self.precondition, dtype=np.float64)
+        # BLAS sums its products in another order for every number of threads; whatever overflows is refused below
+        with blas_threads(1), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            x, _ = cg(
+                C, b, rtol=tolerance, atol=0.0, maxiter=max_iterations or self.iteration_limit, M=M, callback=step
+            )
+            reached = float(np.linalg.norm(b - self.times(x))) / norm
+        if not reached <= max(100 * tolerance, 1e-10):
+            raise ModelError(
+                f"PCG stopped after {count[0]} iterations at a relative residual of {reached:.1e}, needed "
+                f"{tolerance:.1e}: the equations are close to singular; check the variances and the fixed effects"
+            )
+        return Solution(self.in_model_order(x), count[0], reached)
+
+    @property
+    def iteration_limit(self) -> int:
+        return max(2000, min(int(self.bounds[-1]) * 10, 20000))
+
+    def solve_columns(self, b: np.ndarray, start: np.ndarray, tolerance: float) -> Columns:
+        """x with C x_j = b_j for all columns of b (N, m) at once, from `start` (N, m).
+
+        Stops where r' M r <= tolerance^2 N, r = b - C x, M the preconditioner, N the equations in force. The posterior
+        deviation of a draw has d' C d of about N: so the error left is `tolerance` posterior standard deviations, root
+        mean square, in the norm of the preconditioner. Raises ModelError where the iteration does not get there.
+        """
+        n = max(1, self.equations.n_equations)
+        wanted = tolerance**2 * n
+        x, residual, left, iterations = conjugate_gradients(
+            self.times, self.precondition, b, start, wanted, self.iteration_limit
+        )
+        error = np.sqrt(left / n)
+        if not np.all(left <= wanted):
+            raise ModelError(
+                f"PCG stopped after {iterations.max()} iterations at an error of {error.max():.1e} "
+                f"posterior standard deviations, needed {tolerance:.1e}: the equations are close to singular; check "
+                "the variances and the fixed effects"
+            )
+        norms = np.sqrt(column_products(b, b))
+        reached = np.sqrt(column_products(residual, residual)) / np.where(norms > 0, norms, 1.0)
+        return Columns(x, iterations, error, reached)
+
+    def in_model_order(self, x: np.ndarray) -> list[np.ndarray]:
+        out = []
+        for lists, theta in zip(self.equations.terms, self.split(x), strict=True):
+            ordered = np.empty(theta.shape)
+            ordered[lists.code] = theta
+            out.append(ordered)
+        return out
+
+
+def _columns(x: np.ndarray) -> np.ndarray:
+    """(N, m) float64 view or copy of (N,) or (N, m)."""
+    x = np.ascontiguousarray(x, dtype=np.float64)
+    return x.reshape(x.shape[0], -1)
+
+
+def conjugate_gradients(times, precondition, b, start, wanted: float, limit: int) -> tuple[np.ndarray, ...]:
+    """Solve C x_j = b_j for the columns of b (N, m), each by its own conjugate gradients, all in the same passes.
+
+    A column that has reached r' M r <= wanted stands still while the others go on. Returns x (N, m), r (N, m), r' M r
+    (m,) and the iterations (m,) of each. Hestenes & Stiefel (1952).
+    """
+    x = np.array(start, dtype=np.float64)
+    residual = np.array(b, dtype=np.float64)
+    if x.any():
+        residual -= times(x)
+    direction = precondition(residual)
+    left = column_products(residual, direction)
+    iterations = np.zeros(left.size, np.int64)
+    for _ in range(limit):
+        moving = left > wanted
+        if not moving.any():
+            break
+        iterations += moving
+        product = times(direction)
+        curvature = column_products(direction, product)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.where(moving, left / curvature, 0.0)
+            advance(x, residual, direction, product, step)
+            z = precondition(residual)
+            now = column_products(residual, z)
+            turn(direction, z, np.where(moving, now / left, 0.0))
+        left = np.where(moving, now, left)
+    return x, residual, left, iterations
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def column_products(a, b):
+    """(m,) sum_i a_ij b_ij, in the order of i."""
+    out = np.zeros(a.shape[1])
+    for i in range(np.uint64(a.shape[0])):
+        for j in range(np.uint64(a.shape[1])):
+            out[j] += a[i, j] * b[i, j]
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def advance(x, residual, direction, product, step):
+    """x += step direction, residual -= step product, column by column; (N, m) in place."""
+    for i in range(np.uint64(x.shape[0])):
+        for j in range(np.uint64(x.shape[1])):
+            x[i, j] += step[j] * direction[i, j]
+            residual[i, j] -= step[j] * product[i, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def turn(direction, z, beta):
+    """direction = z + beta direction, column by column; (N, m) in place."""
+    for i in range(np.uint64(z.shape[0])):
+        for j in range(np.uint64(z.shape[1])):
+            direction[i, j] = z[i, j] + beta[j] * direction[i, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def invert_blocks(blocks):
+    """Replace each of blocks (q, k, k) by its inverse. Returns -1, or a position that is not positive definite."""
+    k = blocks.shape[1]
+    L = np.zeros((k, k))
+    for level in range(np.uint64(blocks.shape[0])):
+        P = blocks[level]
+        for j in range(k):
+            d = P[j, j]
+            for m in range(j):
+                d -= L[j, m] * L[j, m]
+            if not d > 1e-12 * P[j, j]:
+                return np.int64(level)
+            L[j, j] = 1.0 / np.sqrt(d)
+            for i in range(j + 1, k):
+                s = P[i, j]
+                for m in range(j):
+                    s -= L[i, m] * L[j, m]
+                L[i, j] = s * L[j, j]
+        for j in range(k):  # L <- L^-1; its diagonal is inverted already
+            for i in range(j + 1, k):
+                s = 0.0
+                for m in range(j, i):
+                    s -= L[i, m] * L[m, j]
+                L[i, j] = s * L[i, i]
+        for a in range(k):
+            for b in range(a + 1):
+                s = 0.0
+                for m in range(a, k):
+                    s += L[m, a] * L[m, b]
+                P[a, b] = P[b, a] = s
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def level_blocks(term, K, Ginv, Rinv, out):
+    """out[l] = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r, (q, k, k); components held at 0 become rows of the
+    identity."""
+    k = out.shape[1]
+    for level in range(np.uint64(out.shape[0])):
+        level_precisions(term, Rinv, level, out[level])
+        for a in range(k):
+            for b in range(a + 1):
+                out[level, a, b] += weight(K, level) * Ginv[a, b]
+                out[level, b, a] = out[level, a, b]
+        if term.active.shape[0] > 0:
+            for a in range(k):
+                if term.active[level, a] == 0:
+                    for b in range(k):
+                        out[level, a, b] = out[level, b, a] = 0.0
+                    out[level, a, a] = 1.0

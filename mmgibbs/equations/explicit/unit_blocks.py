@@ -1,0 +1,190 @@
+"""What the explicit form stores once: for each pair of effects the sparsity of their blocks and parts of the values.
+
+A *scalar effect* is one component of one term: a trait t and a covariate a of an effect e. Its block of C with the
+scalar effect (trait u, covariate b, effect f) is
+
+    C_cd  = G^-1[c, d] K^-1  +  sum over missing patterns p of  R_p^-1[t, u] U^p_ab
+    U^p_ab[l, m] = sum of w_r z_ra z_rb over the records r of pattern p that meet level l of e and level m of f
+
+(K^-1 only within a term). Only the coefficients depend on variances, so K^-1 and U^p are computed once, on the union of
+their sparsities, and shared by all pairs of traits and covariates of the two effects.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.model.design import Design, Effect, Term
+
+_NONE = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
+
+
+class UnitBlock(NamedTuple):
+    """Levels of e (rows) by levels of f (columns), CSR. A *contribution* is a missing pattern's part of an element."""
+
+    indptr: np.ndarray  # (q_e + 1,) int64
+    indices: np.ndarray  # (nnz,) int32, sorted within a row
+    kappa: np.ndarray  # (nnz,) K^-1; no elements between terms and where a fixed term has a flat prior
+    position: np.ndarray  # (m,) uint32, ascending: the stored element of each contribution
+    pattern: np.ndarray  # (m,) uint16 its missing pattern
+    sums: np.ndarray  # (m_e, m_f, m) U_ab^p
+
+    @property
+    def bytes(self) -> int:
+        return sum(array.nbytes for array in self)
+
+
+def unit_blocks(design: Design, real: np.dtype) -> dict[tuple[int, int], UnitBlock]:
+    """All pairs of effects, numbered through the terms, with at least one stored element; values are held as `real`.
+
+    Sums are formed in float64. Both triangles are stored: a transposed product is slow.
+    """
+    effects = [(number, effect, term) for number, term in enumerate(design.terms) for effect in term.effects]
+    n_patterns = len(design.patterns)
+    assert n_patterns < 2**16, "missing patterns are numbered in 16 bits"
+    by_pattern = _sorted_by(design.pattern, np.arange(design.n_records, dtype=np.uint32), n_patterns)[1]
+    sequences = [_sorted_by(effect.level, by_pattern, term.n_levels)[1] for _, effect, term in effects]
+    priors = [_prior(term) for term in design.terms]
+    blocks = {}
+    for i, (number, e, row_term) in enumerate(effects):
+        for j, (other, f, _column_term) in enumerate(effects):
+            prior = priors[number] if number == other else _NONE
+            ptr, record = _sorted_by(e.level, sequences[j], row_term.n_levels)
+            block = _unit_block(design, ptr, record, e, f, prior, real)
+            if block.indices.size:
+                blocks[i, j] = block
+    return blocks
+
+
+def _prior(term: Term):
+    """(indptr, indices, values) of what multiplies the prior precision: K^-1; I for fixed terms, nothing if flat."""
+    kind = term.relationship
+    if term.kind == "fixed" and term.prior_precision is None:
+        return _NONE
+    if term.kind == "random" and hasattr(kind, "progeny_ptr"):
+        from pedigree.relationship import a_inverse_csr
+
+        kind = a_inverse_csr(kind)
+        return kind.indptr.astype(np.int64), kind.indices.astype(np.int32), kind.data
+    if term.kind == "random" and hasattr(kind, "indptr"):
+        return kind.indptr.astype(np.int64), kind.indices.astype(np.int32), kind.values.astype(np.float64)
+    return (
+        np.arange(term.n_levels + 1, dtype=np.int64),
+        np.arange(term.n_levels, dtype=np.int32),
+        np.ones(term.n_levels),
+    )
+
+
+def _unit_block(design: Design, ptr, record, e: Effect, f: Effect, prior, real) -> UnitBlock:
+    prior_ptr, prior_column, prior_value = prior
+    indptr, contributions = _union_sizes(ptr, record, f.level, design.pattern, prior_ptr, prior_column)
+    nnz = int(indptr[-1])
+    assert nnz < 2**32, "positions of stored elements are numbered in 32 bits"
+    indices, kappa = np.empty(nnz, np.int32), np.zeros(nnz if prior_column.size else 0)
+    position, pattern = np.empty(contributions, np.uint32), np.empty(contributions, np.uint16)
+    weights = np.empty(contributions)
+    first = np.empty(contributions + 1, np.int64)
+    _union(
+        ptr, record, f.level, design.pattern, prior_ptr, prior_column, prior_value, indices, kappa, position,
+        pattern, first,
+    )  # fmt: skip
+    sums = np.empty((e.n_regressors, f.n_regressors, contributions), real)
+    nothing = np.empty(0)
+    for a in range(e.n_regressors):
+        for b in range(f.n_regressors):
+            za = nothing if e.covariates is None else np.ascontiguousarray(e.covariates[:, a])
+            zb = nothing if f.covariates is None else np.ascontiguousarray(f.covariates[:, b])
+            _sum_products(first, record, design.weight, za, zb, weights)
+            sums[a, b] = weights
+    return UnitBlock(indptr, indices, kappa.astype(real), position, pattern, sums)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sorted_by(level, sequence, q):
+    """Stable counting sort of the records in `sequence` by their level; records without one (-1) are left out."""
+    ptr = np.zeros(q + 1, np.int64)
+    for r in sequence:
+        if level[r] >= 0:
+            ptr[level[r] + 1] += 1
+    for i in range(q):
+        ptr[i + 1] += ptr[i]
+    fill = ptr[:-1].copy()
+    record = np.empty(ptr[q], np.uint32)
+    for r in sequence:
+        if level[r] >= 0:
+            record[fill[level[r]]] = r
+            fill[level[r]] += 1
+    return ptr, record
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _union_sizes(ptr, record, column, pattern, prior_ptr, prior_column):
+    """indptr of the union of prior and records, number of contributions: a merge of two sorted lists per row."""
+    q = ptr.size - 1
+    indptr = np.zeros(q + 1, np.int64)
+    contributions = 0
+    for row in range(q):
+        v, v_end = ptr[row], ptr[row + 1]
+        k, k_end = (prior_ptr[row], prior_ptr[row + 1]) if prior_column.size > 0 else (0, 0)
+        count = 0
+        while v < v_end or k < k_end:
+            from_records = v < v_end and (k == k_end or column[record[v]] <= prior_column[k])
+            here = column[record[v]] if from_records else prior_column[k]
+            if k < k_end and prior_column[k] == here:
+                k += 1
+            last = -1
+            while v < v_end and column[record[v]] == here:
+                if pattern[record[v]] != last:
+                    last = pattern[record[v]]
+                    contributions += 1
+                v += 1
+            count += 1
+        indptr[row + 1] = indptr[row] + count
+    return indptr, contributions
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _union(
+    ptr, record, column, pattern, prior_ptr, prior_column, prior_value, indices, kappa, position, patterns, first
+):
+    """Fill the union: columns, K^-1; for each contribution its element, its pattern and the first of its records."""
+    element, contribution = 0, 0
+    for row in range(ptr.size - 1):
+        v, v_end = ptr[row], ptr[row + 1]
+        k, k_end = (prior_ptr[row], prior_ptr[row + 1]) if prior_column.size > 0 else (0, 0)
+        while v < v_end or k < k_end:
+            from_records = v < v_end and (k == k_end or column[record[v]] <= prior_column[k])
+            here = column[record[v]] if from_records else prior_column[k]
+            indices[element] = here
+            if k < k_end and prior_column[k] == here:
+                kappa[element] = prior_value[k]
+                k += 1
+            last = -1
+            while v < v_end and column[record[v]] == here:
+                if pattern[record[v]] != last:
+                    last = pattern[record[v]]
+                    position[contribution], patterns[contribution], first[contribution] = element, last, v
+                    contribution += 1
+                v += 1
+            element += 1
+    first[contribution] = record.size
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum_products(first, record, weight, za, zb, out):
+    """out = sum of z_a z_b w over the records of each contribution; an empty covariate is the constant 1.
+
+    The order of the factors makes the sums of (e, f) and (f, e) equal to the last bit.
+    """
+    for m in range(out.size):
+        total = 0.0
+        for v in range(first[m], first[m + 1]):
+            r = record[v]
+            product = za[r] if za.size > 0 else 1.0
+            if zb.size > 0:
+                product *= zb[r]
+            total += product * weight[r]
+        out[m] = total

@@ -1,0 +1,83 @@
+"""The summary of all parameters, and the file of their draws.
+
+`draws.nc` is a NetCDF4 file with the groups /posterior and /sample_stats, which `xarray.open_datatree` and ArviZ open:
+one variable per parameter with dims (chain, draw), one per term of chosen levels with dims (chain, draw, TERM_level,
+TERM_component).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+import numpy as np
+
+from mmgibbs.posterior.diagnostics import COLUMNS, diagnose
+
+
+@dataclass(frozen=True)
+class LevelDraws:
+    """Draws of chosen levels of one term."""
+
+    draws: np.ndarray  # (chains, draws, levels, k)
+    levels: Sequence[str]  # original ids
+    components: Sequence[str]  # (k,) 'direct:weaning_weight'
+
+
+def summary_table(parameters: Mapping[str, np.ndarray], fixed: frozenset[str] = frozenset()) -> dict[str, np.ndarray]:
+    """parameter, mean, median, sd, mcse, ess_bulk, ess_tail, rhat, hpd_low, hpd_high: an array each, NaN where unknown.
+
+    parameters: name -> (chains, draws). `fixed`: names held at their value (sd 0, even where there is a single draw).
+    """
+    rows = [diagnose(draws, name in fixed) for name, draws in parameters.items()]
+    table = {"parameter": np.array(list(parameters), dtype=object)}
+    return table | {c: np.array([row[c] for row in rows], np.float64) for c in COLUMNS}
+
+
+def write_draws(
+    path: str | PathLike,
+    parameters: Mapping[str, np.ndarray],
+    levels: Mapping[str, LevelDraws] | None = None,
+    sample_stats: Mapping[str, np.ndarray] | None = None,
+    attributes: Mapping[str, object] | None = None,
+) -> None:
+    """Write draws.nc. parameters, sample_stats: name -> (chains, draws); levels: term -> LevelDraws; attributes: of the
+    whole file.
+
+    A slash in a name, which NetCDF reads as a group, is written as '|', and a term 'chain' or 'draw' gets an
+    underscore; `long_name` keeps the name as it is. Attributes that are neither text nor number are written as JSON.
+    """
+    import xarray
+
+    def coordinates(*groups):
+        shape = next((v.shape for group in groups for v in group.values()), (0, 0))
+        return {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
+
+    def variables(named):
+        return {_stored_name(name): (("chain", "draw"), values, {"long_name": name}) for name, values in named.items()}
+
+    levels, sample_stats = levels or {}, sample_stats or {}
+    posterior = variables(parameters)
+    shape = coordinates(parameters, {k: v.draws for k, v in levels.items()}, sample_stats)
+    labels = {}
+    for term, chosen in levels.items():
+        name = _stored_name(term)
+        dims = (f"{name}_level", f"{name}_component")
+        posterior[name] = (("chain", "draw", *dims), chosen.draws, {"long_name": term})
+        labels |= {dims[0]: list(chosen.levels), dims[1]: list(chosen.components)}
+    tree = xarray.DataTree.from_dict(
+        {
+            "/posterior": xarray.Dataset(posterior, coords=shape | labels),
+            "/sample_stats": xarray.Dataset(variables(sample_stats), coords=shape),
+        }
+    )
+    tree.attrs = {
+        k: v if type(v) in (str, int, float) else json.dumps(v, default=str) for k, v in (attributes or {}).items()
+    }
+    tree.to_netcdf(path, engine="h5netcdf")
+
+
+def _stored_name(name: str) -> str:
+    return f"{name}_" if name in ("chain", "draw") else name.replace("/", "|")

@@ -1,0 +1,97 @@
+"""CuPy arrays and the draws' CUDA kernels: what arrays.Host is, on a GPU.
+
+The draws are those of the host, bit for bit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mmgibbs.draws.source import NAMES, cuda_source
+from mmgibbs.machine.device import Device
+
+KERNELS = Path(__file__).resolve().parent / "kernels" / "array_draws.cu"
+
+
+def source() -> str:
+    """The text of array_draws.cu with the draws it calls."""
+    return cuda_source(*NAMES) + KERNELS.read_text(encoding="utf-8")
+
+
+class Gpu:
+    """Arrays on the current CUDA device. DeviceError says what is missing where there is none."""
+
+    device, threads = "gpu", None
+
+    def __init__(self, device=None):
+        self._device = device or Device()
+        self.xp = self._device.cupy
+        self._kernels = self._device.kernels(source())
+        self._chains = {}  # the chains' numbers, on the device once
+
+    def asarray(self, values, dtype=None):
+        return self.xp.asarray(values, dtype)
+
+    def fetch(self, array) -> np.ndarray:
+        return self._device.fetch(array)
+
+    def wait(self) -> None:
+        """Until the work that was queued is done."""
+        self._device.current_stream().synchronize()
+
+    def cholesky(self, A, overwrite=False):
+        """Lower factors L L' = A of (..., m, m); values that are not finite where one is not positive definite."""
+        return self.xp.linalg.cholesky(A)
+
+    def solve_lower(self, L, b, transposed: bool = False):
+        """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""
+        flat = zip(
+            L.reshape(-1, *L.shape[-2:]), self.xp.broadcast_to(b, L.shape[:-1]).reshape(-1, L.shape[-1]), strict=True
+        )
+        return self.xp.stack([self._device.solve_triangular(one, x, transposed) for one, x in flat]).reshape(
+            L.shape[:-1]
+        )
+
+    def log_ndtr(self, x):
+        """log Phi(x)."""
+        return self._device.log_ndtr(x)
+
+    def uniforms(self, keys, sweep, stream, n, k=1):
+        return self._draw("uniforms", keys, sweep, stream, (n, k), k)
+
+    def normals(self, keys, sweep, stream, n, k=1):
+        return self._draw("normals", keys, sweep, stream, (n, k), k)
+
+    def exponentials(self, keys, sweep, stream, n):
+        return self._draw("exponentials", keys, sweep, stream, (n,))
+
+    def gammas(self, keys, sweep, stream, shape):
+        return self._draw("gammas", keys, sweep, stream, shape.shape[1:], self._values(shape, shape.shape))
+
+    def inverse_gaussians(self, keys, sweep, stream, mean, shape):
+        parameters = self._values(mean, mean.shape), self._values(shape, mean.shape)
+        return self._draw("inverse_gaussians", keys, sweep, stream, mean.shape[1:], *parameters)
+
+    def truncated_normals(self, keys, sweep, stream, mean, positive):
+        sides = self._values(positive, mean.shape[1:], np.uint8)
+        return self._draw(
+            "truncated_normals", keys, sweep, stream, mean.shape[1:], self._values(mean, mean.shape), sides
+        )
+
+    def polya_gammas(self, keys, sweep, stream, h, z):
+        parameters = self._values(h, z.shape, np.int64), self._values(z, z.shape)
+        return self._draw("polya_gammas", keys, sweep, stream, z.shape[1:], *parameters)
+
+    def _values(self, values, shape, dtype=np.float64):
+        return self.xp.ascontiguousarray(self.xp.broadcast_to(self.xp.asarray(values, dtype), shape))
+
+    def _draw(self, kernel: str, keys, sweep: int, stream: int, shape, *parameters):
+        """(C, *shape) by one thread for each chain and level; arguments in the order of the kernels."""
+        if keys.chains not in self._chains:
+            self._chains[keys.chains] = self.xp.asarray(np.array(keys.chains, np.uint32))
+        out = self.xp.empty((len(keys), *shape))
+        arguments = shape[0], *parameters, sweep, stream, keys.seed, self._chains[keys.chains], out
+        self._kernels.launch(kernel, len(keys) * shape[0], *arguments, stream=self._device.current_stream())
+        return out[..., 0] if out.ndim == 3 and shape[1] == 1 else out

@@ -1,0 +1,336 @@
+"""Hierarchical logit, multinomial logit and Poisson regression, the coefficients of every group by slice sampling.
+
+    y_ir | beta_i ~ Bernoulli-logit, multinomial logit or Poisson(exp(x_ir beta_i))          r = 1 ... n_i, groups i = 1
+    ... G
+    beta_i ~ N(Delta' z_i, V)         Delta_kj ~ N(0, s^2)         V ~ IW(nu, S),  S = (nu - d - 1) v I, so that E V = v
+    I
+
+x holds the predictors and a 1, z_i a 1 and the predictors of the group, beta_i d coefficients. A sweep (Mahani 2012;
+Neal 2003):
+
+    each coordinate of every group, all groups at once: a slice step (slice_kernels.py), or all of a class at once given
+    Polya-Gamma variables (group_polya_gamma.py), which suits logits only
+    Delta | . normal: with Z'Z = U diag(l) U', row k of U'Delta is N(P^-1 Q (U'Z'B)_k, P^-1), P = l_k Q + I/s^2, Q =
+    V^-1 V | .  ~ IW(nu + G, S + (B - Z Delta)'(B - Z Delta))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mmgibbs.draws.inverse_wishart import inverse_wishart
+from mmgibbs.draws.purpose import (
+    REGRESSION_COEFFICIENT,
+    REGRESSION_HYPER,
+    REGRESSION_LATENT,
+    REGRESSION_SLICE,
+    REGRESSION_START,
+    stream,
+)
+from mmgibbs.errors import ConfigError, DataError, ModelError
+from mmgibbs.machine.threads import equal_ranges
+from mmgibbs.regressions.classes import read_classes
+from mmgibbs.regressions.hierarchical import kernels as slice_kernels
+from mmgibbs.regressions.hierarchical import polya_gamma as group_polya_gamma
+from mmgibbs.regressions.hierarchical.grouped import Groups, pack, read_group_predictors, read_groups
+from mmgibbs.regressions.multinomial.softmax_gradient import softmax
+from mmgibbs.regressions.options import option
+from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
+
+SLICE, LATENT, COEFFICIENT = (
+    stream(purpose, 0) for purpose in (REGRESSION_SLICE, REGRESSION_LATENT, REGRESSION_COEFFICIENT)
+)
+POPULATION, COVARIANCE, START = stream(REGRESSION_HYPER, 0), stream(REGRESSION_HYPER, 1), stream(REGRESSION_START, 0)
+RANGES_PER_THREAD = 4  # of groups: finer than threads, so that nobody waits long for the last
+MOST_COEFFICIENTS = 500  # of a group
+DRAWS_AT_A_TIME = 16  # in a prediction
+
+
+@dataclass(frozen=True)
+class HierarchicalSliceOptions:
+    family: Literal["logit", "poisson"] = option(
+        "logit", "logit: labels or counts of two or more classes; poisson: counts"
+    )
+    method: Literal["slice", "polya_gamma"] = option(
+        "slice", "how the coefficients of a group are drawn; polya_gamma for logits only"
+    )
+    population_sd: float = option(10.0, "prior standard deviation of the population's coefficients Delta", above=0)
+    covariance_df: float | None = option(
+        None, "nu of the inverse-Wishart prior of V (default: coefficients of a group + 3)"
+    )
+    covariance_mean: float = option(1.0, "prior mean of V is this times the identity", above=0)
+    width: float = option(2.5, "first bracket of a slice, in standard deviations of its coordinate, roughly", above=0)
+    most_steps: int = option(8, "m: brackets grow to at most m widths", least=1)
+    save_groups: bool = option(True, "keep the draws of every group's coefficients, not of the population's alone")
+    precision: Literal["double", "single"] = option("double", "single: predictors kept in float32, sums in float64")
+
+
+class HierarchicalSliceModel:
+    """The plugin. Response: labels (n,), counts of classes (n, K), or for poisson counts (n,). Needs `groups`."""
+
+    name = "hierarchical_slice"
+    Options = HierarchicalSliceOptions
+
+    @staticmethod
+    def prepare(data: RegressionData, options: HierarchicalSliceOptions, arrays) -> HierarchicalSliceSampler:
+        return HierarchicalSliceSampler(data, options, arrays)
+
+    @staticmethod
+    def predict(draws, predictors, classes, group=None, group_predictors=None) -> np.ndarray:
+        """Posterior mean of the probabilities (n, K) or of the Poisson mean (n,).
+
+        group (n,): number of a row's group in the fitted data, or -1 for a new one, which gets the population's mean
+        Delta'z: its own deviation from it is unknown and left out. group_predictors (n, q): of the new groups' rows,
+        where the model has them.
+        """
+        population = draws["population"]
+        population = population.reshape(*population.shape[:3], -1)  # (m, 1 + q, D, M)
+        group = np.full(predictors.n, -1) if group is None else np.asarray(group)
+        m, q, _, M = population.shape
+        z = np.ones((predictors.n, 1))
+        if group_predictors is not None:
+            z = np.column_stack([z, np.asarray(group_predictors, np.float64)])
+        if z.shape[1] != q and (group < 0).any():
+            raise ModelError(
+                f"prediction for a new group: found {z.shape[1] - 1} group predictors, needed the {q - 1} of the "
+                "fitted model"
+            )
+        if (group >= 0).any() and "beta" not in draws:
+            raise ModelError(
+                "prediction for a group of the fitted data: found no draws of its coefficients, needed a fit with "
+                "save_groups=True"
+            )
+        out = np.zeros((predictors.n, 1 if classes is None else len(classes)))
+        for first, last, X in predictors.blocks():
+            rows, X = slice(first, last), np.column_stack([X, np.ones(last - first)])
+            known = np.flatnonzero(group[rows] >= 0)
+            for d in range(0, m, DRAWS_AT_A_TIME):
+                some = slice(d, d + DRAWS_AT_A_TIME)
+                eta = np.zeros((len(population[some]), M, last - first))
+                if known.size < last - first:
+                    eta += np.einsum("nk,nj,skjm->smn", z[rows], X, population[some], optimize=True)
+                if known.size:
+                    numbers = group[rows][known]
+                    slopes, intercept = draws["beta"][some][:, numbers], draws["intercept"][some][:, numbers]
+                    slopes, intercept = slopes.reshape(*slopes.shape[:3], M), intercept.reshape(*intercept.shape[:2], M)
+                    eta[:, :, known] = np.einsum("nj,snjm->smn", X[known, :-1], slopes) + np.moveaxis(intercept, 2, 1)
+                out[rows] += _means(eta, classes)
+        return out[:, 0] / m if classes is None else out / m
+
+
+def _means(eta, classes):
+    """(n, K) sums over draws of the mean response, of linear predictors (s, M, n)."""
+    if classes is None:
+        return np.exp(eta).sum(0).T
+    if len(classes) == 2:
+        p = 1 / (1 + np.exp(-eta[:, 0]))
+        return np.column_stack([(1 - p).sum(0), p.sum(0)])
+    softmax(eta)
+    p = eta.sum(0).T
+    return np.column_stack([p, len(eta) - p.sum(1)])
+
+
+class HierarchicalSliceSampler:
+    """State: beta (C, G, d), d = M D coefficients, class by class, D = p + 1, the intercept last; population (C, 1 +
+    q, d), Delta; covariance (C, d, d), V: on the scale of the standardised columns. M = K - 1 classes have
+    coefficients; of two classes the second."""
+
+    def __init__(self, data: RegressionData, options: HierarchicalSliceOptions, arrays):
+        self.options, self.arrays, self.xp, self.predictors = options, arrays, arrays.xp, data.predictors
+        successes, trials, classes = read_response(data, options)
+        codes, self.labels = read_groups(data.groups, data.predictors.n)
+        Z, names = read_group_predictors(data.group_predictors, self.labels)
+        self.M, self.D = successes.shape[1], data.predictors.p + 1
+        self.d = d = self.M * self.D
+        if d > MOST_COEFFICIENTS:
+            raise DataError(
+                f"predictors: found {d} coefficients in each group, needed at most {MOST_COEFFICIENTS}, for their "
+                "covariance matrix is sampled"
+            )
+        self.nu = d + 3.0 if options.covariance_df is None else options.covariance_df
+        if not self.nu > d + 1:
+            raise ConfigError(
+                f"covariance_df: found {self.nu:g}, needed more than {d + 1}, the coefficients of a group + 1, "
+                "for a prior mean"
+            )
+        if options.family == "poisson" and options.method == "polya_gamma":
+            raise ConfigError(
+                "method: found 'polya_gamma' with family 'poisson', needed 'slice': Polya-Gamma variables suit "
+                "logits only"
+            )
+        real = np.float32 if options.precision == "single" else np.float64
+        self.scale = (self.nu - d - 1) * options.covariance_mean * np.eye(d)
+        self.groups = pack(data.predictors, codes, successes, trials, real)
+        self.Z, (self.l, self.U) = arrays.asarray(Z), (arrays.asarray(a) for a in np.linalg.eigh(Z.T @ Z))
+        self.information = arrays.asarray(information(self.groups, options.family).reshape(len(self.labels), d))
+        self.visit = self._visits()
+        self.first_guess = first_guess(self.groups, options.family)
+        self.transform = arrays.asarray(original_scale(data.predictors, self.M))
+        self._name(classes, names)
+
+    def _name(self, classes, names) -> None:
+        predictors, contrasts = list(self.predictors.names), classes[:-1] if self.M > 1 else []
+        per_class = ("contrast",) if self.M > 1 else ()
+        coefficients = [*predictors, "intercept"]
+        flat = [f"{c},{k}" for k in contrasts for c in coefficients] if self.M > 1 else coefficients
+        self.coords = {
+            "group": self.labels, "predictor": predictors, "contrast": contrasts, "group_predictor": names,
+            "coefficient": coefficients,
+            "row": flat, "column": flat,
+        }  # fmt: skip
+        if classes:
+            self.coords["class"] = classes
+        self.parameters = {
+            "population": Parameter(
+                ("group_predictor", "coefficient", *per_class), "Delta: what a group's coefficients are expected to be"
+            ),
+            "covariance": Parameter(("row", "column"), "V: of a group's coefficients about their expectation"),
+        }
+        if self.options.save_groups:
+            self.parameters |= {
+                "intercept": Parameter(("group", *per_class), "of the group, where the predictors are 0"),
+                "beta": Parameter(("group", "predictor", *per_class), "coefficients of the group"),
+            }
+
+    def _visits(self):
+        if self.arrays.device == "cpu":
+            return HostVisits(self.groups, self.options, self.arrays)
+        from mmgibbs.regressions.hierarchical.lockstep import LockstepVisits
+
+        return LockstepVisits(self.groups, self.options, self.arrays)
+
+    def adapt_until(self, burn_in: int) -> None:
+        """Nothing is learnt: widths follow from the data and V."""
+
+    def start(self, keys: Keys) -> State:
+        """Population at the data's overall level, groups scattered about it, V at its prior mean."""
+        xp, C, G = self.xp, len(keys), len(self.labels)
+        population = xp.zeros((C, self.Z.shape[1], self.d))
+        population[:, 0, self.D - 1 :: self.D] = xp.asarray(self.first_guess)
+        scatter = 0.5 * self.arrays.normals(keys, 0, START, G * self.d).reshape(C, G, self.d)
+        covariance = xp.asarray(np.tile(self.options.covariance_mean * np.eye(self.d), (C, 1, 1)))
+        return {"beta": self.Z @ population + scatter, "population": population, "covariance": covariance}
+
+    def step(self, state: State, sweep: int, keys: Keys) -> State:
+        Q = self.xp.linalg.inv(state["covariance"])
+        beta = self.xp.array(state["beta"])
+        width = self.options.width / self.xp.sqrt(self.information + self.xp.diagonal(Q, axis1=1, axis2=2)[:, None])
+        self.visit(beta, Q, self.Z @ state["population"], width, sweep, keys)
+        population = self._draw_population(beta, Q, sweep, keys)
+        return {
+            "beta": beta,
+            "population": population,
+            "covariance": self._draw_covariance(beta, population, sweep, keys),
+        }
+
+    def _draw_population(self, beta, Q, sweep, keys):
+        """Delta given B and V, its rows rotated so that they are independent."""
+        xp, q = self.xp, self.Z.shape[1]
+        P = self.l[:, None, None] * Q[:, None] + xp.eye(self.d) / self.options.population_sd**2  # (C, 1 + q, d, d)
+        L = self.arrays.cholesky(P)
+        rhs = (self.U.T @ (self.Z.T @ beta)) @ Q
+        z = self.arrays.normals(keys, sweep, POPULATION, q * self.d).reshape(rhs.shape)
+        return self.U @ self.arrays.solve_lower(L, self.arrays.solve_lower(L, rhs) + z, transposed=True)
+
+    def _draw_covariance(self, beta, population, sweep, keys):
+        """V given B and Delta; d x d, so on the host whatever the device."""
+        away = beta - self.Z @ population
+        products = self.arrays.fetch(self.xp.swapaxes(away, 1, 2) @ away)
+        nu = self.nu + len(self.labels)
+        draws = [
+            inverse_wishart(nu, self.scale + products[c], sweep, 0, COVARIANCE, keys.seed, chain)
+            for c, chain in enumerate(keys.chains)
+        ]
+        return self.arrays.asarray(np.array(draws))
+
+    def log(self, state: State) -> dict:
+        T, C, per_class = self.transform, len(state["beta"]), (self.M,) if self.M > 1 else ()
+        by_class = lambda a: self.xp.moveaxis(a.reshape(*a.shape[:2], self.M, self.D), 2, 3)
+        out = {
+            "population": by_class(state["population"] @ T.T).reshape(C, -1, self.D, *per_class),
+            "covariance": T @ state["covariance"] @ T.T,
+        }
+        if self.options.save_groups:
+            beta = by_class(state["beta"] @ T.T).reshape(C, -1, self.D, *per_class)
+            out |= {"intercept": beta[:, :, -1], "beta": beta[:, :, :-1]}
+        return out
+
+    def statistics(self, state: State) -> dict:
+        return {}
+
+
+class HostVisits:
+    """All coefficients of all groups, chains and ranges of groups of about equal work shared out over the threads."""
+
+    def __init__(self, groups: Groups, options: HierarchicalSliceOptions, arrays):
+        self.groups, self.options, self.arrays = groups, options, arrays
+        self.ranges = equal_ranges(
+            np.diff(groups.ptr) + 16, 1 if arrays.threads == 1 else arrays.threads * RANGES_PER_THREAD
+        )
+
+    def __call__(self, beta, Q, mean, width, sweep: int, keys: Keys) -> None:
+        """beta (C, G, d) in place; Q (C, d, d); mean, width (C, G, d)."""
+        options, groups = self.options, self.groups
+
+        def part(c, first, last):
+            key = keys.seed, keys.chains[c]
+            if options.method == "slice":
+                of_slice = options.family == "poisson", Q[c], mean[c], width[c], options.most_steps, True
+                slice_kernels.sweep_groups(groups, *of_slice, beta[c], first, last, sweep, SLICE, *key)
+            else:
+                group_polya_gamma.sweep_groups(
+                    groups, Q[c], mean[c], beta[c], first, last, sweep, LATENT, COEFFICIENT, *key
+                )
+
+        self.arrays.at_once([lambda c=c, a=a, b=b: part(c, a, b) for c in range(len(keys)) for a, b in self.ranges])
+
+
+def read_response(data: RegressionData, options) -> tuple[np.ndarray, np.ndarray, list]:
+    """successes (n, M) of the classes with coefficients, trials (n,), classes (none for a Poisson). DataError for what
+    is neither."""
+    n, name = data.predictors.n, data.response_name
+    y = np.asarray(data.response)
+    if len(np.atleast_1d(y)) != n:
+        raise DataError(f"{name}: found {len(np.atleast_1d(y))} rows, needed {n}, one for each row of the predictors")
+    if options.family == "poisson":
+        if y.ndim != 1 or y.dtype.kind not in "buif":
+            raise DataError(
+                f"{name}: found an array of type {y.dtype} and shape {y.shape}, needed counts ({n},), whole "
+                "numbers from 0"
+            )
+        with np.errstate(invalid="ignore"):
+            bad = ~((y >= 0) & (y == np.floor(y)) & np.isfinite(y))
+        if bad.any():
+            i = int(bad.argmax())
+            raise DataError(f"{name} row {i + 1}: found {y[i]}, needed a count, a whole number from 0")
+        return y[:, None].astype(np.float64), np.ones(n), []
+    response, classes = read_classes(y, name)
+    counts = response if response.ndim == 2 else np.eye(len(classes))[response]
+    return (counts[:, 1:] if len(classes) == 2 else counts[:, :-1]).astype(np.float64), counts.sum(1), classes
+
+
+def first_guess(groups: Groups, family: str) -> np.ndarray:
+    """(M,) intercepts of all data as one group: log odds against the class without coefficients, or log mean."""
+    total, trials = groups.cross[:, :, -1].sum(0), groups.trials.sum()
+    if family == "poisson":
+        return np.log((total + 0.5) / trials)
+    return np.log((total + 0.5) / (trials - total.sum() + 0.5))
+
+
+def information(groups: Groups, family: str) -> np.ndarray:
+    """(G, M, D) of each coefficient, all others given, at the group's own frequencies: sum t x^2 times a variance."""
+    total, trials = groups.cross[:, :, -1], groups.squares[:, -1:]
+    share = (total + 0.5) / (trials + (0.5 if family == "poisson" else 1.0))
+    variance = share if family == "poisson" else share * (1 - share)
+    return groups.squares[:, None, :] * variance[:, :, None]
+
+
+def original_scale(predictors, M: int) -> np.ndarray:
+    """(d, d): coefficients of the columns as given from those of the standardised ones."""
+    D = predictors.p + 1
+    T = np.diag(np.append(1 / predictors.scale, 1.0))
+    T[-1, :-1] = -predictors.centre / predictors.scale
+    return np.kron(np.eye(M), T) if M > 1 else T.reshape(D, D)

@@ -1,0 +1,183 @@
+"""The run folder. Its files are written under another name and renamed, run.json last:
+where that stands, the run is complete.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.posterior.summary import write_draws
+
+CSV_ROWS = 1_000_000  # larger solutions are written as csv only on request
+CONTENTS = frozenset(
+    {
+        "summary.csv",
+        "summary.parquet",
+        "solutions.csv",
+        "solutions.parquet",
+        "draws.nc",
+        "animals.parquet",
+        "decisions.csv",
+        "decisions.parquet",
+        "response.csv",
+        "response.parquet",
+        "run.json",
+        "report.html",
+        "checkpoint",
+        "run.log",
+        ".writing",
+    }
+)
+WORKING = frozenset({"checkpoint", "run.log", ".writing"})  # what a run keeps while it works; the rest are its results
+
+
+def check_run_directory(directory: str | os.PathLike, overwrite: bool = False) -> Path:
+    """The absolute path of the run folder, once it is sure that it can be written: call it before any work is done.
+
+    Raises ConfigError where the path is a file, cannot be created, or holds something: an earlier run (unless
+    `overwrite`), or files that are not of a run (always).
+    """
+    path = Path(directory).resolve()
+    if path.is_dir():
+        entries = {p.name for p in path.iterdir()}
+        if entries and not entries & CONTENTS:
+            raise ConfigError(
+                f"output.directory: '{directory}' holds files that are not of a run ({_first(entries)}); "
+                "needed a new directory"
+            )
+        if entries and not overwrite:
+            raise ConfigError(
+                f"output.directory: '{directory}' exists and holds a run; choose another directory, or give --overwrite"
+            )
+    elif path.exists():
+        raise ConfigError(f"output.directory: '{directory}' is a file, needed a directory")
+    above = next(p for p in (path, *path.parents) if p.exists())
+    if not above.is_dir():
+        raise ConfigError(f"output.directory: '{directory}' cannot be created, since '{above}' is a file")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise ConfigError(f"output.directory: '{directory}' cannot be written: no permission to write in '{above}'")
+    return path
+
+
+def write_run_folder(
+    directory: str | os.PathLike,
+    *,
+    summary: pl.DataFrame,
+    run: Mapping[str, object],
+    solutions: pl.DataFrame | None = None,
+    draws: Mapping[str, object] | None = None,
+    extra: Mapping[str, Callable[[Path], None]] | None = None,
+    csv: str = "auto",
+    overwrite: bool = False,
+) -> Path:
+    """Write summary, solutions, draws.nc and run.json into `directory`, and return its absolute path.
+
+    run: what run.json holds; the names of the files written are added as `files`, and a note where the csv of the
+    solutions was left out. draws: the arguments of `chains.summary.write_draws` but its path. extra: file name ->
+    function that writes it. csv: 'auto' (solutions of at most a million rows) | 'always'. With `overwrite` an earlier
+    run is replaced once the new one is complete; checkpoints, the log, and files that are not of a run are kept.
+
+    Whatever goes wrong while writing, the new files are removed and an earlier run stays as it was.
+    """
+    path = check_run_directory(directory, overwrite)
+    made = [p for p in (path, *path.parents) if not p.exists()]
+    work = path / ".writing"
+    try:
+        shutil.rmtree(work, ignore_errors=True)  # of a run that was killed while it wrote
+        work.mkdir(parents=True)
+        _write_files(work, summary, run, solutions, draws, extra or {}, csv)
+        _take_place(work, path)
+    except BaseException as error:
+        shutil.rmtree(work, ignore_errors=True)
+        for folder in made:  # innermost first
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise ConfigError(f"output.directory: cannot write '{directory}': {error}") from error
+        raise
+    return path
+
+
+def _write_files(work: Path, summary, run, solutions, draws, extra, csv: str) -> None:
+    notes = list(run.get("notes", ()))
+    summary.write_csv(work / "summary.csv")
+    summary.write_parquet(work / "summary.parquet")
+    if solutions is not None:
+        solutions.write_parquet(work / "solutions.parquet")
+        if csv == "always" or solutions.height <= CSV_ROWS:
+            solutions.write_csv(work / "solutions.csv")
+        else:
+            notes.append(
+                f"solutions.csv was left out: {solutions.height:,} rows are above {CSV_ROWS:,}; "
+                "`output: {csv: always}` writes it, solutions.parquet holds the same"
+            )
+    if draws is not None:
+        write_draws(work / "draws.nc", **draws)
+    for name, write in extra.items():
+        write(work / name)
+    files = sorted([*(p.name for p in work.iterdir()), "run.json"])
+    record = plain({**run, "notes": notes, "files": files})
+    (work / "run.json").write_text(
+        json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
+    )
+
+
+def _take_place(work: Path, path: Path) -> None:
+    """Move what is in `work` up to `path`, run.json last; results of an earlier run, which step aside first, come back
+    where that fails.
+    """
+    aside, new = (
+        work / "replaced",
+        sorted((p.name for p in work.iterdir()), key=lambda name: (name == "run.json", name)),
+    )
+    aside.mkdir()
+    old = sorted((name for name in CONTENTS - WORKING if (path / name).exists()), key=lambda name: name != "run.json")
+    moved = []
+    try:
+        for source, target in [*((path / n, aside / n) for n in old), *((work / n, path / n) for n in new)]:
+            source.rename(target)
+            moved.append((source, target))
+    except OSError:
+        for source, target in reversed(moved):
+            target.rename(source)
+        raise
+    shutil.rmtree(work)
+
+
+def plain(value):
+    """`value` in what JSON knows: NumPy numbers and arrays, paths, dates, sets; numbers that are not finite: null."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(plain(v) for v in value)
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (datetime.date, datetime.datetime)):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    raise TypeError(f"run.json cannot hold a {type(value).__name__}: {value!r}")
+
+
+def _first(names: set[str], most: int = 3) -> str:
+    listed = sorted(names)[:most]
+    return ", ".join(listed) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,137 @@
+"""Tables of a run: the summary of the parameters, and the solutions of all levels with their reliability.
+
+    pev         = posterior variance of the effect
+    reliability = 1 - pev / ((1 + F) sigma2_u)          accuracy = sqrt(max(reliability, 0))
+
+sigma2_u is the posterior mean of the variance of that very component (of a random regression: of that coefficient), F
+the inbreeding coefficient that the model uses (0 under `inbreeding: ignore`, and for terms without a pedigree).
+Reliability and accuracy are blank for a user's relationship file, whose diagonal is unknown, and for unknown-parent
+groups. A reliability that Monte Carlo error makes negative is reported as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.data.prepared import LevelLabels, Prepared
+from mmgibbs.model.design import SparseInverse, Term
+from mmgibbs.posterior.moments import PooledMoments
+
+SUMMARY_COLUMNS = ("parameter", "mean", "median", "sd", "mcse", "ess_bulk", "ess_tail", "rhat", "hpd_low", "hpd_high")
+SOLUTION_COLUMNS = (
+    "term", "effect", "trait", "level", "mean", "sd", "mcse", "ess", "pev", "reliability", "accuracy", "inbreeding",
+)  # fmt: skip
+_TEXT = SOLUTION_COLUMNS[:4]
+
+
+def summary_frame(table: Mapping[str, np.ndarray]) -> pl.DataFrame:
+    """`chains.summary.summary_table` as a frame; NaN becomes blank."""
+    names = pl.Series("parameter", list(table["parameter"]), dtype=pl.String)
+    return pl.DataFrame([names, *(_numbers(c, table[c]) for c in SUMMARY_COLUMNS[1:])])
+
+
+def solutions_frame(prepared: Prepared, pooled: PooledMoments, variances: Mapping[str, np.ndarray]) -> pl.DataFrame:
+    """Solutions of all levels of all terms.
+
+    pooled: moments on the user's scale, an array (q, k) per term; NaN where unknown (BLUP). variances: random term ->
+    (k, k) posterior mean of its covariance matrix. Rows run term by term, level by level in reporting order, and within
+    a level as the components do: effect, trait, coefficient. A fixed covariate has its power or polynomial for a level,
+    so there the coefficient goes before the trait. A level x trait that is held at 0 (dropped, or without records) has
+    mean 0, sd 0 and blanks. Columns that do not apply to a term are blank.
+    """
+    frames = [
+        _term_frame(prepared.design.traits, term, labels, mean, sd, mcse, ess, variances.get(term.name))
+        for term, labels, mean, sd, mcse, ess in zip(
+            prepared.design.terms, prepared.levels, pooled.mean, pooled.sd, pooled.mcse, pooled.ess, strict=True
+        )
+    ]
+    frames = [f for f in frames if f.height]
+    return pl.concat(frames) if frames else _empty_solutions()
+
+
+def _term_frame(traits, term: Term, labels: LevelLabels, mean, sd, mcse, ess, variance) -> pl.DataFrame:
+    order, k = np.asarray(labels.order), term.n_components
+    components = _reported_components(term, labels)
+
+    def in_rows(values):
+        """(q, k) -> (rows,): levels in reporting order, components as reported within each."""
+        return values[order][:, components].reshape(-1)
+
+    def per_level(values):
+        return np.repeat(values[order], k)
+
+    def per_component(texts):
+        return pl.Series([texts[c] for c in components], dtype=pl.String).gather(np.tile(np.arange(k), len(order)))
+
+    held = np.zeros(len(order) * k, bool) if term.active is None else ~in_rows(term.active)
+    effect = per_component(_effect_labels(term))
+    if labels.n_groups:
+        is_group = pl.Series(per_level(labels.group))
+        effect = pl.select(pl.when(is_group).then(pl.lit("group")).otherwise(effect)).to_series()
+    columns = {
+        "term": pl.repeat(term.name, len(order) * k, dtype=pl.String, eager=True),
+        "effect": effect,
+        "trait": per_component([traits[t] for t in term.component_trait]),
+        "level": _levels(term, labels, order, components),
+        "mean": in_rows(mean),
+        "sd": np.where(held, 0.0, in_rows(sd)),
+        "mcse": np.where(held, np.nan, in_rows(mcse)),
+        "ess": np.where(held, np.nan, in_rows(ess)),
+    }
+    unknown = np.full(len(order) * k, np.nan)
+    pev = reliability = inbreeding = unknown
+    if term.kind == "random":
+        pev = np.where(held, np.nan, columns["sd"] ** 2)
+        if labels.inbreeding is not None:
+            inbreeding = per_level(labels.inbreeding)
+        if variance is not None and not isinstance(term.relationship, SparseInverse):
+            prior = np.tile(np.diagonal(variance)[components], len(order))
+            if labels.inbreeding is not None:
+                prior *= 1.0 + inbreeding
+            reliability = np.where(per_level(labels.group), np.nan, 1.0 - pev / prior)
+    columns |= {
+        "pev": pev,
+        "reliability": reliability,
+        "accuracy": np.sqrt(np.fmax(reliability, 0.0)),
+        "inbreeding": inbreeding,
+    }
+    columns["accuracy"] = np.where(np.isnan(reliability), np.nan, columns["accuracy"])
+    return pl.DataFrame([columns[c].rename(c) if c in _TEXT else _numbers(c, columns[c]) for c in SOLUTION_COLUMNS])
+
+
+def _reported_components(term: Term, labels: LevelLabels) -> np.ndarray:
+    """(k,) component numbers in the order of the rows of one level."""
+    if labels.coefficient_in_level:
+        return np.lexsort((np.arange(term.n_components), term.component_regressor))
+    return np.arange(term.n_components)
+
+
+def _effect_labels(term: Term) -> list[str]:
+    """(k,) name of the effect of each component, with '.j' for coefficient j of a random regression."""
+    out = []
+    for effect in term.effects:
+        regression = term.kind == "random" and effect.covariates is not None
+        names = [f"{effect.name}.{j}" if regression else effect.name for j in range(effect.n_regressors)]
+        out += names * len(effect.traits)
+    return out
+
+
+def _levels(term: Term, labels: LevelLabels, order: np.ndarray, components: np.ndarray) -> pl.Series:
+    k = len(components)
+    if not labels.coefficient_in_level:
+        return labels.ids.gather(np.repeat(order, k))
+    coefficient = [c for effect in term.effects for _ in effect.traits for c in effect.coefficients]
+    reported = {c: labels.reported(c).gather(order) for c in dict.fromkeys(coefficient)}
+    columns = pl.DataFrame([reported[coefficient[c]].alias(str(j)) for j, c in enumerate(components)])
+    return columns.select(pl.concat_list(pl.all()).alias("level")).explode("level").to_series()
+
+
+def _numbers(name: str, values: np.ndarray) -> pl.Series:
+    return pl.Series(name, np.ascontiguousarray(values, dtype=np.float64), nan_to_null=True)
+
+
+def _empty_solutions() -> pl.DataFrame:
+    return pl.DataFrame(schema={c: pl.String if c in _TEXT else pl.Float64 for c in SOLUTION_COLUMNS})

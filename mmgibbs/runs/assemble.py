@@ -1,0 +1,227 @@
+"""An analysis and its prepared data -> the model that is sampled:
+covariance matrices with their starts and priors, the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.posterior.parameters import TermInfo, term_info
+from mmgibbs.model.design import Design, Term
+from mmgibbs.machine.device import import_cupy
+from mmgibbs.engines.base import component_labels
+from mmgibbs.engines.choice import EngineChoice, cores
+from mmgibbs.errors import ConfigError, ModelError
+from mmgibbs.sampler.chain import MixedModel
+from mmgibbs.model.covariance import (
+    CovarianceModel,
+    blocks_recorded_together,
+    check_posterior_exists,
+    diagonal_blocks,
+    full_block,
+)
+
+LARGE = 50_000  # equations from which the structured engine's colours, classes and threads pay
+
+
+@dataclass(frozen=True)
+class Assembled:
+    model: MixedModel
+    terms: tuple[TermInfo, ...]  # of the random terms, for names
+    notes: tuple[str, ...]  # warnings about the data and the posterior
+
+
+def assemble(analysis, prepared) -> Assembled:
+    """Covariance matrices for every random term and the residual; ModelError where a posterior cannot exist."""
+    design = prepared.design
+    all_fixed = analysis.variances.mode == "fixed" or analysis.sampler.method == "blup"
+    default = default_starts(design, prepared.phenotypic_variance)
+    covariances, infos, notes = [], [], list(prepared.warnings)
+    for i, term in enumerate(design.terms):
+        if term.kind == "fixed":
+            covariances.append(None)
+            continue
+        spec, random = analysis.variances.terms[term.name], analysis.model.random[term.name]
+        k = term.n_components
+        blocks = diagonal_blocks(k) if spec.structure == "diagonal" else full_block(k)
+        covariance = _covariance(spec, default[i], blocks, all_fixed, term.name, component_labels(term, design.traits))
+        notes += check_posterior_exists(term.name, covariance, term.n_prior_levels)
+        covariances.append(covariance)
+        columns = [random.effects[e.name].level for e in term.effects]
+        relationship = random.relationship if random.relationship in ("identity", "pedigree") else "file"
+        infos.append(term_info(term, design.traits, columns, relationship, blocks, covariance.fixed))
+    spec = analysis.variances.residual
+    blocks = blocks_recorded_together(design.patterns, spec.structure)
+    residual = _covariance(spec, default[-1], blocks, all_fixed, "residual", design.traits)
+    notes += _covariances_left_out(spec, residual, design.traits)
+    observed = design.patterns[design.pattern]
+    records = {b: int(observed[:, list(b)].any(axis=1).sum()) for b in residual.blocks}
+    notes += check_posterior_exists("residual", residual, records, "records")
+    notes += check_degrees_of_freedom(design, covariances, residual)
+    for t in np.flatnonzero(prepared.phenotypic_variance == 0):
+        if not residual.fixed and residual.df is None:
+            raise ModelError(
+                f"trait '{design.traits[t]}' does not vary, so that its residual variance has no posterior; "
+                "needed a proper prior (variances.residual.prior) or fixed variances"
+            )
+    saved = saved_levels(analysis.output.save_levels, prepared)
+    return Assembled(MixedModel(design, tuple(covariances), residual, saved), tuple(infos), tuple(notes))
+
+
+def _covariance(
+    spec, default: np.ndarray, blocks, all_fixed: bool, name: str, labels: Sequence[str]
+) -> CovarianceModel:
+    fixed = all_fixed or spec.fixed
+    if spec.start is None and fixed:
+        raise ConfigError(f"variances.{name}: found no start, needed the variance at which it is held fixed")
+    start = default if spec.start is None else np.array(spec.start, float)
+    for label, variance in zip(labels, np.diag(start), strict=True):
+        if not variance > 0:
+            raise ModelError(
+                f"variances.{name}: found no start, and none can be guessed for {label}, which does not vary; "
+                "needed a start"
+            )
+    within = np.zeros(start.shape, bool)
+    for block in blocks:
+        within[np.ix_(block, block)] = True
+    prior = spec.prior
+    return CovarianceModel(
+        start=np.where(within, start, 0.0),
+        fixed=fixed,
+        blocks=blocks,
+        df=None if prior is None else prior.df,
+        scale=None if prior is None else np.array(prior.scale, float),
+        name=name,
+    )
+
+
+def _covariances_left_out(spec, residual: CovarianceModel, traits: Sequence[str]) -> list[str]:
+    """A note for each residual covariance that was given, of traits that no record has together."""
+    if spec.start is None:
+        return []
+    given, used = np.array(spec.start, float), residual.start
+    return [
+        f"variances.residual: the covariance {given[i, j]:g} of {traits[i]} and {traits[j]} is not used: no "
+        "records join these traits, it is 0"
+        for i, j in zip(*np.nonzero(np.triu(given != used)), strict=True)
+    ]
+
+
+def check_degrees_of_freedom(
+    design: Design, covariances: Sequence[CovarianceModel | None], residual: CovarianceModel
+) -> list[str]:
+    """Warnings where flat priors may leave no posterior.
+
+    Where all v flat variances of a trait grow together as r, the likelihood falls as r^(-(n - p)/2) (n records, p fixed
+    equations) and their volume grows as r^(v - 1): the posterior needs n - p > 2 v.
+    """
+    flat = lambda c: c is not None and not c.fixed and c.df is None
+    observed = design.patterns[design.pattern]
+    notes = []
+    for t, name in enumerate(design.traits):
+        variances, equations = int(flat(residual)), 0
+        for term, covariance in zip(design.terms, covariances, strict=True):
+            of_trait = term.component_trait == t
+            if term.kind == "random":
+                variances += flat(covariance) * int(of_trait.sum())
+                held_free = (
+                    term.active[-term.n_groups :, of_trait] if term.groups_fixed and term.active is not None else None
+                )
+                equations += 0 if held_free is None else int(np.count_nonzero(held_free))
+            elif term.prior_precision is None:
+                equations += (
+                    int(of_trait.sum()) * term.n_levels
+                    if term.active is None
+                    else int(np.count_nonzero(term.active[:, of_trait]))
+                )
+        left = int(observed[:, t].sum()) - equations
+        if variances and left <= 2 * variances:
+            notes.append(
+                f"trait '{name}': {observed[:, t].sum()} records less {equations} fixed-effect equations leave "
+                f"{left} degrees of freedom for "
+                f"{variances} variances with flat priors: the posterior may not exist, and draws may run away; "
+                f"needed more than {2 * variances}, "
+                "or proper priors (variances.*.prior)"
+            )
+    return notes
+
+
+def default_starts(design: Design, phenotypic_variance: np.ndarray) -> list[np.ndarray | None]:
+    """Per term (None for fixed), and last the residual: the phenotypic variance of each trait split equally over its
+    effects and the residual.
+    """
+    effects_on = np.zeros(design.n_traits)
+    for term in design.terms:
+        if term.kind == "random":
+            for e in term.effects:
+                effects_on[list(e.traits)] += 1
+    share = phenotypic_variance / (effects_on + 1)
+    starts = [
+        np.diag(share[t.component_trait] / _mean_squares(t)) if t.kind == "random" else None for t in design.terms
+    ]
+    return [*starts, np.diag(share)]
+
+
+def _mean_squares(term: Term) -> np.ndarray:
+    """(k,) what a unit variance of each component adds to the variance of a record:
+    m times the mean square of its covariate.
+    """
+    out = []
+    for e in term.effects:
+        squares = (
+            [1.0]
+            if e.covariates is None
+            else [max(float(np.mean(z**2)) * len(e.covariates.T), 1e-12) for z in e.covariates.T]
+        )
+        out += [s for _ in e.traits for s in squares]
+    return np.array(out)
+
+
+def saved_levels(wanted, prepared) -> dict[str, np.ndarray]:
+    """term -> level codes whose draws are kept, from `output.save_levels`: names of terms, or term -> ids."""
+    wanted = wanted if isinstance(wanted, dict) else dict.fromkeys(wanted)
+    sizes = {t.name: t.n_levels for t in prepared.design.terms}
+    # codes() refuses an unknown term
+    return {
+        name: prepared.codes(name, ids or []) if ids is not None or name not in sizes else np.arange(sizes[name])
+        for name, ids in wanted.items()
+    }
+
+
+def choose_engine(sampler, model: MixedModel) -> tuple[EngineChoice, str, str]:
+    """The engine, the kind of partition, and why.
+
+    auto: structured from LARGE equations on (colours, classes of levels and threads pay then) and on a GPU, serial
+    below, which has nothing to set up, and for any other partition that is asked for. A GPU is used where `device: gpu`
+    asks for it, never by itself. Threads: `sampler.threads`, else the cores that chains in parallel leave. Raises
+    ConfigError, or DeviceError for a GPU that is not there.
+    """
+    size, kind, gpu = model.design.n_equations, sampler.partition, sampler.device == "gpu"
+    name, why = sampler.engine, "asked for"
+    if name == "auto":
+        large, free = size >= LARGE, kind in ("auto", "colour")
+        name = "structured" if gpu or (large and free) else "serial"
+        why = (
+            "auto: device gpu"
+            if gpu
+            else f"auto: {size:,} equations, {'at least' if large else 'fewer than'} {LARGE:,}"
+        )
+        why += "" if free else f", and partition {kind}"
+    if gpu and name not in ("hybrid", "structured"):
+        raise ConfigError(
+            f"sampler.device: found 'gpu' with engine {name}, which runs on the CPU; needed engine: structured or "
+            "hybrid, or device: cpu"
+        )
+    if gpu:
+        import_cupy()
+    if name == "structured" and kind not in ("auto", "colour"):
+        raise ConfigError(f"sampler.partition: found '{kind}', needed colour (or auto) for engine: structured")
+    if kind == "auto":
+        kind = "term" if name in ("serial", "pcg") else "colour"
+    threads = sampler.threads or max(1, cores() // sampler.chains)
+    fixed = model.residual.fixed and all(c is None or c.fixed for c in model.covariances)
+    threads = threads if name in ("structured", "hybrid") else 1
+    return EngineChoice(name, sampler.update, threads, "gpu" if gpu else "cpu", fixed, sampler.tolerance), kind, why

@@ -1,0 +1,244 @@
+"""Which workers there are, what each of them holds, and how it is found out that one is lost."""
+
+from __future__ import annotations
+
+import ctypes
+import pickle
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
+
+import mmgibbs
+from mmgibbs.engines.choice import cores
+from mmgibbs.errors import ConfigError, DeviceError
+from mmgibbs.runs.chains import signals_ignored
+
+LOOKING = 2.0  # seconds of waiting for a worker before looking whether it is still there
+CONNECTING = 10.0  # seconds
+NO_WORKERS = 60.0  # seconds that a cluster may be without one
+LOSSES = 3  # that a piece of work may suffer before it is given up
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # names of malloc.h
+ADDRESS = re.compile(r"(local:(?P<workers>[1-9][0-9]*))|((tcp|tls|ws|wss)://.+:[0-9]+)")
+
+
+class Lost(Exception):
+    """The worker is gone, with what it held."""
+
+
+class Held:
+    """What a worker holds of a piece of work, for as long as the client wants it: what all parts share, and walks."""
+
+    def __init__(self, shared: bytes):
+        keep_freed_memory()
+        self.shared = pickle.loads(shared)
+        self.walks: dict[int, object] = {}
+
+    def __reduce__(self):
+        raise TypeError("walks stay with their worker: what is sent is their state")
+
+
+def keep_freed_memory() -> None:
+    """Dask has its workers give every freed array back to the system (MALLOC_TRIM_THRESHOLD_). A solver makes arrays in
+    every iteration, and new pages for them take 0.6 times as long as its work. Here the C library's usual limits
+    return.
+    """
+    with suppress(Exception):  # another C library than glibc
+        library = ctypes.CDLL(None)
+        library.mallopt(M_MMAP_THRESHOLD, 32 << 20)
+        library.mallopt(M_TRIM_THRESHOLD, 64 << 20)
+
+
+@contextmanager
+def connect(address: str, say: Callable[[str], None]):
+    """Yields the cluster at `address`, 'tcp://host:port' of a Dask scheduler or 'local:N' for N workers on this
+    machine.
+
+    say: takes what the user should know. Raises ConfigError where the address is none, where `distributed` is not
+    installed, where a worker has another version of mmgibbs; DeviceError where the scheduler does not answer.
+    """
+    form = ADDRESS.fullmatch(address)
+    if form is None:
+        raise ConfigError(f"--cluster: found {address!r}, needed tcp://HOST:PORT of a Dask scheduler, or local:WORKERS")
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise ConfigError(f"--cluster needs Dask: pip install 'mmgibbs[cluster]' ({error})") from error
+    with ExitStack() as stack:
+        at = address
+        if form["workers"]:
+            n = int(form["workers"])
+            with signals_ignored():
+                here = LocalCluster(
+                    n, threads_per_worker=max(1, cores() // n), memory_limit=0, dashboard_address=":0",
+                    silence_logs="CRITICAL"
+                )  # fmt: skip
+            at = stack.enter_context(here).scheduler_address
+        try:
+            client = stack.enter_context(Client(at, timeout=CONNECTING, set_as_default=False))
+        except (OSError, TimeoutError) as error:
+            raise DeviceError(
+                f"--cluster: no Dask scheduler answers at {address} within {CONNECTING:g} seconds; "
+                "needed the address that `dask scheduler` prints"
+            ) from error
+        yield Cluster(client, address, say)
+
+
+class Cluster:
+    """The workers of a Dask scheduler, all with this version of mmgibbs. Several pieces of work may share them."""
+
+    def __init__(self, client, address: str, say: Callable[[str], None]):
+        self.client, self.address, self._say = client, address, say
+        self._versions: dict[str, str] = {}  # of the workers ever seen
+        self._busy = Counter()  # worker -> walks and tasks that it has
+        self._lock = threading.RLock()
+        self.first_workers: dict[str, int] = {}
+        try:
+            client.wait_for_workers(1, timeout=CONNECTING)
+        except TimeoutError as error:
+            raise DeviceError(
+                f"--cluster: the scheduler at {address} has no worker after {CONNECTING:g} seconds"
+            ) from error
+        self.first_workers = self.workers()
+        others = [f"worker {w} has mmgibbs {v}" for w, v in self._versions.items() if v != mmgibbs.__version__]
+        if others:
+            raise ConfigError(f"--cluster {address}: {', '.join(others)}; needed {mmgibbs.__version__}, as here")
+        say(f"cluster {address}: {len(self.first_workers)} workers with {self.threads} threads")
+
+    @property
+    def threads(self) -> int:
+        """Of all workers, as they were at first."""
+        return sum(self.first_workers.values())
+
+    def workers(self) -> dict[str, int]:
+        """Address -> threads of the workers that are there now; those of another version are left out, and told."""
+        with self._lock:
+            try:
+                found = self.client.nthreads()
+                new = [w for w in found if w not in self._versions]
+                answers = self.client.run(_version_asker(), workers=new, on_error="return") if new else {}
+            except (OSError, TimeoutError) as error:
+                raise DeviceError(f"--cluster: the scheduler at {self.address} no longer answers ({error})") from error
+            for worker, answer in answers.items():
+                if isinstance(answer, OSError):
+                    continue  # lost meanwhile
+                self._versions[worker] = answer if isinstance(answer, str) else f"not installed ({answer})"
+                if self.first_workers and self._versions[worker] != mmgibbs.__version__:
+                    self._say(
+                        f"worker {worker} is not used: it has mmgibbs {self._versions[worker]}, needed "
+                        f"{mmgibbs.__version__}"
+                    )
+            return {w: n for w, n in found.items() if self._versions.get(w) == mmgibbs.__version__}
+
+    def take_worker(self, ending: Callable[[], bool]) -> str:
+        """The worker with the least work for its threads; it has one walk or task more from now on, until `leave`."""
+        end = time.monotonic() + NO_WORKERS
+        while True:
+            with self._lock:
+                workers = self.workers()
+                if workers:
+                    worker = min(workers, key=lambda w: self._busy[w] / workers[w])
+                    self._busy[worker] += 1
+                    return worker
+            if time.monotonic() > end or ending():
+                raise DeviceError(f"--cluster {self.address}: no worker was there for {NO_WORKERS:g} seconds")
+            time.sleep(LOOKING)
+
+    def leave(self, worker: str) -> None:
+        with self._lock:
+            self._busy[worker] -= 1
+
+    def for_work(self, say: Callable[[str], None]) -> Workplace:
+        """A place for one run or validation; `say` takes what becomes of it."""
+        return Workplace(self, say)
+
+
+def _version_asker() -> Callable[[], str]:
+    """A function that is sent whole, so that it also answers where there is no mmgibbs."""
+
+    def version() -> str:
+        from mmgibbs import __version__
+
+        return __version__
+
+    return version
+
+
+class Workplace:
+    """The workers of a cluster for one run or validation (see parallel.Where), and what is to be told of it."""
+
+    def __init__(self, cluster: Cluster, say: Callable[[str], None]):
+        self.cluster, self._say = cluster, say
+        self.happened: list[str] = []
+
+    def tell(self, text: str) -> None:
+        self.happened.append(text)
+        self._say(text)
+
+    @property
+    def facts(self) -> dict:
+        """For run.json."""
+        return {
+            "cluster": {
+                "address": self.cluster.address,
+                "workers": self.cluster.first_workers,
+                "happened": self.happened,
+            }
+        }
+
+    def walks(self, work):
+        """A context that yields advance(until): see walks.Work."""
+        from mmgibbs.runs.cluster.chains import spread
+
+        return spread(self, work)
+
+    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]):
+        """Results of function(*shared, *call) in the order of the calls, as they come: see tasks.each."""
+        from mmgibbs.runs.cluster.tasks import each
+
+        return each(self, function, shared, calls, names)
+
+
+class Sent:
+    """One piece of work on the workers: what its parts share goes once to each worker that has one of them."""
+
+    def __init__(self, cluster: Cluster, shared, waiting: ThreadPoolExecutor):
+        self.cluster, self.client, self._waiting = cluster, cluster.client, waiting
+        self._shared = pickle.dumps(shared, 5)
+        self._held: dict[str, object] = {}  # worker -> future of its Held
+        self._lock = threading.Lock()
+
+    def to(self, worker: str) -> None:
+        with self._lock:
+            if worker not in self._held:
+                sent = self.send(worker, self._shared)
+                self._held[worker] = self.client.submit(Held, sent, workers=[worker], pure=False)
+
+    def send(self, worker: str, data: bytes):
+        """A future of data that a worker holds."""
+        try:
+            return self.client.scatter(data, workers=[worker], hash=False)
+        except Exception as error:  # noqa: BLE001  of several kinds where the worker is gone
+            raise (error if worker in self.cluster.workers() else Lost) from None
+
+    def call(self, worker: str, function: Callable, *arguments):
+        """function(held, *arguments) on a worker that `to` was called for; Lost where that is gone."""
+        held = self._held.get(worker)
+        if held is None:  # someone else has found the worker lost
+            raise Lost
+        future = self.client.submit(function, held, *arguments, workers=[worker], pure=False)
+        answer = self._waiting.submit(future.result)
+        try:
+            while not wait([answer], timeout=LOOKING).done:
+                if worker not in self.cluster.workers():
+                    raise Lost
+            return answer.result()
+        except (Lost, CancelledError) as error:
+            future.cancel()
+            if self._held.get(worker) is held:
+                del self._held[worker]
+            self.cluster.workers()  # says so where it is the scheduler that is gone
+            raise Lost from error

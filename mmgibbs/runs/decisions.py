@@ -1,0 +1,175 @@
+"""Section `decisions` of an analysis against its data: candidates as levels, criteria as weights of components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.posterior.moments import LONG_ENOUGH
+from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
+from mmgibbs.config import component_names, criteria
+from mmgibbs.data.levels import lookup
+from mmgibbs.errors import ConfigError
+from mmgibbs.data.births import birth_years
+
+SHOWN = 5  # unknown ids named one by one
+
+
+def decisions_asked_for(analysis, prepared) -> Decisions | None:
+    """What every chain counts; ConfigError where candidates are unknown, or fewer than two."""
+    asked = analysis.decisions
+    if asked is None:
+        return None
+    random = analysis.model.random[asked.term]
+    codes = _candidates(asked, _labels(asked.term, prepared), prepared.pedigree)
+    if codes.size < 2:
+        raise ConfigError(f"decisions.candidates: found {codes.size} of them, needed at least two to choose among")
+    labels = component_names(random)
+    selected = tuple(_selected(codes.size, x) for x in asked.top)
+    for x, n in zip(asked.top, selected, strict=True):
+        if n == codes.size:
+            raise ConfigError(f"decisions.top: {x:g} % of {n:,} candidates are all of them, needed fewer to choose")
+    weights = np.array([[of.get(label, 0.0) for label in labels] for of in criteria(asked, random).values()])
+    return Decisions(asked.term, codes, weights, selected)
+
+
+def _selected(m: int, per_cent: float) -> int:
+    """The nearest whole number, of a half the one above, at least 1."""
+    return max(1, int(np.floor(m * per_cent / 100 + 0.5 + 1e-9)))  # 1e-9: 0.7 % of 500 is a half, whatever its bits
+
+
+def decision_facts(analysis, decisions: Decisions) -> dict:
+    """For run.json."""
+    asked, m = analysis.decisions, decisions.codes.size
+    binned = (
+        f"from rank {2 * RELATIVE} on in bins at most 1/{RELATIVE} of their first rank wide ({m:,} "
+        f"candidates are above {EXACT:,})"
+    )
+    return {
+        "term": asked.term,
+        "candidates": m,
+        "criteria": criteria(asked, analysis.model.random[asked.term]),
+        "selected": {f"{x:g}": n for x, n in zip(asked.top, decisions.selected, strict=True)},
+        "ranks": "exact" if m <= EXACT else binned,
+        "bytes_per_chain": decisions.nbytes,
+    }
+
+
+def decision_notes(analysis, prepared, decisions: Decisions | None) -> list[str]:
+    """What was understood, for the user: who is ranked by what, and who is not for want of a birth."""
+    if decisions is None:
+        return []
+    facts = decision_facts(analysis, decisions)
+    by = ", ".join(facts["criteria"])
+    notes = [f"decisions: {facts['candidates']:,} candidates of {facts['term']} by {by}; ranks are {facts['ranks']}"]
+    notes += _equal_counts(analysis.decisions.top, decisions)
+    if analysis.decisions.candidates.born_after is not None:
+        labels = _labels(analysis.decisions.term, prepared)
+        unknown = _birth_years(labels.ids.head(len(labels.ids) - labels.n_groups), prepared.pedigree).null_count()
+        notes += [f"decisions.candidates.born_after: {unknown:,} without a birth are no candidates"] if unknown else []
+    return notes
+
+
+def _equal_counts(top: Sequence[float], decisions: Decisions) -> list[str]:
+    """Few candidates: several per cents select as many of them."""
+    notes = []
+    for n in dict.fromkeys(decisions.selected):
+        same = [f"{x:g}" for x, own in zip(top, decisions.selected, strict=True) if own == n]
+        if len(same) > 1:
+            each = f"the best {n:,}" if n > 1 else "the best one"
+            notes.append(
+                f"decisions.top: {', '.join(same[:-1])} and {same[-1]} % of {decisions.codes.size:,} candidates are "
+                f"all {each}: their columns and rows are the same"
+            )
+    return notes
+
+
+def short_batches(decided: Decided) -> list[str]:
+    """A note where MCSE and ESS are left empty."""
+    if decided.batch_length >= LONG_ENOUGH:
+        return []
+    return [
+        f"decisions: MCSE and ESS are left empty: {decided.scores.n_draws:,} kept draws make batches of "
+        f"{decided.batch_length}, needed {LONG_ENOUGH} (some 400 draws) to see how draws follow each other"
+    ]
+
+
+def candidate_ids(decisions: Decisions, prepared) -> pl.Series:
+    """(m,) String."""
+    return _labels(decisions.term, prepared).ids.gather(decisions.codes)
+
+
+def _labels(term: str, prepared):
+    return next(labels for t, labels in zip(prepared.design.terms, prepared.levels, strict=True) if t.name == term)
+
+
+def _candidates(asked, labels, pedigree) -> np.ndarray:
+    """(m,) int64 level codes: in the order given, or in that of the solutions. Unknown-parent groups are none."""
+    wanted = asked.candidates
+    if wanted.ids:
+        return _codes(wanted.ids, [f"'{id_}'" for id_ in wanted.ids], "decisions.candidates", labels, asked.term)
+    if wanted.file is not None:
+        where = f"decisions.candidates.file: '{wanted.file}'"
+        ids = _ids_of(wanted.file, where)
+        return _codes([id_ for _, id_ in ids], [f"'{id_}' (row {row})" for row, id_ in ids], where, labels, asked.term)
+    known, order = labels.ids.head(len(labels.ids) - labels.n_groups), np.asarray(labels.order, np.int64)
+    order = order[order < len(known)]
+    if wanted.born_after is None:
+        return order
+    return order[(_birth_years(known.gather(order), pedigree) > wanted.born_after).fill_null(False).to_numpy()]
+
+
+def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels, term: str) -> np.ndarray:
+    """named: each id as a message shows it."""
+    known, groups = labels.ids.head(len(labels.ids) - labels.n_groups), labels.ids.tail(labels.n_groups).to_list()
+    codes = lookup(pl.Series(ids, dtype=pl.String), known)
+    unknown = [i for i, missing in enumerate(codes.is_null()) if missing]
+    if unknown:
+        more = f" and {len(unknown) - SHOWN:,} more" if len(unknown) > SHOWN else ""
+        found = ", ".join(named[i] for i in unknown[:SHOWN])
+        none = next(
+            (
+                f"; '{ids[i]}' is an unknown-parent group, and groups are no candidates"
+                for i in unknown
+                if ids[i] in groups
+            ),
+            "",
+        )
+        raise ConfigError(f"{where}: found {found}{more}, needed ids among the {len(known):,} levels of {term}{none}")
+    return codes.to_numpy().astype(np.int64)
+
+
+def _ids_of(path: Path, where: str) -> list[tuple[int, str]]:
+    """(row, id): one id per line; blank lines are passed over."""
+    try:
+        lines = enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1)
+    except OSError as error:
+        raise ConfigError(f"{where}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{where}: is not UTF-8 text, needed one id per line") from None
+    ids = [(row, line.strip()) for row, line in lines if line.strip()]
+    if not ids:
+        raise ConfigError(f"{where}: found no id, needed one id per line")
+    first = {}
+    for row, id_ in ids:
+        if first.setdefault(id_, row) != row:
+            raise ConfigError(
+                f"{where}: found '{id_}' twice, in rows {first[id_]} and {row}, needed every candidate once"
+            )
+    return ids
+
+
+def _birth_years(ids: pl.Series, pedigree) -> pl.Series:
+    """(levels,) Int64 year of birth, null where unknown."""
+    if pedigree is None or pedigree.birth is None:
+        raise ConfigError(
+            "decisions.candidates.born_after: found no births, needed a pedigree with them "
+            "(data.pedigree_columns: {birth: COLUMN})"
+        )
+    births = pl.Series(pedigree.birth, nan_to_null=True)
+    animals = pl.DataFrame({"id": pedigree.ids.head(len(births)), "birth": births})
+    own = pl.DataFrame({"id": ids}).join(animals, on="id", how="left", maintain_order="left")["birth"]
+    return birth_years(own, most=len(own))  # each year by itself

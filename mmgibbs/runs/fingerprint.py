@@ -1,0 +1,90 @@
+"""What the draws of a run depend on, by which runs are told apart: settings of the analysis, contents of its files."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.results.folder import plain
+
+# Keys that change no draw. Paths are left out too: what counts is what the files hold.
+FREE = ("name", "output.directory", "output.csv", "sampler.checkpoint_every", "sampler.threads")
+
+
+def what_is_run(analysis) -> dict:
+    """All that the draws depend on: settings (dotted key -> value as JSON), and the SHA-256 of each data file."""
+    return {
+        "analysis": settings(plain(analysis.resolved())),
+        "files": {key: _sha256(table) for key, table in _tables(analysis)},
+    }
+
+
+def settings(tree: Mapping) -> dict[str, str]:
+    """The leaves of a resolved analysis by dotted key, without those that change no draw."""
+    found = {}
+
+    def visit(value, place: tuple[str, ...]) -> None:
+        if isinstance(value, Mapping) and value:
+            for key, inner in value.items():
+                visit(inner, (*place, str(key)))
+        else:
+            found[".".join(place)] = json.dumps(value, sort_keys=True)
+
+    visit(tree, ())
+    paths = ("data.phenotypes", "data.pedigree", "decisions.candidates.file")
+    kept = {key: text for key, text in found.items() if key not in (*FREE, *paths)}
+    words = ('"identity"', '"pedigree"')
+    return {
+        key: '"file"' if key.endswith(".relationship") and text not in words else text for key, text in kept.items()
+    }
+
+
+def _tables(value, place: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:
+    """(dotted key, Path or data frame) of every table of an analysis."""
+    if place in (("output",), ("path",)):
+        return
+    if isinstance(value, Path) or hasattr(value, "write_ipc"):
+        yield ".".join(place), value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _tables(inner, (*place, str(key)))
+    elif hasattr(type(value), "model_fields"):
+        for name in type(value).model_fields:
+            yield from _tables(getattr(value, name), (*place, name))
+
+
+def _sha256(table) -> str:
+    if not isinstance(table, Path):
+        buffer = io.BytesIO()
+        table.write_ipc(buffer)
+        return hashlib.sha256(buffer.getbuffer()).hexdigest()
+    try:
+        if not table.is_file():
+            return "no file"  # what reads it will say so
+        with open(table, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ConfigError(f"{table}: cannot be read: {error.strerror}") from error
+
+
+def changes(then: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """What differs between two `what_is_run`, a line each; nothing is said of files where `then` has none."""
+    lines = [
+        f"{key}: was {_shown(then['analysis'], key)}, now {_shown(now['analysis'], key)}"
+        for key in _differing(then["analysis"], now["analysis"])
+    ]
+    files = _differing(then["files"], now["files"]) if "files" in then else []
+    return lines + [f"the file of {key} holds something else" for key in files]
+
+
+def _differing(then: Mapping, now: Mapping) -> list[str]:
+    return [key for key in dict.fromkeys([*then, *now]) if then.get(key) != now.get(key)]
+
+
+def _shown(values: Mapping[str, str], key: str) -> str:
+    text = values.get(key, "not there")
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,256 @@
+"""Where a run begins: anew, from the checkpoints of one that ended early, or beyond the end of a finished one.
+
+    with RunPlace(analysis, talk, resume=True) as place:      # looks, locks, refuses
+        if place.kind == FINISHED: ...
+        place.start()                                         # the folder is there; log and checkpoints are written
+        ...                                                   # sample with place.checkpoints, write the results
+        place.end(samples)
+
+While a run works its folder holds `run.log`, which is the lock too, and `checkpoint/`: a file for each chain and
+`run.npz`, which says what is being run. `run.json`, written last, names the run that it is of (`run_id`): so a folder
+is complete where the two agree, whenever a run was killed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import secrets
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from mmgibbs.runs.checkpoints import Checkpoints
+from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
+from mmgibbs.runs.fingerprint import changes, settings, what_is_run
+from mmgibbs.results.folder import WORKING, check_run_directory
+from mmgibbs.runs.log import NAME as LOG
+from mmgibbs.runs.log import RunLog
+from mmgibbs.runs.record import versions
+
+NEW, RESUMED, EXTENDED, FINISHED = "new", "resumed", "extended", "finished"
+SHOWN = 5  # changes named one by one
+RUN = "run"  # the checkpoint that says what is being run
+
+
+class RunPlace:
+    """The folder of a run from the first look at it to the last file in it.
+
+    kind: NEW, RESUMED, EXTENDED or FINISHED. checkpoints: where chains keep their state, None where they do not.
+    samples: sweeps after burn-in to go to, None for what the analysis says. reached: sweeps of the chain that is
+    farthest.
+
+    Raises ConfigError where the folder cannot be used: another run is writing it; it holds a run, and neither
+    `overwrite`, `resume` nor `extend` was asked for; the analysis or a data file is another one than that of the run.
+    """
+
+    def __init__(self, analysis, talk, *, overwrite: bool = False, resume: bool = False, extend: int = 0):
+        if overwrite + resume + bool(extend) > 1:
+            raise ConfigError("overwrite, resume and extend: found more than one, needed one of them at most")
+        self.analysis, self.talk, self.overwrite = analysis, talk, overwrite
+        self.path = check_run_directory(analysis.output.directory, overwrite=True)  # what run is there: below
+        self.kind, self.samples, self.reached = NEW, None, 0
+        self.run_id = f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}-{secrets.token_hex(4)}"
+        self._log = RunLog(self.path) if (self.path / LOG).exists() else None
+        self._made: list[Path] = []  # folders, innermost first
+        self._started = False
+        self._runs = Checkpoints(self.path / "checkpoint", RUN)
+        self.checkpoints, every = None, analysis.sampler.checkpoint_every
+        if analysis.sampler.method == "gibbs" and every != "never":
+            self.checkpoints = Checkpoints(self._runs.folder, "", every.every, every.unit)
+        elif (resume or extend) and self._runs.names():
+            self.checkpoints = Checkpoints(self._runs.folder, "")  # those that are there; written at the end alone
+        try:
+            self._look(resume, extend)
+        except BaseException:
+            self._close()
+            raise
+
+    @cached_property
+    def _what(self) -> dict:
+        return what_is_run(self.analysis)
+
+    # What is there
+
+    def _look(self, resume: bool, extend: int) -> None:
+        shown, record = f"output.directory: '{self.analysis.output.directory}'", _record(self.path)
+        found, useless = self._runs.read(RUN)
+        facts = found.facts if found else None
+        complete = record is not None and (facts is None or record.get("run_id") == facts["run_id"])
+        begun = not complete and (facts is not None or any((self.path / name).exists() for name in WORKING))
+        if not (resume or extend or self.overwrite):
+            if begun:
+                raise ConfigError(f"{shown} holds an unfinished run; --resume goes on with it, --overwrite starts anew")
+            check_run_directory(self.path)
+        if extend and not complete:
+            raise ConfigError(
+                f"{shown} holds {'an unfinished run: --resume first' if begun else 'no run'}; "
+                "--extend needs a finished one"
+            )
+        if not (resume or extend):
+            return
+        if complete or facts is not None:
+            self._refuse_changes(facts, record)
+        if complete and resume:
+            self.kind = FINISHED
+            self.talk.say(f"{shown} holds this run, finished: nothing is left to do (--extend SWEEPS adds to it)")
+        elif extend and (facts is None or self.checkpoints is None):
+            raise ConfigError(
+                f"{shown}: its run kept no checkpoints to go on from (sampler.checkpoint_every: never, or method: blup)"
+            )
+        elif extend:
+            self.kind, self.samples = EXTENDED, facts["samples"] + extend
+            self._check_chains()
+        elif self.checkpoints is not None and self.checkpoints.names():
+            self._tell_useless(useless)
+            self.kind = RESUMED
+            if facts is not None:
+                self.samples, self.run_id = facts["samples"] if facts["extended"] else None, facts["run_id"]
+            self._check_chains()
+        else:
+            self.talk.say(f"{shown} holds no checkpoint: the run starts anew")
+
+    def _refuse_changes(self, facts: dict | None, record: dict | None) -> None:
+        """ConfigError where the analysis or a data file is not that of the run that is there."""
+        then = facts["what"] if facts else {"analysis": settings(record.get("analysis", {}))}
+        found = changes(then, self._what)
+        if found:
+            more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+            lines = [
+                f"output.directory: '{self.analysis.output.directory}' holds a run of something else:",
+                *found[:SHOWN],
+                *more,
+                "needed the analysis and the data of that run (more sweeps: --extend SWEEPS), or --overwrite",
+            ]
+            raise ConfigError("\n".join(lines))
+        if facts and facts["versions"] != versions():
+            changed = ", ".join(
+                f"{name} was {facts['versions'].get(name)}, is {v}"
+                for name, v in versions().items()
+                if facts["versions"].get(name) != v
+            )
+            self.talk.say(
+                f"warning: other versions since the run began ({changed}): "
+                "the draws may differ from those of a run in one go"
+            )
+
+    def _check_chains(self) -> None:
+        """Read what chains have kept, and say where they stand."""
+        self._identify()
+        at = []
+        for name in self.checkpoints.names():
+            if name == RUN:
+                continue
+            found, useless = self.checkpoints.read(name)
+            if any("damaged" not in why for why in useless.values()):
+                raise ConfigError(
+                    "\n".join(f"{path}: {why}; needed the checkpoint of this run" for path, why in useless.items())
+                )
+            self._tell_useless(useless)
+            sweep = found.facts["sweep"] if found else 0
+            self.reached = max(self.reached, sweep)
+            at.append(f"{name} at sweep {sweep:,}" if found else f"{name} from the start")
+        self.talk.say(f"going on from checkpoints: {', '.join(at) or 'none was written yet, so from the start'}")
+
+    def _tell_useless(self, useless: Mapping[Path, str]) -> None:
+        """Damaged files are told and removed, so that they do not replace a good one."""
+        for path, why in useless.items():
+            self.talk.say(f"warning: checkpoint/{path.name} {why}")
+            path.unlink(missing_ok=True)
+
+    def _identify(self) -> None:
+        """From here on `checkpoints` reads and writes those of this analysis and these data alone."""
+        what = json.dumps(self._what, sort_keys=True)
+        c = self.checkpoints
+        self.checkpoints = Checkpoints(c.folder, hashlib.sha256(what.encode()).hexdigest(), c.every, c.unit)
+
+    # From start to end
+
+    def start(self) -> None:
+        """Make and lock the folder, and say in it what is being run. What was said so far goes to the log."""
+        try:
+            if self._log is None:
+                self._made = [p for p in (self.path, *self.path.parents) if not p.exists()]
+                self.path.mkdir(parents=True, exist_ok=True)
+                self._log = RunLog(self.path)
+                if self.kind == NEW:  # someone may have been quicker
+                    check_run_directory(self.path, self.overwrite or not (self.path / "run.json").exists())
+            self._started = True
+            self._log.begin(self.talk.lines)
+            self.talk.log = self._log
+            folder = self._runs.folder
+            if self.kind == NEW and folder.exists():
+                shutil.rmtree(folder)
+            if self.checkpoints is None:
+                return
+            folder.mkdir(exist_ok=True)
+            self._runs.clear_unfinished()
+            if self.kind == NEW:
+                self._identify()
+            if self.kind != RESUMED:
+                self._say_what(self.samples or self.analysis.sampler.samples)
+        except OSError as error:
+            raise ConfigError(f"output.directory: cannot write '{self.path}': {error.strerror or error}") from error
+
+    def _say_what(self, samples: int) -> None:
+        facts = {
+            "run_id": self.run_id,
+            "what": self._what,
+            "versions": versions(),
+            "samples": samples,
+            "extended": self.samples is not None,
+        }
+        self._runs.write(RUN, {}, facts)
+
+    def end(self, samples: int) -> None:
+        """All chains have so many sweeps after burn-in: what an extension will add to."""
+        if self.checkpoints is not None:
+            try:
+                self._say_what(samples)
+            except OSError as error:
+                raise ConfigError(f"output.directory: cannot write '{self.path}': {error.strerror or error}") from error
+
+    def __enter__(self) -> RunPlace:
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        kept = self.checkpoints is not None and any(name != RUN for name in self.checkpoints.names())
+        if error is None or not self._started:
+            self._close()
+            return
+        self.talk.write_log(str(error) or kind.__name__)
+        if not kept and self.kind == NEW:
+            self._remove()
+        self._close()
+        if isinstance(error, Stopped):
+            never = "sampler.checkpoint_every: never" if self.checkpoints is None else "no checkpoint was written"
+            state = f"the state is kept in '{self._runs.folder}'" if kept else f"nothing is kept ({never})"
+            raise Stopped(error.signal, f"{error}; {state}", kept) from None
+        if kept and isinstance(error, MmgibbsError):
+            raise type(error)(
+                f"{error}\nthe checkpoints in '{self._runs.folder}' are kept: --resume goes on from them"
+            ) from error
+
+    def _remove(self) -> None:
+        """Nothing of the run is worth keeping: leave no trace of it."""
+        shutil.rmtree(self._runs.folder, ignore_errors=True)
+        if self._log.made:
+            self._log.path.unlink(missing_ok=True)
+        for folder in self._made:
+            with suppress(OSError):
+                folder.rmdir()
+
+    def _close(self) -> None:
+        self.talk.log = None
+        if self._log is not None:
+            self._log.close()
+
+
+def _record(path: Path) -> dict | None:
+    with suppress(OSError, ValueError):
+        record = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        return record if isinstance(record, dict) else None
+    return None

@@ -1,0 +1,110 @@
+"""run.json: versions, the resolved analysis, what was read and left out, sizes, choices, times;
+and what `mmgibbs check` prints.
+"""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+from mmgibbs.equations.nonzeros import count_nonzeros
+from mmgibbs.equations.partition import partition
+from mmgibbs.model.design import Identity
+
+COUNT_NONZEROS_UP_TO = 3_000_000  # records; beyond, counting costs more than it tells
+
+
+@cache
+def versions() -> dict[str, str]:
+    names = ("mmgibbs", "numpy", "scipy", "numba", "polars", "arviz-stats")
+    found = {"python": platform.python_version()}
+    for name in names:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def run_record(analysis, prepared, equations, notes, parameters, facts: dict, seconds: dict) -> dict:
+    """What run.json holds, as plain values."""
+    design = prepared.design
+    nonzeros = count_nonzeros(design)[0] if design.n_records <= COUNT_NONZEROS_UP_TO else None
+    facts = dict(facts)
+    return {
+        "name": analysis.name,
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+        "analysis": analysis.resolved(),
+        "seed": analysis.sampler.seed,
+        "inbreeding": analysis.data.inbreeding,
+        "data": prepared.counts,
+        "equations": equations.n_equations,
+        "nonzeros": nonzeros,
+        "bytes": equations.bytes,
+        "block_kinds": {t.name: block_kind(t) for t in design.terms},
+        "levels": {t.name: t.n_levels for t in design.terms},
+        "partition": equations.partition.kind,
+        "blocks": len(equations.partition.blocks),
+        "device": "cpu",
+        "precision": "single" if equations.real == np.float32 else "double",
+        **{k: v for k, v in facts.items() if k != "notes"},
+        "variances_counted": parameters.variances_counted,
+        "seconds": {**seconds, "reading": prepared.timings},
+        "warnings": list(notes),
+        "notes": [*design.notes, *parameters.notes, *facts.get("notes", ())],
+    }
+
+
+def block_kind(term) -> str:
+    """'pedigree, 4 x 4' and the like: relationship of the levels and size of their blocks."""
+    kind = term.relationship
+    name = (
+        "identity" if isinstance(kind, Identity) else "pedigree" if hasattr(kind, "progeny_ptr") else "user's inverse"
+    )
+    return f"{term.kind}, {name}, {term.n_components} x {term.n_components}"
+
+
+def model_counts(analysis, prepared, assembled) -> dict:
+    """What `mmgibbs check` prints: records, levels, equations, nonzeros in and outside the diagonal blocks of each
+    partition, colours, bytes.
+    """
+    from mmgibbs.equations.structured import structured_equations
+
+    design = prepared.design
+    partitions = {kind: partition(design, kind) for kind in ("effect", "equal", "colour")}
+    rows = {}
+    for kind, part in partitions.items():
+        total, inside = count_nonzeros(design, part) if design.n_records <= COUNT_NONZEROS_UP_TO else (None, None)
+        rows[kind] = {
+            "blocks": len(part.blocks),
+            "largest_block": max(block.n_equations for block in part.blocks),
+            "nonzeros": total,
+            "inside_diagonal_blocks": inside,
+            "outside_diagonal_blocks": None if total is None else total - inside,
+        }
+    colours = {t.name: sum(1 for b in partitions["colour"].blocks if b.term == i) for i, t in enumerate(design.terms)}
+    equations = structured_equations(design, partition(design), analysis.sampler.precision)
+    return {
+        "analysis": analysis.name,
+        "data": prepared.counts,
+        "terms": [
+            {
+                "term": t.name,
+                "kind": block_kind(t),
+                "levels": t.n_levels,
+                "equations": t.n_equations,
+                "colours": colours[t.name],
+            }
+            for t in design.terms
+        ],
+        "equations": design.n_equations,
+        "bytes": equations.bytes,
+        "partitions": rows,
+        "notes": list(design.notes),
+        "warnings": list(assembled.notes),
+    }

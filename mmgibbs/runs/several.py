@@ -1,0 +1,157 @@
+"""Several analyses in one go, each into a run folder of its own: one after another here, at once on a cluster.
+
+    for scenario in run_scenarios(["ignore.yaml", "account.yaml"], cluster="tcp://10.0.0.5:8786"):
+        print(scenario.name, scenario.error or scenario.result.directory)
+
+One that fails does not end the others. On a cluster each reads its tables and writes its folder here, and its chains go
+to the workers, beside those of the others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmgibbs.config import load_config
+from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
+from mmgibbs.machine.signals import StopSignals
+from mmgibbs.runs.chains import ThisMachine
+from mmgibbs.runs.progress import Talk
+from mmgibbs.runs.place import RunPlace
+from mmgibbs.runs.run import Result, run_at
+from pedigree.errors import PedigreeError, TableError
+
+REFUSALS = (MmgibbsError, PedigreeError, TableError)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One of several analyses, and what became of it."""
+
+    name: str
+    result: Result | None
+    error: Exception | None = None  # one of REFUSALS
+
+
+def run_scenarios(
+    files: Sequence[str | os.PathLike],
+    overrides: Sequence[str] = (),
+    *,
+    output: str | os.PathLike | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    extend: int = 0,
+    progress: bool = True,
+    cluster: str | None = None,
+    done: Callable[[Scenario], None] = lambda scenario: None,
+) -> list[Scenario]:
+    """Run analyses; what became of each, in their order.
+
+    files: of analyses (YAML); overrides, overwrite, resume, extend, cluster: as of `mmgibbs.run`, for all of them.
+    output: a folder for the run folders, named after the files; None: each analysis says its own. done: called with
+    each scenario as it ends.
+
+    Raises ConfigError before anything is run: a file that cannot be used, two that would write the same folder. Stopped
+    where SIGINT or SIGTERM ends the sampling, the states kept.
+    """
+    analyses = _load(files, overrides, output)
+    names = _names(files)
+    how = {"overwrite": overwrite, "resume": resume, "extend": extend}
+    if cluster is None:
+        found = []
+        for analysis, name in zip(analyses, names, strict=True):
+            talk = Talk(progress)
+            talk.say(f"--- {name} ({len(found) + 1} of {len(names)})")
+            found.append(_run(analysis, name, talk, how, ThisMachine()))
+            done(found[-1])
+        return found
+    from mmgibbs.runs.cluster import connect
+
+    with connect(cluster, Talk(progress).say) as workers:
+
+        def one(analysis, name: str) -> Scenario:
+            talk = Talk(progress, name=name)
+            return _run(analysis, name, talk, how, workers.for_work(talk.say))
+
+        return _at_once(one, analyses, names, workers.threads, done)
+
+
+def _run(analysis, name: str, talk: Talk, how: dict, where) -> Scenario:
+    try:
+        with RunPlace(analysis, talk, **how) as place:
+            return Scenario(name, run_at(place, talk, where))
+    except REFUSALS as error:
+        return Scenario(name, None, error)
+
+
+def _at_once(one, analyses: list, names: list[str], threads: int, done) -> list[Scenario]:
+    """As many at once as keep the threads of the workers busy: each holds its equations here while it runs."""
+    chains = [a.sampler.chains if a.sampler.method == "gibbs" and a.model.plugin is None else 1 for a in analyses]
+    at_once = min(len(analyses), -(-threads // min(chains)))
+    with StopSignals(lambda: None) as stop, ThreadPoolExecutor(at_once) as pool:
+        try:
+            running = [pool.submit(one, a, name) for a, name in zip(analyses, names, strict=True)]
+            waiting = set(running)
+            while waiting and stop.signal is None:
+                ended, waiting = wait(waiting, timeout=1, return_when=FIRST_COMPLETED)
+                for scenario in ended:
+                    if not isinstance(scenario.exception(), Stopped):
+                        done(scenario.result())
+        finally:
+            pool.shutdown(cancel_futures=True)
+        if stop.signal is not None:
+            raise _all_stopped(stop.signal, names, running)
+        return [scenario.result() for scenario in running]
+
+
+def _all_stopped(number: int, names: list[str], running: list) -> Stopped:
+    """What became of each, in one message; kept: whether there is anything that --resume need not do again."""
+    lines, kept = [], False
+    for name, scenario in zip(names, running, strict=True):
+        if scenario.cancelled():
+            lines.append(f"{name}: not begun")
+        elif isinstance(stopped := scenario.exception(), Stopped):
+            lines.append(f"{name}: {stopped}")
+            kept |= stopped.kept
+        else:
+            lines.append(f"{name}: {scenario.result().error or 'finished'}")
+            kept |= scenario.result().error is None
+    return Stopped(number, "\n".join(lines), kept)
+
+
+def _names(files) -> list[str]:
+    """The stems of the files; with their folders where those are not enough to tell them apart."""
+    stems = [Path(f).stem for f in files]
+    several = {s for s, n in Counter(stems).items() if n > 1}
+    return [str(Path(f).with_suffix("")) if s in several else s for f, s in zip(files, stems, strict=True)]
+
+
+def _load(files, overrides: Sequence[str], output) -> list:
+    """The analyses. ConfigError with what is wrong with all of them."""
+    analyses, problems = [], []
+    for file in files:
+        own = (
+            []
+            if output is None
+            else [f"output.directory={json.dumps(str(Path(output) / Path(file).stem), ensure_ascii=False)}"]
+        )
+        try:
+            analyses.append(load_config(file, [*overrides, *own]))
+        except ConfigError as error:
+            problems.append(str(error))
+    if problems:
+        raise ConfigError("\n".join(problems))
+    of_folder: dict[Path, list[str]] = {}
+    for file, analysis in zip(files, analyses, strict=True):
+        of_folder.setdefault(Path(analysis.output.directory).resolve(), []).append(str(file))
+    for folder, those in of_folder.items():
+        if len(those) > 1:
+            raise ConfigError(
+                f"output.directory: {' and '.join(those)} would both write '{folder}'; needed a folder for each"
+            )
+    return analyses

@@ -1,0 +1,192 @@
+"""Interweaving of a covariance matrix with its effects (Yu & Meng 2011): after (theta, G), redraw G given the
+standardised effects v.
+
+With theta_l = L v_l and G = L L', L lower triangular, the data are linear in the elements of L, and
+
+    p(L | v, y) is proportional to  N(y; W(L v), R)  p(G = L L')  prod_i |l_ii|^(k - i + 1)          i = 1 ... k
+
+the last factor being the Jacobian of G -> L. Proposed from the Gaussian part, accepted with the ratio of the other two,
+whose prior is IW(nu, S) in each block of G. L may be proposed with a negative diagonal: the sign of a column of L and
+of its v are one and the same.
+
+Nothing is standardised in fact: with L_new = M L the new effects are theta_l <- M theta_l, and the data are Gaussian in
+M, which is I to begin with (equations/scaling.py); as L is fixed, it is the same proposal and the same ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.normal import MAX_NORMALS, normal
+from mmgibbs.draws.philox import draw_word, uniform_pair
+from mmgibbs.draws.purpose import INTERWEAVE, stream
+from mmgibbs.model.covariance import CovarianceModel
+
+TRIES = 4  # proposals for each pass over the records: each is a step of its own, and costs little beside the pass
+
+
+@dataclass(frozen=True)
+class Root:
+    """L of one matrix: its elements, and log p(G) + log Jacobian = exponents . log|l_ii| - tr(S G^-1) / 2."""
+
+    elements: tuple[tuple[int, int], ...]  # (c, j), j <= c, both in one block of G
+    exponents: np.ndarray  # (k,)
+    S: np.ndarray  # (k, k), 0 outside the blocks
+
+
+def root_of(covariance: CovarianceModel) -> Root:
+    k = len(covariance.start)
+    S, exponents = np.zeros((k, k)), jacobian_exponents(covariance.blocks)
+    for block in covariance.blocks:
+        nu, S[np.ix_(block, block)] = covariance.prior(block)
+        exponents[list(block)] -= nu + len(block) + 1  # |G|^(-(nu + k + 1)/2), |G| = prod l_ii^2
+    return Root(tuple(sorted((c, j) for b in covariance.blocks for c in b for j in b if j <= c)), exponents, S)
+
+
+def jacobian_exponents(blocks) -> np.ndarray:
+    """(k,) the power of |l_ii| in the Jacobian of G -> L: k - i + 1 for component i = 1 ... k of a block of k."""
+    out = np.zeros(sum(map(len, blocks)))
+    for block in blocks:
+        out[list(block)] = np.arange(len(block), 0, -1)
+    return out
+
+
+def interweave_step(
+    model, engine, variances, key: tuple[int, int], terms: Iterable[int]
+) -> Callable[[int], dict[str, float]]:
+    """The step for the sampler: G and theta of each of `terms` in turn, given their v, the other effects and R.
+
+    It says which share of each term's proposals was accepted."""
+    roots = {i: root_of(model.covariances[i]) for i in terms}
+
+    def standardised(number: int) -> dict[str, float]:
+        facts = {}
+        for i, root in roots.items():
+            H, s = engine.scaling_products(i, root.elements)
+            M, accepted = draw_scaling(root, H, s, variances.G[i], number, i, key)
+            if accepted:
+                engine.transform_term(i, M)
+                moved = M @ variances.G[i] @ M.T
+                variances.G[i] = (moved + moved.T) / 2
+            facts[f"interweaving_acceptance[{model.design.terms[i].name}]"] = accepted / TRIES
+        return facts
+
+    return standardised
+
+
+def draw_scaling(
+    root: Root, H, s, G, number: int, term: int, key: tuple[int, int], tries: int = TRIES
+) -> tuple[np.ndarray, int]:
+    """M with L_new = M L, and how many of `tries` independence Metropolis steps on p(L | v, y) moved L (0: M is I).
+
+    H (p, p), s (p,): the records' normal equations for the elements of M, at M = I. Where they are singular (fewer
+    records than elements) L stays: whether they are depends on v and y alone, so that is a valid step too.
+    """
+    row, column = np.array(root.elements, np.int64).T.copy()
+    stream_of_term = stream(INTERWEAVE, term)
+    return _draw_scaling(H, s, G, row, column, root.exponents, root.S, tries, number, stream_of_term, key[0], key[1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, seed, chain):
+    k, p = G.shape[0], H.shape[0]
+    M, proposal, moved_L = np.eye(k), np.zeros((k, k)), np.zeros((k, k))
+    factor, L = _cholesky(H), _cholesky(G)
+    if not (factor[-1, -1] > 0.0 and L[-1, -1] > 0.0):
+        return M, 0
+    at, shift = np.zeros(p), np.empty(p)
+    for a in range(p):  # factor^-1 s; the mean of the Gaussian part is I + factor'^-1 of it
+        for b in range(a):
+            at[a] -= factor[a, b] * at[b]
+        at[a] = (at[a] + s[a]) / factor[a, a]
+    now, accepted = _log_factors(L, exponents, S), 0
+    for attempt in range(tries):
+        for a in range(p - 1, -1, -1):
+            shift[a] = at[a] + normal(number, 2 * attempt, stream, a, seed, chain)
+            for b in range(a + 1, p):
+                shift[a] -= factor[b, a] * shift[b]
+            shift[a] /= factor[a, a]
+        for a in range(p):
+            proposal[row[a], column[a]] = shift[a] + (1.0 if row[a] == column[a] else 0.0)
+        for a in range(k):
+            for b in range(a + 1):
+                moved_L[a, b] = 0.0
+                for m in range(b, a + 1):
+                    moved_L[a, b] += proposal[a, m] * L[m, b]
+        then = _log_factors(moved_L, exponents, S)
+        u, _ = uniform_pair(number, 2 * attempt + 1, stream, draw_word(0, 0), seed, chain)
+        if np.log(u) < then - now:
+            now, accepted = then, accepted + 1
+            for a in range(k):
+                for b in range(a + 1):
+                    M[a, b] = proposal[a, b]
+    return M, accepted
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _cholesky(A):
+    """Lower L with L L' = A; its last element is 0 where A is not positive definite."""
+    k = A.shape[0]
+    L = np.zeros((k, k))
+    for j in range(k):
+        d = A[j, j]
+        for m in range(j):
+            d -= L[j, m] * L[j, m]
+        if not d > 1e-12 * A[j, j]:
+            L[k - 1, k - 1] = 0.0
+            return L
+        L[j, j] = np.sqrt(d)
+        for i in range(j + 1, k):
+            t = A[i, j]
+            for m in range(j):
+                t -= L[i, m] * L[j, m]
+            L[i, j] = t / L[j, j]
+    return L
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_factors(L, exponents, S):
+    """sum_i exponents_i log|l_ii| - tr(S G^-1) / 2, G = L L': the trace is the sum over X = L^-1 of x_i' S x_i."""
+    k = L.shape[0]
+    total, X = 0.0, np.zeros((k, k))
+    for i in range(k):
+        total += exponents[i] * np.log(np.abs(L[i, i]))
+        for j in range(i + 1):
+            t = 1.0 if i == j else 0.0
+            for m in range(j, i):
+                t -= L[i, m] * X[m, j]
+            X[i, j] = t / L[i, i]
+        for a in range(i + 1):
+            for b in range(i + 1):
+                total -= 0.5 * X[i, a] * S[a, b] * X[i, b]
+    return total
+
+
+def why_not(model, i: int) -> str | None:
+    """Why G of random term i cannot be redrawn given v; None where it can."""
+    term, covariance = model.design.terms[i], model.covariances[i]
+    if covariance.fixed:
+        return "its covariance matrix is held fixed"
+    if term.active is not None and not np.all(term.active[: term.n_prior_levels]):  # fixed groups aside
+        return "some effects of its levels are held at 0, which a change of scale would move"
+    elements = len(root_of(covariance).elements)
+    if elements > MAX_NORMALS:
+        return f"its covariance matrix has {elements} elements to propose at once, needed at most {MAX_NORMALS}"
+    return None
+
+
+def terms_to_interweave(model, wanted: str | bool = "auto") -> tuple[int, ...]:
+    """The random terms whose G is redrawn given v. `wanted` is `sampler.interweave`: auto, true or false.
+
+    auto means every term that can be: the step costs a sixth to a third of a sweep and gives two to twenty times the
+    effective draws of G where animals have few records each (tests/bench/interweaving.py), most where heritability is
+    low; where a level has hundreds of records and the chain mixes well without it, it gains nothing and loses that
+    little.
+    """
+    if wanted is False:
+        return ()
+    return tuple(i for i in model.random_terms if why_not(model, i) is None)

@@ -1,0 +1,423 @@
+"""Simulated beef data: three weights with direct and maternal effects, missing traits, known true values. `mmgibbs
+simulate`.
+
+The herds breed as `pedigree.simulate` says: overlapping generations, bulls of artificial insemination with heavy-tailed
+use. The calf i of dam j, born in contemporary group c (herd x year), has, in kg,
+
+    birth weight      y1 = mu1 + c1 + sex1 + dam age1 + direct1_i                               + e1
+    weaning weight    y2 = mu2 + c2 + sex2 + dam age2 + direct2_i + maternal_j + environment_j  + e2
+    yearling weight   y3 = mu3 + c3 + sex3 + dam age3 + direct3_i                               + e3
+
+with (direct1, direct2, direct3, maternal) ~ N(0, A (x) GENETIC), environment ~ N(0, MATERNAL_ENVIRONMENT), e ~ N(0,
+RESIDUAL).
+
+Records are as patchy as in practice: founders have none, some herds never weigh at birth, calves die or miss a
+weighing, and only some of the weaned calves, rather the heavier ones and fewer bulls than heifers, are kept and weighed
+as yearlings (missing at random: it depends on the weaning weight alone, which is recorded). Some sires and a few dams
+are not recorded; a calf without recorded dam has no record, since a maternal effect needs the dam. Everything but the
+writing of files needs NumPy and `pedigree` only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.model.design import Design, Effect, Identity, Term
+from pedigree.simulate import Population, simulate_pedigree
+
+TRAITS = ("birth_weight", "weaning_weight", "yearling_weight")
+COMPONENTS = ("direct:birth_weight", "direct:weaning_weight", "direct:yearling_weight", "maternal:weaning_weight")
+DAM_AGES = ("2", "3", "4", "5-9", "10+")  # classes, in years
+SEXES = ("heifer", "bull")
+WEANING = 1  # the trait with maternal effects
+
+# kg^2. Direct heritabilities 0.39, 0.28, 0.46; maternal heritability 0.15; direct-maternal correlation of weaning
+# weight -0.20.
+GENETIC = np.array(
+    [
+        [7.0, 15.5, 25.0, -1.0],
+        [15.5, 170.0, 200.0, -25.0],
+        [25.0, 200.0, 380.0, -18.0],
+        [-1.0, -25.0, -18.0, 90.0],
+    ]
+)
+MATERNAL_ENVIRONMENT = 70.0
+RESIDUAL = np.array([[11.0, 14.0, 14.0], [14.0, 300.0, 220.0], [14.0, 220.0, 450.0]])
+
+MEAN = np.array([38.0, 235.0, 390.0])  # kg, bull calf of a dam of 5 to 9 years
+SEX = np.array([[-2.5, -17.0, -48.0], [0.0, 0.0, 0.0]])
+DAM_AGE = np.array([[-2.5, -21.0, -16.0], [-1.2, -10.0, -8.0], [-0.4, -4.0, -3.0], [0.0, 0.0, 0.0], [-0.3, -7.0, -5.0]])
+CONTEMPORARY_GROUP_SD = np.array([1.5, 17.0, 26.0])
+
+SIRE_UNRECORDED, DAM_UNRECORDED = 0.08, 0.02  # shares of calves with parents
+HERD_WEIGHS_AT_BIRTH, WEIGHED_AT_BIRTH = 0.85, 0.95
+WEIGHED_AT_WEANING = 0.90  # alive and weighed
+KEPT_TO_A_YEAR = {"heifer": 0.70, "bull": 0.45}  # of those weighed at weaning
+YEARS = 20  # of calving
+FIRST_YEAR = 2000
+
+
+@dataclass(frozen=True)
+class Beef:
+    """A simulated beef population of n animals in birth order, with r records. Codes are positions; -1 is unknown."""
+
+    sire: np.ndarray  # (n,) int32, as recorded
+    dam: np.ndarray  # (n,) int32
+    birth_year: np.ndarray  # (n,) int32
+    sex: np.ndarray  # (n,) int8, position in SEXES
+    herd: np.ndarray  # (n,) int32
+    breeding_values: np.ndarray  # (n, 4) float32, kg, in the order of COMPONENTS
+    maternal_environment: np.ndarray  # (n,) float32, kg, of each animal as a dam
+    animal: np.ndarray  # (r,) int32 the animal of each record
+    contemporary_group: np.ndarray  # (r,) int32
+    dam_age: np.ndarray  # (r,) int8, years
+    y: np.ndarray  # (r, 3) float64, kg; NaN where not weighed
+    group_herd: np.ndarray  # (groups,) int32 herd of each contemporary group
+    group_year: np.ndarray  # (groups,) int32
+    group_effect: np.ndarray  # (groups, 3) float64, kg
+
+    @property
+    def n_animals(self) -> int:
+        return self.sire.size
+
+    @property
+    def n_records(self) -> int:
+        return self.animal.size
+
+    @property
+    def dam_age_class(self) -> np.ndarray:
+        """(r,) int8, position in DAM_AGES."""
+        return _dam_age_class(self.dam_age).astype(np.int8)
+
+    @property
+    def G(self) -> tuple:
+        """True covariance matrix of each term of `beef_design`; None for the fixed ones."""
+        return (None, None, None, GENETIC.copy(), np.array([[MATERNAL_ENVIRONMENT]]))
+
+    @property
+    def R(self) -> np.ndarray:
+        return RESIDUAL.copy()
+
+
+def simulate_beef(n_animals: int, seed: int, years: int = YEARS) -> Beef:
+    """A beef population of n_animals, founders included, born over `years` years; the same for the same arguments.
+
+    Raises ConfigError where the arguments make no population."""
+    if not 0 <= seed < 2**32:
+        raise ConfigError(f"seed: found {seed}, needed a whole number from 0 to {2**32 - 1}")
+    try:
+        herds = simulate_pedigree(n_animals, seed, Population(years=years, first_year=FIRST_YEAR), GENETIC)
+    except ValueError as error:
+        raise ConfigError(f"no beef population: {error}") from None
+    rng = np.random.default_rng([seed, 1])  # not [seed, 0], which is the generator of the pedigree
+    sire, dam_of, year, sex, herd = herds.sire.copy(), herds.dam.copy(), herds.birth, herds.sex, herds.herd
+    u = herds.breeding_values.astype(np.float32)
+    sire[rng.random(n_animals) < SIRE_UNRECORDED] = -1
+    dam_of[rng.random(n_animals) < DAM_UNRECORDED] = -1
+    environment = np.float32(np.sqrt(MATERNAL_ENVIRONMENT)) * rng.standard_normal(n_animals, dtype=np.float32)
+
+    calf = np.flatnonzero(dam_of >= 0).astype(np.int32)
+    dam = dam_of[calf]
+    dam_age = (year[calf] - year[dam]).astype(np.int8)
+    n_herds, n_years = int(herd.max()) + 1, int(year.max()) - int(year.min()) + 1
+    group = herd[calf].astype(np.int64) * n_years + (year[calf] - year.min())
+    group_effect = CONTEMPORARY_GROUP_SD * rng.standard_normal((n_herds * n_years, len(TRAITS)))
+    y = rng.standard_normal((calf.size, len(TRAITS))) @ np.linalg.cholesky(RESIDUAL).T
+    deviation = (
+        y[:, WEANING] + u[calf, WEANING] + u[dam, 3] + environment[dam]
+    )  # weaning weight within contemporary group, sex and dam age
+    y += MEAN + group_effect[group] + SEX[sex[calf]] + DAM_AGE[_dam_age_class(dam_age)]
+    y += u[calf, : len(TRAITS)]
+    y[:, WEANING] += u[dam, 3] + environment[dam]
+    y[~_weighed(rng, sex[calf], herd[calf], n_herds, deviation)] = np.nan
+
+    used = ~np.isnan(y).all(axis=1)
+    present, codes = np.unique(group[used], return_inverse=True)
+    return Beef(
+        sire, dam_of, year, sex, herd, u, environment,
+        calf[used], codes.astype(np.int32), dam_age[used], np.ascontiguousarray(y[used]),
+        (present // n_years).astype(np.int32), (present % n_years + year.min()).astype(np.int32), group_effect[present],
+    )  # fmt: skip
+
+
+def _dam_age_class(years: np.ndarray) -> np.ndarray:
+    return np.searchsorted([3, 4, 5, 10], years, side="right")
+
+
+def _weighed(rng, sex, herd, n_herds: int, deviation) -> np.ndarray:
+    """(r, 3) bool: which weights of a calf are taken."""
+    weighed = np.empty((sex.size, 3), bool)
+    herds = rng.random(n_herds) < HERD_WEIGHS_AT_BIRTH
+    weighed[:, 0] = herds[herd] & (rng.random(sex.size) < WEIGHED_AT_BIRTH)
+    weighed[:, 1] = rng.random(sex.size) < WEIGHED_AT_WEANING
+    # Kept by weaning weight plus as much chance: the standardised sum is N(0, 2).
+    score = (deviation / deviation.std() if deviation.size else deviation) + rng.standard_normal(sex.size)
+    weighed[:, 2] = weighed[:, 1]
+    for code, name in enumerate(SEXES):
+        those = sex == code
+        if those.any():
+            weighed[:, 2] &= ~those | (score > np.quantile(score[those], 1 - KEPT_TO_A_YEAR[name]))
+    return weighed
+
+
+# ---------------------------------------------------------------------------------------------------- as a design
+
+
+def beef_design(beef: Beef, account_inbreeding: bool = True) -> Design:
+    """The evaluation of `write_beef`'s analysis file, straight from the arrays: nine fixed-effect blocks (contemporary
+    group, sex, dam age on three traits), the genetic term with k = 4, and maternal environment. At 1.1 million animals
+    about 4.7 million equations.
+    """
+    from pedigree.inbreeding import inbreeding
+    from pedigree.relationship import relatives
+
+    observed = ~np.isnan(beef.y)
+    every, weaned = (0, 1, 2), observed[:, WEANING]
+    dam = beef.dam[beef.animal]
+    mothers, environment_level = np.unique(dam[weaned], return_inverse=True)
+    environment = np.full(beef.n_records, -1, np.int32)
+    environment[weaned] = environment_level
+    fixed = [
+        ("contemporary_group", beef.contemporary_group, beef.group_herd.size),
+        ("sex", beef.sex[beef.animal].astype(np.int32), len(SEXES)),
+        ("dam_age", beef.dam_age_class.astype(np.int32), len(DAM_AGES)),
+    ]
+    active = _independent_levels(fixed, observed)
+    means = np.nanmean(beef.y, axis=0)
+    patterns, pattern = np.unique(observed @ np.array([4, 2, 1], np.uint8), return_inverse=True)
+    F = inbreeding(beef.sire, beef.dam) if account_inbreeding else None
+    kin = relatives(beef.sire, beef.dam, F)
+    terms = [
+        Term(name, "fixed", (Effect("", level, every),), Identity(q), q, active=a)
+        for (name, level, q), a in zip(fixed, active, strict=True)
+    ]
+    maternal = np.where(weaned, dam, np.int32(-1))
+    effects = (Effect("direct", beef.animal, every), Effect("maternal", maternal, (WEANING,)))
+    terms.append(Term("genetic", "random", effects, kin, beef.n_animals))
+    dams = Effect("", environment, (WEANING,))
+    terms.append(Term("maternal_environment", "random", (dams,), Identity(mothers.size), mothers.size))
+    return Design(
+        traits=TRAITS,
+        y=beef.y - means,
+        pattern=pattern.astype(np.int32),
+        patterns=(patterns[:, None] & np.array([4, 2, 1])) > 0,
+        weight=np.ones(beef.n_records),
+        terms=tuple(terms),
+        offsets=tuple((0, t, float(means[t])) for t in every),  # every contemporary group carries the constant
+    )
+
+
+def _independent_levels(fixed, observed: np.ndarray) -> list[np.ndarray]:
+    """(q, 3) bool per fixed effect: the levels in force, trait by trait."""
+    from mmgibbs.data.rank import Columns, independent_columns
+
+    active = [np.zeros((q, observed.shape[1]), bool) for _, _, q in fixed]
+    for t in range(observed.shape[1]):
+        columns = [Columns(np.where(observed[:, t], level, np.int32(-1)), q) for _, level, q in fixed]
+        for a, independent in zip(active, independent_columns(columns).independent, strict=True):
+            a[:, t] = independent[:, 0]
+    return active
+
+
+# ---------------------------------------------------------------------------------------------------- as files
+
+FILES = ("pedigree.csv", "phenotypes.csv", "true_values.csv", "analysis.yaml", "PROVENANCE.txt")
+
+
+def write_beef(
+    beef: Beef, directory: str | Path, how: str = "mmgibbs.simulation.simulate.simulate_beef", overwrite: bool = False
+) -> Path:
+    """Write pedigree, records, true values, an analysis file and a provenance note; returns the directory.
+
+    how: the command or call that made the data, for the note. ConfigError where the directory holds anything, unless
+    `overwrite` (files of the same names are then replaced, others stay)."""
+    target = check_directory(directory, overwrite)
+    target.mkdir(parents=True, exist_ok=True)
+    ids, herds = animal_ids(beef), herd_ids(beef)
+    _write_pedigree(beef, ids, target / "pedigree.csv")
+    _write_phenotypes(beef, ids, herds, target / "phenotypes.csv")
+    _write_true_values(beef, ids, target / "true_values.csv")
+    (target / "analysis.yaml").write_text(_ANALYSIS.format(name=target.resolve().name), encoding="utf-8")
+    (target / "PROVENANCE.txt").write_text(_provenance(beef, how), encoding="utf-8")
+    return target
+
+
+def check_directory(directory: str | Path, overwrite: bool = False) -> Path:
+    """The path, once it is sure that data may be written there; ConfigError otherwise."""
+    path = Path(directory)
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"'{path}' is a file; needed a directory to write the data to")
+    if path.is_dir() and any(path.iterdir()) and not overwrite:
+        raise ConfigError(f"'{path}' exists and holds files; choose another directory, or give --overwrite")
+    return path
+
+
+def animal_ids(beef: Beef):
+    """(n,) Polars String series: year of birth and number within the year, '2003-0127'."""
+    import polars as pl
+
+    year = beef.birth_year  # animals stand in birth order
+    number = np.arange(beef.n_animals) - np.searchsorted(year, year) + 1
+    width = len(str(number.max()))
+    frame = pl.DataFrame({"year": year, "number": number})
+    return frame.select(pl.format("{}-{}", "year", pl.col("number").cast(pl.String).str.zfill(width)).alias("id"))["id"]
+
+
+def herd_ids(beef: Beef):
+    """Polars String series by herd code: 'H01'."""
+    import polars as pl
+
+    number = np.arange(1, int(beef.herd.max()) + 2)
+    return (
+        pl.Series("herd", number)
+        .cast(pl.String)
+        .str.zfill(len(str(number[-1])))
+        .to_frame()
+        .select(pl.format("H{}", "herd").alias("herd"))["herd"]
+    )
+
+
+def _parent_ids(ids, code: np.ndarray):
+    """Ids of parents, null where unknown."""
+    import polars as pl
+
+    known = pl.Series("code", code).to_frame().select(pl.when(pl.col("code") >= 0).then("code"))["code"]
+    return ids.gather(known)
+
+
+def _write_pedigree(beef: Beef, ids, path: Path) -> None:
+    import polars as pl
+
+    columns = {
+        "animal": ids,
+        "sire": _parent_ids(ids, beef.sire),
+        "dam": _parent_ids(ids, beef.dam),
+        "birth_year": beef.birth_year,
+    }
+    pl.DataFrame(columns).write_csv(path)
+
+
+def _write_phenotypes(beef: Beef, ids, herds, path: Path) -> None:
+    import polars as pl
+
+    groups = pl.DataFrame({"herd": herds.gather(beef.group_herd), "year": beef.group_year}).select(
+        pl.format("{}-{}", "herd", "year").alias("group")
+    )["group"]
+    frame = pl.DataFrame(
+        {
+            "animal": ids.gather(beef.animal),
+            "contemporary_group": groups.gather(beef.contemporary_group),
+            "sex": pl.Series(SEXES).gather(beef.sex[beef.animal]),
+            "dam_age": beef.dam_age,
+            "dam_age_class": pl.Series(DAM_AGES).gather(beef.dam_age_class),
+            **{t: beef.y[:, i] for i, t in enumerate(TRAITS)},
+        }
+    )
+    frame.with_columns(pl.col(TRAITS).fill_nan(None)).write_csv(path, float_precision=1)
+
+
+def _write_true_values(beef: Beef, ids, path: Path) -> None:
+    import polars as pl
+
+    columns = {c.replace(":", "_"): beef.breeding_values[:, i] for i, c in enumerate(COMPONENTS)}
+    mothers = np.isin(np.arange(beef.n_animals), beef.dam)
+    columns["maternal_environment"] = np.where(mothers, beef.maternal_environment, np.nan)
+    pl.DataFrame({"animal": ids, **columns}, nan_to_null=True).write_csv(path, float_precision=3)
+
+
+_ANALYSIS = """\
+# Three weights of beef cattle: direct and maternal genetic effects, maternal environment, missing traits.
+# Paths of data are relative to this file, the output directory to where the command runs.
+name: {name}
+data:
+  phenotypes: phenotypes.csv
+  pedigree: pedigree.csv
+traits: [birth_weight, weaning_weight, yearling_weight]
+model:
+  fixed:
+    contemporary_group: {{}}
+    sex: {{}}
+    dam_age: {{column: dam_age_class}}
+  random:
+    genetic:
+      relationship: pedigree
+      effects:
+        direct: {{level: animal}}
+        maternal: {{level: dam, traits: [weaning_weight]}}
+    maternal_environment: {{level: dam, traits: [weaning_weight]}}
+sampler: {{chains: 4, burn_in: 2000, samples: 10000, thin: 10, seed: 42}}
+output: {{directory: runs/{name}}}
+"""
+
+
+def _provenance(beef: Beef, how: str) -> str:
+    from mmgibbs.runs.record import versions
+
+    program = ", ".join(
+        f"{name} {version}"
+        for name, version in versions().items()
+        if name in ("mmgibbs", "numpy") and version[0].isdigit()
+    )
+    lines = [
+        "Simulated beef cattle; no animal in it ever lived.",
+        f"Made by: {how}",
+        f"Program: {program}",
+        f"{beef.n_animals} animals born {beef.birth_year.min()} to {beef.birth_year.max()}, {beef.n_records} with "
+        "records.",
+        "",
+        "pedigree.csv       animal, sire, dam (empty: unknown), birth_year",
+        "phenotypes.csv     one row per calf with records; weights in kg, empty where not weighed",
+        "true_values.csv    true breeding values (direct on three weights, maternal on weaning weight), and "
+        "maternal environment of dams, kg",
+        "analysis.yaml      an analysis of these files",
+        "",
+        "True parameters (kg, kg^2)",
+        f"genetic covariance ({', '.join(COMPONENTS)}):",
+        *_matrix(GENETIC),
+        f"maternal environment, variance on weaning weight: {MATERNAL_ENVIRONMENT:g}",
+        f"residual covariance ({', '.join(TRAITS)}):",
+        *_matrix(RESIDUAL),
+        f"means ({SEXES[1]}, dam of 5 to 9 years): {_row(MEAN)}",
+        f"{SEXES[0]} minus {SEXES[1]}: {_row(SEX[0])}",
+        *(f"dam of {age} years: {_row(effect)}" for age, effect in zip(DAM_AGES, DAM_AGE, strict=True)),
+        f"standard deviation of contemporary groups: {_row(CONTEMPORARY_GROUP_SD)}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(values) -> str:
+    return "  ".join(f"{v:g}" for v in values)
+
+
+def _matrix(values) -> list[str]:
+    return ["  " + "".join(f"{v:>8g}" for v in row) for row in values]
+
+
+# ---------------------------------------------------------------------------------------------------- as a command
+
+
+def add_arguments(parser) -> None:
+    """Arguments of `mmgibbs simulate`."""
+    parser.add_argument("directory", help="where to write the data, e.g. data/beef")
+    parser.add_argument("--animals", type=int, default=5000, help="animals in the pedigree (default: %(default)s)")
+    parser.add_argument("--years", type=int, default=YEARS, help="years of calving (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same data (default: %(default)s)")
+    parser.add_argument("--overwrite", action="store_true", help="write into a directory that holds files already")
+
+
+def main(args) -> int:
+    """Write the data and say which command comes next. Raises ConfigError."""
+    check_directory(args.directory, args.overwrite)
+    beef = simulate_beef(args.animals, args.seed, args.years)
+    how = f"mmgibbs simulate DIRECTORY --animals {args.animals} --years {args.years} --seed {args.seed}"
+    target = write_beef(beef, args.directory, how, args.overwrite)
+    print(f"{beef.n_animals:,} animals in {int(beef.herd.max()) + 1:,} herds, {beef.n_records:,} of them with records")
+    for name in FILES:
+        print(f"wrote {target / name}")
+    print(f"next: mmgibbs run {target / 'analysis.yaml'}")
+    return 0

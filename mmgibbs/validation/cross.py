@@ -1,0 +1,239 @@
+"""k-fold cross-validation: records of a fold against their prediction from the other records.
+
+With y* = y - X b, b from the whole data, and p the prediction of a record from the partial data,
+
+    predictive ability   cor(y*, p)
+    accuracy             cor(y*, p) / sqrt(h2)          of the direct breeding value
+    dispersion           cov(y*, p) / var(p)            expected 1
+    bias                 mean(p) - mean(y*)             expected 0
+
+for p the direct breeding value of the record's animal and, where a trait has more random effects, for p the sum of all
+of them. Three things void what is expected, and are told:
+
+- p lacks what the other records know of the trait. With u the direct and m another effect, cov(y*, p) = cov(u, p) +
+  cov(m, p), and cov(m, p) = cov(m_hat, p) with m_hat the prediction of m, which is 0 only where the levels of m are
+  independent and none of those that the tested records meet is met by another record. Elsewhere u alone has neither
+  accuracy nor expectations; the sum of all effects has them.
+- A trait is missing on records that have another trait, by which those that have it may be chosen. A fold lacks both,
+  so that their records lie above their prediction, and the less so the higher it is: no expectations.
+- Unknown-parent groups are fixed: their errors are a part of p, which then varies too much: no accuracy, and no
+  expectation of dispersion, nor of bias where other groups are held at 0 without the fold.
+
+Generalised least squares makes b independent of every contrast that p is made of, so that its own error does
+not enter cov(y*, p). Estimates are means over folds, and standard errors the standard deviation over folds divided by
+the root of their number: folds share training data, so these are approximate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mmgibbs.errors import DataError
+from mmgibbs.model.design import Design, Identity
+from mmgibbs.posterior.parameters import named_parameters
+from mmgibbs.runs.chains import Where
+from mmgibbs.validation.evaluation import (
+    Evaluation,
+    Recorded,
+    evaluate_without,
+    fitted,
+    label,
+    other_groups_held,
+    random_solutions,
+)
+from mmgibbs.validation.folds import Fold
+from mmgibbs.validation.portable import Portable
+
+EXPECTED = {"dispersion": 1.0, "bias": 0.0}
+EVERY_EFFECT = "all random effects"
+FEWEST = 3  # records of a trait in a fold
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """What predicts a trait: one effect, or all random ones."""
+
+    trait: int
+    term: str
+    effect: str
+    heritability: float | None  # of the trait, where p is the direct breeding value
+
+    def chosen(self, term, effect) -> bool:
+        of_this = self.term == EVERY_EFFECT or (term.name, effect.name) == (self.term, self.effect)
+        return of_this and term.kind == "random"
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A predictor over all folds."""
+
+    predictor: Predictor
+    record: np.ndarray  # (m,) int64, over all folds
+    fold: np.ndarray  # (m,) int64
+    observed: np.ndarray  # (m,) y*
+    predicted: np.ndarray  # (m,)
+    known: tuple[str, ...] = ()  # other random effects of these records that their training data know
+    elsewhere: bool = False  # other unknown-parent groups were held at 0 than in the whole data
+
+    def by_fold(self) -> dict[str, np.ndarray]:
+        """Statistic -> (folds,)."""
+        h2, found = self.predictor.heritability, []
+        for k in range(self.fold.max() + 1):
+            own = self.fold == k
+            found.append(fold_statistics(self.observed[own], self.predicted[own], h2))
+        return {name: np.array([f[name] for f in found]) for name in found[0]}
+
+
+def fold_statistics(observed: np.ndarray, predicted: np.ndarray, heritability: float | None) -> dict[str, float]:
+    """The statistics above; those that need a prediction that varies are NaN where none does."""
+    (var_y, cov), (_, var_p) = np.cov(observed, predicted)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlation = cov / np.sqrt(var_y * var_p)
+        accuracy = {} if heritability is None else {"accuracy": correlation / np.sqrt(heritability)}
+        return {
+            "predictive_ability": correlation,
+            **accuracy,
+            "dispersion": cov / var_p,
+            "bias": predicted.mean() - observed.mean(),
+        }
+
+
+def known_effects(design: Design, predictor: Predictor, fold: Fold) -> list[str]:
+    """Random effects on the trait that p leaves out, and of which the training records know the levels of the tested
+    ones.
+    """
+    observed, found = ~np.isnan(design.y), []
+    tested = fold.tested & observed[:, predictor.trait]
+    for term in design.terms:
+        for effect in term.effects:
+            if term.kind != "random" or predictor.trait not in effect.traits or predictor.chosen(term, effect):
+                continue
+            seen = [e.level[~fold.masked & observed[:, list(e.traits)].any(axis=1)] for e in term.effects]
+            own = effect.level[tested]
+            shared = np.isin(own[own >= 0], np.concatenate(seen))
+            if shared.any() or (own.max(initial=-1) >= 0 and not isinstance(term.relationship, Identity)):
+                found.append(" ".join(p for p in (term.name, effect.name) if p))
+    return found
+
+
+def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], set[str], list[str]]:
+    """(statistic -> what is expected of it, statistics that mean nothing, notes that say why)."""
+    p, observed, expected, void, notes = found.predictor, ~np.isnan(design.y), dict(EXPECTED), set(), []
+    if found.known:
+        expected, void = {}, {"accuracy"}
+        notes.append(
+            f"other records know {' and '.join(found.known)} of the records left out, which this prediction lacks: no "
+            f"accuracy, and no expectation of dispersion and bias; '{EVERY_EFFECT}' holds them"
+        )
+    if not observed[:, p.trait].all():
+        expected = {}
+        notes.append(
+            "records of other traits lack this one, and those that have it may be chosen by them; a fold lacks "
+            "all traits "
+            "of its records: no expectation of dispersion and bias"
+        )
+    if any(t.groups_fixed and p.trait in e.traits and p.chosen(t, e) for t in design.terms for e in t.effects):
+        expected.pop("dispersion", None)
+        void = {"accuracy"}
+        told = (
+            "unknown-parent groups are fixed, and their errors are a part of the prediction: no accuracy, and no "
+            "expectation "
+            "of dispersion"
+        )
+        if found.elsewhere:
+            expected.pop("bias", None)
+            told += "; other groups are held at 0 without a fold than with it: no expectation of bias"
+        notes.append(told)
+    statistics = found.by_fold()
+    if any(not np.isfinite(v).all() for v in statistics.values()):
+        notes.append("predictions of a fold do not vary: no estimates that need it")
+    of = label(p.term, p.effect, design.traits[p.trait])
+    return expected, void, [f"cross-validation, {of}: {note}" for note in notes]
+
+
+def predictors(whole: Evaluation) -> list[Predictor]:
+    """Trait by trait the direct effect, where there is one, and all random effects, where there are more."""
+    model, terms, design = whole.assembled.model, whole.assembled.terms, whole.design
+    starts = [c.start[None, None] for c in model.covariances if c is not None]
+    named = named_parameters(terms, starts, model.residual.start[None, None], design.traits)
+    components = {
+        f"{t.name}.var[{c}]": (t, t.effects[e])
+        for t in terms
+        for c, e in zip(t.components, t.effect_of_component, strict=True)
+    }
+    out = []
+    for t, trait in enumerate(design.traits):
+        direct = components.get(named.variances_counted.get(trait, {}).get("direct_variance"))
+        if direct is not None:
+            h2 = float(named.draws[f"h2[{trait}]"][0, 0])
+            out.append(Predictor(t, direct[0].name, direct[1], h2))
+        if (
+            direct is None
+            or sum(t in e.traits for term in design.terms if term.kind == "random" for e in term.effects) > 1
+        ):
+            out.append(Predictor(t, EVERY_EFFECT, "", None))
+    return out
+
+
+def check_folds(design: Design, folds: Sequence[Fold]) -> None:
+    """DataError for a fold with too few records of a trait."""
+    observed = ~np.isnan(design.y)
+    for fold in folds:
+        for trait, n in zip(design.traits, np.count_nonzero(observed & fold.tested[:, None], axis=0), strict=True):
+            if n < FEWEST:
+                raise DataError(
+                    f"validate: {fold.name} has {n} records of trait '{trait}', needed at least {FEWEST}: fewer --folds"
+                )
+
+
+def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], say, where: Where) -> list[Predicted]:
+    """Evaluate without each fold, and gather what it predicts."""
+    design = whole.design
+    observed = ~np.isnan(design.y)
+    corrected = design.y - fitted(design, whole.theta, lambda term, effect: term.kind == "fixed")
+    found = [(p, [], [], [], []) for p in predictors(whole)]
+    shared = (Portable(records), replace(whole, engine=None), [p for p, *_ in found])
+    predicted = where.each(predictions_of_fold, shared, [(fold,) for fold in folds], [fold.name for fold in folds])
+    for fold, of_fold in zip(folds, predicted, strict=True):
+        say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
+        for (predictor, at, y, p, elsewhere), (values, other_groups) in zip(found, of_fold, strict=True):
+            own = np.flatnonzero(fold.tested & observed[:, predictor.trait])
+            at.append(own)
+            y.append(corrected[own, predictor.trait])
+            p.append(values)
+            elsewhere.append(other_groups)
+    return [
+        Predicted(
+            predictor,
+            np.concatenate(at),
+            np.repeat(np.arange(len(folds)), [len(a) for a in at]),
+            np.concatenate(y),
+            np.concatenate(p),
+            tuple(dict.fromkeys(name for fold in folds for name in known_effects(design, predictor, fold))),
+            any(elsewhere),
+        )
+        for predictor, at, y, p, elsewhere in found
+    ]
+
+
+def predictions_of_fold(
+    records: Portable, whole: Evaluation, wanted: list[Predictor], fold: Fold
+) -> list[tuple[np.ndarray, bool]]:
+    """For each predictor (m,) its predictions of the tested records that have the trait, from those that are not
+    masked, and whether other unknown-parent groups were held at 0 for them."""
+    with records.records() as there:
+        partial = evaluate_without(there, fold.masked, fold.name)
+    theta, design, out = random_solutions(partial, whole), whole.design, []
+    for p in wanted:
+        own = fold.tested & ~np.isnan(design.y[:, p.trait])
+        elsewhere = [
+            other_groups_held(whole, partial, i)[(term.component_effect == e) & (term.component_trait == p.trait)].any()
+            for i, term in enumerate(design.terms)
+            for e, effect in enumerate(term.effects)
+            if p.chosen(term, effect)
+        ]
+        out.append((fitted(design, theta, p.chosen)[own, p.trait], any(elsewhere)))
+    return out

@@ -1,0 +1,192 @@
+"""BLUP of one analysis at given variances, with some of its records left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.config.sampling import TOLERANCES
+from mmgibbs.data.levels import lookup
+from mmgibbs.data.phenotypes import Phenotypes, read_any
+from mmgibbs.data.prepare import prepare
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS, animal_column
+from mmgibbs.data.traits import read_records
+from mmgibbs.engines.pcg.solver import PcgEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.model.design import Design, Effect, Identity, Term
+from mmgibbs.runs.assemble import Assembled, assemble
+from mmgibbs.runs.run import refuse_beyond_memory
+from pedigree.tables import quoted
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An analysis and the records that it uses, in the order of the design."""
+
+    analysis: object  # mmgibbs.config.Analysis, to be solved by BLUP
+    phenotypes: Phenotypes
+    animal: pl.Series  # (n,) String, of each record
+    column: str  # that names the animal
+
+    @property
+    def units(self) -> str:
+        """What this column names, in words: the levels of a sire model are no animals with records of their own."""
+        return "animals" if self.column in ANIMAL_COLUMNS else f"levels of '{self.column}'"
+
+    def without(self, masked: np.ndarray):
+        """The analysis with every trait missing on the records of `masked` (n,) bool; animals stay in the pedigree."""
+        seen = pl.Series(~masked)
+        columns = dict.fromkeys(trait.column for trait in self.analysis.traits)
+        frame = self.phenotypes.frame.with_columns(pl.when(seen).then(pl.col(c)).alias(c) for c in columns)
+        data = self.analysis.data.model_copy(update={"phenotypes": frame, "header": None, "separator": None})
+        return self.analysis.model_copy(update={"data": data})
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Solutions of the mixed-model equations at given variances."""
+
+    prepared: Prepared
+    assembled: Assembled
+    engine: PcgEngine | None  # None: only what was found is wanted
+    theta: list[np.ndarray]  # per term (q, k), on the scale of the design
+
+    @property
+    def design(self) -> Design:
+        return self.prepared.design
+
+
+def recorded(analysis) -> Recorded:
+    """The records of an analysis. Raises ConfigError where it cannot be validated."""
+    if analysis.model.plugin is not None:
+        raise ConfigError(f"validate: found model.plugin {analysis.model.plugin}, needed a mixed model (model.random)")
+    for name, random in analysis.model.random.items():
+        for effect in random.effects.values():
+            if effect.legendre is not None and effect.legendre.range is None:
+                raise ConfigError(
+                    f"validate: model.random.{name} has Legendre polynomials without a range; needed `range: "
+                    "[low, high]`,"
+                    " so that they stay the same where records are left out"
+                )
+    for name, spec in (analysis.variances.terms | {"residual": analysis.variances.residual}).items():
+        if spec.start is None:
+            raise ConfigError(
+                f"variances.{name}: found no start, needed one, or --variances RUN for the posterior means of a "
+                "finished run"
+            )
+    data = analysis.data
+    header = True if data.header is None else list(data.header)
+    frame, columns, rows, name = read_any(data.phenotypes, data.separator, header, None, "phenotypes")
+    phenotypes = read_records(analysis, Phenotypes(frame, tuple(columns), name, rows, tuple(data.missing))).phenotypes
+    random = analysis.model.random.values()
+    related = [
+        e.level
+        for r in random
+        if r.relationship != "identity"
+        for e in r.effects.values()
+        if e.level not in PARENT_COLUMNS
+    ]
+    column = animal_column(analysis.model.random, phenotypes) or next(iter(related), None)
+    if column is None or not phenotypes.has(column):
+        raise ConfigError(
+            f"validate: found no column of {name} that names the animal of a record; needed a random effect with a "
+            "relationship whose level is the animal, or a column called animal or id"
+        )
+    sampler = analysis.sampler.model_copy(update={"method": "blup", "tolerance": TOLERANCES["blup"], "pev_limit": 0})
+    return Recorded(
+        analysis.model_copy(update={"sampler": sampler}),
+        phenotypes,
+        phenotypes.text(column, "validate", data.unknown_parent),
+        column,
+    )
+
+
+def evaluate(analysis, prepared: Prepared | None = None) -> Evaluation:
+    """BLUP by conjugate gradients at the starts of the variances. prepared:
+    of this analysis, where it is there already.
+    """
+    prepared = prepare(analysis) if prepared is None else prepared
+    assembled = assemble(analysis, prepared)
+    refuse_beyond_memory(analysis, assembled)
+    model = assembled.model
+    engine = PcgEngine(structured_equations(model.design, partition(model.design)))
+    engine.set_variances([None if c is None else c.start for c in model.covariances], model.residual.start)
+    return Evaluation(prepared, assembled, engine, engine.solve(analysis.sampler.tolerance).theta)
+
+
+def evaluate_without(records: Recorded, masked: np.ndarray, what: str) -> Evaluation:
+    """The evaluation without some records; `what` they are is told where it is impossible."""
+    try:
+        return evaluate(records.without(masked))
+    except DataError as error:
+        raise DataError(f"validate: without the records of {what}: {error}") from None
+
+
+def fitted(design: Design, theta: list[np.ndarray], chosen: Callable[[Term, Effect], bool]) -> np.ndarray:
+    """(n, T, ...) float64: the sum of W_rk theta_k,l(r) over the chosen effects; theta: per term (q, k, ...)."""
+    out = np.zeros((design.n_records, design.n_traits, *theta[0].shape[2:]))
+    for term, values in zip(design.terms, theta, strict=True):
+        first = 0
+        for effect in term.effects:
+            traits, m = list(effect.traits), effect.n_regressors
+            own = slice(first, first + len(traits) * m)
+            first = own.stop
+            if chosen(term, effect):
+                met = np.flatnonzero(effect.level >= 0)
+                z = np.ones((met.size, 1)) if effect.covariates is None else effect.covariates[met]
+                coefficients = values[effect.level[met], own].reshape(met.size, len(traits), m, *out.shape[2:])
+                out[np.ix_(met, traits)] += np.einsum("rtm...,rm->rt...", coefficients, z)
+    return out
+
+
+def label(term: str, effect: str, trait: str) -> str:
+    """'genetic direct, weaning_weight'."""
+    return f"{' '.join(p for p in (term, effect) if p)}, {trait}"
+
+
+def other_groups_held(whole: Evaluation, partial: Evaluation, i: int) -> np.ndarray:
+    """(k,) bool per component of term i of whole: its fixed unknown-parent groups at 0 are not those of the partial
+    data.
+    """
+    term = whole.design.terms[i]
+    other = next(t for t in partial.design.terms if t.name == term.name)
+    if not term.groups_fixed:
+        return np.zeros(term.n_components, bool)
+    return (
+        np.any(_held(term) != _held(other), axis=0)
+        if term.n_groups == other.n_groups
+        else np.ones(term.n_components, bool)
+    )
+
+
+def _held(term: Term) -> np.ndarray:
+    """(groups, k) bool."""
+    active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active
+    return ~active[term.n_levels - term.n_groups :]
+
+
+def random_solutions(partial: Evaluation, whole: Evaluation) -> list[np.ndarray]:
+    """Solutions from the partial data, by the levels of the whole data: 0 where an unrelated level has no record left.
+
+    Fixed effects are left at 0. Raises DataError for an animal that left the pedigree with its records.
+    """
+    out = [np.zeros((t.n_levels, t.n_components)) for t in whole.design.terms]
+    where = {t.name: i for i, t in enumerate(partial.design.terms)}
+    for i, term in enumerate(whole.design.terms):
+        if term.kind == "random":
+            j, ids = where[term.name], whole.prepared.levels[i].ids
+            code = lookup(ids, partial.prepared.levels[j].ids)
+            if not isinstance(term.relationship, Identity) and code.null_count():
+                raise DataError(
+                    f"validate: animal {quoted(ids.filter(code.is_null())[0])} has no row in the pedigree "
+                    "(data.add_missing_animals) and leaves it with its records; needed a row for every animal"
+                )
+            there = code.is_not_null().to_numpy()
+            out[i][there] = partial.theta[j][code.drop_nulls().to_numpy()]
+    return out

@@ -1,0 +1,84 @@
+"""Files of a validation: the variances of a finished run come in, tables and the page go out."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.report.finished import read_finished
+from mmgibbs.results.folder import plain
+
+FILES = ("validation.csv", "validation.parquet", "predictions.parquet", "validation.json", "validation.html")
+
+
+def starts_of_run(run: str | os.PathLike, analysis) -> list[str]:
+    """Overrides that put the posterior means of a finished run in place of the starts."""
+    try:
+        finished = read_finished(run)
+    except ConfigError as error:
+        raise ConfigError(f"--variances: {str(error).removeprefix('report: ')}") from None
+    mean = dict(finished.summary.select("parameter", "mean").iter_rows())
+    ours = analysis.resolved()["model"]["random"]
+    theirs = finished.record.get("analysis", {}).get("model", {}).get("random")
+    if theirs != ours or list(finished.record["analysis"]["traits"]) != [t.name for t in analysis.traits]:
+        raise ConfigError(f"--variances {run}: its traits or random effects are not those of this analysis")
+    out = []
+    for name in (*ours, "residual"):
+        first, last = f"{name}.var[", "]"
+        labels = [p.removeprefix(first).removesuffix(last) for p in mean if p.startswith(first)]
+        start = [
+            [mean[f"{name}.var[{a}]"] if a == b else _covariance(mean, name, a, b) for b in labels] for a in labels
+        ]
+        out.append(f"variances.{name}.start={json.dumps(start)}")
+    return out
+
+
+def _covariance(mean: dict, name: str, a: str, b: str) -> float:
+    """0 where the model has none (`structure: diagonal`, traits never recorded together)."""
+    return mean.get(f"{name}.cov[{a},{b}]", mean.get(f"{name}.cov[{b},{a}]", 0.0))
+
+
+def output_folder(directory: str | os.PathLike, overwrite: bool) -> Path:
+    """The absolute path, once it is sure that it may be written."""
+    path = Path(directory).resolve()
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"--output: '{directory}' is a file, needed a directory")
+    there = {p.name for p in path.iterdir()} if path.is_dir() else set()
+    if there - set(FILES) or (there and not overwrite):
+        what, remedy = ("other files", "") if there - set(FILES) else ("a validation", ", or give --overwrite")
+        raise ConfigError(f"--output: '{directory}' holds {what}; choose another one{remedy}")
+    return path
+
+
+def write(validation, path: Path, report: bool, say) -> None:
+    """The files of FILES; they take their places together, once all are written."""
+    from mmgibbs.report.render import missing_libraries
+
+    work = path.with_name(f".{path.name}.writing")
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        work.mkdir(parents=True)
+        validation.table.write_csv(work / FILES[0])
+        validation.table.write_parquet(work / FILES[1])
+        validation.predictions.write_parquet(work / FILES[2])
+        record = plain(validation.info | {"statistics": validation.table.to_dicts()})
+        (work / FILES[3]).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        missing = missing_libraries()
+        if report and missing:
+            say(f'no validation.html: found no {" and no ".join(missing)}; needed: pip install "mmgibbs[report]"')
+        elif report:
+            from mmgibbs.validation.page import write_page
+
+            write_page(validation, work / FILES[4])
+        if path.exists():
+            shutil.rmtree(path)  # holds nothing but an earlier validation
+        work.rename(path)
+    except OSError as error:
+        raise ConfigError(f"--output: cannot write '{path}': {error.strerror}") from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    for note in validation.info["notes"]:
+        say(f"note: {note}")

@@ -1,0 +1,269 @@
+"""The LR method (Legarra & Reverter 2018, Genet. Sel. Evol. 50:53): breeding values from whole and from partial data.
+
+With w and p the breeding values of n focal animals from whole and partial data, moments with divisor n,
+
+    bias                 mean(p) - mean(w)                                    expected 0
+    dispersion           cov(w, p) / var(p)                                   expected 1
+    ratio of accuracies  cor(w, p)                                            estimates acc_p / acc_w
+    reliability ratio    cov(w, p) / var(w)                                   estimates acc_p^2 / acc_w^2
+    accuracy             sqrt(cov(w, p) / ((1 + Fbar - 2 fbar) sigma2_u))     estimates acc_p
+
+where 1 + Fbar - 2 fbar = tr(V)/n - 1'V 1/n^2 among the focal animals, themselves included in the mean relationship,
+with V = A, and V = A + Q Q' for random unknown-parent groups, of variance sigma2_u, of which animals hold the shares Q.
+Fixed groups have no variance, so that there is no accuracy. For a random regression all of it is said of each
+coefficient.
+
+Standard errors. Under the model d = w - p is independent of p, with variance C_p - C_w (C: the block of the inverse
+mixed-model equations). Given p, bias and dispersion are linear in d: -k'd with k = 1/n, and 1 + x'd with x = (p - pbar)
+/ sum (p - pbar)^2, so that their variances are k'(C_p - C_w)k and x'(C_p - C_w)x, each from one more solution of the
+equations (compare Bermann et al. 2024, Genet. Sel. Evol. 56:18). The others have theirs, and what the model expects of
+them, from records simulated at the given variances (see simulated.py). Without a simulation they come from a bootstrap
+of half-sib families, drawn whole, which knows nothing of what other families would have shown, and is too small.
+
+Fixed unknown-parent groups are estimated, not predicted: their errors are a part of p, so that d is not independent of
+p and dispersion is not 1. Bias and dispersion then have expectations and standard errors from the simulation as well,
+at the estimated groups. Where other groups are held at 0 in the partial data than in the whole, w and p are measured
+from different bases and bias means nothing: it has neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.data.groups import group_composition
+from mmgibbs.engines.pcg.solver import column_products
+from mmgibbs.model.design import SparseInverse
+from mmgibbs.runs.chains import Where
+from mmgibbs.validation.evaluation import Evaluation, label, other_groups_held, random_solutions
+from mmgibbs.validation.simulated import blocks_of, simulated_sums
+from pedigree.relationship import Relatives, a_times
+
+EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data, without fixed groups
+NEGATIVE = 1e-6  # of the posterior variance: how far below 0 rounding takes a difference of two of them
+BOOTSTRAPS = 1000
+TOLERANCE = 1e-5  # of the solutions behind standard errors: what it leaves in a variance is its square
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One component of breeding values of the focal animals from whole and partial data."""
+
+    term: str
+    effect: str
+    trait: str
+    whole: np.ndarray  # (n,)
+    partial: np.ndarray  # (n,)
+    estimates: dict[str, float]
+    errors: dict[str, float]  # standard errors
+    expected: dict[str, float]  # by the model
+    from_model: frozenset[str]  # statistics whose standard error is that of the inverse equations
+    notes: tuple[str, ...] = ()
+
+
+def family_sums(whole: np.ndarray, partial: np.ndarray, family: np.ndarray) -> np.ndarray:
+    """(families, 6): per family the sums of 1, w, p, w^2, p^2 and w p."""
+    _, code = np.unique(family, return_inverse=True)
+    w, p = whole - whole.mean(), partial - whole.mean()
+    return np.stack([np.bincount(code, v) for v in (np.ones(w.size), w, p, w * w, p * p, w * p)], axis=1)
+
+
+def lr_statistics(sums: np.ndarray, genetic_variance: float) -> dict[str, np.ndarray]:
+    """The statistics above from sums (..., 6) over animals; genetic_variance: (1 + Fbar - 2 fbar) sigma2_u, or NaN."""
+    n, w, p, ww, pp, wp = np.moveaxis(sums, -1, 0)
+    cov, var_w, var_p = wp / n - w * p / n**2, ww / n - (w / n) ** 2, pp / n - (p / n) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {
+            "bias": (p - w) / n,
+            "dispersion": cov / var_p,
+            "ratio_of_accuracies": cov / np.sqrt(var_w * var_p),
+            "reliability_ratio": cov / var_w,
+            "accuracy": np.sqrt(cov / genetic_variance),
+        }
+
+
+def bootstrap(sums: np.ndarray, genetic_variance: float, rng: np.random.Generator) -> dict[str, float]:
+    """Standard errors over families drawn with replacement; NaN where a single family leaves nothing to draw."""
+    m = len(sums)
+    drawn = np.stack([np.bincount(rng.integers(m, size=m), minlength=m) @ sums for _ in range(BOOTSTRAPS)])
+    found = lr_statistics(drawn, genetic_variance)
+    return {k: _sd(v[np.isfinite(v)]) if m > 1 else np.nan for k, v in found.items()}
+
+
+def _sd(values: np.ndarray) -> float:
+    return float(values.std(ddof=1)) if values.size > 1 else np.nan
+
+
+def posterior_variances(evaluation: Evaluation, term: int, contrasts: list[tuple[int, np.ndarray]]) -> np.ndarray:
+    """(m,) k'C^-1 k for contrasts of one term's levels: (component, (q,) k) each."""
+    engine = evaluation.engine
+    code = engine.equations.terms[term].code
+    b = np.zeros((engine.bounds[-1], len(contrasts)))
+    block = engine.split(b)[term]
+    for j, (component, k) in enumerate(contrasts):
+        block[:, component, j] = k[code]
+    scale = np.sqrt(engine.equations.n_equations / column_products(b, engine.precondition(b)))
+    b *= scale
+    x = engine.solve_columns(b, np.zeros(b.shape), TOLERANCE).x
+    return column_products(b, x) / scale**2
+
+
+def genetic_spread(relationship, focal: np.ndarray) -> float:
+    """1 + Fbar - 2 fbar among focal levels; NaN for a user's relationship file, whose A is not known, and with fixed
+    groups.
+    """
+    if not isinstance(relationship, Relatives) or (relationship.n_groups and not relationship.random_groups):
+        return np.nan
+    r = relationship
+    ones = np.zeros(r.n_animals)
+    ones[focal] = 1.0
+    spread = 1 + r.inbreeding[focal].mean() - a_times(r.sire, r.dam, r.inbreeding, ones)[focal].mean() / focal.size
+    if r.random_groups:
+        Q = group_composition(r.sire, r.dam, r.n_groups)[focal].astype(np.float64)
+        spread += (Q**2).sum() / focal.size - (Q.mean(axis=0) ** 2).sum()
+    return float(spread)
+
+
+def compare(
+    whole: Evaluation, partial: Evaluation, masked, focal, family, replicates: int, seed: int, where: Where
+) -> list[Compared]:
+    """The LR statistics of every component of every term with relationships.
+
+    masked: (records,) those that the partial data lack. focal: term number -> (n,) level codes of the focal animals;
+    family: (n,) their families. replicates: of the simulation; 0: bootstrap.
+    """
+    partial_theta = random_solutions(partial, whole)
+    out = []
+    place = {t.name: i for i, t in enumerate(partial.design.terms)}
+    infos = {info.name: info for info in whole.assembled.terms}
+    simulated = simulated_moments(whole, partial, masked, focal, replicates, seed, where) if replicates else {}
+    rng = np.random.default_rng([seed, 1])
+    for i, levels in focal.items():
+        term, info = whole.design.terms[i], infos[whole.design.terms[i].name]
+        G, spread = whole.assembled.model.covariances[i].start, genetic_spread(term.relationship, levels)
+        w, p = whole.theta[i][levels], partial_theta[i][levels]
+        errors = {} if term.groups_fixed else model_errors(whole, partial, i, place[term.name], levels, p)
+        elsewhere = other_groups_held(whole, partial, i)
+        for c, component in enumerate(info.components):
+            trait = whole.design.traits[info.trait_of_component[c]]
+            sums = family_sums(w[:, c], p[:, c], family)
+            found = lr_statistics(sums.sum(axis=0), spread * G[c, c])
+            found = {k: float(v) for k, v in found.items()}
+            effect = component.removesuffix(trait).removesuffix(":")
+            mean, sd, missing = simulated[i][c] if replicates else ({}, bootstrap(sums, spread * G[c, c], rng), {})
+            if term.groups_fixed:
+                void = dict.fromkeys(["bias"] * bool(elsewhere[c]) + [*EXPECTED] * (replicates == 0), np.nan)
+                mean, sd = mean | void, sd | void
+            else:
+                mean, sd = mean | EXPECTED, sd | {k: float(v[c]) for k, v in errors.items()}
+            notes = notes_on(found, sd, errors, missing, replicates, term.groups_fixed, elsewhere[c])
+            if term.groups_fixed:
+                notes.append(
+                    "no accuracy: unknown-parent groups are fixed, so that there is no variance of breeding values"
+                )
+            elif np.isnan(spread):
+                notes.append("no accuracy: relationships are not known from the inverse matrix of a file alone")
+            elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
+                notes.append("no accuracy: breeding values from whole and from partial data have a negative covariance")
+            of = label(term.name, effect, trait)
+            told, own = tuple(f"{of}: {note}" for note in notes), frozenset(errors)
+            out.append(Compared(term.name, effect, trait, w[:, c], p[:, c], found, sd, mean, own, told))
+    return out
+
+
+def notes_on(
+    found: dict, sd: dict, errors, missing: dict, replicates: int, groups_fixed: bool, elsewhere: bool
+) -> list[str]:
+    """What must be known of the statistics of one component beside their numbers.
+
+    found: estimates; sd: standard errors; errors: names of those from the inverse equations; missing: replicates
+    without a statistic; elsewhere: other groups are held at 0 in the partial data.
+    """
+    notes = []
+    if np.isnan(found["dispersion"]):
+        notes.append("the partial breeding values of the focal animals do not vary")
+    notes += [
+        f"no standard error of {name}: the inverse equations give it a negative variance, which is wrong"
+        for name in errors
+        if np.isnan(sd[name]) and np.isfinite(found[name])
+    ]
+    notes += [
+        f"{n} of {replicates} simulated sets of records have no {name}: expectation and standard error are those "
+        "of the others"
+        for name, n in missing.items()
+        if n > 0 and (n < replicates or np.isfinite(found[name]))
+    ]
+    if groups_fixed and not replicates:
+        notes.append(
+            "unknown-parent groups are fixed: no expectation and no standard error of bias and dispersion without "
+            "a simulation"
+        )
+    if groups_fixed and elsewhere:
+        notes.append(
+            "other unknown-parent groups are held at 0 without the records than with them, so that breeding values are "
+            "measured from different bases: bias has no expectation and no standard error"
+        )
+    return notes
+
+
+def simulated_moments(
+    whole, partial, masked, focal, replicates: int, seed: int, where: Where
+) -> dict[int, list[tuple[dict, dict, dict]]]:
+    """Term -> per component (mean, standard deviation, replicates without it) of each statistic over simulated
+    records.
+    """
+    blocks = blocks_of(replicates, whole.design.n_equations)
+    names = [f"block {b + 1} of {len(blocks)} of simulated records" for b, _ in blocks]
+    solved = list(where.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
+    out = {}
+    for i, levels in focal.items():
+        variances = genetic_spread(whole.design.terms[i].relationship, levels) * np.diag(
+            whole.assembled.model.covariances[i].start
+        )
+        sums = np.concatenate([block[i] for block in solved], axis=1)
+        out[i] = [moments_over_replicates(lr_statistics(own, v)) for own, v in zip(sums, variances, strict=True)]
+    return out
+
+
+def moments_over_replicates(statistics: dict[str, np.ndarray]) -> tuple[dict, dict, dict]:
+    """(mean, standard deviation, number not finite) of each statistic (m,);
+    the first two are those of the finite ones.
+    """
+    finite = {k: v[np.isfinite(v)] for k, v in statistics.items()}
+    mean = {k: float(v.mean()) if v.size else np.nan for k, v in finite.items()}
+    return mean, {k: _sd(v) for k, v in finite.items()}, {k: statistics[k].size - v.size for k, v in finite.items()}
+
+
+def model_errors(whole: Evaluation, partial: Evaluation, i: int, j: int, levels, p) -> dict[str, np.ndarray]:
+    """(k,) standard errors of bias and dispersion per component, given p (n, k); term i of whole is j of partial.
+
+    NaN where the difference of variances is negative beyond rounding: the two systems of equations are not of one
+    model.
+    """
+    n, k = p.shape
+    deviation = p - p.mean(axis=0)
+    squares = (deviation**2).sum(axis=0)
+    slope = np.divide(deviation, squares, out=np.full(p.shape, 1 / n), where=squares > 0)
+    contrasts = [
+        (c, _scattered(values, levels, whole.theta[i]))
+        for values in (np.full((n, k), 1 / n), slope)
+        for c, values in enumerate(values.T)
+    ]
+    of_partial = posterior_variances(partial, j, contrasts)
+    difference = of_partial - posterior_variances(whole, i, contrasts)
+    wrong = difference < -NEGATIVE * of_partial
+    bias, dispersion = np.where(wrong, np.nan, np.sqrt(np.maximum(difference, 0.0))).reshape(2, k)
+    return {"bias": bias, "dispersion": np.where(squares > 0, dispersion, np.nan)}
+
+
+def _scattered(values: np.ndarray, levels: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    out = np.zeros(len(theta))
+    out[levels] = values
+    return out
+
+
+def related_terms(design) -> list[int]:
+    """Terms whose levels are related animals."""
+    kinds = (Relatives, SparseInverse)
+    return [i for i, t in enumerate(design.terms) if t.kind == "random" and isinstance(t.relationship, kinds)]

@@ -1,0 +1,135 @@
+"""validation.html: the statistics of a validation with a scatter of each prediction, on the machinery of the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.report import plots
+from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, number, numbers
+from mmgibbs.report.render import render
+from mmgibbs.validation.evaluation import label
+
+NAMES = {
+    "predictive_ability": "predictive ability",
+    "ratio_of_accuracies": "ratio of accuracies, partial to whole",
+    "reliability_ratio": "ratio of reliabilities, partial to whole",
+}
+FAR = 3.0  # standard errors from what is expected: marked
+MOST_POINTS = 1500
+METHODS = {
+    "kfold": ("Cross-validation", "Predicted, from the other folds", "record corrected for fixed effects"),
+    "lr": ("LR method: whole against partial data", "Breeding value, partial data", "breeding value, whole data"),
+}
+
+
+def write_page(validation, path: Path) -> Path:
+    """Write the page and return its path."""
+    return render("validation.html.j2", page(validation), path)
+
+
+def page(validation) -> dict:
+    """What the template shows."""
+    figures, info = plots.Figures(), validation.info
+    sections = []
+    for method, (heading, x, y) in METHODS.items():
+        table = validation.table.filter(method=method)
+        if table.height:
+            told = kfold_told(info) if method == "kfold" else lr_told(info)
+            shown = [_figure(figures, part, x, y) for part in _parts(validation.predictions.filter(method=method))]
+            sections.append(
+                {"id": method, "heading": heading, "told": told, "figures": shown, "table": statistics_table(table)}
+            )
+    return {
+        "title": f"Validation of {info['analysis']}",
+        "subtitle": f"{info['records']:,} records, BLUP at given variances",
+        "sections": sections,
+        "notes": info["notes"],
+        "errors": [
+            (name, told) for name, told in info["standard_errors"].items() if name in set(validation.table["se_from"])
+        ],
+    }
+
+
+def kfold_told(info: dict) -> str:
+    plan, folds = info["plan"], info["folds"]
+    by = {
+        "random": f"{info['units']} at random",
+        "family": "half-sib families by sire" + ("" if info["units"] == "animals" else f" of the {info['units']}"),
+        "time": "one for each of the last times, predicted from the records before it",
+    }
+    sizes = [f["predicted"] for f in folds]
+    blank = any(note.startswith("cross-validation") for note in info["notes"])
+    return f"{len(folds)} folds, {by[plan['by']]}; {min(sizes):,} to {max(sizes):,} records in a fold." + (
+        " Where nothing is expected the notes at the end say why." if blank else ""
+    )
+
+
+def lr_told(info: dict) -> str:
+    facts = info["lr"]
+    since = "" if facts["cutoff"] is None else f" of {info['units']} born from {facts['cutoff']:.15g} on"
+    focal = f"{facts['focal_animals']:,} focal {info['units']} of {facts['families']:,} half-sib families"
+    return f"{facts['left_out']:,} records{since} left out; {focal}."
+
+
+def _parts(predictions: pl.DataFrame) -> list[pl.DataFrame]:
+    return predictions.partition_by("term", "effect", "trait", maintain_order=True)
+
+
+def statistics_table(table: pl.DataFrame) -> Table:
+    """A row per statistic; estimates more than FAR standard errors from what is expected are marked."""
+    places = [decimals(se) if known(se) else 3 for se in table["se"]]
+    z = [
+        None if None in (e, s, x) or s == 0 else (e - x) / s
+        for e, s, x in table.select("estimate", "se", "expected").iter_rows()
+    ]
+    help_of_z = "estimate less expected, in standard errors"
+    columns = [
+        Column("Of"),
+        Column("Statistic"),
+        *(Column(c, "number") for c in ("Estimate", "Standard error", "Expected")),
+    ]
+    columns += [Column("z", "number", help_of_z), Column("Standard error from"), Column("n", "number")]
+    rows = zip(
+        [label(*names) for names in table.select("term", "effect", "trait").iter_rows()],
+        [NAMES.get(s, s) for s in table["statistic"]],
+        numbers(table["estimate"].to_list(), places),
+        numbers(table["se"].to_list(), places),
+        numbers(table["expected"].to_list(), places),
+        marked(numbers(z, 1), lambda v: abs(v) > FAR),
+        table["se_from"],
+        numbers(table["n"].to_list(), 0),
+        strict=True,
+    )
+    return Table("Statistics", columns, list(rows), f"Marked: more than {FAR:g} standard errors from what is expected.")
+
+
+def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: str) -> tuple[str, str, str]:
+    """(heading, svg, caption)."""
+    x, y = part["predicted"].to_numpy(), part["observed"].to_numpy()
+    name = label(*part.select("term", "effect", "trait").row(0))
+    slope = float(np.cov(x, y)[0, 1] / x.var(ddof=1)) if x.std() > 0 else None
+    told = "The predictions do not vary."
+    if slope is not None:
+        correlation = float(np.corrcoef(x, y)[0, 1])
+        told = f"Regression {figure(slope)}, correlation {number(correlation, 2)}, over all {len(x):,} points."
+    svg = figures.draw(
+        paint_regression(x, y, slope), name, f"{y_label} against {x_label}. {told}", x_label=x_label, size=plots.SIZE
+    )
+    return name, svg, f"{y_label[0].upper()}{y_label[1:]} against {x_label[0].lower()}{x_label[1:]}. {told}"
+
+
+def paint_regression(x: np.ndarray, y: np.ndarray, slope: float | None):
+    """Points, of many an even sample; the line of equality, dashed, and the regression of y on x."""
+
+    def paint(axes):
+        every, ends = slice(None, None, -(-len(x) // MOST_POINTS)), np.array([x.min(), x.max()])
+        axes.plot(x[every], y[every], "o", color=plots.SERIES[0], markersize=1.6, alpha=0.5, markeredgewidth=0)
+        axes.plot(ends, ends, color=plots.INK, linewidth=0.8, dashes=(4, 3))
+        if slope is not None:
+            axes.plot(ends, y.mean() + slope * (ends - x.mean()), color=plots.SERIES[1], linewidth=1.6)
+        axes.grid()
+
+    return paint

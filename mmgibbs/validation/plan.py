@@ -1,0 +1,54 @@
+"""What a validation is asked for: the options of `mmgibbs validate`, and which of them go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.validation.folds import check_number
+
+DEFAULTS = {"folds": 5, "by": "random", "replicates": 100}
+OPTIONS = {"kfold": ("folds", "by", "time"), "lr": ("cutoff", "focal", "replicates")}  # that nothing else uses
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The options; None: not given."""
+
+    method: str = "both"  # 'kfold' | 'lr' | 'both'
+    folds: int | None = None
+    by: str | None = None  # 'random' | 'family' | 'time'
+    time: str | None = None  # a column of the records
+    cutoff: float | None = None  # birth year
+    focal: str | None = None  # file of ids
+    variances: str | None = None  # folder of a finished run
+    seed: int = 1
+    replicates: int | None = None  # of the simulation behind standard errors of the LR method; 0: bootstrap of families
+
+
+def settled(plan: Plan) -> Plan:
+    """The plan with defaults for what was not given and is used.
+
+    ConfigError for an option that is out of range, or would be ignored.
+    """
+    for method, options in OPTIONS.items():
+        given = [option for option in options if getattr(plan, option) is not None]
+        if plan.method in (method, "both"):
+            plan = replace(plan, **{o: DEFAULTS[o] for o in options if o in DEFAULTS and o not in given})
+        elif given:
+            raise ConfigError(
+                f"validate: found --{given[0]} beside --method {plan.method}, needed --method {method}, or both"
+            )
+    if plan.folds is not None:
+        check_number(plan.folds)
+    if plan.time is not None and plan.by != "time":
+        raise ConfigError(f"validate: found --time beside --by {plan.by}, needed --by time")
+    if plan.seed < 0:
+        raise ConfigError(f"validate: found --seed {plan.seed}, needed 0 or more")
+    if plan.replicates is not None and (plan.replicates < 0 or plan.replicates == 1):
+        raise ConfigError(f"validate: found --replicates {plan.replicates}, needed at least 2, or 0 for none")
+    if plan.cutoff is not None and not np.isfinite(plan.cutoff):
+        raise ConfigError(f"validate: found --cutoff {plan.cutoff}, needed a birth year")
+    return plan

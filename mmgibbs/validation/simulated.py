@@ -1,0 +1,104 @@
+"""What the model expects of the LR statistics: whole and partial evaluations of records that are simulated from it.
+
+Breeding values are drawn down the pedigree of the analysis at its variances, u = L D^1/2 z with A = L D L', the other
+random effects and the residuals beside them; fixed effects are 0, which no contrast sees. Fixed unknown-parent groups
+are seen: where a term has them, they and the fixed effects are the solutions from the whole data. Every replicate is
+one more right-hand side of both systems of equations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_array, eye_array
+from scipy.sparse.linalg import spsolve_triangular
+
+from mmgibbs.model.design import Identity
+from mmgibbs.validation.evaluation import Evaluation, fitted
+from pedigree.relationship import Relatives
+
+TOLERANCE = 1e-4  # of solutions, in posterior standard deviations
+VALUES = 20_000_000  # equations times replicates that are solved at once, and
+AT_ONCE = 10  # replicates: enough to share a pass over the data, few enough to share out
+
+
+def can_simulate(evaluation: Evaluation) -> bool:
+    """No random effect has a relationship matrix that is known by its inverse alone."""
+    kinds = (Identity, Relatives)
+    return all(isinstance(t.relationship, kinds) for t in evaluation.design.terms if t.kind == "random")
+
+
+def has_fixed_groups(design) -> bool:
+    return any(term.groups_fixed for term in design.terms)
+
+
+def blocks_of(replicates: int, n_equations: int) -> list[tuple[int, int]]:
+    """(number, replicates) of the blocks that are solved at once: their size does not depend on who solves them."""
+    at_once = max(1, min(AT_ONCE, VALUES // n_equations))
+    return [(block, min(at_once, replicates - first)) for block, first in enumerate(range(0, replicates, at_once))]
+
+
+def simulated_sums(
+    whole: Evaluation, partial: Evaluation, masked, focal, seed: int, block: int, m: int
+) -> dict[int, np.ndarray]:
+    """Term of whole -> (k, m, 6) sums over its focal levels of 1, w, p, w^2, p^2 and w p, for the m replicates of a
+    block.
+
+    masked: (n,) records that the partial data lack. focal: term -> (f,) level codes.
+    """
+    y = simulated_records(whole, m, np.random.default_rng([seed, 1 + block]))
+    of_whole, of_partial = _solutions(whole, y), _solutions(partial, y[~masked])
+    sums = {}
+    for term, levels in focal.items():
+        name = whole.design.terms[term].name
+        w, p = of_whole[name][levels], of_partial[name][levels]
+        moments = [np.full(w.shape[1:], len(levels)), *(v.sum(axis=0) for v in (w, p, w * w, p * p, w * p))]
+        sums[term] = np.stack(moments, axis=-1)
+    return sums
+
+
+def simulated_records(evaluation: Evaluation, m: int, rng: np.random.Generator) -> np.ndarray:
+    """(n, T, m) records at the variances of an evaluation; traits that are not observed have values too."""
+    design, model = evaluation.design, evaluation.assembled.model
+    theta, with_fixed = [], has_fixed_groups(design)
+    for term, covariance, found in zip(design.terms, model.covariances, evaluation.theta, strict=True):
+        if term.kind == "fixed":
+            theta.append(np.repeat(found[:, :, None], m, axis=2) if with_fixed else np.zeros((0, 0, m)))
+            continue
+        z = rng.standard_normal((term.n_levels, term.n_components, m))
+        u = np.einsum("ab,qbm->qam", np.linalg.cholesky(covariance.start), z)
+        kin = term.relationship
+        if term.groups_fixed:
+            u[kin.n_animals :] = found[kin.n_animals :, :, None]
+        theta.append(u if isinstance(kin, Identity) else down_the_pedigree(kin, u.reshape(len(u), -1)).reshape(u.shape))
+    e = np.einsum("st,ntm->nsm", np.linalg.cholesky(model.residual.start), rng.standard_normal((*design.y.shape, m)))
+    return (
+        fitted(design, theta, lambda term, _: with_fixed or term.kind == "random")
+        + e / np.sqrt(design.weight)[:, None, None]
+    )
+
+
+def down_the_pedigree(kin: Relatives, z: np.ndarray) -> np.ndarray:
+    """L D^1/2 z for z (q, m): parents' average plus Mendelian sampling; unknown-parent groups are what z says."""
+    n, g = kin.n_animals, kin.n_groups
+    place = lambda code: (code + g) % (n + g)  # groups before animals, so that parents stand before progeny
+    average = [np.flatnonzero(parent >= 0) for parent in (kin.sire, kin.dam)]
+    rows = place(np.concatenate(average))
+    columns = place(np.concatenate([p[known] for p, known in zip((kin.sire, kin.dam), average, strict=True)]))
+    L_inverse = eye_array(n + g) - coo_array((np.full(rows.size, 0.5), (rows, columns)), shape=(n + g, n + g))
+    spread = np.concatenate([np.ones(g), 1 / np.sqrt(kin.dinv)])
+    order = place(np.arange(n + g))
+    ordered = np.empty(z.shape)
+    ordered[order] = z
+    return spsolve_triangular(L_inverse.tocsr(), spread[:, None] * ordered, lower=True, unit_diagonal=True)[order]
+
+
+def _solutions(evaluation: Evaluation, y: np.ndarray) -> dict[str, np.ndarray]:
+    """Term -> (q, k, m) solutions from records y (n, T, m) of the evaluation."""
+    engine = evaluation.engine
+    b = engine.weighted_sums(y[engine.equations.records.record])
+    solved = engine.split(engine.solve_columns(b, np.zeros(b.shape), TOLERANCE).x)
+    out = {}
+    for term, lists, found in zip(evaluation.design.terms, engine.equations.terms, solved, strict=True):
+        out[term.name] = np.empty(found.shape)
+        out[term.name][lists.code] = found
+    return out

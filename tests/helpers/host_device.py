@@ -1,0 +1,168 @@
+"""A device without a GPU: the structured engine's kernels compiled by g++, their grids run as plain loops.
+
+The same text, the same launches and the same arguments as on a GPU; only blocks and threads come one after another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import time
+
+import numpy as np
+from helpers.draw_batches import compiler
+
+from mmgibbs.draws.source import FOLDER
+
+GRID = """
+#include <stddef.h>
+#include <utility>
+#define __global__
+#define __shared__ static
+#define __launch_bounds__(n)
+struct Dimension { unsigned x; };
+static Dimension blockIdx, threadIdx, blockDim;
+static bool backwards = false;
+static inline unsigned place(unsigned turn, unsigned n) { return backwards ? n - 1 - turn : turn; }
+#define PHASE for (unsigned turn = 0; turn < blockDim.x && (threadIdx.x = place(turn, blockDim.x), true); ++turn)
+#define BARRIER
+static inline void atomicMin(unsigned long long *at, unsigned long long value) { if (value < *at) *at = value; }
+
+template <class... Argument, size_t... I>
+void run(void (*kernel)(Argument...), unsigned blocks, unsigned threads, void **arguments, std::index_sequence<I...>) {
+    blockDim.x = threads;
+    for (unsigned turn = 0; turn < blocks; ++turn) {
+        blockIdx.x = place(turn, blocks);
+        kernel(*(Argument *)arguments[I]...);
+    }
+}
+
+template <class... Argument>
+void run(void (*kernel)(Argument...), unsigned blocks, unsigned threads, void **arguments) {
+    run(kernel, blocks, threads, arguments, std::index_sequence_for<Argument...>());
+}
+"""
+
+
+def build(folder, name: str, text: str, kernels: list[str]) -> ctypes.CDLL:
+    """The shared library of these kernels; kernel i is run by kernel_i(blocks, threads, addresses of its arguments)."""
+    runners = 'extern "C" void run_backwards(bool value) { backwards = value; }\n' + "".join(
+        f'extern "C" void kernel_{i}(unsigned blocks, unsigned threads, void **arguments)'
+        f"{{ run(&{kernel}, blocks, threads, arguments); }}\n"
+        for i, kernel in enumerate(kernels)
+    )
+    shim = (FOLDER / "host_shim.h").read_text(encoding="utf-8").replace("#pragma once\n", "")
+    code, library = folder / f"{name}.cpp", folder / f"{name}.so"
+    code.write_text(shim + GRID + text + runners, encoding="utf-8")
+    options = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-shared", "-fPIC"]
+    done = subprocess.run(
+        [compiler(), *options, str(code), "-o", str(library)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = ctypes.CDLL(str(library))
+    loaded.kernels = list(kernels)
+    return loaded
+
+
+class Buffer(np.ndarray):
+    """Device memory; other arrays are structures, passed by value."""
+
+
+class HostStream:
+    """Work is done at once; while a graph is made, it is kept."""
+
+    def __init__(self):
+        self.entered, self.capturing = False, None
+
+    def __enter__(self):
+        self.entered = True
+
+    def __exit__(self, *_):
+        self.entered = False
+
+    def synchronize(self) -> None:
+        assert self.capturing is None, "a graph may not wait"
+
+
+class HostDevice:
+    """What the engine asks of mmgibbs.machine.device.Device; `library` from `build`.
+
+    backwards: the last block and the last thread come first."""
+
+    def __init__(self, library: ctypes.CDLL, backwards: bool = False):
+        self.compiled, self.backwards = library, backwards
+        self.launched: list[str] = []  # kernels in order
+        self.free, self.graphs = 1 << 40, 0
+
+    def free_bytes(self) -> int:
+        return self.free
+
+    def stream(self) -> HostStream:
+        self.queue = HostStream()
+        return self.queue
+
+    def zeros(self, shape, dtype, stream):
+        assert stream.capturing is None, "a graph may not allocate"
+        return np.zeros(shape, dtype).view(Buffer)
+
+    def pinned(self, shape, dtype):
+        return np.empty(shape, dtype)
+
+    def address(self, array) -> int:
+        return array.ctypes.data
+
+    def upload(self, host, array, stream) -> None:
+        assert host.size == array.size and host.dtype == array.dtype and host.flags.c_contiguous
+        assert stream.capturing is None and type(array) is Buffer
+        array.reshape(-1)[:] = host.reshape(-1)
+
+    def download(self, array, host, stream) -> None:
+        assert stream.capturing is None and type(array) is Buffer
+        host[:] = array
+
+    def copy(self, source, target, stream) -> None:
+        assert type(source) is type(target) is Buffer and source.dtype == target.dtype
+        target[:] = source
+
+    def instances(self, source: str, names):
+        return {name: self._instance(name) for name in names}
+
+    def _instance(self, name: str):
+        function = getattr(self.compiled, f"kernel_{self.compiled.kernels.index(name)}")
+
+        def launch(blocks: tuple, threads: tuple, arguments: tuple) -> None:
+            assert self.queue.entered, "a kernel is launched on the engine's stream"
+            # By value, as they are now: a graph keeps what it was recorded with.
+            values = [
+                np.atleast_1d(
+                    np.uint64(self.address(a)) if isinstance(a, Buffer) else np.uint64(0) if a is None else a
+                ).copy()
+                for a in arguments
+            ]
+
+            def run():
+                addresses = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))
+                self.launched.append(name)
+                self.compiled.run_backwards(ctypes.c_bool(self.backwards))
+                function(ctypes.c_uint(*blocks), ctypes.c_uint(*threads), addresses)
+
+            if self.queue.capturing is None:
+                run()
+            else:
+                self.queue.capturing.append(run)
+
+        return launch
+
+    name = "this host"
+
+    def seconds(self, work, stream) -> float:
+        started = time.perf_counter()
+        work()
+        return time.perf_counter() - started
+
+    def graph(self, work, stream):
+        stream.capturing = kept = []
+        work()
+        stream.capturing = None
+        self.graphs += 1
+        return lambda: [run() for run in kept]

@@ -1,0 +1,131 @@
+"""The summary's columns, and draws.nc as others open it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray
+
+from mmgibbs.posterior.moments import Moments
+from mmgibbs.posterior.result import ChainResult, posterior_means, sample_stats, saved_draws, variance_draws
+from mmgibbs.posterior.summary import LevelDraws, summary_table, write_draws
+
+RNG = np.random.default_rng(7)
+PARAMETERS = {
+    name: RNG.normal(size=(4, 30))
+    for name in ("genetic.var[direct:gain/day]", "genetic.cov[direct:a,maternal:a]", "h2[a]")
+}
+
+
+def test_columns_of_the_contract():
+    table = summary_table(
+        PARAMETERS | {"residual.var[a]": np.ones((4, 30)), "one": np.ones((1, 1))}, fixed=frozenset({"one"})
+    )
+    assert list(table) == [
+        "parameter",
+        "mean",
+        "median",
+        "sd",
+        "mcse",
+        "ess_bulk",
+        "ess_tail",
+        "rhat",
+        "hpd_low",
+        "hpd_high",
+    ]
+    assert list(table["parameter"]) == [*PARAMETERS, "residual.var[a]", "one"]
+    assert all(column.dtype == np.float64 for name, column in table.items() if name != "parameter")
+    assert table["mean"][0] == pytest.approx(PARAMETERS["genetic.var[direct:gain/day]"].mean())
+    assert (
+        table["sd"][3:].tolist() == [0.0, 0.0]
+        and np.isnan(table["mcse"][3:]).all()
+        and np.isfinite(table["rhat"][:3]).all()
+    )
+
+
+def test_draws_open_as_a_data_tree_of_the_contract(tmp_path):
+    path = tmp_path / "draws.nc"
+    genetic = LevelDraws(
+        RNG.normal(size=(4, 30, 3, 2)).astype(np.float32), ["007", "b/c", "Ä"], ["direct:a", "maternal:a"]
+    )
+    stats = {"interweaving_accepted": RNG.integers(0, 2, (4, 30))}
+    attributes = {
+        "name": "beef",
+        "seed": 42,
+        "share": 0.5,
+        "sampler": {"thin": 10},
+        "done": True,
+        "device": None,
+        "empty": "",
+    }
+    write_draws(path, PARAMETERS, {"genetic": genetic, "draw": genetic}, stats, attributes)
+    with xarray.open_datatree(path, engine="h5netcdf") as tree:
+        assert set(tree.children) == {"posterior", "sample_stats"}
+        posterior = tree["posterior"].dataset
+        for name, draws in PARAMETERS.items():
+            stored = posterior[name.replace("/", "|")]
+            assert stored.dims == ("chain", "draw") and stored.attrs["long_name"] == name
+            np.testing.assert_array_equal(stored.values, draws)
+        assert posterior["chain"].values.tolist() == [0, 1, 2, 3] and posterior.sizes["draw"] == 30
+        assert posterior["genetic"].dims == ("chain", "draw", "genetic_level", "genetic_component")
+        chosen = posterior["genetic"].sel(genetic_level="b/c", genetic_component="maternal:a")
+        np.testing.assert_array_equal(chosen.values, genetic.draws[:, :, 1, 1])
+        assert posterior["genetic"].dtype == np.float32 and posterior["genetic_level"].values.tolist() == [
+            "007",
+            "b/c",
+            "Ä",
+        ]
+        assert posterior["draw_"].attrs["long_name"] == "draw"
+        np.testing.assert_array_equal(
+            tree["sample_stats"]["interweaving_accepted"].values, stats["interweaving_accepted"]
+        )
+        assert tree.attrs["name"] == "beef" and tree.attrs["seed"] == 42 and tree.attrs["share"] == 0.5
+        assert (
+            json.loads(tree.attrs["sampler"]) == {"thin": 10}
+            and tree.attrs["done"] == "true"
+            and tree.attrs["device"] == "null"
+        )
+
+
+def test_arviz_reads_the_draws(tmp_path):
+    pytest.importorskip("arviz_base", reason="needs ArviZ, which mmgibbs does not depend on")
+    import arviz_stats
+
+    write_draws(tmp_path / "draws.nc", PARAMETERS)
+    with xarray.open_datatree(tmp_path / "draws.nc") as tree:
+        rhat = arviz_stats.rhat(tree)
+        table = summary_table(PARAMETERS)
+        assert float(rhat["h2[a]"]) == pytest.approx(table["rhat"][2])
+        assert "sample_stats" in tree.children and tree["sample_stats"].sizes["draw"] == 30
+
+
+def test_draws_of_several_chains_side_by_side():
+    def chain(number):
+        full = np.full((5, 2, 2), float(number))
+        return ChainResult(
+            [full, full[:, :1, :1]],
+            full,
+            Moments([], 5, 1),
+            {"genetic": full},
+            sample_stats={"accepted": np.ones(5)},
+            chain=number,
+            seconds=1.0,
+            sweeps=50,
+        )
+
+    chains = [chain(0), chain(1), chain(2)]
+    terms, residual = variance_draws(chains)
+    assert [t.shape for t in terms] == [(3, 5, 2, 2), (3, 5, 1, 1)] and residual.shape == (3, 5, 2, 2)
+    assert residual[2, 0, 0, 0] == 2
+    assert saved_draws(chains)["genetic"].shape == (3, 5, 2, 2) and sample_stats(chains)["accepted"].shape == (3, 5)
+    np.testing.assert_array_equal(posterior_means(terms)[0], np.ones((2, 2)))
+
+
+def test_importing_the_chains_needs_neither_polars_nor_pydantic_nor_xarray():
+    code = (
+        "import sys\nfor name in ('polars', 'pydantic', 'xarray', 'arviz_stats'): sys.modules[name] = None\n"
+        "import mmgibbs.posterior.result, mmgibbs.posterior.summary, mmgibbs.posterior.parameters"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

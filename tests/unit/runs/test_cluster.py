@@ -1,0 +1,280 @@
+"""Chains, folds and scenarios on the workers of a Dask cluster:
+what a local run gives, whatever becomes of the workers.
+"""
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+
+import numpy as np
+import polars as pl
+import pytest
+import xarray
+import yaml
+from polars.testing import assert_frame_equal
+from helpers.small_analysis import ANALYSIS, command, write_files
+from unit.runs.test_resumed_runs import SAMPLED, found_in, found_in_one_go
+from helpers.validation_data import analysis_of, beef_frames, small_beef
+
+import mmgibbs
+import mmgibbs.runs.cluster.chains
+import mmgibbs.runs.cluster.workers
+
+distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'mmgibbs[cluster]'")
+RUN = ("run", "analysis.yaml")
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """Two workers with a core each."""
+    with distributed.LocalCluster(
+        2, threads_per_worker=1, memory_limit=0, dashboard_address=None, silence_logs="CRITICAL"
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What a run on this machine finds; it also leaves compiled kernels to the workers."""
+    return found_in_one_go(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    write_files(tmp_path, {"analysis.yaml": SAMPLED})
+    monkeypatch.setattr("mmgibbs.runs.chains.cores", lambda: 1)
+    monkeypatch.setattr("mmgibbs.runs.cluster.chains.TURN", 0.0)  # a sweep each
+    monkeypatch.setattr("mmgibbs.runs.cluster.workers.LOOKING", 0.1)
+    return tmp_path
+
+
+def once_kept(monkeypatch, sweep, happens, chains=2):
+    """happens() once, when so many chains have written a checkpoint at this sweep or later; they wait for it.
+
+    Sweeps that chains began at.
+    """
+    begun, kept, all_of_them = [], set(), threading.Barrier(chains, happens)
+
+    class Keeper(mmgibbs.runs.cluster.chains.Keeper):
+        def __init__(self, checkpoints, name, sweep, tell):
+            super().__init__(checkpoints, name, sweep, tell)
+            begun.append(sweep)
+
+        def save(self, at, arrays, facts):
+            super().save(at, arrays, facts)
+            if at >= sweep and len(kept) < chains and (self.checkpoints.folder, self.name) not in kept:
+                kept.add((self.checkpoints.folder, self.name))
+                all_of_them.wait(60)
+
+    monkeypatch.setattr("mmgibbs.runs.cluster.chains.Keeper", Keeper)
+    return begun
+
+
+def assert_same(one, two):
+    assert one["draws"].keys() == two["draws"].keys()
+    for name, draws in one["draws"].items():
+        np.testing.assert_array_equal(draws, two["draws"][name], err_msg=name)
+    assert one["summary"].equals(two["summary"]) and one["solutions"].equals(two["solutions"])
+
+
+def test_a_worker_of_another_version_is_refused(folder, workers, monkeypatch):
+    monkeypatch.setattr(mmgibbs, "__version__", "9.9.9")
+    told = command(folder, *RUN, "--cluster", workers.scheduler_address)
+    assert told.code == 2
+    assert "has mmgibbs 0.1.0" in told.err and "needed 9.9.9" in told.err and not (folder / "run").exists()
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_the_state(folder, whole, workers, monkeypatch):
+    """The run then goes on on this machine, to the draws of a run in one go."""
+    once_kept(monkeypatch, 21, lambda: os.kill(os.getpid(), signal.SIGINT))
+    told = command(folder, *RUN, "--cluster", workers.scheduler_address)
+    assert told.code == 130 and "stopped by SIGINT after sweep 2" in told.err and "--resume" in told.err
+    assert command(folder, *RUN, "--resume").code == 0
+    assert_same(found_in(folder / "run"), whole)
+
+
+def test_a_worker_killed_in_the_middle(folder, whole, workers, monkeypatch):
+    """Its chain goes on elsewhere from its checkpoint: same result as a local run, and the run says what happened."""
+    nanny = workers.workers[0]
+    pid, address = nanny.pid, nanny.worker_address
+    begun = once_kept(monkeypatch, 21, lambda: os.kill(pid, signal.SIGKILL))
+    told = command(folder, *RUN, "--cluster", workers.scheduler_address)
+    assert told.code == 0, told.err
+    lost = (
+        rf"chain-[12]: worker {address} was lost after sweep (\d+); the chain goes on from its checkpoint of "
+        r"sweep (\d+)"
+    )
+    reached, kept = map(int, re.search(lost, told.err).groups())
+    assert 21 <= kept <= reached < kept + 8 and begun == [0, 0, kept]
+    cluster = json.loads((folder / "run/run.json").read_text())["cluster"]
+    assert len(cluster["workers"]) == 2 and len(cluster["happened"]) == 1 and re.fullmatch(lost, cluster["happened"][0])
+    assert_same(found_in(folder / "run"), whole)
+
+
+def test_a_chain_that_loses_every_worker(folder, workers, monkeypatch):
+    """It is not tried for ever; the message says how often, and what is needed."""
+
+    def gone(*_):
+        raise mmgibbs.runs.cluster.workers.Lost
+
+    monkeypatch.setattr("mmgibbs.runs.cluster.chains._Spread._to", gone)
+    told = command(folder, *RUN, "--cluster", workers.scheduler_address)
+    assert told.code == 2 and "4 workers were lost" in told.err and "needed workers with more memory" in told.err
+    assert "goes on from the start" in told.err
+
+
+@pytest.mark.parametrize(
+    ("cluster", "words"),
+    [
+        ("10.0.0.5", ["'10.0.0.5'", "tcp://HOST:PORT", "local:WORKERS"]),
+        ("tcp://127.0.0.1:9", ["no Dask scheduler answers at tcp://127.0.0.1:9", "seconds", "dask scheduler"]),
+    ],
+)
+def test_addresses_that_lead_nowhere(folder, monkeypatch, cluster, words):
+    monkeypatch.setattr("mmgibbs.runs.cluster.workers.CONNECTING", 0.2)
+    told = command(folder, *RUN, "--cluster", cluster)
+    assert told.code == 2 and all(word in told.err for word in words), told.err
+
+
+def test_without_dask(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    told = command(folder, *RUN, "--cluster", "local:2")
+    assert told.code == 2 and "pip install 'mmgibbs[cluster]'" in told.err
+
+
+def kill(workers, which=0):
+    """A function that kills a worker; its address. A new one takes its place after a while."""
+    nanny = workers.workers[which]
+    pid, address = nanny.pid, nanny.worker_address
+    return lambda: os.kill(pid, signal.SIGKILL), address
+
+
+REGRESSION = """\
+name: lasso
+data: {phenotypes: phenotypes.csv}
+model: {plugin: bayesian_lasso, response: age, predictors: [weight]}
+sampler: {burn_in: 10, samples: 30, chains: 2, checkpoint_every: 8, threads: 1}
+output: {directory: lasso}
+"""
+
+
+@pytest.mark.slow
+def test_a_regression_whose_worker_is_killed(folder, workers, monkeypatch):
+    """Its chains are one walk, which goes on from its checkpoint."""
+    (folder / "lasso.yaml").write_text(REGRESSION)
+    assert command(folder, "run", "lasso.yaml", "--output", "here").code == 0
+    begun = once_kept(monkeypatch, 16, lambda: [kill(workers, w)[0]() for w in range(2)], chains=1)
+    told = command(folder, "run", "lasso.yaml", "--cluster", workers.scheduler_address)
+    assert told.code == 0, told.err
+    assert re.search(
+        r"chains: worker \S+ was lost after sweep 16; the chain goes on from its checkpoint of sweep 16", told.err
+    )
+    assert begun == [0, 16] and len(json.loads((folder / "lasso/run.json").read_text())["cluster"]["happened"]) == 1
+    one, two = (xarray.open_datatree(folder / run / "draws.nc", engine="h5netcdf") for run in ("here", "lasso"))
+    with one, two:
+        assert one["posterior"].equals(two["posterior"])
+
+
+def test_several_analyses_at_once(folder, whole, workers, monkeypatch):
+    """One by Gibbs, one by BLUP, one that cannot be used; a worker is killed when both chains of the first are
+    half-way.
+    """
+    write_files(
+        folder,
+        {
+            "analysis.yaml": SAMPLED,
+            "blup.yaml": ANALYSIS,
+            "bad.yaml": ANALYSIS.replace("level: animal", "level: nobody"),
+        },
+    )
+    killing, address = kill(workers)
+    once_kept(monkeypatch, 21, killing)
+    files = ("analysis.yaml", "blup.yaml", "bad.yaml")
+    told = command(folder, "run", *files, "--output", "all", "--cluster", workers.scheduler_address)
+    assert told.code == 2 and "2 of 3 analyses done" in told.err, told.err
+    assert "bad: phenotypes.csv: there is no column 'nobody'" in told.err and not (folder / "all/bad").exists()
+    assert (
+        f"analysis: chain-1: worker {address} was lost" in told.err
+        or f"analysis: chain-2: worker {address} was lost" in told.err
+    )
+    assert_same(found_in(folder / "all/analysis"), whole)
+    assert command(folder, "run", "blup.yaml", "--output", "here").code == 0
+    here, there = (pl.read_parquet(folder / run / "solutions.parquet") for run in ("here", "all/blup"))
+    assert here["mean"].equals(there["mean"])
+    assert_frame_equal(
+        here, there, rel_tol=1e-12, abs_tol=1e-12
+    )  # the inverse is by BLAS, whose sums depend on its threads
+    cluster = {
+        name: json.loads((folder / "all" / name / "run.json").read_text())["cluster"] for name in ("analysis", "blup")
+    }
+    assert len(cluster["analysis"]["happened"]) == 1 and cluster["blup"]["workers"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_of_them(folder, whole, workers, monkeypatch):
+    """Each keeps its state, and --resume goes on with each."""
+    other = SAMPLED.replace("directory: run", "directory: other").replace("seed: ", "seed: 1")
+    write_files(folder, {"analysis.yaml": SAMPLED, "other.yaml": other})
+    monkeypatch.setattr("mmgibbs.runs.cluster.workers.Cluster.threads", 4)  # so that both run at once
+    once_kept(monkeypatch, 21, lambda: os.kill(os.getpid(), signal.SIGINT), chains=4)
+    told = command(folder, "run", "analysis.yaml", "other.yaml", "--cluster", workers.scheduler_address)
+    assert told.code == 130, told.err
+    assert (
+        "analysis: stopped by SIGINT after sweep 2" in told.err and "other: stopped by SIGINT after sweep 2" in told.err
+    )
+    assert "mmgibbs run analysis.yaml other.yaml --cluster" in told.err and "--resume" in told.err
+    assert command(folder, "run", "analysis.yaml", "other.yaml", "--resume").code == 0
+    assert_same(found_in(folder / "run"), whole)
+
+
+VALIDATED = ANALYSIS.replace("traits: [birth_weight, weaning_weight]", "traits: [birth_weight]").replace(
+    "    age: {kind: covariate, traits: [weaning_weight]}\n", ""
+)
+
+
+@pytest.fixture
+def population(tmp_path, monkeypatch):
+    """A few hundred animals in files."""
+    monkeypatch.setattr("mmgibbs.runs.cluster.workers.LOOKING", 0.1)
+    phenotypes, pedigree = beef_frames(small_beef(160, 3, 4))
+    phenotypes.write_csv(tmp_path / "phenotypes.csv")
+    pedigree.write_csv(tmp_path / "pedigree.csv")
+    tables = {"phenotypes": "phenotypes.csv", "pedigree": "pedigree.csv"}
+    (tmp_path / "analysis.yaml").write_text(yaml.safe_dump(analysis_of(phenotypes, pedigree) | {"data": tables}))
+    return tmp_path
+
+
+def validation(folder, output):
+    return [pl.read_parquet(folder / output / f"{table}.parquet") for table in ("validation", "predictions")]
+
+
+VALIDATE = ("validate", "analysis.yaml", "--folds", "3", "--replicates", "6", "--no-report")
+
+
+def test_validation_with_a_worker_killed(population, workers, monkeypatch):
+    """Folds and simulated records: what one machine gives, to the last bit, and it says what happened."""
+    monkeypatch.setattr("mmgibbs.validation.simulated.VALUES", 2000)  # two replicates at once
+    assert command(population, *VALIDATE, "--output", "here").code == 0
+    killing, address = kill(workers)
+    call, calls = mmgibbs.runs.cluster.workers.Sent.call, []
+
+    def call_and_kill(self, worker, *arguments):
+        calls.append(worker)
+        if worker == address and calls.count(address) == 1:
+            killing()
+        return call(self, worker, *arguments)
+
+    monkeypatch.setattr("mmgibbs.runs.cluster.workers.Sent.call", call_and_kill)
+    told = command(population, *VALIDATE, "--output", "there", "--cluster", workers.scheduler_address)
+    assert told.code == 0, told.err
+    assert re.search(rf"fold \d: worker {address} was lost; it is begun again on another one", told.err), told.err
+    for one, two in zip(validation(population, "here"), validation(population, "there"), strict=True):
+        assert one.equals(two)
+    record = json.loads((population / "there/validation.json").read_text())
+    assert len(record["cluster"]["happened"]) == 1 and "cluster" not in json.loads(
+        (population / "here/validation.json").read_text()
+    )

@@ -1,0 +1,164 @@
+"""What is warned of or resolved: few levels or records, dependent fixed effects; and where a run may be written."""
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.small_analysis import ANALYSIS, PHENOTYPES, command, contents, refused, replaced, write_files
+
+GIBBS = replaced(ANALYSIS, "method: blup", "chains: 1, burn_in: 5, samples: 20, thin: 1")
+# One variance of few levels, so that its prior decides whether a draw and a mean exist.
+HERDS = """\
+data: {phenotypes: herds.csv}
+traits: [y]
+model: {random: {herd: {}}}
+sampler: {chains: 1, burn_in: 20, samples: 50, thin: 1}
+output: {directory: run}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "analysis"
+
+
+def analysis(old, new, text=ANALYSIS):
+    return {"analysis.yaml": replaced(text, old, new)}
+
+
+def phenotypes(old, new):
+    return {"phenotypes.csv": replaced(PHENOTYPES, old, new)}
+
+
+# ------------------------------------------------------------------------------------------------ warned of, resolved
+
+
+def herds(levels):
+    rng = np.random.default_rng(7)
+    rows = [f"h{i % levels},{10 + 3 * (i % levels) + rng.normal():.3f}" for i in range(4 * levels)]
+    return {"analysis.yaml": HERDS, "herds.csv": "\n".join(["herd,y", *rows]) + "\n"}
+
+
+@pytest.mark.parametrize(
+    ("prior", "df", "warned"),
+    [("flat", -2, True), ("{df: -1, scale: 1}", -1, True), ("{df: -0.5, scale: 1}", -0.5, False)],
+)
+def test_prior_df_without_a_mean_is_a_warning(folder, prior, df, warned):
+    """Three herds: nu + 3 > 0 for a draw, > 2 for a mean."""
+    write_files(folder, herds(3))
+    outcome = command(folder, "run", "analysis.yaml", "--set", f"variances.herd.prior={prior}")
+    assert outcome.code == 0, outcome.err
+    warning = (
+        f"variances.herd: the posterior mean may not exist: prior df {df} plus 3 levels gives {df + 3} "
+        "degrees of freedom"
+    )
+    assert (f"warning: {warning}" in outcome.err) == warned
+    assert any(w.startswith(warning) for w in outcome.record["warnings"]) == warned
+    assert outcome.summary["mean"].is_finite().all()
+
+
+def test_prior_df_without_a_draw_is_refused(folder):
+    write_files(folder, herds(2))
+    message = refused(folder)
+    assert message == (
+        "variances.herd: the posterior does not exist: prior df -2 plus 2 levels gives 0 degrees of freedom, "
+        "needed more than 0 for a 1 x 1 matrix; give a prior with df above -2, or hold it fixed"
+    )
+
+
+def test_too_few_records_for_flat_priors_are_a_warning(folder):
+    """Seven records of a trait, three equations: two flat variances need more than four degrees of freedom."""
+    write_files(folder, {"analysis.yaml": GIBBS})
+    outcome = command(folder, "check", "analysis.yaml")
+    assert outcome.code == 0
+    assert (
+        "warning: trait 'birth_weight': 6 records less 3 fixed-effect equations leave 3 degrees of freedom for 2 "
+        "variances with flat priors: the posterior may not exist" in outcome.out
+    )
+    outcome = command(folder, "check", "analysis.yaml", "--set", "variances.mode=fixed")
+    assert outcome.code == 0 and "warning" not in outcome.out
+
+
+def test_a_sampler_that_runs_away_says_why(folder):
+    """The posterior does not exist; where the chain breaks down, the message ends with the warning that foretold it."""
+    write_files(folder, {"analysis.yaml": replaced(GIBBS, "samples: 20", "samples: 20000")})
+    message = refused(folder)
+    assert "needed" in message.splitlines()[0] and "warning: trait 'birth_weight': 6 records" in message
+
+
+def test_a_rank_deficient_design_is_resolved_and_reported(folder):
+    """Herd again under another name: its last level goes, and nothing else changes but who carries what."""
+    write_files(folder)
+    assert command(folder, "run", "analysis.yaml", "--quiet").code == 0
+    plain = command(folder, "run", "analysis.yaml", "--quiet", "--output", "plain").folder / "plain"
+    write_files(folder, analysis("sex: {}", "sex: {}\n    district: {column: herd}"))
+    outcome = command(folder, "run", "analysis.yaml", "--overwrite")
+    assert outcome.code == 0, outcome.err
+    dropped = outcome.solutions.filter(pl.col("term") == "district")
+    assert dropped["mean"].to_list() == dropped["sd"].to_list() == [0.0] * 4
+    note = "district, weaning_weight: 2 levels held at 0 (not separable from the other fixed effects): north, south"
+    assert note in outcome.record["notes"] and note in outcome.err
+    kept = outcome.solutions.filter(pl.col("term") != "district")
+    expected = pl.read_parquet(plain / "solutions.parquet")
+    assert kept.drop("mean", "sd").columns == expected.drop("mean", "sd").columns
+    for column in ("mean", "sd", "reliability"):
+        np.testing.assert_allclose(kept[column].fill_null(-9), expected[column].fill_null(-9), rtol=1e-6, atol=1e-8)
+
+
+def test_a_class_that_no_trait_needs_may_be_missing(folder):
+    """Not an error: d3 observes no trait, so its herd is not asked for."""
+    write_files(folder, phenotypes("d3,north,F,175", "d3,,,NA"))
+    assert command(folder, "run", "analysis.yaml", "--quiet").code == 0
+
+
+# ------------------------------------------------------------------------------------------------ the run folder
+
+
+def test_an_existing_run_is_kept_unless_told(folder):
+    write_files(folder)
+    assert command(folder, "run", "analysis.yaml", "--quiet").code == 0
+    message = refused(folder)
+    assert (
+        message
+        == f"output.directory: '{folder / 'run'}' exists and holds a run; choose another directory, or give --overwrite"
+    )
+    first = contents(folder / "run")
+    broken = phenotypes("41.0", "heavy")
+    write_files(folder, broken)
+    assert refused(folder, "--overwrite").startswith("phenotypes.csv row 3")  # the earlier run stays
+    assert contents(folder / "run") == first
+    write_files(folder, phenotypes("41.0", "43.0"))
+    assert command(folder, "run", "analysis.yaml", "--quiet", "--overwrite").code == 0
+    assert contents(folder / "run") != first and sorted(contents(folder / "run")) == sorted(first)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("notes.txt", "holds files that are not of a run (notes.txt); needed a new directory"),
+        (None, "is a file, needed a directory"),
+    ],
+)
+def test_an_output_directory_of_something_else(folder, name, said):
+    write_files(folder)
+    if name is None:
+        (folder / "run").write_text("mine")
+    else:
+        (folder / "run").mkdir()
+        (folder / "run" / name).write_text("mine")
+    for arguments in ((), ("--overwrite",)):
+        assert refused(folder, *arguments) == f"output.directory: '{folder / 'run'}' {said}"
+
+
+def test_an_output_directory_below_a_file(folder):
+    write_files(folder)
+    message = refused(folder, "--output", "analysis.yaml/run")
+    assert "cannot be created, since" in message and message.endswith("analysis.yaml' is a file")
+
+
+def test_a_disk_that_fills_up_leaves_nothing(folder, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    write_files(folder)
+    monkeypatch.setattr("mmgibbs.results.folder.write_draws", full)
+    assert "No space left on device" in refused(folder, "--output", "new/folder/run")

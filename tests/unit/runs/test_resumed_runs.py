@@ -1,0 +1,580 @@
+"""Runs that end early and go on: killed at any moment, stopped by a signal, their files damaged, the disk full.
+
+Whatever happens, the run that goes on ends with the draws of the run in one go.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import xarray
+from helpers.support import ROOT
+from helpers.small_analysis import ANALYSIS, PHENOTYPES, assert_readable, command, contents, refused, replaced, write_files
+
+from mmgibbs.runs.checkpoints import Checkpoints
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.runs.log import RunLog
+
+PRIORS = """\
+  genetic: {start: [[6, 8], [8, 90]], prior: {df: 8, scale: [[30, 40], [40, 450]]}}
+  residual: {start: [[9, 10], [10, 160]], prior: {df: 8, scale: [[45, 50], [50, 800]]}}
+"""
+SAMPLER = "chains: 2, burn_in: 10, samples: 50, thin: 2, checkpoint_every: 7, refresh_every: 9"
+SMALL = replaced(ANALYSIS, "  genetic: [[6, 8], [8, 90]]\n  residual: [[9, 10], [10, 160]]\n", PRIORS)
+SMALL = replaced(SMALL, "directory: run", "directory: run, save_levels: [genetic]")
+SAMPLED = replaced(SMALL, "method: blup", SAMPLER)
+RUN = ("run", "analysis.yaml", "--quiet")
+SWEEPS = 2 * 60  # of both chains
+
+
+@pytest.fixture(autouse=True)
+def one_core(tmp_path, monkeypatch):
+    """Chains one after another in this process; temporary files in a folder of their own, which must be empty at the
+    end.
+    """
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setattr("mmgibbs.runs.chains.cores", lambda: 1)
+    yield
+    assert contents(scratch) == {}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_files(tmp_path / "analysis", {"analysis.yaml": SAMPLED})
+    return tmp_path / "analysis"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What the run in one go finds."""
+    return found_in_one_go(tmp_path_factory.mktemp("whole"))
+
+
+def found_in_one_go(folder: Path) -> dict:
+    write_files(folder, {"analysis.yaml": SAMPLED})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmgibbs.runs.chains.cores", lambda: 1)
+        assert command(folder, *RUN).code == 0
+    return found_in(folder / "run")
+
+
+def found_in(run: Path) -> dict:
+    """All that a run has drawn and computed."""
+    with xarray.open_datatree(run / "draws.nc", engine="h5netcdf") as tree:
+        draws = {
+            f"{group}/{name}": v.values
+            for group in ("posterior", "sample_stats")
+            for name, v in tree[group].data_vars.items()
+        }
+    return {
+        "draws": draws,
+        "summary": pl.read_parquet(run / "summary.parquet"),
+        "solutions": pl.read_parquet(run / "solutions.parquet"),
+    }
+
+
+def assert_same(run: Path, whole: dict) -> None:
+    found = found_in(run)
+    assert found["draws"].keys() == whole["draws"].keys()
+    for name, values in whole["draws"].items():
+        np.testing.assert_array_equal(found["draws"][name], values, err_msg=name)
+    for table in ("summary", "solutions"):
+        assert found[table].equals(whole[table], null_equal=True)
+
+
+def at_sweep(monkeypatch, number: int, act) -> None:
+    """Do something in the middle of the number-th sweep from now."""
+    sweep, seen = SerialEngine.sweep, [0]
+
+    def counted(engine, *arguments):
+        seen[0] += 1
+        if seen[0] == number:
+            act()
+        return sweep(engine, *arguments)
+
+    monkeypatch.setattr(SerialEngine, "sweep", counted)
+
+
+def stop_at(monkeypatch, folder: Path, number: int, *arguments: str, how=signal.SIGTERM):
+    """A run that gets a signal at some sweep."""
+    with monkeypatch.context() as patch:
+        at_sweep(patch, number, lambda: os.kill(os.getpid(), how))
+        outcome = command(folder, *RUN, *arguments)
+    assert outcome.code == 128 + how, outcome
+    return outcome
+
+
+# ------------------------------------------------------------------------------------------------ killed
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory):
+    """forked(folder, arguments, kind, number): see fork_server.py."""
+    if not hasattr(os, "fork") or not hasattr(os, "sched_setaffinity"):
+        pytest.skip("needs fork and a choice of cores")
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests" / "helpers" / "fork_server.py")],
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "TMPDIR": str(tmp_path_factory.mktemp("forked"))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def run(folder, arguments, kind=None, number=0):
+        process.stdin.write(json.dumps([str(folder), list(arguments), kind, number]) + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    yield run
+    process.stdin.close()
+    code = process.wait(timeout=60)
+    process.stdout.close()
+    assert code == 0
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_kill_9_at_random_moments(folder, forked, whole, kills):
+    """Within a sweep, a checkpoint, a rename; each time the next run goes on, until it is killed too, or done."""
+    rng, done, killed = np.random.default_rng(kills), 0, {"sweep": 0, "file": 0}
+    arguments = (*RUN, "--no-report")
+    code, events, said = forked(folder, [*arguments, "--output", "counted"])
+    assert (code, events["sweep"]) == (0, SWEEPS), said
+    while sum(killed.values()) < kills or (folder / "run").exists():
+        kind = "file" if sum(killed.values()) % 2 else "sweep"
+        number = int(rng.integers(1, events[kind] // 2))
+        last = sum(killed.values()) >= kills
+        code, _, said = forked(folder, [*arguments, "--resume"], *(() if last else (kind, number)))
+        if code == -signal.SIGKILL:
+            killed[kind] += 1
+            continue
+        assert code == 0, said
+        assert_same(folder / "run", whole)
+        assert sorted(os.listdir(folder / "run")) == sorted(os.listdir(folder / "counted"))
+        assert json.loads((folder / "run" / "run.json").read_text())["sweeps_per_chain"] == 60
+        # whenever it was killed, what stood there was whole
+        assert "damaged" not in (folder / "run" / "run.log").read_text()
+        shutil.rmtree(folder / "run")
+        done += 1
+    assert done >= 1 and min(killed.values()) >= kills // 2
+
+
+def test_a_folder_that_is_being_written_is_refused(folder, forked, whole):
+    """The second run is told which process holds it; when that one is killed, no lock is left behind."""
+    _, _, holder = forked(folder, [*RUN, "--no-report"], "stop", 33)
+    for flag in ((), ("--resume",), ("--overwrite",)):
+        message = refused(folder, *flag)
+        assert f"another run is writing '{folder}/run' (process {holder} on " in message
+        assert message.endswith("needed another directory, or the end of that run")
+    code, _, said = forked(folder, [*RUN, "--no-report", "--resume"])
+    assert code == 0, said
+    assert_same(folder / "run", whole)
+
+
+def processes_of(session: int) -> list[int]:
+    return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and alive_in(p, session)]
+
+
+def alive_in(process: Path, session: int) -> bool:
+    try:
+        state, _, _, sid = (process / "stat").read_text().rsplit(")", 1)[1].split()[:4]
+    except OSError:
+        return False
+    return int(sid) == session and state != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see processes")
+def test_the_chains_of_a_killed_run_end_too(folder, whole):
+    """Chains in processes of their own: they notice, and write nothing more into a folder that may be another run's by
+    then.
+    """
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores, or chains share one process")
+    long = ("--set=sampler.samples=4000000", "--set=sampler.thin=100000", "--set=sampler.checkpoint_every=500")
+    run = subprocess.Popen(
+        [sys.executable, "-m", "mmgibbs", *RUN, "--no-report", *long],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder)},
+        start_new_session=True,
+    )
+    try:
+        checkpoints, give_up = folder / "run" / "checkpoint", time.monotonic() + 100
+        while len(list(checkpoints.glob("chain-?.npz"))) < 2 and run.poll() is None and time.monotonic() < give_up:
+            time.sleep(0.02)
+        assert run.poll() is None and len(processes_of(run.pid)) >= 3
+        run.kill()
+        run.wait()
+        give_up = time.monotonic() + 20
+        while processes_of(run.pid) and time.monotonic() < give_up:
+            time.sleep(0.02)
+        assert processes_of(run.pid) == []
+    finally:
+        if processes_of(run.pid):
+            os.killpg(run.pid, signal.SIGKILL)
+    place = Checkpoints(checkpoints, "any")
+    assert all(
+        "is of another run" in why for why in place.read("chain-1")[1].values()
+    )  # whole, though of another identity
+    assert "sampler.samples: was 4000000, now 50" in refused(folder, "--resume")
+    assert command(folder, *RUN, "--overwrite").code == 0
+    assert_same(folder / "run", whole)
+
+
+# ------------------------------------------------------------------------------------------------ stopped by a signal
+
+
+@pytest.mark.parametrize(("how", "sweep"), [(signal.SIGINT, 17), (signal.SIGTERM, 83)])
+def test_a_signal_ends_the_sweep_and_keeps_the_state(folder, monkeypatch, whole, how, sweep):
+    outcome = stop_at(monkeypatch, folder, sweep, how=how)
+    at = "17, 0" if sweep == 17 else "60, 23"
+    assert outcome.err == (
+        f"\nstopped by {how.name} after sweep {at} of 60; the state is kept in '{folder}/run/checkpoint'\n"
+        "go on with: mmgibbs run analysis.yaml --quiet --no-report --resume\n"
+    )
+    assert sorted(os.listdir(folder / "run")) == ["checkpoint", "run.log"]
+    for arguments in ((), ("--set", "output.csv=always")):
+        assert refused(folder, *arguments).endswith(
+            "holds an unfinished run; --resume goes on with it, --overwrite starts anew"
+        )
+    assert "--extend needs a finished one" in refused(folder, "--extend", "10")
+    outcome = command(folder, "run", "analysis.yaml", "--resume")
+    assert outcome.code == 0 and f"going on from checkpoints: chain-1 at sweep {at[:2]}" in outcome.err
+    assert_same(folder / "run", whole)
+    log = (folder / "run" / "run.log").read_text()
+    assert "stopped by" in log and "going on from" in log and log.count("begun by process") == 2 and "written to" in log
+    for line in outcome.err.splitlines():
+        assert line in log  # every line said
+
+
+def test_the_command_that_goes_on():
+    from mmgibbs.cli import resuming
+
+    for flags in (["--overwrite"], ["--extend", "50"], ["--extend=50"], ["--resume"], []):
+        assert resuming(["run", "a b.yaml", *flags, "--set", "name=x"]) == [
+            "run",
+            "a b.yaml",
+            "--set",
+            "name=x",
+            "--resume",
+        ]
+
+
+def test_without_checkpoints_nothing_is_kept(folder, monkeypatch):
+    before = contents(folder)
+    outcome = stop_at(monkeypatch, folder, 30, "--set", "sampler.checkpoint_every=never")
+    assert (
+        outcome.err
+        == "\nstopped by SIGTERM after sweep 30, 0 of 60; nothing is kept (sampler.checkpoint_every: never)\n"
+    )
+    assert contents(folder) == before
+
+
+def test_a_failure_keeps_the_checkpoints_and_says_so(folder, monkeypatch, whole):
+    """Here of writing the results, as on a full disk."""
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pl.DataFrame, "write_parquet", full)
+        outcome = command(folder, *RUN)
+    assert outcome.code == 2 and "No space left on device" in outcome.err
+    assert f"the checkpoints in '{folder}/run/checkpoint' are kept: --resume goes on from them" in outcome.err
+    at_sweep(monkeypatch, 1, lambda: pytest.fail("all sweeps were done"))
+    assert command(folder, *RUN, "--resume").code == 0
+    assert_same(folder / "run", whole)
+
+
+# ------------------------------------------------------------------------------------------------ finished, changed,
+# extended
+
+
+def test_a_finished_run_is_left_alone(folder):
+    assert command(folder, *RUN, "--resume").code == 0  # nothing was there: it starts anew
+    assert "holds no checkpoint: the run starts anew" in (folder / "run" / "run.log").read_text()
+    before = contents(folder)
+    outcome = command(folder, "run", "analysis.yaml", "--resume")
+    assert outcome.code == 0 and "holds this run, finished: nothing is left to do" in outcome.err
+    assert contents(folder) == before
+    assert "choose another directory, or give --overwrite" in refused(folder)
+
+
+def test_what_changed_is_refused_by_name(folder, monkeypatch):
+    stop_at(monkeypatch, folder, 30)
+    seed = refused(folder, "--resume", "--set", "sampler.seed=43", "--set", "sampler.samples=70")
+    assert seed.splitlines() == [
+        f"output.directory: '{folder}/run' holds a run of something else:",
+        "sampler.samples: was 50, now 70",
+        "sampler.seed: was 42, now 43",
+        "needed the analysis and the data of that run (more sweeps: --extend SWEEPS), or --overwrite",
+    ]
+    (folder / "phenotypes.csv").write_text(PHENOTYPES.replace("35.5", "35.6"))
+    assert "the file of data.phenotypes holds something else" in refused(folder, "--resume")
+    (folder / "phenotypes.csv").write_text(PHENOTYPES)
+    free = ["sampler.threads=1", "sampler.checkpoint_every=3m", "output.csv=always", "name=other"]
+    assert command(folder, *RUN, "--resume", *(f"--set={f}" for f in free)).code == 0
+    assert "sampler.seed: was 42, now 43" in refused(folder, "--extend", "10", "--set", "sampler.seed=43")
+
+
+def test_an_extension_has_the_draws_of_a_longer_run(folder, monkeypatch):
+    longer = ("--set", "sampler.samples=80", "--output", "longer")
+    assert command(folder, *RUN, *longer).code == 0
+    assert command(folder, *RUN).code == 0
+    assert command(folder, *RUN, "--extend", "20").code == 0
+    outcome = stop_at(monkeypatch, folder, 5, "--extend", "10")
+    assert "after sweep 85, 80 of 90" in outcome.err
+    assert "unfinished" in refused(folder)
+    assert command(folder, *RUN, "--resume").code == 0
+    one, other = found_in(folder / "run"), found_in(folder / "longer")
+    for name, values in other["draws"].items():
+        np.testing.assert_array_equal(one["draws"][name], values, err_msg=name)
+    for column in ("mean", "sd"):  # the batches of the moments keep their length, and so their rounding
+        np.testing.assert_allclose(one["solutions"][column], other["solutions"][column], rtol=1e-11, atol=1e-12)
+    record = json.loads((folder / "run" / "run.json").read_text())
+    assert (record["sweeps_per_chain"], record["kept_draws_per_chain"], record["begun"]) == (90, 40, "resumed")
+
+
+@pytest.mark.parametrize("wrong", ["0", "-5", "many", "1.5"])
+def test_an_extension_by_nothing(folder, wrong, capsys):
+    assert command(folder, *RUN, f"--extend={wrong}").code == 2
+
+
+def test_an_extension_of_what_cannot_be_extended(folder):
+    assert "holds no run; --extend needs a finished one" in refused(folder, "--extend", "10")
+    assert command(folder, *RUN, "--set", "sampler.checkpoint_every=never").code == 0
+    assert sorted(os.listdir(folder / "run"))[:2] == ["animals.parquet", "draws.nc"]
+    assert "kept no checkpoints to go on from" in refused(folder, "--extend", "10")
+    assert command(folder, *RUN, "--resume").code == 0  # finished all the same
+    assert "sampler.seed: was 42, now 7" in refused(folder, "--resume", "--set=sampler.seed=7")
+
+
+def test_an_overwritten_run_is_another_one(folder, monkeypatch, whole):
+    """Killed after --overwrite: the earlier results are still there, and the new run can go on."""
+    assert command(folder, *RUN, "--set=sampler.seed=7").code == 0
+    earlier = (folder / "run" / "summary.csv").read_bytes()
+    stop_at(monkeypatch, folder, 30, "--overwrite")
+    assert (folder / "run" / "summary.csv").read_bytes() == earlier
+    assert "holds an unfinished run" in refused(folder)
+    assert command(folder, *RUN, "--resume").code == 0
+    assert_same(folder / "run", whole)
+
+
+# ------------------------------------------------------------------------------------------------ damage
+
+
+DAMAGE = {
+    "cut off": lambda path: path.write_bytes(path.read_bytes()[:-1000]),
+    "empty": lambda path: path.write_bytes(b""),
+    "a flipped byte": lambda path: path.write_bytes(flipped(path.read_bytes())),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+}
+
+
+def flipped(content: bytes) -> bytes:
+    at = content.index(b"theta.0") + 400
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+@pytest.mark.parametrize("how", ["cut off", "a flipped byte"])
+def test_a_damaged_checkpoint_is_passed_over(folder, monkeypatch, whole, how):
+    stop_at(monkeypatch, folder, 30)
+    DAMAGE[how](folder / "run" / "checkpoint" / "chain-1.npz")
+    outcome = command(folder, "run", "analysis.yaml", "--resume")
+    assert outcome.code == 0
+    assert "warning: checkpoint/chain-1.npz is damaged" in outcome.err
+    assert "going on from checkpoints: chain-1 at sweep 28" in outcome.err
+    assert_same(folder / "run", whole)
+
+
+@pytest.mark.parametrize("how", ["empty", "cut off"])
+def test_where_all_is_damaged_the_chain_starts_anew(folder, monkeypatch, whole, how):
+    """The same draws again: nothing but time is lost."""
+    stop_at(monkeypatch, folder, 83)
+    for path in (folder / "run" / "checkpoint").glob("chain-2*.npz"):
+        DAMAGE[how](path)
+    DAMAGE[how](folder / "run" / "checkpoint" / "run.npz")
+    outcome = command(folder, "run", "analysis.yaml", "--resume")
+    assert outcome.code == 0 and outcome.err.count("is damaged") == 3
+    assert "going on from checkpoints: chain-1 at sweep 60, chain-2 from the start" in outcome.err
+    assert_same(folder / "run", whole)
+
+
+def test_good_checkpoints_of_something_else_are_not_touched(folder, monkeypatch, whole):
+    """What was run is no longer known, and the analysis is another one now: refused, and nothing is removed."""
+    stop_at(monkeypatch, folder, 30)
+    (folder / "run" / "checkpoint" / "run.npz").write_bytes(b"")
+    chain = (folder / "run" / "checkpoint" / "chain-1.npz").read_bytes()
+    outcome = command(folder, *RUN, "--resume", "--set=sampler.seed=7")
+    assert outcome.code == 2 and "chain-1.npz: is of another run; needed the checkpoint of this run" in outcome.err
+    assert (folder / "run" / "checkpoint" / "chain-1.npz").read_bytes() == chain
+    (folder / "run" / "checkpoint" / "run.npz").write_bytes(b"")
+    assert command(folder, *RUN, "--resume", "--set=sampler.checkpoint_every=never").code == 0
+    assert "going on from checkpoints: chain-1 at sweep 30" in (folder / "run" / "run.log").read_text()
+    assert_same(folder / "run", whole)
+
+
+# ------------------------------------------------------------------------------------------------ the disk
+
+
+def test_a_full_disk_ends_no_chain(folder, monkeypatch, whole):
+    """Checkpoints cannot be written for a while: the user is told, the last good one stays, the run goes on."""
+    write, calls = np.savez, [0]
+
+    def full_for_a_while(file, **arrays):
+        calls[0] += 1
+        if 5 <= calls[0] < 9:
+            raise OSError(28, "No space left on device")
+        write(file, **arrays)
+
+    monkeypatch.setattr(np, "savez", full_for_a_while)
+    monkeypatch.setattr("mmgibbs.runs.job.REPORT_EVERY", 0.001)
+    outcome = command(folder, "run", "analysis.yaml")
+    assert outcome.code == 0
+    assert (
+        "warning: chain-1: its checkpoint could not be written (No space left on device); the one of sweep 21 is kept"
+        in outcome.err
+    )
+    assert "chain-1: its checkpoints can be written again" in outcome.err
+    assert_same(folder / "run", whole)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A file system of its own, as a function of its size in kB, or 'ro': mounted (again), its files kept."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = []
+
+    def mount(size):
+        options = "remount,ro" if size == "ro" else f"{'remount,rw,' if mounted else ''}size={size}k"
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)], capture_output=True, text=True
+        )
+        if done.returncode:
+            pytest.skip(f"needs the right to mount a tmpfs: {done.stderr.strip()}")
+        mounted.append(size)
+        return place
+
+    if shutil.which("mount") is None:
+        pytest.skip("needs mount")
+    yield mount
+    if mounted:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_disk_that_is_really_full(folder, disk, whole):
+    """A tmpfs that takes a few checkpoints and no results."""
+    there = ("--output", str(disk(56) / "run"))
+    outcome = command(folder, "run", "analysis.yaml", *there)
+    assert outcome.code == 2 and "could not be written (No space left on device)" in outcome.err
+    assert_readable(outcome.err.split("\n", outcome.err.count("\n") - 2)[-1])
+    kept = {p.name for p in (disk(56) / "run" / "checkpoint").iterdir()}
+    assert "run.npz" in kept and not any(name.startswith(".") for name in kept)
+    disk(2000)
+    assert command(folder, *RUN, *there, "--resume").code == 0
+    assert_same(disk(2000) / "run", whole)
+
+
+def test_a_read_only_disk(folder, disk):
+    run = disk(2000) / "run"
+    assert command(folder, *RUN, "--output", str(run)).code == 0
+    before = contents(run)
+    disk("ro")
+    for flag, new in (("--overwrite", "run"), ("--extend=10", "run"), ("--quiet", "other")):
+        message = refused(folder, "--output", str(run.with_name(new)), flag)
+        assert "Read-only file system" in message or "no permission" in message
+    assert contents(run) == before
+
+
+def test_a_folder_without_permission(folder, monkeypatch, tmp_path):
+    (folder / "run").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "run")  # as root all is permitted
+    assert "cannot be written: no permission to write in" in refused(folder)
+
+
+def test_a_log_in_use_and_a_log_that_is_gone(tmp_path):
+    from mmgibbs.errors import ConfigError
+
+    log = RunLog(tmp_path)
+    log.begin([(0.0, "said before")])
+    with pytest.raises(ConfigError, match=rf"another run is writing .*\(process {os.getpid()} on .* since "):
+        RunLog(tmp_path)
+    (tmp_path / "run.log").unlink()
+    RunLog(tmp_path).close()  # another file of this name is not the one that is locked
+    log.close()
+    RunLog(tmp_path).close()
+
+
+# ------------------------------------------------------------------------------------------------ targets
+
+
+def with_targets(**stop) -> str:
+    stop = ", ".join(f"{key}: {value}" for key, value in stop.items())
+    return replaced(SMALL, "method: blup", SAMPLER.replace("samples: 50", f"samples: 20, stop: {{{stop}}}"))
+
+
+def test_chains_stop_at_their_targets_with_the_draws_of_a_plain_run(folder, monkeypatch, whole):
+    write_files(folder, {"analysis.yaml": with_targets(rhat=50, mcse_ebv=0.9, max_samples=50)})
+    outcome = command(folder, "run", "analysis.yaml")
+    assert outcome.code == 0
+    record = outcome.record
+    n = record["kept_draws_per_chain"]
+    assert n == 10 and record["sweeps_per_chain"] == 30 and [t["met"] for t in record["stop"]] == [True, True]
+    assert "after 20 samples: largest R-hat" in outcome.err and outcome.err.count(": met") == 2
+    found = found_in(folder / "run")
+    for name, values in whole["draws"].items():
+        np.testing.assert_array_equal(found["draws"][name], values[:, :n], err_msg=name)
+
+
+def test_targets_that_are_missed_are_named(folder, monkeypatch, whole):
+    """Also where the run was stopped between: the pauses change no draw."""
+    write_files(folder, {"analysis.yaml": with_targets(ess=10**6, mcse_ebv=0.0001, max_samples=50)})
+    stop_at(monkeypatch, folder, 75)
+    told = command(folder, *RUN, "--resume")
+    assert told.code == 0
+    record = json.loads((folder / "run" / "run.json").read_text())
+    assert record["sweeps_per_chain"] == 60 and [t["met"] for t in record["stop"]] == [False, False]
+    missed = [w for w in record["warnings"] if w.startswith("sampler.stop.")]
+    assert (
+        len(missed) == 2
+        and "smallest effective sample size" in missed[0]
+        and missed[0].endswith("needed at least 1e+06")
+        and missed[0].count("missed") == 1
+    )
+    assert [line for line in told.err.splitlines() if "sampler.stop" in line] == [f"warning: {m}" for m in missed]
+    assert "genetic" in missed[1] and " of " in missed[1] and "MCSE of a breeding value" in missed[1]
+    found = found_in(folder / "run")
+    for name, values in whole["draws"].items():
+        np.testing.assert_array_equal(found["draws"][name], values, err_msg=name)
+    assert command(folder, *RUN, "--extend", "10").code == 0  # unconditionally
+    assert json.loads((folder / "run" / "run.json").read_text())["sweeps_per_chain"] == 70
+
+
+def test_targets_of_what_is_not_sampled(folder):
+    fixed = ("--set=variances.mode=fixed", "--set=sampler.samples=20")
+    assert "sampler.stop.ess: every variance is held fixed" in refused(folder, *fixed, "--set=sampler.stop={ess: 100}")
+    no_random = SMALL.replace("  random:\n    genetic: {relationship: pedigree, level: animal}\n", "").replace(
+        ", save_levels: [genetic]", ""
+    )
+    no_random = no_random.replace(PRIORS.splitlines(keepends=True)[0], "").replace("method: blup", SAMPLER)
+    write_files(folder, {"analysis.yaml": no_random})
+    assert "sampler.stop.mcse_ebv: found no random term" in refused(folder, "--set=sampler.stop={mcse_ebv: 0.1}")
+
+
+def test_checkpoints_hold_nothing_else(folder):
+    """The folder as a user finds it."""
+    assert command(folder, *RUN).code == 0
+    assert sorted(os.listdir(folder / "run" / "checkpoint")) == [
+        "chain-1.npz", "chain-1.previous.npz", "chain-2.npz", "chain-2.previous.npz", "run.npz", "run.previous.npz",
+    ]  # fmt: skip
+    assert Checkpoints(folder / "run" / "checkpoint", "").names() == ["chain-1", "chain-2", "run"]

@@ -1,0 +1,84 @@
+"""Several analyses in one go on this machine; test_cluster.py has them on workers."""
+
+import polars as pl
+import pytest
+from helpers.small_analysis import ANALYSIS, FILES, command, contents, refused, replaced, write_files
+
+import mmgibbs
+
+OTHER = replaced(ANALYSIS, "directory: run", "directory: other").replace("[10, 160]", "[10, 100]")
+BAD = replaced(ANALYSIS, "directory: run", "directory: bad").replace("level: animal", "level: nobody")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_files(tmp_path, {"other.yaml": OTHER, "bad.yaml": BAD})
+    return tmp_path
+
+
+def test_each_is_the_run_of_its_own(folder):
+    told = command(folder, "run", "analysis.yaml", "other.yaml")
+    assert told.code == 0, told.err
+    assert (
+        told.err.index("--- analysis (1 of 2)")
+        < told.err.index("--- other (2 of 2)")
+        < told.err.index("2 of 2 analyses done")
+    )
+    assert f"compare them with: mmgibbs report {folder / 'run'} {folder / 'other'}" in told.err
+    assert command(folder, "run", "other.yaml", "--output", "alone", "--quiet").code == 0
+    alone, found = (pl.read_parquet(folder / run / "solutions.parquet") for run in ("alone", "other"))
+    assert alone.equals(found) and not alone.equals(pl.read_parquet(folder / "run/solutions.parquet"))
+
+
+def test_one_that_fails_does_not_end_the_others(folder):
+    told = command(folder, "run", "analysis.yaml", "bad.yaml", "other.yaml", "--output", "all", "--quiet")
+    assert told.code == 2
+    assert told.err.startswith("bad: phenotypes.csv: there is no column 'nobody'") and len(told.err.splitlines()) == 1
+    assert sorted(p.name for p in (folder / "all").iterdir()) == ["analysis", "other"]
+
+
+def test_what_is_finished_is_not_done_again(folder):
+    assert command(folder, "run", "analysis.yaml", "--quiet").code == 0
+    before = contents(folder / "run")
+    told = command(folder, "run", "analysis.yaml", "other.yaml", "--resume")
+    assert told.code == 0 and "finished: nothing is left to do" in told.err
+    assert {k: v for k, v in contents(folder / "run").items() if k != "run.log"} == {
+        k: v for k, v in before.items() if k != "run.log"
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (("analysis.yaml", "same.yaml"), ["analysis.yaml and same.yaml would both write", "needed a folder for each"]),
+        (
+            ("analysis.yaml", "odd.yaml", "absent.yaml"),
+            ["odd.yaml: model.fixed.age.traits: ", "absent.yaml: no such file"],
+        ),
+    ],
+)
+def test_refused_before_anything_is_run(folder, files, words):
+    write_files(
+        folder,
+        {"same.yaml": FILES["analysis.yaml"], "odd.yaml": ANALYSIS.replace("[birth_weight, weaning_weight]", "3")},
+    )
+    message = refused(folder, run=("run", *files, "--quiet"))
+    assert all(word in message for word in words), message
+
+
+def test_from_python(folder):
+    ended = []
+    found = mmgibbs.run_scenarios(
+        [folder / "analysis.yaml", folder / "bad.yaml"],
+        ["sampler.tolerance=1e-6"],
+        output=folder / "all",
+        progress=False,
+        done=ended.append,
+    )
+    assert ended == found and [s.name for s in found] == ["analysis", "bad"]
+    assert (
+        found[0].error is None
+        and found[0].result.directory == folder / "all/analysis"
+        and found[0].result.solutions.height
+    )
+    assert isinstance(found[1].error, mmgibbs.DataError) and found[1].result is None

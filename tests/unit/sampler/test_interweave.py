@@ -1,0 +1,277 @@
+"""Interweaving: what the records say about a scale, the change of a term, the Jacobian, and when L stays."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from reference import dense, models, tabular
+from scipy import stats
+
+from mmgibbs.draws.normal import MAX_NORMALS
+from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.pcg.engine import ExactEngine
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.model.covariance import CovarianceModel, diagonal_blocks, full_block
+from mmgibbs.sampler import interweave
+from mmgibbs.sampler.chain import MixedModel, Schedule, Variances, gibbs_steps, sample_chain
+from mmgibbs.sampler.interweave import draw_scaling, jacobian_exponents, root_of, terms_to_interweave, why_not
+
+KEY = (5, 1)
+
+
+def engine_for(example, kind="colour", make=SerialEngine, precision="double"):
+    engine = make(structured_equations(example.design, partition(example.design, kind), precision))
+    engine.start(starting_point(example))
+    engine.set_variances(example.G, example.R)
+    return engine
+
+
+def starting_point(example):
+    rng = np.random.default_rng(8)
+    return [
+        rng.normal(size=(t.n_levels, t.n_components)) * (1.0 if t.active is None else t.active)
+        for t in example.design.terms
+    ]
+
+
+def model_of(example, **priors):
+    """Everything sampled: IW(k + 4, 0.8 G) unless `blocks` says diagonal."""
+
+    def covariance(start):
+        k = len(start)
+        blocks = diagonal_blocks(k) if priors.get("diagonal") else full_block(k)
+        start = np.diag(np.diag(start)) if priors.get("diagonal") else start
+        return CovarianceModel(start, False, blocks, k + 4.0, 0.8 * start)
+
+    return MixedModel(
+        example.design, tuple(None if g is None else covariance(g) for g in example.G), covariance(example.R)
+    )
+
+
+def moving_part(term, theta):
+    """What M multiplies: theta, or with fixed groups theta - Q g, 0 for the groups."""
+    if not (term.n_groups and term.groups_fixed):
+        return theta
+    kind, n = term.relationship, term.n_levels - term.n_groups
+    Q = tabular.group_shares(kind.sire, kind.dam, term.n_groups)
+    return np.concatenate([theta[:n] - Q @ theta[n:], np.zeros((term.n_groups, theta.shape[1]))])
+
+
+def lower_elements(k):
+    return tuple((c, j) for c in range(k) for j in range(c + 1))
+
+
+SCALED = [(name, i) for name in models.NAMES for i in models.example(name).random_terms()]
+
+
+@pytest.mark.parametrize("name, i", SCALED)
+@pytest.mark.parametrize("make", [SerialEngine, ExactEngine])
+def test_normal_equations_of_a_scale(name, i, make):
+    """H = sum X_r' R_r^-1 X_r and s = sum X_r' R_r^-1 e_r, column (c, j) of X being W times theta_.j moved to component
+    c."""
+    example = models.example(name)
+    term, theta = example.design.terms[i], starting_point(example)
+    equations = dense.build(example.design, example.G, example.R)
+    moved, k = moving_part(term, theta[i]), term.n_components
+    places = lower_elements(k)
+    X = []
+    for c, j in places:
+        column = np.zeros((term.n_levels, k))
+        column[:, c] = moved[:, j]
+        X.append(dense.incidence(term, example.design.n_traits) @ column.ravel())
+    e = np.nan_to_num(equations.residuals(equations.vector(theta)))
+    H = np.einsum("art,rtu,bru->ab", X, equations.record_precision, X)
+    s = np.einsum("art,rtu,ru->a", X, equations.record_precision, e)
+    ours = engine_for(example, make=make).scaling_products(i, places)
+    np.testing.assert_allclose(ours[0], H, rtol=1e-9, atol=1e-9 * np.abs(H).max())
+    np.testing.assert_allclose(ours[1], s, rtol=1e-9, atol=1e-9 * np.abs(s).max())
+    some = places[::2]
+    few = engine_for(example, make=make).scaling_products(i, some)
+    np.testing.assert_allclose(few[0], H[::2, ::2], rtol=1e-9, atol=1e-9 * np.abs(H).max())
+    np.testing.assert_allclose(few[1], s[::2], rtol=1e-9, atol=1e-9 * np.abs(s).max())
+
+
+@pytest.mark.parametrize("name, i", SCALED)
+@pytest.mark.parametrize("make", [SerialEngine, ExactEngine])
+def test_change_of_a_term_and_its_residuals(name, i, make):
+    example = models.example(name)
+    term, theta = example.design.terms[i], starting_point(example)
+    M = np.eye(term.n_components) + np.tril(np.random.default_rng(3).normal(size=(term.n_components,) * 2)) / 3
+    engine = engine_for(example, make=make)
+    engine.transform_term(i, M)
+    moved = moving_part(term, theta[i])
+    expected = theta[i] + moved @ (M - np.eye(len(M))).T
+    np.testing.assert_allclose(engine.fetch()[i], expected, atol=1e-12)
+    kept = engine.e.copy()
+    engine.refresh()
+    np.testing.assert_allclose(kept, engine.e, atol=1e-12 * np.abs(kept).max())
+    for j, other in enumerate(engine.fetch()):
+        if j != i:
+            np.testing.assert_array_equal(other, theta[j])
+
+
+@pytest.mark.parametrize("blocks", [((0,),), ((0, 1, 2),), ((0, 2), (1,)), ((0,), (1, 2, 3))])
+def test_jacobian_of_G_in_the_elements_of_L(blocks):
+    """|d G / d L| by differences is prod |l_ii|^(k - i + 1) but for a factor 2 per component."""
+    k = sum(map(len, blocks))
+    covariance = CovarianceModel(np.eye(k), False, blocks)
+    places = root_of(covariance).elements
+    rng = np.random.default_rng(6)
+
+    def lower(x):
+        L = np.zeros((k, k))
+        L[tuple(np.array(places).T)] = x
+        return L
+
+    x = np.array([rng.uniform(0.5, 2.0) * (1 if c == j else rng.choice([-1, 1])) for c, j in places])
+    step = 1e-6
+    J = []
+    for i in range(len(places)):
+        d = np.zeros(len(places))
+        d[i] = step
+        up, down = lower(x + d), lower(x - d)
+        J.append(((up @ up.T - down @ down.T) / (2 * step))[tuple(np.array(places).T)])
+    logs = np.log(np.abs(np.diag(lower(x))))
+    assert np.linalg.slogdet(np.array(J))[1] == pytest.approx(
+        k * np.log(2) + jacobian_exponents(blocks) @ logs, abs=1e-7
+    )
+
+
+@pytest.mark.parametrize("blocks", [((0, 1, 2),), ((0, 2), (1,))])
+@pytest.mark.parametrize("flat", [True, False])
+def test_prior_of_L(blocks, flat):
+    """exponents . log|l_ii| - tr(S G^-1)/2 is the log density of the inverse Wishart of each block, Jacobian added."""
+    rng = np.random.default_rng(9)
+    scale = np.eye(3) + 0.2
+    covariance = CovarianceModel(np.eye(3), False, blocks, *((None, None) if flat else (7.0, scale)))
+    root = root_of(covariance)
+    differences = []
+    for _ in range(2):
+        L = np.zeros((3, 3))
+        for c, j in root.elements:
+            L[c, j] = rng.uniform(0.5, 1.5)
+        expected = jacobian_exponents(blocks) @ np.log(np.diag(L))
+        for block in blocks:
+            index = np.ix_(block, block)
+            nu, S = covariance.prior(block)
+            expected += dense.log_inverse_wishart((L @ L.T)[index], nu, S)
+        differences.append(interweave._log_factors(L, root.exponents, root.S) - expected)
+    assert differences[0] == pytest.approx(differences[1], abs=1e-10)
+
+
+def test_draws_of_a_scale_follow_their_density():
+    """One component: the draws of l over many sweeps, H, s, G held, against the density by integration."""
+    covariance = CovarianceModel(np.array([[2.0]]), False, full_block(1), 6.0, np.array([[9.0]]))
+    root, G, H, s = root_of(covariance), np.array([[2.0]]), np.array([[40.0]]), np.array([5.0])
+    l = np.linspace(1e-3, 6, 200_001)  # noqa: E741  as in the text
+    m = l / np.sqrt(2.0)
+    log_density = 5.0 * (m - 1) - 20.0 * (m - 1) ** 2 - (6 + 2) * np.log(l) - 9.0 / (2 * l**2) + np.log(l)
+    cumulative = np.cumsum(np.exp(log_density - log_density.max()))
+    cumulative /= cumulative[-1]
+    draws = []
+    for number in range(6000):
+        # From the same L each time, so the steps must have forgotten it.
+        M, accepted = draw_scaling(root, H, s, G, number, 3, KEY, tries=40)
+        assert 0 < accepted <= 40
+        draws.append(abs(M[0, 0]) * np.sqrt(2.0))
+    assert stats.kstest(draws, lambda x: np.interp(x, l, cumulative)).pvalue > 1e-3
+    wrong = np.cumsum(np.exp(log_density - np.log(l) - (log_density - np.log(l)).max()))  # without the Jacobian
+    assert stats.kstest(draws, lambda x: np.interp(x, l, wrong / wrong[-1])).pvalue < 1e-6
+
+
+def test_L_stays_where_the_records_do_not_determine_it():
+    covariance = CovarianceModel(np.eye(2), False, full_block(2))
+    x = np.array([[1.0, 2.0, 3.0]])
+    M, accepted = draw_scaling(root_of(covariance), x.T @ x, np.zeros(3), np.eye(2), 1, 0, KEY)
+    assert accepted == 0 and np.array_equal(M, np.eye(2))
+
+
+def test_draws_are_keyed():
+    root = root_of(CovarianceModel(np.eye(2), False, full_block(2)))
+
+    def draw(number, term, key):
+        return draw_scaling(root, 1e4 * np.eye(3), np.zeros(3), np.eye(2), number, term, key, tries=1)[0]
+
+    first = draw(1, 0, KEY)
+    np.testing.assert_array_equal(first, draw(1, 0, KEY))
+    for other in (draw(2, 0, KEY), draw(1, 1, KEY), draw(1, 0, (5, 2)), draw(1, 0, (6, 1))):
+        assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("name, i", [("univariate_animal", 1), ("bivariate_missing", 2)])
+def test_a_step_moves_G_with_its_term(name, i):
+    """The standardised effects v = L^-1 theta are what does not change."""
+    example = models.example(name)
+    model, engine = model_of(example), engine_for(example)
+    variances = Variances([None if g is None else g.copy() for g in example.G], example.R.copy())
+    steps = gibbs_steps(model, engine, variances, KEY, 1000, terms_to_interweave(model))
+    assert len(steps) == 4 and len(gibbs_steps(model, engine, variances, KEY, 1000)) == 3
+    for number in range(1, 11):
+        steps[0](number)
+    before = engine.fetch()
+    for number in range(1, 11):
+        steps[2](number)
+    assert not np.allclose(variances.G[i], example.G[i])
+    old, new = np.linalg.cholesky(example.G[i]), np.linalg.cholesky(variances.G[i])
+    v, w = np.linalg.solve(old, before[i].T), np.linalg.solve(new, engine.fetch()[i].T)
+    np.testing.assert_allclose(np.abs(v), np.abs(w), atol=1e-10)  # up to the sign of a column of L
+    np.testing.assert_array_equal(before[0], engine.fetch()[0])
+
+
+def test_diagonal_matrices_stay_diagonal():
+    example = models.example("bivariate_missing")
+    model = model_of(example, diagonal=True)
+    example = models.Example(
+        example.name, example.design, [None if c is None else c.start for c in model.covariances], model.residual.start
+    )
+    engine = engine_for(example)
+    variances = Variances([None if g is None else g.copy() for g in example.G], example.R.copy())
+    gibbs_steps(model, engine, variances, KEY, 1000, (2,))[2](1)
+    assert variances.G[2][0, 1] == variances.G[2][1, 0] == 0.0
+    assert np.all(np.diag(variances.G[2]) != np.diag(example.G[2]))
+
+
+def test_which_terms_are_interwoven():
+    example = models.example("fixed_groups")
+    model = model_of(example)
+    assert terms_to_interweave(model) == terms_to_interweave(model, True) == (1,)  # only groups are held at 0
+    assert terms_to_interweave(model, False) == ()
+    held = example.design.terms[1].active.copy()
+    held[3, 1] = False  # an animal
+    terms = (example.design.terms[0], replace(example.design.terms[1], active=held))
+    with_held = replace(model, design=replace(example.design, terms=terms))
+    known = replace(model, covariances=(None, replace(model.covariances[1], fixed=True)))
+    k = int(np.ceil((2 * MAX_NORMALS) ** 0.5))
+    large = replace(model, covariances=(None, CovarianceModel(np.eye(k), False, full_block(k))))
+    for other, reason in ((with_held, "held at 0"), (known, "held fixed"), (large, f"{k * (k + 1) // 2} elements")):
+        assert terms_to_interweave(other) == terms_to_interweave(other, True) == () and reason in why_not(other, 1)
+    assert why_not(model, 1) is None
+
+
+def last_state(engine, model, sweeps=40):
+    schedule = Schedule(0, sweeps, refresh_every=25, interweave=terms_to_interweave(model))
+    result = sample_chain(model, engine, schedule, KEY)
+    return [*engine.fetch(), *(v[-1] for v in result.variances), result.residual[-1]]
+
+
+@pytest.mark.parametrize("name", ["direct_maternal", "fixed_groups", "random_regression"])
+def test_serial_and_structured_engines_give_the_same_interwoven_chain(name):
+    example = models.example(name)
+    model, equations = model_of(example), structured_equations(example.design, partition(example.design, "colour"))
+    serial = last_state(SerialEngine(equations), model)
+    for threads in (1, 2):
+        for a, b in zip(last_state(StructuredEngine(equations, threads=threads), model), serial, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-9 * np.abs(b).max())
+
+
+@pytest.mark.slow  # compiles every kernel once more
+def test_single_precision_keeps_its_residuals():
+    example = models.example("direct_maternal")
+    engine = engine_for(example, precision="single")
+    for number in range(20):
+        engine.transform_term(1, np.eye(3) * (1.1 if number % 2 else 1 / 1.1))
+    kept = engine.e.copy()
+    engine.refresh()
+    np.testing.assert_allclose(kept, engine.e, atol=1e-4 * np.abs(kept).max())

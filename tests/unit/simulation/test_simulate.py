@@ -1,0 +1,257 @@
+"""The simulated beef data are what their docstring and provenance note say."""
+
+import argparse
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.simulation import simulate
+from mmgibbs.simulation.simulate import GENETIC, RESIDUAL, beef_design, simulate_beef, write_beef
+from pedigree.relationship import mendelian_variance
+
+
+@pytest.fixture(scope="module")
+def beef():
+    return simulate_beef(40_000, seed=3, years=10)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    beef = simulate_beef(1500, seed=5, years=8)
+    return beef, write_beef(beef, tmp_path_factory.mktemp("simulated") / "beef")
+
+
+def test_same_seed_same_data():
+    one, two, other = simulate_beef(800, 1, 8), simulate_beef(800, 1, 8), simulate_beef(800, 2, 8)
+    for name in one.__dataclass_fields__:
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
+    assert not np.array_equal(one.breeding_values, other.breeding_values)
+
+
+def test_true_parameters_are_those_stated():
+    assert np.linalg.eigvalsh(GENETIC).min() > 0 and np.linalg.eigvalsh(RESIDUAL).min() > 0
+    direct = np.diag(GENETIC)[:3]
+    phenotypic = direct + np.diag(RESIDUAL)
+    phenotypic[1] += GENETIC[3, 3] + GENETIC[1, 3] + simulate.MATERNAL_ENVIRONMENT
+    np.testing.assert_allclose(direct / phenotypic, [0.39, 0.28, 0.46], atol=0.006)
+    assert GENETIC[3, 3] / phenotypic[1] == pytest.approx(0.15, abs=0.005)
+    assert GENETIC[1, 3] / np.sqrt(GENETIC[1, 1] * GENETIC[3, 3]) == pytest.approx(-0.20, abs=0.005)
+
+
+def test_pedigree_and_records_are_as_in_practice(beef):
+    for parent in (beef.sire, beef.dam):
+        assert (parent < np.arange(beef.n_animals)).all()
+    born = beef.dam >= 0
+    assert (beef.birth_year[beef.dam[born]] <= beef.birth_year[born] - 2).all()
+    assert (beef.sex[beef.dam[born]] == 0).all() and (beef.sex[beef.sire[beef.sire >= 0]] == 1).all()
+    # Every record has its dam, and its animal once.
+    assert (beef.dam[beef.animal] >= 0).all() and len(np.unique(beef.animal)) == beef.n_records
+    np.testing.assert_array_equal(beef.dam_age, (beef.birth_year[beef.animal] - beef.birth_year[beef.dam[beef.animal]]))
+    classes = np.array(simulate.DAM_AGES)[beef.dam_age_class]
+    expected = [str(a) if a < 5 else "5-9" if a < 10 else "10+" for a in beef.dam_age]
+    assert classes.tolist() == expected
+    np.testing.assert_array_equal(beef.group_herd[beef.contemporary_group], beef.herd[beef.animal])
+    np.testing.assert_array_equal(beef.group_year[beef.contemporary_group], beef.birth_year[beef.animal])
+    # Unrecorded parents, AI sires of heavy-tailed use.
+    calves = beef.birth_year >= simulate.FIRST_YEAR
+    assert abs((beef.sire[calves] < 0).mean() - simulate.SIRE_UNRECORDED) < 0.01
+    assert abs((beef.dam[calves] < 0).mean() - simulate.DAM_UNRECORDED) < 0.005
+    progeny = np.bincount(beef.sire[beef.sire >= 0])
+    assert progeny.max() > 20 * np.median(progeny[progeny > 0])
+
+
+def test_missing_traits_are_as_in_practice(beef):
+    observed = ~np.isnan(beef.y)
+    assert observed.any(axis=1).all()
+    assert not (observed[:, 2] & ~observed[:, 1]).any()  # no yearling weight without a weaning weight
+    assert len(np.unique(observed, axis=0)) == 5
+    sex = beef.sex[beef.animal]
+    for code, name in enumerate(simulate.SEXES):
+        weaned = observed[:, 1] & (sex == code)
+        assert observed[weaned, 2].mean() == pytest.approx(simulate.KEPT_TO_A_YEAR[name], abs=0.02)
+    kept = observed[:, 2]
+    assert beef.y[kept, 1].mean() > beef.y[observed[:, 1] & ~kept, 1].mean() + 5
+
+
+def residuals(beef):
+    """y less every true effect."""
+    animal, dam = beef.animal, beef.dam[beef.animal]
+    e = beef.y - simulate.MEAN - beef.group_effect[beef.contemporary_group]
+    e -= simulate.SEX[beef.sex[animal]] + simulate.DAM_AGE[beef.dam_age_class] + beef.breeding_values[animal, :3]
+    e[:, 1] -= beef.breeding_values[dam, 3] + beef.maternal_environment[dam]
+    return e
+
+
+def check_residuals(beef):
+    """Covariances of what is left against RESIDUAL, within 4 standard errors;
+    yearling weight given weaning weight, since it was chosen by it.
+    """
+    e = residuals(beef)
+    slope = RESIDUAL[2, 1] / RESIDUAL[1, 1]
+    e[:, 2] -= slope * e[:, 1]
+    expected = np.array(
+        [
+            [RESIDUAL[0, 0], RESIDUAL[0, 1]],
+            [RESIDUAL[1, 0], RESIDUAL[1, 1]],
+        ]
+    )
+    both = ~np.isnan(e[:, :2]).any(axis=1)
+    products = np.einsum("ri,rj->rij", e[both, :2], e[both, :2])
+    z = (products.mean(axis=0) - expected) / (products.std(axis=0) / np.sqrt(both.sum()))
+    assert np.abs(z).max() < 4
+    last = e[~np.isnan(e[:, 2]), 2]
+    variance = RESIDUAL[2, 2] - slope * RESIDUAL[1, 2]
+    assert abs(last.var() / variance - 1) < 4 * np.sqrt(2 / last.size)
+    means = np.array(
+        [np.nanmean(e[:, 0]) / np.nanstd(e[:, 0]), np.nanmean(e[:, 1]) / np.nanstd(e[:, 1]), last.mean() / last.std()]
+    )
+    assert (np.abs(means) * np.sqrt((~np.isnan(e)).sum(axis=0)) < 4).all()
+
+
+def test_records_are_the_stated_model(beef):
+    check_residuals(beef)
+
+
+def test_a_record_model_without_the_dam_would_be_seen(beef):
+    broken = SimpleNamespace(**{name: getattr(beef, name) for name in (*beef.__dataclass_fields__, "dam_age_class")})
+    broken.maternal_environment = np.zeros_like(beef.maternal_environment)
+    with pytest.raises(AssertionError):
+        check_residuals(broken)
+
+
+def test_breeding_values_follow_the_pedigree(beef):
+    """Mendelian sampling terms over their variance have covariance GENETIC."""
+    d = mendelian_variance(beef.sire, beef.dam, np.zeros(beef.n_animals))
+    both = (beef.sire >= 0) & (beef.dam >= 0)
+    m = beef.breeding_values[both] - 0.5 * (
+        beef.breeding_values[beef.sire[both]] + beef.breeding_values[beef.dam[both]]
+    )
+    found = m.T.astype(float) @ m / d[both].sum()
+    deviation = np.sqrt(np.diag(GENETIC))
+    # Inbreeding, left out here, lowers d by about a percent.
+    assert np.abs((found - GENETIC) / np.outer(deviation, deviation)).max() < 0.03
+
+
+def test_design_is_the_nine_block_system(beef):
+    design = beef_design(beef)
+    assert [t.name for t in design.terms] == ["contemporary_group", "sex", "dam_age", "genetic", "maternal_environment"]
+    assert [t.n_components for t in design.terms] == [3, 3, 3, 4, 1]
+    assert design.terms[3].n_levels == beef.n_animals
+    assert (
+        4.2 < design.n_equations / beef.n_animals < 4.5
+    )  # 4.7 million at 1.1 million animals, where dams have fewer calves each
+    np.testing.assert_array_equal(design.patterns[design.pattern], ~np.isnan(design.y))
+    offsets = np.array([v for _, _, v in design.offsets])
+    np.testing.assert_allclose(design.y + offsets, beef.y)
+    assert np.abs(np.nanmean(design.y, axis=0)).max() < 1e-9
+    # One level of sex and one of dam age depend on the contemporary groups; a group without a weight of a trait is out
+    # of force.
+    assert (~design.terms[1].active).sum(axis=0).tolist() == [1, 1, 1]
+    assert (~design.terms[2].active).sum(axis=0).tolist() == [1, 1, 1]
+    for t in range(3):
+        with_records = np.unique(beef.contemporary_group[~np.isnan(beef.y[:, t])])
+        np.testing.assert_array_equal(np.flatnonzero(design.terms[0].active[:, t]), with_records)
+    assert beef.G[3].shape == (4, 4) and beef.G[:3] == (None, None, None) and beef.G[4].shape == (1, 1)
+
+
+def test_files(written):
+    beef, directory = written
+    assert sorted(p.name for p in directory.iterdir()) == sorted(simulate.FILES)
+    pedigree = pl.read_csv(directory / "pedigree.csv", infer_schema=False)
+    phenotypes = pl.read_csv(directory / "phenotypes.csv", infer_schema_length=None)
+    truth = pl.read_csv(directory / "true_values.csv", infer_schema_length=None)
+    assert pedigree["animal"].n_unique() == beef.n_animals == truth.height
+    ids = pedigree["animal"]
+    code = dict(zip(ids, range(beef.n_animals)))
+    np.testing.assert_array_equal([code.get(s, -1) for s in pedigree["sire"]], beef.sire)
+    np.testing.assert_array_equal([code.get(d, -1) for d in pedigree["dam"]], beef.dam)
+    np.testing.assert_array_equal([code[a] for a in phenotypes["animal"]], beef.animal)
+    assert phenotypes.height == beef.n_records
+    y = phenotypes.select(simulate.TRAITS).to_numpy()
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(beef.y))
+    assert np.nanmax(np.abs(y - beef.y)) <= 0.0501
+    np.testing.assert_allclose(truth["maternal_weaning_weight"], beef.breeding_values[:, 3], atol=6e-4)
+    assert (
+        truth["maternal_environment"].is_not_null().to_numpy() == np.isin(np.arange(beef.n_animals), beef.dam)
+    ).all()
+    note = (directory / "PROVENANCE.txt").read_text()
+    assert "simulate_beef" in note and "170" in note and str(beef.n_records) in note
+
+
+def test_design_from_files_is_design_from_arrays(written):
+    from mmgibbs.config import load_config
+    from mmgibbs.data.prepare import prepare
+
+    beef, directory = written
+    direct, prepared = beef_design(beef), prepare(load_config(directory / "analysis.yaml"))
+    design = prepared.design
+    ids, herds = simulate.animal_ids(beef), simulate.herd_ids(beef)
+    groups = np.array([f"{herds[int(h)]}-{y}" for h, y in zip(beef.group_herd, beef.group_year)])
+    mothers = np.unique(beef.dam[beef.animal][~np.isnan(beef.y[:, 1])])
+    own = [
+        groups,
+        np.array(simulate.SEXES),
+        np.array(simulate.DAM_AGES),
+        ids.to_numpy(),
+        ids.gather(mothers).to_numpy(),
+    ]
+    assert [t.name for t in design.terms] == [t.name for t in direct.terms]
+    assert design.n_equations == direct.n_equations
+    for term, twin, labels, names in zip(design.terms, direct.terms, prepared.levels, own):
+        assert term.n_levels == twin.n_levels
+        for effect, other in zip(term.effects, twin.effects):
+            assert effect.traits == other.traits
+            np.testing.assert_array_equal(effect.level >= 0, other.level >= 0)
+            met = effect.level >= 0
+            assert labels.ids.to_numpy()[effect.level[met]].tolist() == names[other.level[met]].tolist()
+    np.testing.assert_array_equal(
+        design.terms[3].relationship.diagonal.sum(), direct.terms[3].relationship.diagonal.sum()
+    )
+    np.testing.assert_array_equal(np.isnan(design.y), np.isnan(direct.y))
+    assert np.nanmax(np.abs(design.y - direct.y)) < 0.06
+
+
+def arguments(*words):
+    parser = argparse.ArgumentParser()
+    simulate.add_arguments(parser)
+    return parser.parse_args([str(w) for w in words])
+
+
+def test_command_says_what_comes_next(tmp_path, capsys):
+    target = tmp_path / "new" / "beef"
+    assert simulate.main(arguments(target, "--animals", 600, "--years", 6)) == 0
+    out = capsys.readouterr().out
+    assert "600 animals" in out and f"next: mmgibbs run {target / 'analysis.yaml'}" in out
+    assert "--animals 600 --years 6 --seed 1" in (target / "PROVENANCE.txt").read_text()
+    with pytest.raises(ConfigError, match="--overwrite"):
+        simulate.main(arguments(target, "--animals", 600, "--years", 6))
+    before = (target / "phenotypes.csv").read_text()
+    (target / "mine.txt").write_text("kept")
+    assert simulate.main(arguments(target, "--animals", 600, "--years", 6, "--seed", 2, "--overwrite")) == 0
+    assert (target / "phenotypes.csv").read_text() != before and (target / "mine.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--animals", 0], "at least 10 a year"),
+        (["--animals", -5], "at least 10 a year"),
+        (["--animals", 100, "--years", 50], "at least 10 a year"),
+        (["--years", 0], "at least 10 a year"),
+        (["--seed", -1], "seed: found -1"),
+        (["--seed", 2**32], "seed: found 4294967296"),
+    ],
+)
+def test_arguments_that_make_no_population(tmp_path, words, message):
+    with pytest.raises(ConfigError, match=message):
+        simulate.main(arguments(tmp_path / "beef", *words))
+    assert not (tmp_path / "beef").exists()
+
+
+def test_a_file_in_the_way(tmp_path):
+    (tmp_path / "beef").write_text("")
+    with pytest.raises(ConfigError, match="is a file"):
+        simulate.main(arguments(tmp_path / "beef", "--overwrite"))

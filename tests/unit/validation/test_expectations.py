@@ -1,0 +1,159 @@
+"""Which statistics have an expectation and a standard error, and the notes that say why others have none."""
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
+
+from mmgibbs.config import load_config
+from mmgibbs.validation.evaluation import recorded
+from mmgibbs.validation.make import examine
+from mmgibbs.validation.plan import Plan
+
+
+def found(analysis: dict, **plan):
+    """(statistics by (method, term, effect, trait, statistic), notes, info, what was said)."""
+    said: list[str] = []
+    validation = examine(recorded(load_config(analysis)), Plan(**plan), said.append)
+    rows = {
+        tuple(row[k] for k in ("method", "term", "effect", "trait", "statistic")): row
+        for row in validation.table.to_dicts()
+    }
+    return rows, validation.info["notes"], validation.info, said
+
+
+def frames():
+    return beef_frames(small_beef(160, 3, 4))
+
+
+def test_a_direct_effect_alone_where_other_records_know_the_dam():
+    analysis = analysis_of(*frames())
+    analysis["model"]["random"] = {
+        "genetic": {
+            "relationship": "pedigree",
+            "effects": {"direct": {"level": "animal"}, "maternal": {"level": "dam"}},
+        }
+    }
+    analysis["variances"] = {"genetic": [[G, 0.0], [0.0, 2.0]], "residual": R}
+    rows, notes, *_ = found(analysis, method="kfold", folds=3)
+    of = lambda effect, statistic: rows["kfold", *effect, "birth_weight", statistic]
+    direct, every = ("genetic", "direct"), ("all random effects", "")
+    assert [of(direct, s)["expected"] for s in ("predictive_ability", "dispersion", "bias")] == [None] * 3
+    assert of(direct, "accuracy")["estimate"] is None and of(direct, "accuracy")["se"] is None
+    assert of(direct, "dispersion")["estimate"] is not None
+    assert [of(every, s)["expected"] for s in ("dispersion", "bias")] == [1.0, 0.0]
+    assert len(notes) == 1 and "genetic direct, birth_weight: other records know genetic maternal of" in notes[0]
+
+
+@pytest.mark.parametrize(("by", "known"), [("random", False), ("time", True)])
+def test_a_permanent_environment_is_known_where_the_animal_keeps_records(by, known):
+    phenotypes, pedigree = frames()
+    again = phenotypes.with_columns(pl.col("year") + 1)
+    analysis = analysis_of(pl.concat([phenotypes, again]), pedigree)
+    analysis["model"]["random"]["environment"] = {"level": "animal"}
+    analysis["variances"]["environment"] = 1.0
+    rows, notes, *_ = found(analysis, method="kfold", folds=2, by=by, time="year" if known else None)
+    of = lambda statistic: rows["kfold", "animal", "", "birth_weight", statistic]
+    assert of("dispersion")["expected"] == (None if known else 1.0) and of("bias")["expected"] == (
+        None if known else 0.0
+    )
+    assert (of("accuracy")["estimate"] is None) == known and bool(notes) == known
+
+
+def test_a_trait_that_is_missing_beside_another_one():
+    phenotypes, pedigree = frames()
+    later = pl.when(pl.col("birth_weight") > pl.col("birth_weight").median()).then(
+        pl.col("birth_weight") * 5 + pl.col("year") % 3
+    )
+    analysis = analysis_of(phenotypes.with_columns(later=later), pedigree)
+    analysis["traits"] = ["birth_weight", "later"]
+    analysis["variances"] = {"animal": [[G, 5 * G], [5 * G, 30 * G]], "residual": [[R, 4 * R], [4 * R, 30 * R]]}
+    rows, notes, *_ = found(analysis, method="kfold", folds=3)
+    expected = {trait: rows["kfold", "animal", "", trait, "bias"]["expected"] for trait in analysis["traits"]}
+    assert expected == {"birth_weight": 0.0, "later": None}
+    assert rows["kfold", "animal", "", "later", "dispersion"]["expected"] is None
+    assert rows["kfold", "animal", "", "later", "accuracy"]["estimate"] is not None
+    assert len(notes) == 1 and "animal, later: records of other traits lack this one" in notes[0]
+
+
+def grouped(effect: str, column=None) -> dict:
+    """Founders of two groups, or of those that a column of founders says."""
+    phenotypes, pedigree = frames()
+    group = (
+        pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("north")).otherwise(pl.lit("south"))
+        if column is None
+        else column
+    )
+    analysis = analysis_of(phenotypes, pedigree.with_columns(origin=group), group="herd")
+    analysis["data"]["groups"] = {"column": "origin", "effect": effect}
+    return analysis
+
+
+def lr_of(rows: dict) -> dict:
+    return {key[-1]: row for key, row in rows.items() if key[0] == "lr"}
+
+
+def test_fixed_groups_have_their_expectations_from_the_simulation():
+    rows = lr_of(found(grouped("fixed"), method="lr", replicates=40)[0])
+    assert {rows[s]["se_from"] for s in rows} == {"simulation"}
+    assert rows["accuracy"]["estimate"] is None and all(rows[s]["se"] > 0 for s in rows if s != "accuracy")
+    assert abs(rows["bias"]["expected"]) < 4 * rows["bias"]["se"] / np.sqrt(40)
+    assert rows["dispersion"]["expected"] != 1
+    random = lr_of(found(grouped("random"), method="lr", replicates=2)[0])
+    assert (
+        random["bias"]["se_from"] == random["dispersion"]["se_from"] == "model"
+        and random["dispersion"]["expected"] == 1
+    )
+
+
+def test_fixed_groups_without_a_simulation():
+    rows, notes, *_ = found(grouped("fixed"), method="lr", replicates=0)
+    of = lr_of(rows)
+    assert all(of[s]["se"] is of[s]["expected"] is of[s]["se_from"] is None for s in ("bias", "dispersion"))
+    assert of["ratio_of_accuracies"]["se"] is not None and any("without a simulation" in note for note in notes)
+
+
+def test_groups_that_only_the_records_left_out_tell_apart():
+    """A group whose only descendant is recorded in the last year is held at 0 without it."""
+    phenotypes, pedigree = frames()
+    last = phenotypes.filter(pl.col("year") == pl.col("year").max())["animal"][0]
+    founder = pl.DataFrame({"animal": ["x"], "sire": [None], "dam": [None], "birth": [1999]}, schema=pedigree.schema)
+    pedigree = pl.concat(
+        [founder, pedigree.with_columns(sire=pl.when(pl.col("animal") == last).then(pl.lit("x")).otherwise("sire"))]
+    )
+    origin = (
+        pl.when(pl.col("animal") == "x").then(pl.lit("new")).when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("north"))
+    )
+    analysis = analysis_of(phenotypes, pedigree.with_columns(origin=origin.otherwise(pl.lit("south"))), group="herd")
+    analysis["data"]["groups"] = {"column": "origin", "effect": "fixed"}
+    rows, notes, *_ = found(analysis, folds=2, by="time", replicates=3)
+    of = lr_of(rows)
+    assert of["bias"]["se"] is of["bias"]["expected"] is of["bias"]["se_from"] is None
+    assert of["dispersion"]["se"] > 0 and of["dispersion"]["expected"] is not None
+    assert any(note.startswith("animal, birth_weight: other unknown-parent groups are held at 0") for note in notes)
+    fold = {s: rows["kfold", "animal", "", "birth_weight", s] for s in ("bias", "dispersion", "accuracy")}
+    assert fold["bias"]["expected"] is fold["dispersion"]["expected"] is None and fold["accuracy"]["estimate"] is None
+    assert any("no expectation of dispersion; other groups are held at 0 without a fold" in note for note in notes)
+
+
+def test_simulated_records_without_an_accuracy_are_counted():
+    """Of hardly heritable records left out, whole and partial breeding values often have a negative covariance."""
+    rows, notes, *_ = found(analysis_of(*frames(), G=0.02 * R), method="lr", replicates=40)
+    told = [
+        note for note in notes if "have no accuracy: expectation and standard error are those of the others" in note
+    ]
+    assert len(told) == 1 and 0 < int(told[0].split(": ")[1].split()[0]) < 40
+    if lr_of(rows)["accuracy"]["estimate"] is None:
+        assert any(": no accuracy: " in note for note in notes)
+
+
+def test_levels_of_a_sire_model_are_not_called_animals():
+    phenotypes, pedigree = frames()
+    bulls = pedigree.filter(pl.col("animal").is_in(pedigree["sire"].drop_nulls().implode()))
+    phenotypes = phenotypes.join(pedigree.select("animal", bull="sire"), on="animal").drop_nulls("bull").drop("year")
+    analysis = analysis_of(phenotypes, bulls, group="herd")
+    analysis["model"]["random"] = {"bull": {"relationship": "pedigree"}}
+    analysis["variances"] = {"bull": G / 4, "residual": R}
+    _, _, info, said = found(analysis, method="kfold", folds=2)
+    assert info["units"] == "levels of 'bull'" and info["animal_column"] == "bull"
+    assert f"{phenotypes.height} records of levels of 'bull' (column 'bull')" in said[0]

@@ -1,0 +1,137 @@
+"""LR statistics and their standard errors against the same written out."""
+
+import numpy as np
+import pytest
+from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
+from reference.dense import build
+
+from mmgibbs.config import load_config
+from mmgibbs.data.groups import group_composition
+from mmgibbs.validation import lr
+from mmgibbs.validation.evaluation import evaluate, evaluate_without, random_solutions, recorded
+from mmgibbs.validation.simulated import blocks_of, down_the_pedigree, simulated_sums
+from pedigree.inbreeding import inbreeding
+from pedigree.relationship import a_among, a_inverse_csr, relatives
+
+
+@pytest.fixture(scope="module")
+def two():
+    """(whole, partial, focal levels) of a small population; the records of the last year are left out."""
+    records = recorded(load_config(analysis_of(*beef_frames(small_beef(120, 3, 4)), group="herd")))
+    year = records.phenotypes.frame["year"].to_numpy()
+    masked = year == year.max()
+    whole = evaluate(records.analysis)
+    return whole, evaluate_without(records, masked, "the last year"), whole.design.terms[-1].effects[0].level[masked]
+
+
+def test_statistics_are_those_of_their_names():
+    rng = np.random.default_rng(2)
+    w = rng.standard_normal(80) + 5
+    p = 0.5 * w + rng.standard_normal(80)
+    found = lr.lr_statistics(lr.family_sums(w, p, np.arange(80) // 7).sum(axis=0), 3.0)
+    (var_w, cov), (_, var_p) = np.cov(w, p, bias=True)
+    expected = {
+        "bias": p.mean() - w.mean(),
+        "dispersion": cov / var_p,
+        "ratio_of_accuracies": np.corrcoef(w, p)[0, 1],
+        "reliability_ratio": cov / var_w,
+        "accuracy": np.sqrt(cov / 3.0),
+    }
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_spread_of_related_animals(two):
+    whole, _, focal = two
+    kin = whole.design.terms[-1].relationship
+    A = a_among(kin.sire, kin.dam, kin.inbreeding, focal)
+    assert lr.genetic_spread(kin, focal) == pytest.approx(np.trace(A) / focal.size - A.mean(), rel=1e-12)
+
+
+def test_spread_of_animals_of_groups():
+    """Random groups vary as animals do: V is a block of the inverse of the QP matrix. Fixed ones have no variance."""
+    sire, dam = np.array([-1, 7, 6, 0, 3, 3], np.int32), np.array([-1, 7, 7, 1, 2, 3], np.int32)
+    F, focal = inbreeding(sire, dam), np.array([1, 3, 4, 5])
+    kin = relatives(sire, dam, F, 2, True)
+    V = np.linalg.inv(a_inverse_csr(kin).toarray())[np.ix_(focal, focal)]
+    A = a_among(sire, dam, F, focal)
+    assert lr.genetic_spread(kin, focal) == pytest.approx(np.trace(V) / 4 - V.mean(), rel=1e-12)
+    assert lr.genetic_spread(kin, focal) != pytest.approx(np.trace(A) / 4 - A.mean(), rel=0.01)
+    assert np.isnan(lr.genetic_spread(relatives(sire, dam, F, 2, False), focal))
+
+
+def test_a_negative_variance_is_no_standard_error(two):
+    """Where the partial data are said to be the whole, what they know is more than the whole knows."""
+    whole, partial, focal = two
+    p = random_solutions(partial, whole)[-1][focal]
+    found = lr.model_errors(partial, whole, len(partial.design.terms) - 1, len(whole.design.terms) - 1, focal, p)
+    assert np.isnan(found["bias"]).all() and np.isnan(found["dispersion"]).all()
+    values = {"bias": 1.0, "dispersion": 1.0}
+    told = lr.notes_on(values, dict.fromkeys(values, np.nan), found, {}, 2, False, False)
+    assert len(told) == 2 and told[0].startswith(
+        "no standard error of bias: the inverse equations give it a negative variance"
+    )
+
+
+def test_equal_data_leave_no_standard_error_but_0(two):
+    whole, _, focal = two
+    last = len(whole.design.terms) - 1
+    found = lr.model_errors(whole, whole, last, last, focal, whole.theta[last][focal])
+    assert found["bias"] == found["dispersion"] == 0
+
+
+def test_standard_errors_are_those_of_the_inverse_equations(two):
+    whole, partial, focal = two
+    p = random_solutions(partial, whole)[-1][focal]
+    term = len(whole.design.terms) - 1
+    found = lr.model_errors(whole, partial, term, len(partial.design.terms) - 1, focal, p)
+    blocks = []
+    for design in (partial.design, whole.design):
+        dense = build(design, [None] * term + [np.array([[G]])], np.array([[R]]))
+        own = [dense.index(len(design.terms) - 1, level, 0) for level in focal]
+        blocks.append(dense.covariance[np.ix_(own, own)])
+    difference = blocks[0] - blocks[1]
+    x = (p[:, 0] - p.mean()) / np.sum((p - p.mean()) ** 2)
+    assert found["bias"] == pytest.approx(np.sqrt(difference.mean()), rel=1e-6)
+    assert found["dispersion"] == pytest.approx(np.sqrt(x @ difference @ x), rel=1e-6)
+
+
+@pytest.mark.parametrize("random_groups", [True, False])
+def test_simulated_breeding_values_have_the_covariance_of_the_pedigree(random_groups):
+    """Sire 6 and 7 stand for groups of unknown parents, one plant is selfed."""
+    sire, dam = np.array([-1, 6, -1, 0, 3, 3], np.int32), np.array([-1, 7, 7, 1, 2, 3], np.int32)
+    kin = relatives(sire, dam, inbreeding(sire, dam), 2, random_groups)
+    half = down_the_pedigree(kin, np.eye(8))
+    if random_groups:
+        assert half @ half.T @ a_inverse_csr(kin).toarray() == pytest.approx(np.eye(8), abs=1e-12)
+    else:  # groups are what they are told to be, and animals vary about them
+        A, Q = a_among(sire, dam, kin.inbreeding, np.arange(6)), group_composition(sire, dam, 2)
+        assert half[:, :6] @ half[:, :6].T == pytest.approx(np.pad(A, (0, 2)), abs=1e-12)
+        assert half[:, 6:] == pytest.approx(Q, abs=1e-12)
+
+
+def test_bootstrap_of_unrelated_animals_is_the_textbook_one():
+    rng = np.random.default_rng(4)
+    n = 400
+    w = rng.standard_normal(n)
+    p = 0.7 * w + rng.standard_normal(n)
+    errors = lr.bootstrap(lr.family_sums(w, p, np.arange(n)), 1.0, rng)
+    r = np.corrcoef(w, p)[0, 1]
+    assert errors["ratio_of_accuracies"] == pytest.approx((1 - r**2) / np.sqrt(n), rel=0.15)
+    assert errors["bias"] == pytest.approx((p - w).std() / np.sqrt(n), rel=0.1)
+    together = lr.bootstrap(
+        lr.family_sums(np.repeat(w[:40], 10), np.repeat(p[:40], 10), np.repeat(np.arange(40), 10)), 1.0, rng
+    )
+    assert together["bias"] > 2 * errors["bias"]  # ten copies tell no more than one
+    assert all(np.isnan(v) for v in lr.bootstrap(lr.family_sums(w, p, np.zeros(n, int)), 1.0, rng).values())
+
+
+def test_every_block_of_simulated_records_is_another_one(two):
+    """Each has its own stream, the same wherever and whenever it is drawn."""
+    whole, partial, focal = two
+    term = len(whole.design.terms) - 1
+    masked = np.isin(whole.design.terms[term].effects[0].level, focal)
+    of = lambda block, m, seed=1: simulated_sums(whole, partial, masked, {term: focal}, seed, block, m)[term]
+    assert np.array_equal(of(0, 3), of(0, 3))
+    for other in (of(1, 3), of(0, 3, seed=2)):
+        assert not np.any(other[..., 1:] == of(0, 3)[..., 1:])
+    assert blocks_of(25, 1000) == [(0, 10), (1, 10), (2, 5)] and blocks_of(3, 15_000_000) == [(0, 1), (1, 1), (2, 1)]

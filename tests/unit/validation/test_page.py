@@ -1,0 +1,94 @@
+"""validation.html of a made-up validation: figures, marks, notes."""
+
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from mmgibbs.validation.make import FROM_FAMILIES, FROM_MODEL, OVER_FOLDS, Validation
+from mmgibbs.validation.page import page, write_page
+
+NAMES = {"term": "animal", "effect": "", "trait": "weight <b>"}
+
+
+def made_up(**changed) -> Validation:
+    def row(method, statistic, estimate, expected, source):
+        return {
+            "method": method,
+            **NAMES,
+            "statistic": statistic,
+            "estimate": estimate,
+            "se": 0.1,
+            "expected": expected,
+            "se_from": source,
+            "n": 50,
+        }
+
+    rows = [
+        row("kfold", "predictive_ability", 0.4, None, OVER_FOLDS),
+        row("kfold", "dispersion", 1.05, 1.0, OVER_FOLDS),
+        row("lr", "bias", -0.5, 0.0, FROM_MODEL),
+        row("lr", "accuracy", None, None, FROM_FAMILIES),
+    ]
+    x = np.linspace(-1, 1, 50)
+    points = pl.DataFrame({"predicted": x, "observed": 0.8 * x})
+    predictions = [
+        points.select(
+            method=pl.lit(m), **{k: pl.lit(v) for k, v in NAMES.items()}, predicted="predicted", observed="observed"
+        )
+        for m in ("kfold", "lr")
+    ]
+    info = {
+        "analysis": "calves",
+        "plan": {"by": "family", "seed": 1},
+        "records": 100,
+        "units": "animals",
+        "folds": [{"predicted": 49}, {"predicted": 51}],
+        "lr": {"cutoff": 2012.0, "left_out": 60, "focal_animals": 50, "families": 7},
+        "notes": ["few families"],
+        "standard_errors": {OVER_FOLDS: "a", FROM_MODEL: "b", FROM_FAMILIES: "c"},
+    }
+    return Validation(pl.DataFrame(rows, infer_schema_length=None), pl.concat(predictions), info | changed)
+
+
+def test_the_page_shows_both_methods(tmp_path):
+    text = write_page(made_up(), tmp_path / "validation.html").read_text(encoding="utf-8")
+    assert text.count("<svg") == 2 and "weight <b>" not in text and "weight &lt;b&gt;" in text
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text)  # asks nothing of the network
+    for told in (
+        "half-sib families by sire; 49 to 51 records",
+        "60 records of animals born from 2012 on left out",
+        "few families",
+        "Regression 0.800",
+    ):
+        assert told in text, told
+
+
+def test_it_says_what_the_folds_are_of():
+    validation = made_up(units="levels of 'bull'", plan={"by": "random", "seed": 1})
+    kfold, lr = (s["told"] for s in page(validation)["sections"])
+    assert kfold.startswith("2 folds, levels of 'bull' at random; ") and "50 focal levels of 'bull'" in lr
+
+
+def test_what_has_no_standard_error_is_shown():
+    validation = made_up()
+    table = validation.table.with_columns(se=None, expected=None, se_from=pl.lit(None, pl.String)).cast(
+        {"se": float, "expected": float}
+    )
+    rows = [
+        row
+        for s in page(Validation(table, validation.predictions, validation.info))["sections"]
+        for row in s["table"].rows
+    ]
+    assert all(row[5].value is None and row[6] is None for row in rows)
+
+
+def test_what_lies_far_from_expected_is_marked():
+    tables = {s["id"]: s["table"] for s in page(made_up())["sections"]}
+    z = {row[1]: row[5] for table in tables.values() for row in table.rows}
+    assert z["bias"].alert and z["bias"].value == pytest.approx(-5)
+    assert not z["dispersion"].alert and z["accuracy"].value is None
