@@ -9,13 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.posterior.parameters import TermInfo, term_info
-from mmgibbs.model.design import Design, Term
-from mmgibbs.machine.device import import_cupy
 from mmgibbs.engines.base import component_labels
 from mmgibbs.engines.choice import EngineChoice, cores
 from mmgibbs.errors import ConfigError, ModelError
-from mmgibbs.sampler.chain import MixedModel
+from mmgibbs.machine.device import import_cupy
 from mmgibbs.model.covariance import (
     CovarianceModel,
     blocks_recorded_together,
@@ -23,6 +20,9 @@ from mmgibbs.model.covariance import (
     diagonal_blocks,
     full_block,
 )
+from mmgibbs.model.design import Design, Term
+from mmgibbs.posterior.parameters import TermInfo, term_info
+from mmgibbs.sampler.chain import MixedModel
 
 LARGE = 50_000  # equations from which the structured engine's colours, classes and threads pay
 

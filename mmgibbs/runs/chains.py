@@ -19,14 +19,14 @@ from typing import Protocol
 
 import numpy as np
 
-from mmgibbs.runs.checkpoints import Checkpoints, Keeper
-from mmgibbs.posterior.result import ChainResult
 from mmgibbs.engines.choice import EngineChoice, cores
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError, Stopped
-from mmgibbs.machine.signals import SIGNALS, StopSignals
-from mmgibbs.runs.job import Chains, Job, Progress, Watcher, chain_name
 from mmgibbs.machine.memory import free_bytes
+from mmgibbs.machine.signals import SIGNALS, StopSignals
+from mmgibbs.posterior.result import ChainResult
+from mmgibbs.runs.checkpoints import Checkpoints, Keeper
+from mmgibbs.runs.job import Chains, Job, Progress, Watcher, chain_name
 from mmgibbs.sampler.chain import Chain, MixedModel, Schedule, Variances, bytes_per_chain, sample_chain
 
 REPORT = 200  # bytes that a table of solutions needs for an equation, roughly

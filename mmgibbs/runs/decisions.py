@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.posterior.moments import LONG_ENOUGH
-from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
 from mmgibbs.config import component_names, criteria
+from mmgibbs.data.births import birth_years
 from mmgibbs.data.levels import lookup
 from mmgibbs.errors import ConfigError
-from mmgibbs.data.births import birth_years
+from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
+from mmgibbs.posterior.moments import LONG_ENOUGH
 
 SHOWN = 5  # unknown ids named one by one
 

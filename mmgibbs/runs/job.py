@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mmgibbs.runs.checkpoints import Checkpoints, unwritten
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.runs.checkpoints import Checkpoints, unwritten
 from mmgibbs.sampler.chain import Chain, MixedModel, Schedule, Variances
 
 REPORT_EVERY = 0.2  # seconds between two reports of a chain

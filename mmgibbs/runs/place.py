@@ -23,10 +23,10 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
-from mmgibbs.runs.fingerprint import changes, settings, what_is_run
 from mmgibbs.results.folder import WORKING, check_run_directory
+from mmgibbs.runs.checkpoints import Checkpoints
+from mmgibbs.runs.fingerprint import changes, settings, what_is_run
 from mmgibbs.runs.log import NAME as LOG
 from mmgibbs.runs.log import RunLog
 from mmgibbs.runs.record import versions

@@ -12,19 +12,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.posterior.summary import summary_table
 from mmgibbs.data.regression import RegressionTable, read_regression
 from mmgibbs.errors import ConfigError
+from mmgibbs.posterior.summary import summary_table
 from mmgibbs.regressions.estimators import named_draws
-from mmgibbs.runs.chains import ThisMachine, Where
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import RegressionData, RegressionDraws, Sampler
 from mmgibbs.regressions.registry import find_plugin
 from mmgibbs.results.folder import write_run_folder
+from mmgibbs.results.tables import summary_frame
+from mmgibbs.runs.chains import ThisMachine, Where
 from mmgibbs.runs.progress import time_left
 from mmgibbs.runs.record import versions
-from mmgibbs.results.tables import summary_frame
 from mmgibbs.runs.sample_regression import RegressionChains, RegressionJob, RegressionSchedule, sample_regression
 
 LOG_EVERY = 60.0  # seconds between two lines where there is no terminal

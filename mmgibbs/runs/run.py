@@ -10,35 +10,42 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
-from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
-from mmgibbs.posterior.decisions import Decided, decide
-from mmgibbs.posterior.parameters import NamedParameters, named_parameters
-from mmgibbs.posterior.result import ChainResult, average_draws, posterior_means, sample_stats, saved_draws, variance_draws
-from mmgibbs.posterior.stopping import pauses
-from mmgibbs.posterior.summary import LevelDraws, summary_table
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.runs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
 from mmgibbs.engines.base import component_labels
 from mmgibbs.engines.pcg.direct import posterior_sd
 from mmgibbs.engines.pcg.solver import PcgEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, estimated_bytes, structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.sampler.interweave import terms_to_interweave, why_not
 from mmgibbs.machine.memory import refuse_beyond_free
-from mmgibbs.runs.chains import REPORT, ThisMachine, Where, run_chains, sampling_bytes
+from mmgibbs.posterior.decisions import Decided, decide
+from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
+from mmgibbs.posterior.parameters import NamedParameters, named_parameters
+from mmgibbs.posterior.result import (
+    ChainResult,
+    average_draws,
+    posterior_means,
+    sample_stats,
+    saved_draws,
+    variance_draws,
+)
+from mmgibbs.posterior.stopping import pauses
+from mmgibbs.posterior.summary import LevelDraws, summary_table
 from mmgibbs.results.animals import animals_file
-from mmgibbs.runs.trends import birth_year_averages
 from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
 from mmgibbs.results.folder import write_run_folder
+from mmgibbs.results.tables import solutions_frame, summary_frame
+from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
+from mmgibbs.runs.chains import REPORT, ThisMachine, Where, run_chains, sampling_bytes
+from mmgibbs.runs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
+from mmgibbs.runs.place import FINISHED, RunPlace
 from mmgibbs.runs.progress import Talk
 from mmgibbs.runs.record import run_record
-from mmgibbs.results.tables import solutions_frame, summary_frame
-from mmgibbs.runs.place import FINISHED, RunPlace
-from mmgibbs.sampler.chain import START_SCALES, Schedule
 from mmgibbs.runs.targets import Judge, check_targets
+from mmgibbs.runs.trends import birth_year_averages
+from mmgibbs.sampler.chain import START_SCALES, Schedule
+from mmgibbs.sampler.interweave import terms_to_interweave, why_not
 
 
 @dataclass(frozen=True)

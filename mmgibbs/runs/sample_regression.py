@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.runs.checkpoints import Checkpoints, Keeper, unwritten
 from mmgibbs.errors import Stopped
-from mmgibbs.regressions.estimators import make_arrays
 from mmgibbs.machine.signals import StopSignals
-from mmgibbs.runs.chains import Where
+from mmgibbs.machine.threads import blas_threads
+from mmgibbs.regressions.estimators import make_arrays
 from mmgibbs.regressions.loop import RegressionRun
 from mmgibbs.regressions.protocol import Keys, RegressionData, RegressionDraws, Sampler
 from mmgibbs.regressions.registry import find_plugin
-from mmgibbs.machine.threads import blas_threads
+from mmgibbs.runs.chains import Where
+from mmgibbs.runs.checkpoints import Checkpoints, Keeper, unwritten
 
 CHAINS = "chains"  # the name of their checkpoint, which holds all of them
 

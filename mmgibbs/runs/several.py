@@ -21,8 +21,8 @@ from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.runs.chains import ThisMachine
-from mmgibbs.runs.progress import Talk
 from mmgibbs.runs.place import RunPlace
+from mmgibbs.runs.progress import Talk
 from mmgibbs.runs.run import Result, run_at
 from pedigree.errors import PedigreeError, TableError
 

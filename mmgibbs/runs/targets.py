@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mmgibbs.engines.base import component_labels
+from mmgibbs.errors import ConfigError
+from mmgibbs.model.design import Identity
 from mmgibbs.posterior.moments import pool
 from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.posterior.result import ChainResult, variance_draws
 from mmgibbs.posterior.stopping import Target, judge
-from mmgibbs.model.design import Identity
-from mmgibbs.engines.base import component_labels
-from mmgibbs.errors import ConfigError
 from mmgibbs.sampler.chain import MixedModel
 
 

@@ -18,9 +18,9 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Protocol
 
+from mmgibbs.errors import DeviceError
 from mmgibbs.runs.checkpoints import Checkpoint, Checkpoints, Keeper
 from mmgibbs.runs.cluster.workers import LOSSES, Held, Lost, Sent, Workplace
-from mmgibbs.errors import DeviceError
 
 TURN = 1.0  # seconds that a walk advances before it says where it is
 

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from mmgibbs.runs.cluster.workers import LOSSES, Held, Lost, Sent, Workplace
 from mmgibbs.errors import DeviceError
+from mmgibbs.runs.cluster.workers import LOSSES, Held, Lost, Sent, Workplace
 
 
 def each(place: Workplace, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Iterator:

@@ -10,25 +10,25 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from helpers.small_analysis import ANALYSIS, PEDIGREE, command, refused, replaced, write_files
+from helpers.support import ROOT, mixed_model, shared_data
 from reference import models
 from reference.decisions import from_draws
-from helpers.support import ROOT, mixed_model, shared_data
-from helpers.small_analysis import ANALYSIS, PEDIGREE, command, refused, replaced, write_files
 from unit.sampler.test_recording import FarEngine
 
 import mmgibbs
-from mmgibbs.posterior.moments import batch_length, batches_per_chain
-from mmgibbs.posterior.decisions import DecisionCounts, Decisions, decide
 from mmgibbs.config import criteria, load_config
-from mmgibbs.runs.decisions import _selected
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError
-from mmgibbs.runs.fingerprint import what_is_run
+from mmgibbs.posterior.decisions import DecisionCounts, Decisions, decide
+from mmgibbs.posterior.moments import batch_length, batches_per_chain
 from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.finished import read_finished
 from mmgibbs.report.page import write_report
+from mmgibbs.runs.decisions import _selected
+from mmgibbs.runs.fingerprint import what_is_run
 from mmgibbs.runs.run import finished_result
 from mmgibbs.sampler.chain import Schedule, sample_chain
 

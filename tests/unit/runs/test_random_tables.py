@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from helpers.small_analysis import assert_readable
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from reference import dense
-from helpers.small_analysis import assert_readable
 
 import mmgibbs.results.folder
 import mmgibbs.runs.run
-from mmgibbs.runs.assemble import assemble
-from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import MmgibbsError
+from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.results.tables import solutions_frame
+from mmgibbs.runs.assemble import assemble
 from pedigree.errors import PedigreeError
 
 ANIMALS = [f"a{i}" for i in range(9)]

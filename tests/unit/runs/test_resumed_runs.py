@@ -17,11 +17,20 @@ import numpy as np
 import polars as pl
 import pytest
 import xarray
+from helpers.small_analysis import (
+    ANALYSIS,
+    PHENOTYPES,
+    assert_readable,
+    command,
+    contents,
+    refused,
+    replaced,
+    write_files,
+)
 from helpers.support import ROOT
-from helpers.small_analysis import ANALYSIS, PHENOTYPES, assert_readable, command, contents, refused, replaced, write_files
 
-from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.log import RunLog
 
 PRIORS = """\

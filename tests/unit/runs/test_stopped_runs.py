@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from reference import models
-from helpers.support import ROOT
 from helpers.small_analysis import ANALYSIS, assert_readable, command, contents, refused, replaced, write_files
+from helpers.support import ROOT
+from reference import models
 
 import mmgibbs.machine.memory
 import mmgibbs.runs.run
