@@ -18,7 +18,7 @@ LIABILITY = 3  # liabilities and thresholds of categorical and censored traits
 VARIANCE = 4  # inverse-Wishart and scaled inverse chi-square draws
 INTERWEAVE = 5  # the redraw of a variance given standardised effects
 PERTURB = 6  # exact draws by perturb-and-solve
-REGRESSION = 16  # regression plugins own 16..255: one purpose per step of their sampler
+# Regression plugins own 16..255: one purpose per step of their sampler.
 REGRESSION_COEFFICIENT = 16  # beta
 REGRESSION_LATENT = 17  # latent responses z, omega
 REGRESSION_LOCAL_SCALE = 18  # lambda_j, tau_j

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.engines.pcg.engine import TOLERANCE, ExactEngine
+from mmgibbs.engines.pcg.engine import TOLERANCE, PcgEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.structured import StructuredEquations
 
@@ -31,7 +31,7 @@ class EngineChoice:
             case "hybrid":
                 return HybridEngine(equations, self.update, device=self.device, threads=self.threads)
             case "pcg":
-                return ExactEngine(equations, self.tolerance, self.variances_fixed)
+                return PcgEngine(equations, self.tolerance, self.variances_fixed)
             case _:
                 return SerialEngine(equations, self.update)
 

@@ -22,11 +22,11 @@ from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.visit import (
     AHEAD,
-    ask_for_visit,
     draw_level,
     draw_sites,
     hold_inactive,
     move_visits,
+    prefetch_visit,
     shift,
     sum_visits,
     unroll,
@@ -149,7 +149,7 @@ def sweep_block(
         end = min(np.uint64(last), chunk + np.uint64(CHUNK))
         fill_normals(normals, number, term.code[chunk:end], stream, seed, chain)
         for level in range(chunk, end):
-            ask_for_visit(term, K, records, min(level + np.uint64(AHEAD), np.uint64(last) - np.uint64(1)), theta, e)
+            prefetch_visit(term, K, records, min(level + np.uint64(AHEAD), np.uint64(last) - np.uint64(1)), theta, e)
             z = normals[level - chunk]
             level_precisions(term, Rinv, level, P)
             times_row(K, level, theta, row)

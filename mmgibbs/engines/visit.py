@@ -130,9 +130,9 @@ def move_visits(term, first, last, e, change):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def ask_for_visit(term, K, records, level, theta, e):
+def prefetch_visit(term, K, records, level, theta, e):
     """Prefetch what the visit of a level will read: its relatives' thetas, its records' residuals and patterns."""
-    ask_for_relatives(K, level, theta)
+    prefetch_relatives(K, level, theta)
     for v in range(
         term.visit_ptr[level], min(term.visit_ptr[level + np.uint64(1)], term.visit_ptr[level] + np.uint64(ASKED))
     ):
@@ -140,16 +140,16 @@ def ask_for_visit(term, K, records, level, theta, e):
         prefetch(records.pattern, term.visit_record[v])
 
 
-def ask_for_relatives(K, level, theta):
+def prefetch_relatives(K, level, theta):
     """Prefetch what times_row(K, level, theta, ...) will read."""
     raise NotImplementedError("the body is compiled: see the overload below")
 
 
-def _ask_for_nothing(K, level, theta):
+def _prefetch_nothing(K, level, theta):
     pass
 
 
-def _ask_for_family(K, level, theta):
+def _prefetch_family(K, level, theta):
     for parent in (K.sire[level], K.dam[level]):
         if parent != UNKNOWN:
             prefetch(theta, parent)
@@ -161,6 +161,6 @@ def _ask_for_family(K, level, theta):
             prefetch(theta, K.mate[j])
 
 
-@overload(ask_for_relatives, jit_options={"forceinline": True})
-def _ask_for_relatives(K, level, theta):
-    return _ask_for_family if K.instance_class is PedigreeLists else _ask_for_nothing
+@overload(prefetch_relatives, jit_options={"forceinline": True})
+def _prefetch_relatives(K, level, theta):
+    return _prefetch_family if K.instance_class is PedigreeLists else _prefetch_nothing

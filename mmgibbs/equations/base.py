@@ -1,4 +1,4 @@
-"""What the forms of the mixed-model equations share: a layout of vectors, the precisions in force, and a contract.
+"""What the forms of the mixed-model equations share: a layout of vectors, and the precisions in force.
 
     C theta = b,      C = sum_r W_r' R_r^-1 W_r + blockdiag(K^-1 (x) G^-1),      b = sum_r W_r' R_r^-1 y_r
 
@@ -10,45 +10,11 @@ those held at 0 (`Term.active`) add nothing to C x and get 0 from it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from mmgibbs.errors import ModelError
 from mmgibbs.model.design import Design, inverse_by_pattern
-
-
-class Equations(Protocol):
-    """A form of the equations: it says its size, takes variances, and applies C."""
-
-    design: Design
-
-    @property
-    def n_equations(self) -> int:
-        """Equations in force."""
-        ...
-
-    @property
-    def nonzeros(self) -> int:
-        """Nonzero elements of C among the equations in force, at the variances in force, both triangles."""
-        ...
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all arrays that hold the equations."""
-        ...
-
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
-        """G: one (k, k) per term, None for fixed terms; R: (T, T). Coefficients change, incidence does not."""
-        ...
-
-    def times(self, x: np.ndarray) -> np.ndarray:
-        """C x, (places,) float64; what x holds in places held at 0 is not read."""
-        ...
-
-    def right_hand_side(self, y: np.ndarray | None = None) -> np.ndarray:
-        """sum_r W_r' R_r^-1 y_r, (places,) float64; y: (n, T) in place of the design's, read where it has a value."""
-        ...
 
 
 @dataclass(frozen=True)

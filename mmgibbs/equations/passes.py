@@ -1,11 +1,21 @@
-"""Passes over records that every engine shares: e = y - W theta, W' R^-1 e, and the sums of squares and products of
-residuals.
+"""Passes over records, levels and relationship lists that the engines share, with the terms' lists of structured.py.
+
+    e = y - W theta        W' R^-1 e        sum_{r in l} W_r' R_r^-1 W_r
+
+and, below, what C times several vectors at once is made of: Theta (q, k, m), residuals (n, T, m),
+
+    C Theta_j = W' R^-1 W Theta_j + K^-1 Theta_j G^-1,        j = 1 ... m
+
+where each column sees the same operations in the same order whatever m is, so its values do not depend, to the last
+bit, on its company.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
+from mmgibbs.equations.relationships import times_row
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -57,3 +67,87 @@ def level_precisions(term, Rinv, level, out):
                 out[a, b] += (
                     term.cell_sums[cell, term.regressor[a], term.regressor[b]] * Rinv[p, term.trait[a], term.trait[b]]
                 )
+
+
+# Several vectors in one pass
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_fitted(term, theta, fitted):
+    """fitted_r += W_r theta_l(r) for one term: theta (q, k, m), fitted (n, T, m) float64, updated in place."""
+    plain = term.covariates.shape[0] == 0
+    several = term.visit_effect.size > 0
+    m = np.uint64(theta.shape[2])
+    for level in range(np.uint64(theta.shape[0])):
+        for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+            r = term.visit_record[v]
+            effect = term.visit_effect[v] if several else np.uint8(0)
+            for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
+                z = 1.0 if plain else np.float64(term.covariates[r, term.regressor[c]])
+                t = term.trait[c]
+                for j in range(m):
+                    fitted[r, t, j] += z * theta[level, c, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_transposed(term, u, out):
+    """out_l += sum_{r in l} W_r' u_r for one term: u (n, T, m), out (q, k, m) float64, updated in place."""
+    plain = term.covariates.shape[0] == 0
+    several = term.visit_effect.size > 0
+    m = np.uint64(out.shape[2])
+    for level in range(np.uint64(out.shape[0])):
+        for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+            r = term.visit_record[v]
+            effect = term.visit_effect[v] if several else np.uint8(0)
+            for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
+                z = 1.0 if plain else np.float64(term.covariates[r, term.regressor[c]])
+                t = term.trait[c]
+                for j in range(m):
+                    out[level, c, j] += z * u[r, t, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh(records, Rinv, e):
+    """e_r <- R_r^-1 e_r = w_r R_P^-1 e_r; e (n, T, m) float64 in place, what unobserved traits hold becomes 0."""
+    n, T, m = e.shape
+    old = np.empty((T, m))
+    for r in range(np.uint64(n)):
+        p = records.pattern[r]
+        w = np.float64(records.weight[r]) if records.weight.size > 0 else 1.0
+        for t in range(T):
+            for j in range(m):
+                old[t, j] = w * e[r, t, j]
+                e[r, t, j] = 0.0
+        for t in range(T):
+            for u in range(T):
+                a = Rinv[p, t, u]
+                if a != 0.0:
+                    for j in range(m):
+                        e[r, t, j] += a * old[u, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_prior(K, Ginv, theta, out):
+    """out += K^-1 Theta_j G^-1 for each j: theta, out (q, k, m) float64."""
+    q, k, m = theta.shape
+    flat = theta.reshape((q, k * m))
+    row = np.empty(k * m)
+    for level in range(np.uint64(q)):
+        times_row(K, level, flat, row)
+        for a in range(k):
+            for b in range(k):
+                for j in range(m):
+                    out[level, a, j] += Ginv[a, b] * row[b * m + j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def precondition(inverses, residual, out):
+    """out_l = M_l residual_l: inverses (q, k, k), residual and out (q, k, m) float64."""
+    q, k, m = residual.shape
+    for level in range(np.uint64(q)):
+        for a in range(k):
+            for j in range(m):
+                s = 0.0
+                for b in range(k):
+                    s += inverses[level, a, b] * residual[level, b, j]
+                out[level, a, j] = s

@@ -229,13 +229,3 @@ def quadratic_form(K, theta):
     out = np.empty((theta.shape[1], theta.shape[1]))
     quadratic(K, theta, out)
     return out
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def inverse_times(K, theta, out):
-    """out = K^-1 Theta; (q, k), overwritten."""
-    row = np.empty(theta.shape[1])
-    for level in range(np.uint64(theta.shape[0])):
-        times_row(K, level, theta, row)
-        for c in range(row.size):
-            out[level, c] = row[c]

@@ -14,7 +14,7 @@ from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.base import component_labels
 from mmgibbs.engines.pcg.direct import posterior_sd
-from mmgibbs.engines.pcg.solver import PcgEngine
+from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, estimated_bytes, structured_equations
 from mmgibbs.errors import ModelError
@@ -342,7 +342,7 @@ def solve(analysis, assembled: Assembled, equations: StructuredEquations, talk: 
 
 def blup(equations: StructuredEquations, G: list[np.ndarray | None], R: np.ndarray, tolerance: float, pev_limit: int):
     """(solution, posterior SD of every level, on the original scale): the latter None above `pev_limit` equations."""
-    engine = PcgEngine(equations)
+    engine = PcgSolver(equations)
     engine.set_variances(G, R)
     solution = engine.solve(tolerance)
     return solution, posterior_sd(equations.design, G, R) if equations.n_equations <= pev_limit else None

@@ -15,7 +15,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS, animal_column
 from mmgibbs.data.traits import read_records
-from mmgibbs.engines.pcg.solver import PcgEngine
+from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError, DataError
@@ -54,7 +54,7 @@ class Evaluation:
 
     prepared: Prepared
     assembled: Assembled
-    engine: PcgEngine | None  # None: only what was found is wanted
+    engine: PcgSolver | None  # None: only what was found is wanted
     theta: list[np.ndarray]  # per term (q, k), on the scale of the design
 
     @property
@@ -115,7 +115,7 @@ def evaluate(analysis, prepared: Prepared | None = None) -> Evaluation:
     assembled = assemble(analysis, prepared)
     refuse_beyond_memory(analysis, assembled)
     model = assembled.model
-    engine = PcgEngine(structured_equations(model.design, partition(model.design)))
+    engine = PcgSolver(structured_equations(model.design, partition(model.design)))
     engine.set_variances([None if c is None else c.start for c in model.covariances], model.residual.start)
     return Evaluation(prepared, assembled, engine, engine.solve(analysis.sampler.tolerance).theta)
 

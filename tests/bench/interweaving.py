@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 SHARED = ROOT.parent / "shared" / "data"
 
-from mmgibbs.engines.pcg.engine import ExactEngine  # noqa: E402
+from mmgibbs.engines.pcg.engine import PcgEngine  # noqa: E402
 from mmgibbs.engines.serial import SerialEngine  # noqa: E402
 from mmgibbs.equations.partition import partition  # noqa: E402
 from mmgibbs.equations.structured import structured_equations  # noqa: E402
@@ -131,7 +131,7 @@ CHAINS = {  # name: engine and update, interwoven
 
 def chain(model, equations, how: str, interwoven: bool, sweeps: int, seed: int):
     """Draws of all variances (sweeps, parameters), their names, and seconds per sweep."""
-    engine = ExactEngine(equations) if how == "pcg" else SerialEngine(equations, update=how)
+    engine = PcgEngine(equations) if how == "pcg" else SerialEngine(equations, update=how)
     variances = starting_variances(model, 0)
     engine.set_variances(variances.G, variances.R)
     steps = gibbs_steps(

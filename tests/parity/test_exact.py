@@ -10,8 +10,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.stats import norm
 
 from mmgibbs.engines.pcg import engine as exact
-from mmgibbs.engines.pcg.engine import ExactEngine
-from mmgibbs.engines.pcg.solver import PcgEngine
+from mmgibbs.engines.pcg.engine import PcgEngine
+from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
@@ -23,7 +23,7 @@ FIVE = ("bivariate_missing", "direct_maternal", "random_regression", "univariate
 
 
 def engine_for(example, kind="term", precision="double", **options):
-    engine = ExactEngine(structured_equations(example.design, partition(example.design, kind), precision), **options)
+    engine = PcgEngine(structured_equations(example.design, partition(example.design, kind), precision), **options)
     engine.set_variances(example.G, example.R)
     return engine
 
@@ -215,7 +215,7 @@ def test_equations_in_single_precision_are_drawn_in_double():
 
 def test_columns_solved_together_are_those_of_scipy():
     example = models.example("three_traits_maternal")
-    solver = PcgEngine(structured_equations(example.design, partition(example.design)))
+    solver = PcgSolver(structured_equations(example.design, partition(example.design)))
     solver.set_variances(example.G, example.R)
     rng = np.random.default_rng(4)
     size = int(solver.bounds[-1])
@@ -235,7 +235,7 @@ def test_columns_solved_together_are_those_of_scipy():
 
 
 def test_an_iteration_that_does_not_converge_is_an_error(monkeypatch):
-    monkeypatch.setattr(PcgEngine, "iteration_limit", 3)
+    monkeypatch.setattr(PcgSolver, "iteration_limit", 3)
     with pytest.raises(
         ModelError,
         match="PCG stopped after 3 iterations at an error of .* posterior standard deviations, needed 1.0e-08",

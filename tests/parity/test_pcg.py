@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from reference import dense, models
 
-from mmgibbs.engines.pcg.solver import PcgEngine
+from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 
 
 def pcg(example, kind="term"):
-    engine = PcgEngine(structured_equations(example.design, partition(example.design, kind)))
+    engine = PcgSolver(structured_equations(example.design, partition(example.design, kind)))
     engine.set_variances(example.G, example.R)
     return engine
 

@@ -10,7 +10,7 @@ from reference import models
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.engines.pcg.engine import ExactEngine
+from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -26,8 +26,8 @@ ENGINES = {  # name -> partition, engine of equations
     "hybrid": ("equal", lambda eq: HybridEngine(eq, threads=2)),
     "hybrid, effects": ("effect", lambda eq: HybridEngine(eq, "site", threads=3)),
     "classic": ("effect", ClassicEngine),
-    "pcg": ("term", ExactEngine),
-    "pcg, fixed variances": ("term", lambda eq: ExactEngine(eq, variances_fixed=True, draws_at_once=4)),
+    "pcg": ("term", PcgEngine),
+    "pcg, fixed variances": ("term", lambda eq: PcgEngine(eq, variances_fixed=True, draws_at_once=4)),
 }
 SCHEDULE = Schedule(burn_in=5, samples=13, thin=2, refresh_every=4, chains=2)
 

@@ -9,8 +9,8 @@ from reference import models
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.engines.pcg.engine import ExactEngine
-from mmgibbs.engines.pcg.solver import PcgEngine
+from mmgibbs.engines.pcg.engine import PcgEngine
+from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -26,8 +26,8 @@ ENGINES = {
     "hybrid, levels": HybridEngine,
     "hybrid, sites": lambda equations: HybridEngine(equations, "site"),
     "classic": ClassicEngine,
-    "exact draws": ExactEngine,
-    "pcg": PcgEngine,
+    "exact draws": PcgEngine,
+    "pcg": PcgSolver,
 }
 
 

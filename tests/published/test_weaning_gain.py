@@ -17,7 +17,7 @@ import mmgibbs
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.pcg.direct import posterior_sd
-from mmgibbs.engines.pcg.solver import PcgEngine
+from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.posterior.moments import pool
@@ -76,7 +76,7 @@ def exact_posterior(config):
     prepared = prepare(loaded)
     model = assemble(loaded, prepared).model
     design, G, R = model.design, [None if c is None else c.start for c in model.covariances], model.residual.start
-    engine = PcgEngine(structured_equations(design, partition(design)))
+    engine = PcgSolver(structured_equations(design, partition(design)))
     engine.set_variances(G, R)
     return design, G, R, design.to_original_scale(engine.solve().theta), posterior_sd(design, G, R)
 

@@ -11,7 +11,7 @@ import pytest
 from helpers.monte_carlo import batches, compare
 from reference import dense, models
 
-from mmgibbs.engines.pcg.engine import ExactEngine
+from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.scaling import Scaling
@@ -253,5 +253,5 @@ def test_a_wrong_interwoven_chain_is_seen(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [bivariate, direct_maternal])
 def test_exact_draws_with_sampled_variances_have_the_same_posterior(make):
-    comparison = against_centred(whole_model(make), 5000, engine=ExactEngine)
+    comparison = against_centred(whole_model(make), 5000, engine=PcgEngine)
     assert comparison.agrees, comparison

@@ -295,7 +295,7 @@ class StructuredGpuEngine:
         )
 
     def launch(self, name: str, n: int, *arguments) -> None:
-        """Queue a kernel (see gpu_source.kernel) on n threads."""
+        """Queue a kernel (see source.kernel) on n threads."""
         self._launch(name, _blocks(n), *arguments)
 
     def _of_term(self, i: int, name: str, blocks: int, *arguments) -> None:

@@ -43,7 +43,7 @@ class _LongRows(NamedTuple):
 
 
 class DeviceUpdates:
-    """The `updates.Queues` of a device. `renew` follows every change of the values or of b, `b` and `x` are pinned
+    """The `order.Queues` of a device. `renew` follows every change of the values or of b, `b` and `x` are pinned
     arrays per block.
 
     spmv, for parts of records: 'own' (our kernel: bits do not depend on the device), 'cusparse', or 'measure': the

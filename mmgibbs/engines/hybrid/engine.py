@@ -4,7 +4,7 @@ sides meanwhile.
     for each block i:  wait for r_i;  draw x_i from r_i and A_ii;  reset r_i = b_i;  hand x_i on:  r_k -= A_ki x_i  for
     every k != i
 
-`updates.py` says in which order, `host_updates.py` (worker threads) and `device_updates.py` (CUDA streams) run it. The
+`order.py` says in which order, `host.py` (worker threads) and `device.py` (CUDA streams) run it. The
 chain is that of the serial engine with the same partition, update and key; bit for bit the same for any number of
 threads and any delay. Variances that change every sweep cost one pass over the values and a new priming of r: the
 updates that would be thrown away are then not made.
@@ -37,7 +37,7 @@ class HybridEngine(ExplicitState):
     precision; r float64.
 
     device: 'cpu' (worker threads; `threads` counts the main one), 'gpu' (CUDA streams; DeviceError where there is no
-    device), or a `device.Device`. spmv, for devices: 'own' | 'cusparse' | 'measure' (see device_updates.py). `notes`
+    device), or a `device.Device`. spmv, for devices: 'own' | 'cusparse' | 'measure' (see device.py). `notes`
     says what was chosen on the way.
     """
 

@@ -38,7 +38,7 @@ class _Segment:
 
 
 class HostUpdates:
-    """The `updates.Queues` of a machine's cores. `threads` counts the main thread:
+    """The `order.Queues` of a machine's cores. `threads` counts the main thread:
     with 1 it does all work itself, when it waits.
     """
 

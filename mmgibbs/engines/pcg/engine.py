@@ -22,14 +22,14 @@ from numba import njit
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import PERTURB, stream
 from mmgibbs.engines.augment import residual_products
-from mmgibbs.engines.pcg.solver import Columns, PcgEngine
+from mmgibbs.engines.pcg.solver import Columns, PcgSolver
 from mmgibbs.equations.passes import subtract_term
 from mmgibbs.equations.relationships import IdentityLists, PedigreeLists, quadratic_form
 from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 
-# What is left of the error, in posterior standard deviations (see PcgEngine.solve_columns). Measured against 1e-13 at
+# What is left of the error, in posterior standard deviations (see PcgSolver.solve_columns). Measured against 1e-13 at
 # this value: no level of the simdata evaluation (4,807 equations) is off by more than 3e-7 of its standard deviation,
 # none of the beef sample (15,195) by more than 5e-6, where ten thousand draws know a mean to 1e-2. Three digits less
 # save a quarter to two fifths of the iterations and leave 5e-4 and 3e-3, which a long chain begins to see.
@@ -39,7 +39,7 @@ ROOM = 1_000_000_000  # bytes of work arrays up to which draws are made at once
 DENSE_FROM = 0.1  # share of elements that are not 0 from which a user's matrix is factorised as a dense one
 
 
-class ExactEngine:
+class PcgEngine:
     """Draws theta given variances and y, independently of the last draw. State: theta (float64, sweep order).
 
     variances_fixed: promise that set_variances is called once, before the first sweep; draws are then made
@@ -56,7 +56,7 @@ class ExactEngine:
         draws_at_once: int = DRAWS_AT_ONCE,
     ):
         self.equations, self.tolerance, self.variances_fixed = equations, tolerance, variances_fixed
-        self.solver = PcgEngine(equations)
+        self.solver = PcgSolver(equations)
         per_draw = 8 * (6 * int(self.solver.bounds[-1]) + equations.records.y.size)
         self.draws_at_once = max(1, min(draws_at_once, ROOM // per_draw)) if variances_fixed else 1
         self._roots = [

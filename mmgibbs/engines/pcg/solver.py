@@ -17,8 +17,14 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.equations.base import precisions
-from mmgibbs.equations.multi_rhs import add_fitted, add_prior, add_transposed, precondition, weigh
-from mmgibbs.equations.passes import level_precisions
+from mmgibbs.equations.passes import (
+    add_fitted,
+    add_prior,
+    add_transposed,
+    level_precisions,
+    precondition,
+    weigh,
+)
 from mmgibbs.equations.relationships import weight
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
@@ -41,10 +47,8 @@ class Columns(NamedTuple):
     relative_residual: np.ndarray  # (m,) |b - C x| / |b|
 
 
-class PcgEngine:
+class PcgSolver:
     """BLUP by PCG in float64, whatever the precision of the equations. Vectors are in sweep order, (N,) or (N, m)."""
-
-    name = "pcg"
 
     def __init__(self, equations: StructuredEquations):
         self.equations = equations

@@ -44,7 +44,7 @@ class Block(NamedTuple):
 
 @dataclass
 class ExplicitEquations:
-    """C as blocks of scalar effects, at the variances given last: `base.Equations`, levels in model order."""
+    """C as blocks of scalar effects, at the variances given last, levels in model order."""
 
     design: Design
     real: np.dtype  # of stored values; sums run in float64

@@ -9,7 +9,7 @@ from scipy import stats
 
 from mmgibbs.draws.normal import MAX_NORMALS
 from mmgibbs.engines.coloured.engine import StructuredEngine
-from mmgibbs.engines.pcg.engine import ExactEngine
+from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -67,7 +67,7 @@ SCALED = [(name, i) for name in models.NAMES for i in models.example(name).rando
 
 
 @pytest.mark.parametrize("name, i", SCALED)
-@pytest.mark.parametrize("make", [SerialEngine, ExactEngine])
+@pytest.mark.parametrize("make", [SerialEngine, PcgEngine])
 def test_normal_equations_of_a_scale(name, i, make):
     """H = sum X_r' R_r^-1 X_r and s = sum X_r' R_r^-1 e_r, column (c, j) of X being W times theta_.j moved to component
     c."""
@@ -94,7 +94,7 @@ def test_normal_equations_of_a_scale(name, i, make):
 
 
 @pytest.mark.parametrize("name, i", SCALED)
-@pytest.mark.parametrize("make", [SerialEngine, ExactEngine])
+@pytest.mark.parametrize("make", [SerialEngine, PcgEngine])
 def test_change_of_a_term_and_its_residuals(name, i, make):
     example = models.example(name)
     term, theta = example.design.terms[i], starting_point(example)

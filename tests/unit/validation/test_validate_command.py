@@ -213,7 +213,7 @@ def test_what_cannot_be_validated_is_told_before_anything_is_solved(folder, monk
     def solve(*_):
         raise AssertionError("solved, and could not be used")
 
-    monkeypatch.setattr("mmgibbs.engines.pcg.solver.PcgEngine.solve", solve)
+    monkeypatch.setattr("mmgibbs.engines.pcg.solver.PcgSolver.solve", solve)
     message = refused(folder, *arguments, run=("validate", "analysis.yaml", "--quiet", "--no-report"))
     assert said in message, message
 
