@@ -10,6 +10,7 @@ Names are imported when they are first used, so that the solver core can be impo
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 from mmgibbs.machine.kernel_cache import use_folder_of_these_sources
 
@@ -47,7 +48,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'mmgibbs' has no attribute '{name}'")

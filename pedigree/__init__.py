@@ -5,6 +5,7 @@ Names are imported when first used, so that `pedigree.relationship` and `pedigre
 """
 
 from importlib import import_module
+from typing import Any
 
 _HOME = {
     "PedigreeError": "errors",
@@ -27,7 +28,7 @@ _HOME = {
 __all__ = list(_HOME)
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'pedigree' has no attribute '{name}'")
     return getattr(import_module(f"pedigree.{_HOME[name]}"), name)

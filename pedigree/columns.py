@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pedigree.errors import PedigreeError, UnknownColumns
-from pedigree.tables import Table, counted, open_table, quoted
+from pedigree.tables import Source, Table, counted, open_table, quoted
 
 _ROLES = ("id", "sire", "dam", "birth")
 _SHOWN = 8  # columns named one by one
@@ -31,7 +32,14 @@ class PedigreeColumns:
     notes: tuple[str, ...]
 
 
-def choose_columns(source, columns, header, separator, unknown, name) -> tuple[Table, PedigreeColumns]:
+def choose_columns(
+    source: Source,
+    columns: Mapping[str, str | int | None] | None,
+    header: bool | None,
+    separator: str | None,
+    unknown: tuple[str, ...],
+    name: str | None,
+) -> tuple[Table, PedigreeColumns]:
     """Open the table and find its columns. `columns`: a dict by role, or None (see read_pedigree)."""
     if columns is not None:
         return _given(source, dict(columns), header, separator, name)
@@ -49,17 +57,23 @@ def choose_columns(source, columns, header, separator, unknown, name) -> tuple[T
     raise _neither_parent(table.first_record, table.name)
 
 
-def _given(source, columns, header, separator, name) -> tuple[Table, PedigreeColumns]:
+def _given(
+    source: Source,
+    columns: Mapping[str, str | int | None],
+    header: bool | None,
+    separator: str | None,
+    name: str | None,
+) -> tuple[Table, PedigreeColumns]:
     for role in columns:
         if role not in _ROLES:
             raise PedigreeError(f"columns of a pedigree are id, sire, dam and birth; '{role}' is none of them")
-    columns = {role: c for role, c in columns.items() if c is not None}
+    wanted = {role: c for role, c in columns.items() if c is not None}
     for role in _ROLES[:3]:
-        if role not in columns:
+        if role not in wanted:
             raise PedigreeError(f"columns of the pedigree: '{role}' is missing; needed id, sire and dam")
-    positions = any(isinstance(c, int) for c in columns.values())
+    positions = any(isinstance(c, int) for c in wanted.values())
     table = open_table(source, separator, not positions if header is None else header, name)
-    chosen = {role: table.column(c) for role, c in columns.items()}
+    chosen = {role: table.column(c) for role, c in wanted.items()}
     return table, PedigreeColumns(
         chosen["id"], chosen["sire"], chosen["dam"], chosen.get("birth"), "birth" in chosen, ()
     )
@@ -113,12 +127,12 @@ def _first_three(table: Table, said: str) -> PedigreeColumns:
     return PedigreeColumns(a, b, c, None, False, (f"{said}the first three columns are taken as id, sire and dam",))
 
 
-def _first_line_is_data(bare: Table, unknown) -> bool:
+def _first_line_is_data(bare: Table, unknown: tuple[str, ...]) -> bool:
     """Whether the first line is an animal: a digit, an unknown parent, or a value that stands in another row.
 
     It is none where one of its fields is a usual name of the column of ids: 'animal,weight1,weight2' has a digit.
     """
-    first = bare.first_record[:3]
+    first = (bare.first_record or ())[:3]
     if any(_plain(field) in _RECOGNISED["id"] for field in first):
         return False
     if len(first) < 3 or any(value in unknown or any(c.isdigit() for c in value) for value in first):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from pedigree.columns import PedigreeColumns, choose_columns
 from pedigree.errors import PedigreeError
 from pedigree.groups import group_codes
 from pedigree.recode import IdIndex, parents_first, parents_first_order, recode
-from pedigree.tables import Table, counted, quoted
+from pedigree.tables import Source, Table, counted, quoted
 
 # What other programs write for an unknown parent: named in a note where it stands among the parents without a row.
 _LOOKS_UNKNOWN = (
@@ -70,14 +71,14 @@ class Pedigree:
 
 
 def read_pedigree(
-    source,
+    source: Source,
     *,
-    columns: dict | None = None,
+    columns: Mapping[str, str | int | None] | None = None,
     header: bool | None = None,
     separator: str | None = None,
     unknown: tuple[str, ...] = ("", "NA", "0"),
     group_column: str | int | None = None,
-    founders=None,
+    founders: Iterable[str] | None = None,
     hermaphrodites: bool = False,
     name: str | None = None,
 ) -> Pedigree:
@@ -100,7 +101,14 @@ def read_pedigree(
     return _check(table, chosen, unknown, group_column, founders, hermaphrodites)
 
 
-def _check(table: Table, chosen: PedigreeColumns, unknown, group_column, founders, hermaphrodites) -> Pedigree:
+def _check(
+    table: Table,
+    chosen: PedigreeColumns,
+    unknown: tuple[str, ...],
+    group_column: str | int | None,
+    founders: Iterable[str] | None,
+    hermaphrodites: bool,
+) -> Pedigree:
     notes = list(chosen.notes)
     if len({chosen.id, chosen.sire, chosen.dam}) < 3:
         found = f"{chosen.id}, {chosen.sire}, {chosen.dam}"
@@ -159,12 +167,14 @@ def _check(table: Table, chosen: PedigreeColumns, unknown, group_column, founder
     return pedigree if group is None else _with_groups(pedigree, table, frame[group], order, unknown)
 
 
-def _id_columns(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, unknown):
+def _id_columns(
+    table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, unknown: tuple[str, ...]
+) -> tuple[pl.Series, list[pl.Series]]:
     """Ids, none of them missing; and sires and dams, null where unknown."""
-    unknown = [u for u in unknown if u != ""]  # empty values are null already
+    named = [u for u in unknown if u != ""]  # empty values are null already
     ids = frame[chosen.id]
-    missing = (ids.is_null() | ids.is_in(unknown)).arg_max()
-    if ids[missing] is None or ids[missing] in unknown:
+    missing = (ids.is_null() | ids.is_in(named)).arg_max() or 0
+    if ids[missing] is None or ids[missing] in named:
         found = (
             "an empty value" if ids[missing] is None else f"{quoted(ids[missing])}, which stands for an unknown parent"
         )
@@ -172,8 +182,8 @@ def _id_columns(table: Table, frame: pl.DataFrame, chosen: PedigreeColumns, unkn
             f"{table.name} row {table.line(missing)}: column '{chosen.id}' has {found}; needed an animal's id"
         )
     known = pl.col(chosen.sire, chosen.dam)
-    if unknown:
-        frame = frame.select(pl.when(known.is_in(unknown)).then(None).otherwise(known).name.keep())
+    if named:
+        frame = frame.select(pl.when(known.is_in(named)).then(None).otherwise(known).name.keep())
     return ids, [frame[chosen.sire], frame[chosen.dam]]
 
 
@@ -201,7 +211,9 @@ def _refuse_duplicates(table: Table, ids: pl.Series, first: np.ndarray) -> None:
         )
 
 
-def _parents_without_row(parents: list[pl.Series], sire: np.ndarray, dam: np.ndarray, n_rows: int):
+def _parents_without_row(
+    parents: list[pl.Series], sire: np.ndarray, dam: np.ndarray, n_rows: int
+) -> tuple[pl.Series, np.ndarray, np.ndarray]:
     """Ids of parents that have no row, in the order of the file; sire and dam with rows n_rows, ... for them."""
     absent = [pl.Series((row < 0) & p.is_not_null().to_numpy()) for p, row in zip(parents, (sire, dam), strict=False)]
     rows = np.concatenate([a.arg_true().to_numpy() for a in absent])
@@ -266,7 +278,7 @@ def _refuse_both_sexes(table: Table, ids: pl.Series, sire: np.ndarray, dam: np.n
         )
 
 
-def _extra_founders(founders, known: pl.Series, unknown) -> pl.Series:
+def _extra_founders(founders: Iterable[str] | None, known: pl.Series, unknown: tuple[str, ...]) -> pl.Series:
     if founders is None:
         return pl.Series("id", [], pl.String)
     wanted = pl.Series("id", founders).cast(pl.String).drop_nulls().unique(maintain_order=True)
@@ -289,8 +301,15 @@ def _loop_message(table: Table, ids: pl.Series, loop: np.ndarray, sire: np.ndarr
 
 
 def _births(
-    table: Table, text: pl.Series, chosen: PedigreeColumns, unknown, ids: pl.Series, sire, dam, notes: list[str]
-):
+    table: Table,
+    text: pl.Series,
+    chosen: PedigreeColumns,
+    unknown: tuple[str, ...],
+    ids: pl.Series,
+    sire: np.ndarray,
+    dam: np.ndarray,
+    notes: list[str],
+) -> np.ndarray | None:
     """(n,) float64 births, checked against the parents' births; None where a column not asked for holds something else.
 
     What stands for an unknown parent stands for an unknown birth as well: old files write 0.
@@ -339,7 +358,9 @@ def birth_numbers(text: pl.Series) -> pl.Series:
     return number.fill_null(by_date)
 
 
-def _with_groups(pedigree: Pedigree, table: Table, text: pl.Series, order: np.ndarray, unknown) -> Pedigree:
+def _with_groups(
+    pedigree: Pedigree, table: Table, text: pl.Series, order: np.ndarray, unknown: tuple[str, ...]
+) -> Pedigree:
     column = text.name
     text = text.set(text.is_in([u for u in unknown if u not in ("", "0")]), None)
     padded = text.extend_constant(None, pedigree.n_animals - len(text)) if pedigree.n_animals > len(text) else text

@@ -7,11 +7,13 @@ as long.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 import polars as pl
 
-_LOOP = dict(cache=True, nogil=True, error_model="numpy")
+_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy")
 _SEEDS = (20240229, 977)
 
 
@@ -32,7 +34,8 @@ class IdIndex:
 
 
 def _hashes(ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    return tuple(ids.hash(seed).to_numpy() for seed in _SEEDS)
+    place, tag = (ids.hash(seed).to_numpy() for seed in _SEEDS)
+    return place, tag
 
 
 @numba.njit(**_LOOP)

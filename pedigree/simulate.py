@@ -108,30 +108,41 @@ class _Parents:
         self.herd = np.empty(0, np.int32)
         self.birth = np.empty(0, np.int32)
 
-    def cull(self, year: int, last_age: int, rng) -> None:
+    def cull(self, year: int, last_age: int, rng: np.random.Generator) -> None:
         stay = (rng.random(self.code.size) < self.survival) & (year - self.birth <= last_age)
         self.code, self.herd, self.birth = self.code[stay], self.herd[stay], self.birth[stay]
 
-    def add(self, code, herd, birth) -> None:
+    def add(self, code: np.ndarray, herd: np.ndarray, birth: np.ndarray) -> None:
         self.code = np.concatenate([self.code, code])
         self.herd = np.concatenate([self.herd, herd])
         self.birth = np.concatenate([self.birth, birth])
 
 
 class _Simulation:
-    def __init__(self, n, rng, population, G, selection, accuracy):
+    def __init__(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        population: Population,
+        G: np.ndarray | None,
+        selection: np.ndarray | None,
+        accuracy: float,
+    ):
         p = self.population = population
         self.n, self.rng = n, rng
         self.sire, self.dam = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
         self.birth, self.herd = np.zeros(n, np.int32), np.zeros(n, np.int32)
         self.sex = np.zeros(n, np.int8)
         self.used = 0
-        self.chol = self.u = self.F = self.weights = None
+        self.chol: np.ndarray | None = None
+        self.u: np.ndarray | None = None
+        self.F: np.ndarray | None = None
+        self.weights: np.ndarray | None = None
         if G is not None:
             G = np.atleast_2d(np.asarray(G, dtype=np.float64))
             self.chol = np.linalg.cholesky(G)
             self.u, self.F = np.zeros((n, len(G))), np.zeros(n)
-        if selection is not None:
+        if selection is not None and G is not None:
             self.weights = np.asarray(selection, dtype=np.float64)
             self.index_error = np.sqrt(self.weights @ G @ self.weights * (1 / accuracy**2 - 1))
 
@@ -179,7 +190,7 @@ class _Simulation:
         """Cows and bulls of all ages in the first year, and those that turn two in the second."""
         p, rng = self.population, self.rng
         ages = np.arange(p.first_age, p.last_age + 1)
-        wanted = []  # (parents or None, sex, herd, birth)
+        wanted: list[tuple[_Parents | None, np.ndarray, np.ndarray, np.ndarray]] = []  # parents, sex, herd, birth
         n_ai = int(np.ceil(self.ai_active))
         herds = self.herd_cows.size
         for parents, sex, herd in (
@@ -210,9 +221,9 @@ class _Simulation:
         self.sex[: birth.size] = np.concatenate([w[1] for w in wanted])[order]
         self.herd[: birth.size] = np.concatenate([w[2] for w in wanted])[order]
         at = 0
-        for parents, _, herd, born in wanted:
-            if parents is not None:
-                parents.add(code[at : at + born.size], herd.astype(np.int32), born.astype(np.int32))
+        for of_kind, _, herd, born in wanted:
+            if of_kind is not None:
+                of_kind.add(code[at : at + born.size], herd.astype(np.int32), born.astype(np.int32))
             at += born.size
         self.ai_popularity[self.ai.code] = rng.lognormal(0.0, p.ai_popularity_sd, n_ai)
         self._breeding_values(0, birth.size)
@@ -225,7 +236,7 @@ class _Simulation:
         born = np.searchsorted(self.birth[: self.used], [year - p.first_age, year - p.first_age + 1])
         young = np.arange(*born, dtype=np.int32)
         merit = rng.standard_normal(young.size)
-        if self.weights is not None:
+        if self.weights is not None and self.u is not None:
             merit = self.u[young] @ self.weights + self.index_error * merit
         male = self.sex[young] == MALE
 
@@ -285,7 +296,7 @@ class _Simulation:
 
     def _breeding_values(self, first: int, stop: int) -> None:
         """u and F of animals first .. stop - 1, whose parents have theirs."""
-        if self.u is None:
+        if self.u is None or self.F is None or self.chol is None:
             return
         sire, dam = self.sire[:stop], self.dam[:stop]
         continue_inbreeding(sire, dam, self.F[:stop], first)

@@ -10,7 +10,9 @@ import csv
 import difflib
 import gzip
 import io
+import os
 import zlib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +21,8 @@ import polars as pl
 
 from pedigree.errors import TableError
 from pedigree.scan import WRONG, scan
+
+Source = str | os.PathLike[str] | pl.DataFrame  # what a table is read from
 
 WHITESPACE = " "  # as a separator: any run of blanks and tabs
 _COMMON_SEPARATORS = ("\t", ",", ";", "|")
@@ -66,6 +70,7 @@ class Table:
 
     def with_header(self) -> Table:
         """The same text file with its first line taken as the names of its columns."""
+        assert self.first_record is not None, "a frame's columns always have names"
         names = tuple(f or f"column {i}" for i, f in enumerate(self.first_record, 1))
         for i, column in enumerate(names):
             if column in names[:i]:
@@ -87,7 +92,7 @@ class Table:
             raise TableError(f"{self.name}: there is no column '{wanted}'; {nearest(wanted, self.names)}")
         return wanted
 
-    def read(self, columns: list | None = None, all_strings: bool = True) -> pl.DataFrame:
+    def read(self, columns: Sequence[str | int] | None = None, all_strings: bool = True) -> pl.DataFrame:
         """The frame of the chosen columns (names or positions; None: all). Outer blanks go, empty values are null.
 
         all_strings: every column as String, integral floating numbers without their '.0' (pandas writes integer ids
@@ -121,7 +126,9 @@ class Table:
         return frame.select(names)
 
 
-def open_table(source, separator: str | None = None, header: bool | list[str] = True, name: str | None = None) -> Table:
+def open_table(
+    source: Source, separator: str | None = None, header: bool | Sequence[str] = True, name: str | None = None
+) -> Table:
     """Open a path or a pl.DataFrame.
 
     separator: one character, ' ' for any white space, None to guess. header: True (the first line holds the names),
@@ -146,13 +153,17 @@ def open_table(source, separator: str | None = None, header: bool | list[str] = 
 
 
 def read_table(
-    source, separator: str | None = None, header=True, columns: list | None = None, all_strings: bool = True
+    source: Source,
+    separator: str | None = None,
+    header: bool | Sequence[str] = True,
+    columns: Sequence[str | int] | None = None,
+    all_strings: bool = True,
 ) -> pl.DataFrame:
     """`open_table(...).read(...)` in one call. Where errors are to name rows, keep the Table: it has `line(row)`."""
     return open_table(source, separator, header).read(columns, all_strings)
 
 
-def nearest(wanted: str, names) -> str:
+def nearest(wanted: str, names: Collection[str]) -> str:
     """The end of a message about a name that is not there: the nearest names, or all of them."""
     folded = {n.casefold(): n for n in names}
     close = [folded[c] for c in difflib.get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.6)]
@@ -162,7 +173,7 @@ def nearest(wanted: str, names) -> str:
     return "found: " + ", ".join(quoted(c) for c in shown) + (", ..." if len(names) > 20 else "")
 
 
-def quoted(text, most: int = 60) -> str:
+def quoted(text: object, most: int = 60) -> str:
     """A value as messages show it: in quotation marks, cut where it is long, invisible characters spelt out."""
     text = str(text)
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:most])
@@ -173,7 +184,7 @@ def _first_line(error: BaseException) -> str:
     return quoted(next(iter(str(error).splitlines()), ""), 200)[1:-1]
 
 
-def _stripped(column):
+def _stripped(column: pl.Expr) -> pl.Expr:
     """Outer blanks off, non-breaking ones too; what is then empty is null."""
     stripped = column.str.strip_chars()
     return pl.when(stripped == "").then(None).otherwise(stripped).name.keep()
@@ -231,7 +242,7 @@ def _bytes_of(path: Path, name: str) -> bytes:
     return content
 
 
-def _text_table(content: bytes, name: str, separator: str | None, header, path: Path) -> Table:
+def _text_table(content: bytes, name: str, separator: str | None, header: bool | Sequence[str], path: Path) -> Table:
     if content[:3] == b"\xef\xbb\xbf":
         content = content[3:]
     _check_text(content, name)
