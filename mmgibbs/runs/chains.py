@@ -25,7 +25,7 @@ from mmgibbs.errors import DeviceError, Stopped
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.machine.signals import SIGNALS, StopSignals
 from mmgibbs.posterior.result import ChainResult
-from mmgibbs.runs.checkpoints import Checkpoints, Keeper
+from mmgibbs.runs.checkpoints import Checkpoints, CheckpointWriter
 from mmgibbs.runs.job import Chains, Job, Progress, Watcher, chain_name
 from mmgibbs.sampler.chain import Chain, MixedModel, Schedule, Variances, bytes_per_chain, sample_chain
 
@@ -65,7 +65,7 @@ Advance = Callable[
 ]  # all chains up to a sweep, or to where they are asked to stop: None where that is at once
 
 
-class Where(Protocol):
+class Executor(Protocol):
     """Where work is done. It does not change what comes out."""
 
     facts: dict  # for run.json
@@ -77,7 +77,7 @@ class Where(Protocol):
         """Results of function(*shared, *call) in the order of the calls; function: of a module, names: of the calls."""
 
 
-class ThisMachine:
+class LocalExecutor:
     """Chains in processes of this machine, as many as its cores and its memory allow; calls one after another."""
 
     def __init__(self):
@@ -108,14 +108,14 @@ def run_chains(
     reached: int = 0,
     enough: Callable[[list[ChainResult]], bool] | None = None,
     warn: Callable[[str], None] | None = None,
-    where: Where | None = None,
+    executor: Executor | None = None,
 ) -> list[ChainResult]:
     """All chains of a run, in the order of their numbers.
 
     `show(chain, sweep, variances)` is called a few times a second. checkpoints: where chains keep their state, and
     whence they go on; None: nowhere. pauses: sweeps after burn-in at which all chains wait for each other and
     `enough(results)` says whether they end there; reached: sweeps, burn-in included, of the chain that is farthest
-    already. warn: takes what the user should know at once. where: None for this machine; the results are the same
+    already. warn: takes what the user should know at once. executor: None for this machine; the results are the same
     anywhere.
 
     Raises Stopped where SIGINT or SIGTERM came: each chain has then finished its sweep and kept its state.
@@ -130,7 +130,7 @@ def run_chains(
         with (
             Watcher(progress, show, warn),
             StopSignals(progress.ask_to_stop) as stop,
-            (where or ThisMachine()).walks(job) as advance,
+            (executor or LocalExecutor()).walks(job) as advance,
         ):
             for until in rounds:
                 results = advance(until)
@@ -225,7 +225,9 @@ def _one_chain(
     found = None if checkpoints is None else checkpoints.read(name)[0]
     chain = chains.begin(number, None if found is None else found.arrays)
     keeper = (
-        None if checkpoints is None else Keeper(checkpoints, name, chain.number, partial(progress.write_saved, number))
+        None
+        if checkpoints is None
+        else CheckpointWriter(checkpoints, name, chain.number, partial(progress.write_saved, number))
     )
     report = progress.writer(until)
 

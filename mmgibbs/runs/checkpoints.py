@@ -123,7 +123,7 @@ class Checkpoints:
             path.unlink(missing_ok=True)
 
 
-class Keeper:
+class CheckpointWriter:
     """Keeps the checkpoint of one chain up to date. A write that fails is told, and tried again when next due."""
 
     def __init__(self, checkpoints: Checkpoints, name: str, sweep: int, tell: Callable[[int, OSError | None], None]):

@@ -33,12 +33,12 @@ class Chains:
     def begin(self, chain: int, state: dict[str, np.ndarray] | None) -> Chain:
         return Chain(self.model, self.choice.build(self.equations), self.schedule, (self.seed, chain), state)
 
-    def stand(self, chain: Chain) -> Stand:
-        return Stand(chain.number, chain.key, chain.variances)
+    def stand(self, chain: Chain) -> Position:
+        return Position(chain.number, chain.key, chain.variances)
 
 
 @dataclass(frozen=True)
-class Stand:
+class Position:
     """Where a chain is."""
 
     number: int  # of its last sweep
@@ -62,7 +62,7 @@ class Job:
     def asked_to_stop(self) -> bool:
         return self.progress.asked_to_stop
 
-    def shower(self, until: int) -> Callable[[Stand], None]:
+    def progress_callback(self, until: int) -> Callable[[Position], None]:
         return self.progress.writer(until)
 
     def write_saved(self, chain: int, sweep: int, error: OSError | None) -> None:
@@ -96,10 +96,10 @@ class Progress:
     def asked_to_stop(self) -> bool:
         return self.values[self.chains, 0] != 0.0
 
-    def writer(self, until: int) -> Callable[[Chain | Stand], None]:
+    def writer(self, until: int) -> Callable[[Chain | Position], None]:
         last = [0.0]
 
-        def write(chain: Chain | Stand) -> None:
+        def write(chain: Chain | Position) -> None:
             now, row = time.monotonic(), self.values[chain.key[1]]
             if now - last[0] >= REPORT_EVERY or chain.number == until:
                 last[0] = now

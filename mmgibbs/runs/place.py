@@ -1,6 +1,6 @@
 """Where a run begins: anew, from the checkpoints of one that ended early, or beyond the end of a finished one.
 
-    with RunPlace(analysis, talk, resume=True) as place:      # looks, locks, refuses
+    with RunFolder(analysis, console, resume=True) as place:      # looks, locks, refuses
         if place.kind == FINISHED: ...
         place.start()                                         # the folder is there; log and checkpoints are written
         ...                                                   # sample with place.checkpoints, write the results
@@ -36,7 +36,7 @@ SHOWN = 5  # changes named one by one
 RUN = "run"  # the checkpoint that says what is being run
 
 
-class RunPlace:
+class RunFolder:
     """The folder of a run from the first look at it to the last file in it.
 
     kind: NEW, RESUMED, EXTENDED or FINISHED. checkpoints: where chains keep their state, None where they do not.
@@ -47,10 +47,10 @@ class RunPlace:
     `overwrite`, `resume` nor `extend` was asked for; the analysis or a data file is another one than that of the run.
     """
 
-    def __init__(self, analysis, talk, *, overwrite: bool = False, resume: bool = False, extend: int = 0):
+    def __init__(self, analysis, console, *, overwrite: bool = False, resume: bool = False, extend: int = 0):
         if overwrite + resume + bool(extend) > 1:
             raise ConfigError("overwrite, resume and extend: found more than one, needed one of them at most")
-        self.analysis, self.talk, self.overwrite = analysis, talk, overwrite
+        self.analysis, self.console, self.overwrite = analysis, console, overwrite
         self.path = check_run_directory(analysis.output.directory, overwrite=True)  # what run is there: below
         self.kind, self.samples, self.reached = NEW, None, 0
         self.run_id = f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}-{secrets.token_hex(4)}"
@@ -96,7 +96,7 @@ class RunPlace:
             self._refuse_changes(facts, record)
         if complete and resume:
             self.kind = FINISHED
-            self.talk.say(f"{shown} holds this run, finished: nothing is left to do (--extend SWEEPS adds to it)")
+            self.console.say(f"{shown} holds this run, finished: nothing is left to do (--extend SWEEPS adds to it)")
         elif extend and (facts is None or self.checkpoints is None):
             raise ConfigError(
                 f"{shown}: its run kept no checkpoints to go on from (sampler.checkpoint_every: never, or method: blup)"
@@ -111,7 +111,7 @@ class RunPlace:
                 self.samples, self.run_id = facts["samples"] if facts["extended"] else None, facts["run_id"]
             self._check_chains()
         else:
-            self.talk.say(f"{shown} holds no checkpoint: the run starts anew")
+            self.console.say(f"{shown} holds no checkpoint: the run starts anew")
 
     def _refuse_changes(self, facts: dict | None, record: dict | None) -> None:
         """ConfigError where the analysis or a data file is not that of the run that is there."""
@@ -132,7 +132,7 @@ class RunPlace:
                 for name, v in versions().items()
                 if facts["versions"].get(name) != v
             )
-            self.talk.say(
+            self.console.say(
                 f"warning: other versions since the run began ({changed}): "
                 "the draws may differ from those of a run in one go"
             )
@@ -153,12 +153,12 @@ class RunPlace:
             sweep = found.facts["sweep"] if found else 0
             self.reached = max(self.reached, sweep)
             at.append(f"{name} at sweep {sweep:,}" if found else f"{name} from the start")
-        self.talk.say(f"going on from checkpoints: {', '.join(at) or 'none was written yet, so from the start'}")
+        self.console.say(f"going on from checkpoints: {', '.join(at) or 'none was written yet, so from the start'}")
 
     def _tell_useless(self, useless: Mapping[Path, str]) -> None:
         """Damaged files are told and removed, so that they do not replace a good one."""
         for path, why in useless.items():
-            self.talk.say(f"warning: checkpoint/{path.name} {why}")
+            self.console.say(f"warning: checkpoint/{path.name} {why}")
             path.unlink(missing_ok=True)
 
     def _identify(self) -> None:
@@ -179,8 +179,8 @@ class RunPlace:
                 if self.kind == NEW:  # someone may have been quicker
                     check_run_directory(self.path, self.overwrite or not (self.path / "run.json").exists())
             self._started = True
-            self._log.begin(self.talk.lines)
-            self.talk.log = self._log
+            self._log.begin(self.console.lines)
+            self.console.log = self._log
             folder = self._runs.folder
             if self.kind == NEW and folder.exists():
                 shutil.rmtree(folder)
@@ -213,7 +213,7 @@ class RunPlace:
             except OSError as error:
                 raise ConfigError(f"output.directory: cannot write '{self.path}': {error.strerror or error}") from error
 
-    def __enter__(self) -> RunPlace:
+    def __enter__(self) -> RunFolder:
         return self
 
     def __exit__(self, kind, error, trace) -> None:
@@ -221,7 +221,7 @@ class RunPlace:
         if error is None or not self._started:
             self._close()
             return
-        self.talk.write_log(str(error) or kind.__name__)
+        self.console.write_log(str(error) or kind.__name__)
         if not kept and self.kind == NEW:
             self._remove()
         self._close()
@@ -244,7 +244,7 @@ class RunPlace:
                 folder.rmdir()
 
     def _close(self) -> None:
-        self.talk.log = None
+        self.console.log = None
         if self._log is not None:
             self._log.close()
 

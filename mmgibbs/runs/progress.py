@@ -15,8 +15,8 @@ from mmgibbs.runs.log import RunLog
 LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
 
 
-class Talk:
-    """Everything that a run says. `Talk(False)` says nothing.
+class Console:
+    """Everything that a run says. `Console(False)` says nothing.
 
     name: of one run among several at once; what is said aloud begins with it, and no bars are shown.
     """

@@ -22,7 +22,7 @@ from mmgibbs.regressions.protocol import RegressionData, RegressionDraws, Sample
 from mmgibbs.regressions.registry import find_plugin
 from mmgibbs.results.folder import write_run_folder
 from mmgibbs.results.tables import summary_frame
-from mmgibbs.runs.chains import ThisMachine, Where
+from mmgibbs.runs.chains import Executor, LocalExecutor
 from mmgibbs.runs.progress import time_left
 from mmgibbs.runs.record import versions
 from mmgibbs.runs.sample_regression import RegressionChains, RegressionJob, RegressionSchedule, sample_regression
@@ -72,8 +72,8 @@ def prepare_regression(analysis, samples: int | None = None) -> PreparedRegressi
     return PreparedRegression(table, chains, *chains.prepare())
 
 
-def run_regression(analysis, place, talk, where: Where):
-    """Sample, and write the run folder: (summary, info). place: resume.RunPlace."""
+def run_regression(analysis, place, console, executor: Executor):
+    """Sample, and write the run folder: (summary, info). place: resume.RunFolder."""
     s, started = analysis.sampler, time.perf_counter()
     if s.stop is not None:
         raise ConfigError(
@@ -82,21 +82,23 @@ def run_regression(analysis, place, talk, where: Where):
     prepared = prepare_regression(analysis, place.samples)
     table, schedule = prepared.table, prepared.chains.schedule
     n, p = table.predictors.shape
-    talk.say(f"{n:,} records, {p:,} predictors as {table.predictors.dtype} ({table.predictors.nbytes / 1e6:,.1f} MB)")
+    console.say(
+        f"{n:,} records, {p:,} predictors as {table.predictors.dtype} ({table.predictors.nbytes / 1e6:,.1f} MB)"
+    )
     for note in prepared.notes:
-        talk.say(note)
+        console.say(note)
     seconds = {"data": time.perf_counter() - started}
     place.start()
-    job = RegressionJob(prepared.chains, place.checkpoints, _progress(analysis, schedule, talk), talk.say)
+    job = RegressionJob(prepared.chains, place.checkpoints, _progress(analysis, schedule, console), console.say)
     found = sample_regression(
-        job, (prepared.sampler, prepared.arrays) if isinstance(where, ThisMachine) else None, where
+        job, (prepared.sampler, prepared.arrays) if isinstance(executor, LocalExecutor) else None, executor
     )
     place.end(schedule.samples)
     seconds["sampling"] = found.seconds
     draws = named_draws(found.draws, prepared.sampler.parameters, prepared.sampler.coords)
     summary = summary_frame(summary_table(draws))
     seconds["summary"] = time.perf_counter() - started - sum(seconds.values())
-    info = _record(analysis, prepared, found, seconds) | where.facts
+    info = _record(analysis, prepared, found, seconds) | executor.facts
     path = write_run_folder(
         place.path,
         summary=summary,
@@ -109,9 +111,11 @@ def run_regression(analysis, place, talk, where: Where):
         csv=analysis.output.csv,
         overwrite=True,  # whether it may be is settled, and the folder is locked
     )
-    talk.finish(summary, path, info, clearest(summary))
+    console.finish(summary, path, info, clearest(summary))
     if summary.height > SHOWN:
-        talk.say(f"the {SHOWN} parameters that differ most from 0; {summary.height - SHOWN:,} more are in summary.csv")
+        console.say(
+            f"the {SHOWN} parameters that differ most from 0; {summary.height - SHOWN:,} more are in summary.csv"
+        )
     return summary, info
 
 
@@ -185,15 +189,15 @@ def _record(analysis, prepared: PreparedRegression, found: RegressionDraws, seco
     }
 
 
-def _progress(analysis, schedule: RegressionSchedule, talk) -> Callable[[int], None]:
+def _progress(analysis, schedule: RegressionSchedule, console) -> Callable[[int], None]:
     """A bar on a terminal, a line a minute elsewhere and in the log."""
     n_sweeps, bar = schedule.n_sweeps, None
-    if talk.bars:
+    if console.bars:
         from tqdm import tqdm
 
         what = f"{analysis.model.plugin}, {schedule.chains} chains"
         bar = tqdm(total=n_sweeps, desc=what, unit="sweep", file=sys.stderr)
-    tell = talk.say if bar is None else talk.write_log
+    tell = console.say if bar is None else console.write_log
     told, before = (
         time.monotonic(),
         None,

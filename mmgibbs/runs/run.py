@@ -37,12 +37,12 @@ from mmgibbs.results.decisions import candidates_frame, decision_files, response
 from mmgibbs.results.folder import write_run_folder
 from mmgibbs.results.tables import solutions_frame, summary_frame
 from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
-from mmgibbs.runs.chains import REPORT, ThisMachine, Where, run_chains, sampling_bytes
+from mmgibbs.runs.chains import REPORT, Executor, LocalExecutor, run_chains, sampling_bytes
 from mmgibbs.runs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
-from mmgibbs.runs.place import FINISHED, RunPlace
-from mmgibbs.runs.progress import Talk
+from mmgibbs.runs.place import FINISHED, RunFolder
+from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import run_record
-from mmgibbs.runs.targets import Judge, check_targets
+from mmgibbs.runs.targets import StoppingRule, check_targets
 from mmgibbs.runs.trends import birth_year_averages
 from mmgibbs.sampler.chain import START_SCALES, Schedule
 from mmgibbs.sampler.interweave import terms_to_interweave, why_not
@@ -105,54 +105,54 @@ def run(
     Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message; Stopped (a KeyboardInterrupt) where
     SIGINT or SIGTERM ends the sampling, its state kept.
     """
-    talk = Talk(progress)
+    console = Console(progress)
     analysis = load_config(
         config,
         [*overrides, *([f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else [])],
     )
-    with RunPlace(analysis, talk, overwrite=overwrite, resume=resume, extend=extend) as place:
+    with RunFolder(analysis, console, overwrite=overwrite, resume=resume, extend=extend) as place:
         if cluster is None or place.kind == FINISHED:
-            return run_at(place, talk, ThisMachine())
+            return run_at(place, console, LocalExecutor())
         from mmgibbs.runs.cluster import connect  # and Dask with it
 
-        with connect(cluster, talk.say) as workers:
-            return run_at(place, talk, workers.for_work(talk.say))
+        with connect(cluster, console.say) as workers:
+            return run_at(place, console, workers.executor(console.say))
 
 
-def run_at(place: RunPlace, talk: Talk, where: Where) -> Result:
+def run_at(place: RunFolder, console: Console, executor: Executor) -> Result:
     """The run of a place, on this machine or elsewhere."""
     if place.kind == FINISHED:
         return finished_result(place.path)
     if place.analysis.model.plugin is not None:
         from mmgibbs.runs.regression import run_regression  # a mixed model does not wait for the plugins
 
-        summary, record = run_regression(place.analysis, place, talk, where)
+        summary, record = run_regression(place.analysis, place, console, executor)
         return Result(summary, None, record, place.path)
-    return run_mixed_model(place.analysis, place, talk, where)
+    return run_mixed_model(place.analysis, place, console, executor)
 
 
-def run_mixed_model(analysis, place: RunPlace, talk: Talk, where: Where) -> Result:
+def run_mixed_model(analysis, place: RunFolder, console: Console, executor: Executor) -> Result:
     """Tables -> design -> equations -> chains -> summary -> run folder."""
     clock = _Clock()
-    prepared = prepare(analysis, lambda stage: talk.say(f"reading: {stage}"))
+    prepared = prepare(analysis, lambda stage: console.say(f"reading: {stage}"))
     assembled = with_decisions(with_trends(assemble(analysis, prepared), prepared), analysis, prepared)
     clock.lap("data")
     for note in (*prepared.design.notes, *assembled.notes):
-        talk.say(note)
+        console.say(note)
     choice, kind, why = choose_engine(analysis.sampler, assembled.model)
     check_targets({} if analysis.sampler.stop is None else analysis.sampler.stop.targets, assembled.model)
     refuse_beyond_memory(analysis, assembled, place.samples)
     equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
     clock.lap("equations")
-    talk.say(
+    console.say(
         f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB"
     )
     place.start()
     try:
         if analysis.sampler.method == "blup":
-            solved = solve(analysis, assembled, equations, talk, where)
+            solved = solve(analysis, assembled, equations, console, executor)
         else:
-            solved = sample(analysis, prepared, assembled, equations, choice, place, talk, where)
+            solved = sample(analysis, prepared, assembled, equations, choice, place, console, executor)
             solved.facts["engine_chosen_because"] = why
     except ModelError as error:
         warned = (f"warning: {note}" for note in assembled.notes)  # most likely why
@@ -185,7 +185,7 @@ def run_mixed_model(analysis, place: RunPlace, talk: Talk, where: Where) -> Resu
     record = json.loads(
         (path / "run.json").read_text(encoding="utf-8")
     )  # with the files written and what the folder adds
-    talk.finish(summary, path, record)
+    console.finish(summary, path, record)
     return Result(summary, solutions, record, path, candidates, response)
 
 
@@ -233,9 +233,9 @@ def sample(
     assembled: Assembled,
     equations: StructuredEquations,
     choice,
-    place: RunPlace,
-    talk: Talk,
-    where: Where,
+    place: RunFolder,
+    console: Console,
+    executor: Executor,
 ) -> Solved:
     """Gibbs: all chains, pooled."""
     s = analysis.sampler
@@ -249,23 +249,23 @@ def sample(
     ]
     notes += decision_notes(analysis, prepared, model.decisions)
     for note in notes:
-        talk.say(note)
+        console.say(note)
     schedule = _schedule(s, interweave, place.samples)
     judge = None
     if s.stop is not None and place.samples is None:
-        judge = Judge(
-            s.stop.targets, assembled, lambda term, level: prepared.levels[term].ids[level], s.burn_in, talk.say
+        judge = StoppingRule(
+            s.stop.targets, assembled, lambda term, level: prepared.levels[term].ids[level], s.burn_in, console.say
         )
-    with talk.chains(schedule, assembled) as show:
+    with console.chains(schedule, assembled) as show:
         chains: list[ChainResult] = run_chains(
             model, equations, choice, schedule, s.seed, show, checkpoints=place.checkpoints, reached=place.reached,
-            enough=judge, warn=talk.say,
-            pauses=(schedule.most,) if judge is None else pauses(s.samples, schedule.most, s.thin), where=where,
+            enough=judge, warn=console.say,
+            pauses=(schedule.most,) if judge is None else pauses(s.samples, schedule.most, s.thin), executor=executor,
         )  # fmt: skip
     place.end(chains[0].sweeps - s.burn_in)
     said = list(dict.fromkeys(note for c in chains for note in c.notes))
     for note in said:
-        talk.say(note)
+        console.say(note)
     variances, residual = variance_draws(chains)
     facts = {
         "method": "gibbs",
@@ -275,7 +275,7 @@ def sample(
         "device": choice.device,
         "interweaved_terms": [names[i] for i in interweave],
         "not_interweaved": left_out,
-        **where.facts,
+        **executor.facts,
         "start_scales": [START_SCALES[c % len(START_SCALES)] for c in range(s.chains)],
         "seconds_per_chain": [c.seconds for c in chains],
         "sweeps_per_chain": chains[0].sweeps,
@@ -288,7 +288,7 @@ def sample(
         decided = decide([c.decisions for c in chains], analysis.decisions.rank_interval)
         facts["decisions"] = decision_facts(analysis, model.decisions)
         for note in short_batches(decided):
-            talk.say(note)
+            console.say(note)
             facts["notes"].append(note)
     if chains[0].moments.batch_length < LONG_ENOUGH:
         note = (
@@ -297,7 +297,7 @@ def sample(
             "follow each other, so that errors are larger than they say; needed about 400 (sampler.samples, "
             "sampler.thin)"
         )
-        talk.say(note)
+        console.say(note)
         facts["notes"].append(note)
     if judge is not None:
         facts["stop"], missed = judge.facts, judge.missed
@@ -314,20 +314,22 @@ def sample(
     )
 
 
-def solve(analysis, assembled: Assembled, equations: StructuredEquations, talk: Talk, where: Where) -> Solved:
+def solve(
+    analysis, assembled: Assembled, equations: StructuredEquations, console: Console, executor: Executor
+) -> Solved:
     """BLUP by PCG at the given variances; PEV by a direct inverse where the equations are few enough."""
     model, s = assembled.model, analysis.sampler
     G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
     if equations.real != np.float64:
         equations = structured_equations(model.design, equations.partition)
-    ((solution, sd),) = where.each(blup, (equations, G, R), [(s.tolerance, s.pev_limit)], ["solving"])
-    talk.say(f"PCG: {solution.iterations} iterations, relative residual {solution.relative_residual:.1e}")
+    ((solution, sd),) = executor.each(blup, (equations, G, R), [(s.tolerance, s.pev_limit)], ["solving"])
+    console.say(f"PCG: {solution.iterations} iterations, relative residual {solution.relative_residual:.1e}")
     facts = {
         "method": "blup",
         "engine": "pcg",
         "iterations": solution.iterations,
         "relative_residual": solution.relative_residual,
-        **where.facts,
+        **executor.facts,
         "notes": [],
     }
     if sd is None:

@@ -17,8 +17,8 @@ from mmgibbs.regressions.estimators import make_arrays
 from mmgibbs.regressions.loop import RegressionRun
 from mmgibbs.regressions.protocol import Keys, RegressionData, RegressionDraws, Sampler
 from mmgibbs.regressions.registry import find_plugin
-from mmgibbs.runs.chains import Where
-from mmgibbs.runs.checkpoints import Checkpoints, Keeper, unwritten
+from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.checkpoints import Checkpoints, CheckpointWriter, unwritten
 
 CHAINS = "chains"  # the name of their checkpoint, which holds all of them
 
@@ -57,9 +57,9 @@ class RegressionChains:
             return find_plugin(self.plugin).prepare(self.data, self.options, arrays), arrays
 
     def begin(self, walk: int, state: dict[str, np.ndarray] | None) -> RegressionWalk:
-        return self.begin_with(*self.prepare(), state)
+        return self.start(*self.prepare(), state)
 
-    def begin_with(self, sampler: Sampler, arrays, state: dict[str, np.ndarray] | None) -> RegressionWalk:
+    def start(self, sampler: Sampler, arrays, state: dict[str, np.ndarray] | None) -> RegressionWalk:
         s = self.schedule
         with blas_threads(arrays.threads):
             run = RegressionRun(sampler, arrays, Keys(s.seed, tuple(range(s.chains))), s.burn_in, s.samples, s.thin)
@@ -67,12 +67,12 @@ class RegressionChains:
             run.restore(state)
         return RegressionWalk(run)
 
-    def stand(self, walk: RegressionWalk) -> RegressionStand:
-        return RegressionStand(walk.number)
+    def stand(self, walk: RegressionWalk) -> RegressionPosition:
+        return RegressionPosition(walk.number)
 
 
 @dataclass(frozen=True)
-class RegressionStand:
+class RegressionPosition:
     """Where the chains are."""
 
     number: int  # of their last sweep
@@ -118,7 +118,7 @@ class RegressionJob:
     def ask_to_stop(self) -> None:
         self.asked_to_stop = True
 
-    def shower(self, until: int) -> Callable[[RegressionStand], None]:
+    def progress_callback(self, until: int) -> Callable[[RegressionPosition], None]:
         return lambda stand: self._show(stand.number)
 
     def write_saved(self, walk: int, sweep: int, error: OSError | None) -> None:
@@ -126,7 +126,7 @@ class RegressionJob:
             self._say(f"warning: {unwritten(CHAINS, sweep, error)}")
 
 
-def sample_regression(job: RegressionJob, begun: tuple[Sampler, object] | None, where: Where) -> RegressionDraws:
+def sample_regression(job: RegressionJob, begun: tuple[Sampler, object] | None, executor: Executor) -> RegressionDraws:
     """The kept draws. begun: sampler and arrays, where the chains are to run in this process; None: where `where` runs
     them.
 
@@ -137,7 +137,7 @@ def sample_regression(job: RegressionJob, begun: tuple[Sampler, object] | None, 
         if begun is not None:
             found = _in_this_process(job, *begun)
         else:
-            with where.walks(job) as advance:
+            with executor.walks(job) as advance:
                 (found,) = advance(schedule.n_sweeps)
         if stop.signal is not None:
             name, sweep = signal.Signals(stop.signal).name, 0 if found is None else found.sweeps
@@ -148,16 +148,16 @@ def sample_regression(job: RegressionJob, begun: tuple[Sampler, object] | None, 
 def _in_this_process(job: RegressionJob, sampler: Sampler, arrays) -> RegressionDraws | None:
     checkpoints = job.checkpoints
     found = None if checkpoints is None else checkpoints.read(CHAINS)[0]
-    walk = job.shared.begin_with(sampler, arrays, None if found is None else found.arrays)
+    walk = job.shared.start(sampler, arrays, None if found is None else found.arrays)
     keeper = (
         None
         if checkpoints is None
-        else Keeper(checkpoints, CHAINS, walk.number, lambda sweep, error: job.write_saved(0, sweep, error))
+        else CheckpointWriter(checkpoints, CHAINS, walk.number, lambda sweep, error: job.write_saved(0, sweep, error))
     )
-    show = job.shower(job.shared.schedule.n_sweeps)
+    show = job.progress_callback(job.shared.schedule.n_sweeps)
 
     def after_sweep(walk: RegressionWalk) -> bool:
-        show(RegressionStand(walk.number))
+        show(RegressionPosition(walk.number))
         if keeper is not None and keeper.due(walk.number):
             keeper.save(walk.number, walk.state(), {})
         return job.asked_to_stop

@@ -20,9 +20,9 @@ from pathlib import Path
 from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
 from mmgibbs.machine.signals import StopSignals
-from mmgibbs.runs.chains import ThisMachine
-from mmgibbs.runs.place import RunPlace
-from mmgibbs.runs.progress import Talk
+from mmgibbs.runs.chains import LocalExecutor
+from mmgibbs.runs.place import RunFolder
+from mmgibbs.runs.progress import Console
 from mmgibbs.runs.run import Result, run_at
 from pedigree.errors import PedigreeError, TableError
 
@@ -65,26 +65,26 @@ def run_scenarios(
     if cluster is None:
         found = []
         for analysis, name in zip(analyses, names, strict=True):
-            talk = Talk(progress)
-            talk.say(f"--- {name} ({len(found) + 1} of {len(names)})")
-            found.append(_run(analysis, name, talk, how, ThisMachine()))
+            console = Console(progress)
+            console.say(f"--- {name} ({len(found) + 1} of {len(names)})")
+            found.append(_run(analysis, name, console, how, LocalExecutor()))
             done(found[-1])
         return found
     from mmgibbs.runs.cluster import connect
 
-    with connect(cluster, Talk(progress).say) as workers:
+    with connect(cluster, Console(progress).say) as workers:
 
         def one(analysis, name: str) -> Scenario:
-            talk = Talk(progress, name=name)
-            return _run(analysis, name, talk, how, workers.for_work(talk.say))
+            console = Console(progress, name=name)
+            return _run(analysis, name, console, how, workers.executor(console.say))
 
         return _at_once(one, analyses, names, workers.threads, done)
 
 
-def _run(analysis, name: str, talk: Talk, how: dict, where) -> Scenario:
+def _run(analysis, name: str, console: Console, how: dict, executor) -> Scenario:
     try:
-        with RunPlace(analysis, talk, **how) as place:
-            return Scenario(name, run_at(place, talk, where))
+        with RunFolder(analysis, console, **how) as place:
+            return Scenario(name, run_at(place, console, executor))
     except REFUSALS as error:
         return Scenario(name, None, error)
 

@@ -32,7 +32,7 @@ def check_targets(wanted: dict[str, float], model: MixedModel) -> None:
             )
 
 
-class Judge:
+class StoppingRule:
     """Called with the results of all chains so far: True where every target is met. `verdict`: the last one."""
 
     def __init__(

@@ -34,7 +34,7 @@ import numpy as np
 from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design, Identity
 from mmgibbs.posterior.parameters import named_parameters
-from mmgibbs.runs.chains import Where
+from mmgibbs.runs.chains import Executor
 from mmgibbs.validation.evaluation import (
     Evaluation,
     Recorded,
@@ -189,14 +189,16 @@ def check_folds(design: Design, folds: Sequence[Fold]) -> None:
                 )
 
 
-def cross_validate(records: Recorded, whole: Evaluation, folds: Sequence[Fold], say, where: Where) -> list[Predicted]:
+def cross_validate(
+    records: Recorded, whole: Evaluation, folds: Sequence[Fold], say, executor: Executor
+) -> list[Predicted]:
     """Evaluate without each fold, and gather what it predicts."""
     design = whole.design
     observed = ~np.isnan(design.y)
     corrected = design.y - fitted(design, whole.theta, lambda term, effect: term.kind == "fixed")
     found = [(p, [], [], [], []) for p in predictors(whole)]
     shared = (Portable(records), replace(whole, engine=None), [p for p, *_ in found])
-    predicted = where.each(predictions_of_fold, shared, [(fold,) for fold in folds], [fold.name for fold in folds])
+    predicted = executor.each(predictions_of_fold, shared, [(fold,) for fold in folds], [fold.name for fold in folds])
     for fold, of_fold in zip(folds, predicted, strict=True):
         say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
         for (predictor, at, y, p, elsewhere), (values, other_groups) in zip(found, of_fold, strict=True):

@@ -35,7 +35,7 @@ import numpy as np
 from mmgibbs.data.groups import group_composition
 from mmgibbs.engines.pcg.solver import column_products
 from mmgibbs.model.design import SparseInverse
-from mmgibbs.runs.chains import Where
+from mmgibbs.runs.chains import Executor
 from mmgibbs.validation.evaluation import Evaluation, label, other_groups_held, random_solutions
 from mmgibbs.validation.simulated import blocks_of, simulated_sums
 from pedigree.relationship import Relatives, a_times
@@ -126,7 +126,7 @@ def genetic_spread(relationship, focal: np.ndarray) -> float:
 
 
 def compare(
-    whole: Evaluation, partial: Evaluation, masked, focal, family, replicates: int, seed: int, where: Where
+    whole: Evaluation, partial: Evaluation, masked, focal, family, replicates: int, seed: int, executor: Executor
 ) -> list[Compared]:
     """The LR statistics of every component of every term with relationships.
 
@@ -137,7 +137,7 @@ def compare(
     out = []
     place = {t.name: i for i, t in enumerate(partial.design.terms)}
     infos = {info.name: info for info in whole.assembled.terms}
-    simulated = simulated_moments(whole, partial, masked, focal, replicates, seed, where) if replicates else {}
+    simulated = simulated_moments(whole, partial, masked, focal, replicates, seed, executor) if replicates else {}
     rng = np.random.default_rng([seed, 1])
     for i, levels in focal.items():
         term, info = whole.design.terms[i], infos[whole.design.terms[i].name]
@@ -208,14 +208,14 @@ def notes_on(
 
 
 def simulated_moments(
-    whole, partial, masked, focal, replicates: int, seed: int, where: Where
+    whole, partial, masked, focal, replicates: int, seed: int, executor: Executor
 ) -> dict[int, list[tuple[dict, dict, dict]]]:
     """Term -> per component (mean, standard deviation, replicates without it) of each statistic over simulated
     records.
     """
     blocks = blocks_of(replicates, whole.design.n_equations)
     names = [f"block {b + 1} of {len(blocks)} of simulated records" for b, _ in blocks]
-    solved = list(where.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
+    solved = list(executor.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
     out = {}
     for i, levels in focal.items():
         variances = genetic_spread(whole.design.terms[i].relationship, levels) * np.diag(

@@ -14,8 +14,8 @@ from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
-from mmgibbs.runs.chains import ThisMachine, Where
-from mmgibbs.runs.progress import Talk
+from mmgibbs.runs.chains import Executor, LocalExecutor
+from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import versions
 from mmgibbs.validation import cross, lr
 from mmgibbs.validation.evaluation import Evaluation, Recorded, evaluate, evaluate_without, recorded
@@ -72,7 +72,7 @@ def validate(
     cluster. output: the folder (default: that of the run, with -validation).
     Raises MmgibbsError with one readable message: options that do not fit the data, a fold without records, no starts.
     """
-    talk, plan = Talk(progress), settled(plan)
+    console, plan = Console(progress), settled(plan)
     if plan.variances is None:
         analysis = load_config(config, overrides)
     else:  # the file need not have starts, which BLUP and fixed variances ask for
@@ -81,19 +81,19 @@ def validate(
     path = output_folder(output or f"{analysis.output.directory}-validation", overwrite)
     records = recorded(analysis)
     if cluster is None:
-        validation = examine(records, plan, talk.say)
+        validation = examine(records, plan, console.say)
     else:
         from mmgibbs.runs.cluster import connect  # and Dask with it
 
-        with connect(cluster, talk.say) as workers:
-            validation = examine(records, plan, talk.say, workers.for_work(talk.say))
-    write(validation, path, report, talk.say)
+        with connect(cluster, console.say) as workers:
+            validation = examine(records, plan, console.say, workers.executor(console.say))
+    write(validation, path, report, console.say)
     return replace(validation, directory=path)
 
 
-def examine(records: Recorded, plan: Plan, say, where: Where | None = None) -> Validation:
+def examine(records: Recorded, plan: Plan, say, executor: Executor | None = None) -> Validation:
     """Statistics, without files. where: None for this machine; the same come out anywhere."""
-    where, plan = where or ThisMachine(), settled(plan)
+    executor, plan = executor or LocalExecutor(), settled(plan)
     prepared = prepare(records.analysis)
     codes = _codes(records.animal, None if prepared.pedigree is None else prepared.pedigree.ids)
     rows, predictions, info = [], [], {"notes": []}
@@ -104,7 +104,7 @@ def examine(records: Recorded, plan: Plan, say, where: Where | None = None) -> V
     of = f"{whole.design.n_records:,} records of {records.units} (column '{records.column}')"
     say(f"whole data: {of}, {whole.design.n_equations:,} equations")
     if folds:
-        found = cross.cross_validate(records, whole, folds, say, where)
+        found = cross.cross_validate(records, whole, folds, say, executor)
         for p in found:
             own, notes = _fold_rows(p, whole)
             rows += own
@@ -114,7 +114,7 @@ def examine(records: Recorded, plan: Plan, say, where: Where | None = None) -> V
             {"name": f.name, "left_out": int(f.masked.sum()), "predicted": int(f.tested.sum())} for f in folds
         ]
     if focal is not None:
-        found, info["lr"], notes = _lr(records, whole, focal, plan, say, where)
+        found, info["lr"], notes = _lr(records, whole, focal, plan, say, executor)
         info["notes"] += notes
         rows += [row for c in found for row in _lr_rows(c, info["lr"]["replicates"])]
         predictions += [_lr_predictions(c, focal.animals) for c in found]
@@ -143,7 +143,7 @@ def examine(records: Recorded, plan: Plan, say, where: Where | None = None) -> V
             },
         ),
         **info,
-        **where.facts,
+        **executor.facts,
     }
     return Validation(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), pl.concat(predictions), record)
 
@@ -241,7 +241,7 @@ def _levels(focal: Focal, prepared: Prepared) -> dict[int, np.ndarray]:
     return {i: focal.levels(prepared.levels[i].ids, prepared.design.terms[i].name) for i in related}
 
 
-def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say, where: Where):
+def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say, executor: Executor):
     """(statistics per component, facts, notes)."""
     pedigree, n_left_out = whole.prepared.pedigree, int(focal.masked.sum())
     levels = _levels(focal, whole.prepared)
@@ -251,7 +251,7 @@ def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say, whe
     say(f"LR: {n_left_out:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal {records.units}")
     partial = evaluate_without(records, focal.masked, focal.what)
     replicates = plan.replicates if can_simulate(whole) else 0
-    found = lr.compare(whole, partial, focal.masked, levels, family, replicates, plan.seed, where)
+    found = lr.compare(whole, partial, focal.masked, levels, family, replicates, plan.seed, executor)
     notes, n_families = list(focal.notes), len(np.unique(family))
     if not replicates and n_families < FEW_FAMILIES:
         few = f"the focal animals are of {n_families} half-sib families"

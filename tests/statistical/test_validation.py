@@ -20,7 +20,7 @@ from reference.dense import build, incidence, relationship_inverse
 
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.runs.chains import ThisMachine
+from mmgibbs.runs.chains import LocalExecutor
 from mmgibbs.simulation.simulate import animal_ids
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_without, recorded
@@ -116,9 +116,9 @@ def test_standard_errors_and_expectations_by_simulation(n):
     found = statistics(*(solutions(i)[0] @ y for i in (0, 1)), population().spread * G)
     whole, masked = evaluate(population().records.analysis), population().masked
     partial, place = evaluate_without(population().records, masked, "the last year"), len(whole.design.terms) - 1
-    ((mean, sd, _),) = lr.simulated_moments(whole, partial, masked, {place: population().focal}, 400, 3, ThisMachine())[
-        place
-    ]
+    ((mean, sd, _),) = lr.simulated_moments(
+        whole, partial, masked, {place: population().focal}, 400, 3, LocalExecutor()
+    )[place]
     for name, values in found.items():
         values = values[np.isfinite(values)]
         assert abs(mean[name] - values.mean()) < 4 * np.hypot(sd[name] / 20, values.std() / np.sqrt(n)), name
@@ -161,7 +161,7 @@ def test_fixed_groups_by_simulation(n):
     true = [np.zeros(t.shape) for t in whole.theta]
     true[-1][q:, 0] = groups
     simulate = lambda theta: lr.simulated_moments(
-        replace(whole, theta=theta), partial, masked, {place: focal}, 400, 3, ThisMachine()
+        replace(whole, theta=theta), partial, masked, {place: focal}, 400, 3, LocalExecutor()
     )
     ((mean, sd, _),) = simulate(true)[place]
     away = lambda expected, name: (

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from mmgibbs.errors import DeviceError
-from mmgibbs.runs.checkpoints import Checkpoint, Checkpoints, Keeper
-from mmgibbs.runs.cluster.workers import LOSSES, Held, Lost, Sent, Workplace
+from mmgibbs.runs.checkpoints import Checkpoint, Checkpoints, CheckpointWriter
+from mmgibbs.runs.cluster.workers import LOSSES, ClusterExecutor, Payload, WorkerLost, WorkerState
 
 TURN = 1.0  # seconds that a walk advances before it says where it is
 
@@ -55,7 +55,7 @@ class Work(Protocol):
     @property
     def asked_to_stop(self) -> bool: ...
 
-    def shower(self, until: int) -> Callable[[object], None]: ...  # takes the stand of one walk
+    def progress_callback(self, until: int) -> Callable[[object], None]: ...  # takes the stand of one walk
 
     def write_saved(self, walk: int, sweep: int, error: OSError | None) -> None: ...
 
@@ -63,12 +63,12 @@ class Work(Protocol):
 # ------------------------------------------------------------------------------------------------- on a worker
 
 
-def _begin(held: Held, walk: int, state: bytes | None):
+def _begin(held: WorkerState, walk: int, state: bytes | None):
     held.walks[walk] = held.shared.begin(walk, None if state is None else pickle.loads(state))
     return held.shared.stand(held.walks[walk])
 
 
-def _turn(held: Held, walk: int, until: int, seconds: float):
+def _turn(held: WorkerState, walk: int, until: int, seconds: float):
     """None, here and below, where the walk is not here: the worker is a new one under the old address."""
     if walk not in held.walks:
         return None
@@ -77,11 +77,11 @@ def _turn(held: Held, walk: int, until: int, seconds: float):
     return held.shared.stand(held.walks[walk])
 
 
-def _state(held: Held, walk: int) -> bytes | None:
+def _state(held: WorkerState, walk: int) -> bytes | None:
     return pickle.dumps(held.walks[walk].state(), 5) if walk in held.walks else None
 
 
-def _result(held: Held, walk: int) -> bytes | None:
+def _result(held: WorkerState, walk: int) -> bytes | None:
     return pickle.dumps(held.walks[walk].result(), 5) if walk in held.walks else None
 
 
@@ -89,7 +89,7 @@ def _result(held: Held, walk: int) -> bytes | None:
 
 
 @contextmanager
-def spread(place: Workplace, work: Work):
+def spread(place: ClusterExecutor, work: Work):
     """Yields advance(until) -> results in the order of the walks, None for one that was stopped before it began."""
     with ThreadPoolExecutor(len(work.names)) as waiting:
         walks = _Spread(place, work, waiting)
@@ -102,11 +102,11 @@ def spread(place: Workplace, work: Work):
 class _Spread:
     """The walks of one piece of work: a thread here for each, and one that waits for what its worker answers."""
 
-    def __init__(self, place: Workplace, work: Work, waiting: ThreadPoolExecutor):
+    def __init__(self, place: ClusterExecutor, work: Work, waiting: ThreadPoolExecutor):
         self.place, self.work = place, work
-        self._sent = Sent(place.cluster, work.shared, waiting)
+        self._sent = Payload(place.cluster, work.shared, waiting)
         self._at: dict[int, str] = {}  # walk -> its worker
-        self._keepers: dict[int, Keeper | None] = {}
+        self._keepers: dict[int, CheckpointWriter | None] = {}
         self._reached = Counter()  # walk -> last sweep that is known of
         self._failed = threading.Event()
 
@@ -140,7 +140,7 @@ class _Spread:
                 if walk not in self._at:
                     self._place(walk)
                 return self._to(until, walk)
-            except Lost:
+            except WorkerLost:
                 worker = self._at.pop(walk)
                 self.place.cluster.leave(worker)
                 found = self._checkpoint(walk)
@@ -159,7 +159,7 @@ class _Spread:
         return None
 
     def _to(self, until: int, walk: int):
-        keeper, show = self._keepers[walk], self.work.shower(until)
+        keeper, show = self._keepers[walk], self.work.progress_callback(until)
         while True:
             stand = self._call(_turn, walk, until, TURN)
             show(stand)
@@ -183,10 +183,10 @@ class _Spread:
         stand = self._call(_begin, walk, state)
         keeping = self.work.checkpoints is not None
         told = lambda sweep, error: self.work.write_saved(walk, sweep, error)
-        self._keepers[walk] = Keeper(self.work.checkpoints, name, stand.number, told) if keeping else None
+        self._keepers[walk] = CheckpointWriter(self.work.checkpoints, name, stand.number, told) if keeping else None
 
     def _call(self, function: Callable, walk: int, *arguments):
         answer = self._sent.call(self._at[walk], function, walk, *arguments)
         if answer is None:
-            raise Lost
+            raise WorkerLost
         return answer

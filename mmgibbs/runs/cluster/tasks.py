@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from mmgibbs.errors import DeviceError
-from mmgibbs.runs.cluster.workers import LOSSES, Held, Lost, Sent, Workplace
+from mmgibbs.runs.cluster.workers import LOSSES, ClusterExecutor, Payload, WorkerLost, WorkerState
 
 
-def each(place: Workplace, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Iterator:
+def each(
+    place: ClusterExecutor, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]
+) -> Iterator:
     """Yields function(*shared, *call) in the order of the calls, as many at once as the workers have threads.
 
     function: of a module; shared: sent once to each worker; names: of the calls, for what is told. What a call raises
@@ -23,7 +25,7 @@ def each(place: Workplace, function: Callable, shared: tuple, calls: Sequence[tu
     at_once = max(1, min(len(calls), place.cluster.threads))
     failed = threading.Event()
     with ThreadPoolExecutor(at_once) as waiting, ThreadPoolExecutor(at_once) as pool:
-        sent = Sent(place.cluster, shared, waiting)
+        sent = Payload(place.cluster, shared, waiting)
         try:
             for result in [
                 pool.submit(_one, place, sent, function, call, name, failed)
@@ -35,7 +37,7 @@ def each(place: Workplace, function: Callable, shared: tuple, calls: Sequence[tu
             pool.shutdown(cancel_futures=True)
 
 
-def _one(place: Workplace, sent: Sent, function: Callable, call: tuple, name: str, failed: threading.Event):
+def _one(place: ClusterExecutor, sent: Payload, function: Callable, call: tuple, name: str, failed: threading.Event):
     packed = pickle.dumps((function, call), 5)
     for losses in range(LOSSES + 1):
         if failed.is_set():
@@ -44,7 +46,7 @@ def _one(place: Workplace, sent: Sent, function: Callable, call: tuple, name: st
         try:
             sent.to(worker)
             return pickle.loads(sent.call(worker, _call, packed))
-        except Lost:
+        except WorkerLost:
             again = "; it is begun again on another one" if losses < LOSSES else ""
             place.tell(f"{name}: worker {worker} was lost{again}")
         finally:
@@ -55,6 +57,6 @@ def _one(place: Workplace, sent: Sent, function: Callable, call: tuple, name: st
     )
 
 
-def _call(held: Held, packed: bytes) -> bytes:
+def _call(held: WorkerState, packed: bytes) -> bytes:
     function, call = pickle.loads(packed)
     return pickle.dumps(function(*held.shared, *call), 5)

@@ -25,11 +25,11 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # names of malloc.h
 ADDRESS = re.compile(r"(local:(?P<workers>[1-9][0-9]*))|((tcp|tls|ws|wss)://.+:[0-9]+)")
 
 
-class Lost(Exception):
+class WorkerLost(Exception):
     """The worker is gone, with what it held."""
 
 
-class Held:
+class WorkerState:
     """What a worker holds of a piece of work, for as long as the client wants it: what all parts share, and walks."""
 
     def __init__(self, shared: bytes):
@@ -151,9 +151,9 @@ class Cluster:
         with self._lock:
             self._busy[worker] -= 1
 
-    def for_work(self, say: Callable[[str], None]) -> Workplace:
+    def executor(self, say: Callable[[str], None]) -> ClusterExecutor:
         """A place for one run or validation; `say` takes what becomes of it."""
-        return Workplace(self, say)
+        return ClusterExecutor(self, say)
 
 
 def _version_asker() -> Callable[[], str]:
@@ -167,7 +167,7 @@ def _version_asker() -> Callable[[], str]:
     return version
 
 
-class Workplace:
+class ClusterExecutor:
     """The workers of a cluster for one run or validation (see parallel.Where), and what is to be told of it."""
 
     def __init__(self, cluster: Cluster, say: Callable[[str], None]):
@@ -202,43 +202,43 @@ class Workplace:
         return each(self, function, shared, calls, names)
 
 
-class Sent:
+class Payload:
     """One piece of work on the workers: what its parts share goes once to each worker that has one of them."""
 
     def __init__(self, cluster: Cluster, shared, waiting: ThreadPoolExecutor):
         self.cluster, self.client, self._waiting = cluster, cluster.client, waiting
         self._shared = pickle.dumps(shared, 5)
-        self._held: dict[str, object] = {}  # worker -> future of its Held
+        self._held: dict[str, object] = {}  # worker -> future of its WorkerState
         self._lock = threading.Lock()
 
     def to(self, worker: str) -> None:
         with self._lock:
             if worker not in self._held:
                 sent = self.send(worker, self._shared)
-                self._held[worker] = self.client.submit(Held, sent, workers=[worker], pure=False)
+                self._held[worker] = self.client.submit(WorkerState, sent, workers=[worker], pure=False)
 
     def send(self, worker: str, data: bytes):
         """A future of data that a worker holds."""
         try:
             return self.client.scatter(data, workers=[worker], hash=False)
         except Exception as error:  # noqa: BLE001  of several kinds where the worker is gone
-            raise (error if worker in self.cluster.workers() else Lost) from None
+            raise (error if worker in self.cluster.workers() else WorkerLost) from None
 
     def call(self, worker: str, function: Callable, *arguments):
-        """function(held, *arguments) on a worker that `to` was called for; Lost where that is gone."""
+        """function(held, *arguments) on a worker that `to` was called for; WorkerLost where that is gone."""
         held = self._held.get(worker)
         if held is None:  # someone else has found the worker lost
-            raise Lost
+            raise WorkerLost
         future = self.client.submit(function, held, *arguments, workers=[worker], pure=False)
         answer = self._waiting.submit(future.result)
         try:
             while not wait([answer], timeout=LOOKING).done:
                 if worker not in self.cluster.workers():
-                    raise Lost
+                    raise WorkerLost
             return answer.result()
-        except (Lost, CancelledError) as error:
+        except (WorkerLost, CancelledError) as error:
             future.cancel()
             if self._held.get(worker) is held:
                 del self._held[worker]
             self.cluster.workers()  # says so where it is the scheduler that is gone
-            raise Lost from error
+            raise WorkerLost from error

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers.support import ROOT
 
-from mmgibbs.runs.checkpoints import Checkpoints, Keeper
+from mmgibbs.runs.checkpoints import Checkpoints, CheckpointWriter
 
 STATE = {
     "theta.0": np.arange(12, dtype=np.float32).reshape(4, 3),
@@ -183,7 +183,7 @@ def test_a_file_system_that_takes_no_more(checkpoints, room):
 def test_a_keeper_writes_when_due_and_tells(checkpoints, monkeypatch):
     told = []
     every = Checkpoints(checkpoints.folder, "this run", 10, "sweeps")
-    keeper = Keeper(every, "chain-1", 5, lambda sweep, error: told.append((sweep, error)))
+    keeper = CheckpointWriter(every, "chain-1", 5, lambda sweep, error: told.append((sweep, error)))
     assert not keeper.due(14) and keeper.due(15)
     keeper.save(15, STATE, {})
     keeper.save(15, STATE, {})  # is there already
@@ -200,7 +200,7 @@ def test_a_keeper_writes_when_due_and_tells(checkpoints, monkeypatch):
 def test_a_keeper_by_the_clock(checkpoints, monkeypatch):
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    keeper = Keeper(Checkpoints(checkpoints.folder, "", 2.0, "minutes"), "chain-1", 0, lambda *_: None)
+    keeper = CheckpointWriter(Checkpoints(checkpoints.folder, "", 2.0, "minutes"), "chain-1", 0, lambda *_: None)
     now[0] += 119
     assert not keeper.due(10**6)
     now[0] += 2

@@ -58,7 +58,7 @@ def once_kept(monkeypatch, sweep, happens, chains=2):
     """
     begun, kept, all_of_them = [], set(), threading.Barrier(chains, happens)
 
-    class Keeper(mmgibbs.runs.cluster.chains.Keeper):
+    class CheckpointWriter(mmgibbs.runs.cluster.chains.CheckpointWriter):
         def __init__(self, checkpoints, name, sweep, tell):
             super().__init__(checkpoints, name, sweep, tell)
             begun.append(sweep)
@@ -69,7 +69,7 @@ def once_kept(monkeypatch, sweep, happens, chains=2):
                 kept.add((self.checkpoints.folder, self.name))
                 all_of_them.wait(60)
 
-    monkeypatch.setattr("mmgibbs.runs.cluster.chains.Keeper", Keeper)
+    monkeypatch.setattr("mmgibbs.runs.cluster.chains.CheckpointWriter", CheckpointWriter)
     return begun
 
 
@@ -119,7 +119,7 @@ def test_a_chain_that_loses_every_worker(folder, workers, monkeypatch):
     """It is not tried for ever; the message says how often, and what is needed."""
 
     def gone(*_):
-        raise mmgibbs.runs.cluster.workers.Lost
+        raise mmgibbs.runs.cluster.workers.WorkerLost
 
     monkeypatch.setattr("mmgibbs.runs.cluster.chains._Spread._to", gone)
     told = command(folder, *RUN, "--cluster", workers.scheduler_address)
@@ -260,7 +260,7 @@ def test_validation_with_a_worker_killed(population, workers, monkeypatch):
     monkeypatch.setattr("mmgibbs.validation.simulated.VALUES", 2000)  # two replicates at once
     assert command(population, *VALIDATE, "--output", "here").code == 0
     killing, address = kill(workers)
-    call, calls = mmgibbs.runs.cluster.workers.Sent.call, []
+    call, calls = mmgibbs.runs.cluster.workers.Payload.call, []
 
     def call_and_kill(self, worker, *arguments):
         calls.append(worker)
@@ -268,7 +268,7 @@ def test_validation_with_a_worker_killed(population, workers, monkeypatch):
             killing()
         return call(self, worker, *arguments)
 
-    monkeypatch.setattr("mmgibbs.runs.cluster.workers.Sent.call", call_and_kill)
+    monkeypatch.setattr("mmgibbs.runs.cluster.workers.Payload.call", call_and_kill)
     told = command(population, *VALIDATE, "--output", "there", "--cluster", workers.scheduler_address)
     assert told.code == 0, told.err
     assert re.search(rf"fold \d: worker {address} was lost; it is begun again on another one", told.err), told.err

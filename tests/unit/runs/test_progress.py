@@ -8,7 +8,7 @@ import pytest
 
 from mmgibbs.runs import progress
 from mmgibbs.runs.log import RunLog
-from mmgibbs.runs.progress import Talk, time_left
+from mmgibbs.runs.progress import Console, time_left
 
 SCHEDULE = SimpleNamespace(n_sweeps=1000, burn_in=200, chains=2)
 
@@ -29,7 +29,7 @@ def clock(monkeypatch):
 
 def test_a_line_a_minute_where_there_is_no_terminal(clock):
     said = io.StringIO()
-    with Talk(stream=said).chains(SCHEDULE, None) as show:
+    with Console(stream=said).chains(SCHEDULE, None) as show:
         for second in range(201):
             clock[0] = 1000.0 + second
             show(0, 5 * second or 1, 0.25)
@@ -44,7 +44,7 @@ def test_a_line_a_minute_where_there_is_no_terminal(clock):
 
 def test_a_chain_that_goes_on_is_as_fast_as_it_is_now(clock):
     said = io.StringIO()
-    with Talk(stream=said).chains(SCHEDULE, None) as show:
+    with Console(stream=said).chains(SCHEDULE, None) as show:
         show(1, 700, 0.25)
         clock[0] += 60
         show(1, 760, 0.25)
@@ -53,17 +53,17 @@ def test_a_chain_that_goes_on_is_as_fast_as_it_is_now(clock):
 
 def test_bars_on_a_terminal_and_lines_in_the_log(clock, tmp_path):
     screen = Terminal()
-    talk = Talk(stream=screen)
-    talk.say("before there is a folder")
-    talk.log = RunLog(tmp_path)
-    talk.log.begin(talk.lines)
-    with talk.chains(SCHEDULE, None) as show:
+    console = Console(stream=screen)
+    console.say("before there is a folder")
+    console.log = RunLog(tmp_path)
+    console.log.begin(console.lines)
+    with console.chains(SCHEDULE, None) as show:
         show(0, 100, 0.25)
         show(1, 500, 0.35)
-        talk.say("a word between")
+        console.say("a word between")
         clock[0] += 61
         show(0, 300, 0.26)
-    talk.log.close()
+    console.log.close()
     shown = screen.getvalue()
     assert "chain 1:" in shown and "burn-in, h2[y] 0.250" in shown and "chain 2:" in shown and "h2[y] 0.260" in shown
     assert "sweep/s" in shown and "chain 2:  50%" in shown and "a word between\n" in shown
@@ -78,15 +78,15 @@ def test_bars_on_a_terminal_and_lines_in_the_log(clock, tmp_path):
 
 
 def test_a_quiet_run_keeps_its_log(clock, tmp_path, capsys):
-    talk = Talk(False)
-    talk.say("one")
-    talk.log = RunLog(tmp_path)
-    talk.log.begin(talk.lines)
-    with talk.chains(SCHEDULE, None) as show:
+    console = Console(False)
+    console.say("one")
+    console.log = RunLog(tmp_path)
+    console.log.begin(console.lines)
+    with console.chains(SCHEDULE, None) as show:
         show(0, 10, 0.25)
         clock[0] += 60
         show(0, 20, 0.25)
-    talk.log.close()
+    console.log.close()
     assert capsys.readouterr() == ("", "")
     assert [line[21:].split(":")[0] for line in (tmp_path / "run.log").read_text().splitlines()[1:]] == [
         "one",
