@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
+import numpy as np
 
 # What `scan` finds that a parser would read in a way of its own.
 _NEVER_CLOSED, _INSIDE, _AFTER, _CARRIAGE_RETURN = 1, 2, 3, 4
@@ -14,108 +17,184 @@ WRONG = {
     "it doubled, or none",
     _CARRIAGE_RETURN: "found a carriage return inside the row; needed the same line end throughout the file",
 }
+_TAB, _NEWLINE, _RETURN, _BLANK, _QUOTE = 9, 10, 13, 32, 34  # bytes; a value's other bytes are mostly above these
+_PADDED, _MULTILINE, _WHAT, _WHERE = 0, 1, 2, 3  # places in `notes`: two flags, the first thing of WRONG and its line
+
+# No count of references to the arrays and no calls: either would take longer than reading a field does.
+_compiled = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+_inlined = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def scan(data, separator, blanks, out, lines):
+class Scan(NamedTuple):
+    """What the bytes of a table hold. Lines count from 1."""
+
+    n_records: int
+    n_blank: int  # blank lines
+    n_fields: int  # of the first record
+    first_line: int  # on which the first record begins
+    uneven_line: int  # of the first record with another number of fields; 0: none
+    uneven_fields: int  # of that record
+    padded: bool  # a field may have outer blanks or is ""
+    multiline: bool  # a line breaks within quotes
+    wrong: int  # the first thing of WRONG; 0: none
+    wrong_line: int
+    n_written: int  # bytes
+
+
+def scan(data: np.ndarray, separator: int, blanks: bool, out: np.ndarray, lines: np.ndarray) -> Scan:
     """Count the records, blank lines and fields of a text table; look for what a parser would pass over.
 
-    out: of the data's size for a copy without blank lines and, for `blanks`, with one tab between fields; size 0 for
-    none. lines: (n_records,) for the line of each record; size 0 for none.
-    Returns n_records, n_blank, fields of the first record, line and fields of the first record that differs (0, 0:
-    none), line of the first record, whether a field may have outer blanks or is "", whether a line breaks within
-    quotes, the first thing of `WRONG` and its line (0, 0: none), bytes written.
+    data: (n,) uint8. separator: a byte. blanks: any run of blanks and tabs separates fields.
+    out: (n + 1,) uint8 for a copy without blank lines and, for `blanks`, with one tab between fields; size 0 for none.
+    lines: (n_records,) int64 for the line of each record; size 0 for none.
     """
-    size = data.size
-    write, record_lines = out.size > 0, lines.size > 0
-    n_records, n_blank, needed, first_line, bad_line, bad_fields = 0, 0, 0, 0, 0, 0
-    padded, multiline = False, False
-    wrong, wrong_line = 0, 0
-    line, i, o = 1, 0, 0
-    while i < size:
-        record_line = line
-        j = i
-        while j < size and (data[j] == 32 or data[j] == 13 or (data[j] == 9 and separator != 9)):
-            j += 1
-        if j == size or data[j] == 10:
+    notes = np.zeros(4, np.int64)
+    counts = _records(data, separator, blanks, out, lines, notes)
+    *counts, n_written = (int(n) for n in counts)
+    padded, multiline, wrong, wrong_line = notes.tolist()
+    return Scan(*counts, bool(padded), bool(multiline), wrong, wrong_line, n_written)
+
+
+@_compiled
+def _records(data, separator, blanks, out, lines, notes):
+    n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields = 0, 0, 0, 0, 0, 0
+    line, at, written = 1, 0, 0
+    while at < data.size:
+        text = _past_blanks(data, at, separator)
+        if text == data.size or data[text] == _NEWLINE:
             n_blank += 1
             line += 1
-            i = j + 1
+            at = text + 1
             continue
-        if blanks:
-            i = j
-        fields = 0
-        while True:  # a field begins at i
-            fields += 1
-            start, closed = i, -1
-            if i < size and data[i] == 34:
-                i += 1
-                while i < size and not (data[i] == 34 and (i + 1 == size or data[i + 1] != 34)):
-                    if data[i] == 34:
-                        i += 1  # a doubled quotation mark
-                    elif data[i] == 10:
-                        line += 1
-                        multiline = True
-                    i += 1
-                if i >= size:
-                    if wrong == 0:
-                        wrong, wrong_line = _NEVER_CLOSED, record_line
-                    break
-                if i == start + 1:
-                    padded = True  # "" is read as text; empty values are null here
-                for byte in (data[start + 1], data[i - 1]):
-                    if byte <= 32 or byte >= 128:
-                        padded = True
-                i += 1
-                closed = i
-            while (
-                i < size
-                and data[i] != 10
-                and not (data[i] == separator or (blanks and (data[i] == 9 or data[i] == 13)))
-            ):
-                if data[i] == 34 and closed < 0 and wrong == 0:
-                    wrong, wrong_line = _INSIDE, line
-                elif data[i] == 13:
-                    end = i + 1
-                    while end < size and data[end] == 13:
-                        end += 1
-                    padded |= end > i + 1
-                    if end < size and data[end] != 10 and wrong == 0:
-                        wrong, wrong_line = _CARRIAGE_RETURN, line
-                elif closed >= 0 and wrong == 0:
-                    wrong, wrong_line = _AFTER, record_line
-                i += 1
-            if not blanks and i > start:
-                last = i - 1
-                if last > start and data[last] == 13:
-                    last -= 1
-                for at in (start, last):
-                    if data[at] <= 32 or data[at] >= 128:
-                        padded = True
-            if write:
-                for at in range(start, i):
-                    out[o] = data[at]
-                    o += 1
-            if blanks:
-                while i < size and (data[i] == 32 or data[i] == 9 or data[i] == 13):
-                    i += 1
-            if i >= size or data[i] == 10:
-                break
-            if write:
-                out[o] = 9 if blanks else separator
-                o += 1
-            if not blanks:
-                i += 1
-        i += 1
-        line += 1
-        if write:
-            out[o] = 10
-            o += 1
-        if record_lines:
-            lines[n_records] = record_line
+        begins = line
+        at, line, fields, written = _record(data, text if blanks else at, line, separator, blanks, out, written, notes)
+        if lines.size > 0:
+            lines[n_records] = begins
         if n_records == 0:
-            needed, first_line = fields, record_line
-        elif fields != needed and bad_line == 0:
-            bad_line, bad_fields = record_line, fields
+            n_fields, first_line = fields, begins
+        elif fields != n_fields and uneven_line == 0:
+            uneven_line, uneven_fields = begins, fields
         n_records += 1
-    return n_records, n_blank, needed, bad_line, bad_fields, first_line, padded, multiline, wrong, wrong_line, o
+    return n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields, written
+
+
+@_inlined
+def _record(data, at, line, separator, blanks, out, written, notes):
+    """Read the record that begins at `at`. Returns where the next line begins, its number, fields, bytes written."""
+    begins, fields, write = line, 0, out.size > 0
+    while True:
+        fields += 1
+        start = at
+        at, line = _field(data, start, line, begins, separator, blanks, notes)
+        if at > data.size:  # its quotation mark is never closed
+            break
+        if write:
+            written = _copy(data, start, at, out, written)
+        if blanks:
+            at = _past_blanks(data, at, separator)
+        if at >= data.size or data[at] == _NEWLINE:
+            break
+        if write:
+            out[written] = _TAB if blanks else separator
+            written += 1
+        if not blanks:
+            at += 1
+    if write:
+        out[written] = _NEWLINE
+        written += 1
+    return at + 1, line + 1, fields, written
+
+
+@_inlined
+def _field(data, start, line, record_line, separator, blanks, notes):
+    """The end of the field that begins at `start`, beyond the data if its quotation mark is never closed; its line."""
+    at = start
+    quoted = start < data.size and data[start] == _QUOTE
+    if quoted:
+        at, line = _past_quotes(data, start, line, notes)
+        if at > data.size:
+            _note_wrong(notes, _NEVER_CLOSED, record_line)
+            return at, line
+    else:
+        while at < data.size and data[at] > _QUOTE and data[at] != separator:  # most bytes; the rest is looked at
+            at += 1
+    while at < data.size and not _ends_field(data[at], separator, blanks):
+        if quoted or data[at] <= _QUOTE:
+            _check_byte(data, at, quoted, line, record_line, notes)
+        at += 1
+    if not blanks and at > start:
+        last = at - 2 if at - 1 > start and data[at - 1] == _RETURN else at - 1
+        if _may_be_blank(data[start]) or _may_be_blank(data[last]):
+            notes[_PADDED] = 1
+    return at, line
+
+
+@_inlined
+def _past_quotes(data, start, line, notes):
+    """The place behind the quotation mark that closes the one at `start`, beyond the data if none does; its line."""
+    at, first_line = start + 1, line
+    while at < data.size:
+        if data[at] == _QUOTE:
+            if at + 1 == data.size or data[at + 1] != _QUOTE:
+                break
+            at += 1  # a doubled quotation mark
+        elif data[at] == _NEWLINE:
+            line += 1
+        at += 1
+    if line > first_line:
+        notes[_MULTILINE] = 1
+    # "" is read as text; empty values are null here
+    if at < data.size and (at == start + 1 or _may_be_blank(data[start + 1]) or _may_be_blank(data[at - 1])):
+        notes[_PADDED] = 1
+    return at + 1, line
+
+
+@_compiled
+def _check_byte(data, at, quoted, line, record_line, notes):
+    """Note a quotation mark within a field, text behind a closing one, carriage returns that do not end the line."""
+    if data[at] == _QUOTE and not quoted:
+        _note_wrong(notes, _INSIDE, line)
+    elif data[at] == _RETURN:
+        end = at + 1
+        while end < data.size and data[end] == _RETURN:
+            end += 1
+        if end > at + 1:
+            notes[_PADDED] = 1
+        if end < data.size and data[end] != _NEWLINE:
+            _note_wrong(notes, _CARRIAGE_RETURN, line)
+    elif quoted:
+        _note_wrong(notes, _AFTER, record_line)
+
+
+@_inlined
+def _note_wrong(notes, what, line):
+    """Keep the first thing of WRONG and its line."""
+    if notes[_WHAT] == 0:
+        notes[_WHAT], notes[_WHERE] = what, line
+
+
+@_inlined
+def _past_blanks(data, at, separator):
+    """The first place from `at` on without a blank, a carriage return or a tab that separates nothing."""
+    while at < data.size and (data[at] == _BLANK or data[at] == _RETURN or (data[at] == _TAB and separator != _TAB)):
+        at += 1
+    return at
+
+
+@_inlined
+def _ends_field(byte, separator, blanks):
+    return byte in (separator, _NEWLINE) or (blanks and byte in (_TAB, _RETURN))
+
+
+@_inlined
+def _may_be_blank(byte):
+    """Blanks and control characters; beyond ASCII the byte may belong to a blank, so that the value is looked at."""
+    return byte <= _BLANK or byte >= 128
+
+
+@_inlined
+def _copy(data, start, end, out, written):
+    for at in range(start, end):
+        out[written] = data[at]
+        written += 1
+    return written

@@ -261,37 +261,36 @@ def _text_table(content: bytes, name: str, separator: str | None, header: bool |
     data, none = np.frombuffer(content, np.uint8), np.empty(0, np.int64)
     out = np.empty(len(content) + 1 if blanks else 0, np.uint8)
     found = scan(data, ord(separator), blanks, out, none)
-    n_records, n_blank, fields, bad_line, bad_fields, first_line, padded, multiline, wrong, wrong_line, written = found
-    if wrong:
-        raise TableError(f"{name} row {wrong_line}: {WRONG[wrong]}")
-    if bad_line:
+    if found.wrong:
+        raise TableError(f"{name} row {found.wrong_line}: {WRONG[found.wrong]}")
+    if found.uneven_line:
         unit = {WHITESPACE: "white space", "\t": "tabs"}.get(separator, f"'{separator}'")
         raise TableError(
-            f"{name} row {bad_line}: found {counted(bad_fields, 'field')} separated by {unit}, "
-            f"needed {fields} as in row {first_line}"
+            f"{name} row {found.uneven_line}: found {counted(found.uneven_fields, 'field')} separated by {unit}, "
+            f"needed {found.n_fields} as in row {found.first_line}"
         )
     lines = None
-    if n_blank or multiline:
-        lines = np.empty(n_records, np.int64)
+    if found.n_blank or found.multiline:
+        lines = np.empty(found.n_records, np.int64)
         out = np.empty(len(content) + 1, np.uint8)
-        written = scan(data, ord(separator), blanks, out, lines)[-1]
-    if written:
-        content = out[:written].tobytes()
+        found = scan(data, ord(separator), blanks, out, lines)
+    if found.n_written:
+        content = out[: found.n_written].tobytes()
     separator = "\t" if blanks else separator
     try:
         record = next(csv.reader(io.StringIO(content[: 1 << 20].decode(errors="ignore")), delimiter=separator))
     except csv.Error as error:
-        raise TableError(f"{name} row {first_line}: cannot be read: {error}; is this a table?") from error
+        raise TableError(f"{name} row {found.first_line}: cannot be read: {error}; is this a table?") from error
     first = tuple(f.strip() for f in record)
-    names = tuple(str(i + 1) for i in range(fields))
+    names = tuple(str(i + 1) for i in range(found.n_fields))
     if not isinstance(header, bool):
         names = tuple(header)
-        if len(names) != fields:
+        if len(names) != found.n_fields:
             raise TableError(
-                f"{name}: found {counted(fields, 'column')}, "
+                f"{name}: found {counted(found.n_fields, 'column')}, "
                 f"needed {len(names)} for the given header ({', '.join(names)})"
             )
-    table = Table(name, names, False, first, int(n_records), content, separator, bool(padded), lines)
+    table = Table(name, names, False, first, found.n_records, content, separator, found.padded, lines)
     return table.with_header() if header is True else table
 
 
