@@ -17,7 +17,7 @@ from mmgibbs.config.tables import Data, Trait, read_traits
 from mmgibbs.config.variances import Variances
 
 
-def _analysis_name(value) -> str:
+def _analysis_name(value: object) -> str:
     text = a_text("a name")(value)
     if text in (".", "..") or len(text) > 200 or any(c in "/\\" or not c.isprintable() for c in text):
         raise expected(value, "a name that a folder can have")
@@ -41,7 +41,7 @@ class Analysis(Section):
     @classmethod
     def unknown_key(cls, key: str) -> str:
         """Also finds keys that stand one level too high."""
-        sections = {
+        sections: dict[str, type[Section]] = {
             "data": Data,
             "model": Model,
             "sampler": Sampler,
@@ -55,6 +55,6 @@ class Analysis(Section):
     def resolved(self) -> dict:
         """The analysis file with every default written out, as plain values; load_config accepts it again."""
         file = self.as_file() | {"traits": {trait.name: trait.as_file() for trait in self.traits}}
-        unused = () if self.model.plugin is None else ("traits", "variances")
-        unused += ("decisions",) if self.decisions is None else ()
+        unused = [] if self.model.plugin is None else ["traits", "variances"]
+        unused += ["decisions"] if self.decisions is None else []
         return {key: value for key, value in file.items() if key not in unused}

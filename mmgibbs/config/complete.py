@@ -10,12 +10,12 @@ import numpy as np
 
 from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.decisions import complete_decisions
-from mmgibbs.config.effects import Model, component_names
+from mmgibbs.config.effects import Fixed, Model, RandomEffect, component_names
 from mmgibbs.config.fields import Problems
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import nearest, show
-from mmgibbs.config.variances import Matrix, Variance
+from mmgibbs.config.variances import Matrix, Variance, Variances
 
 RESERVED = ("mode", "residual", "intercept")  # they have a meaning of their own beside the names of terms
 # What a regression shares with a mixed model.
@@ -122,7 +122,7 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
                 "this name is already a fixed effect, needed another name (level: says which column)",
             )
 
-    def traits_of(effect, *place: str) -> tuple[str, ...]:
+    def traits_of(effect: Fixed | RandomEffect, *place: str) -> tuple[str, ...]:
         for trait in effect.traits:
             if trait not in names and names:
                 problems.add(
@@ -179,7 +179,7 @@ def _check_saved_levels(analysis: Analysis, model: Model, problems: Problems) ->
 # ------------------------------------------------------------------------------------------------ covariance matrices
 
 
-def _complete_variances(analysis: Analysis, model: Model, problems: Problems):
+def _complete_variances(analysis: Analysis, model: Model, problems: Problems) -> Variances:
     variances = analysis.variances
     if model.plugin is not None:
         for term in ("residual", *variances.terms):

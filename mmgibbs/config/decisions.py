@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -26,6 +26,7 @@ from mmgibbs.config.fields import (
 from mmgibbs.config.text import is_nothing, nearest, show
 
 _FORMS = "all, a list of ids, {born_after: YEAR} or {file: PATH}"
+Value = TypeVar("Value")
 Weights = dict[str, float]  # component of the term, or trait, -> economic weight
 
 
@@ -37,23 +38,23 @@ class Candidates(Section):
     file: Annotated[Path | None, checked(a_path)] = None  # absolute; one id per line
 
     @classmethod
-    def long_form(cls, value):
+    def long_form(cls, value: object) -> object:
         if value == [] or (isinstance(value, str) and value != "all"):
             raise expected(value, _FORMS)
         return {"ids": value} if isinstance(value, list) else {} if isinstance(value, str) else value
 
-    def as_file(self):
+    def as_file(self) -> Any:
         given = {key: v for key, v in super().as_file().items() if v not in (None, [])}
         return given.get("ids", given) or "all"
 
     @model_validator(mode="after")
-    def _agree(self):
+    def _agree(self) -> Self:
         if bool(self.ids) + (self.born_after is not None) + (self.file is not None) > 1:
             raise wrong(f"found more than one choice of candidates, needed one: {_FORMS}")
         return self
 
 
-def _each(value, kind: Kind, needed: str, name_kind: Kind = str) -> dict:
+def _each(value: object, kind: Kind[Value], needed: str, name_kind: Kind[str] = str) -> dict[str, Value]:
     """NAME -> what the kind makes of its value, every problem at its name."""
     if not isinstance(value, dict) or not value:
         raise expected(value, needed)
@@ -69,12 +70,12 @@ def _each(value, kind: Kind, needed: str, name_kind: Kind = str) -> dict:
     return out
 
 
-def _weights(value) -> Weights:
+def _weights(value: object) -> Weights:
     weight = number("a number: what one unit of the trait is worth")
     return _each(value, weight, "the weights of traits: {TRAIT: WEIGHT}")
 
 
-def _index(value) -> dict[str, Weights]:
+def _index(value: object) -> dict[str, Weights]:
     if is_nothing(value) or value == {}:
         return {}
     return _each(value, _weights, "{NAME OF THE INDEX: {TRAIT: WEIGHT}}", a_name)
@@ -97,9 +98,10 @@ class Decisions(Section):
 
 def criteria(decisions: Decisions, random: Random) -> dict[str, Weights]:
     """Of complete decisions: trait or index -> component of the term -> weight."""
-    alone = {trait: {component_of(trait, random): 1.0} for trait in decisions.traits}
-    return alone | {
-        name: {component_of(of, random): w for of, w in weights.items()} for name, weights in decisions.index.items()
+    wanted = {trait: {trait: 1.0} for trait in decisions.traits} | decisions.index
+    return {
+        name: {label: w for of, w in weights.items() if (label := component_of(of, random)) is not None}
+        for name, weights in wanted.items()
     }
 
 
@@ -144,7 +146,9 @@ def complete_decisions(
     return decisions.model_copy(update={"term": term, "traits": traits})
 
 
-def _check_components(wanted: Sequence[tuple[tuple[str, ...], str]], term: str, random: Random, problems: Problems):
+def _check_components(
+    wanted: Sequence[tuple[tuple[str, ...], str]], term: str, random: Random, problems: Problems
+) -> None:
     """A problem for each (place, name) that is neither a component nor a trait."""
     for place, name in wanted:
         if component_of(name, random) is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -50,7 +51,7 @@ class NormalPrior(Section):
     variance: Annotated[float, checked(number("a number above 0", above=0))]
 
 
-def _prior_of_fixed(value) -> float:
+def _prior_of_fixed(value: object) -> float:
     return NormalPrior.model_validate(value).variance
 
 
@@ -71,7 +72,7 @@ class Fixed(Section):
     )
 
     @model_validator(mode="after")
-    def _agree(self):
+    def _agree(self) -> Self:
         problems = Problems()
         if self.kind == "class":
             for key in ("degree", "legendre", "by"):
@@ -90,7 +91,7 @@ class Fixed(Section):
         return {key: v for key, v in super().as_file().items() if key not in of_a_covariate} | {"prior": prior}
 
 
-def _relationship(value):
+def _relationship(value: object) -> str | Path:
     """A word, or the path of a file: a lone word that is neither is more likely a slip than a file."""
     needed = "identity, pedigree or the path of a file such as inverse.txt"
     if not isinstance(value, str):
@@ -102,7 +103,7 @@ def _relationship(value):
     return a_path(value)
 
 
-def _options(value) -> dict:
+def _options(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise expected(value, "a mapping of options")
     return as_yaml_value(value)
@@ -118,7 +119,7 @@ class RandomEffect(Section):
     unknown_level: Annotated[str, checked(one_of("error", "omit"))] = "error"
 
     @model_validator(mode="after")
-    def _agree(self):
+    def _agree(self) -> Self:
         if self.covariates is not None and self.legendre is not None:
             raise wrong("found covariates and legendre together, needed one of them")
         return self
@@ -126,9 +127,9 @@ class RandomEffect(Section):
     @property
     def coefficients(self) -> tuple[str, ...]:
         """('',) or, for a random regression, ('.0', '.1', ...)."""
-        if self.covariates is None and self.legendre is None:
-            return ("",)
-        return tuple(f".{j}" for j in range(len(self.covariates) if self.covariates else self.legendre.degree + 1))
+        if self.legendre is not None:
+            return tuple(f".{j}" for j in range(self.legendre.degree + 1))
+        return ("",) if self.covariates is None else tuple(f".{j}" for j in range(len(self.covariates)))
 
 
 _OF_THE_EFFECT = ("level", "traits", "unknown_level")
@@ -143,7 +144,7 @@ class Random(Section):
     effects: Annotated[dict[str, RandomEffect], checked(mapping_of(RandomEffect, "effect", a_name_or_none))] = {}
 
     @classmethod
-    def long_form(cls, value):
+    def long_form(cls, value: object) -> object:
         if not isinstance(value, dict) or "effects" in value:
             return value
         effect = {key: v for key, v in value.items() if key in _OF_THE_EFFECT}
@@ -158,7 +159,7 @@ class Random(Section):
         return f"unknown key; {nearest(key, ['relationship', 'effects', *_OF_THE_EFFECT])}"
 
     @model_validator(mode="after")
-    def _agree(self):
+    def _agree(self) -> Self:
         problems = Problems()
         if not self.effects:
             problems.add(("effects",), "found no effect, needed at least one: effects: {NAME: {level: COLUMN}}")
@@ -204,7 +205,7 @@ class Model(Section):
     options: Annotated[dict[str, Any], checked(_options)] = {}
 
     @model_validator(mode="after")
-    def _agree(self):
+    def _agree(self) -> Self:
         problems = Problems()
         regression, mixed = OF_A_REGRESSION, ("intercept", "fixed", "random")
         for key in regression if self.plugin is None else mixed:

@@ -11,14 +11,19 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, PlainValidator, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 from mmgibbs.config.text import Plain, as_number, is_nothing, nearest, show
 
-Kind = Callable[[object], object]
+Value = TypeVar("Value")
+OfSection = TypeVar("OfSection", bound="Section")
+Kind = Callable[[object], Value]  # what a user wrote -> the value that is meant
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 _NOT_IN_A_NAME = "[],:/="  # they stand between the parts of a parameter's name: genetic.cov[direct:a,maternal:b]
 
@@ -30,18 +35,18 @@ def wrong(message: str) -> PydanticCustomError:
     return PydanticCustomError("mmgibbs", "{message}", {"message": message})
 
 
-def expected(found, needed: str) -> PydanticCustomError:
+def expected(found: object, needed: str) -> PydanticCustomError:
     return wrong(f"found {show(found)}, needed {needed}")
 
 
 class Problems:
     """Several things wrong with one section, each at its place in it."""
 
-    def __init__(self):
-        self.found: list[InitErrorDetails] = []
+    def __init__(self) -> None:
+        self.found: list[tuple[tuple[str, ...], str]] = []  # place, message
 
     def add(self, place: Sequence[str], message: str) -> None:
-        self.found.append(InitErrorDetails(type=wrong(message), loc=tuple(place), input=None))
+        self.found.append((tuple(place), message))
 
     def add_all(self, error: ValidationError, place: Sequence[str] = ()) -> None:
         for e in error.errors(include_url=False, include_input=False):
@@ -52,7 +57,8 @@ class Problems:
 
     def refuse(self) -> None:
         if self.found:
-            raise ValidationError.from_exception_data("analysis", self.found)
+            details = [InitErrorDetails(type=wrong(message), loc=place, input=None) for place, message in self.found]
+            raise ValidationError.from_exception_data("analysis", details)
 
 
 class Section(BaseModel):
@@ -63,7 +69,7 @@ class Section(BaseModel):
     filled_in: ClassVar[tuple[str, ...]] = ()  # attributes that no key sets
 
     @classmethod
-    def long_form(cls, value):
+    def long_form(cls, value: object) -> object:
         """What a short way of writing this section stands for."""
         return value
 
@@ -76,7 +82,7 @@ class Section(BaseModel):
     def unknown_key(cls, key: str) -> str:
         return f"unknown key; {nearest(key, cls.keys())}"
 
-    def as_file(self) -> dict:
+    def as_file(self) -> Any:
         """The section as plain values in the form of an analysis file, defaults written out."""
         return {
             field.alias or name: plain(getattr(self, name))
@@ -86,7 +92,7 @@ class Section(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _speak_plainly(cls, value, handler):
+    def _speak_plainly(cls, value: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """Every unknown key at its place with the nearest known one, and every wrong value."""
         value = cls.long_form({} if is_nothing(value) else value)
         fields = {field.alias or name: field for name, field in cls.model_fields.items() if name not in cls.filled_in}
@@ -102,7 +108,6 @@ class Section(BaseModel):
             for key, v in value.items()
             if key in fields and not (is_nothing(v) and fields[key].default in (None, "", ()))
         }
-        section = None
         try:
             section = handler(given)
         except ValidationError as error:
@@ -111,7 +116,7 @@ class Section(BaseModel):
         return section
 
 
-def plain(value):
+def plain(value: object) -> Any:
     """Nested dicts and lists of text, numbers, booleans and None."""
     if isinstance(value, Section):
         return value.as_file()
@@ -129,20 +134,20 @@ def plain(value):
 # ------------------------------------------------------------------------------------------------ kinds
 
 
-def checked(kind: Kind) -> PlainValidator:
+def checked(kind: Kind[Any]) -> PlainValidator:
     """Annotated[type, checked(kind)]: the field takes what the kind makes of a value."""
     return PlainValidator(kind)
 
 
-def unless(word: str, function: Kind) -> Kind:
+def unless(word: str, function: Kind[Value]) -> Kind[Value | None]:
     """None where the word is written."""
     return lambda value: None if isinstance(value, str) and value == word else function(value)
 
 
-def a_text(needed: str = "text") -> Kind:
+def a_text(needed: str = "text") -> Kind[str]:
     """Text; whole numbers are taken as they are written (a column named 2019, an id)."""
 
-    def check(value):
+    def check(value: object) -> str:
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if not isinstance(value, str) or value.strip() == "":
@@ -155,7 +160,7 @@ def a_text(needed: str = "text") -> Kind:
 a_column = a_text("the name of a column")
 
 
-def a_cell(value) -> str:
+def a_cell(value: object) -> str:
     """A value as it stands in a table: any text, also none; numbers are taken as they are written."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(int(value)) if math.isfinite(value) and value == int(value) else str(value)
@@ -165,7 +170,7 @@ def a_cell(value) -> str:
     return str(value)
 
 
-def a_name(value) -> str:
+def a_name(value: object) -> str:
     """A name that the run folder can use."""
     text = a_text("a name")(value)
     bad = next((c for c in text if c in _NOT_IN_A_NAME or not c.isprintable()), None)
@@ -178,7 +183,7 @@ def a_name(value) -> str:
     return text
 
 
-def a_boolean(value) -> bool:
+def a_boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in (*_YES, *_NO):
@@ -186,7 +191,7 @@ def a_boolean(value) -> bool:
     raise expected(value, "true or false")
 
 
-def auto_or_boolean(value) -> str | bool:
+def auto_or_boolean(value: object) -> str | bool:
     if isinstance(value, str) and value.lower() == "auto":
         return "auto"
     try:
@@ -195,7 +200,7 @@ def auto_or_boolean(value) -> str | bool:
         raise expected(value, "auto, true or false") from None
 
 
-def _finite(value) -> int | float | None:
+def _finite(value: object) -> int | float | None:
     """The number that is meant, if any: from Python, or as text."""
     if isinstance(value, str):
         value = as_number(value.strip())
@@ -207,10 +212,10 @@ def _finite(value) -> int | float | None:
         return None
 
 
-def whole_number(least: int, most: int | None = None) -> Kind:
+def whole_number(least: int, most: int | None = None) -> Kind[int]:
     needed = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
 
-    def check(value):
+    def check(value: object) -> int:
         number = _finite(value)
         if number is None or number != int(number) or number < least or number > (2**63 - 1 if most is None else most):
             raise expected(value, needed)
@@ -219,8 +224,8 @@ def whole_number(least: int, most: int | None = None) -> Kind:
     return check
 
 
-def number(needed: str = "a number", above: float = -math.inf, below: float = math.inf) -> Kind:
-    def check(value):
+def number(needed: str = "a number", above: float = -math.inf, below: float = math.inf) -> Kind[float]:
+    def check(value: object) -> float:
         found = _finite(value)
         if found is None and isinstance(value, str) and as_number(value.strip().replace(",", ".", 1)) is not None:
             raise expected(value, f"{needed} (decimals follow a point)")
@@ -231,10 +236,10 @@ def number(needed: str = "a number", above: float = -math.inf, below: float = ma
     return check
 
 
-def one_of(*choices: str, later: Sequence[str] = ()) -> Kind:
+def one_of(*choices: str, later: Sequence[str] = ()) -> Kind[str]:
     """One of the words; `later` are reserved for a later version."""
 
-    def check(value):
+    def check(value: object) -> str:
         text = str(value).lower() if isinstance(value, str) else None
         if text in later:
             raise wrong(f"found {show(value)}, which is not in this version yet; needed {_listed(choices)}")
@@ -250,10 +255,10 @@ def _listed(choices: Sequence[str]) -> str:
     return choices[0] if len(choices) == 1 else f"{', '.join(choices[:-1])} or {choices[-1]}"
 
 
-def list_of(item: Kind, needed: str, unique: bool = True, empty: bool = False) -> Kind:
+def list_of(item: Kind[Value], needed: str, unique: bool = True, empty: bool = False) -> Kind[tuple[Value, ...]]:
     """A tuple; one value may stand without its brackets."""
 
-    def check(value):
+    def check(value: object) -> tuple[Value, ...]:
         values = [value] if isinstance(value, (str, int, float)) and not isinstance(value, bool) else value
         if not isinstance(values, list) or not (values or empty):
             raise expected(value, needed)
@@ -275,14 +280,14 @@ def list_of(item: Kind, needed: str, unique: bool = True, empty: bool = False) -
     return check
 
 
-def a_name_or_none(value) -> str:
+def a_name_or_none(value: object) -> str:
     return "" if value == "" else a_name(value)
 
 
-def mapping_of(section: type[Section], what: str, named: Kind = a_name) -> Kind:
+def mapping_of(section: type[OfSection], what: str, named: Kind[str] = a_name) -> Kind[dict[str, OfSection]]:
     """NAME -> section, in the order written."""
 
-    def check(value):
+    def check(value: object) -> dict[str, OfSection]:
         value = {} if is_nothing(value) else value
         if not isinstance(value, dict):
             raise expected(value, f"a mapping from the name of each {what} to its keys")
@@ -300,7 +305,7 @@ def mapping_of(section: type[Section], what: str, named: Kind = a_name) -> Kind:
     return check
 
 
-def a_range(value) -> tuple[float, float]:
+def a_range(value: object) -> tuple[float, float]:
     needed = "two numbers [low, high], low below high"
     if not isinstance(value, list) or len(value) != 2:
         raise expected(value, needed)
@@ -310,7 +315,7 @@ def a_range(value) -> tuple[float, float]:
     return low, high
 
 
-def a_matrix(value) -> tuple[tuple[float, ...], ...]:
+def a_matrix(value: object) -> tuple[tuple[float, ...], ...]:
     """Rows of numbers; a number is a 1 x 1 matrix. Its size is judged where the model is known."""
     if not isinstance(value, list):
         return ((number("a number or a matrix (a list of rows)")(value),),)
@@ -327,7 +332,7 @@ def a_matrix(value) -> tuple[tuple[float, ...], ...]:
     return tuple(rows)
 
 
-def a_path(value) -> Path:
+def a_path(value: object) -> Path:
     text = value if isinstance(value, str) else None
     if text is None or text.strip() == "" or "\0" in text:
         raise expected(value, "the path of a file")
@@ -337,7 +342,7 @@ def a_path(value) -> Path:
         raise wrong(f"found {show(value)}, but there is no such home directory") from None
 
 
-def a_table(value):
+def a_table(value: object) -> Path | pl.DataFrame:
     """The path of a table, or (from Python) a Polars data frame."""
     if isinstance(value, str):
         return a_path(value)
@@ -352,7 +357,7 @@ def a_table(value):
     return a_path(value)
 
 
-def a_separator(value) -> str:
+def a_separator(value: object) -> str:
     """One character; ' ' stands for any white space."""
     words = {"whitespace": " ", "space": " ", "blank": " ", "tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}
     text = words.get(value, value) if isinstance(value, str) else value
@@ -361,7 +366,7 @@ def a_separator(value) -> str:
     return str(text)
 
 
-def name_or_position(value) -> str | int:
+def name_or_position(value: object) -> str | int:
     """A column by its name or, as a number without quotation marks, by its position from 1."""
     if isinstance(value, int) or (isinstance(value, Plain) and as_number(value) is not None):
         return whole_number(1)(value)
@@ -379,7 +384,7 @@ class Interval:
         return f"{self.every:g}m" if self.unit == "minutes" else f"{int(self.every)}"
 
 
-def an_interval(value) -> Interval:
+def an_interval(value: object) -> Interval:
     text = re.fullmatch(r"([0-9.]+) ?(m|min|minutes)", value.strip()) if isinstance(value, str) else None
     try:
         if text:

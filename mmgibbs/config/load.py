@@ -24,8 +24,10 @@ def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ())
     Raises ConfigError, whose text has one line for every problem: file, YAML path, what was found, what is needed.
     Data files are not opened here.
     """
+    path: Path | None = None
+    tree: object
     if isinstance(source, dict):
-        where, path, folder, tree = "analysis", None, Path.cwd(), plain_tree(source, "analysis")
+        where, folder, tree = "analysis", Path.cwd(), plain_tree(source, "analysis")
     elif isinstance(source, (str, os.PathLike)):
         where = os.fspath(source)
         tree = read_yaml(Path(where))
@@ -44,17 +46,18 @@ def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ())
 
 def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]:
     """Set the values of 'key.path=value' strings in the tree; path of each -> its text."""
-    changed = {}
+    changed: dict[tuple[str, ...], str] = {}
     if not isinstance(tree, dict):
         return changed  # what is wrong is told when the tree is read
     for text in [overrides] if isinstance(overrides, str) else overrides:
-        name, equals, value = str(text).partition("=")
+        name, equals, written = str(text).partition("=")
         origin = f"override {show(str(text))}"
         keys = name.strip().split(".")
         if not equals or "" in keys:
             raise ConfigError(f"{origin}: needed KEY.PATH=VALUE, such as sampler.samples=100")
-        value = parse_yaml(value, origin)
-        mapping, path = tree, ()
+        value = parse_yaml(written, origin)
+        mapping: dict = tree
+        path: tuple[str, ...] = ()
         while True:
             key, keys = _next_key(mapping, keys)
             path = (*path, key)
@@ -77,7 +80,7 @@ def _next_key(mapping: dict, keys: list[str]) -> tuple[str, list[str]]:
     return keys[0], keys[1:]
 
 
-def _as_mapping(value, path: tuple[str, ...]):
+def _as_mapping(value: object, path: tuple[str, ...]) -> object:
     """The mapping that a short form stands for, where an override goes deeper than the file; always a new one."""
     if is_nothing(value):
         return {}
@@ -93,8 +96,8 @@ def _listed(error: ValidationError, where: str, changed: dict[tuple[str, ...], s
     problems = Problems()
     problems.add_all(error)
     lines = []
-    for problem in problems.found:
-        place, message = _as_written(problem["loc"]), problem["type"].message()
+    for found_at, message in problems.found:
+        place = _as_written(found_at)
         origin = next(
             (text for path, text in changed.items() if place[: len(path)] == path or path[: len(place)] == place != ()),
             where,

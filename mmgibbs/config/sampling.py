@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Self
 
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
@@ -29,10 +29,11 @@ from mmgibbs.config.text import is_nothing
 
 TOLERANCES = {"blup": 1e-12, "gibbs": 1e-8}  # by method
 WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
+SavedLevels = tuple[str, ...] | dict[str, tuple[str, ...] | None]  # terms; or term -> ids, None: every level
 TEN_MINUTES = Interval(10.0, "minutes")
 
 
-def _checkpoint_every(value) -> Interval | str:
+def _checkpoint_every(value: object) -> Interval | str:
     if is_nothing(value):
         return TEN_MINUTES
     return "never" if isinstance(value, str) and value == "never" else an_interval(value)
@@ -54,7 +55,7 @@ class Stop(Section):
         return {name: value for name, value in named.items() if value is not None}
 
     @model_validator(mode="after")
-    def _agree(self):
+    def _agree(self) -> Self:
         if not self.targets:
             raise wrong("found no target, needed one or more of rhat, ess, mcse_ebv")
         return self
@@ -96,7 +97,7 @@ class Sampler(Section):
         return self.samples // self.thin
 
     @model_validator(mode="after")
-    def _agree(self):
+    def _agree(self) -> Self:
         problems = Problems()
         if self.thin > self.samples:
             problems.add(
@@ -107,7 +108,7 @@ class Sampler(Section):
                 ("samples",), f"found {self.burn_in + self.most_samples} sweeps with burn_in, needed fewer than {WORD}"
             )
         if self.stop is not None:
-            self._check_stop(problems)
+            self._check_stop(self.stop, problems)
         if self.partition == "effect" and self.update == "level":
             problems.add(
                 ("partition",),
@@ -127,20 +128,20 @@ class Sampler(Section):
         problems.refuse()
         return self
 
-    def _check_stop(self, problems: Problems) -> None:
+    def _check_stop(self, stop: Stop, problems: Problems) -> None:
         if self.method != "gibbs":
             problems.add(("stop",), f"found method: {self.method}, which draws nothing; needed method: gibbs")
-        if self.stop.rhat is not None and self.chains < 2:
+        if stop.rhat is not None and self.chains < 2:
             problems.add(("stop", "rhat"), "found chains: 1, needed at least two chains, which R-hat compares")
         if self.most_samples < self.samples:
             problems.add(
                 ("stop", "max_samples"),
-                f"found {self.stop.max_samples}, needed at least sampler.samples ({self.samples}), "
+                f"found {stop.max_samples}, needed at least sampler.samples ({self.samples}), "
                 "after which the targets are looked at first",
             )
 
 
-def _save_levels(value):
+def _save_levels(value: object) -> SavedLevels:
     """A tuple of terms (every level), or term -> ids where ids are chosen; None in place of ids: every level."""
     needed = "a list of terms, or of TERM: [ids]"
     entries = value if isinstance(value, list) else [value]
@@ -169,6 +170,6 @@ class Output(Section):
         None  # absolute; relative ones from where the command runs; default runs/NAME
     )
     save_levels: Annotated[
-        Any, checked(_save_levels)
+        SavedLevels, checked(_save_levels)
     ] = ()  # terms whose draws are kept: names, or term -> ids (None: every level)
     csv: Annotated[str, checked(one_of("auto", "always"))] = "auto"  # auto: solutions.csv up to a million rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import model_validator
 
@@ -40,7 +40,7 @@ class PedigreeColumns(Section):
         return {key: getattr(self, key) for key in ("id", "sire", "dam", "birth") if getattr(self, key) is not None}
 
     @model_validator(mode="after")
-    def _agree(self):
+    def _agree(self) -> Self:
         columns = list(self.given.values())
         if len({type(c) for c in columns}) > 1:
             raise wrong("found names and positions together, needed either names or positions")
@@ -76,7 +76,7 @@ class Data(Section):
     groups: Groups | None = None
 
     @model_validator(mode="after")
-    def _agree(self):
+    def _agree(self) -> Self:
         problems = Problems()
         if self.pedigree is None:
             for key in ("pedigree_separator", "pedigree_columns", "pedigree_header", "groups"):
@@ -106,7 +106,7 @@ _trait_mapping = mapping_of(Trait, "trait")
 _trait_names = list_of(a_name, "the names of one or more traits")
 
 
-def read_traits(value) -> tuple[Trait, ...]:
+def read_traits(value: object) -> tuple[Trait, ...]:
     """A list of columns, or a mapping from names to their keys."""
     if is_nothing(value):
         return ()

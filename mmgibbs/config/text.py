@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import yaml
@@ -32,7 +33,7 @@ class Plain(str):
     """Text that stood in the file without quotation marks, so that it may also be a number, true, false or null."""
 
 
-def is_nothing(value) -> bool:
+def is_nothing(value: object) -> bool:
     return value is None or (isinstance(value, Plain) and value in _NOTHING)
 
 
@@ -43,7 +44,7 @@ def as_number(text: str) -> int | float | None:
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
-def as_yaml_value(value):
+def as_yaml_value(value: Any) -> Any:
     """What plain text means where no field says so: null, true, false, a number, else the text itself (YAML 1.2)."""
     if isinstance(value, dict):
         return {key: as_yaml_value(v) for key, v in value.items()}
@@ -59,7 +60,7 @@ def as_yaml_value(value):
     return str(value) if number is None else number
 
 
-def show(value) -> str:
+def show(value: object) -> str:
     """A value as an error message shows it."""
     if is_nothing(value):
         return "nothing"
@@ -190,7 +191,8 @@ class _Builder:
         self.count = 0
         self.anchors: dict[str, tuple[object, int]] = {}
 
-    def refuse(self, event: yaml.Event, message: str):
+    def refuse(self, event: yaml.Event, message: str) -> NoReturn:
+        assert event.start_mark is not None, "the parser marks every event"
         raise ConfigError(f"{self.where} line {event.start_mark.line + 1}: {message}")
 
     def document(self) -> object:
@@ -211,28 +213,30 @@ class _Builder:
                     f"'*{event.anchor}' refers to something that is not written before it; "
                     "text beginning with * needs quotation marks",
                 )
-            value, size = self.anchors[event.anchor]
+            known, size = self.anchors[event.anchor]
             self.grow(event, size)
-            return value
+            return known
+        assert isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))
         before = self.count
         self.grow(event, 1)
         if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
             self.refuse(event, f"the tag {show(event.tag)} is not accepted in an analysis file; write the plain value")
         if level > MOST_LEVELS:
             self.refuse(event, f"lists or mappings are nested more than {MOST_LEVELS} levels deep")
+        value: object
         if isinstance(event, yaml.ScalarEvent):
             value = self.scalar(event)
         elif isinstance(event, yaml.SequenceStartEvent):
-            value = []
+            value = items = list[object]()
             while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
-                value.append(self.node(item, level + 1))
+                items.append(self.node(item, level + 1))
         else:
             value = self.mapping(level)
         if event.anchor is not None:
             self.anchors[event.anchor] = value, self.count - before
         return value
 
-    def scalar(self, event: yaml.ScalarEvent):
+    def scalar(self, event: yaml.ScalarEvent) -> str | None:
         if not event.implicit[0]:
             return event.value
         return None if event.value in ("", "~") else Plain(event.value)
@@ -262,7 +266,7 @@ def plain_tree(source: dict, where: str) -> dict:
     """A copy of a Python dict with lists and text for arrays, tuples and paths; tables stay as they are."""
     count = 0
 
-    def copy(value, path: tuple[str, ...]):
+    def copy(value: Any, path: tuple[str, ...]) -> Any:
         nonlocal count
         count += 1
         if count > MOST_VALUES:

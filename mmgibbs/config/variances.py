@@ -27,7 +27,7 @@ class Variance(Section):
     structure: Annotated[str, checked(one_of("full", "diagonal"))] = "full"
 
     @classmethod
-    def long_form(cls, value):
+    def long_form(cls, value: object) -> object:
         """A number or a matrix is its start."""
         return value if isinstance(value, dict) else {"start": value}
 
@@ -43,7 +43,7 @@ class Variances(Section):
     terms: Annotated[dict[str, Variance], checked(mapping_of(Variance, "random effect"))] = {}
 
     @classmethod
-    def long_form(cls, value):
+    def long_form(cls, value: object) -> object:
         if not isinstance(value, dict):
             return value
         reserved = {key: v for key, v in value.items() if key in ("mode", "residual")}
