@@ -8,7 +8,12 @@ hand in any object with these methods.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.errors import DeviceError
 
@@ -16,11 +21,58 @@ THREADS_PER_BLOCK = 256
 CUSPARSE_SPMV_CSR_ALG2 = 3  # bit for bit the same in every run
 
 
+class Event(Protocol):
+    """A point in a queue of work."""
+
+    def synchronize(self) -> None: ...
+
+
+class Stream(AbstractContextManager[Any], Protocol):
+    """A queue of work; within its block it is the current one."""
+
+    @property
+    def ptr(self) -> int: ...
+
+    def record(self) -> Event: ...
+
+    def wait_event(self, event: Event) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+
+class DeviceArray(Protocol):
+    """An array on the device: what NumPy's and CuPy's have in common, and `data`, where it lies."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> np.dtype: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def data(self) -> Any: ...
+
+    @property
+    def flags(self) -> Any: ...
+
+    def __getitem__(self, key: Any, /) -> Any: ...
+
+
+Shape = int | Sequence[int]
+Argument = DeviceArray | np.generic | int | None  # of a kernel
+
+
 class OutOfDeviceMemory(MemoryError):
     """An array that does not fit on the device."""
 
 
-def import_cupy():
+def import_cupy() -> Any:
     """CuPy with a CUDA device behind it. DeviceError says what is missing and how to get it."""
     try:
         import cupy
@@ -59,7 +111,7 @@ def _version(number: int) -> str:
 class Device:
     """The current CUDA device."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.cupy = import_cupy()
 
     @property
@@ -74,21 +126,21 @@ class Device:
 
     # Memory
 
-    def empty(self, shape, dtype):
+    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray:
         """An array on the device. OutOfDeviceMemory where it does not fit."""
         try:
             return self.cupy.empty(shape, dtype)
         except self.cupy.cuda.memory.OutOfMemoryError as error:
             raise OutOfDeviceMemory(str(error)) from None
 
-    def zeros(self, shape, dtype, stream):
+    def zeros(self, shape: Shape, dtype: npt.DTypeLike, stream: Stream) -> DeviceArray:
         """An array on the device, filled with 0 in the order of the stream. OutOfDeviceMemory where it does not fit."""
         array = self.empty(shape, dtype)
         if array.nbytes:
             array.data.memset_async(0, array.nbytes, stream)
         return array
 
-    def address(self, array) -> int:
+    def address(self, array: DeviceArray) -> int:
         """Where an array lies, for structures that kernels take by value."""
         return int(array.data.ptr)
 
@@ -96,7 +148,7 @@ class Device:
         """Give arrays that nobody holds any more back to the device."""
         self.cupy.get_default_memory_pool().free_all_blocks()
 
-    def pinned(self, shape, dtype) -> np.ndarray:
+    def pinned(self, shape: Shape, dtype: npt.DTypeLike) -> np.ndarray:
         """A NumPy array that the device can copy while other work goes on;
         an ordinary one where no memory can be pinned.
         """
@@ -107,58 +159,58 @@ class Device:
         except self.cupy.cuda.runtime.CUDARuntimeError:
             return np.empty(shape, dtype)
 
-    def upload(self, host: np.ndarray, array, stream) -> None:
+    def upload(self, host: np.ndarray, array: DeviceArray, stream: Stream) -> None:
         """Queue array = host; both C-contiguous and of the same size."""
         assert host.nbytes == array.nbytes and host.flags.c_contiguous and array.flags.c_contiguous
         if host.nbytes:
             array.data.copy_from_host_async(host.ctypes.data, host.nbytes, stream)
 
-    def download(self, array, host: np.ndarray, stream) -> None:
+    def download(self, array: DeviceArray, host: np.ndarray, stream: Stream) -> None:
         """Queue host = array."""
         assert host.nbytes == array.nbytes and host.flags.c_contiguous and array.flags.c_contiguous
         if host.nbytes:
             array.data.copy_to_host_async(host.ctypes.data, host.nbytes, stream)
 
-    def copy(self, source, target, stream) -> None:
+    def copy(self, source: DeviceArray, target: DeviceArray, stream: Stream) -> None:
         """Queue target = source, both on the device."""
         assert source.nbytes == target.nbytes
         if source.nbytes:
             target.data.copy_from_device_async(source.data, source.nbytes, stream)
 
-    def fetch(self, array) -> np.ndarray:
+    def fetch(self, array: DeviceArray | np.ndarray) -> np.ndarray:
         """The array on the host, after what was queued on the current stream; host arrays as they are."""
         return self.cupy.asnumpy(array)
 
     # Work
 
-    def current_stream(self):
+    def current_stream(self) -> Stream:
         """The queue on which array operations run."""
         return self.cupy.cuda.get_current_stream()
 
-    def solve_triangular(self, L, b, transposed: bool):
+    def solve_triangular(self, L: Any, b: Any, transposed: bool) -> Any:
         """L^-1 b, or L'^-1 b, of a lower triangular (m, m) and (m,)."""
         from cupyx.scipy.linalg import solve_triangular
 
         return solve_triangular(L, b, trans=int(transposed), lower=True)
 
-    def log_ndtr(self, x):
+    def log_ndtr(self, x: Any) -> Any:
         """log Phi(x), the standard normal distribution function."""
         from cupyx.scipy.special import log_ndtr
 
         return log_ndtr(x)
 
-    def stream(self):
+    def stream(self) -> Stream:
         """A queue of work beside the others."""
         return self.cupy.cuda.Stream(non_blocking=True)
 
-    def kernels(self, source: str, **definitions) -> Kernels:
+    def kernels(self, source: str, **definitions: int | str) -> Kernels:
         """The `extern "C"` kernels of CUDA C++ source, macros defined as given;
         no fused multiply-adds, so that bits are those of the CPU.
         """
         options = ("--fmad=false", *(f"-D{name}={value}" for name, value in definitions.items()))
         return Kernels(self.cupy.RawModule(code=source, options=options))
 
-    def instances(self, source: str, names) -> dict:
+    def instances(self, source: str, names: Iterable[str]) -> dict[str, Callable[..., None]]:
         """Instances of kernel templates by the names that C++ gives them; called as f(blocks, threads, arguments) on
         the current stream.
 
@@ -170,7 +222,7 @@ class Device:
         )
         return {name: module.get_function(name) for name in names}
 
-    def graph(self, work, stream):
+    def graph(self, work: Callable[[], object], stream: Any) -> Callable[[], None]:
         """What `work()` queues on the stream, kernels that have run before, as a function that queues it again at
         once.
         """
@@ -182,7 +234,7 @@ class Device:
                 graph = stream.end_capture()
         return lambda: graph.launch(stream)
 
-    def seconds(self, work, stream) -> float:
+    def seconds(self, work: Callable[[], object], stream: Stream) -> float:
         """Time that `work()`, which queues on `stream`, takes on the device."""
         start, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
         start.record(stream)
@@ -191,7 +243,16 @@ class Device:
         end.synchronize()
         return self.cupy.cuda.get_elapsed_time(start, end) / 1000
 
-    def sparse_product(self, shape, indptr, indices, values, x, y, stream):
+    def sparse_product(
+        self,
+        shape: tuple[int, int],
+        indptr: DeviceArray,
+        indices: DeviceArray,
+        values: DeviceArray,
+        x: DeviceArray,
+        y: DeviceArray,
+        stream: Stream,
+    ) -> Callable[[], None] | None:
         """A function that queues y = A x on the stream by cuSPARSE; None where cuSPARSE is not installed.
 
         A is CSR with int32 `indptr` and `indices`; x and y are flat, of the type of `values`, in which cuSPARSE sums.
@@ -206,10 +267,11 @@ class Device:
 class Kernels:
     """Compiled kernels by name. Their first argument is the number of threads."""
 
-    def __init__(self, module):
-        self.module, self._functions = module, {}
+    def __init__(self, module: Any):
+        self.module = module
+        self._functions: dict[str, Callable[..., None]] = {}
 
-    def launch(self, name: str, n: int, *arguments, stream) -> None:
+    def launch(self, name: str, n: int, *arguments: Argument, stream: Stream) -> None:
         """Queue `name(n, *arguments)` on n threads; whole numbers go as uint64."""
         if n == 0:
             return
@@ -224,7 +286,17 @@ class Kernels:
 class _SparseProduct:
     """cusparseSpMV with everything prepared."""
 
-    def __init__(self, device: Device, shape, indptr, indices, values, x, y, stream):
+    def __init__(
+        self,
+        device: Device,
+        shape: tuple[int, int],
+        indptr: DeviceArray,
+        indices: DeviceArray,
+        values: DeviceArray,
+        x: DeviceArray,
+        y: DeviceArray,
+        stream: Stream,
+    ):
         from cupy_backends.cuda.libs import cusparse
 
         self.cusparse, self.stream = cusparse, stream
@@ -249,7 +321,7 @@ class _SparseProduct:
         self.y = cusparse.createDnVec(y.size, y.data.ptr, self.cuda_type)
         self.buffer = device.empty(max(1, cusparse.spMV_bufferSize(*self._arguments())), np.uint8)
 
-    def _arguments(self):
+    def _arguments(self) -> tuple[Any, ...]:
         operation = self.cusparse.CUSPARSE_OPERATION_NON_TRANSPOSE
         one, zero = self.one.ctypes.data, self.zero.ctypes.data
         return self.handle, operation, one, self.matrix, self.x, zero, self.y, self.cuda_type, CUSPARSE_SPMV_CSR_ALG2
@@ -257,7 +329,7 @@ class _SparseProduct:
     def __call__(self) -> None:
         self.cusparse.spMV(*self._arguments(), self.buffer.data.ptr)
 
-    def __del__(self):
+    def __del__(self) -> None:
         if hasattr(self, "y"):
             self.cusparse.destroySpMat(self.matrix)
             self.cusparse.destroyDnVec(self.x)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from types import FrameType
+from typing import Any, ClassVar, NoReturn, Self
 
 from mmgibbs.errors import Stopped
 
+Handler = Callable[[int, FrameType | None], Any] | int | None
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -24,10 +26,11 @@ class StopSignals:
     _elsewhere: ClassVar[list[StopSignals]] = []
 
     def __init__(self, ask: Callable[[], None]):
-        self.ask, self.signal = ask, None
-        self._before: dict[int, object] = {}
+        self.ask = ask
+        self.signal: int | None = None
+        self._before: dict[int, Handler] = {}
 
-    def _came(self, number, frame) -> None:
+    def _came(self, number: int, frame: FrameType | None) -> None:
         self._give_back()
         self._hear(number)
         for other in tuple(self._elsewhere):
@@ -41,7 +44,7 @@ class StopSignals:
         while self._before:
             signal.signal(*self._before.popitem())
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._came) for number in SIGNALS}
             self._of_main.append(self)
@@ -52,16 +55,16 @@ class StopSignals:
                     self._hear(main.signal)
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: Any) -> None:
         self._give_back()
         (self._of_main if self in self._of_main else self._elsewhere).remove(self)
 
 
 @contextmanager
-def end_like_ctrl_c():
+def end_like_ctrl_c() -> Iterator[None]:
     """Within the block SIGTERM unwinds the program as Ctrl-C does, StopSignals aside: what it began is cleaned up."""
 
-    def stop(number, frame):
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
         raise Stopped(number, "stopped")
 
     if threading.current_thread() is not threading.main_thread():

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def run_at_once(pool: Executor | None, threads: int, calls: Iterable[Callable[[]
         return
     waiting = iter(calls)  # next() on one iterator from several threads hands out each call once: the GIL is held
 
-    def take():
+    def take() -> None:
         for call in waiting:
             call()
 
@@ -69,7 +70,7 @@ def run_at_once(pool: Executor | None, threads: int, calls: Iterable[Callable[[]
         other.result()
 
 
-def blas_threads(threads: int | None):
+def blas_threads(threads: int | None) -> AbstractContextManager[Any]:
     """A context in which BLAS uses so many threads; nothing where threadpoolctl is not installed or `threads` is
     None.
     """
@@ -78,7 +79,7 @@ def blas_threads(threads: int | None):
 
 
 @cache
-def _blas_libraries():
+def _blas_libraries() -> Any:
     """Found once: looking for them takes longer than a sweep of a small model."""
     import scipy.linalg  # noqa: F401  its BLAS is another copy than NumPy's
 

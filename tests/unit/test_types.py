@@ -43,7 +43,7 @@ def without_types(source: str) -> list[str]:
 SOURCES = sorted(p for package in ("mmgibbs", "pedigree") for p in (ROOT / package).rglob("*.py"))
 # Rooms that are not annotated yet.
 TO_DO = {
-    "bench", "cli", "data", "engines", "equations", "exchange", "machine", "model", "posterior",
+    "bench", "cli", "data", "engines", "equations", "exchange", "model", "posterior",
     "regressions", "relationship", "report", "results", "runs", "sampler", "simulation", "validation",
 }  # fmt: skip
 
