@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -53,7 +54,9 @@ def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation
     """
     context = Context(parameters, folder, stem)
     data, traits = _data(context), _traits(context)
-    fixed, random, variances = {}, {}, {}
+    fixed: dict[str, Any] = {}
+    random: dict[str, Any] = {}
+    variances: dict[str, Any] = {}
     for number, effect in enumerate(parameters.effects, 1):
         context.check(effect.line, "EFFECT", effect.positions)
         if "RANDOM" in effect.stated:
@@ -100,11 +103,11 @@ def _traits(context: Context) -> dict[str, dict]:
     }
 
 
-def _data(context: Context) -> dict:
+def _data(context: Context) -> dict[str, Any]:
     stated = context.parameters.stated
     skipped = stated["SKIP_HEADER"].value if "SKIP_HEADER" in stated else 0
     if context.parameters.combined or skipped:
-        data = {"phenotypes": _new_data(context, skipped)}
+        data: dict[str, Any] = {"phenotypes": _new_data(context, skipped)}
     else:
         data = {"phenotypes": context.path(stated["DATAFILE"].value), "separator": "whitespace"}
         data["header"] = [context.columns[i] for i in sorted(context.columns)]
@@ -179,6 +182,6 @@ def _tell_the_rest(context: Context) -> None:
         if option.value[0] == "missing" and len(option.value) > 2:
             more = " ".join(option.value[2:])
             context.note(option.line, f"OPTION missing: {more} is not carried over: one number says what is missing")
-        what = OPTIONS.get(option.value[0], "not carried over")
-        if what is not None:
-            context.note(option.line, f"OPTION {' '.join(option.value)}: {what}")
+        told = OPTIONS.get(option.value[0], "not carried over")
+        if told is not None:
+            context.note(option.line, f"OPTION {' '.join(option.value)}: {told}")

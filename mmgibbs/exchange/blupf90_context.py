@@ -24,11 +24,11 @@ class Context:
     stem: str
     notes: list[tuple[int, str]] = field(default_factory=list)  # (line, 0 for none; what was not carried over)
     tables: dict[str, pl.DataFrame] = field(default_factory=dict)  # tables to write: file name -> frame
-    pedigree: tuple = ()  # (file, positions) of the one pedigree
+    pedigree: tuple[str, tuple[int, ...]] | None = None  # (file, positions) of the one pedigree
     data: Table = field(init=False)  # the data file, without a header line
     columns: dict[int, str] = field(init=False)  # name of each position
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         datafile = self.parameters.stated["DATAFILE"]
         self.data = self.open(datafile.line, "DATAFILE", datafile.value)
         self.columns = self._names_of_columns()

@@ -32,9 +32,10 @@ def enter_pedigree(context: Context, effect: StatedEffect, data: dict) -> None:
             stated["RANDOM"].line, f"RANDOM {stated['RANDOM'].value}: found no FILE, needed the pedigree"
         )
     line, file = stated["FILE"].line, stated["FILE"].value
-    where, positions = (
-        (stated["FILE_POS"].line, stated["FILE_POS"].value) if "FILE_POS" in stated else (line, (1, 2, 3))
-    )
+    where = line
+    positions: tuple[int, ...] = (1, 2, 3)
+    if "FILE_POS" in stated:
+        where, positions = stated["FILE_POS"].line, stated["FILE_POS"].value
     table = context.open(line, "FILE", file)
     for position in positions:
         if position > len(table.names):
@@ -47,7 +48,7 @@ def enter_pedigree(context: Context, effect: StatedEffect, data: dict) -> None:
             where,
             f"FILE_POS: found {' '.join(map(str, positions[:3]))}, needed three columns, for animal, sire and dam",
         )
-    if context.pedigree not in ((), (file, positions)):
+    if context.pedigree not in (None, (file, positions)):
         raise context.refuse(
             line,
             f"FILE: found a second pedigree, {file} {positions}, needed the first again, {context.pedigree}",
@@ -129,6 +130,7 @@ def _inbreeding(context: Context, effect: StatedEffect) -> str:
 def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: dict[str, int], data: dict) -> None:
     """Unknown-parent groups: a column of the pedigree where one says it all, else a new pedigree."""
     line, (kind, *years) = effect.stated["UPG_TYPE"].line, effect.stated["UPG_TYPE"].value
+    assert context.pedigree is not None, "groups are those of a pedigree"
     positions = context.pedigree[1]
     codes = [p for p in positions[5:] if p]
     if len(codes) < _CODES[kind]:

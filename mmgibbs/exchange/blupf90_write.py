@@ -86,9 +86,12 @@ def numbered_terms(finished: Finished) -> list[TermNumbers]:
     """The terms of the run in the order of its solutions."""
     analysis = finished.record["analysis"]
     trait_number = {name: t for t, name in enumerate(analysis["traits"], 1)}
-    fixed, terms, before = analysis["model"]["fixed"], [], 0
-    for name in finished.solutions["term"].unique(maintain_order=True):
-        rows = finished.solutions.filter(term=name)
+    fixed, before = analysis["model"]["fixed"], 0
+    terms: list[TermNumbers] = []
+    solutions = finished.solutions
+    assert solutions is not None, "only mixed models are exported"
+    for name in solutions["term"].unique(maintain_order=True):
+        rows = solutions.filter(term=name)
         labels = pl.col("effect").fill_null("")
         ids = pl.col("level")
         if fixed.get(name, {}).get("kind") == "covariate":  # its level is 'x^1', or 'CLASS:x^1'
@@ -118,8 +121,8 @@ def numbered_terms(finished: Finished) -> list[TermNumbers]:
 
 def _one_effect(name: str, traits: Sequence[int], fixed: dict, terms: Sequence[TermNumbers]) -> bool:
     """Whether a term is of the same EFFECT as the one before it: effectN_colA then effectN_colB, for other traits."""
-    effect = [re.match(r"effect\d+_(?=col\d)", n) if n in fixed else None for n in (name, terms[-1].name)]
-    if None in effect or effect[0][0] != effect[1][0]:
+    own, before = (re.match(r"effect\d+_(?=col\d)", n) if n in fixed else None for n in (name, terms[-1].name))
+    if own is None or before is None or own[0] != before[0]:
         return False
     taken = {t for term in terms if term.effects[0] == terms[-1].effects[0] for t in term.traits}
     return taken.isdisjoint(traits) and len(set(terms[-1].labels)) == 1
@@ -242,4 +245,4 @@ def _sweeps(finished: Finished) -> np.ndarray:
     import xarray
 
     with xarray.open_datatree(finished.directory / "draws.nc", engine="h5netcdf") as tree:
-        return tree["/sample_stats"]["sweep"].values.astype(np.int64)
+        return np.asarray(tree["/sample_stats/sweep"].values).astype(np.int64)

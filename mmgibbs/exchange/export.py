@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import textwrap
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
         "Write a finished run as the files of another program. Format blupf90: `solutions` (trait, effect, level, "
         "solution, s.e., which is the posterior standard deviation, left out where it is unknown); `levels.csv` "
@@ -22,7 +23,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
 
 
-def main(args) -> None:
+def main(args: argparse.Namespace) -> None:
     from mmgibbs.exchange.blupf90_write import export_blupf90
 
     print(f"written to {export_blupf90(args.run, args.output, overwrite=args.overwrite)}")

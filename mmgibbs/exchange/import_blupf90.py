@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
 
@@ -17,11 +18,11 @@ from mmgibbs.exchange.blupf90_read import ParameterFile, read_parameter_file
 class _Dumper(yaml.SafeDumper):
     """Values that stand twice are written twice, not referred to."""
 
-    def ignore_aliases(self, data) -> bool:
+    def ignore_aliases(self, data: object) -> bool:
         return True
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("parameters", metavar="FILE", help="the parameter file that renumf90 reads, such as renum.par")
     parser.add_argument("--output", metavar="YAML", help="the analysis file to write (default: beside FILE, .yaml)")
     parser.add_argument(
@@ -29,7 +30,7 @@ def add_arguments(parser) -> None:
     )
 
 
-def main(args) -> None:
+def main(args: argparse.Namespace) -> None:
     path, said = import_blupf90(args.parameters, args.output, overwrite=args.overwrite)
     print(
         "\n".join(
@@ -38,7 +39,9 @@ def main(args) -> None:
     )
 
 
-def import_blupf90(parameters: str | os.PathLike, output: str | os.PathLike | None = None, *, overwrite: bool = False):
+def import_blupf90(
+    parameters: str | os.PathLike, output: str | os.PathLike | None = None, *, overwrite: bool = False
+) -> tuple[Path, list[str]]:
     """Write the analysis file of a renumf90 parameter file: (its path, what was not carried over, line by line).
 
     Files that the parameter file names are looked for beside it. output: default beside it, with the ending .yaml.

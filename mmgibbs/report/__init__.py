@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 
-def add_arguments(parser) -> None:
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", nargs="+", metavar="RUN", help="the folder of a finished run; several are compared side by side"
     )
@@ -15,7 +17,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--top", type=int, default=20, metavar="N", help="animals listed for each trait (default: 20)")
 
 
-def main(args) -> None:
+def main(args: argparse.Namespace) -> None:
     from mmgibbs.report.make import make_report
 
     print(f"written to {make_report(args.runs, args.output, args.top)}")

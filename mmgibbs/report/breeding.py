@@ -13,6 +13,7 @@ from mmgibbs.report.html_tables import (
     Column,
     Number,
     Table,
+    as_number,
     bars,
     counted,
     counts,
@@ -62,7 +63,9 @@ def _trend_of(trend: Trend | None, effect: str, trait: str) -> tuple[np.ndarray,
     return trend.years, draws.reshape(-1, draws.shape[-1])
 
 
-def _figures(frame: pl.DataFrame, label: str, figures: plots.Figures, trend) -> list[tuple[str, str, str]]:
+def _figures(
+    frame: pl.DataFrame, label: str, figures: plots.Figures, trend: tuple[np.ndarray, np.ndarray] | None
+) -> list[tuple[str, str, str]]:
     """(heading, SVG, caption) of each figure."""
     values = frame["mean"].drop_nulls().to_numpy()
     if not len(values):
@@ -134,11 +137,13 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
     )
 
 
-def _trend(by_year: pl.DataFrame, label: str, figures: plots.Figures, trend) -> tuple[str, str, str]:
+def _trend(
+    by_year: pl.DataFrame, label: str, figures: plots.Figures, trend: tuple[np.ndarray, np.ndarray] | None
+) -> tuple[str, str, str]:
     """Means of birth years with their posterior interval where draws were kept, else the spread of animals."""
     if trend is not None:
         years, draws = trend
-        middle, low, high = draws.mean(axis=0), *np.percentile(draws, (2.5, 97.5), axis=0)
+        middle, (low, high) = draws.mean(axis=0), np.percentile(draws, (2.5, 97.5), axis=0)
         band = "The band is the 95 % interval of the mean of each year."
     else:
         years, middle, low, high = (by_year[c].to_numpy() for c in ("year", "average", "mean10", "mean90"))
@@ -169,7 +174,8 @@ def _extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Tab
     )
     sd = chosen["sd"].to_list()
     means = chosen["mean"].to_list()
-    places = decimals(chosen["sd"].median() if known(chosen["sd"].median()) else chosen["mean"].std())
+    sd_of_most = as_number(chosen["sd"].median())
+    places = decimals(sd_of_most if known(sd_of_most) else as_number(chosen["mean"].std()))
     lows, highs = (
         [m + sign * NORMAL_95 * s if known(s) else None for m, s in zip(means, sd, strict=True)] for sign in (-1, 1)
     )
@@ -195,7 +201,7 @@ def _extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Tab
     if chosen["reliability"].null_count() < chosen.height:
         columns.append(Column("Reliability", "number", "1 - PEV / ((1 + F) variance)"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
-    if chosen["inbreeding"].null_count() < chosen.height and chosen["inbreeding"].max() > 0:
+    if (as_number(chosen["inbreeding"].max()) or 0) > 0:
         columns.append(Column("F", "number", "inbreeding coefficient"))
         cells.append(numbers(chosen["inbreeding"].to_list(), 3))
     if "year" in chosen.columns:
@@ -227,7 +233,8 @@ def other_random_effects(run: Finished) -> Table | None:
     if not rows:
         return None
     frames = [f for _, f in rows]
-    places = [decimals(f["mean"].std()) for f in frames]
+    spreads = [as_number(f["mean"].std()) for f in frames]
+    places = [decimals(s) for s in spreads]
     columns = [
         Column("Effect"),
         Column("Levels", "number"),
@@ -239,10 +246,10 @@ def other_random_effects(run: Finished) -> Table | None:
     cells = [
         [label for label, _ in rows],
         counts([f.height for f in frames]),
-        numbers([f["mean"].std() for f in frames], places),
-        numbers([f["mean"].min() for f in frames], places),
-        numbers([f["mean"].max() for f in frames], places),
-        numbers([f["reliability"].median() for f in frames], 2),
+        numbers(spreads, places),
+        numbers([as_number(f["mean"].min()) for f in frames], places),
+        numbers([as_number(f["mean"].max()) for f in frames], places),
+        numbers([as_number(f["reliability"].median()) for f in frames], 2),
     ]
     return Table(
         "Other random effects", columns, list(zip(*cells, strict=True)), "solutions.parquet holds every level."

@@ -16,6 +16,7 @@ from mmgibbs.report.html_tables import (
     Column,
     Number,
     Table,
+    as_number,
     counted,
     counts,
     decimals,
@@ -169,7 +170,7 @@ def breeding_values(runs: Sequence[Finished], names: Sequence[str], figures: plo
             if component not in _related(runs[other]):
                 continue
             pair = _joined(runs[0], runs[other], component)
-            if pair.height > 2 and pair["a"].std() > 0 and pair["b"].std() > 0:
+            if pair.height > 2 and all((as_number(pair[name].std()) or 0) > 0 for name in ("a", "b")):
                 out.append(_pair(pair, component, (names[0], names[other]), (1, other + 1), figures, top))
     return out
 
@@ -191,7 +192,12 @@ def _joined(first: Finished, second: Finished, component: tuple[str, str, str]) 
 
 
 def _pair(
-    pair: pl.DataFrame, component, names: tuple[str, str], at: tuple[int, int], figures: plots.Figures, top: int
+    pair: pl.DataFrame,
+    component: tuple[str, str, str],
+    names: tuple[str, str],
+    at: tuple[int, int],
+    figures: plots.Figures,
+    top: int,
 ) -> dict:
     label = words.component_label(component[1], component[2], component[0])
     a, b = pair["a"].to_numpy(), pair["b"].to_numpy()
@@ -199,12 +205,12 @@ def _pair(
     spearman = float(np.corrcoef(pair["rank_a"], pair["rank_b"])[0, 1])
     top = min(top, pair.height)
     kept = pair.filter(pl.col("rank_a") <= top, pl.col("rank_b") <= top).height
-    moved = (pair["rank_a"] - pair["rank_b"]).abs()
-    far = pair.row(int(moved.arg_max()), named=True)
+    moved = (pair["rank_a"] - pair["rank_b"]).abs().to_numpy()
+    far = pair.row(int(moved.argmax()), named=True)
     told = (
         f"{counted(pair.height, 'animal')} in both runs: correlation {pearson:.4f}, of the ranks {spearman:.4f}. "
         f"{kept} of the {top} highest of run {at[0]} are among the {top} highest of run {at[1]}; half of all animals "
-        f"move by at most {moved.median():,.0f} places, "
+        f"move by at most {np.median(moved):,.0f} places, "
         f"{far['level']} by {moved.max():,} (from {far['rank_a']:,} to {far['rank_b']:,})."
     )
     drawn = figures.draw(
@@ -226,7 +232,7 @@ def _ranks(pair: pl.DataFrame, label: str, names: tuple[str, str], top: int) -> 
     """Animals among the `top` of either run: values and ranks in both, and the change."""
     shown = pair.filter((pl.col("rank_a") <= top) | (pl.col("rank_b") <= top)).sort("rank_a")
     change = (shown["rank_a"] - shown["rank_b"]).to_list()
-    places = decimals(pair["a"].std())
+    places = decimals(as_number(pair["a"].std()))
     columns = [
         Column("Rank", "number", names[0]),
         Column("Animal", "id"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import polars as pl
 
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.html_tables import Column, Table, bars, counts, decimals, known, numbers
+from mmgibbs.report.html_tables import Column, Table, as_number, bars, counts, decimals, known, numbers
 
 
 def decision_tables(run: Finished, most: int) -> list[dict]:
     """Per criterion: the `most` candidates with the highest posterior means, and the response to selection."""
-    if run.decisions is None:
+    if run.decisions is None or run.response is None:
         return []
     out = []
     for criterion in run.decisions["criterion"].unique(maintain_order=True):
@@ -28,7 +28,7 @@ def decision_tables(run: Finished, most: int) -> list[dict]:
 def _candidates(frame: pl.DataFrame, criterion: str, most: int) -> Table:
     chosen = frame.sort("mean", descending=True, maintain_order=True).head(most)
     low, median, high = (chosen[f"rank_{name}"].to_list() for name in ("low", "median", "high"))
-    places = decimals(chosen["sd"].median())
+    places = decimals(as_number(chosen["sd"].median()))
     columns = [
         Column("Order", "number", "by the posterior mean"),
         Column("Candidate", "id"),
@@ -64,7 +64,7 @@ def _candidates(frame: pl.DataFrame, criterion: str, most: int) -> Table:
 
 
 def _response(frame: pl.DataFrame, criterion: str) -> Table:
-    places = decimals(frame["perfect_sd"].median() if known(frame["perfect_sd"].median()) else None)
+    places = decimals(as_number(frame["perfect_sd"].median()))
     columns = [
         Column("Best %", "number"),
         Column("Selected", "number"),

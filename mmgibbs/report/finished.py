@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError
+
+if TYPE_CHECKING:
+    import xarray
 
 MOST_COEFFICIENTS = 50_000_000  # draws of coefficients of a regression that are read, 0.4 GB
 
@@ -31,7 +35,7 @@ class Finished:
     """What a run left behind."""
 
     directory: Path
-    record: dict  # run.json
+    record: dict[str, Any]  # run.json
     summary: pl.DataFrame
     solutions: pl.DataFrame | None = None  # None for a regression
     animals: pl.DataFrame | None = None  # id, sire, dam, birth; None without a pedigree
@@ -60,6 +64,7 @@ class Finished:
 
     def component(self, term: str, effect: str, trait: str) -> pl.DataFrame:
         """The solutions of one component, in the order of the file."""
+        assert self.solutions is not None, "a regression has no components"
         return self.solutions.filter(term=term, effect=effect, trait=trait)
 
 
@@ -83,25 +88,27 @@ def read_finished(directory: str | os.PathLike) -> Finished:
         directory=path.resolve(),
         record=record,
         summary=_table(path / "summary.parquet"),
-        solutions=_table(path / "solutions.parquet"),
-        animals=_table(path / "animals.parquet"),
-        decisions=_table(path / "decisions.parquet"),
-        response=_table(path / "response.parquet"),
+        solutions=_table_if_any(path / "solutions.parquet"),
+        animals=_table_if_any(path / "animals.parquet"),
+        decisions=_table_if_any(path / "decisions.parquet"),
+        response=_table_if_any(path / "response.parquet"),
         draws=draws,
         trends=trends,
     )
 
 
-def _table(path: Path) -> pl.DataFrame | None:
-    if not path.exists():
-        return None
+def _table_if_any(path: Path) -> pl.DataFrame | None:
+    return _table(path) if path.exists() else None
+
+
+def _table(path: Path) -> pl.DataFrame:
     try:
         return pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ConfigError(f"report: '{path}' cannot be read: {str(error).splitlines()[0]}") from None
 
 
-def _coefficients(name: str, variable) -> dict[str, np.ndarray]:
+def _coefficients(name: str, variable: xarray.DataArray) -> dict[str, np.ndarray]:
     """beta (chain, draw, predictor[, class]) -> 'beta[predictor,class]' -> (chains, draws)."""
     labels = [variable[d].values.tolist() for d in variable.dims[2:]]
     values = variable.values.reshape(*variable.shape[:2], -1)

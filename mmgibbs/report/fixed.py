@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.html_tables import NORMAL_95, Column, Number, Table, bars, decimals, known, numbers
+from mmgibbs.report.html_tables import NORMAL_95, Column, Number, Table, as_number, bars, decimals, known, numbers
 
 LEVELS = 200  # shown of one effect on one trait; of more, half the lowest and half the highest
 
@@ -47,7 +47,7 @@ def _table(caption: str, frame: pl.DataFrame) -> Table:
     for (trait,), part in cut.group_by(["trait"], maintain_order=True):
         held = _held(part)
         spreads = [s for s, h in zip(part["sd"], held, strict=True) if known(s) and not h]
-        places = decimals(sorted(spreads)[len(spreads) // 2] if spreads else part["mean"].std())
+        places = decimals(sorted(spreads)[len(spreads) // 2] if spreads else as_number(part["mean"].std()))
         lows, highs = (
             [
                 None if h or not known(s) else m + sign * NORMAL_95 * s

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"  # as wide as a digit, as wide as a full stop
 MINUS = "\u2212"
@@ -37,17 +38,25 @@ class Column:
     help: str = ""
 
 
+Cell = str | Number | Bar | None  # None: empty
+
+
 @dataclass(frozen=True)
 class Table:
     caption: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[object]]  # text, Number, Bar, or None for an empty cell
+    rows: Sequence[Sequence[Cell]]
     note: str = ""
     classes: Sequence[str] = field(default=())  # of each row
 
 
-def known(value) -> bool:
+def known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
+
+
+def as_number(value: object) -> float | None:
+    """What Polars makes of a column of numbers (its mean, median, ...), which may have none."""
+    return value if isinstance(value, (int, float)) else None
 
 
 def decimals(spread: float | None, digits: int = 2, most: int = 8) -> int:

@@ -249,7 +249,8 @@ def _parameter_table(caption: str, rows: list[dict]) -> Table:
         if drawn:
             ends = f", {scale[0]:g} to {scale[1]:g}".replace("-", "\u2212") if scale else ""
             columns.append(Column(f"Interval{ends}", "bar"))
-            cells.append(bars(*([r[k] for r in rows] for k in ("mean", "hpd_low", "hpd_high")), scale))
+            means, lows, highs = ([r[k] for r in rows] for k in ("mean", "hpd_low", "hpd_high"))
+            cells.append(bars(means, lows, highs, scale))
         columns += [
             Column("MCSE", "number", "Monte Carlo standard error of the mean"),
             Column("ESS bulk", "number", f"effective sample size of the mean; below {ESS} is too few"),
@@ -285,7 +286,7 @@ def _figures_of(name: str, row: dict, draws: np.ndarray, figures: plots.Figures)
     shares, values = plots.rank_shares(draws), plots.autocorrelations(draws)
     low, high = row["hpd_low"], row["hpd_high"]
 
-    def drawn(heading, paint, told, left=0.18, x_label=""):
+    def drawn(heading: str, paint: plots.Painter, told: str, left: float = 0.18, x_label: str = "") -> tuple[str, str]:
         return heading, figures.draw(paint, f"{heading} of {name}", told, left, x_label, size=plots.SMALL)
 
     several = (

@@ -11,13 +11,16 @@ import itertools
 import re
 from collections.abc import Callable, Sequence
 from html import escape
+from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+Painter = Callable[[Axes], None]
 SIZE, SMALL = (3.6, 2.1), (2.9, 1.9)  # inches of 72 units: three or four side by side on a wide screen
 TRACE_POINTS = 300  # of one chain; longer chains are drawn by the lowest and highest draw of each stretch
 # Colours that stand for a variable of the style sheet, one each.
@@ -26,7 +29,7 @@ SERIES = tuple(f"#0500{i:02x}" for i in range(1, 7))
 _VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--grid", BAND: "--band"} | {
     c: f"--series-{i}" for i, c in enumerate(SERIES, 1)
 }
-_SETTINGS = {
+_SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "mmgibbs",
     "font.size": 9,
@@ -55,12 +58,12 @@ _LONG = re.compile(r"-?\d+\.\d{2,}")
 class Figures:
     """The figures of one page; their ids are unique in it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.numbers = itertools.count(1)
 
     def draw(
         self,
-        paint: Callable,
+        paint: Painter,
         title: str,
         description: str,
         left: float = 0.15,
@@ -97,8 +100,9 @@ def inline(svg: str, name: str, title: str, description: str) -> str:
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var({variable})")
     svg = re.sub(r"\s*\n\s*", " ", svg)
-    view = re.search(r'viewBox="[^"]*"', svg)[0]
-    head = f'<svg class="plot" {view} role="img" aria-labelledby="{name}-title {name}-text">'
+    view = re.search(r'viewBox="[^"]*"', svg)
+    assert view is not None, "matplotlib writes the size of every drawing"
+    head = f'<svg class="plot" {view[0]} role="img" aria-labelledby="{name}-title {name}-text">'
     words = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-text">{escape(description)}</desc>'
     return head + words + svg[svg.index(">") + 1 :].strip()
 
@@ -121,8 +125,8 @@ def thinned(draws: np.ndarray, most: int = TRACE_POINTS) -> tuple[np.ndarray, np
     return at + 1, draws[at]
 
 
-def paint_trace(draws: np.ndarray) -> Callable:
-    def paint(axes):
+def paint_trace(draws: np.ndarray) -> Painter:
+    def paint(axes: Axes) -> None:
         for chain, values in enumerate(draws):
             axes.plot(*thinned(values), color=SERIES[chain % len(SERIES)], linewidth=0.7)
         axes.set_xlim(1, draws.shape[1])
@@ -139,10 +143,10 @@ def rank_shares(draws: np.ndarray, bins: int = 20) -> np.ndarray:
     return np.stack([np.histogram(r, bins, (0, 1))[0] / draws.shape[1] for r in ranks])
 
 
-def paint_ranks(shares: np.ndarray) -> Callable:
+def paint_ranks(shares: np.ndarray) -> Painter:
     chains, bins = shares.shape
 
-    def paint(axes):
+    def paint(axes: Axes) -> None:
         step = 2.4 / bins
         for chain, share in enumerate(shares):
             base = (chains - 1 - chain) * step
@@ -169,15 +173,15 @@ def paint_ranks(shares: np.ndarray) -> Callable:
 
 def autocorrelations(draws: np.ndarray, lags: int = 50) -> np.ndarray:
     """(chains, lags + 1), as far as a third of the draws; 0 for a chain that stands still."""
-    from arviz_stats.base import array_stats
+    from arviz_stats.base.array import array_stats
 
     lags = min(lags, draws.shape[1] // 3)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nan_to_num(array_stats.autocorr(draws, axis=-1)[:, : lags + 1])
 
 
-def paint_autocorrelation(values: np.ndarray) -> Callable:
-    def paint(axes):
+def paint_autocorrelation(values: np.ndarray) -> Painter:
+    def paint(axes: Axes) -> None:
         axes.axhline(0, color=FAINT, linewidth=0.6)
         for chain, row in enumerate(values):
             axes.plot(np.arange(len(row)), row, color=SERIES[chain % len(SERIES)], linewidth=1.1)
@@ -201,8 +205,8 @@ def density(
     )
 
 
-def paint_density(draws: np.ndarray, mean: float, low: float | None, high: float | None) -> Callable:
-    def paint(axes):
+def paint_density(draws: np.ndarray, mean: float, low: float | None, high: float | None) -> Painter:
+    def paint(axes: Axes) -> None:
         every = thin_to(draws.reshape(-1), 2000)
         x, f = density(every)
         if low is not None and high is not None:
@@ -230,8 +234,8 @@ def thin_to(values: np.ndarray, most: int) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------ breeding values
 
 
-def paint_histogram(values: np.ndarray) -> Callable:
-    def paint(axes):
+def paint_histogram(values: np.ndarray) -> Painter:
+    def paint(axes: Axes) -> None:
         counts, edges = np.histogram(values, int(np.clip(2 * np.cbrt(len(values)), 8, 40)))
         axes.stairs(counts, edges, fill=True, color=SERIES[0], linewidth=0)
         axes.axvline(0, color=INK, linewidth=0.8, dashes=(4, 3))
@@ -248,10 +252,10 @@ def paint_by_year(
     high: np.ndarray,
     floor: float | None = None,
     ceiling: float | None = None,
-) -> Callable:
+) -> Painter:
     """A line with a band over the years; `floor` and `ceiling` bound the axis where the quantity itself is bounded."""
 
-    def paint(axes):
+    def paint(axes: Axes) -> None:
         axes.fill_between(years, low, high, color=BAND, linewidth=0)
         axes.plot(
             years, middle, color=SERIES[0], linewidth=1.5, marker="o" if len(years) < 30 else None, markersize=2.5
@@ -270,10 +274,12 @@ def paint_by_year(
 # ------------------------------------------------------------------------------------------------ several runs
 
 
-def paint_intervals(means: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> Callable:
+def paint_intervals(
+    means: Sequence[float | None], lows: Sequence[float | None], highs: Sequence[float | None]
+) -> Painter:
     """One row per run: its mean, and its interval where there is one; None: the run does not have the parameter."""
 
-    def paint(axes):
+    def paint(axes: Axes) -> None:
         n = len(means)
         for i, (mean, low, high) in enumerate(zip(means, lows, highs, strict=True)):
             colour = SERIES[i % len(SERIES)]
@@ -289,10 +295,10 @@ def paint_intervals(means: Sequence[float], lows: Sequence[float], highs: Sequen
     return paint
 
 
-def paint_scatter(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Callable:
+def paint_scatter(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Painter:
     """Points of two runs with the line of equality; of more than `most` an even sample."""
 
-    def paint(axes):
+    def paint(axes: Axes) -> None:
         every = slice(None, None, -(-len(x) // most))
         ends = [min(x.min(), y.min()), max(x.max(), y.max())]
         axes.plot(ends, ends, color=INK, linewidth=0.8, dashes=(4, 3))

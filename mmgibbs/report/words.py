@@ -165,10 +165,10 @@ def rank_words(shares: np.ndarray) -> str:
 
 
 def autocorrelation_words(values: np.ndarray, limit: float = 0.1) -> str:
-    below = [int(np.argmax(row < limit)) if (row < limit).any() else None for row in values]
+    below = [int(np.argmax(row < limit)) for row in values if (row < limit).any()]
     last = values.shape[1] - 1
-    if any(b is None for b in below):
-        slow = [str(i + 1) for i, b in enumerate(below) if b is None]
+    if len(below) < len(values):
+        slow = [str(i + 1) for i, row in enumerate(values) if not (row < limit).any()]
         chains = listed(slow)
         return (
             f"Autocorrelation stays above {limit} up to lag {last} in chain {chains}: draws far apart are still alike."

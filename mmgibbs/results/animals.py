@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from pedigree.read import Pedigree
 
-def animals_file(pedigree) -> dict[str, Callable[[Path], None]]:
+
+def animals_file(pedigree: Pedigree | None) -> dict[str, Callable[[Path], None]]:
     """The file and its writer, for `folder.write_run_folder`; nothing without a pedigree."""
     return {} if pedigree is None else {"animals.parquet": lambda path: animals_frame(pedigree).write_parquet(path)}
 
 
-def animals_frame(pedigree) -> pl.DataFrame:
+def animals_frame(pedigree: Pedigree) -> pl.DataFrame:
     """id, sire, dam (blank: unknown, or a group), birth (as read, or blank), in the order of the pedigree file."""
     order = np.asarray(pedigree.file_order, np.int64)
     n = len(order)

@@ -56,10 +56,10 @@ def decision_files(
     candidates: pl.DataFrame | None, response: pl.DataFrame | None, csv: str
 ) -> dict[str, Callable[[Path], None]]:
     """File name -> its writer, for `folder.write_run_folder`; nothing where no decisions were asked for."""
-    files = {}
-    if candidates is None:
-        return files
+    files: dict[str, Callable[[Path], None]] = {}
     for name, frame in (("decisions", candidates), ("response", response)):
+        if frame is None:
+            continue
         files[f"{name}.parquet"] = frame.write_parquet
         if csv == "always" or frame.height <= CSV_ROWS:
             files[f"{name}.csv"] = frame.write_csv

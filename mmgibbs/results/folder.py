@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -74,9 +75,9 @@ def write_run_folder(
     directory: str | os.PathLike,
     *,
     summary: pl.DataFrame,
-    run: Mapping[str, object],
+    run: Mapping[str, Any],
     solutions: pl.DataFrame | None = None,
-    draws: Mapping[str, object] | None = None,
+    draws: Mapping[str, Any] | None = None,
     extra: Mapping[str, Callable[[Path], None]] | None = None,
     csv: str = "auto",
     overwrite: bool = False,
@@ -109,7 +110,15 @@ def write_run_folder(
     return path
 
 
-def _write_files(work: Path, summary, run, solutions, draws, extra, csv: str) -> None:
+def _write_files(
+    work: Path,
+    summary: pl.DataFrame,
+    run: Mapping[str, Any],
+    solutions: pl.DataFrame | None,
+    draws: Mapping[str, Any] | None,
+    extra: Mapping[str, Callable[[Path], None]],
+    csv: str,
+) -> None:
     notes = list(run.get("notes", ()))
     summary.write_csv(work / "summary.csv")
     summary.write_parquet(work / "summary.parquet")
@@ -155,7 +164,7 @@ def _take_place(work: Path, path: Path) -> None:
     shutil.rmtree(work)
 
 
-def plain(value):
+def plain(value: object) -> Any:
     """`value` in what JSON knows: NumPy numbers and arrays, paths, dates, sets; numbers that are not finite: null."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}

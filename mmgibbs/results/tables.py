@@ -11,7 +11,7 @@ groups. A reliability that Monte Carlo error makes negative is reported as it is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -52,18 +52,27 @@ def solutions_frame(prepared: Prepared, pooled: PooledMoments, variances: Mappin
     return pl.concat(frames) if frames else _empty_solutions()
 
 
-def _term_frame(traits, term: Term, labels: LevelLabels, mean, sd, mcse, ess, variance) -> pl.DataFrame:
+def _term_frame(
+    traits: Sequence[str],
+    term: Term,
+    labels: LevelLabels,
+    mean: np.ndarray,
+    sd: np.ndarray,
+    mcse: np.ndarray,
+    ess: np.ndarray,
+    variance: np.ndarray | None,
+) -> pl.DataFrame:
     order, k = np.asarray(labels.order), term.n_components
     components = _reported_components(term, labels)
 
-    def in_rows(values):
+    def in_rows(values: np.ndarray) -> np.ndarray:
         """(q, k) -> (rows,): levels in reporting order, components as reported within each."""
         return values[order][:, components].reshape(-1)
 
-    def per_level(values):
+    def per_level(values: np.ndarray) -> np.ndarray:
         return np.repeat(values[order], k)
 
-    def per_component(texts):
+    def per_component(texts: Sequence[str]) -> pl.Series:
         return pl.Series([texts[c] for c in components], dtype=pl.String).gather(np.tile(np.arange(k), len(order)))
 
     held = np.zeros(len(order) * k, bool) if term.active is None else ~in_rows(term.active)
@@ -71,11 +80,13 @@ def _term_frame(traits, term: Term, labels: LevelLabels, mean, sd, mcse, ess, va
     if labels.n_groups:
         is_group = pl.Series(per_level(labels.group))
         effect = pl.select(pl.when(is_group).then(pl.lit("group")).otherwise(effect)).to_series()
-    columns = {
+    text = {
         "term": pl.repeat(term.name, len(order) * k, dtype=pl.String, eager=True),
         "effect": effect,
         "trait": per_component([traits[t] for t in term.component_trait]),
         "level": _levels(term, labels, order, components),
+    }
+    numbers = {
         "mean": in_rows(mean),
         "sd": np.where(held, 0.0, in_rows(sd)),
         "mcse": np.where(held, np.nan, in_rows(mcse)),
@@ -84,7 +95,7 @@ def _term_frame(traits, term: Term, labels: LevelLabels, mean, sd, mcse, ess, va
     unknown = np.full(len(order) * k, np.nan)
     pev = reliability = inbreeding = unknown
     if term.kind == "random":
-        pev = np.where(held, np.nan, columns["sd"] ** 2)
+        pev = np.where(held, np.nan, numbers["sd"] ** 2)
         if labels.inbreeding is not None:
             inbreeding = per_level(labels.inbreeding)
         if variance is not None and not isinstance(term.relationship, SparseInverse):
@@ -92,14 +103,14 @@ def _term_frame(traits, term: Term, labels: LevelLabels, mean, sd, mcse, ess, va
             if labels.inbreeding is not None:
                 prior *= 1.0 + inbreeding
             reliability = np.where(per_level(labels.group), np.nan, 1.0 - pev / prior)
-    columns |= {
+    numbers |= {
         "pev": pev,
         "reliability": reliability,
         "accuracy": np.sqrt(np.fmax(reliability, 0.0)),
         "inbreeding": inbreeding,
     }
-    columns["accuracy"] = np.where(np.isnan(reliability), np.nan, columns["accuracy"])
-    return pl.DataFrame([columns[c].rename(c) if c in _TEXT else _numbers(c, columns[c]) for c in SOLUTION_COLUMNS])
+    numbers["accuracy"] = np.where(np.isnan(reliability), np.nan, numbers["accuracy"])
+    return pl.DataFrame([text[c].rename(c) if c in _TEXT else _numbers(c, numbers[c]) for c in SOLUTION_COLUMNS])
 
 
 def _reported_components(term: Term, labels: LevelLabels) -> np.ndarray:

@@ -20,14 +20,20 @@ writing of files needs NumPy and `pedigree` only.
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.model.design import Design, Effect, Identity, Term
 from pedigree.simulate import Population, simulate_pedigree
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TRAITS = ("birth_weight", "weaning_weight", "yearling_weight")
 COMPONENTS = ("direct:birth_weight", "direct:weaning_weight", "direct:yearling_weight", "maternal:weaning_weight")
@@ -115,6 +121,7 @@ def simulate_beef(n_animals: int, seed: int, years: int = YEARS) -> Beef:
         raise ConfigError(f"no beef population: {error}") from None
     rng = np.random.default_rng([seed, 1])  # not [seed, 0], which is the generator of the pedigree
     sire, dam_of, year, sex, herd = herds.sire.copy(), herds.dam.copy(), herds.birth, herds.sex, herds.herd
+    assert herds.breeding_values is not None, "there are some where G is given"
     u = herds.breeding_values.astype(np.float32)
     sire[rng.random(n_animals) < SIRE_UNRECORDED] = -1
     dam_of[rng.random(n_animals) < DAM_UNRECORDED] = -1
@@ -148,7 +155,9 @@ def _dam_age_class(years: np.ndarray) -> np.ndarray:
     return np.searchsorted([3, 4, 5, 10], years, side="right")
 
 
-def _weighed(rng, sex, herd, n_herds: int, deviation) -> np.ndarray:
+def _weighed(
+    rng: np.random.Generator, sex: np.ndarray, herd: np.ndarray, n_herds: int, deviation: np.ndarray
+) -> np.ndarray:
     """(r, 3) bool: which weights of a calf are taken."""
     weighed = np.empty((sex.size, 3), bool)
     herds = rng.random(n_herds) < HERD_WEIGHS_AT_BIRTH
@@ -211,7 +220,7 @@ def beef_design(beef: Beef, account_inbreeding: bool = True) -> Design:
     )
 
 
-def _independent_levels(fixed, observed: np.ndarray) -> list[np.ndarray]:
+def _independent_levels(fixed: Sequence[tuple[str, np.ndarray, int]], observed: np.ndarray) -> list[np.ndarray]:
     """(q, 3) bool per fixed effect: the levels in force, trait by trait."""
     from mmgibbs.data.rank import Columns, independent_columns
 
@@ -256,7 +265,7 @@ def check_directory(directory: str | Path, overwrite: bool = False) -> Path:
     return path
 
 
-def animal_ids(beef: Beef):
+def animal_ids(beef: Beef) -> pl.Series:
     """(n,) Polars String series: year of birth and number within the year, '2003-0127'."""
     import polars as pl
 
@@ -267,7 +276,7 @@ def animal_ids(beef: Beef):
     return frame.select(pl.format("{}-{}", "year", pl.col("number").cast(pl.String).str.zfill(width)).alias("id"))["id"]
 
 
-def herd_ids(beef: Beef):
+def herd_ids(beef: Beef) -> pl.Series:
     """Polars String series by herd code: 'H01'."""
     import polars as pl
 
@@ -281,7 +290,7 @@ def herd_ids(beef: Beef):
     )
 
 
-def _parent_ids(ids, code: np.ndarray):
+def _parent_ids(ids: pl.Series, code: np.ndarray) -> pl.Series:
     """Ids of parents, null where unknown."""
     import polars as pl
 
@@ -289,7 +298,7 @@ def _parent_ids(ids, code: np.ndarray):
     return ids.gather(known)
 
 
-def _write_pedigree(beef: Beef, ids, path: Path) -> None:
+def _write_pedigree(beef: Beef, ids: pl.Series, path: Path) -> None:
     import polars as pl
 
     columns = {
@@ -301,7 +310,7 @@ def _write_pedigree(beef: Beef, ids, path: Path) -> None:
     pl.DataFrame(columns).write_csv(path)
 
 
-def _write_phenotypes(beef: Beef, ids, herds, path: Path) -> None:
+def _write_phenotypes(beef: Beef, ids: pl.Series, herds: pl.Series, path: Path) -> None:
     import polars as pl
 
     groups = pl.DataFrame({"herd": herds.gather(beef.group_herd), "year": beef.group_year}).select(
@@ -320,7 +329,7 @@ def _write_phenotypes(beef: Beef, ids, herds, path: Path) -> None:
     frame.with_columns(pl.col(TRAITS).fill_nan(None)).write_csv(path, float_precision=1)
 
 
-def _write_true_values(beef: Beef, ids, path: Path) -> None:
+def _write_true_values(beef: Beef, ids: pl.Series, path: Path) -> None:
     import polars as pl
 
     columns = {c.replace(":", "_"): beef.breeding_values[:, i] for i, c in enumerate(COMPONENTS)}
@@ -390,18 +399,18 @@ def _provenance(beef: Beef, how: str) -> str:
     return "\n".join(lines)
 
 
-def _row(values) -> str:
+def _row(values: Iterable[float]) -> str:
     return "  ".join(f"{v:g}" for v in values)
 
 
-def _matrix(values) -> list[str]:
+def _matrix(values: Iterable[Iterable[float]]) -> list[str]:
     return ["  " + "".join(f"{v:>8g}" for v in row) for row in values]
 
 
 # ---------------------------------------------------------------------------------------------------- as a command
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `mmgibbs simulate`."""
     parser.add_argument("directory", help="where to write the data, e.g. data/beef")
     parser.add_argument("--animals", type=int, default=5000, help="animals in the pedigree (default: %(default)s)")
@@ -410,7 +419,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="write into a directory that holds files already")
 
 
-def main(args) -> int:
+def main(args: argparse.Namespace) -> int:
     """Write the data and say which command comes next. Raises ConfigError."""
     check_directory(args.directory, args.overwrite)
     beef = simulate_beef(args.animals, args.seed, args.years)

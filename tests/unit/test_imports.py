@@ -24,7 +24,7 @@ ROOMS = {
     "sampler": {"engines", "model", "draws", "posterior"},  # of the engines, their contract alone: see SAMPLER_SEES
     "regressions": {"draws", "machine", "posterior"},
     "data": {"config", "model", "pedigree"},
-    "results": {"posterior", "data", "model"},
+    "results": {"posterior", "data", "model", "pedigree"},
     "report": {"results", "data"},
 }
 ROOMS["runs"] = set(ROOMS) - {"errors"} | {"pedigree"}
