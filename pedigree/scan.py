@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -21,8 +21,7 @@ _TAB, _NEWLINE, _RETURN, _BLANK, _QUOTE = 9, 10, 13, 32, 34  # bytes; a value's 
 _PADDED, _MULTILINE, _WHAT, _WHERE = 0, 1, 2, 3  # places in `notes`: two flags, the first thing of WRONG and its line
 
 # No count of references to the arrays and no calls: either would take longer than reading a field does.
-_compiled = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-_inlined = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy", _nrt=False)
 
 
 class Scan(NamedTuple):
@@ -50,12 +49,15 @@ def scan(data: np.ndarray, separator: int, blanks: bool, out: np.ndarray, lines:
     """
     notes = np.zeros(4, np.int64)
     counts = _records(data, separator, blanks, out, lines, notes)
-    *counts, n_written = (int(n) for n in counts)
+    n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields, n_written = (int(n) for n in counts)
     padded, multiline, wrong, wrong_line = notes.tolist()
-    return Scan(*counts, bool(padded), bool(multiline), wrong, wrong_line, n_written)
+    return Scan(
+        n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields,
+        bool(padded), bool(multiline), wrong, wrong_line, n_written,
+    )  # fmt: skip
 
 
-@_compiled
+@numba.njit(**_LOOP)
 def _records(data, separator, blanks, out, lines, notes):
     n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields = 0, 0, 0, 0, 0, 0
     line, at, written = 1, 0, 0
@@ -78,7 +80,7 @@ def _records(data, separator, blanks, out, lines, notes):
     return n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields, written
 
 
-@_inlined
+@numba.njit(forceinline=True, **_LOOP)
 def _record(data, at, line, separator, blanks, out, written, notes):
     """Read the record that begins at `at`. Returns where the next line begins, its number, fields, bytes written."""
     begins, fields, write = line, 0, out.size > 0
@@ -105,7 +107,7 @@ def _record(data, at, line, separator, blanks, out, written, notes):
     return at + 1, line + 1, fields, written
 
 
-@_inlined
+@numba.njit(forceinline=True, **_LOOP)
 def _field(data, start, line, record_line, separator, blanks, notes):
     """The end of the field that begins at `start`, beyond the data if its quotation mark is never closed; its line."""
     at = start
@@ -129,7 +131,7 @@ def _field(data, start, line, record_line, separator, blanks, notes):
     return at, line
 
 
-@_inlined
+@numba.njit(forceinline=True, **_LOOP)
 def _past_quotes(data, start, line, notes):
     """The place behind the quotation mark that closes the one at `start`, beyond the data if none does; its line."""
     at, first_line = start + 1, line
@@ -149,7 +151,7 @@ def _past_quotes(data, start, line, notes):
     return at + 1, line
 
 
-@_compiled
+@numba.njit(**_LOOP)
 def _check_byte(data, at, quoted, line, record_line, notes):
     """Note a quotation mark within a field, text behind a closing one, carriage returns that do not end the line."""
     if data[at] == _QUOTE and not quoted:
@@ -166,14 +168,14 @@ def _check_byte(data, at, quoted, line, record_line, notes):
         _note_wrong(notes, _AFTER, record_line)
 
 
-@_inlined
+@numba.njit(forceinline=True, **_LOOP)
 def _note_wrong(notes, what, line):
     """Keep the first thing of WRONG and its line."""
     if notes[_WHAT] == 0:
         notes[_WHAT], notes[_WHERE] = what, line
 
 
-@_inlined
+@numba.njit(forceinline=True, **_LOOP)
 def _past_blanks(data, at, separator):
     """The first place from `at` on without a blank, a carriage return or a tab that separates nothing."""
     while at < data.size and (data[at] == _BLANK or data[at] == _RETURN or (data[at] == _TAB and separator != _TAB)):
@@ -181,18 +183,18 @@ def _past_blanks(data, at, separator):
     return at
 
 
-@_inlined
+@numba.njit(forceinline=True, **_LOOP)
 def _ends_field(byte, separator, blanks):
     return byte in (separator, _NEWLINE) or (blanks and byte in (_TAB, _RETURN))
 
 
-@_inlined
+@numba.njit(forceinline=True, **_LOOP)
 def _may_be_blank(byte):
     """Blanks and control characters; beyond ASCII the byte may belong to a blank, so that the value is looked at."""
     return byte <= _BLANK or byte >= 128
 
 
-@_inlined
+@numba.njit(forceinline=True, **_LOOP)
 def _copy(data, start, end, out, written):
     for at in range(start, end):
         out[written] = data[at]
