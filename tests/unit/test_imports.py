@@ -155,9 +155,10 @@ def test_the_house_is_laid_out_as_designed():
     assert rooms <= set(ROOMS), f"rooms without a place in the order: {sorted(rooms - set(ROOMS))}"
     ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text().split()]
     top = {p.name for p in ROOT.iterdir() if not any(fnmatch(p.name, pattern) for pattern in ignored)}
-    assert top - {".git"} == {
+    assert top - {".git", "PKG-INFO", "setup.cfg"} == {  # the last two in an unpacked source distribution
         "pedigree", "mmgibbs", "configs", "data_samples", "docs", "tests",
-        "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md",
+        "pyproject.toml", "MANIFEST.in", "CITATION.cff",
+        "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md",
         ".ci", ".gitignore", ".git-blame-ignore-revs", ".pre-commit-config.yaml",
     }  # fmt: skip
 
