@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.errors import DataError
 
 MOST_TRIALS = 2**31 - 1  # of one class in one row
 
 
-def read_classes(y, name: str = "response") -> tuple[np.ndarray, list[Any]]:
+def read_classes(y: npt.ArrayLike, name: str = "response") -> tuple[np.ndarray, list[Any]]:
     """(codes, classes) of labels (n,), or (counts, classes) of counts (n, K).
 
     Labels (numbers, truth values, texts, dates) give codes (n,) int64 into `classes`, the different labels in sorted
@@ -40,8 +41,8 @@ def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
         code = {label: k for k, label in enumerate(classes)}
         codes = np.array([code[v] for v in y.tolist()])
     else:
-        classes, codes = np.unique(y, return_inverse=True)
-        classes = classes.tolist()
+        labels, codes = np.unique(y, return_inverse=True)
+        classes = labels.tolist()
     if len(classes) == 1:
         raise DataError(f"{name}: found the single class {classes[0]!r} in all {len(y)} rows, needed at least two")
     if y.dtype.kind == "f" and 2 < len(y) == len(classes) and (y != np.floor(y)).any():

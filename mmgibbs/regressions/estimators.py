@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.draws.purpose import check_key
 from mmgibbs.errors import ConfigError, ModelError
@@ -18,13 +21,18 @@ from mmgibbs.regressions.loop import RegressionRun
 from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel
 from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel
 from mmgibbs.regressions.options import fill_options
-from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.protocol import Keys, RegressionData
+from mmgibbs.regressions.predictors import Frame, read_predictors
+from mmgibbs.regressions.protocol import GroupPredictors, Keys, Parameter, Plugin, RegressionData
+
+if TYPE_CHECKING:
+    import xarray
+
+    from mmgibbs.regressions.arrays.base import Arrays
 
 RUN_OPTIONS = ("chains", "burn_in", "samples", "thin", "seed", "device", "threads", "standardise", "progress")
 
 
-def make_arrays(device: str, threads: int | None):
+def make_arrays(device: str, threads: int | None) -> Arrays:
     """Where arrays live: `cpu`, `gpu`, or `auto` (a GPU where one can be used). DeviceError says what a GPU lacks."""
     from mmgibbs.regressions.arrays.base import Host
 
@@ -52,7 +60,16 @@ class Regression:
     `predict(X)`, for classifiers `predict_proba(X)`.
     """
 
-    plugin: type
+    plugin: Plugin
+    chains: int
+    burn_in: int
+    samples: int
+    thin: int
+    seed: int
+    device: str
+    threads: int | None
+    standardise: bool
+    progress: bool
 
     def _take(self, values: dict) -> None:
         """Keep the parameters of the constructor, from its `locals()`, under their names."""
@@ -67,7 +84,7 @@ class Regression:
         """Parameters of the constructor by name."""
         return {name: getattr(self, name) for name in self._parameter_names()}
 
-    def set_params(self, **parameters):
+    def set_params(self, **parameters: Any) -> Self:
         """Change parameters of the constructor. ConfigError for an unknown name."""
         known = self.get_params()
         for name, value in parameters.items():
@@ -85,7 +102,13 @@ class Regression:
         }
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
-    def fit(self, X, y, groups=None, group_predictors=None):
+    def fit(
+        self,
+        X: npt.ArrayLike | Frame,
+        y: npt.ArrayLike | Frame,
+        groups: npt.ArrayLike | None = None,
+        group_predictors: GroupPredictors = None,
+    ) -> Self:
         """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) or (n, K).
 
         DataError names row and column of what cannot be used.
@@ -131,13 +154,13 @@ class Regression:
             run.advance(run.n_sweeps, lambda _: bar.update())
 
     @property
-    def posterior(self):
+    def posterior(self) -> xarray.Dataset:
         """The draws: xarray.Dataset with dims (chain, draw, ...)."""
         import xarray
 
         self._needs_fit()
         shape = next(iter(self._run.draws.values())).shape
-        coords = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
+        coords: dict[str, Any] = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
         used = {d for p in self._parameters.values() for d in p.dims}
         coords |= {d: list(labels) for d, labels in self._sampler_coords.items() if d in used}
         variables = {
@@ -156,13 +179,13 @@ class Regression:
         if not hasattr(self, "_run"):
             raise ModelError(f"{type(self).__name__}: not fitted yet, needed fit(X, y) before this")
 
-    def _predicted(self, X) -> np.ndarray:
+    def _predicted(self, X: npt.ArrayLike | Frame) -> np.ndarray:
         self._needs_fit()
         new = read_predictors(X, like=self._predictors)
         pooled = {name: values.reshape(-1, *values.shape[2:]) for name, values in self._run.draws.items()}
         return self.plugin.predict(pooled, new, None if self.classes_ is None else list(self.classes_))
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: npt.ArrayLike | Frame) -> np.ndarray:
         """The posterior mean of the response, or the most probable class."""
         predicted = self._predicted(X)
         return predicted if self.classes_ is None else self.classes_[predicted.argmax(axis=1)]
@@ -171,16 +194,18 @@ class Regression:
 class Classifier(Regression):
     """Base of the estimators whose response is a class."""
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: npt.ArrayLike | Frame) -> np.ndarray:
         """(n, K): posterior mean probabilities, columns as in `classes_`."""
         return self._predicted(X)
 
-    def score(self, X, y) -> float:
+    def score(self, X: npt.ArrayLike | Frame, y: npt.ArrayLike) -> float:
         """Accuracy."""
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
 
-def named_draws(draws, parameters, coords) -> dict[str, np.ndarray]:
+def named_draws(
+    draws: Mapping[str, np.ndarray], parameters: Mapping[str, Parameter], coords: Mapping[str, Sequence]
+) -> dict[str, np.ndarray]:
     """beta[name], beta[name,class], ...: (chains, draws) each, in the order of the plugin's parameters."""
     out = {}
     for name, parameter in parameters.items():
@@ -206,22 +231,22 @@ class BayesianLasso(Regression):
 
     def __init__(
         self,
-        penalty=None,
-        penalty_shape=1.0,
-        penalty_rate=1.78,
-        residual_shape=0.0,
-        residual_scale=0.0,
-        precision="double",
-        chains=4,
-        burn_in=1000,
-        samples=1000,
-        thin=1,
-        seed=1,
-        device="cpu",
-        threads=None,
-        standardise=True,
-        progress=False,
-    ):
+        penalty: float | None = None,
+        penalty_shape: float = 1.0,
+        penalty_rate: float = 1.78,
+        residual_shape: float = 0.0,
+        residual_scale: float = 0.0,
+        precision: str = "double",
+        chains: int = 4,
+        burn_in: int = 1000,
+        samples: int = 1000,
+        thin: int = 1,
+        seed: int = 1,
+        device: str = "cpu",
+        threads: int | None = None,
+        standardise: bool = True,
+        progress: bool = False,
+    ) -> None:
         self._take(locals())
 
 
@@ -241,23 +266,23 @@ class HorseshoeProbit(Classifier):
 
     def __init__(
         self,
-        expansion=True,
-        collapsed=None,
-        intercept_prior_sd=1000.0,
-        global_scale=1.0,
-        slab_scale=None,
-        slab_df=4.0,
-        precision="double",
-        chains=4,
-        burn_in=1000,
-        samples=1000,
-        thin=1,
-        seed=1,
-        device="cpu",
-        threads=None,
-        standardise=True,
-        progress=False,
-    ):
+        expansion: bool = True,
+        collapsed: bool | None = None,
+        intercept_prior_sd: float | None = 1000.0,
+        global_scale: float = 1.0,
+        slab_scale: float | None = None,
+        slab_df: float = 4.0,
+        precision: str = "double",
+        chains: int = 4,
+        burn_in: int = 1000,
+        samples: int = 1000,
+        thin: int = 1,
+        seed: int = 1,
+        device: str = "cpu",
+        threads: int | None = None,
+        standardise: bool = True,
+        progress: bool = False,
+    ) -> None:
         self._take(locals())
 
 
@@ -276,26 +301,26 @@ class MultinomialHMC(Classifier):
 
     def __init__(
         self,
-        prior="cauchy",
-        scale=2.5,
-        intercept=True,
-        intercept_scale=10.0,
-        adaptation="pooled",
-        mass="hessian",
-        leapfrog_steps=100,
-        step_size=None,
-        temperature=1000.0,
-        precision="double",
-        chains=4,
-        burn_in=1000,
-        samples=1000,
-        thin=1,
-        seed=1,
-        device="cpu",
-        threads=None,
-        standardise=True,
-        progress=False,
-    ):
+        prior: str = "cauchy",
+        scale: float = 2.5,
+        intercept: bool = True,
+        intercept_scale: float = 10.0,
+        adaptation: str = "pooled",
+        mass: str = "hessian",
+        leapfrog_steps: int = 100,
+        step_size: float | None = None,
+        temperature: float = 1000.0,
+        precision: str = "double",
+        chains: int = 4,
+        burn_in: int = 1000,
+        samples: int = 1000,
+        thin: int = 1,
+        seed: int = 1,
+        device: str = "cpu",
+        threads: int | None = None,
+        standardise: bool = True,
+        progress: bool = False,
+    ) -> None:
         self._take(locals())
 
 
@@ -317,40 +342,52 @@ class HierarchicalSlice(Classifier):
 
     def __init__(
         self,
-        family="logit",
-        method="slice",
-        population_sd=10.0,
-        covariance_df=None,
-        covariance_mean=1.0,
-        width=2.5,
-        most_steps=8,
-        save_groups=True,
-        precision="double",
-        chains=4,
-        burn_in=1000,
-        samples=1000,
-        thin=1,
-        seed=1,
-        device="cpu",
-        threads=None,
-        standardise=True,
-        progress=False,
-    ):
+        family: str = "logit",
+        method: str = "slice",
+        population_sd: float = 10.0,
+        covariance_df: float | None = None,
+        covariance_mean: float = 1.0,
+        width: float = 2.5,
+        most_steps: int = 8,
+        save_groups: bool = True,
+        precision: str = "double",
+        chains: int = 4,
+        burn_in: int = 1000,
+        samples: int = 1000,
+        thin: int = 1,
+        seed: int = 1,
+        device: str = "cpu",
+        threads: int | None = None,
+        standardise: bool = True,
+        progress: bool = False,
+    ) -> None:
         self._take(locals())
 
-    def predict(self, X, groups=None, group_predictors=None) -> np.ndarray:
+    def predict(
+        self,
+        X: npt.ArrayLike | Frame,
+        groups: npt.ArrayLike | None = None,
+        group_predictors: npt.ArrayLike | None = None,
+    ) -> np.ndarray:
         """(n,): the most probable class, or the Poisson mean; see predict_proba."""
         predicted = self._of_groups(X, groups, group_predictors)
         return predicted if self.classes_ is None else self.classes_[predicted.argmax(axis=1)]
 
-    def predict_proba(self, X, groups=None, group_predictors=None) -> np.ndarray:
+    def predict_proba(
+        self,
+        X: npt.ArrayLike | Frame,
+        groups: npt.ArrayLike | None = None,
+        group_predictors: npt.ArrayLike | None = None,
+    ) -> np.ndarray:
         """(n, K). groups: (n,) labels; a label that the fit has not seen, and every row where there are none, gets the
         population's mean.
 
         group_predictors: (n, q), of the rows of new groups."""
         return self._of_groups(X, groups, group_predictors)
 
-    def _of_groups(self, X, groups, group_predictors) -> np.ndarray:
+    def _of_groups(
+        self, X: npt.ArrayLike | Frame, groups: npt.ArrayLike | None, group_predictors: npt.ArrayLike | None
+    ) -> np.ndarray:
         self._needs_fit()
         new = read_predictors(X, like=self._predictors)
         pooled = {name: values.reshape(-1, *values.shape[2:]) for name, values in self._run.draws.items()}
@@ -375,20 +412,20 @@ class MultinomialPG(Classifier):
 
     def __init__(
         self,
-        prior_mean=0.0,
-        prior_precision=0.1,
-        intercept=True,
-        intercept_mean=0.0,
-        intercept_precision=0.0,
-        precision="double",
-        chains=4,
-        burn_in=1000,
-        samples=1000,
-        thin=1,
-        seed=1,
-        device="cpu",
-        threads=None,
-        standardise=True,
-        progress=False,
-    ):
+        prior_mean: npt.ArrayLike = 0.0,
+        prior_precision: npt.ArrayLike = 0.1,
+        intercept: bool = True,
+        intercept_mean: npt.ArrayLike = 0.0,
+        intercept_precision: npt.ArrayLike = 0.0,
+        precision: str = "double",
+        chains: int = 4,
+        burn_in: int = 1000,
+        samples: int = 1000,
+        thin: int = 1,
+        seed: int = 1,
+        device: str = "cpu",
+        threads: int | None = None,
+        standardise: bool = True,
+        progress: bool = False,
+    ) -> None:
         self._take(locals())

@@ -15,11 +15,12 @@ of all that follows) and, where they are standardised, of length 1; y is centred
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.draws.purpose import (
     REGRESSION_COEFFICIENT,
@@ -30,9 +31,10 @@ from mmgibbs.draws.purpose import (
     stream,
 )
 from mmgibbs.errors import DataError
+from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import Predictors
-from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
+from mmgibbs.regressions.protocol import Array, Keys, Parameter, RegressionData, State
 
 COLUMN_BLOCK = 256  # columns of Z that are scaled and multiplied while they are in the cache
 SMALLEST = 1e-290  # |beta| below it counts as that, so that its mean 1/|beta| stays finite
@@ -58,19 +60,19 @@ class Lasso:
     Options = LassoOptions
 
     @staticmethod
-    def prepare(data: RegressionData, options: LassoOptions, arrays) -> LassoSampler:
+    def prepare(data: RegressionData, options: LassoOptions, arrays: Arrays) -> LassoSampler:
         """DataError for a response that is not one finite number for each row, or has the same value in all."""
         X, y = data.predictors, read_numbers(data.response, data.predictors.n, data.response_name)
         return LassoSampler(X, y, options, arrays)
 
     @staticmethod
-    def predict(draws: Mapping[str, np.ndarray], predictors: Predictors, classes=None) -> np.ndarray:
+    def predict(draws: Mapping[str, np.ndarray], predictors: Predictors, classes: list | None = None) -> np.ndarray:
         """(n,): X E(beta) + E(intercept)."""
         given = replace(predictors, centre=np.zeros(predictors.p), scale=np.ones(predictors.p))
         return given.times(draws["beta"].mean(axis=0)[:, None])[:, 0] + draws["intercept"].mean()
 
 
-def read_numbers(response, n: int, name: str) -> np.ndarray:
+def read_numbers(response: npt.ArrayLike, n: int, name: str) -> np.ndarray:
     """(n,) float64 that varies. DataError names the row."""
     y = np.asarray(response)
     if y.shape != (n,):
@@ -93,7 +95,7 @@ class LassoSampler:
     the intercept at the means of the predictors.
     """
 
-    def __init__(self, X: Predictors, y: np.ndarray, options: LassoOptions, arrays):
+    def __init__(self, X: Predictors, y: np.ndarray, options: LassoOptions, arrays: Arrays):
         self.arrays, self.options, self.n, self.p = arrays, options, X.n, X.p
         self.X = unit_columns(X)
         self.mean, y = y.mean(), y - y.mean()
@@ -177,13 +179,13 @@ class ByColumns:
     is.
     """
 
-    def __init__(self, X: Predictors, y: np.ndarray, arrays):
+    def __init__(self, X: Predictors, y: np.ndarray, arrays: Arrays):
         self.arrays, self.y_square = arrays, float(y @ y)
         self.gram = arrays.asarray(X.gram())
         self.right = arrays.asarray(X.transposed_times(y[:, None])[:, 0])
         self.identity = arrays.asarray(np.eye(X.p))
 
-    def given(self, tau) -> ByColumns.Posterior:
+    def given(self, tau: Array) -> ByColumns.Posterior:
         S = self.gram * tau[:, :, None] * tau[:, None, :] + self.identity
         L = self.arrays.cholesky(S)
         return self.Posterior(self, tau, L, self.arrays.solve_lower(L, tau * self.right))
@@ -196,11 +198,11 @@ class ByColumns:
         half: np.ndarray  # (C, p): L^-1 T Z'y
 
         @property
-        def misfit(self):
+        def misfit(self) -> Array:
             """y'y - y'Z A^-1 Z'y, (C, 1)."""
             return self.fit.y_square - (self.half**2).sum(1, keepdims=True)
 
-        def draw(self, sigma, keys: Keys, sweep: int):
+        def draw(self, sigma: Array, keys: Keys, sweep: int) -> Array:
             """beta = T L'^-1 (L^-1 T Z'y + sigma z)."""
             z = self.fit.arrays.normals(keys, sweep, stream(REGRESSION_COEFFICIENT, 0), self.tau.shape[1])
             return self.tau * self.fit.arrays.solve_lower(self.L, self.half + sigma * z, transposed=True)
@@ -209,19 +211,19 @@ class ByColumns:
 class ByRows:
     """n < p, from M = I + Z D Z' (Woodbury); a draw by Bhattacharya, Chakraborty & Mallick (2016), O(n^2 p)."""
 
-    def __init__(self, X: Predictors, y: np.ndarray, arrays, real):
+    def __init__(self, X: Predictors, y: np.ndarray, arrays: Arrays, real: npt.DTypeLike):
         self.arrays, self.real, self.n, self.p = arrays, real, X.n, X.p
         self.values, self.y = arrays.asarray(X.values), arrays.asarray(y)
         self.centre, self.scale = arrays.asarray(X.centre), arrays.asarray(X.scale)
         self.identity = arrays.asarray(np.eye(X.n))
 
-    def columns(self):
+    def columns(self) -> Iterator[tuple[slice, Array]]:
         """(where, X[:, where]) a block of columns at a time, in the working type."""
         for first in range(0, self.p, COLUMN_BLOCK):
             at = slice(first, min(first + COLUMN_BLOCK, self.p))
             yield at, self.values[:, at].astype(self.real, copy=False)
 
-    def given(self, tau) -> ByRows.Posterior:
+    def given(self, tau: Array) -> ByRows.Posterior:
         M = self.identity + self.arrays.xp.zeros((len(tau), 1, 1))
         for at, X in self.columns():
             half = (X - self.centre[at].astype(self.real)) * (tau[:, None, at] / self.scale[at]).astype(
@@ -231,7 +233,7 @@ class ByRows:
         L = self.arrays.cholesky(M)
         return self.Posterior(self, tau, L, self.arrays.solve_lower(L, self.y))
 
-    def times(self, u):
+    def times(self, u: Array) -> Array:
         """Z u, (C, n), of (C, p)."""
         u = u / self.scale
         total = self.arrays.xp.zeros((1, self.n)) - (u * self.centre).sum(1, keepdims=True)
@@ -239,7 +241,7 @@ class ByRows:
             total += (X @ u[:, at, None].astype(self.real))[..., 0]
         return total
 
-    def transposed_times(self, r):
+    def transposed_times(self, r: Array) -> Array:
         """Z' r, (C, p), of (C, n)."""
         out, column = self.arrays.xp.empty((len(r), self.p)), r[..., None].astype(self.real)
         for at, X in self.columns():
@@ -254,11 +256,11 @@ class ByRows:
         half: np.ndarray  # (C, n): L^-1 y
 
         @property
-        def misfit(self):
+        def misfit(self) -> Array:
             """y' M^-1 y, (C, 1)."""
             return (self.half**2).sum(1, keepdims=True)
 
-        def draw(self, sigma, keys: Keys, sweep: int):
+        def draw(self, sigma: Array, keys: Keys, sweep: int) -> Array:
             """u ~ N(0, sigma^2 D), v ~ N(Z u, sigma^2 I), beta = u + D Z' M^-1 (y - v)."""
             f, a, tau = self.fit, self.fit.arrays, self.tau
             u = sigma * tau * a.normals(keys, sweep, stream(REGRESSION_COEFFICIENT, 0), f.p)

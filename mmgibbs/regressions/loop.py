@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mmgibbs.errors import ModelError
+from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.protocol import Keys, RegressionDraws, Sampler, State
 
 LIKELY = (
@@ -27,7 +28,7 @@ class RegressionRun:
     keys, the chains go on to the same draws.
     """
 
-    def __init__(self, sampler: Sampler, arrays, keys: Keys, burn_in: int, samples: int, thin: int = 1):
+    def __init__(self, sampler: Sampler, arrays: Arrays, keys: Keys, burn_in: int, samples: int, thin: int = 1):
         self.sampler, self.arrays, self.keys = sampler, arrays, keys
         self.burn_in, self.samples, self.thin = burn_in, samples, thin
         self.sweep, self.seconds = 0, 0.0

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from mmgibbs.errors import ConfigError
 
 
-def option(default, help: str, *, above: float | None = None, least: float | None = None, most: float | None = None):
+class OptionsClass(Protocol):
+    """A dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
+Options = TypeVar("Options", bound=OptionsClass)
+
+
+def option(
+    default: Any, help: str, *, above: float | None = None, least: float | None = None, most: float | None = None
+) -> Any:
     """A field of an `Options` dataclass: its default, its help text, the values it admits."""
     return dataclasses.field(default=default, metadata={"help": help, "above": above, "least": least, "most": most})
 
 
-def fill_options(kind: type, given: Mapping[str, Any], path: str = "model.options"):
+def fill_options(kind: type[Options], given: Mapping[str, Any], path: str = "model.options") -> Options:
     """kind(**given) after checks of names, types and ranges. ConfigError names the option, what was found and needed.
 
     Types: bool, int, float, str, Literal[...], and any of these `| None`; a float option takes whole numbers too.
@@ -33,7 +44,7 @@ def fill_options(kind: type, given: Mapping[str, Any], path: str = "model.option
     )
 
 
-def _checked(value, hint, limits, path: str):
+def _checked(value: Any, hint: Any, limits: Mapping[str, Any], path: str) -> Any:
     kinds = [k for k in (get_args(hint) if get_origin(hint) not in (None, Literal) else (hint,)) if k is not type(None)]
     if value is None and type(None) in get_args(hint):
         return None
@@ -52,7 +63,7 @@ def _checked(value, hint, limits, path: str):
     raise ConfigError(f"{path}: found {value!r}, needed {_needed(kinds, type(None) in get_args(hint))}")
 
 
-def _within(value, limits, path: str):
+def _within(value: float, limits: Mapping[str, Any], path: str) -> float:
     above, least, most = limits.get("above"), limits.get("least"), limits.get("most")
     if above is not None and not value > above:
         raise ConfigError(f"{path}: found {value}, needed a number above {above:g}")
@@ -63,9 +74,9 @@ def _within(value, limits, path: str):
     return value
 
 
-def _needed(kinds, optional: bool) -> str:
+def _needed(kinds: Sequence[Any], optional: bool) -> str:
     words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-    parts = []
+    parts: list[str] = []
     for kind in kinds:
         parts += (
             [repr(v) for v in get_args(kind)]

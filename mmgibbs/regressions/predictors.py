@@ -10,14 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.errors import DataError
 
 ROW_BLOCK_BYTES = 1 << 20  # a block of rows, widened to the working type, that stays in the cache
 GRAM_ROWS = 2048
 TYPES = ("float64", "float32", "uint8", "int8")
+
+
+class Frame(Protocol):
+    """A table with named columns, of Polars, pandas or another library."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    def to_numpy(self) -> np.ndarray: ...
+
+    def __getitem__(self, names: list[str], /) -> Frame: ...
+
+
+def is_frame(X: object) -> TypeGuard[Frame]:
+    return hasattr(X, "columns") and hasattr(X, "to_numpy")
 
 
 @dataclass(frozen=True)
@@ -47,7 +64,7 @@ class Predictors:
         """Nothing is subtracted or divided."""
         return not self.centre.any() and bool((self.scale == 1).all())
 
-    def blocks(self, real=np.float64, least: int = 1) -> Iterator[tuple[int, int, np.ndarray]]:
+    def blocks(self, real: npt.DTypeLike = np.float64, least: int = 1) -> Iterator[tuple[int, int, np.ndarray]]:
         """(first, last, rows first ... last - 1 of X as they are, in the working type), a cache-sized block of at least
         so many rows at a time.
         """
@@ -61,7 +78,7 @@ class Predictors:
         beta = beta / self.scale
         return beta, intercept - beta @ self.centre
 
-    def gram(self, weights: np.ndarray | None = None, real=np.float64) -> np.ndarray:
+    def gram(self, weights: np.ndarray | None = None, real: npt.DTypeLike = np.float64) -> np.ndarray:
         """(p, p) float64: Z' diag(w) Z of the standardised columns Z, summed over blocks of rows."""
         total, sums, mass = np.zeros((self.p, self.p)), np.zeros(self.p), 0.0
         for first, last, X in self.blocks(
@@ -75,7 +92,7 @@ class Predictors:
         total += -np.outer(m, sums) - np.outer(sums, m) + mass * np.outer(m, m)
         return total / np.outer(self.scale, self.scale)
 
-    def times(self, columns: np.ndarray, real=np.float64) -> np.ndarray:
+    def times(self, columns: np.ndarray, real: npt.DTypeLike = np.float64) -> np.ndarray:
         """Z columns, (n, c) in the working type; columns (p, c) on the standardised scale."""
         scaled = (columns / self.scale[:, None]).astype(real)
         offset = (self.centre @ (columns / self.scale[:, None])).astype(real)
@@ -85,7 +102,7 @@ class Predictors:
             out[first:last] -= offset
         return out
 
-    def transposed_times(self, rows: np.ndarray, real=np.float64) -> np.ndarray:
+    def transposed_times(self, rows: np.ndarray, real: npt.DTypeLike = np.float64) -> np.ndarray:
         """Z' rows, (p, c) float64; rows (n, c)."""
         total, sums = np.zeros((self.p, rows.shape[1])), rows.sum(0, dtype=np.float64)
         for first, last, X in self.blocks(real):
@@ -94,7 +111,10 @@ class Predictors:
 
 
 def read_predictors(
-    X, names: Sequence[str] | None = None, standardise: bool = False, like: Predictors | None = None
+    X: npt.ArrayLike | Frame,
+    names: Sequence[str] | None = None,
+    standardise: bool = False,
+    like: Predictors | None = None,
 ) -> Predictors:
     """Predictors from an array (n, p), a memory map, or a frame with named columns (its dtype must then be one for
     all).
@@ -103,7 +123,7 @@ def read_predictors(
     constant columns are refused then. `like`: new data for a fitted model: the same columns, its centres and scales.
     DataError for no rows or columns, a wrong type, values that are missing or infinite (row and column named).
     """
-    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+    if is_frame(X):
         names = [str(c) for c in X.columns] if names is None else names
         if like is not None and set(like.names) <= set(names):
             X, names = X[list(like.names)], like.names
@@ -164,13 +184,13 @@ def read_predictors(
     )
 
 
-def _few(names, most: int = 5) -> str:
+def _few(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(f"'{n}'" for n in list(names)[:most]) + (
         f" and {len(names) - most} more" if len(names) > most else ""
     )
 
 
-def _finite(values: np.ndarray, names) -> np.ndarray:
+def _finite(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
     if values.dtype.kind == "f":
         step = max(1, ROW_BLOCK_BYTES // (values.itemsize * values.shape[1]))
         for first in range(0, len(values), step):

@@ -13,13 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from mmgibbs.regressions.predictors import Predictors
+from mmgibbs.regressions.options import OptionsClass
+from mmgibbs.regressions.predictors import Frame, Predictors
 
-Array = Any  # numpy.ndarray or cupy.ndarray
+if TYPE_CHECKING:
+    from mmgibbs.regressions.arrays.base import Arrays
+
+Array = np.ndarray  # or cupy.ndarray, which can what a sampler asks of it
+# (groups, q) in the order of numpy.unique(groups), or label -> q values
+GroupPredictors = npt.ArrayLike | Frame | Mapping[Any, npt.ArrayLike] | None
 State = dict[str, Array]  # name -> (C, ...); what a checkpoint holds, nothing else
 
 
@@ -42,7 +49,7 @@ class RegressionData:
     response: np.ndarray  # (n,) or (n, K)
     response_name: str = "response"
     groups: np.ndarray | None = None  # (n,) labels of the groups of a hierarchical model
-    group_predictors: np.ndarray | None = None  # (groups, q), in the order of numpy.unique(groups)
+    group_predictors: GroupPredictors = None
 
 
 @dataclass(frozen=True)
@@ -74,13 +81,16 @@ class Sampler(Protocol):
 
 
 class Plugin(Protocol):
-    """A kind of regression."""
+    """A kind of regression: a class with these names, never an instance of it."""
 
-    name: ClassVar[str]
-    Options: ClassVar[type]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def Options(self) -> type[OptionsClass]: ...
 
     @staticmethod
-    def prepare(data: RegressionData, options: Any, arrays) -> Sampler: ...
+    def prepare(data: RegressionData, options: Any, arrays: Arrays) -> Sampler: ...
 
     @staticmethod
     def predict(draws: Mapping[str, np.ndarray], predictors: Predictors, classes: list | None) -> np.ndarray:

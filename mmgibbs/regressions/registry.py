@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 
 from mmgibbs.errors import ConfigError
+from mmgibbs.regressions.protocol import Plugin
 
 GROUP = "mmgibbs.models"
 
@@ -15,7 +16,7 @@ def plugin_names() -> list[str]:
     return sorted({point.name for point in entry_points(group=GROUP)})
 
 
-def find_plugin(name: str):
+def find_plugin(name: str) -> Plugin:
     """The plugin class of that name. ConfigError with the nearest names where there is none, or it cannot be
     imported.
     """

@@ -8,10 +8,14 @@ counter words are (sweep, i, stream, draw) and its key (seed, chain).
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from functools import partial
+from types import ModuleType
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.machine.threads import blas_threads, run_at_once
 from mmgibbs.regressions.arrays import draws as host
@@ -27,43 +31,49 @@ LARGE = 256  # matrices from this size on are factored over the threads
 class Arrays(Protocol):
     """Host and GPU offer the same. Shapes: C chains, n levels, k draws of a level."""
 
-    xp: object  # numpy or cupy
-    device: str  # cpu or gpu
+    @property
+    def xp(self) -> ModuleType: ...  # numpy or cupy
+    @property
+    def device(self) -> str: ...  # cpu or gpu
+    @property
+    def threads(self) -> int | None: ...  # None on a GPU
 
-    def asarray(self, values, dtype=None) -> Array: ...
-    def fetch(self, array) -> np.ndarray: ...
+    def asarray(self, values: Any, dtype: npt.DTypeLike | None = None) -> Array: ...
+    def fetch(self, array: Array) -> np.ndarray: ...
     def wait(self) -> None: ...
-    def cholesky(self, A, overwrite: bool = False) -> Array: ...
-    def solve_lower(self, L, b, transposed: bool = False) -> Array: ...
-    def log_ndtr(self, x) -> Array: ...
+    def at_once(self, calls: Iterable[Callable[[], None]]) -> None: ...
+    def cholesky(self, A: Array, overwrite: bool = False) -> Array: ...
+    def solve_lower(self, L: Array, b: Array, transposed: bool = False) -> Array: ...
+    def log_ndtr(self, x: Array) -> Array: ...
     def uniforms(self, keys: Keys, sweep: int, stream: int, n: int, k: int = 1) -> Array: ...
     def normals(self, keys: Keys, sweep: int, stream: int, n: int, k: int = 1) -> Array: ...
     def exponentials(self, keys: Keys, sweep: int, stream: int, n: int) -> Array: ...
-    def gammas(self, keys: Keys, sweep: int, stream: int, shape) -> Array: ...
-    def inverse_gaussians(self, keys: Keys, sweep: int, stream: int, mean, shape) -> Array: ...
-    def truncated_normals(self, keys: Keys, sweep: int, stream: int, mean, positive) -> Array: ...
-    def polya_gammas(self, keys: Keys, sweep: int, stream: int, h, z) -> Array: ...
+    def gammas(self, keys: Keys, sweep: int, stream: int, shape: Array) -> Array: ...
+    def inverse_gaussians(self, keys: Keys, sweep: int, stream: int, mean: Array, shape: Array) -> Array: ...
+    def truncated_normals(self, keys: Keys, sweep: int, stream: int, mean: Array, positive: Array) -> Array: ...
+    def polya_gammas(self, keys: Keys, sweep: int, stream: int, h: Array, z: Array) -> Array: ...
 
 
 class Host:
     """NumPy, SciPy and the compiled draws, on `threads` threads."""
 
-    xp, device = np, "cpu"
+    xp: ModuleType = np
+    device = "cpu"
 
     def __init__(self, threads: int | None = None):
         self.threads = threads or _cores()
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
-    def asarray(self, values, dtype=None) -> np.ndarray:
+    def asarray(self, values: Any, dtype: npt.DTypeLike | None = None) -> np.ndarray:
         return np.asarray(values, dtype)
 
-    def fetch(self, array) -> np.ndarray:
+    def fetch(self, array: Array) -> np.ndarray:
         return np.asarray(array)
 
     def wait(self) -> None:
         """Work that was queued is done: here it always is."""
 
-    def cholesky(self, A, overwrite: bool = False) -> np.ndarray:
+    def cholesky(self, A: Array, overwrite: bool = False) -> np.ndarray:
         """Lower factors L L' = A of (..., m, m), A lost where `overwrite`.
 
         numpy.linalg.LinAlgError where one is not positive definite.
@@ -77,63 +87,71 @@ class Host:
                 for one in matrices:
                     cholesky_in_place(one, self.at_once)
             else:
-                self.at_once([lambda one=one: cholesky_in_place(one, in_turn) for one in matrices])
+                self.at_once([partial(cholesky_in_place, one, in_turn) for one in matrices])
         return L
 
-    def solve_lower(self, L, b, transposed: bool = False) -> np.ndarray:
+    def solve_lower(self, L: Array, b: Array, transposed: bool = False) -> np.ndarray:
         """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""
         m, x = L.shape[-1], np.array(np.broadcast_to(b, L.shape[:-1]), np.float64, order="C")
         solve_lower_systems(np.ascontiguousarray(L, np.float64).reshape(-1, m, m), x.reshape(-1, m), transposed)
         return x
 
-    def log_ndtr(self, x) -> np.ndarray:
+    def log_ndtr(self, x: Array) -> np.ndarray:
         """log Phi(x), the standard normal distribution function."""
         out = np.array(x, np.float64)
         log_ndtr_in_place(out.reshape(-1))
         return out
 
-    def at_once(self, calls) -> None:
+    def at_once(self, calls: Iterable[Callable[[], None]]) -> None:
         """Run the calls over the threads and wait for them; a call may not come back here."""
         run_at_once(self._pool, self.threads, calls)
 
-    def uniforms(self, keys, sweep, stream, n, k=1):
+    def uniforms(self, keys: Keys, sweep: int, stream: int, n: int, k: int = 1) -> Array:
         """(C, n, k), or (C, n) for k = 1, strictly inside (0, 1)."""
         return self._draw(host.uniforms, keys, sweep, stream, (n, k))
 
-    def normals(self, keys, sweep, stream, n, k=1):
+    def normals(self, keys: Keys, sweep: int, stream: int, n: int, k: int = 1) -> Array:
         """(C, n, k), or (C, n) for k = 1: standard normals; k at most 512."""
         return self._draw(host.normals, keys, sweep, stream, (n, k))
 
-    def exponentials(self, keys, sweep, stream, n):
+    def exponentials(self, keys: Keys, sweep: int, stream: int, n: int) -> Array:
         """(C, n): rate 1."""
         return self._draw(host.exponentials, keys, sweep, stream, (n,))
 
-    def gammas(self, keys, sweep, stream, shape):
+    def gammas(self, keys: Keys, sweep: int, stream: int, shape: Array) -> Array:
         """(C, n) of shapes (C, n): rate 1."""
         return self._draw(host.gammas, keys, sweep, stream, shape.shape[1:], shape)
 
-    def inverse_gaussians(self, keys, sweep, stream, mean, shape):
+    def inverse_gaussians(self, keys: Keys, sweep: int, stream: int, mean: Array, shape: Array) -> Array:
         """(C, n) of means and shapes (C, n)."""
         return self._draw(
             host.inverse_gaussians, keys, sweep, stream, mean.shape[1:], mean, np.broadcast_to(shape, mean.shape)
         )
 
-    def truncated_normals(self, keys, sweep, stream, mean, positive):
+    def truncated_normals(self, keys: Keys, sweep: int, stream: int, mean: Array, positive: Array) -> Array:
         """(C, n): N(mean, 1) above 0 where positive (n,), below 0 elsewhere."""
         return self._draw(
             host.truncated_normals, keys, sweep, stream, mean.shape[1:], mean, np.broadcast_to(positive, mean.shape)
         )
 
-    def polya_gammas(self, keys, sweep, stream, h, z):
+    def polya_gammas(self, keys: Keys, sweep: int, stream: int, h: Array, z: Array) -> Array:
         """(C, n): PG(h, z), h (n,) or (C, n) whole numbers."""
         return self._draw(host.polya_gammas, keys, sweep, stream, z.shape[1:], np.broadcast_to(h, z.shape), z)
 
-    def _draw(self, kernel, keys, sweep, stream, shape, *parameters):
+    def _draw(
+        self,
+        kernel: Callable[..., None],
+        keys: Keys,
+        sweep: int,
+        stream: int,
+        shape: tuple[int, ...],
+        *parameters: np.ndarray,
+    ) -> np.ndarray:
         """Fill a (C, *shape) array, CHUNK levels at a time over the threads."""
         out = np.empty((len(keys), *shape))
         parts = [(c, first) for c in range(len(keys)) for first in range(0, shape[0], CHUNK)]
 
-        def fill(part):
+        def fill(part: tuple[int, int]) -> None:
             c, first = part
             rows = slice(first, first + CHUNK)
             kernel(out[c, rows], *(p[c, rows] for p in parameters), sweep, first, stream, keys.seed, keys.chains[c])
@@ -142,7 +160,16 @@ class Host:
         return out[..., 0] if out.ndim == 3 and shape[1] == 1 else out
 
 
-def in_turn(calls) -> None:
+def added(parts: Iterable[Array]) -> Array:
+    """Their sum, one after the other."""
+    parts = iter(parts)
+    total: Array = 0 + next(parts)
+    for part in parts:
+        total = total + part
+    return total
+
+
+def in_turn(calls: Iterable[Callable[[], None]]) -> None:
     """Run the calls one after another."""
     for call in calls:
         call()

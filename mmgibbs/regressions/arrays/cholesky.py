@@ -11,8 +11,9 @@ which cut sums where their number says, are kept out.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Iterable
 from ctypes import byref, c_char_p, c_double, c_int, c_void_p
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numba.extending import get_cython_function_address
@@ -22,7 +23,7 @@ ONE, MINUS_ONE = c_double(1.0), c_double(-1.0)
 
 
 @cache
-def routine(name: str):
+def routine(name: str) -> Callable[..., None]:
     """A routine of the LAPACK or BLAS that SciPy brings; characters as bytes, all else by address."""
     import scipy.linalg.cython_blas
     import scipy.linalg.cython_lapack  # noqa: F401
@@ -37,7 +38,7 @@ def routine(name: str):
     return ctypes.CFUNCTYPE(None, *[c_char_p] * letters, *[c_void_p] * rest)(address)
 
 
-def cholesky_in_place(A: np.ndarray, at_once) -> None:
+def cholesky_in_place(A: np.ndarray, at_once: Callable[[Iterable[Callable[[], None]]], None]) -> None:
     """A (m, m) float64 symmetric in C order becomes its lower factor, 0 above the diagonal; BLAS must be set to one
     thread.
 
@@ -55,12 +56,12 @@ def cholesky_in_place(A: np.ndarray, at_once) -> None:
         if failed.value:
             raise np.linalg.LinAlgError(f"the matrix is not positive definite: column {k + failed.value} of {m}")
 
-        def divide(n, j, width=width, k=k):
+        def divide(n: c_int, j: int, width: c_int = width, k: int = k) -> None:
             trsm(
                 b"L", b"U", b"T", b"N", byref(width), byref(n), byref(ONE), at(k, k), byref(lead), at(k, j), byref(lead)
             )
 
-        def subtract(n, j, width=width, k=k):
+        def subtract(n: c_int, j: int, width: c_int = width, k: int = k) -> None:
             above = c_int(j - k - width.value)
             if above.value:
                 first = k + width.value
@@ -81,8 +82,8 @@ def cholesky_in_place(A: np.ndarray, at_once) -> None:
                 byref(lead),
             )
 
-        at_once([lambda block=block: divide(*block) for block in right])
-        at_once([lambda block=block: subtract(*block) for block in reversed(right)])  # the largest first
+        at_once([partial(divide, *block) for block in right])
+        at_once([partial(subtract, *block) for block in reversed(right)])  # the largest first
     for width, k in blocks:
         A[k : k + width.value, k : k + width.value] *= _lower(width.value)
         A[k : k + width.value, k + width.value :] = 0.0

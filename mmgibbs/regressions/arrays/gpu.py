@@ -5,12 +5,17 @@ The draws are those of the host, bit for bit.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.draws.source import NAMES, cuda_source
 from mmgibbs.machine.device import Device
+from mmgibbs.regressions.protocol import Array, Keys
 
 KERNELS = Path(__file__).resolve().parent / "kernels" / "array_draws.cu"
 
@@ -23,29 +28,35 @@ def source() -> str:
 class Gpu:
     """Arrays on the current CUDA device. DeviceError says what is missing where there is none."""
 
-    device, threads = "gpu", None
+    device = "gpu"
+    threads: int | None = None
 
-    def __init__(self, device=None):
+    def __init__(self, device: Device | None = None):
         self._device = device or Device()
-        self.xp = self._device.cupy
+        self.xp: ModuleType = self._device.cupy
         self._kernels = self._device.kernels(source())
-        self._chains = {}  # the chains' numbers, on the device once
+        self._chains: dict[tuple[int, ...], Array] = {}  # the chains' numbers, on the device once
 
-    def asarray(self, values, dtype=None):
+    def asarray(self, values: Any, dtype: npt.DTypeLike | None = None) -> Array:
         return self.xp.asarray(values, dtype)
 
-    def fetch(self, array) -> np.ndarray:
+    def fetch(self, array: Array) -> np.ndarray:
         return self._device.fetch(array)
 
     def wait(self) -> None:
         """Until the work that was queued is done."""
         self._device.current_stream().synchronize()
 
-    def cholesky(self, A, overwrite=False):
+    def at_once(self, calls: Iterable[Callable[[], None]]) -> None:
+        """Run the calls one after another: what they queue runs on the device."""
+        for call in calls:
+            call()
+
+    def cholesky(self, A: Array, overwrite: bool = False) -> Array:
         """Lower factors L L' = A of (..., m, m); values that are not finite where one is not positive definite."""
         return self.xp.linalg.cholesky(A)
 
-    def solve_lower(self, L, b, transposed: bool = False):
+    def solve_lower(self, L: Array, b: Array, transposed: bool = False) -> Array:
         """L^-1 b, or L'^-1 b, of (..., m, m) and (..., m)."""
         flat = zip(
             L.reshape(-1, *L.shape[-2:]), self.xp.broadcast_to(b, L.shape[:-1]).reshape(-1, L.shape[-1]), strict=True
@@ -54,40 +65,42 @@ class Gpu:
             L.shape[:-1]
         )
 
-    def log_ndtr(self, x):
+    def log_ndtr(self, x: Array) -> Array:
         """log Phi(x)."""
         return self._device.log_ndtr(x)
 
-    def uniforms(self, keys, sweep, stream, n, k=1):
+    def uniforms(self, keys: Keys, sweep: int, stream: int, n: int, k: int = 1) -> Array:
         return self._draw("uniforms", keys, sweep, stream, (n, k), k)
 
-    def normals(self, keys, sweep, stream, n, k=1):
+    def normals(self, keys: Keys, sweep: int, stream: int, n: int, k: int = 1) -> Array:
         return self._draw("normals", keys, sweep, stream, (n, k), k)
 
-    def exponentials(self, keys, sweep, stream, n):
+    def exponentials(self, keys: Keys, sweep: int, stream: int, n: int) -> Array:
         return self._draw("exponentials", keys, sweep, stream, (n,))
 
-    def gammas(self, keys, sweep, stream, shape):
+    def gammas(self, keys: Keys, sweep: int, stream: int, shape: Array) -> Array:
         return self._draw("gammas", keys, sweep, stream, shape.shape[1:], self._values(shape, shape.shape))
 
-    def inverse_gaussians(self, keys, sweep, stream, mean, shape):
+    def inverse_gaussians(self, keys: Keys, sweep: int, stream: int, mean: Array, shape: Array) -> Array:
         parameters = self._values(mean, mean.shape), self._values(shape, mean.shape)
         return self._draw("inverse_gaussians", keys, sweep, stream, mean.shape[1:], *parameters)
 
-    def truncated_normals(self, keys, sweep, stream, mean, positive):
+    def truncated_normals(self, keys: Keys, sweep: int, stream: int, mean: Array, positive: Array) -> Array:
         sides = self._values(positive, mean.shape[1:], np.uint8)
         return self._draw(
             "truncated_normals", keys, sweep, stream, mean.shape[1:], self._values(mean, mean.shape), sides
         )
 
-    def polya_gammas(self, keys, sweep, stream, h, z):
+    def polya_gammas(self, keys: Keys, sweep: int, stream: int, h: Array, z: Array) -> Array:
         parameters = self._values(h, z.shape, np.int64), self._values(z, z.shape)
         return self._draw("polya_gammas", keys, sweep, stream, z.shape[1:], *parameters)
 
-    def _values(self, values, shape, dtype=np.float64):
+    def _values(self, values: Any, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Array:
         return self.xp.ascontiguousarray(self.xp.broadcast_to(self.xp.asarray(values, dtype), shape))
 
-    def _draw(self, kernel: str, keys, sweep: int, stream: int, shape, *parameters):
+    def _draw(
+        self, kernel: str, keys: Keys, sweep: int, stream: int, shape: tuple[int, ...], *parameters: Any
+    ) -> Array:
         """(C, *shape) by one thread for each chain and level; arguments in the order of the kernels."""
         if keys.chains not in self._chains:
             self._chains[keys.chains] = self.xp.asarray(np.array(keys.chains, np.uint32))

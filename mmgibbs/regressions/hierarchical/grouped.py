@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.errors import DataError
 from mmgibbs.regressions.predictors import Predictors, read_predictors
+from mmgibbs.regressions.protocol import GroupPredictors
 
 
 class Groups(NamedTuple):
@@ -33,7 +35,7 @@ class Groups(NamedTuple):
     fifth: np.ndarray  # (G, D) float64: sum of t |x|^5
 
 
-def read_groups(groups, n: int) -> tuple[np.ndarray, list]:
+def read_groups(groups: npt.ArrayLike | None, n: int) -> tuple[np.ndarray, list]:
     """(codes (n,) int64, labels in sorted order). DataError for a wrong length or a missing label (row named)."""
     if groups is None:
         raise DataError("groups: found nothing, needed the label of a group for each row")
@@ -55,7 +57,7 @@ def read_groups(groups, n: int) -> tuple[np.ndarray, list]:
     return codes.astype(np.int64), labels.tolist()
 
 
-def read_group_predictors(values, labels: list) -> tuple[np.ndarray, list[str]]:
+def read_group_predictors(values: GroupPredictors, labels: list) -> tuple[np.ndarray, list[str]]:
     """Z (G, 1 + q), its first column 1, and the names of its columns.
 
     values: None, an array or frame (G, q) in the order of the sorted labels, or a mapping label -> q values. DataError
@@ -94,7 +96,11 @@ def read_group_predictors(values, labels: list) -> tuple[np.ndarray, list[str]]:
 
 
 def pack(
-    predictors: Predictors, codes: np.ndarray, successes: np.ndarray, trials: np.ndarray, real=np.float64
+    predictors: Predictors,
+    codes: np.ndarray,
+    successes: np.ndarray,
+    trials: np.ndarray,
+    real: npt.DTypeLike = np.float64,
 ) -> Groups:
     """Groups of the rows with these codes; successes (n, M) and trials (n,) in the order of the table.
 

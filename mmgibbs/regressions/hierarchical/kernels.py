@@ -23,6 +23,7 @@ part of the bound:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -93,7 +94,7 @@ def above(d, level, h, o):
     return d * (h.linear - 0.5 * h.curvature * d) - (moved - o.here[0]) > level
 
 
-def slice_step_on(above):
+def slice_step_on(above: Callable[..., bool]) -> Callable[..., float]:
     """slice_step(target, data, width, most_steps, sweep, level, stream, seed, chain), compiled for one kind of density.
 
     above(d, log_u, target, data), compiled, says whether h(d) > log_u; h(0) = 0; `target` and `data` are what h depends

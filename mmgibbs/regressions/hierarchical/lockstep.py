@@ -7,19 +7,30 @@ of it. Counters are those of slice_kernels.py and group_polya_gamma.py, so both 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, REGRESSION_LATENT, REGRESSION_SLICE, stream
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import fold
-from mmgibbs.regressions.protocol import Keys
+from mmgibbs.regressions.arrays.base import Arrays, added
+from mmgibbs.regressions.hierarchical.grouped import Groups
+from mmgibbs.regressions.protocol import Array, Keys
+
+if TYPE_CHECKING:
+    from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions
 
 LANE = 64  # observations in a piece of a group
 UNIFORMS = 16  # of a slice step at first; more where a lane needs them
 MOST_UNIFORMS = 512
 
 
-def slice_steps(h, width, most_steps: int, uniforms, xp):
+def slice_steps(
+    h: Callable[[Array], Array], width: Array, most_steps: int, uniforms: Callable[[int], Array], xp: ModuleType
+) -> Array:
     """(C, G) moves d: slice steps of all lanes, see slice_kernels.slice_step. h(d) (C, G) log density of each lane
     less that at 0.
 
@@ -60,7 +71,7 @@ def slice_steps(h, width, most_steps: int, uniforms, xp):
 class LockstepVisits:
     """All coefficients of all groups and chains at once."""
 
-    def __init__(self, groups, options, arrays):
+    def __init__(self, groups: Groups, options: HierarchicalSliceOptions, arrays: Arrays):
         self.options, self.arrays, self.xp = options, arrays, arrays.xp
         self.M, self.D = groups.cross.shape[1:]
         ptr = groups.ptr
@@ -73,11 +84,11 @@ class LockstepVisits:
         self.member = arrays.asarray(np.repeat(np.arange(len(ptr) - 1), np.diff(ptr)))
         self.starts, self.first = (arrays.asarray(a) for a in fold(ptr, LANE))
 
-    def total(self, values):
+    def total(self, values: Array) -> Array:
         """Sums over the observations of each group, in a fixed order: (C, n) -> (C, G)."""
         return self.xp.add.reduceat(self.xp.add.reduceat(values, self.starts, axis=1), self.first, axis=1)
 
-    def __call__(self, beta, Q, mean, width, sweep: int, keys: Keys) -> None:
+    def __call__(self, beta: Array, Q: Array, mean: Array, width: Array, sweep: int, keys: Keys) -> None:
         """beta (C, G, d) in place; Q (C, d, d); mean, width (C, G, d)."""
         of_class = self._slices if self.options.method == "slice" else self._polya_gamma
         eta = [self._predictor(beta, k) for k in range(self.M)]
@@ -87,13 +98,10 @@ class LockstepVisits:
             if self.M > 1:
                 eta[k] = self._predictor(beta, k)
 
-    def _predictor(self, beta, k):
-        eta = 0.0
-        for j in range(self.D):
-            eta = eta + self.X[j] * beta[:, self.member, k * self.D + j]
-        return eta
+    def _predictor(self, beta: Array, k: int) -> Array:
+        return added(self.X[j] * beta[:, self.member, k * self.D + j] for j in range(self.D))
 
-    def _log_sum_of_others(self, eta, k):
+    def _log_sum_of_others(self, eta: Sequence[Array], k: int) -> Array:
         """log sum_{l != k} exp(eta_l), the reference class with eta = 0 among them; 0 where it is the only one."""
         total = self.xp.zeros_like(eta[k])
         for m in range(self.M):
@@ -101,12 +109,23 @@ class LockstepVisits:
                 total = self.xp.logaddexp(total, eta[m])
         return total
 
-    def _loss(self, psi):
+    def _loss(self, psi: Array) -> Array:
         if self.options.family == "poisson":
             return self.total(self.xp.exp(psi))
         return self.total(self.trials * (self.xp.maximum(psi, 0) + self.xp.log1p(self.xp.exp(-self.xp.abs(psi)))))
 
-    def _slices(self, k, psi, others, beta, Q, mean, width, sweep, keys):
+    def _slices(
+        self,
+        k: int,
+        psi: Array,
+        others: Array,
+        beta: Array,
+        Q: Array,
+        mean: Array,
+        width: Array,
+        sweep: int,
+        keys: Keys,
+    ) -> None:
         for j in range(self.D):
             c, x = k * self.D + j, self.X[j]
             linear = self.cross[:, k, j] - ((beta - mean) @ Q[:, :, c, None])[..., 0]
@@ -122,7 +141,18 @@ class LockstepVisits:
             beta[:, :, c] += d
             psi = psi + x * d[:, self.member]
 
-    def _polya_gamma(self, k, psi, others, beta, Q, mean, width, sweep, keys):
+    def _polya_gamma(
+        self,
+        k: int,
+        psi: Array,
+        others: Array,
+        beta: Array,
+        Q: Array,
+        mean: Array,
+        width: Array,
+        sweep: int,
+        keys: Keys,
+    ) -> None:
         xp, D = self.xp, self.D
         own = slice(k * D, (k + 1) * D)
         omega = self.arrays.polya_gammas(keys, sweep, stream(REGRESSION_LATENT, k), self.trials.astype(np.int64), psi)
@@ -139,7 +169,7 @@ class LockstepVisits:
         z = self.arrays.normals(keys, sweep, stream(REGRESSION_COEFFICIENT, k), beta.shape[1], D).reshape(rhs.shape)
         beta[:, :, own] = self._draw_normal(self.arrays.cholesky(P), rhs, z)
 
-    def _draw_normal(self, L, rhs, z):
+    def _draw_normal(self, L: Array, rhs: Array, z: Array) -> Array:
         """Draws of N(P^-1 rhs, P^-1), P = L L' (C, G, D, D), by substitution in all lanes at once."""
         x = self.xp.array(rhs)
         for j in range(self.D):

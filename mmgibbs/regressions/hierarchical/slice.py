@@ -16,10 +16,13 @@ Neal 2003):
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.draws.inverse_wishart import inverse_wishart
 from mmgibbs.draws.purpose import (
@@ -32,13 +35,18 @@ from mmgibbs.draws.purpose import (
 )
 from mmgibbs.errors import ConfigError, DataError, ModelError
 from mmgibbs.machine.threads import equal_ranges
+from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.classes import read_classes
 from mmgibbs.regressions.hierarchical import kernels as slice_kernels
 from mmgibbs.regressions.hierarchical import polya_gamma as group_polya_gamma
 from mmgibbs.regressions.hierarchical.grouped import Groups, pack, read_group_predictors, read_groups
 from mmgibbs.regressions.multinomial.softmax_gradient import softmax
 from mmgibbs.regressions.options import option
-from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
+from mmgibbs.regressions.predictors import Predictors
+from mmgibbs.regressions.protocol import Array, Keys, Parameter, RegressionData, State
+
+if TYPE_CHECKING:
+    from mmgibbs.regressions.hierarchical.lockstep import LockstepVisits
 
 SLICE, LATENT, COEFFICIENT = (
     stream(purpose, 0) for purpose in (REGRESSION_SLICE, REGRESSION_LATENT, REGRESSION_COEFFICIENT)
@@ -75,11 +83,17 @@ class HierarchicalSliceModel:
     Options = HierarchicalSliceOptions
 
     @staticmethod
-    def prepare(data: RegressionData, options: HierarchicalSliceOptions, arrays) -> HierarchicalSliceSampler:
+    def prepare(data: RegressionData, options: HierarchicalSliceOptions, arrays: Arrays) -> HierarchicalSliceSampler:
         return HierarchicalSliceSampler(data, options, arrays)
 
     @staticmethod
-    def predict(draws, predictors, classes, group=None, group_predictors=None) -> np.ndarray:
+    def predict(
+        draws: Mapping[str, np.ndarray],
+        predictors: Predictors,
+        classes: list | None,
+        group: npt.ArrayLike | None = None,
+        group_predictors: npt.ArrayLike | None = None,
+    ) -> np.ndarray:
         """Posterior mean of the probabilities (n, K) or of the Poisson mean (n,).
 
         group (n,): number of a row's group in the fitted data, or -1 for a new one, which gets the population's mean
@@ -121,7 +135,7 @@ class HierarchicalSliceModel:
         return out[:, 0] / m if classes is None else out / m
 
 
-def _means(eta, classes):
+def _means(eta: np.ndarray, classes: list | None) -> np.ndarray:
     """(n, K) sums over draws of the mean response, of linear predictors (s, M, n)."""
     if classes is None:
         return np.exp(eta).sum(0).T
@@ -138,7 +152,7 @@ class HierarchicalSliceSampler:
     q, d), Delta; covariance (C, d, d), V: on the scale of the standardised columns. M = K - 1 classes have
     coefficients; of two classes the second."""
 
-    def __init__(self, data: RegressionData, options: HierarchicalSliceOptions, arrays):
+    def __init__(self, data: RegressionData, options: HierarchicalSliceOptions, arrays: Arrays):
         self.options, self.arrays, self.xp, self.predictors = options, arrays, arrays.xp, data.predictors
         successes, trials, classes = read_response(data, options)
         codes, self.labels = read_groups(data.groups, data.predictors.n)
@@ -171,7 +185,7 @@ class HierarchicalSliceSampler:
         self.transform = arrays.asarray(original_scale(data.predictors, self.M))
         self._name(classes, names)
 
-    def _name(self, classes, names) -> None:
+    def _name(self, classes: list, names: list[str]) -> None:
         predictors, contrasts = list(self.predictors.names), classes[:-1] if self.M > 1 else []
         per_class = ("contrast",) if self.M > 1 else ()
         coefficients = [*predictors, "intercept"]
@@ -195,7 +209,7 @@ class HierarchicalSliceSampler:
                 "beta": Parameter(("group", "predictor", *per_class), "coefficients of the group"),
             }
 
-    def _visits(self):
+    def _visits(self) -> HostVisits | LockstepVisits:
         if self.arrays.device == "cpu":
             return HostVisits(self.groups, self.options, self.arrays)
         from mmgibbs.regressions.hierarchical.lockstep import LockstepVisits
@@ -226,7 +240,7 @@ class HierarchicalSliceSampler:
             "covariance": self._draw_covariance(beta, population, sweep, keys),
         }
 
-    def _draw_population(self, beta, Q, sweep, keys):
+    def _draw_population(self, beta: Array, Q: Array, sweep: int, keys: Keys) -> Array:
         """Delta given B and V, its rows rotated so that they are independent."""
         xp, q = self.xp, self.Z.shape[1]
         P = self.l[:, None, None] * Q[:, None] + xp.eye(self.d) / self.options.population_sd**2  # (C, 1 + q, d, d)
@@ -235,7 +249,7 @@ class HierarchicalSliceSampler:
         z = self.arrays.normals(keys, sweep, POPULATION, q * self.d).reshape(rhs.shape)
         return self.U @ self.arrays.solve_lower(L, self.arrays.solve_lower(L, rhs) + z, transposed=True)
 
-    def _draw_covariance(self, beta, population, sweep, keys):
+    def _draw_covariance(self, beta: Array, population: Array, sweep: int, keys: Keys) -> Array:
         """V given B and Delta; d x d, so on the host whatever the device."""
         away = beta - self.Z @ population
         products = self.arrays.fetch(self.xp.swapaxes(away, 1, 2) @ away)
@@ -265,17 +279,19 @@ class HierarchicalSliceSampler:
 class HostVisits:
     """All coefficients of all groups, chains and ranges of groups of about equal work shared out over the threads."""
 
-    def __init__(self, groups: Groups, options: HierarchicalSliceOptions, arrays):
+    def __init__(self, groups: Groups, options: HierarchicalSliceOptions, arrays: Arrays):
         self.groups, self.options, self.arrays = groups, options, arrays
         self.ranges = equal_ranges(
-            np.diff(groups.ptr) + 16, 1 if arrays.threads == 1 else arrays.threads * RANGES_PER_THREAD
+            np.diff(groups.ptr) + 16, 1 if arrays.threads == 1 else (arrays.threads or 1) * RANGES_PER_THREAD
         )
 
-    def __call__(self, beta, Q, mean, width, sweep: int, keys: Keys) -> None:
+    def __call__(
+        self, beta: np.ndarray, Q: np.ndarray, mean: np.ndarray, width: np.ndarray, sweep: int, keys: Keys
+    ) -> None:
         """beta (C, G, d) in place; Q (C, d, d); mean, width (C, G, d)."""
         options, groups = self.options, self.groups
 
-        def part(c, first, last):
+        def part(c: int, first: int, last: int) -> None:
             key = keys.seed, keys.chains[c]
             if options.method == "slice":
                 of_slice = options.family == "poisson", Q[c], mean[c], width[c], options.most_steps, True
@@ -285,10 +301,10 @@ class HostVisits:
                     groups, Q[c], mean[c], beta[c], first, last, sweep, LATENT, COEFFICIENT, *key
                 )
 
-        self.arrays.at_once([lambda c=c, a=a, b=b: part(c, a, b) for c in range(len(keys)) for a, b in self.ranges])
+        self.arrays.at_once([partial(part, c, a, b) for c in range(len(keys)) for a, b in self.ranges])
 
 
-def read_response(data: RegressionData, options) -> tuple[np.ndarray, np.ndarray, list]:
+def read_response(data: RegressionData, options: HierarchicalSliceOptions) -> tuple[np.ndarray, np.ndarray, list]:
     """successes (n, M) of the classes with coefficients, trials (n,), classes (none for a Poisson). DataError for what
     is neither."""
     n, name = data.predictors.n, data.response_name
@@ -328,7 +344,7 @@ def information(groups: Groups, family: str) -> np.ndarray:
     return groups.squares[:, None, :] * variance[:, :, None]
 
 
-def original_scale(predictors, M: int) -> np.ndarray:
+def original_scale(predictors: Predictors, M: int) -> np.ndarray:
     """(d, d): coefficients of the columns as given from those of the standardised ones."""
     D = predictors.p + 1
     T = np.diag(np.append(1 / predictors.scale, 1.0))

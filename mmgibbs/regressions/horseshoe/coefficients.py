@@ -18,12 +18,14 @@ same for each row) once misfit is known, and `draw(g)` gives the coefficients of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, stream
 from mmgibbs.errors import ModelError
+from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.horseshoe.rows import Latent, ProbitRows
 from mmgibbs.regressions.protocol import Array, Keys
 
@@ -38,11 +40,11 @@ class ByColumns:
 
     keep_z = False
 
-    def __init__(self, gram, arrays):
+    def __init__(self, gram: np.ndarray, arrays: Arrays):
         self.arrays, self.gram = arrays, arrays.asarray(gram)
         self.p = len(gram) - 1
 
-    def factor(self, precision):
+    def factor(self, precision: Array) -> Array:
         """L of Sigma^-1, (C, p + 1, p + 1); precision (C, p + 1), the intercept's last."""
         diagonal = self.arrays.xp.arange(self.p + 1)
         A = self.arrays.xp.repeat(self.gram[None], len(precision), axis=0)
@@ -56,7 +58,7 @@ class ByColumns:
                 "their prior is nearly flat; needed columns that do not, standardised columns, or slab_scale"
             ) from error
 
-    def given(self, latent: Latent, precision) -> ByColumns.Posterior:
+    def given(self, latent: Latent, precision: Array) -> ByColumns.Posterior:
         L = self.factor(precision)
         half = self.arrays.solve_lower(L, latent.right)
         return self.Posterior(self, L, half, latent.square - (half**2).sum(1))
@@ -68,7 +70,7 @@ class ByColumns:
         half: Array  # (C, p + 1): L^-1 W'z
         misfit: Array  # (C,)
 
-        def draw(self, g, keys: Keys, sweep: int):
+        def draw(self, g: Array, keys: Keys, sweep: int) -> tuple[Array, Array]:
             """beta (C, p) and intercept (C,) given g z."""
             a = self.fit.arrays
             both = a.solve_lower(
@@ -82,17 +84,17 @@ class ByRows:
 
     keep_z = True
 
-    def __init__(self, rows: ProbitRows, arrays):
+    def __init__(self, rows: ProbitRows, arrays: Arrays):
         self.arrays, self.rows, self.real, self.n, self.p = arrays, rows, rows.real, rows.n, rows.p
 
-    def columns(self):
+    def columns(self) -> Iterator[tuple[slice, Array]]:
         """(where, Z[:, where]) a block of columns at a time, in the working type."""
         r = self.rows
         for first in range(0, self.p, COLUMN_BLOCK):
             at = slice(first, min(first + COLUMN_BLOCK, self.p))
             yield at, ((r.values[:, at] - r.centre[at]) / r.scale[at]).astype(self.real)
 
-    def given(self, latent: Latent, precision) -> ByRows.Posterior:
+    def given(self, latent: Latent, precision: Array) -> ByRows.Posterior:
         xp, C = self.arrays.xp, len(precision)
         sd = 1.0 / xp.sqrt(precision[:, :-1])
         V = xp.repeat(xp.eye(self.n)[None], C, axis=0)
@@ -101,6 +103,7 @@ class ByRows:
                 half = Z * sd[c, at].astype(self.real)
                 V[c] += half @ half.T
         L = self.arrays.cholesky(V, overwrite=True)
+        assert latent.z is not None, "it is kept for those who say keep_z"
         half, one = self.arrays.solve_lower(L, latent.z), self.arrays.solve_lower(L, xp.ones((C, self.n)))
         q = precision[:, -1] + (one**2).sum(1)
         m = (one * half).sum(1) / q
@@ -116,7 +119,7 @@ class ByRows:
         m: Array  # (C,): its mean
         misfit: Array  # (C,)
 
-        def draw(self, g, keys: Keys, sweep: int):
+        def draw(self, g: Array, keys: Keys, sweep: int) -> tuple[Array, Array]:
             """beta (C, p) and intercept (C,) given g z."""
             f, a, xp = self.fit, self.fit.arrays, self.fit.arrays.xp
             C = len(keys)

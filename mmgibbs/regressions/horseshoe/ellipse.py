@@ -18,15 +18,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import log_ndtr
 
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, REGRESSION_SLICE, stream
+from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.horseshoe.coefficients import ByColumns
 from mmgibbs.regressions.horseshoe.rows import ProbitRows
 from mmgibbs.regressions.horseshoe.slice import slice_step
 from mmgibbs.regressions.predictors import Predictors
-from mmgibbs.regressions.protocol import Keys
+from mmgibbs.regressions.protocol import Array, Keys
 
 RIDGE = 1e-4  # prior precision of the fit for columns of mean square 1, so that a fit exists
 NEWTON_STEPS = 50
@@ -42,7 +44,7 @@ class Fit:
     separated: bool  # every row lies on its side of the plane
 
 
-def expansion(rows: ProbitRows, b: np.ndarray):
+def expansion(rows: ProbitRows, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(W'(s r), W'QW) at b: gradient and curvature of the log likelihood."""
     t = rows.sign * _eta(rows, b)
     r = np.exp(-0.5 * t**2 - log_ndtr(t)) / np.sqrt(2 * np.pi)
@@ -72,7 +74,7 @@ def probit_fit(rows: ProbitRows, b: np.ndarray | None = None) -> Fit:
     return Fit(b, False)
 
 
-def separated(X: Predictors, positive: np.ndarray, arrays, real) -> bool:
+def separated(X: Predictors, positive: np.ndarray, arrays: Arrays, real: npt.DTypeLike) -> bool:
     """Whether a plane with every row on its own side was found.
 
     Rows of each class are looked at, four times as many while they are separated: a part that cannot be separated
@@ -97,11 +99,13 @@ def separated(X: Predictors, positive: np.ndarray, arrays, real) -> bool:
 class Ellipse:
     """The step around the expansion at b (p + 1,)."""
 
-    def __init__(self, rows: ProbitRows, b: np.ndarray, gradient: np.ndarray, H: np.ndarray, arrays):
+    def __init__(self, rows: ProbitRows, b: np.ndarray, gradient: np.ndarray, H: np.ndarray, arrays: Arrays):
         self.rows, self.arrays, self.fit = rows, arrays, ByColumns(H, arrays)
         self.right = arrays.asarray(H @ b + gradient)
 
-    def draw(self, beta, intercept, precision, keys: Keys, sweep: int):
+    def draw(
+        self, beta: Array, intercept: Array, precision: Array, keys: Keys, sweep: int
+    ) -> tuple[Array, Array, Array]:
         """(beta (C, p), intercept (C,), angles tried (C,)); precision (C, p + 1) of the priors."""
         a, xp = self.arrays, self.arrays.xp
         L = self.fit.factor(precision)
@@ -113,7 +117,7 @@ class Ellipse:
         linear = (axes * self.right).sum(-1)
         eta = self.rows.eta(axes[..., :-1], axes[..., -1])
 
-        def rest(angle, chains):
+        def rest(angle: Array, chains: np.ndarray) -> Array:
             at = xp.stack([xp.ones_like(angle), xp.cos(angle), xp.sin(angle)], 1)
             normal = (at * linear[chains]).sum(1) - 0.5 * (at[:, :, None] * quadratic[chains] * at[:, None]).sum((1, 2))
             return self.rows.log_likelihood(lambda rows: (at[:, :, None] * eta[chains, :, rows]).sum(1)) - normal
@@ -127,7 +131,7 @@ def _eta(rows: ProbitRows, b: np.ndarray) -> np.ndarray:
     return rows.eta(b[None, None, :-1], b[None, -1:])[0, 0]
 
 
-def _penalised(rows: ProbitRows, b, ridge) -> float:
+def _penalised(rows: ProbitRows, b: np.ndarray, ridge: np.ndarray) -> float:
     eta = _eta(rows, b)[None]
     return float(rows.log_likelihood(lambda some: eta[:, some])[0]) - 0.5 * float(b @ (ridge * b))
 

@@ -24,6 +24,7 @@ from mmgibbs.draws.purpose import (
     REGRESSION_START,
     stream,
 )
+from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.horseshoe.slice import slice_step
 from mmgibbs.regressions.protocol import Array, Keys, State
 
@@ -38,7 +39,7 @@ class Horseshoe:
     tau^-2 ~ Gamma((p + 1)/2, rate 1/xi + sum_j lambda_j^-2 beta_j^2 / 2),    1/xi ~ Exp(rate 1/t^2 + tau^-2)
     """
 
-    def __init__(self, p: int, global_scale: float, arrays):
+    def __init__(self, p: int, global_scale: float, arrays: Arrays):
         self.p, self.global_scale, self.arrays = p, global_scale, arrays
 
     def start(self, keys: Keys) -> State:
@@ -51,12 +52,12 @@ class Horseshoe:
             "slab": 0.0 * one,
         }
 
-    def precision(self, state: State):
+    def precision(self, state: State) -> Array:
         """(C, p): d."""
         d = state["global"][:, None] * state["local"] + state["slab"][:, None]
         return self.arrays.xp.minimum(d, LARGEST_PRECISION)
 
-    def draw(self, beta, state: State, keys: Keys, sweep: int) -> State:
+    def draw(self, beta: Array, state: State, keys: Keys, sweep: int) -> State:
         """All scales given beta (C, p)."""
         a, square = self.arrays, beta**2
         rate = state["local_auxiliary"] + 0.5 * state["global"][:, None] * square
@@ -76,14 +77,14 @@ class Horseshoe:
             "slab": slab,
         }
 
-    def draw_local(self, rate, state: State, keys: Keys, sweep: int) -> Array:
+    def draw_local(self, rate: Array, state: State, keys: Keys, sweep: int) -> Array:
         return self.arrays.exponentials(keys, sweep, stream(REGRESSION_LOCAL_SCALE, 0), self.p) / rate
 
-    def draw_global(self, rate, local, state: State, keys: Keys, sweep: int) -> Array:
+    def draw_global(self, rate: Array, local: Array, state: State, keys: Keys, sweep: int) -> Array:
         shape = self.arrays.xp.full((len(keys), 1), 0.5 * (self.p + 1))
         return self.arrays.gammas(keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), shape)[:, 0] / rate
 
-    def draw_slab(self, square, local, overall, state: State, keys: Keys, sweep: int) -> Array:
+    def draw_slab(self, square: Array, local: Array, overall: Array, state: State, keys: Keys, sweep: int) -> Array:
         return state["slab"]
 
 
@@ -92,14 +93,14 @@ class RegularisedHorseshoe(Horseshoe):
     lambda_j^-1 did.
     """
 
-    def __init__(self, p: int, global_scale: float, slab_scale: float, slab_df: float, arrays):
+    def __init__(self, p: int, global_scale: float, slab_scale: float, slab_df: float, arrays: Arrays):
         super().__init__(p, global_scale, arrays)
         self.slab_scale, self.slab_df = slab_scale, slab_df
 
     def start(self, keys: Keys) -> State:
         return super().start(keys) | {"slab": self.arrays.xp.full(len(keys), self.slab_scale**-2)}
 
-    def draw_local(self, rate, state: State, keys: Keys, sweep: int) -> Array:
+    def draw_local(self, rate: Array, state: State, keys: Keys, sweep: int) -> Array:
         """lambda^-2 = h of the density h^-1/2 (h + k)^1/2 exp(-rate h), k = c^-2 tau^2, by an independence step.
 
         For (h + k)^1/2 <= h^1/2 + k^1/2 the proposal is Exp(rate) or, with odds (pi k rate)^1/2, Gamma(1/2, rate); the
@@ -115,11 +116,11 @@ class RegularisedHorseshoe(Horseshoe):
         ratio = lambda h: xp.sqrt(h + k) / (xp.sqrt(h) + xp.sqrt(k))
         return xp.where(u[..., 1] * ratio(old) < ratio(new), new, old)
 
-    def draw_global(self, rate, local, state: State, keys: Keys, sweep: int) -> Array:
+    def draw_global(self, rate: Array, local: Array, state: State, keys: Keys, sweep: int) -> Array:
         """A slice step for log tau^-2, of log density x/2 - rate e^x + sum_j log(d_j)/2."""
         xp, old, slab = self.arrays.xp, state["global"], state["slab"]
 
-        def density(x, c):
+        def density(x: Array, c: np.ndarray) -> Array:
             new = old[c] * xp.exp(x)
             return 0.5 * x - new * rate[c] + 0.5 * xp.log(new[:, None] * local[c] + slab[c, None]).sum(1)
 
@@ -127,12 +128,12 @@ class RegularisedHorseshoe(Horseshoe):
             slice_step(density, LOG_WIDTH, keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), self.arrays)[0]
         )
 
-    def draw_slab(self, square, local, overall, state: State, keys: Keys, sweep: int) -> Array:
+    def draw_slab(self, square: Array, local: Array, overall: Array, state: State, keys: Keys, sweep: int) -> Array:
         """A slice step for log c^-2, of log density k x/2 - (k s^2 + sum beta^2) e^x / 2 + sum_j log(d_j)/2."""
         xp, old, df = self.arrays.xp, state["slab"], self.slab_df
         rate = 0.5 * (df * self.slab_scale**2 + square.sum(1))
 
-        def density(x, c):
+        def density(x: Array, c: np.ndarray) -> Array:
             new = old[c] * xp.exp(x)
             return 0.5 * df * x - new * rate[c] + 0.5 * xp.log(overall[c, None] * local[c] + new[:, None]).sum(1)
 

@@ -25,13 +25,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from mmgibbs.draws.purpose import REGRESSION_RESCALE, REGRESSION_START, stream
 from mmgibbs.errors import DataError
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.arrays.base import Arrays, Host
 from mmgibbs.regressions.classes import read_classes
 from mmgibbs.regressions.horseshoe.coefficients import ByColumns, ByRows
 from mmgibbs.regressions.horseshoe.ellipse import Ellipse, expansion, probit_fit, separated
@@ -39,7 +40,7 @@ from mmgibbs.regressions.horseshoe.prior import Horseshoe, RegularisedHorseshoe
 from mmgibbs.regressions.horseshoe.rows import GRAM_PIECES, ProbitRows
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import ROW_BLOCK_BYTES, Predictors
-from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
+from mmgibbs.regressions.protocol import Array, Keys, Parameter, RegressionData, State
 
 ROWS_FOR_COLLAPSED = 50  # of the rarer class, for each coefficient: the expansion is then close
 
@@ -76,7 +77,7 @@ class HorseshoeProbitModel:
     Options = HorseshoeProbitOptions
 
     @staticmethod
-    def prepare(data: RegressionData, options: HorseshoeProbitOptions, arrays) -> HorseshoeProbitSampler:
+    def prepare(data: RegressionData, options: HorseshoeProbitOptions, arrays: Arrays) -> HorseshoeProbitSampler:
         """DataError for labels that are missing, not of two classes, or separated completely where the prior needs
         overlap.
         """
@@ -110,7 +111,9 @@ class HorseshoeProbitSampler:
     angles (C,).
     """
 
-    def __init__(self, X: Predictors, positive: np.ndarray, classes: list, options: HorseshoeProbitOptions, arrays):
+    def __init__(
+        self, X: Predictors, positive: np.ndarray, classes: list, options: HorseshoeProbitOptions, arrays: Arrays
+    ):
         self.X, self.options, self.arrays, self.n, self.p = X, options, arrays, X.n, X.p
         self.share = positive.mean()
         if options.slab_scale is None:
@@ -128,7 +131,7 @@ class HorseshoeProbitSampler:
             self.parameters["slab"] = Parameter(help="c, the size beyond which coefficients are shrunk")
         self.coords = {"predictor": list(X.names), "class": list(classes)}
 
-    def _read(self, positive, real) -> None:
+    def _read(self, positive: np.ndarray, real: npt.DTypeLike) -> None:
         """All that is needed of the data: cross-products, and the expansion where there is a collapsed draw."""
         X, o, arrays = self.X, self.options, self.arrays
         if self.p <= self.n:
@@ -186,12 +189,12 @@ class HorseshoeProbitSampler:
         beta, intercept = posterior.draw(self.factor_of_z(posterior.misfit, keys, sweep), keys, sweep)
         return {"beta": beta, "intercept": intercept, "tries": tries} | self.prior.draw(beta, state, keys, sweep)
 
-    def prior_precision(self, state: State):
+    def prior_precision(self, state: State) -> Array:
         """(C, p + 1): d_j, and that of the intercept last."""
         xp, d, sd = self.arrays.xp, self.prior.precision(state), self.options.intercept_prior_sd
         return xp.concatenate([d, xp.full((len(d), 1), 0.0 if sd is None else sd**-2)], 1)
 
-    def factor_of_z(self, misfit, keys: Keys, sweep: int):
+    def factor_of_z(self, misfit: Array, keys: Keys, sweep: int) -> Array:
         """(C,): g of Haar PX-DA, 1 without it."""
         if not self.options.expansion:
             return self.arrays.xp.ones(len(keys))

@@ -11,12 +11,16 @@ order. So the number of threads changes no bit.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.draws.purpose import REGRESSION_LATENT, stream
 from mmgibbs.regressions.arrays import draws as host
+from mmgibbs.regressions.arrays.base import Arrays, added
 from mmgibbs.regressions.predictors import ROW_BLOCK_BYTES, Predictors
 from mmgibbs.regressions.protocol import Array, Keys
 
@@ -39,7 +43,7 @@ class Latent:
 class ProbitRows:
     """The predictors and the sides of 0 on which z lies. `real`: type of the products with X; sums are float64."""
 
-    def __init__(self, X: Predictors, positive: np.ndarray, arrays, real=np.float64):
+    def __init__(self, X: Predictors, positive: np.ndarray, arrays: Arrays, real: npt.DTypeLike = np.float64):
         self.X, self.arrays, self.real, self.n, self.p = X, arrays, real, X.n, X.p
         self.on_host = arrays.device == "cpu"
         self.values, self.positive = arrays.asarray(X.values), arrays.asarray(positive)
@@ -48,7 +52,7 @@ class ProbitRows:
         block = ROW_BLOCK_BYTES if self.on_host else DEVICE_BLOCK_BYTES
         self.block_rows = max(1, block // (np.dtype(real).itemsize * self.p))
 
-    def latent(self, beta, intercept, keys: Keys, sweep: int, keep: bool = False) -> Latent:
+    def latent(self, beta: Array, intercept: Array, keys: Keys, sweep: int, keep: bool = False) -> Latent:
         """A draw of z given beta (C, p) and intercept (C,) of the standardised columns; z itself is kept on request."""
         xp, C = self.arrays.xp, len(keys)
         columns, offset = self._raw(beta, intercept)
@@ -60,7 +64,7 @@ class ProbitRows:
                 keys, sweep, LATENT, self.eta(beta[:, None], intercept[:, None])[:, 0], self.positive
             )
 
-        def work(piece):
+        def work(piece: int) -> None:
             for rows, X in self._blocks(*pieces[piece]):
                 for c in range(C):
                     if self.on_host:
@@ -70,6 +74,7 @@ class ProbitRows:
                             draw, mean, self.positive[rows], sweep, rows.start, LATENT, keys.seed, keys.chains[c]
                         )
                     else:
+                        assert z is not None
                         draw = z[c, rows]
                     sums[piece, c, : self.p] += draw.astype(self.real, copy=False) @ X
                     sums[piece, c, self.p] += draw.sum()
@@ -81,13 +86,13 @@ class ProbitRows:
         right[:, :-1] = (right[:, :-1] - self.centre * right[:, -1:]) / self.scale
         return Latent(right, total[:, -1], z)
 
-    def eta(self, beta, intercept):
+    def eta(self, beta: Array, intercept: Array) -> Array:
         """(C, k, n): intercept + Z beta for beta (C, k, p), intercept (C, k)."""
         C, k, p = beta.shape
         columns, offset = self._raw(beta.reshape(C * k, p), intercept.reshape(-1))
         pieces, out = self._pieces(PIECES), self.arrays.xp.empty((C * k, self.n))
 
-        def work(piece):
+        def work(piece: int) -> None:
             for rows, X in self._blocks(*pieces[piece]):
                 for j in range(C * k):
                     out[j, rows] = (X @ columns[j]).astype(np.float64) + offset[j]
@@ -95,12 +100,12 @@ class ProbitRows:
         self._at_once(work, len(pieces))
         return out.reshape(C, k, self.n)
 
-    def transposed(self, v):
+    def transposed(self, v: Array) -> Array:
         """(p + 1,): Z'v, then 1'v, for v (n,)."""
         pieces = self._pieces(PIECES)
         sums = self.arrays.xp.zeros((len(pieces), self.p + 1))
 
-        def work(piece):
+        def work(piece: int) -> None:
             for rows, X in self._blocks(*pieces[piece]):
                 sums[piece, :-1] += v[rows].astype(self.real) @ X
                 sums[piece, -1] += v[rows].sum()
@@ -110,39 +115,40 @@ class ProbitRows:
         right[:-1] = (right[:-1] - self.centre * right[-1]) / self.scale
         return right
 
-    def log_likelihood(self, eta):
+    def log_likelihood(self, eta: Callable[[slice], Array]) -> Array:
         """(C,) of linear predictors that `eta(rows)` gives, (C, rows) for a slice of rows."""
         step = ROWS if self.on_host else self.n
         pieces = [slice(first, min(first + step, self.n)) for first in range(0, self.n, step)]
-        parts = [None] * len(pieces)
+        parts: dict[int, Array] = {}
 
-        def work(piece):
+        def work(piece: int) -> None:
             rows = pieces[piece]
             parts[piece] = self.arrays.log_ndtr(self.sign[rows] * eta(rows)).sum(-1)
 
         self._at_once(work, len(pieces))
-        return sum(parts)
+        return added(parts[piece] for piece in range(len(pieces)))
 
     def gram(self, weights: np.ndarray | None = None) -> np.ndarray:
         """(p + 1, p + 1) float64 on the host: [Z 1]' diag(w) [Z 1]."""
         pieces, X = self._pieces(GRAM_PIECES), self.X
         w = np.ones(self.n) if weights is None else weights
-        parts = [None] * len(pieces)
+        squares: dict[int, np.ndarray] = {}
+        borders: dict[int, np.ndarray] = {}
 
-        def work(piece):
+        def work(piece: int) -> None:
             first, last = pieces[piece]
             rows = replace(X, values=X.values[first:last])
             square = rows.gram(None if weights is None else w[first:last], self.real)
-            parts[piece] = square, rows.transposed_times(w[first:last, None])[:, 0]
+            squares[piece], borders[piece] = square, rows.transposed_times(w[first:last, None])[:, 0]
 
         self._at_once(work, len(pieces))
         out = np.empty((self.p + 1, self.p + 1))
-        out[:-1, :-1] = sum(square for square, _ in parts)
-        out[:-1, -1] = out[-1, :-1] = sum(border for _, border in parts)
+        out[:-1, :-1] = added(squares[piece] for piece in range(len(pieces)))
+        out[:-1, -1] = out[-1, :-1] = added(borders[piece] for piece in range(len(pieces)))
         out[-1, -1] = w.sum()
         return out
 
-    def _raw(self, beta, intercept):
+    def _raw(self, beta: Array, intercept: Array) -> tuple[Array, Array]:
         """Coefficients of the columns as they lie, in the working type, and what is added to each row."""
         raw = beta / self.scale
         return raw.astype(self.real), intercept - (raw * self.centre).sum(-1)
@@ -153,14 +159,14 @@ class ProbitRows:
         rows = -(-blocks // most) * self.block_rows
         return [(first, min(first + rows, self.n)) for first in range(0, self.n, rows)]
 
-    def _blocks(self, first: int, last: int):
+    def _blocks(self, first: int, last: int) -> Iterator[tuple[slice, Array]]:
         for start in range(first, last, self.block_rows):
             rows = slice(start, min(start + self.block_rows, last))
             yield rows, self.values[rows].astype(self.real, copy=False)
 
-    def _at_once(self, work, pieces: int) -> None:
+    def _at_once(self, work: Callable[[int], None], pieces: int) -> None:
         if self.on_host:
-            self.arrays.at_once([lambda piece=piece: work(piece) for piece in range(pieces)])
+            self.arrays.at_once([partial(work, piece) for piece in range(pieces)])
         else:
             for piece in range(pieces):
                 work(piece)

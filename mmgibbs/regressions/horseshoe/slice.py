@@ -6,12 +6,20 @@ accepted where its log density is above the level, and else becomes the end of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from mmgibbs.regressions.arrays.base import Arrays
+from mmgibbs.regressions.protocol import Array, Keys
+
+LogDensity = Callable[[Array, np.ndarray], Array]  # of points (a,) of the chains numbered (a,)
 MOST_TRIES = 127  # a bracket that has shrunk so often has no length left: the chain stays
 
 
-def shrink(value, level, low, high, uniforms, arrays):
+def shrink(
+    value: LogDensity, level: Array, low: Array, high: Array, uniforms: Array, arrays: Arrays
+) -> tuple[Array, Array]:
     """(point (C,), tries (C,)). value(points (a,), active (a,)): log densities of the chains numbered `active`.
 
     level, low, high: (C,), the ends overwritten; uniforms: (C, tries at most).
@@ -32,7 +40,9 @@ def shrink(value, level, low, high, uniforms, arrays):
     return point, tries
 
 
-def slice_step(value, width: float, keys, sweep: int, stream: int, arrays):
+def slice_step(
+    value: LogDensity, width: float, keys: Keys, sweep: int, stream: int, arrays: Arrays
+) -> tuple[Array, Array]:
     """(point (C,), tries (C,)): one slice step from 0 within a bracket of this width;
     the counters of `stream` are its own.
     """

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -35,13 +36,13 @@ class Point:
 Target = Callable[[Array], Point]
 
 
-def each(values):
+def each(values: Array) -> Array:
     """(C,) -> (C, 1, 1)."""
     return values[:, None, None]
 
 
 def leapfrog(
-    target: Target, velocity: Callable[[Array], Array], start: Point, momentum, step, steps
+    target: Target, velocity: Callable[[Array], Array], start: Point, momentum: Array, step: Array, steps: Array
 ) -> tuple[Point, Array]:
     """Half kick, (drift, kick) x (L - 1), drift, half kick; step (C,), L = steps (C,).
 
@@ -56,40 +57,48 @@ def leapfrog(
     return point, momentum
 
 
+class Mass(Protocol):
+    """A mass matrix M, of each chain or of all."""
+
+    def momentum(self, z: Array) -> Array: ...
+    def velocity(self, momentum: Array) -> Array: ...
+    def times(self, x: Array) -> Array: ...
+
+
 # Masses: momentum(z) ~ N(0, M) for standard normal z; velocity(momentum) = M^-1 momentum; times(x) = M x
 
 
 class DiagonalMass:
     """M = diag(1 / inverse), inverse (C or 1, K, D) or a number."""
 
-    def __init__(self, inverse):
+    def __init__(self, inverse: Array | float):
         self.inverse = inverse
 
-    def momentum(self, z):
+    def momentum(self, z: Array) -> Array:
         return z / self.inverse**0.5
 
-    def velocity(self, momentum):
+    def velocity(self, momentum: Array) -> Array:
         return momentum * self.inverse
 
-    def times(self, x):
+    def times(self, x: Array) -> Array:
         return x / self.inverse
 
 
 class KroneckerMass:
     """M = S (x) A with S (1 or C, K, K) and A (1 or C, D, D) positive definite: M X = S X A for X (K, D)."""
 
-    def __init__(self, S: np.ndarray, A: np.ndarray, asarray=np.asarray):
+    def __init__(self, S: np.ndarray, A: np.ndarray, asarray: Callable[[Array], Array] = np.asarray):
         self.S, self.A = asarray(S), asarray(A)
         self.root_S, self.root_A = asarray(np.linalg.cholesky(S)), asarray(np.linalg.cholesky(A).swapaxes(1, 2))
         self.inverse_S, self.inverse_A = (asarray(np.linalg.inv(m)) for m in (S, A))
 
-    def momentum(self, z):
+    def momentum(self, z: Array) -> Array:
         return self.root_S @ z @ self.root_A
 
-    def velocity(self, momentum):
+    def velocity(self, momentum: Array) -> Array:
         return self.inverse_S @ momentum @ self.inverse_A
 
-    def times(self, x):
+    def times(self, x: Array) -> Array:
         return self.S @ x @ self.A
 
 
@@ -104,7 +113,9 @@ class Trajectory:
     acceptance: Array  # min(1, exp(-energy error)), (C,)
 
 
-def trajectory(target: Target, mass, start: Point, z, step, steps, xp=np) -> Trajectory:
+def trajectory(
+    target: Target, mass: Mass, start: Point, z: Array, step: Array, steps: Array, xp: ModuleType = np
+) -> Trajectory:
     """From momenta made of standard normals z (C, K, D)."""
     momentum = mass.momentum(z)
     with np.errstate(over="ignore", invalid="ignore"):  # a diverging trajectory is refused by its energy
@@ -114,12 +125,14 @@ def trajectory(target: Target, mass, start: Point, z, step, steps, xp=np) -> Tra
     return Trajectory(end, last, error, xp.exp(-xp.maximum(error, 0.0)))
 
 
-def energy(mass, point: Point, momentum):
+def energy(mass: Mass, point: Point, momentum: Array) -> Array:
     """H, (C,)."""
     return (momentum * mass.velocity(momentum)).sum((1, 2)) / 2 - point.log_density
 
 
-def accept(start: Point, tried: Trajectory, uniform, temperature=1.0, xp=np) -> Point:
+def accept(
+    start: Point, tried: Trajectory, uniform: Array, temperature: Array | float = 1.0, xp: ModuleType = np
+) -> Point:
     """The end where log u < -energy error / T, else the start; uniform (C,)."""
     moved = xp.log(uniform) < -tried.energy_error / temperature
     end = tried.end
@@ -130,7 +143,7 @@ def accept(start: Point, tried: Trajectory, uniform, temperature=1.0, xp=np) -> 
     )
 
 
-def cooler(temperature):
+def cooler(temperature: Array) -> Array:
     """T_t = max(1, 0.9 T_(t-1)), Beam, Ghosh & Doyle's annealing of the burn-in."""
     return (0.9 * temperature).clip(1.0)
 
@@ -159,7 +172,7 @@ class Adaptation:
     pooled: bool
     xp: Any = np
 
-    def start(self, position, variance=None) -> State:
+    def start(self, position: Array, variance: Array | None = None) -> State:
         """Trajectories start at length 1; variance (1, K, D): of every coefficient, where it is to be learnt."""
         zeros = self.xp.zeros(len(position))
         log_step = zeros + np.log(self.first_step)
@@ -167,19 +180,19 @@ class Adaptation:
         learnt |= {"shortfall": zeros, "square_slope": zeros, "centre": position}
         return learnt if variance is None else learnt | {"variance": self.xp.broadcast_to(variance, position.shape)}
 
-    def lengths(self, state: State, sweep: int, burning: bool):
+    def lengths(self, state: State, sweep: int, burning: bool) -> tuple[Array, Array]:
         """Step size and number of leapfrog steps of every chain, (C,) each: ceil(h length / step) at jitter h."""
         which = "" if burning else "mean_"
         log_step, log_length = state[which + "log_step"], state[which + "log_length"]
         steps = self.xp.ceil(jitter(sweep) * self.xp.exp(self.xp.minimum(log_length - log_step, 20.0)))
         return self.xp.exp(log_step), self.xp.clip(steps, 1, self.most_steps).astype(np.int64)
 
-    def learn(self, state: State, start: Point, now: Point, tried: Trajectory, mass, sweep: int) -> State:
+    def learn(self, state: State, start: Point, now: Point, tried: Trajectory, mass: Mass, sweep: int) -> State:
         """What is known after trajectory `sweep`, 1 the first."""
         steps, lengths = self._step(state, tried, sweep), self._length(state, start, tried, mass, sweep)
         return steps | lengths | self._moments(state, now, sweep)
 
-    def _pool(self, values):
+    def _pool(self, values: Array) -> Array:
         return self.xp.broadcast_to(values.mean(0), values.shape).copy() if self.pooled else values
 
     def _step(self, state: State, tried: Trajectory, t: int) -> State:
@@ -190,7 +203,7 @@ class Adaptation:
         mean = self._mean(state["mean_log_step"], log_step, t)
         return {"log_step": log_step, "mean_log_step": mean, "shortfall": shortfall}
 
-    def _length(self, state: State, start: Point, tried: Trajectory, mass, t: int) -> State:
+    def _length(self, state: State, start: Point, tried: Trajectory, mass: Mass, t: int) -> State:
         """The ChEES criterion in the norm of the mass matrix, E (|q' - c|_M^2 - |q - c|_M^2)^2 / 4, rises in the length
         by h (|q' - c|_M^2 - |q - c|_M^2)(q' - c)'eta' at jitter h; its log climbs by Adam, without momentum."""
         xp, before, after = self.xp, start.position - state["centre"], tried.end.position - state["centre"]
@@ -216,5 +229,5 @@ class Adaptation:
         return {"centre": centre, "variance": state["variance"] + weight * (square - state["variance"])}
 
     @staticmethod
-    def _mean(mean, value, t: int):
+    def _mean(mean: Array, value: Array, t: int) -> Array:
         return mean + t**-0.75 * (value - mean)

@@ -13,6 +13,7 @@ falling from 1000 to 1. Otherwise step size, trajectory length and masses are le
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,12 +22,14 @@ import numpy as np
 from mmgibbs.draws.purpose import REGRESSION_ACCEPT, REGRESSION_MOMENTUM, REGRESSION_START, stream
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.machine.threads import blas_threads
+from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.classes import read_classes
 from mmgibbs.regressions.multinomial import hamiltonian as hmc
 from mmgibbs.regressions.multinomial.softmax_curvature import SoftmaxCurvature
 from mmgibbs.regressions.multinomial.softmax_gradient import SoftmaxGradient, averaged_softmax, totals
 from mmgibbs.regressions.options import option
-from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
+from mmgibbs.regressions.predictors import Predictors
+from mmgibbs.regressions.protocol import Array, Keys, Parameter, RegressionData, State
 
 MOMENTUM, ACCEPT, START = (stream(purpose, 0) for purpose in (REGRESSION_MOMENTUM, REGRESSION_ACCEPT, REGRESSION_START))
 SOON = 10  # sweeps before the running mean is worth a new mass matrix
@@ -67,7 +70,7 @@ class MultinomialHMCModel:
     Options = MultinomialHMCOptions
 
     @staticmethod
-    def prepare(data: RegressionData, options: MultinomialHMCOptions, arrays) -> MultinomialHMCSampler:
+    def prepare(data: RegressionData, options: MultinomialHMCOptions, arrays: Arrays) -> MultinomialHMCSampler:
         """DataError for a response that is none; ConfigError for options that do not go together."""
         response, classes = read_classes(data.response, data.response_name)
         X = data.predictors
@@ -90,7 +93,7 @@ class MultinomialHMCModel:
         return MultinomialHMCSampler(X, response, classes, options, arrays)
 
     @staticmethod
-    def predict(draws, predictors, classes) -> np.ndarray:
+    def predict(draws: Mapping[str, np.ndarray], predictors: Predictors, classes: list | None) -> np.ndarray:
         """(n, K): softmax averaged over the draws beta (m, p, K - 1) and intercept (m, K - 1)."""
         m, _, K = draws["beta"].shape
         return averaged_softmax(draws["beta"], draws.get("intercept", np.zeros((m, K))), predictors)
@@ -104,7 +107,14 @@ class MultinomialHMCSampler:
     it is taken.
     """
 
-    def __init__(self, predictors, response, classes, options: MultinomialHMCOptions, arrays):
+    def __init__(
+        self,
+        predictors: Predictors,
+        response: np.ndarray,
+        classes: list,
+        options: MultinomialHMCOptions,
+        arrays: Arrays,
+    ):
         self.arrays, self.xp, self.X, self.options = arrays, arrays.xp, predictors, options
         self.K, self.D = len(classes), predictors.p + options.intercept
         self.adaptive = options.adaptation != "none"
@@ -130,7 +140,7 @@ class MultinomialHMCSampler:
         if options.intercept:
             self.parameters["intercept"] = Parameter(("contrast",), f"{against} where the predictors are 0")
 
-    def target(self, B) -> hmc.Point:
+    def target(self, B: Array) -> hmc.Point:
         """Log posterior, up to a constant, and its gradient."""
         value, gradient = self.likelihood(B)
         if self.options.prior == "cauchy":
@@ -192,13 +202,13 @@ class MultinomialHMCSampler:
         facts = {"acceptance_rate": state["acceptance"], "n_steps": state["steps"]}
         return facts | {"step_size": step, "lp": state["log_density"]}
 
-    def _first_mass(self):
+    def _first_mass(self) -> tuple[hmc.Mass, np.ndarray | None]:
         if self.options.mass == "hessian":
             at = self.curvature.position()[None]
             return self.curvature.mass(at, self.arrays.asarray), at
         return hmc.DiagonalMass(1.0 if self.options.mass == "identity" else self.variance), None
 
-    def _mass(self, state: State):
+    def _mass(self, state: State) -> hmc.Mass:
         """Learnt variances, or the Hessian where the state says, kept until the state says otherwise."""
         if "variance" in state:
             return hmc.DiagonalMass(state["variance"])
@@ -206,16 +216,17 @@ class MultinomialHMCSampler:
             return self.mass
         at = self.arrays.fetch(state["at"])
         at = at[:1] if self.options.adaptation == "pooled" else at
-        if not np.array_equal(np.broadcast_to(self.renewed[1], at.shape), at):
+        renewed_at = self.renewed[1]
+        if renewed_at is None or not np.array_equal(np.broadcast_to(renewed_at, at.shape), at):
             self.renewed = self.curvature.mass(at, self.arrays.asarray), at
         return self.renewed[0]
 
-    def _lengths(self, state: State, sweep: int):
+    def _lengths(self, state: State, sweep: int) -> tuple[Array, Array]:
         """Step size and number of leapfrog steps of every chain, (C,) each."""
         if self.adaptive:
             return self.learner.lengths(state, sweep, burning=sweep <= self.burn_in)
         C = len(state["position"])
         return self.xp.full(C, self.options.step_size), self.xp.full(C, self.options.leapfrog_steps)
 
-    def _normals(self, keys: Keys, sweep: int, purpose: int):
+    def _normals(self, keys: Keys, sweep: int, purpose: int) -> Array:
         return self.arrays.normals(keys, sweep, purpose, (self.K - 1) * self.D).reshape(len(keys), self.K - 1, self.D)

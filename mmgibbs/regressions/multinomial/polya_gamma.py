@@ -13,22 +13,25 @@ K = 2 is the binary logit: c = 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.draws.purpose import REGRESSION_COEFFICIENT, REGRESSION_LATENT, stream
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.machine.threads import blas_threads
+from mmgibbs.regressions.arrays.base import Arrays, added
 from mmgibbs.regressions.classes import read_classes
 from mmgibbs.regressions.multinomial.kernels import category_weights
 from mmgibbs.regressions.multinomial.separation import refuse_improper
 from mmgibbs.regressions.multinomial.softmax_gradient import averaged_softmax
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import Predictors
-from mmgibbs.regressions.protocol import Keys, Parameter, RegressionData, State
+from mmgibbs.regressions.protocol import Array, Keys, Parameter, RegressionData, State
 
 BLOCK_BYTES = {"cpu": 1 << 21, "gpu": 1 << 28}  # a block of rows of Z in the working type
 MOST_ROWS = 8192  # of a block on the host, so that few columns still make several blocks
@@ -65,14 +68,14 @@ class MultinomialPGModel:
     Options = MultinomialPGOptions
 
     @staticmethod
-    def prepare(data: RegressionData, options: MultinomialPGOptions, arrays) -> MultinomialPGSampler:
+    def prepare(data: RegressionData, options: MultinomialPGOptions, arrays: Arrays) -> MultinomialPGSampler:
         """DataError for a response that cannot be used (row named), ModelError where a flat prior leaves the posterior
         improper.
         """
         return MultinomialPGSampler(data, options, arrays)
 
     @staticmethod
-    def predict(draws, predictors: Predictors, classes) -> np.ndarray:
+    def predict(draws: Mapping[str, np.ndarray], predictors: Predictors, classes: list | None) -> np.ndarray:
         """(n, K): softmax averaged over the draws."""
         intercept = draws.get("intercept", np.zeros(draws["beta"].shape[::2]))
         return averaged_softmax(draws["beta"], intercept, predictors)
@@ -81,7 +84,7 @@ class MultinomialPGModel:
 class MultinomialPGSampler:
     """State: beta (C, K - 1, d) on the scale of Z, the intercept last. All else is made from it in each sweep."""
 
-    def __init__(self, data: RegressionData, options: MultinomialPGOptions, arrays):
+    def __init__(self, data: RegressionData, options: MultinomialPGOptions, arrays: Arrays):
         X, o = data.predictors, options
         response, classes = read_classes(data.response, data.response_name)
         if len(response) != X.n:
@@ -145,7 +148,7 @@ class MultinomialPGSampler:
 def read_prior(options: MultinomialPGOptions, categories: int, p: int) -> tuple[np.ndarray, np.ndarray]:
     """Means (K - 1, d) and precision matrices (K - 1, d, d). ConfigError for shapes and values that make no prior."""
 
-    def read(name, shapes):
+    def read(name: str, shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
         value = np.asarray(getattr(options, name), dtype=object)
         try:
             value = value.astype(np.float64)
@@ -186,7 +189,7 @@ def read_prior(options: MultinomialPGOptions, categories: int, p: int) -> tuple[
 class HostRows:
     """Passes over the rows on the host: a block stays in the cache from its logits to its share of Z' diag(omega) Z."""
 
-    def __init__(self, X: Predictors, response: np.ndarray, intercept: bool, arrays, real):
+    def __init__(self, X: Predictors, response: np.ndarray, intercept: bool, arrays: Arrays, real: npt.DTypeLike):
         self.X, self.intercept, self.arrays, self.real = X, intercept, arrays, real
         self.response = response
         self.trials = response.sum(1) if response.ndim == 2 else np.ones(X.n, np.int64)
@@ -203,16 +206,16 @@ class HostRows:
         each = -(-len(blocks) // STRIPS)
         self.strips = [blocks[k : k + each] for k in range(0, len(blocks), each)]
 
-    def moments(self, j: int, stale: slice, beta, logits, keys: Keys, sweep: int):
+    def moments(self, j: int, stale: slice, beta: Array, logits: Array, keys: Keys, sweep: int) -> tuple[Array, Array]:
         """(Z' diag(omega) Z, Z'(kappa + omega c)) of category j, (C, d, d) and (C, d), after the draw of its omega.
 
         logits (C, K - 1, n): those of the categories `stale` are renewed from beta (C, K - 1, d) first.
         """
-        sums = [None] * len(self.strips)
+        sums: dict[int, Array] = {}
         chains = np.array(keys.chains, np.uint64)
 
-        def strip(number):
-            total = None
+        def strip(number: int) -> None:
+            total: Array | None = None
             for rows in self.strips[number]:
                 Z = self.block(rows)
                 self.renew(Z, rows, stale, beta, logits)
@@ -233,26 +236,27 @@ class HostRows:
                 )
                 products = self.products(Z, omega, right)
                 total = products if total is None else total + products
+            assert total is not None, "a strip has rows"
             sums[number] = total
 
         self.arrays.at_once([partial(strip, number) for number in range(len(self.strips))])
-        return split(sums)
+        return split(sums[number] for number in range(len(self.strips)))
 
-    def block(self, rows: slice):
+    def block(self, rows: slice) -> Array:
         """Z without the intercept for some rows, in the working type; X itself where it needs no change."""
         X = self.values[rows].astype(self.real, copy=False)
         return X if self.plain else (X - self.centre) / self.scale
 
-    def successes(self, j: int, rows: slice):
+    def successes(self, j: int, rows: slice) -> Array:
         """y_ij, (m,) int64."""
         y = self.response[rows]
         return y[:, j].copy() if y.ndim == 2 else (y == j).astype(np.int64)
 
-    def renew(self, Z, rows: slice, stale: slice, beta, logits) -> None:
+    def renew(self, Z: Array, rows: slice, stale: slice, beta: Array, logits: Array) -> None:
         new = beta[:, stale, : self.X.p].astype(self.real) @ Z.T
         logits[:, stale, rows] = new + beta[:, stale, self.X.p :] if self.intercept else new
 
-    def products(self, Z, omega, right):
+    def products(self, Z: Array, omega: Array, right: Array) -> Array:
         """G'G in float64, (C, d + 1, d + 1), of G = [Z sqrt(omega), right / sqrt(omega)]:
         all that beta's law needs of these rows.
         """
@@ -269,11 +273,11 @@ class HostRows:
 class DeviceRows(HostRows):
     """The same passes in array operations: logits of all rows, their omega, then the products."""
 
-    def __init__(self, X, response, intercept, arrays, real):
+    def __init__(self, X: Predictors, response: np.ndarray, intercept: bool, arrays: Arrays, real: npt.DTypeLike):
         super().__init__(X, response, intercept, arrays, real)
         self.response, self.trials = arrays.asarray(self.response), arrays.asarray(self.trials)
 
-    def moments(self, j, stale, beta, logits, keys, sweep):
+    def moments(self, j: int, stale: slice, beta: Array, logits: Array, keys: Keys, sweep: int) -> tuple[Array, Array]:
         xp, blocks = self.arrays.xp, [rows for strip in self.strips for rows in strip]
         for rows in blocks:
             self.renew(self.block(rows), rows, stale, beta, logits)
@@ -289,7 +293,7 @@ class DeviceRows(HostRows):
         return split(self.products(self.block(rows), omega[:, rows], right[:, rows]) for rows in blocks)
 
 
-def split(products):
+def split(products: Iterable[Array]) -> tuple[Array, Array]:
     """(Z' diag(omega) Z, Z' right) from the products of all rows."""
-    total = sum(products)
+    total = added(products)
     return total[:, :-1, :-1], total[:, :-1, -1]

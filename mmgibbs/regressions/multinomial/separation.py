@@ -83,7 +83,8 @@ def separating_direction(Z: np.ndarray, seen: np.ndarray, flat: np.ndarray) -> n
     chosen = np.random.default_rng(0).permutation(len(Z))[: FIRST_ROWS + 5 * gain.size]
     for _ in range(MOST_ROUNDS):
         A = _constraints(Z[chosen], seen[chosen], unknown)
-        answer = linprog(-gain, A_ub=-A, b_ub=np.zeros(A.shape[0]), bounds=(-1, 1), method="highs")
+        # the stubs know of no sparse A_ub
+        answer = linprog(-gain, A_ub=-A, b_ub=np.zeros(A.shape[0]), bounds=(-1, 1), method="highs")  # type: ignore[call-overload]
         if -answer.fun < SMALLEST_GAIN:
             return None
         B = np.where(unknown >= 0, answer.x[unknown], 0.0)

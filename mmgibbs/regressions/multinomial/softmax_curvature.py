@@ -12,11 +12,15 @@ small.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.regressions.multinomial.hamiltonian import KroneckerMass
 from mmgibbs.regressions.multinomial.softmax_gradient import softmax
 from mmgibbs.regressions.predictors import Predictors
+from mmgibbs.regressions.protocol import Array
 
 FLOOR = 0.05
 
@@ -25,7 +29,13 @@ class SoftmaxCurvature:
     """response: codes (n,) or counts (n, K); prior_precision: (D,), D = p, or p + 1 with an intercept last."""
 
     def __init__(
-        self, predictors: Predictors, response, n_classes: int, prior_precision, intercept: bool, real=np.float64
+        self,
+        predictors: Predictors,
+        response: np.ndarray,
+        n_classes: int,
+        prior_precision: np.ndarray,
+        intercept: bool,
+        real: npt.DTypeLike = np.float64,
     ):
         self.Z, self.prior_precision, self.intercept, self.real = predictors, prior_precision, intercept, real
         counts = response.ndim == 2
@@ -48,12 +58,12 @@ class SoftmaxCurvature:
         diagonal = np.append(total, [self.trials.sum()] * self.intercept)
         return 1 / (np.outer(f - f**2, diagonal) + self.prior_precision)
 
-    def mass(self, at: np.ndarray, asarray=np.asarray) -> KroneckerMass:
+    def mass(self, at: np.ndarray, asarray: Callable[[Array], Array] = np.asarray) -> KroneckerMass:
         """M at B = at (1 or C, K - 1, D)."""
         S, A = zip(*map(self._factors, at), strict=True)
         return KroneckerMass(np.stack(S), np.stack(A), asarray)
 
-    def _factors(self, B) -> tuple[np.ndarray, np.ndarray]:
+    def _factors(self, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         Z, p, n, f = self.Z, self.Z.p, self.trials, self.frequencies[:-1]
         P = Z.times(B[:, :p].T, self.real).T.astype(np.float64) + B[:, p:].sum(1)[:, None]
         softmax(P[None])

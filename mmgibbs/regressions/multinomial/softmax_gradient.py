@@ -12,11 +12,16 @@ again. Blocks depend on X alone and their sums are added in the order of the row
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from types import ModuleType
 
 import numpy as np
+import numpy.typing as npt
 
+from mmgibbs.regressions.arrays.base import Arrays, added
 from mmgibbs.regressions.predictors import Predictors
+from mmgibbs.regressions.protocol import Array
 
 PARTS = 32  # ranges of blocks that threads take
 BLOCK_BYTES = 1 << 21  # a block of rows and its logits, in the working type
@@ -33,8 +38,8 @@ class SoftmaxGradient:
         totals: np.ndarray,
         trials: np.ndarray | None,
         intercept: bool,
-        arrays,
-        real=np.float64,
+        arrays: Arrays,
+        real: npt.DTypeLike = np.float64,
     ):
         self.arrays, self.xp, self.real, self.intercept = arrays, arrays.xp, real, intercept
         self.totals, self.centre, self.scale = (
@@ -48,7 +53,7 @@ class SoftmaxGradient:
         each = -(-len(starts) // (PARTS if arrays.device == "cpu" else 1))
         self.parts = [[slice(i, i + rows) for i in starts[k : k + each]] for k in range(0, len(starts), each)]
 
-    def __call__(self, B):
+    def __call__(self, B: Array) -> tuple[Array, Array]:
         """(log likelihood (C,), gradient (C, K - 1, D)) at B (C, K - 1, D), of the standardised columns, float64."""
         p = self.X.shape[1]
         slopes = B[..., :p] / self.scale
@@ -56,16 +61,16 @@ class SoftmaxGradient:
         if self.intercept:
             offset = offset + B[..., p]
         slopes, offset = slopes.astype(self.real), offset[..., None].astype(self.real)
-        expected, mass, log_partition = (sum(parts) for parts in zip(*self._parts(slopes, offset), strict=True))
+        expected, mass, log_partition = (added(parts) for parts in zip(*self._parts(slopes, offset), strict=True))
         expected = (expected - mass[..., None] * self.centre) / self.scale
         if self.intercept:
             expected = self.xp.concatenate([expected, mass[..., None]], axis=-1)
         return (B * self.totals).sum((1, 2)) - log_partition, self.totals - expected
 
-    def _parts(self, slopes, offset) -> list:
-        done = [None] * len(self.parts)
+    def _parts(self, slopes: Array, offset: Array) -> list[tuple[Array, Array, Array]]:
+        done: dict[int, tuple[Array, Array, Array]] = {}
 
-        def one(number):
+        def one(number: int) -> None:
             done[number] = self._part(self.parts[number], slopes, offset)
 
         calls = [partial(one, number) for number in range(len(self.parts))]
@@ -73,9 +78,9 @@ class SoftmaxGradient:
             calls[0]()
         else:
             self.arrays.at_once(calls)
-        return done
+        return [done[number] for number in range(len(self.parts))]
 
-    def _part(self, blocks, slopes, offset):
+    def _part(self, blocks: Sequence[slice], slopes: Array, offset: Array) -> tuple[Array, Array, Array]:
         """Sums over some blocks of rows of (n softmax)' X, of n softmax, and of n log(1 + sum exp)."""
         xp, (C, K, p) = self.xp, slopes.shape
         products, mass, partition = xp.zeros((C, K, p)), xp.zeros((C, K)), xp.zeros(C)
@@ -94,7 +99,7 @@ class SoftmaxGradient:
         return products, mass, partition
 
 
-def softmax(E, xp=np):
+def softmax(E: Array, xp: ModuleType = np) -> Array:
     """Logits (C, K - 1, rows) to probabilities, in place; log(1 + sum exp E), (C, rows).
 
     The last class's logit is 0.
@@ -126,7 +131,7 @@ def averaged_softmax(beta: np.ndarray, intercept: np.ndarray, predictors: Predic
 
 
 def totals(
-    predictors: Predictors, response: np.ndarray, n_classes: int, intercept: bool, real=np.float64
+    predictors: Predictors, response: np.ndarray, n_classes: int, intercept: bool, real: npt.DTypeLike = np.float64
 ) -> np.ndarray:
     """T = Y' Z, (K - 1, D) float64, of codes (n,) or counts (n, K)."""
     sums, counted = np.zeros((n_classes - 1, predictors.p)), np.zeros(n_classes - 1)
