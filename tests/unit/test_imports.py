@@ -46,7 +46,7 @@ class Import(NamedTuple):
     module: str  # that imports
     name: str  # what it imports, dotted
     line: int
-    lazy: bool  # inside a function
+    lazy: bool  # inside a function, or for type checkers alone
 
 
 def imports_of(source: str, module: str) -> list[Import]:
@@ -65,7 +65,9 @@ def imports_of(source: str, module: str) -> list[Import]:
                     else [child.module]
                 )
                 found.extend(Import(module, name, child.lineno, lazy) for name in names)
-            visit(child, lazy or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)))
+            later = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            never = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+            visit(child, lazy or later or never)
 
     visit(ast.parse(source), False)
     return found
