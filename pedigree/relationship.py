@@ -275,6 +275,13 @@ def a_times(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, v:
     return u.reshape(np.shape(v))
 
 
+def a_times_relatives(relatives: Relatives, v: np.ndarray) -> np.ndarray:
+    """A v as `a_times`, with the Mendelian sampling variances that the structured A^-1 holds; v: (n,) or (n, k)."""
+    u = _columns(v, relatives.n_animals).copy()
+    _a_times(relatives.sire, relatives.dam, 1.0 / relatives.dinv, u)
+    return u.reshape(np.shape(v))
+
+
 @numba.njit(**_LOOP)
 def _a_times(sire, dam, d, u):
     n, k = u.shape
@@ -334,3 +341,26 @@ def _with_ancestors(sire, dam, animals):
                 if 0 <= p < n:
                     keep[p] = True
     return keep
+
+
+def group_composition(sire: np.ndarray, dam: np.ndarray, n_groups: int) -> np.ndarray:
+    """(n + n_groups, n_groups) float32 Q: what share of each unknown-parent group an animal is expected to carry.
+
+    Q runs down the pedigree, q_i = (q_s + q_d) / 2, where the row of a group is a unit vector. With groups as fixed
+    effects the columns of [X, ZQ] decide which group means can be told apart (Quaas & Pollak 1981). sire, dam: (n,)
+    int32 codes, parents first; -1 unknown; n and above: groups.
+    """
+    n = len(sire)
+    Q = np.zeros((n + n_groups, n_groups), np.float32)
+    Q[np.arange(n, n + n_groups), np.arange(n_groups)] = 1.0
+    _pass_down(sire, dam, Q)
+    return Q
+
+
+@numba.njit(**_LOOP)
+def _pass_down(sire, dam, Q):
+    for i in range(len(sire)):
+        for parent in (sire[i], dam[i]):
+            if parent >= 0:
+                for g in range(Q.shape[1]):
+                    Q[i, g] += np.float32(0.5) * Q[parent, g]

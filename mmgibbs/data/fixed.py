@@ -15,7 +15,8 @@ import numpy as np
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.rank import Columns, Rank, independent_columns
 from mmgibbs.errors import ModelError
-from mmgibbs.model.design import CentringShift, Effect, Identity, Rescale, Term
+from mmgibbs.model.design import CentringShift, Rescale
+from mmgibbs.model.terms import Effect, Flat, Levels, Normal, Term
 
 INTERCEPT = "intercept"
 
@@ -275,11 +276,11 @@ def _carrier(effects, flat, rank: _TraitRank, t: int) -> int | None:
 
 def _class_term(effect: ClassEffect, columns: list[np.ndarray | None]) -> Term:
     k, q = len(effect.traits), len(effect.ids)
-    prior = None if effect.prior_variance is None else np.eye(k) / effect.prior_variance
+    prior = Flat() if effect.prior_variance is None else Normal(np.eye(k) / effect.prior_variance)
     active = None if effect.prior_variance is not None else np.stack(columns, axis=1)
     if active is not None and active.all():
         active = None
-    return Term(effect.name, "fixed", (Effect("", effect.level, effect.traits),), Identity(q), q, prior, active)
+    return Term(effect.name, Levels((Effect("", effect.level, effect.traits),), q), prior, active)
 
 
 def _covariate_term(
@@ -296,14 +297,14 @@ def _covariate_term(
             # beta = T gamma ~ N(0, v I), so gamma has precision T'T / v
             blocks.append((start, part.T.T @ part.T))
             start += m
-    prior = None
+    prior = Flat()
     if effect.prior_variance is not None:
-        prior = np.zeros((start, start))
+        prior = Normal(np.zeros((start, start)))
         for at, block in blocks:
-            prior[at : at + len(block), at : at + len(block)] = block / effect.prior_variance
+            prior.precision[at : at + len(block), at : at + len(block)] = block / effect.prior_variance
     active = np.hstack(active)
-    q = effect.basis.n_levels
-    return Term(effect.name, "fixed", tuple(brought), Identity(q), q, prior, None if active.all() else active), rescale
+    incidence = Levels(tuple(brought), effect.basis.n_levels)
+    return Term(effect.name, incidence, prior, None if active.all() else active), rescale
 
 
 # ------------------------------------------------------------------------------------------------ notes

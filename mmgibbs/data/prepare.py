@@ -13,7 +13,6 @@ import polars as pl
 
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, GroupColumns, resolve
-from mmgibbs.data.groups import group_composition
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
@@ -29,7 +28,10 @@ from mmgibbs.data.random import (
 )
 from mmgibbs.data.traits import Records, missing_patterns, read_records
 from mmgibbs.errors import DataError
-from mmgibbs.model.design import Design, Term
+from mmgibbs.model.design import Design
+from mmgibbs.model.relationships.groups import GroupedPedigree
+from mmgibbs.model.relationships.pedigree import Pedigree
+from mmgibbs.model.terms import Term
 from pedigree.tables import quoted
 
 
@@ -156,7 +158,7 @@ def _kin(analysis, records: Records) -> Kin | None:
     ids = pl.concat([pedigree.ids.rename("id"), pl.Series("id", pedigree.groups, dtype=pl.String)])
     order = np.concatenate([np.asarray(pedigree.file_order, np.int64), np.arange(n, n + g)])
     labels = LevelLabels(ids, order, np.concatenate([kinship.inbreeding, np.full(g, np.nan)]), g)
-    return Kin(pedigree, kinship, labels, bool(g) and not random_groups)
+    return Kin(pedigree, GroupedPedigree(kinship) if g else Pedigree(kinship), labels)
 
 
 def _strangers(analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:
@@ -189,7 +191,7 @@ def _group_columns(terms: list[Term]) -> list[GroupColumns]:
         if not term.groups_fixed:
             continue
         if composition is None:
-            composition = group_composition(term.relationship.sire, term.relationship.dam, term.n_groups)
+            composition = term.relationship.group_shares()
         component = 0
         for effect in term.effects:
             share = np.where(effect.level[:, None] >= 0, composition[effect.level], 0.0).astype(np.float64)

@@ -20,7 +20,9 @@ from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import read_relationship
 from mmgibbs.errors import DataError
-from mmgibbs.model.design import Effect, Identity, Term
+from mmgibbs.model.relationships.base import Relationship
+from mmgibbs.model.relationships.identity import Identity
+from mmgibbs.model.terms import Effect, Levels, Related, Term
 from pedigree.tables import quoted
 
 ANIMAL_COLUMNS = ("animal", "id")
@@ -33,9 +35,8 @@ class Kin:
     """The pedigree as random effects need it."""
 
     pedigree: object  # pedigree.read.Pedigree
-    relatives: object  # pedigree.relationship.Relatives
+    relationship: Relationship
     labels: LevelLabels
-    fixed_groups: bool
 
 
 def animal_column(random: dict, phenotypes: Phenotypes) -> str | None:
@@ -113,17 +114,15 @@ class RandomTerms:
         random = self.analysis.model.random[name]
         columns = [self._level_ids(name, effect_name, effect) for effect_name, effect in random.effects.items()]
         if random.relationship == "pedigree":
-            relationship, labels = self.kin.relatives, self.kin.labels
+            relationship, labels = self.kin.relationship, self.kin.labels
             levels = [
                 ids if isinstance(ids, np.ndarray) else self._codes(ids, e.level)
                 for e, ids in zip(random.effects.values(), columns, strict=False)
             ]
-            n_levels, groups = relationship.n_levels, relationship.n_groups
         elif random.relationship == "identity":
             ids, levels = code_levels([_texts(ids, self.kin) for ids in columns])
-            n_levels, groups = len(ids), 0
-            relationship, labels = Identity(n_levels), LevelLabels(ids, np.arange(n_levels))
-            if n_levels == 0:
+            relationship, labels = Identity(len(ids)), LevelLabels(ids, np.arange(len(ids)))
+            if len(ids) == 0:
                 raise DataError(
                     f"{self.phenotypes.name}: found no levels for model.random.{name}; needed at least one "
                     "record that meets it"
@@ -131,7 +130,7 @@ class RandomTerms:
         else:
             relationship, ids, notes = read_relationship(random.relationship, name)
             self.notes += notes
-            n_levels, groups, labels = len(ids), 0, LevelLabels(ids, np.arange(len(ids)))
+            labels = LevelLabels(ids, np.arange(len(ids)))
             levels = [
                 self._file_levels(name, e, _texts(c, self.kin), ids, random.relationship)
                 for e, c in zip(random.effects.values(), columns, strict=False)
@@ -140,15 +139,7 @@ class RandomTerms:
             self._effect(name, effect_name, effect, level)
             for (effect_name, effect), level in zip(random.effects.items(), levels, strict=False)
         )
-        return Term(
-            name,
-            "random",
-            effects,
-            relationship,
-            n_levels,
-            n_groups=groups,
-            groups_fixed=bool(groups) and self.kin.fixed_groups,
-        ), labels
+        return Term(name, Levels(effects, relationship.n_levels), Related(relationship)), labels
 
     # -------------------------------------------------------------------------------------------- levels
 

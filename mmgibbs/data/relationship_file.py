@@ -11,7 +11,7 @@ from scipy import sparse
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import read_any, refuse_rows, refuse_type
 from mmgibbs.errors import DataError
-from mmgibbs.model.design import SparseInverse
+from mmgibbs.model.relationships.user_inverse import SparseInverse
 from pedigree.tables import quoted
 
 DENSE_LEVELS = 2000  # up to here a Cholesky factorisation tells whether the matrix is positive definite
@@ -51,11 +51,8 @@ def read_relationship(path: Path, term: str) -> tuple[SparseInverse, pl.Series, 
     ).tocsr()
     matrix.sort_indices()
     notes = _positive_definite(name, term, ids, matrix, low[off], high[off], value[off], diagonal)
-    return (
-        SparseInverse(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.float64)),
-        ids,
-        notes,
-    )
+    parts = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.float64)
+    return SparseInverse(*parts, source=str(path)), ids, notes
 
 
 def _three_columns(path: Path, term: str) -> tuple[pl.DataFrame, np.ndarray, str]:

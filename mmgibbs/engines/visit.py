@@ -11,7 +11,8 @@ from numba import njit
 from numba.extending import overload
 
 from mmgibbs.engines.intrinsics import prefetch
-from mmgibbs.equations.relationships import UNKNOWN, PedigreeLists
+from mmgibbs.model.relationships.base import UNKNOWN
+from mmgibbs.model.relationships.pedigree import PedigreeLists
 
 AHEAD = 12  # how many levels ahead memory is asked for: most of a visit is waiting for it
 ASKED = 16  # of a long list only the beginning is asked for: the rest would drive out what is needed first
@@ -161,6 +162,9 @@ def _prefetch_family(K, level, theta):
             prefetch(theta, K.mate[j])
 
 
+PREFETCHES = {PedigreeLists: _prefetch_family}  # lists that know in advance what a row will read
+
+
 @overload(prefetch_relatives, jit_options={"forceinline": True})
 def _prefetch_relatives(K, level, theta):
-    return _prefetch_family if K.instance_class is PedigreeLists else _prefetch_nothing
+    return PREFETCHES.get(K.instance_class, _prefetch_nothing)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.equations.partition import Partition, level_edges
-from mmgibbs.model.design import Design, Identity, Term
+from mmgibbs.equations.partition import Partition, joined_pairs
+from mmgibbs.model.design import Design
+from mmgibbs.model.terms import Term
 
 
 def count_nonzeros(design: Design, partition: Partition | None = None) -> tuple[int, int]:
@@ -84,10 +85,7 @@ def _prior_keys(term: Term):
     """Pairs of levels that K^-1 joins, the diagonal and both triangles."""
     q = term.n_levels
     yield np.arange(q, dtype=np.int64) * (q + 1)
-    if isinstance(term.relationship, Identity):
-        return
-    bare = Term(term.name, term.kind, (), term.relationship, q)
-    a, b = (side.astype(np.int64) for side in level_edges(bare))
+    a, b = (side.astype(np.int64) for side in joined_pairs(term.relationship.edges()))
     yield a * q + b
     yield b * q + a
 

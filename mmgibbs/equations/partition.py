@@ -19,7 +19,8 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.errors import ModelError
-from mmgibbs.model.design import Design, Identity, Term
+from mmgibbs.model.design import Design
+from mmgibbs.model.terms import Term
 
 KINDS = ("term", "effect", "equal", "colour")
 
@@ -84,36 +85,11 @@ def _by_colour(design: Design) -> Partition:
     orders, blocks = [], []
     for i, term in enumerate(design.terms):
         colours = level_colours(term)
-        near = order_by_dam(term)
+        near = term.relationship.reading_order()
         orders.append(near[np.argsort(colours[near], kind="stable")])
         bounds = np.concatenate([[0], np.cumsum(np.bincount(colours))])
         blocks += [Block(i, int(a), int(b), 0, term.n_components) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
     return Partition("colour", tuple(orders), tuple(blocks))
-
-
-COHORTS = 64  # births are cut into this many cohorts, each ordered by its dams
-
-
-def order_by_dam(term: Term) -> np.ndarray:
-    """(q,) int32 levels so that relatives are read as streams: cohort by cohort, and within a cohort in the order of
-    their dams.
-
-    Dams, calves and the calves' records then come in nearly the same order, and only sires, few and hot, are gathered.
-    Other than pedigrees, and small ones, keep model order.
-    """
-    natural = np.arange(term.n_levels, dtype=np.int32)
-    kind = term.relationship
-    if not hasattr(kind, "progeny_ptr") or term.n_levels < 100 * COHORTS:
-        return natural
-    position = natural.astype(np.int64)
-    bounds = np.linspace(0, kind.n_animals, COHORTS + 1).astype(np.int64)
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
-        dam = kind.dam[first:last]
-        of_dam = np.where(dam >= 0, position[dam], -1)
-        position[first:last][np.argsort(of_dam, kind="stable")] = np.arange(first, last)
-    order = np.empty(term.n_levels, np.int32)
-    order[position] = natural
-    return order
 
 
 def level_colours(term: Term) -> np.ndarray:
@@ -132,15 +108,13 @@ def level_colours(term: Term) -> np.ndarray:
 
 def level_edges(term: Term) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of levels that may not share a colour; a pair may come more than once."""
-    pairs = []
-    kind = term.relationship
-    if hasattr(kind, "progeny_ptr"):
-        animal = np.arange(kind.n_animals, dtype=np.int32)
-        pairs = [(animal, kind.sire), (animal, kind.dam), (kind.sire, kind.dam)]
-    elif not isinstance(kind, Identity):
-        pairs = [(np.repeat(np.arange(term.n_levels, dtype=np.int32), np.diff(kind.indptr)), kind.indices)]
     levels = [e.level for e in term.effects]
-    pairs += [(levels[i], levels[j]) for i in range(len(levels)) for j in range(i)]
+    pairs = [*term.relationship.edges(), *((levels[i], levels[j]) for i in range(len(levels)) for j in range(i))]
+    return joined_pairs(pairs)
+
+
+def joined_pairs(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of levels in parts as two int32 arrays, without those of a level that is none (-1) or the other itself."""
     kept = [(a >= 0) & (b >= 0) & (a != b) for a, b in pairs]
     join = lambda side: np.concatenate(
         [p[side][k] for p, k in zip(pairs, kept, strict=True)] or [np.empty(0, np.int32)]

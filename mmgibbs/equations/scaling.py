@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mmgibbs.equations.relationships import UNKNOWN
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.model.relationships.base import UNKNOWN
 
 UNROLL_FROM = 2000  # levels of a term from which compiling the pass for its very size (a second or two) pays
 UNROLL_TO = 8  # places (direct effects of three traits and a maternal one have 7) and traits
@@ -75,11 +75,11 @@ class Scaling:
     def _deviations(self, term: int, theta: np.ndarray) -> np.ndarray:
         """(q, k) what M multiplies: Theta itself, or Theta - Q g with fixed groups (0 in their own rows)."""
         t = self.equations.design.terms[term]
-        if not (t.n_groups and t.groups_fixed):
+        if not t.groups_fixed:
             return theta
         if term not in self._parents_first:
             self._parents_first[term] = np.argsort(self.equations.terms[term].code)
-        return from_groups(self.equations.relationships[term], self._parents_first[term], t.n_groups, theta)
+        return t.relationship.deviations(self.equations.relationships[term], self._parents_first[term], theta)
 
     def _record_levels(self, term: int) -> np.ndarray:
         """(n, effects) uint32: the sweep position of the level that each record meets; UNKNOWN where it meets none."""
@@ -155,26 +155,3 @@ def move_levels(term, D, deviation, theta, e):
                 e[r, term.trait[c]] -= (
                     change[c] if plain else change[c] * np.float64(term.covariates[r, term.regressor[c]])
                 )
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def from_groups(K, parents_first, n_groups, theta):
-    """Theta - Q g, (q, k): Q g is the mean of the parents' Q g, a group's effect, 0 for an unknown parent. Groups: 0.
-
-    parents_first: (q,) sweep positions of animals, parents before progeny, then of the groups.
-    """
-    q, k = theta.shape
-    mean, out = np.zeros((q, k)), np.zeros((q, k))
-    n = q - n_groups
-    for i in range(n, q):
-        for c in range(k):
-            mean[parents_first[i], c] = theta[parents_first[i], c]
-    for i in range(n):
-        level = parents_first[i]
-        for parent in (K.sire[level], K.dam[level]):
-            if parent != UNKNOWN:
-                for c in range(k):
-                    mean[level, c] += 0.5 * mean[parent, c]
-        for c in range(k):
-            out[level, c] = np.float64(theta[level, c]) - mean[level, c]
-    return out

@@ -17,8 +17,8 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.equations.partition import Partition
-from mmgibbs.equations.relationships import relationship_lists
-from mmgibbs.model.design import Design, Term
+from mmgibbs.model.design import Design
+from mmgibbs.model.terms import Term
 
 
 class Records(NamedTuple):
@@ -91,7 +91,7 @@ def structured_equations(design: Design, partition: Partition, precision: str = 
         for term, order in zip(design.terms, partition.order, strict=True)
     )
     relationships = tuple(
-        relationship_lists(t.relationship, order, real) for t, order in zip(design.terms, partition.order, strict=True)
+        t.relationship.lists(order, real) for t, order in zip(design.terms, partition.order, strict=True)
     )
     return StructuredEquations(design, partition, records, terms, relationships, real)
 
@@ -107,11 +107,7 @@ def estimated_bytes(design: Design, precision: str = "double") -> int:
         cells = min(visits, q * len(design.patterns))
         total += visits * 5 + cells * (4 + m * m * real) + q * (20 + k * real) + (0 if term.active is None else q * k)
         total += 0 if all(e.covariates is None for e in term.effects) else n * m * real
-        kind = term.relationship
-        if hasattr(kind, "progeny_ptr"):
-            total += q * (16 + 2 * real) + kind.progeny.size * (8 + real)
-        elif hasattr(kind, "indptr"):
-            total += q * (8 + real) + kind.values.size * (4 + real)
+        total += term.relationship.list_bytes(real)
     return total
 
 

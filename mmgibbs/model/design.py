@@ -4,17 +4,7 @@ The model of record r with observed traits P_r (its *missing pattern*) and weigh
 
     y_r = sum over terms k of W_rk theta_k,l(r)  +  e_r,        e_r ~ N(0, R[P_r, P_r] / w_r)
 
-A *term* holds q levels with k components each, Theta (q x k). Its components run effect by effect, then trait by trait,
-then coefficient by coefficient. Each effect brings one level per record and either the constant 1 or m covariates; the
-pairs (effect, covariate) are the term's *regressors*, numbered effect by effect. So component c has a trait t(c) and a
-regressor a(c), and
-
-    W_rk[t, c] = z_r,a(c)   where t = t(c),   else 0.
-
-Fixed and random terms differ in their prior alone:
-
-    random:  Theta ~ MN(0, K (x) G)        precision K^-1 (x) G^-1, G is a parameter
-    fixed:   precision I (x) `prior_precision` (k x k; zero where the prior is flat), never sampled
+Terms are in terms.py, their relationship matrices in relationships/.
 """
 
 from __future__ import annotations
@@ -24,98 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-
-@dataclass(frozen=True)
-class Identity:
-    """K = I: levels are independent a priori."""
-
-    n_levels: int
-
-
-@dataclass(frozen=True)
-class SparseInverse:
-    """A user's K^-1 in CSR: symmetric, both triangles, diagonal included."""
-
-    indptr: np.ndarray  # (q + 1,) int64
-    indices: np.ndarray  # (nnz,) int32, sorted within a row
-    values: np.ndarray  # (nnz,) float64
-
-
-# The third kind is pedigree.relationship.Relatives: the structured A-inverse (parents, 1/d, progeny lists).
-
-
-@dataclass(frozen=True)
-class Effect:
-    """One way in which records meet the levels of a term: 'direct' through the animal, 'maternal' through its dam."""
-
-    name: str  # '' where the term has one unnamed effect
-    level: np.ndarray  # (n,) int32 level of each record; -1: the record does not meet this effect
-    traits: tuple[int, ...]  # the traits that it acts on
-    covariates: np.ndarray | None = None  # (n, m) float64; None: the constant 1 (m = 1)
-    coefficients: tuple[str, ...] = ("",)  # (m,) label of each covariate, as reported
-
-    @property
-    def n_regressors(self) -> int:
-        return 1 if self.covariates is None else self.covariates.shape[1]
-
-
-@dataclass(frozen=True)
-class Term:
-    """A fixed effect, or the random effects that share one covariance matrix."""
-
-    name: str
-    kind: str  # 'fixed' | 'random'
-    effects: tuple[Effect, ...]
-    relationship: object  # Identity | SparseInverse | pedigree.relationship.Relatives
-    n_levels: int  # q, unknown-parent groups included
-    prior_precision: np.ndarray | None = None  # (k, k), fixed terms only; None: flat
-    active: np.ndarray | None = None  # (q, k) bool; False: held at 0 (dropped, or without records); None: all active
-    n_groups: int = 0  # the last n_groups levels are unknown-parent groups
-    groups_fixed: bool = False
-
-    @property
-    def component_effect(self) -> np.ndarray:
-        """(k,) int64: the effect of each component."""
-        return np.array(
-            [i for i, e in enumerate(self.effects) for _ in e.traits for _ in range(e.n_regressors)], np.int64
-        )
-
-    @property
-    def component_trait(self) -> np.ndarray:
-        """(k,) int64: t(c)."""
-        return np.array([t for e in self.effects for t in e.traits for _ in range(e.n_regressors)], np.int64)
-
-    @property
-    def component_regressor(self) -> np.ndarray:
-        """(k,) int64: a(c)."""
-        first = np.cumsum([0] + [e.n_regressors for e in self.effects])
-        return np.array(
-            [first[i] + j for i, e in enumerate(self.effects) for _ in e.traits for j in range(e.n_regressors)],
-            np.int64,
-        )
-
-    @property
-    def regressor_effect(self) -> np.ndarray:
-        """(m,) int64: the effect that each regressor belongs to."""
-        return np.array([i for i, e in enumerate(self.effects) for _ in range(e.n_regressors)], np.int64)
-
-    @property
-    def n_components(self) -> int:
-        return sum(len(e.traits) * e.n_regressors for e in self.effects)
-
-    @property
-    def n_regressors(self) -> int:
-        return sum(e.n_regressors for e in self.effects)
-
-    @property
-    def n_equations(self) -> int:
-        """Equations in force: components held at 0 are not counted."""
-        return self.n_levels * self.n_components if self.active is None else int(np.count_nonzero(self.active))
-
-    @property
-    def n_prior_levels(self) -> int:
-        """Levels that count as degrees of freedom of an inverse-Wishart: fixed unknown-parent groups never do."""
-        return self.n_levels - (self.n_groups if self.groups_fixed else 0)
+from mmgibbs.model.terms import Term
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ class TermInfo:
     effects: tuple[str, ...] = ("",)  # names of the effects
     level_columns: tuple[str, ...] = ("animal",)  # per effect: the column that its levels come from
     regression: tuple[bool, ...] = (False,)  # per effect: has covariates
-    relationship: str = "identity"  # 'identity' | 'pedigree' | 'file'
+    related: bool = False  # its levels are
+    of_pedigree: bool = False  # by the pedigree
     blocks: tuple[tuple[int, ...], ...] | None = None  # components that may covary; None: all of them
     fixed: bool = False  # held at its starting value
 
@@ -59,10 +60,8 @@ class NamedParameters:
     notes: tuple[str, ...]
 
 
-def term_info(
-    term, traits: Sequence[str], level_columns: Sequence[str], relationship: str, blocks=None, fixed=False
-) -> TermInfo:
-    """TermInfo of a random `mmgibbs.model.design.Term`; coefficients of random regressions are numbered:
+def term_info(term, traits: Sequence[str], level_columns: Sequence[str], blocks=None, fixed=False) -> TermInfo:
+    """TermInfo of a random `mmgibbs.model.terms.Term`; coefficients of random regressions are numbered:
     'rr.0:yield'.
     """
     labels = []
@@ -79,7 +78,8 @@ def term_info(
         effects=tuple(e.name for e in term.effects),
         level_columns=tuple(level_columns),
         regression=tuple(e.covariates is not None for e in term.effects),
-        relationship=relationship,
+        related=term.relationship.related,
+        of_pedigree=term.relationship.of_pedigree,
         blocks=blocks,
         fixed=fixed,
     )
@@ -171,7 +171,7 @@ def _shares_of_phenotypic_variance(terms, variances, residual, traits):
         if direct is not None:
             i, c = direct
             heritabilities[f"h2[{trait}]"] = variances[i][..., c, c] / phenotypic
-        elif any(terms[i].relationship != "identity" for i, _ in on_trait):
+        elif any(terms[i].related for i, _ in on_trait):
             notes.append(
                 f"{trait}: no effect of the animal itself, so no h2[{trait}]; "
                 "in a sire model four times the sire's ratio estimates it"
@@ -202,11 +202,11 @@ def _role(info: TermInfo, component: int) -> str:
 
 def _direct_component(terms, on_trait):
     """(term, component) of the animal's own effect, or None. A pedigree goes before a file, 'direct' before others."""
-    own = [(i, c) for i, c in on_trait if terms[i].relationship != "identity" and _role(terms[i], c) == "animal"]
+    own = [(i, c) for i, c in on_trait if terms[i].related and _role(terms[i], c) == "animal"]
 
     def order(ic):
         info = terms[ic[0]]
-        return info.relationship != "pedigree", info.effects[info.effect_of_component[ic[1]]] != "direct"
+        return not info.of_pedigree, info.effects[info.effect_of_component[ic[1]]] != "direct"
 
     return min(own, key=order, default=None)  # the first written wins a tie
 
@@ -223,7 +223,7 @@ def _correlated_effects(terms, on_trait):
             roles = {_role(info, a), _role(info, b)}
             if len(columns) == 1:
                 out.append((i, a, b, 1.0))
-            elif info.relationship != "identity" and roles in ({"animal", "dam"}, {"animal", "sire"}):
+            elif info.related and roles in ({"animal", "dam"}, {"animal", "sire"}):
                 out.append((i, a, b, 0.5))
     return out
 

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.prepared import LevelLabels, Prepared
-from mmgibbs.model.design import SparseInverse, Term
+from mmgibbs.model.terms import Term
 from mmgibbs.posterior.moments import PooledMoments
 
 SUMMARY_COLUMNS = ("parameter", "mean", "median", "sd", "mcse", "ess_bulk", "ess_tail", "rhat", "hpd_low", "hpd_high")
@@ -98,7 +98,7 @@ def _term_frame(
         pev = np.where(held, np.nan, numbers["sd"] ** 2)
         if labels.inbreeding is not None:
             inbreeding = per_level(labels.inbreeding)
-        if variance is not None and not isinstance(term.relationship, SparseInverse):
+        if variance is not None and term.relationship.known_diagonal:
             prior = np.tile(np.diagonal(variance)[components], len(order))
             if labels.inbreeding is not None:
                 prior *= 1.0 + inbreeding

@@ -20,7 +20,8 @@ from mmgibbs.model.covariance import (
     diagonal_blocks,
     full_block,
 )
-from mmgibbs.model.design import Design, Term
+from mmgibbs.model.design import Design
+from mmgibbs.model.terms import Term
 from mmgibbs.posterior.parameters import TermInfo, term_info
 from mmgibbs.sampler.chain import MixedModel
 
@@ -51,8 +52,7 @@ def assemble(analysis, prepared) -> Assembled:
         notes += check_posterior_exists(term.name, covariance, term.n_prior_levels)
         covariances.append(covariance)
         columns = [random.effects[e.name].level for e in term.effects]
-        relationship = random.relationship if random.relationship in ("identity", "pedigree") else "file"
-        infos.append(term_info(term, design.traits, columns, relationship, blocks, covariance.fixed))
+        infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed))
     spec = analysis.variances.residual
     blocks = blocks_recorded_together(design.patterns, spec.structure)
     residual = _covariance(spec, default[-1], blocks, all_fixed, "residual", design.traits)

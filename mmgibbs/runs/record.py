@@ -13,7 +13,6 @@ import numpy as np
 
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import partition
-from mmgibbs.model.design import Identity
 
 COUNT_NONZEROS_UP_TO = 3_000_000  # records; beyond, counting costs more than it tells
 
@@ -62,11 +61,7 @@ def run_record(analysis, prepared, equations, notes, parameters, facts: dict, se
 
 def block_kind(term) -> str:
     """'pedigree, 4 x 4' and the like: relationship of the levels and size of their blocks."""
-    kind = term.relationship
-    name = (
-        "identity" if isinstance(kind, Identity) else "pedigree" if hasattr(kind, "progeny_ptr") else "user's inverse"
-    )
-    return f"{term.kind}, {name}, {term.n_components} x {term.n_components}"
+    return f"{term.kind}, {term.relationship.words}, {term.n_components} x {term.n_components}"
 
 
 def model_counts(analysis, prepared, assembled) -> dict:

@@ -383,9 +383,7 @@ def _parameters(analysis, assembled: Assembled, solved: Solved) -> NamedParamete
 def with_trends(assembled: Assembled, prepared) -> Assembled:
     """The mean of each birth year is kept in every draw of the terms whose levels are the animals of the pedigree."""
     years = birth_year_averages(prepared.pedigree)
-    averaged = (
-        {} if years is None else {info.name: years for info in assembled.terms if info.relationship == "pedigree"}
-    )
+    averaged = {} if years is None else {info.name: years for info in assembled.terms if info.of_pedigree}
     return replace(assembled, model=replace(assembled.model, averaged=averaged))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from mmgibbs.engines.base import component_labels
 from mmgibbs.errors import ConfigError
-from mmgibbs.model.design import Identity
 from mmgibbs.posterior.moments import pool
 from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.posterior.result import ChainResult, variance_draws
@@ -16,7 +15,7 @@ from mmgibbs.sampler.chain import MixedModel
 
 def breeding_value_terms(model: MixedModel) -> list[int]:
     """Terms whose levels are related, by a pedigree or a user's file; all random terms where none is."""
-    related = [i for i in model.random_terms if not isinstance(model.design.terms[i].relationship, Identity)]
+    related = [i for i in model.random_terms if model.design.terms[i].relationship.related]
     return related or model.random_terms
 
 

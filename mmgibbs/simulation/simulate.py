@@ -29,7 +29,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.model.design import Design, Effect, Identity, Term
+from mmgibbs.model.design import Design
+from mmgibbs.model.relationships.identity import Identity
+from mmgibbs.model.relationships.pedigree import Pedigree
+from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
 from pedigree.simulate import Population, simulate_pedigree
 
 if TYPE_CHECKING:
@@ -199,16 +202,16 @@ def beef_design(beef: Beef, account_inbreeding: bool = True) -> Design:
     means = np.nanmean(beef.y, axis=0)
     patterns, pattern = np.unique(observed @ np.array([4, 2, 1], np.uint8), return_inverse=True)
     F = inbreeding(beef.sire, beef.dam) if account_inbreeding else None
-    kin = relatives(beef.sire, beef.dam, F)
+    kin = Pedigree(relatives(beef.sire, beef.dam, F))
     terms = [
-        Term(name, "fixed", (Effect("", level, every),), Identity(q), q, active=a)
+        Term(name, Levels((Effect("", level, every),), q), Flat(), a)
         for (name, level, q), a in zip(fixed, active, strict=True)
     ]
     maternal = np.where(weaned, dam, np.int32(-1))
     effects = (Effect("direct", beef.animal, every), Effect("maternal", maternal, (WEANING,)))
-    terms.append(Term("genetic", "random", effects, kin, beef.n_animals))
-    dams = Effect("", environment, (WEANING,))
-    terms.append(Term("maternal_environment", "random", (dams,), Identity(mothers.size), mothers.size))
+    terms.append(Term("genetic", Levels(effects, beef.n_animals), Related(kin)))
+    dams = Levels((Effect("", environment, (WEANING,)),), mothers.size)
+    terms.append(Term("maternal_environment", dams, Related(Identity(mothers.size))))
     return Design(
         traits=TRAITS,
         y=beef.y - means,

@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mmgibbs.errors import DataError
-from mmgibbs.model.design import Design, Identity
+from mmgibbs.model.design import Design
 from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.runs.chains import Executor
 from mmgibbs.validation.evaluation import (
@@ -114,7 +114,7 @@ def known_effects(design: Design, predictor: Predictor, fold: Fold) -> list[str]
             seen = [e.level[~fold.masked & observed[:, list(e.traits)].any(axis=1)] for e in term.effects]
             own = effect.level[tested]
             shared = np.isin(own[own >= 0], np.concatenate(seen))
-            if shared.any() or (own.max(initial=-1) >= 0 and not isinstance(term.relationship, Identity)):
+            if shared.any() or (own.max(initial=-1) >= 0 and term.relationship.related):
                 found.append(" ".join(p for p in (term.name, effect.name) if p))
     return found
 

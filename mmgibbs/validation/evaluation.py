@@ -19,7 +19,8 @@ from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.model.design import Design, Effect, Identity, Term
+from mmgibbs.model.design import Design
+from mmgibbs.model.terms import Effect, Term
 from mmgibbs.runs.assemble import Assembled, assemble
 from mmgibbs.runs.run import refuse_beyond_memory
 from pedigree.tables import quoted
@@ -182,7 +183,7 @@ def random_solutions(partial: Evaluation, whole: Evaluation) -> list[np.ndarray]
         if term.kind == "random":
             j, ids = where[term.name], whole.prepared.levels[i].ids
             code = lookup(ids, partial.prepared.levels[j].ids)
-            if not isinstance(term.relationship, Identity) and code.null_count():
+            if term.relationship.related and code.null_count():
                 raise DataError(
                     f"validate: animal {quoted(ids.filter(code.is_null())[0])} has no row in the pedigree "
                     "(data.add_missing_animals) and leaves it with its records; needed a row for every animal"

@@ -32,13 +32,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.data.groups import group_composition
 from mmgibbs.engines.pcg.solver import column_products
-from mmgibbs.model.design import SparseInverse
 from mmgibbs.runs.chains import Executor
 from mmgibbs.validation.evaluation import Evaluation, label, other_groups_held, random_solutions
 from mmgibbs.validation.simulated import blocks_of, simulated_sums
-from pedigree.relationship import Relatives, a_times
 
 EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data, without fixed groups
 NEGATIVE = 1e-6  # of the posterior variance: how far below 0 rounding takes a difference of two of them
@@ -109,22 +106,6 @@ def posterior_variances(evaluation: Evaluation, term: int, contrasts: list[tuple
     return column_products(b, x) / scale**2
 
 
-def genetic_spread(relationship, focal: np.ndarray) -> float:
-    """1 + Fbar - 2 fbar among focal levels; NaN for a user's relationship file, whose A is not known, and with fixed
-    groups.
-    """
-    if not isinstance(relationship, Relatives) or (relationship.n_groups and not relationship.random_groups):
-        return np.nan
-    r = relationship
-    ones = np.zeros(r.n_animals)
-    ones[focal] = 1.0
-    spread = 1 + r.inbreeding[focal].mean() - a_times(r.sire, r.dam, r.inbreeding, ones)[focal].mean() / focal.size
-    if r.random_groups:
-        Q = group_composition(r.sire, r.dam, r.n_groups)[focal].astype(np.float64)
-        spread += (Q**2).sum() / focal.size - (Q.mean(axis=0) ** 2).sum()
-    return float(spread)
-
-
 def compare(
     whole: Evaluation, partial: Evaluation, masked, focal, family, replicates: int, seed: int, executor: Executor
 ) -> list[Compared]:
@@ -141,7 +122,7 @@ def compare(
     rng = np.random.default_rng([seed, 1])
     for i, levels in focal.items():
         term, info = whole.design.terms[i], infos[whole.design.terms[i].name]
-        G, spread = whole.assembled.model.covariances[i].start, genetic_spread(term.relationship, levels)
+        G, spread = whole.assembled.model.covariances[i].start, term.relationship.spread(levels)
         w, p = whole.theta[i][levels], partial_theta[i][levels]
         errors = {} if term.groups_fixed else model_errors(whole, partial, i, place[term.name], levels, p)
         elsewhere = other_groups_held(whole, partial, i)
@@ -218,7 +199,7 @@ def simulated_moments(
     solved = list(executor.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
     out = {}
     for i, levels in focal.items():
-        variances = genetic_spread(whole.design.terms[i].relationship, levels) * np.diag(
+        variances = whole.design.terms[i].relationship.spread(levels) * np.diag(
             whole.assembled.model.covariances[i].start
         )
         sums = np.concatenate([block[i] for block in solved], axis=1)
@@ -265,5 +246,4 @@ def _scattered(values: np.ndarray, levels: np.ndarray, theta: np.ndarray) -> np.
 
 def related_terms(design) -> list[int]:
     """Terms whose levels are related animals."""
-    kinds = (Relatives, SparseInverse)
-    return [i for i, t in enumerate(design.terms) if t.kind == "random" and isinstance(t.relationship, kinds)]
+    return [i for i, t in enumerate(design.terms) if t.relationship.related]

@@ -9,12 +9,8 @@ one more right-hand side of both systems of equations.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array, eye_array
-from scipy.sparse.linalg import spsolve_triangular
 
-from mmgibbs.model.design import Identity
 from mmgibbs.validation.evaluation import Evaluation, fitted
-from pedigree.relationship import Relatives
 
 TOLERANCE = 1e-4  # of solutions, in posterior standard deviations
 VALUES = 20_000_000  # equations times replicates that are solved at once, and
@@ -23,8 +19,7 @@ AT_ONCE = 10  # replicates: enough to share a pass over the data, few enough to 
 
 def can_simulate(evaluation: Evaluation) -> bool:
     """No random effect has a relationship matrix that is known by its inverse alone."""
-    kinds = (Identity, Relatives)
-    return all(isinstance(t.relationship, kinds) for t in evaluation.design.terms if t.kind == "random")
+    return all(t.relationship.can_draw for t in evaluation.design.terms)
 
 
 def has_fixed_groups(design) -> bool:
@@ -66,30 +61,15 @@ def simulated_records(evaluation: Evaluation, m: int, rng: np.random.Generator) 
             continue
         z = rng.standard_normal((term.n_levels, term.n_components, m))
         u = np.einsum("ab,qbm->qam", np.linalg.cholesky(covariance.start), z)
-        kin = term.relationship
         if term.groups_fixed:
-            u[kin.n_animals :] = found[kin.n_animals :, :, None]
-        theta.append(u if isinstance(kin, Identity) else down_the_pedigree(kin, u.reshape(len(u), -1)).reshape(u.shape))
+            first = term.n_levels - term.n_groups
+            u[first:] = found[first:, :, None]
+        theta.append(term.relationship.draw(u.reshape(len(u), -1)).reshape(u.shape))
     e = np.einsum("st,ntm->nsm", np.linalg.cholesky(model.residual.start), rng.standard_normal((*design.y.shape, m)))
     return (
         fitted(design, theta, lambda term, _: with_fixed or term.kind == "random")
         + e / np.sqrt(design.weight)[:, None, None]
     )
-
-
-def down_the_pedigree(kin: Relatives, z: np.ndarray) -> np.ndarray:
-    """L D^1/2 z for z (q, m): parents' average plus Mendelian sampling; unknown-parent groups are what z says."""
-    n, g = kin.n_animals, kin.n_groups
-    place = lambda code: (code + g) % (n + g)  # groups before animals, so that parents stand before progeny
-    average = [np.flatnonzero(parent >= 0) for parent in (kin.sire, kin.dam)]
-    rows = place(np.concatenate(average))
-    columns = place(np.concatenate([p[known] for p, known in zip((kin.sire, kin.dam), average, strict=True)]))
-    L_inverse = eye_array(n + g) - coo_array((np.full(rows.size, 0.5), (rows, columns)), shape=(n + g, n + g))
-    spread = np.concatenate([np.ones(g), 1 / np.sqrt(kin.dinv)])
-    order = place(np.arange(n + g))
-    ordered = np.empty(z.shape)
-    ordered[order] = z
-    return spsolve_triangular(L_inverse.tocsr(), spread[:, None] * ordered, lower=True, unit_diagonal=True)[order]
 
 
 def _solutions(evaluation: Evaluation, y: np.ndarray) -> dict[str, np.ndarray]:

@@ -91,7 +91,9 @@ def sheep():
 def low_heritability(n_animals=6000, h2=0.05):
     """One record per animal of the last two thirds, ten herds, 100 founders, h2 = 0.05."""
     from mmgibbs.model.covariance import CovarianceModel, full_block
-    from mmgibbs.model.design import Design, Effect, Identity, Term
+    from mmgibbs.model.design import Design
+    from mmgibbs.model.relationships.pedigree import Pedigree
+    from mmgibbs.model.terms import Effect, Levels, Related, Term
     from mmgibbs.sampler.chain import MixedModel
     from pedigree.inbreeding import inbreeding
     from pedigree.relationship import mendelian_variance, relatives
@@ -110,8 +112,8 @@ def low_heritability(n_animals=6000, h2=0.05):
     herd = rng.integers(0, 10, recorded.size).astype(np.int32)
     y = u[recorded] + np.sqrt(1 - h2) * rng.standard_normal(recorded.size)
     terms = (
-        Term("herd", "fixed", (Effect("", herd, (0,)),), Identity(10), 10),
-        Term("genetic", "random", (Effect("", recorded, (0,)),), relatives(sire, dam, F), n_animals),
+        Term("herd", Levels((Effect("", herd, (0,)),), 10)),
+        Term("genetic", Levels((Effect("", recorded, (0,)),), n_animals), Related(Pedigree(relatives(sire, dam, F)))),
     )
     design = Design(("y",), y[:, None], np.zeros(y.size, np.int32), np.ones((1, 1), bool), np.ones(y.size), terms)
     start = lambda v: CovarianceModel(np.array([[v]]), False, full_block(1))

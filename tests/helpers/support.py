@@ -92,18 +92,22 @@ def copies(design, n: int):
     """
     from scipy.sparse import block_diag, csr_array
 
-    from mmgibbs.model.design import Identity, SparseInverse
+    from mmgibbs.model.relationships.identity import Identity
+    from mmgibbs.model.relationships.pedigree import Pedigree
+    from mmgibbs.model.relationships.user_inverse import SparseInverse
+    from mmgibbs.model.terms import Levels, Related
     from pedigree.relationship import relatives
 
     def kin(kind, q):
-        if hasattr(kind, "progeny_ptr"):
+        if isinstance(kind, Pedigree):
+            kind = kind.relatives
             assert kind.n_groups == 0
             parents = [
                 np.concatenate([np.where(p < 0, -1, p + c * q) for c in range(n)]).astype(np.int32)
                 for p in (kind.sire, kind.dam)
             ]
-            return relatives(*parents, np.tile(kind.inbreeding, n))
-        if hasattr(kind, "indptr"):
+            return Pedigree(relatives(*parents, np.tile(kind.inbreeding, n)))
+        if isinstance(kind, SparseInverse):
             block = csr_array((kind.values, kind.indices, kind.indptr), shape=(q, q))
             whole = csr_array(block_diag([block] * n))
             whole.sort_indices()
@@ -122,7 +126,8 @@ def copies(design, n: int):
             for e in term.effects
         )
         active = None if term.active is None else np.tile(term.active, (n, 1))
-        return replace(term, effects=effects, relationship=kin(term.relationship, q), n_levels=n * q, active=active)
+        prior = Related(kin(term.relationship, q)) if term.kind == "random" else term.prior
+        return replace(term, incidence=Levels(effects, n * q), prior=prior, active=active)
 
     assert not design.rescale and not design.shifts
     return replace(

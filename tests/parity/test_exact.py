@@ -15,7 +15,9 @@ from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
-from mmgibbs.model.design import SparseInverse
+from mmgibbs.model.relationships import pedigree, user_inverse
+from mmgibbs.model.relationships.user_inverse import SparseInverse
+from mmgibbs.model.terms import Related
 
 KEY = (11, 2)
 # Missing traits, maternal effects, random regression, a user's relationship; weights in all but the third
@@ -111,13 +113,16 @@ def unweighted(records, roots, z, column, e):
 
 
 @pytest.mark.parametrize(
-    "name, part, wrong",
-    [("univariate_animal", "add_residual_noise", unweighted), ("direct_maternal", "mendelian_root", without_progeny)],
+    "name, module, part, wrong",
+    [
+        ("univariate_animal", exact, "add_residual_noise", unweighted),
+        ("direct_maternal", pedigree, "mendelian_noise", without_progeny),
+    ],
 )
-def test_a_mutated_draw_is_seen(name, part, wrong, monkeypatch):
+def test_a_mutated_draw_is_seen(name, module, part, wrong, monkeypatch):
     example = models.example(name)
     equations = dense.build(example.design, example.G, example.R)
-    monkeypatch.setattr(exact, part, wrong)
+    monkeypatch.setattr(module, part, wrong)
     comparison = judge(draws(engine_for(example, variances_fixed=True, draws_at_once=200), equations, 4000), equations)
     assert not comparison.agrees, comparison
 
@@ -248,7 +253,7 @@ def with_relationship(example, K_inverse):
     rows, columns = np.nonzero(K_inverse)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(K_inverse)))]).astype(np.int64)
     kind = SparseInverse(indptr, columns.astype(np.int32), K_inverse[rows, columns])
-    terms = (*example.design.terms[:-1], replace(example.design.terms[-1], relationship=kind))
+    terms = (*example.design.terms[:-1], replace(example.design.terms[-1], prior=Related(kind)))
     return models.Example(example.name, replace(example.design, terms=terms), example.G, example.R)
 
 
@@ -257,7 +262,7 @@ def test_sparse_and_dense_factors_of_a_users_matrix(share, monkeypatch):
     """The share of elements from which the factor is a dense one decides nothing but the way."""
     example = models.example("user_relationship")
     equations = dense.build(example.design, example.G, example.R)
-    monkeypatch.setattr(exact, "DENSE_FROM", share)
+    monkeypatch.setattr(user_inverse, "DENSE_FROM", share)
     found = noise_covariance(engine_for(example, "colour"), equations, monkeypatch)
     np.testing.assert_allclose(found, equations.C, atol=1e-10 * np.abs(equations.C).max())
 
@@ -268,7 +273,7 @@ def test_a_users_matrix_without_a_factor_is_refused(share, monkeypatch):
     K_inverse = dense.relationship_inverse(example.design.terms[1])
     schur = -0.1
     K_inverse[0, 0] = K_inverse[0, 1:] @ np.linalg.solve(K_inverse[1:, 1:], K_inverse[1:, 0]) + schur
-    monkeypatch.setattr(exact, "DENSE_FROM", share)
+    monkeypatch.setattr(user_inverse, "DENSE_FROM", share)
     with pytest.raises(ModelError, match="term 'genomic': .* not positive definite; needed: .* or engine: serial"):
         engine_for(with_relationship(example, K_inverse))
 
@@ -280,7 +285,7 @@ def test_a_factor_that_does_not_fit_is_refused(monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(scipy.sparse.linalg, "splu", full)
-    monkeypatch.setattr(exact, "DENSE_FROM", 1.0)
+    monkeypatch.setattr(user_inverse, "DENSE_FROM", 1.0)
     with pytest.raises(
         ModelError,
         match="term 'genomic': .*15 levels, .* does not fit in memory; needed: a sparser matrix, or engine: serial",

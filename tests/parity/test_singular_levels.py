@@ -45,7 +45,7 @@ def test_a_level_without_information_is_named(make):
     example = models.example("univariate_animal")
     herd = example.design.terms[0]
     q = herd.n_levels + 1
-    wider = replace(herd, n_levels=q, relationship=type(herd.relationship)(q), active=None)
+    wider = replace(herd, incidence=replace(herd.incidence, n_levels=q), active=None)
     design = replace(example.design, terms=(wider, *example.design.terms[1:]))
     message = refusal(make, design, example.G, example.R)
     assert message.startswith(f"term 'herd' (trait1), level number {q} of {q}: its equations cannot be solved")

@@ -9,7 +9,9 @@ from reference import dense, models
 from scipy.sparse.linalg import splu
 
 from mmgibbs.equations.explicit.csr import explicit_equations
-from mmgibbs.model.design import Design, Effect
+from mmgibbs.model.design import Design
+from mmgibbs.model.relationships.pedigree import Pedigree
+from mmgibbs.model.terms import Effect
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import relatives
 
@@ -34,7 +36,9 @@ def weaning_design(*traits) -> Design:
     T = tuple(range(len(traits)))
     terms = (
         models.class_term("sex", sex, 2, T),
-        models.random_term("animal", [Effect("", animal, T)], relatives(sire, dam, inbreeding(sire, dam)), len(sire)),
+        models.random_term(
+            "animal", [Effect("", animal, T)], Pedigree(relatives(sire, dam, inbreeding(sire, dam))), len(sire)
+        ),
     )
     y = np.array(traits, float).T
     pattern = np.zeros(len(rows), np.int32)
@@ -89,7 +93,7 @@ def simdata_trait1(account_inbreeding: bool) -> Design:
     records = records[records[:, 8] != 0]
     n = len(records)
     sire, dam = (pedigree[:, i].astype(np.int32) - 1 for i in (1, 2))
-    kind = relatives(sire, dam, inbreeding(sire, dam) if account_inbreeding else None)
+    kind = Pedigree(relatives(sire, dam, inbreeding(sire, dam) if account_inbreeding else None))
     farm, sex, year = (np.unique(records[:, i], return_inverse=True)[1] for i in (5, 6, 7))
     held = models.without_first_level
     terms = (

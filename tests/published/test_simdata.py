@@ -196,7 +196,7 @@ def test_sampled_variances(tmp_path):
 def parent_average_of_0_45(engine):
     """u'A^-1u = sum of m^2/d with one wrong factor: m = u - 0.45 (u_sire + u_dam)."""
     at = next(i for i, t in enumerate(engine.equations.design.terms) if t.kind == "random")
-    kind = engine.equations.design.terms[at].relationship
+    kind = engine.equations.design.terms[at].relationship.relatives
 
     def quadratic_form(i):
         assert i == at

@@ -24,7 +24,8 @@ def relationship_inverse(term) -> np.ndarray:
             for e in range(kind.indptr[i], kind.indptr[i + 1]):
                 K_inverse[i, kind.indices[e]] += kind.values[e]
         return K_inverse
-    if hasattr(kind, "sire"):
+    if hasattr(kind, "relatives"):
+        kind = kind.relatives
         accounted = bool(np.any(kind.inbreeding))  # F = 0 throughout: nobody is inbred, or inbreeding is ignored
         return tabular.relationship_inverse(kind.sire, kind.dam, kind.n_groups, kind.random_groups, accounted)
     return np.eye(q)

@@ -15,7 +15,12 @@ from functools import cache
 import numpy as np
 from reference import dense, tabular
 
-from mmgibbs.model.design import Design, Effect, Identity, SparseInverse, Term
+from mmgibbs.model.design import Design
+from mmgibbs.model.relationships.groups import GroupedPedigree
+from mmgibbs.model.relationships.identity import Identity
+from mmgibbs.model.relationships.pedigree import Pedigree
+from mmgibbs.model.relationships.user_inverse import SparseInverse
+from mmgibbs.model.terms import Effect, Flat, Levels, Normal, Related, Term
 from pedigree.relationship import relatives
 
 EXAMPLES = {}
@@ -64,7 +69,8 @@ def looped_pedigree(rng, n: int, founders: int) -> tuple[np.ndarray, np.ndarray]
 
 def pedigree_relationship(sire, dam, inbreeding: bool = True, n_groups: int = 0, random_groups: bool = False):
     F = tabular.inbreeding(sire, dam) if inbreeding else None
-    return relatives(sire, dam, F, n_groups=n_groups, random_groups=random_groups)
+    kin = relatives(sire, dam, F, n_groups=n_groups, random_groups=random_groups)
+    return GroupedPedigree(kin) if n_groups else Pedigree(kin)
 
 
 def user_inverse(K_inverse: np.ndarray) -> SparseInverse:
@@ -75,11 +81,12 @@ def user_inverse(K_inverse: np.ndarray) -> SparseInverse:
 
 def class_term(name, level, n_levels, traits, active=None, prior_precision=None) -> Term:
     effect = Effect("", np.asarray(level, np.int32), tuple(traits))
-    return Term(name, "fixed", (effect,), Identity(n_levels), n_levels, prior_precision, active)
+    prior = Flat() if prior_precision is None else Normal(prior_precision)
+    return Term(name, Levels((effect,), n_levels), prior, active)
 
 
-def random_term(name, effects, relationship, n_levels, **groups) -> Term:
-    return Term(name, "random", tuple(effects), relationship, n_levels, **groups)
+def random_term(name, effects, relationship, n_levels, active=None) -> Term:
+    return Term(name, Levels(tuple(effects), n_levels), Related(relationship), active)
 
 
 def without_first_level(q: int, k: int) -> np.ndarray:
@@ -290,7 +297,7 @@ def random_groups():
     kind = pedigree_relationship(sire, dam, n_groups=n_groups, random_groups=True)
     terms = [
         class_term("herd", np.arange(n) % 2, 2, [0, 1]),
-        random_term("genetic", [animal], kind, n_animals + n_groups, n_groups=n_groups),
+        random_term("genetic", [animal], kind, n_animals + n_groups),
     ]
     G, R = [None, [[4.0, 1.0], [1.0, 3.0]]], [[6.0, 1.0], [1.0, 5.0]]
     return with_records(rng, n, terms, G, R, some_observed(rng, n, 2)), G, R
@@ -308,9 +315,7 @@ def fixed_groups():
     active[-1, 0] = active[-2, 1] = False
     terms = [
         class_term("herd", np.arange(n) % 2, 2, [0, 1]),
-        random_term(
-            "genetic", [animal], kind, n_animals + n_groups, active=active, n_groups=n_groups, groups_fixed=True
-        ),
+        random_term("genetic", [animal], kind, n_animals + n_groups, active),
     ]
     G, R = [None, [[4.0, 1.0], [1.0, 3.0]]], [[6.0, 1.0], [1.0, 5.0]]
     return with_records(rng, n, terms, G, R, some_observed(rng, n, 2), rng.uniform(0.5, 2.0, n)), G, R
@@ -372,8 +377,8 @@ def fixed_covariates():
     flat = Effect("", np.zeros(n, np.int32), (1,), rng.standard_normal((n, 1)), ("x^1",))
     terms = [
         class_term("herd", herd, 4, [0, 1], active),
-        Term("slopes", "fixed", (slopes,), Identity(4), 4, precision, slopes_active),
-        Term("weight", "fixed", (flat,), Identity(1), 1),
+        Term("slopes", Levels((slopes,), 4), Normal(precision), slopes_active),
+        Term("weight", Levels((flat,), 1)),
         class_term("season", np.arange(n) // 3 % 3, 3, [0, 1], prior_precision=np.array([[1.0, 0.3], [0.3, 0.5]])),
         random_term("line", [line], Identity(q), q),
     ]

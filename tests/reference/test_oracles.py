@@ -39,7 +39,7 @@ def test_relationship_without_inbreeding_has_plain_mendelian_variances():
 
 
 def test_group_rows_sum_to_zero_where_every_unknown_parent_has_a_group():
-    kind = models.example("fixed_groups").design.terms[1].relationship
+    kind = models.example("fixed_groups").design.terms[1].relationship.relatives
     K_inverse = tabular.relationship_inverse(kind.sire, kind.dam, kind.n_groups)
     np.testing.assert_allclose(K_inverse.sum(axis=1), 0, atol=1e-12)
 

@@ -125,7 +125,7 @@ def held_to_forward(n, **options):
 
 def parent_average_of_a_quarter(engine):
     """One wrong factor in Theta'A^-1Theta: u - (u_sire + u_dam)/4."""
-    kind = joint().design.terms[1].relationship
+    kind = joint().design.terms[1].relationship.relatives
 
     def quadratic_form(i):
         u = np.append(engine.fetch()[i], [[0.0, 0.0]], axis=0)  # -1, an unknown parent, is the last

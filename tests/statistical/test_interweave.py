@@ -17,7 +17,8 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.model.design import Effect, Identity
+from mmgibbs.model.relationships.identity import Identity
+from mmgibbs.model.terms import Effect
 from mmgibbs.sampler import interweave
 from mmgibbs.sampler.chain import MixedModel, Variances, gibbs_steps
 from mmgibbs.sampler.interweave import terms_to_interweave
@@ -70,9 +71,7 @@ def grouped(random_groups, seed=12, n_animals=14, n_groups=4, n=40):
     sire, dam = models._grouped_pedigree(rng, n_animals, n_groups)
     animal = Effect("", rng.integers(0, n_animals, n).astype(np.int32), (0,))
     kind = models.pedigree_relationship(sire, dam, n_groups=n_groups, random_groups=random_groups)
-    term = models.random_term(
-        "genetic", [animal], kind, n_animals + n_groups, n_groups=n_groups, groups_fixed=not random_groups
-    )
+    term = models.random_term("genetic", [animal], kind, n_animals + n_groups)
     return [term], [[[2.0]]], [[2.0]], rng, n
 
 

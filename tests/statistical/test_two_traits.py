@@ -44,7 +44,7 @@ EXACT = dense.build(DESIGN, G, R)
 def test_the_case_is_the_one_meant():
     assert 60 <= EXACT.size <= 100
     assert np.isnan(DESIGN.y[:, 1]).mean() == 0.5 and not np.isnan(DESIGN.y[:, 0]).any()
-    assert DESIGN.terms[2].relationship.inbreeding.max() > 0.1
+    assert DESIGN.terms[2].relationship.relatives.inbreeding.max() > 0.1
 
 
 def test_blup_is_the_dense_solution():

@@ -46,7 +46,7 @@ class Population:
         self.focal = self.level[self.masked]
         self.A_inverse = relationship_inverse(animal)
         self.A = np.linalg.inv(self.A_inverse)
-        self.spread = lr.genetic_spread(self.kin, self.focal)
+        self.spread = animal.relationship.spread(self.focal)
 
     def solutions(self, which: int, genetic_variance: float = G) -> tuple[np.ndarray, np.ndarray]:
         """(B (focal, records of the whole data), C (focal, focal)); which: 0 whole data, 1 partial."""
@@ -140,7 +140,7 @@ def test_fixed_groups_by_simulation(n):
     masked = year == year.max()
     whole, partial = evaluate(records.analysis), evaluate_without(records, masked, "the last year")
     place, term, rng = len(whole.design.terms) - 1, whole.design.terms[-1], np.random.default_rng(8)
-    kin, level = term.relationship, term.effects[0].level
+    kin, level = term.relationship.relatives, term.effects[0].level
     focal, q = level[masked], kin.n_animals
     groups = np.where(term.active[q:, 0], np.sqrt(G) * np.resize([1, -1, 0], 10), 0.0)
     assert np.count_nonzero(~term.active[q:]) == 1  # the last is held at 0

@@ -183,7 +183,9 @@ WITHOUT_DOOR_LIBRARIES = """
             importlib.import_module(name)
 
     import numpy as np
-    from mmgibbs.model.design import Design, Effect, Identity, Term
+    from mmgibbs.model.design import Design
+    from mmgibbs.model.relationships.pedigree import Pedigree
+    from mmgibbs.model.terms import Effect, Levels, Related, Term
     from mmgibbs.engines.serial import SerialEngine
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
@@ -195,8 +197,8 @@ WITHOUT_DOOR_LIBRARIES = """
     sire = np.array([-1, -1, -1, 0, 2, 0, 3, 2], np.int32)
     dam = np.array([-1, -1, -1, -1, 1, 1, 4, 5], np.int32)
     kin = relatives(sire, dam, inbreeding(sire, dam))
-    sex = Term("sex", "fixed", (Effect("", np.array([0, 1, 1, 0, 0], np.int32), (0,)),), Identity(2), 2)
-    animal = Term("animal", "random", (Effect("", np.arange(3, 8, dtype=np.int32), (0,)),), kin, 8)
+    sex = Term("sex", Levels((Effect("", np.array([0, 1, 1, 0, 0], np.int32), (0,)),), 2))
+    animal = Term("animal", Levels((Effect("", np.arange(3, 8, dtype=np.int32), (0,)),), 8), Related(Pedigree(kin)))
     gain = np.array([[4.5], [2.9], [3.9], [3.5], [5.0]])
     design = Design(("gain",), gain, np.zeros(5, np.int32), np.ones((1, 1), bool), np.ones(5), (sex, animal))
     variance = lambda start: CovarianceModel(np.array([[start]]), False, ((0,),), 5.0, np.array([[start]]))

@@ -193,8 +193,7 @@ def _ranges(equations: StructuredEquations, term: int, first: int, last: int, th
         return []
     lists, K = equations.terms[term], equations.relationships[term]
     work = np.diff(lists.visit_ptr[first : last + 1].astype(np.int64)) + 2
-    for ptr in (getattr(K, "progeny_ptr", None), getattr(K, "indptr", None)):
-        if ptr is not None:
-            work = work + np.diff(ptr[first : last + 1].astype(np.int64))
+    if K.relative_ptr is not None:
+        work = work + np.diff(K.relative_ptr[first : last + 1].astype(np.int64))
     most = 1 if threads == 1 else int(min(threads * RANGES_PER_THREAD, max(1, work.sum() // SMALL)))
     return equal_ranges(work, most, first)

@@ -21,8 +21,10 @@ from numba.extending import overload
 
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
 from mmgibbs.engines.intrinsics import prefetch, stack
-from mmgibbs.equations.relationships import UNKNOWN, PedigreeLists, times_row
+from mmgibbs.equations.relationships import times_row
 from mmgibbs.equations.structured import TermLists
+from mmgibbs.model.relationships.base import UNKNOWN
+from mmgibbs.model.relationships.pedigree import PedigreeLists
 
 LANES = 128  # levels side by side: what is done once per group costs little, and the group's numbers stay in the cache
 AHEAD = 48  # entries: some microseconds, and not more than the L1 cache can hold
@@ -49,7 +51,7 @@ def lane_lists(term: TermLists, K, pattern: np.ndarray, ranges: list[tuple[int, 
     )
     bounds = np.array(ranges, np.int64).reshape(-1, 2)
     visit_lane = _lanes_of_entries(term.visit_ptr, bounds)
-    if not isinstance(K, PedigreeLists):
+    if type(K) not in FLAT_PASSES:
         return LaneLists(visit_lane, code, np.empty(0, np.uint8), np.empty(0, np.uint32))
     level = np.repeat(np.arange(K.sire.size, dtype=np.uint32), np.diff(K.progeny_ptr.astype(np.int64)))
     own_mate = K.mate == level  # a group that stands for both parents: that part is in the diagonal
@@ -117,7 +119,7 @@ def sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
 
 @overload(sum_relatives_of, jit_options={"forceinline": True})
 def _sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
-    return _family if K.instance_class is PedigreeLists else _row_by_row
+    return FLAT_PASSES.get(K.instance_class, _row_by_row)
 
 
 def _row_by_row(k_, K, lists, theta, first, n, own, progeny):
@@ -163,3 +165,6 @@ def _progeny(k_, calf, mate, calf_own, lane_of, theta, first, last, sums):
         add_multiple(k_, here, 0, np.float64(byte >> GOES_ON), total, 0)
         set_multiple(k_, total, 0, 1.0, here, 0)
         set_multiple(k_, sums, byte & LANE, 1.0, here, 0)
+
+
+FLAT_PASSES = {PedigreeLists: _family}  # lists of relatives with passes of their own; others go row by row

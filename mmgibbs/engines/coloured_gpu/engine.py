@@ -19,11 +19,10 @@ from mmgibbs.engines.coloured_gpu.resident import Colour, Resident, struct
 from mmgibbs.engines.coloured_gpu.sizes import STRANDS, lower, refuse_too_large, refuse_too_many_components
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
 from mmgibbs.equations.base import precisions
-from mmgibbs.equations.relationships import UNKNOWN
-from mmgibbs.equations.scaling import from_groups
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.device import Device
+from mmgibbs.model.relationships.base import UNKNOWN
 
 THREADS = 128  # per block, as in structured.cu
 NONE_FAILED = np.uint64(2**64 - 1)
@@ -265,11 +264,11 @@ class StructuredGpuEngine:
     def _deviation(self, term: int):
         """What M multiplies: None for Theta itself; with fixed groups a buffer of Theta - Q g, made on the host."""
         t = self.equations.design.terms[term]
-        if not (t.n_groups and t.groups_fixed):
+        if not t.groups_fixed:
             return None
         theta = self.queue.read(self.resident.terms[term].theta).reshape(t.n_levels, t.n_components)
         parents_first = np.argsort(self.equations.terms[term].code)
-        deviation = from_groups(self.equations.relationships[term], parents_first, t.n_groups, theta)
+        deviation = t.relationship.deviations(self.equations.relationships[term], parents_first, theta)
         if term not in self._deviations:
             self._deviations[term] = self.queue.upload(deviation)
         else:

@@ -14,7 +14,6 @@ import numpy as np
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.coloured.cell_classes import cell_classes
 from mmgibbs.engines.coloured_gpu.queue import GpuQueue
-from mmgibbs.equations.relationships import IdentityLists, PedigreeLists
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
 
@@ -125,12 +124,14 @@ class Resident:
         return ResidentTerm(values, self._kin(K), theta, code, colours, example_levels, examples.size)
 
     def _kin(self, K) -> np.ndarray:
-        if isinstance(K, IdentityLists):
-            return struct(n_levels=np.uint32(K.n_levels))
-        # The structures have the fields of the lists, in their order.
-        return struct(
-            **{name: self._keep(positions(a) if a.dtype == np.uint64 else a) for name, a in K._asdict().items()}
-        )
+        """The structure of the kernels, which has the fields of the lists in their order."""
+
+        def held(value):
+            if not isinstance(value, np.ndarray):
+                return np.uint32(value)
+            return self._keep(positions(value) if value.dtype == np.uint64 else value)
+
+        return struct(**{name: held(value) for name, value in K._asdict().items()})
 
     def _colour(self, lists, K, first: int, last: int, k: int) -> Colour:
         levels, visits, relatives = long_lists(lists, K, first, last)
@@ -170,17 +171,10 @@ def positions(ptr: np.ndarray) -> np.ndarray:
     return ptr.astype(np.uint32)
 
 
-def relative_ptr(K) -> np.ndarray | None:
-    """Where the list of relatives of each level starts; None for independent levels."""
-    if isinstance(K, IdentityLists):
-        return None
-    return K.progeny_ptr if isinstance(K, PedigreeLists) else K.indptr
-
-
 def long_lists(lists, K, first: int, last: int):
     """The long levels among first ... last - 1, (m,) uint32, and the pieces of their visits and relatives (`cut`)."""
     visits = lists.visit_ptr[first : last + 1].astype(np.int64)
-    ptr = relative_ptr(K)
+    ptr = K.relative_ptr
     relatives = np.zeros_like(visits) if ptr is None else ptr[first : last + 1].astype(np.int64)
     long = np.flatnonzero((np.diff(visits) > LONG_VISITS) | (np.diff(relatives) > LONG_RELATIVES))
     together = lists.visit_record if lists.visit_effect.size else None

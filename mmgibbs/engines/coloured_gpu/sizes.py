@@ -7,7 +7,6 @@ import numpy as np
 from mmgibbs.engines.coloured.cell_classes import cell_classes
 from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.engines.coloured_gpu.resident import LONG_VISITS
-from mmgibbs.equations.relationships import UNKNOWN, IdentityLists, PedigreeLists
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
 
@@ -70,16 +69,5 @@ def bytes_per_sweep(equations: StructuredEquations) -> int:
         total += q * (4 + 4 + 2 * row) + of_class + lists.active.nbytes  # where visits start, code, theta twice
         total += int(visits.sum()) * (of_visit + of_record + 2 * T * real)
         total += int(visits[visits > LONG_VISITS].sum()) * (of_visit + T * real)
-        total += _bytes_of_relatives(K, row)
+        total += K.bytes_per_sweep(row)
     return int(total)
-
-
-def _bytes_of_relatives(K, row: int) -> int:
-    if isinstance(K, IdentityLists):
-        return 0
-    if isinstance(K, PedigreeLists):
-        parents = np.count_nonzero(K.sire != UNKNOWN) + np.count_nonzero(K.dam != UNKNOWN)
-        rows = parents + K.progeny.size + np.count_nonzero(K.mate != UNKNOWN)
-        lists = (K.sire, K.dam, K.own, K.diagonal, K.progeny, K.mate, K.progeny_own)
-        return sum(a.nbytes for a in lists) + 4 * K.progeny_ptr.size + int(rows) * row
-    return K.indices.nbytes + K.values.nbytes + K.diagonal.nbytes + 4 * K.indptr.size + K.indices.size * row

@@ -11,13 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from mmgibbs.draws.source import cuda_source
-from mmgibbs.equations.relationships import IdentityLists, PedigreeLists, SparseLists
 from mmgibbs.equations.structured import StructuredEquations
 
 FOLDER = Path(__file__).resolve().parents[1] / "kernels"
 FILES = ("level.cu", "structured.cu", "products.cu")
 REAL = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
-KIN = {IdentityLists: "mmgibbs::Identity", PedigreeLists: "mmgibbs::Pedigree", SparseLists: "mmgibbs::Sparse"}
 
 OF_RELATIONSHIP = ("sweep_levels", "sum_pieces", "draw_long_levels", "move_levels")  # <K, T, Kin>
 OF_TERM = ("move_pieces", "class_precisions", "scaling_strands")  # <K, T>
@@ -35,7 +33,7 @@ def source(real: np.dtype, pattern: np.dtype) -> str:
 
 def kernel(name: str, k: int | None = None, n_traits: int | None = None, kin=None, value: str | None = None) -> str:
     """The name of a kernel as C++ writes it, template arguments included."""
-    arguments = [str(a) for a in (k, n_traits, None if kin is None else KIN[kin], value) if a is not None]
+    arguments = [str(a) for a in (k, n_traits, None if kin is None else kin.cuda, value) if a is not None]
     return f"mmgibbs::{name}<{', '.join(arguments)}>" if arguments else f"mmgibbs::{name}"
 
 

@@ -24,10 +24,9 @@ from mmgibbs.draws.purpose import PERTURB, stream
 from mmgibbs.engines.augment import residual_products
 from mmgibbs.engines.pcg.solver import Columns, PcgSolver
 from mmgibbs.equations.passes import subtract_term
-from mmgibbs.equations.relationships import IdentityLists, PedigreeLists, quadratic_form
+from mmgibbs.equations.relationships import quadratic_form
 from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.errors import ModelError
 
 # What is left of the error, in posterior standard deviations (see PcgSolver.solve_columns). Measured against 1e-13 at
 # this value: no level of the simdata evaluation (4,807 equations) is off by more than 3e-7 of its standard deviation,
@@ -36,7 +35,6 @@ from mmgibbs.errors import ModelError
 TOLERANCE = 1e-8
 DRAWS_AT_ONCE = 8  # right-hand sides that share a pass; beyond that the vectors outgrow the caches again
 ROOM = 1_000_000_000  # bytes of work arrays up to which draws are made at once
-DENSE_FROM = 0.1  # share of elements that are not 0 from which a user's matrix is factorised as a dense one
 
 
 class PcgEngine:
@@ -59,9 +57,9 @@ class PcgEngine:
         self.solver = PcgSolver(equations)
         per_draw = 8 * (6 * int(self.solver.bounds[-1]) + equations.records.y.size)
         self.draws_at_once = max(1, min(draws_at_once, ROOM // per_draw)) if variances_fixed else 1
-        self._roots = [
-            _relationship_root(*parts)
-            for parts in zip(equations.design.terms, equations.relationships, equations.terms, strict=True)
+        self._noise_of = [
+            term.relationship.noise(K, lists.code, f"term '{term.name}': engine {self.name}")
+            for term, K, lists in zip(equations.design.terms, equations.relationships, equations.terms, strict=True)
         ]
         self._streams = [stream(PERTURB, i) for i in range(len(equations.terms) + 1)]
         self._scaling = Scaling(equations)
@@ -142,7 +140,7 @@ class PcgEngine:
             lists, z = self.equations.terms[i], np.empty(part.shape[:2])
             for j, number in enumerate(numbers):
                 fill_normals(z, number, lists.code, self._streams[i], key[0], key[1])
-                part[:, :, j] += self._roots[i](z) @ self._noise_roots[i].T
+                part[:, :, j] += self._noise_of[i](z) @ self._noise_roots[i].T
         return out * self.solver.active[:, None]
 
     def quadratic_form(self, term: int) -> np.ndarray:
@@ -199,66 +197,3 @@ def add_residual_noise(records, roots, z, column, e):
             for u in range(t + 1):
                 s += roots[p, t, u] * z[r, u]
             e[r, t, column] += scale * s
-
-
-# Roots of K^-1 = B' B, as functions of Z (q, k) in sweep order that give B' Z
-
-
-def _relationship_root(term, K, lists):
-    if isinstance(K, IdentityLists):
-        return lambda z: z
-    if isinstance(K, PedigreeLists):
-        return lambda z: mendelian_root(K, z)
-    return _sparse_root(term, lists.code)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def mendelian_root(K, z):
-    """B' Z of A^-1 (or the QP matrix): (B z)_l = sqrt(a_l) (z_l - (z_sire + z_dam) / 2), so an animal gathers its own
-    and its progeny's."""
-    q, k = z.shape
-    out = np.empty((q, k))
-    for level in range(np.uint64(q)):
-        own = np.sqrt(np.float64(K.own[level]))
-        for c in range(k):
-            out[level, c] = own * z[level, c]
-        for j in range(K.progeny_ptr[level], K.progeny_ptr[level + np.uint64(1)]):
-            half = 0.5 * np.sqrt(np.float64(K.progeny_own[j]))
-            for c in range(k):
-                out[level, c] -= half * z[K.progeny[j], c]
-    return out
-
-
-def _sparse_root(term, code):
-    """B' of a user's K^-1 by a sparse factor P K^-1 P' = L D L'; by a dense one where many elements are not 0.
-
-    ModelError where there is no factor: K^-1 is not positive definite, or the factor does not fit in memory."""
-    kind, q = term.relationship, term.n_levels
-    from scipy.sparse import csc_array, diags_array
-
-    K_inverse = csc_array((kind.values, kind.indices, kind.indptr), shape=(q, q))  # symmetric: its rows are its columns
-    try:
-        if K_inverse.nnz > DENSE_FROM * q * q:
-            factor, place = np.linalg.cholesky(K_inverse.toarray()), np.arange(q)
-        else:
-            from scipy.sparse.linalg import splu
-
-            lu = splu(K_inverse, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-            D = lu.U.diagonal()
-            if not np.array_equal(lu.perm_r, lu.perm_c) or not D.min() > 0.0:
-                raise np.linalg.LinAlgError
-            factor, place = lu.L @ diags_array(np.sqrt(D)), lu.perm_r
-    except (np.linalg.LinAlgError, RuntimeError) as error:
-        raise ModelError(
-            f"term '{term.name}': engine pcg draws from its inverse relationship matrix through a Cholesky factor, and "
-            "the matrix is not positive definite; needed: a positive definite matrix, or engine: serial"
-        ) from error
-    except MemoryError as error:
-        raise ModelError(
-            f"term '{term.name}': engine pcg needs a Cholesky factor of its inverse relationship matrix ({q:,} levels, "
-            f"{K_inverse.nnz:,} elements), which does not fit in memory; needed: a sparser matrix, or engine: serial"
-        ) from error
-
-    order = np.argsort(place)  # the level at each place of the factor
-    position = np.argsort(code)  # the sweep position of each level
-    return lambda z: (factor @ z[position[order]])[place][code]

@@ -20,7 +20,8 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
-from mmgibbs.model.design import Design, Term
+from mmgibbs.model.design import Design
+from mmgibbs.model.terms import Term
 
 NOWHERE = np.uint32(0xFFFFFFFF)  # place of an element that is stored elsewhere
 UNROLL_FROM = 2000  # contributions from which a kernel for their very k pays

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mmgibbs.model.design import Design, Effect, Term
+from mmgibbs.model.design import Design
+from mmgibbs.model.terms import Effect, Term
 
 _NONE = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
 
@@ -61,21 +62,8 @@ def unit_blocks(design: Design, real: np.dtype) -> dict[tuple[int, int], UnitBlo
 
 def _prior(term: Term):
     """(indptr, indices, values) of what multiplies the prior precision: K^-1; I for fixed terms, nothing if flat."""
-    kind = term.relationship
-    if term.kind == "fixed" and term.prior_precision is None:
-        return _NONE
-    if term.kind == "random" and hasattr(kind, "progeny_ptr"):
-        from pedigree.relationship import a_inverse_csr
-
-        kind = a_inverse_csr(kind)
-        return kind.indptr.astype(np.int64), kind.indices.astype(np.int32), kind.data
-    if term.kind == "random" and hasattr(kind, "indptr"):
-        return kind.indptr.astype(np.int64), kind.indices.astype(np.int32), kind.values.astype(np.float64)
-    return (
-        np.arange(term.n_levels + 1, dtype=np.int64),
-        np.arange(term.n_levels, dtype=np.int32),
-        np.ones(term.n_levels),
-    )
+    flat = term.kind == "fixed" and term.prior_precision is None
+    return _NONE if flat else term.relationship.inverse_csr()
 
 
 def _unit_block(design: Design, ptr, record, e: Effect, f: Effect, prior, real) -> UnitBlock:

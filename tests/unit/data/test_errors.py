@@ -289,4 +289,4 @@ def test_random_pedigrees_are_read_or_refused(tmp_path, rows):
     except DataError as error:
         assert str(error)
         return
-    assert np.all(np.isfinite(p.design.terms[-1].relationship.dinv))
+    assert np.all(np.isfinite(p.design.terms[-1].relationship.relatives.dinv))

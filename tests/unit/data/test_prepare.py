@@ -12,7 +12,8 @@ from reference import dense
 
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.model.design import Identity, SparseInverse
+from mmgibbs.model.relationships.identity import Identity
+from mmgibbs.model.relationships.user_inverse import SparseInverse
 
 PEDIGREE = """id,sire,dam
 calf1,bull,cow
@@ -114,7 +115,9 @@ def test_inbreeding_ignored(files):
         inbreeding="ignore",
     )
     p = prepare(a)
-    assert np.all(labels(p, "genetic").inbreeding == 0) and np.all(term(p, "genetic").relationship.inbreeding == 0)
+    assert np.all(labels(p, "genetic").inbreeding == 0) and np.all(
+        term(p, "genetic").relationship.relatives.inbreeding == 0
+    )
     assert names(p) == ["intercept", "genetic"] and labels(p, "intercept").ids.to_list() == ["1"]
 
 

@@ -11,6 +11,7 @@ from reference import dense
 
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ModelError
+from mmgibbs.model.terms import Flat, Normal
 
 BOTH = ("a", "b")
 
@@ -52,8 +53,8 @@ def raw_design(a, prepared):
         if spec is not None and spec.kind == "covariate":
             x = kept[spec.column].to_numpy()
             effects = tuple(replace(e, covariates=raw_covariates(spec, x, e.coefficients)) for e in term.effects)
-            prior = None if spec.prior_variance is None else np.eye(term.n_components) / spec.prior_variance
-            term = replace(term, effects=effects, prior_precision=prior)
+            prior = Flat() if spec.prior_variance is None else Normal(np.eye(term.n_components) / spec.prior_variance)
+            term = replace(term, incidence=replace(term.incidence, effects=effects), prior=prior)
         terms.append(term)
     y = np.stack([kept[t.column].cast(pl.Float64).fill_null(np.nan).to_numpy() for t in a.traits], axis=1)
     return replace(prepared.design, y=y, terms=tuple(terms), rescale=(), shifts=(), offsets=())

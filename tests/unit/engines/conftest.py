@@ -6,15 +6,15 @@ from helpers.host_device import build
 from reference import models
 
 from mmgibbs.engines.coloured_gpu.source import kernels, source
-from mmgibbs.equations.relationships import IdentityLists, PedigreeLists, SparseLists
+from mmgibbs.model.relationships.identity import IdentityLists
+from mmgibbs.model.relationships.pedigree import PedigreeLists
 
 REAL = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
 
 
 def kind(term) -> type:
     """The lists that a term's relationship becomes."""
-    K = term.relationship
-    return PedigreeLists if hasattr(K, "progeny_ptr") else SparseLists if hasattr(K, "indptr") else IdentityLists
+    return type(term.relationship.lists(np.arange(term.n_levels), np.dtype(float)))
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from mmgibbs.engines.coloured_gpu.source import kernels, source
-from mmgibbs.equations.relationships import IdentityLists, PedigreeLists, SparseLists
+from mmgibbs.model.relationships.identity import IdentityLists
+from mmgibbs.model.relationships.pedigree import PedigreeLists
+from mmgibbs.model.relationships.user_inverse import SparseLists
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 

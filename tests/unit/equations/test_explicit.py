@@ -9,7 +9,9 @@ from reference import dense, models
 from scipy.io import mmread
 
 from mmgibbs.equations.explicit.csr import explicit_equations
-from mmgibbs.model.design import Design, Effect, Identity, Term
+from mmgibbs.model.design import Design
+from mmgibbs.model.relationships.identity import Identity
+from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 SINGLE = {"rtol": 1e-5, "atol": 1e-5}
@@ -158,7 +160,7 @@ def test_sums_of_many_records_are_formed_in_double_precision():
     """0.1 a million times: float32 running sums would be off in the third digit."""
     n = 1_000_000
     level = np.zeros(n, np.int32)
-    sex = Term("sex", "fixed", (Effect("", level, (0,)),), Identity(1), 1)
+    sex = Term("sex", Levels((Effect("", level, (0,)),), 1))
     design = Design(("gain",), np.ones((n, 1)), level, np.ones((1, 1), bool), np.full(n, 0.1), (sex,))
     equations = explicit_equations(design, "single")
     equations.set_variances([None], [[1.0]])
@@ -217,7 +219,8 @@ def test_random_incidence_with_levels_that_nobody_meets():
             level = np.full(n, -1, np.int32) if seed % 4 == 0 else rng.integers(-1, q, n).astype(np.int32)
             second = Effect("second", level, (1,), rng.standard_normal((n, 2)), ("a", "b"))
             active = rng.random((q, 4)) < 0.8 if kind == "fixed" else None
-            terms.append(Term(kind, kind, (first, second), Identity(q), q, None, active))
+            prior = Flat() if kind == "fixed" else Related(Identity(q))
+            terms.append(Term(kind, Levels((first, second), q), prior, active))
             G.append(np.eye(4) + 0.3 if kind == "random" else None)
         y = np.where(observed, rng.standard_normal((n, T)), np.nan)
         design = Design(

@@ -3,18 +3,26 @@
 import numpy as np
 import pytest
 
-from mmgibbs.model.design import Effect, Identity, Term
+from mmgibbs.model.relationships.identity import Identity
+from mmgibbs.model.relationships.pedigree import Pedigree
+from mmgibbs.model.terms import Effect, Levels, Related, Term
 from mmgibbs.posterior.parameters import TermInfo, named_parameters, term_info
+from pedigree.relationship import relatives
 
 BIRTH, WEANING = "birth_weight", "weaning_weight"
 GENETIC = np.array([[9.0, 6.0, -1.0], [6.0, 90.0, -10.0], [-1.0, -10.0, 40.0]])
 RESIDUAL = np.array([[12.0, 10.0], [10.0, 160.0]])
 
 
+RELATED = {"identity": (False, False), "pedigree": (True, True), "file": (True, False)}
+
+
 def beef(relationship="pedigree", levels=("animal", "dam"), effects=("direct", "maternal"), **more):
     d, m = effects
     components = (f"{d}:{BIRTH}", f"{d}:{WEANING}", f"{m}:{WEANING}")
-    return TermInfo("genetic", components, (0, 0, 1), (0, 1, 1), effects, levels, (False, False), relationship, **more)
+    return TermInfo(
+        "genetic", components, (0, 0, 1), (0, 1, 1), effects, levels, (False, False), *RELATED[relationship], **more
+    )
 
 
 def simple(
@@ -29,7 +37,7 @@ def simple(
         (effect,),
         (level,),
         (regression,),
-        relationship,
+        *RELATED[relationship],
         fixed=fixed,
     )
 
@@ -166,7 +174,7 @@ def test_without_relationship_there_are_ratios_alone():
 
 
 def test_random_regressions_leave_h2_out_for_their_trait_alone():
-    curve = TermInfo("genetic", ("rr.0:a", "rr.1:a"), (0, 0), (0, 0), ("rr",), ("animal",), (True,), "pedigree")
+    curve = TermInfo("genetic", ("rr.0:a", "rr.1:a"), (0, 0), (0, 0), ("rr",), ("animal",), (True,), True, True)
     plain = simple("polygenic", (1,), relationship="pedigree", names=("a", "b"))
     found = parameters([curve, plain], [np.eye(2), 2.0], np.eye(2) * 2, ("a", "b"))
     assert "genetic.corr[rr.0:a,rr.1:a]" in found.draws and values(found)["h2[b]"] == pytest.approx(0.5)
@@ -191,17 +199,17 @@ def test_term_info_of_a_design_term():
         Effect("rr", np.zeros(1), (1,), np.zeros((1, 2)), ("legendre.0", "legendre.1")),
     )
     info = term_info(
-        Term("genetic", "random", effects, Identity(1), 1),
+        Term("genetic", Levels(effects, 1), Related(Pedigree(relatives(*[np.array([-1], np.int32)] * 2)))),
         ("a", "b"),
         ("animal", "dam"),
-        "pedigree",
         ((0, 1), (2, 3)),
         True,
     )
+    assert info.related and info.of_pedigree
     assert info.components == ("direct:a", "direct:b", "rr.0:b", "rr.1:b")
     assert info.effect_of_component == (0, 0, 1, 1) and info.trait_of_component == (0, 1, 1, 1)
     assert info.regression == (False, True) and info.effects == ("direct", "rr") and info.fixed
     unnamed = term_info(
-        Term("litter", "random", (Effect("", np.zeros(1), (1,)),), Identity(1), 1), ("a", "b"), ("litter",), "identity"
+        Term("litter", Levels((Effect("", np.zeros(1), (1,)),), 1), Related(Identity(1))), ("a", "b"), ("litter",)
     )
-    assert unnamed.components == ("b",) and unnamed.may_covary(0, 0)
+    assert not unnamed.related and unnamed.components == ("b",) and unnamed.may_covary(0, 0)

@@ -8,12 +8,17 @@ import polars as pl
 import pytest
 
 from mmgibbs.data.prepared import LevelLabels
-from mmgibbs.model.design import Design, Effect, Identity, SparseInverse, Term
+from mmgibbs.model.design import Design
+from mmgibbs.model.relationships.groups import GroupedPedigree
+from mmgibbs.model.relationships.identity import Identity
+from mmgibbs.model.relationships.pedigree import Pedigree
+from mmgibbs.model.relationships.user_inverse import SparseInverse
+from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.results.tables import SOLUTION_COLUMNS, SUMMARY_COLUMNS, solutions_frame, summary_frame
+from pedigree.relationship import relatives
 
-PEDIGREE = object()  # any relationship that is not a user's file
 TRAITS = ("birth", "weaning")
 
 
@@ -22,7 +27,14 @@ def effect(name, traits=(0, 1), covariates=None, coefficients=("",)):
 
 
 def term(name, kind, effects, n_levels, relationship=None, **more):
-    return Term(name, kind, tuple(effects), relationship or Identity(n_levels), n_levels, **more)
+    prior = Flat() if kind == "fixed" else Related(relationship or Identity(n_levels))
+    return Term(name, Levels(tuple(effects), n_levels), prior, **more)
+
+
+def pedigree(n, n_groups=0):
+    parents = np.full(n, n if n_groups else -1, np.int32)
+    kin = relatives(parents, parents, None, n_groups, True)
+    return GroupedPedigree(kin) if n_groups else Pedigree(kin)
 
 
 def labels(ids, order=None, **more):
@@ -100,7 +112,7 @@ def test_a_covariate_has_its_power_for_a_level_before_the_trait():
 
 
 def test_reliability_uses_each_components_variance_and_the_inbreeding_of_the_level():
-    genetic = term("genetic", "random", [effect("direct"), effect("maternal", (1,))], 3, PEDIGREE, n_groups=1)
+    genetic = term("genetic", "random", [effect("direct"), effect("maternal", (1,))], 3, pedigree(2, 1))
     inbreeding = np.array([0.0, 0.25, np.nan])
     p = prepared((genetic, labels(["A", "B", "unknown sires"], inbreeding=inbreeding, n_groups=1)))
     G = np.diag([9.0, 90.0, 3.0])
@@ -124,7 +136,7 @@ def test_reliability_uses_each_components_variance_and_the_inbreeding_of_the_lev
 def test_random_regressions_number_their_coefficients_and_use_their_own_variance():
     curve = effect("rr", (0,), np.zeros((1, 2)), ("legendre.0", "legendre.1"))
     p = prepared(
-        (term("genetic", "random", [curve], 2, PEDIGREE), labels(["A", "B"], order=[1, 0], inbreeding=np.zeros(2)))
+        (term("genetic", "random", [curve], 2, pedigree(2)), labels(["A", "B"], order=[1, 0], inbreeding=np.zeros(2)))
     )
     frame = solutions_frame(p, pooled(p), {"genetic": np.array([[8.0, 1.0], [1.0, 16.0]])})
     assert rows(frame, "effect", "trait", "level", "reliability") == [
@@ -137,7 +149,12 @@ def test_random_regressions_number_their_coefficients_and_use_their_own_variance
 
 def test_a_users_relationship_has_pev_but_no_reliability_and_identity_no_inbreeding():
     p = prepared(
-        (term("line", "random", [effect("", (0,))], 1, SparseInverse(None, None, None)), labels(["L"])),
+        (
+            term(
+                "line", "random", [effect("", (0,))], 1, SparseInverse(np.arange(2), np.zeros(1, np.int32), np.ones(1))
+            ),
+            labels(["L"]),
+        ),
         (term("litter", "random", [effect("", (0,))], 1), labels(["1"])),
     )
     frame = solutions_frame(p, pooled(p), {"line": np.eye(1) * 8, "litter": np.eye(1) * 8})
@@ -149,7 +166,7 @@ def test_a_users_relationship_has_pev_but_no_reliability_and_identity_no_inbreed
 
 def test_computed_solutions_leave_the_unknown_blank():
     p = prepared(
-        (term("genetic", "random", [effect("", (0,))], 2, PEDIGREE), labels(["A", "B"], inbreeding=np.zeros(2)))
+        (term("genetic", "random", [effect("", (0,))], 2, pedigree(2)), labels(["A", "B"], inbreeding=np.zeros(2)))
     )
     mean = [np.ones((2, 1))]
     blank = solutions_frame(p, PooledMoments.exact(mean), {"genetic": np.eye(1)})
@@ -177,7 +194,7 @@ def test_summary_has_the_columns_of_the_contract_and_blanks_for_fixed_variances(
 
 def test_millions_of_rows_take_seconds():
     q, k = 500_000, 3
-    genetic = term("genetic", "random", [effect("direct"), effect("maternal", (1,))], q, PEDIGREE)
+    genetic = term("genetic", "random", [effect("direct"), effect("maternal", (1,))], q, pedigree(q))
     ids = [f"animal-number-{i}" for i in range(q)]
     p = prepared((genetic, labels(ids, order=np.random.default_rng(1).permutation(q), inbreeding=np.zeros(q))))
     moments = pooled(p)

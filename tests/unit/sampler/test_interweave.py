@@ -54,7 +54,7 @@ def moving_part(term, theta):
     """What M multiplies: theta, or with fixed groups theta - Q g, 0 for the groups."""
     if not (term.n_groups and term.groups_fixed):
         return theta
-    kind, n = term.relationship, term.n_levels - term.n_groups
+    kind, n = term.relationship.relatives, term.n_levels - term.n_groups
     Q = tabular.group_shares(kind.sire, kind.dam, term.n_groups)
     return np.concatenate([theta[:n] - Q @ theta[n:], np.zeros((term.n_groups, theta.shape[1]))])
 

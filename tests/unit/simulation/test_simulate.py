@@ -208,7 +208,7 @@ def test_design_from_files_is_design_from_arrays(written):
             met = effect.level >= 0
             assert labels.ids.to_numpy()[effect.level[met]].tolist() == names[other.level[met]].tolist()
     np.testing.assert_array_equal(
-        design.terms[3].relationship.diagonal.sum(), direct.terms[3].relationship.diagonal.sum()
+        design.terms[3].relationship.relatives.diagonal.sum(), direct.terms[3].relationship.relatives.diagonal.sum()
     )
     np.testing.assert_array_equal(np.isnan(design.y), np.isnan(direct.y))
     assert np.nanmax(np.abs(design.y - direct.y)) < 0.06

@@ -6,12 +6,12 @@ from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 from reference.dense import build
 
 from mmgibbs.config import load_config
-from mmgibbs.data.groups import group_composition
+from mmgibbs.model.relationships.groups import GroupedPedigree
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_without, random_solutions, recorded
-from mmgibbs.validation.simulated import blocks_of, down_the_pedigree, simulated_sums
+from mmgibbs.validation.simulated import blocks_of, simulated_sums
 from pedigree.inbreeding import inbreeding
-from pedigree.relationship import a_among, a_inverse_csr, relatives
+from pedigree.relationship import a_among, a_inverse_csr, group_composition, relatives
 
 
 @pytest.fixture(scope="module")
@@ -43,20 +43,20 @@ def test_statistics_are_those_of_their_names():
 def test_spread_of_related_animals(two):
     whole, _, focal = two
     kin = whole.design.terms[-1].relationship
-    A = a_among(kin.sire, kin.dam, kin.inbreeding, focal)
-    assert lr.genetic_spread(kin, focal) == pytest.approx(np.trace(A) / focal.size - A.mean(), rel=1e-12)
+    A = a_among(kin.relatives.sire, kin.relatives.dam, kin.relatives.inbreeding, focal)
+    assert kin.spread(focal) == pytest.approx(np.trace(A) / focal.size - A.mean(), rel=1e-12)
 
 
 def test_spread_of_animals_of_groups():
     """Random groups vary as animals do: V is a block of the inverse of the QP matrix. Fixed ones have no variance."""
     sire, dam = np.array([-1, 7, 6, 0, 3, 3], np.int32), np.array([-1, 7, 7, 1, 2, 3], np.int32)
     F, focal = inbreeding(sire, dam), np.array([1, 3, 4, 5])
-    kin = relatives(sire, dam, F, 2, True)
-    V = np.linalg.inv(a_inverse_csr(kin).toarray())[np.ix_(focal, focal)]
+    kin = GroupedPedigree(relatives(sire, dam, F, 2, True))
+    V = np.linalg.inv(a_inverse_csr(kin.relatives).toarray())[np.ix_(focal, focal)]
     A = a_among(sire, dam, F, focal)
-    assert lr.genetic_spread(kin, focal) == pytest.approx(np.trace(V) / 4 - V.mean(), rel=1e-12)
-    assert lr.genetic_spread(kin, focal) != pytest.approx(np.trace(A) / 4 - A.mean(), rel=0.01)
-    assert np.isnan(lr.genetic_spread(relatives(sire, dam, F, 2, False), focal))
+    assert kin.spread(focal) == pytest.approx(np.trace(V) / 4 - V.mean(), rel=1e-12)
+    assert kin.spread(focal) != pytest.approx(np.trace(A) / 4 - A.mean(), rel=0.01)
+    assert np.isnan(GroupedPedigree(relatives(sire, dam, F, 2, False)).spread(focal))
 
 
 def test_a_negative_variance_is_no_standard_error(two):
@@ -100,7 +100,7 @@ def test_simulated_breeding_values_have_the_covariance_of_the_pedigree(random_gr
     """Sire 6 and 7 stand for groups of unknown parents, one plant is selfed."""
     sire, dam = np.array([-1, 6, -1, 0, 3, 3], np.int32), np.array([-1, 7, 7, 1, 2, 3], np.int32)
     kin = relatives(sire, dam, inbreeding(sire, dam), 2, random_groups)
-    half = down_the_pedigree(kin, np.eye(8))
+    half = GroupedPedigree(kin).draw(np.eye(8))
     if random_groups:
         assert half @ half.T @ a_inverse_csr(kin).toarray() == pytest.approx(np.eye(8), abs=1e-12)
     else:  # groups are what they are told to be, and animals vary about them

@@ -1,0 +1,111 @@
+"""What every kind of relationship matrix K offers: K^-1 as an engine, a partition, a check and a report need it.
+
+The levels of a random term have Theta ~ MN(0, K (x) G). A *kind* of K (independent levels, a pedigree, a pedigree with
+unknown-parent groups, a user's inverse) is one class with all of its operations, and one file here. K itself is never
+built; K^-1 = B' B is known by
+
+    lists          the arrays from which compiled kernels read a row of K^-1, levels in sweep order
+    inverse_csr    the rows themselves, for the explicit forms
+    edges          which levels K^-1 joins, for colours and for counts
+    noise          B' Z, what perturb-and-solve adds to the right-hand side
+    draw           values of covariance K from independent normals, for simulated records
+
+The lists are a NamedTuple whose class brings its kernels (see `Lists`); several kinds may share one class of lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+UNKNOWN = np.uint32(0xFFFFFFFF)  # no such level
+
+
+class Lists(Protocol):
+    """K^-1 as compiled kernels see it: a NamedTuple of arrays (levels in sweep order) whose class has the kernels.
+
+    The kernels are plain functions, compiled where equations/relationships.py calls them:
+
+        weight(K, level)                    kappa_ll
+        times_row(K, level, theta, out)     out = sum_m kappa_lm theta_m           (m = l included)
+        quadratic(K, theta, out)            out = Theta' K^-1 Theta; None: row by row
+    """
+
+    weight: ClassVar[Callable]
+    times_row: ClassVar[Callable]
+    quadratic: ClassVar[Callable | None]
+    cuda: ClassVar[str]  # the structure of engines/kernels/level.cu that has the same fields in the same order
+
+    @property
+    def relative_ptr(self) -> np.ndarray | None:
+        """(q + 1,) where the list of relatives of each level starts; None where levels have none."""
+
+    def bytes_per_sweep(self, row: int) -> int:
+        """Bytes that one sweep must read of the lists and of relatives' rows of Theta (`row` bytes each)."""
+
+
+class Relationship:
+    """One kind of K for the q levels of a random term. What is written here holds unless a kind says otherwise."""
+
+    words: ClassVar[str]  # in run.json and what `mmgibbs check` prints: 'pedigree'
+    symbol: ClassVar[str] = "K"  # in the model that the report writes: I, A, K
+    related: ClassVar[bool] = True  # some levels are related; False: K = I
+    of_pedigree: ClassVar[bool] = False  # levels are the animals of the pedigree, then any unknown-parent groups
+    known_diagonal: ClassVar[bool] = True  # K's diagonal is known (1 + F with a pedigree), and so is reliability
+    can_draw: ClassVar[bool] = True  # `draw` works: K is known by more than its inverse
+
+    n_levels: int
+    n_groups: int = 0  # the last n_groups levels are unknown-parent groups
+    groups_fixed: bool = False  # ... and have a flat prior
+
+    @property
+    def sentence(self) -> str:
+        """How the levels are related, for the report."""
+        raise NotImplementedError
+
+    def lists(self, order: np.ndarray, real: np.dtype) -> Lists:
+        """The kernels' view. order: (q,) model-order level at each sweep position; real: dtype of stored values."""
+        raise NotImplementedError
+
+    def list_bytes(self, real: int) -> int:
+        """Bytes of `lists`, with `real` bytes a value, before they are made."""
+        raise NotImplementedError
+
+    def inverse_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """K^-1 in CSR, both triangles: indptr (q + 1,) int64, indices (nnz,) int32 sorted in a row, values float64."""
+        raise NotImplementedError
+
+    def edges(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Pairs of levels (two arrays, -1: none) that K^-1 joins, in parts; a pair may come more than once."""
+        raise NotImplementedError
+
+    def reading_order(self) -> np.ndarray:
+        """(q,) int32 levels in an order in which relatives are read as streams; model order where none is better."""
+        return np.arange(self.n_levels, dtype=np.int32)
+
+    def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
+        """The function Z -> B' Z, (q, k) in sweep order, with K^-1 = B' B: noise of covariance K^-1 from normals Z.
+
+        code: (q,) model-order level at each sweep position. ModelError, which begins with `who`, where there is no B.
+        """
+        raise NotImplementedError
+
+    def draw(self, z: np.ndarray) -> np.ndarray:
+        """Values of covariance K from independent normals z (q, m), levels in model order."""
+        raise NotImplementedError(f"{self.words}: K is known by its inverse alone")
+
+    def spread(self, levels: np.ndarray) -> float:
+        """tr(V)/n - 1'V 1/n^2 for V the part of K of these n levels: the variance among them in units of sigma2_u.
+
+        NaN where K is not known.
+        """
+        return np.nan
+
+    def deviations(self, lists: Lists, parents_first: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """(q, k) the part of Theta that has the variance G: all of it, but for fixed groups and what comes from them.
+
+        parents_first: (q,) sweep positions of the levels in model order.
+        """
+        return theta

@@ -1,0 +1,216 @@
+"""A pedigree: K = A, the additive relationship matrix, by its parents and progeny (see pedigree/relationship.py).
+
+With m_l = theta_l - (theta_sire + theta_dam) / 2 and a_l = 1/d_l the precision of Mendelian sampling,
+
+    Theta' A^-1 Theta = sum_l a_l m_l m_l'          A^-1 = B' B,  (B z)_l = sqrt(a_l) (z_l - (z_sire + z_dam) / 2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.model.relationships.base import UNKNOWN, Relationship
+from pedigree.relationship import Relatives, a_inverse_csr, a_times_relatives
+
+COHORTS = 64  # births are cut into this many cohorts, each ordered by its dams
+
+
+def _weight(K, level):
+    return np.float64(K.diagonal[level])
+
+
+def _row(K, level, theta, out):
+    k = out.size
+    own, diagonal = np.float64(K.own[level]), np.float64(K.diagonal[level])
+    for c in range(k):
+        out[c] = diagonal * theta[level, c]
+    for parent in (K.sire[level], K.dam[level]):
+        if parent != UNKNOWN:
+            for c in range(k):
+                out[c] -= 0.5 * own * theta[parent, c]
+    for j in range(K.progeny_ptr[level], K.progeny_ptr[level + np.uint64(1)]):
+        a, calf, mate = np.float64(K.progeny_own[j]), K.progeny[j], K.mate[j]
+        for c in range(k):
+            out[c] -= 0.5 * a * theta[calf, c]
+        # A group that stands for both parents is its own mate: that part is in the diagonal already.
+        if mate != UNKNOWN and mate != level:
+            for c in range(k):
+                out[c] += 0.25 * a * theta[mate, c]
+
+
+def _quadratic(K, theta, out):
+    q, k = theta.shape
+    m = np.empty(k)
+    out[:] = 0.0
+    for level in range(np.uint64(q)):
+        for c in range(k):
+            m[c] = theta[level, c]
+        for parent in (K.sire[level], K.dam[level]):
+            if parent != UNKNOWN:
+                for c in range(k):
+                    m[c] -= 0.5 * theta[parent, c]
+        for a in range(k):
+            for b in range(a + 1):
+                out[a, b] += K.own[level] * m[a] * m[b]
+    for a in range(k):
+        for b in range(a):
+            out[b, a] = out[a, b]
+
+
+class PedigreeLists(NamedTuple):
+    """A^-1 (or the QP matrix with unknown-parent groups) as parents and progeny; nothing else is stored."""
+
+    sire: np.ndarray  # (q,) uint32 level of the sire or of its unknown-parent group; UNKNOWN
+    dam: np.ndarray  # (q,) uint32
+    own: np.ndarray  # (q,) a_l = 1/d_l of an animal; 1 for a random group, 0 for a fixed one
+    diagonal: np.ndarray  # (q,) kappa_ll
+    progeny_ptr: np.ndarray  # (q + 1,) uint64
+    progeny: np.ndarray  # (m,) uint32
+    mate: np.ndarray  # (m,) uint32 the progeny's other parent; UNKNOWN
+    progeny_own: np.ndarray  # (m,) a of the progeny
+
+    weight = staticmethod(_weight)
+    times_row = staticmethod(_row)
+    quadratic = staticmethod(_quadratic)
+    cuda = "mmgibbs::Pedigree"
+
+    @property
+    def relative_ptr(self) -> np.ndarray:
+        return self.progeny_ptr
+
+    def bytes_per_sweep(self, row: int) -> int:
+        parents = np.count_nonzero(self.sire != UNKNOWN) + np.count_nonzero(self.dam != UNKNOWN)
+        rows = parents + self.progeny.size + np.count_nonzero(self.mate != UNKNOWN)
+        lists = (self.sire, self.dam, self.own, self.diagonal, self.progeny, self.mate, self.progeny_own)
+        return sum(a.nbytes for a in lists) + 4 * self.progeny_ptr.size + int(rows) * row
+
+
+@dataclass(frozen=True)
+class Pedigree(Relationship):
+    """K = A of a pedigree without unknown-parent groups."""
+
+    relatives: Relatives
+
+    words = "pedigree"
+    symbol = "A"
+    of_pedigree = True
+    sentence = "related by the pedigree"
+
+    @property
+    def n_levels(self) -> int:
+        return self.relatives.n_levels
+
+    def lists(self, order, real):
+        kind, natural = self.relatives, bool(np.array_equal(order, np.arange(order.size)))
+        n, q = kind.n_animals, kind.n_levels
+        own = np.full(q, 1.0 if kind.random_groups else 0.0)
+        own[:n] = kind.dinv
+        parents = []
+        for parent in (kind.sire, kind.dam):
+            full = np.full(q, -1, np.int32)
+            full[:n] = parent
+            parents.append(full)
+        sire, dam = parents
+        ptr, progeny, mate = kind.progeny_ptr, kind.progeny, kind.mate
+        if not natural:
+            counts = np.diff(ptr)[order]
+            new_ptr = np.concatenate([[0], np.cumsum(counts)])
+            gather = np.repeat(ptr[:-1][order] - new_ptr[:-1], counts) + np.arange(new_ptr[-1])
+            ptr, progeny, mate = new_ptr, progeny[gather], mate[gather]
+            sire, dam = sire[order], dam[order]
+        progeny_own = own[progeny].astype(real)
+        if not natural:
+            position = np.empty(order.size, np.uint32)  # sweep position of each model-order level
+            position[order] = np.arange(order.size, dtype=np.uint32)
+            renumber = np.append(position, UNKNOWN)  # index -1 is the last element: unknown stays unknown
+            sire, dam, progeny, mate = renumber[sire], renumber[dam], renumber[progeny], renumber[mate]
+            own = own[order]
+        diagonal = kind.diagonal if natural else kind.diagonal[order]
+        return PedigreeLists(
+            *(np.ascontiguousarray(parent).view(np.uint32) for parent in (sire, dam)),
+            own.astype(real),
+            diagonal.astype(real),
+            np.ascontiguousarray(ptr).astype(np.uint64),
+            np.ascontiguousarray(progeny).view(np.uint32),
+            np.ascontiguousarray(mate).view(np.uint32),
+            progeny_own,
+        )
+
+    def list_bytes(self, real):
+        return self.n_levels * (16 + 2 * real) + self.relatives.progeny.size * (8 + real)
+
+    def inverse_csr(self):
+        matrix = a_inverse_csr(self.relatives)
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+
+    def edges(self):
+        kind = self.relatives
+        animal = np.arange(kind.n_animals, dtype=np.int32)
+        return [(animal, kind.sire), (animal, kind.dam), (kind.sire, kind.dam)]
+
+    def reading_order(self):
+        """Cohort by cohort, and within a cohort in the order of the dams.
+
+        Dams, calves and the calves' records then come in nearly the same order, and only sires, few and hot, are
+        gathered. Small pedigrees keep model order.
+        """
+        natural = super().reading_order()
+        if self.n_levels < 100 * COHORTS:
+            return natural
+        position = natural.astype(np.int64)
+        bounds = np.linspace(0, self.relatives.n_animals, COHORTS + 1).astype(np.int64)
+        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+            dam = self.relatives.dam[first:last]
+            of_dam = np.where(dam >= 0, position[dam], -1)
+            position[first:last][np.argsort(of_dam, kind="stable")] = np.arange(first, last)
+        order = np.empty(self.n_levels, np.int32)
+        order[position] = natural
+        return order
+
+    def noise(self, lists, code, who):
+        return lambda z: mendelian_noise(lists, z)
+
+    def draw(self, z):
+        """L D^1/2 z with A = L D L': parents' average plus Mendelian sampling; groups are what z says."""
+        from scipy.sparse import coo_array, eye_array
+        from scipy.sparse.linalg import spsolve_triangular
+
+        kin = self.relatives
+        n, g = kin.n_animals, kin.n_groups
+        place = lambda code: (code + g) % (n + g)  # groups before animals, so that parents stand before progeny
+        average = [np.flatnonzero(parent >= 0) for parent in (kin.sire, kin.dam)]
+        rows = place(np.concatenate(average))
+        columns = place(np.concatenate([p[known] for p, known in zip((kin.sire, kin.dam), average, strict=True)]))
+        L_inverse = eye_array(n + g) - coo_array((np.full(rows.size, 0.5), (rows, columns)), shape=(n + g, n + g))
+        spread = np.concatenate([np.ones(g), 1 / np.sqrt(kin.dinv)])
+        order = place(np.arange(n + g))
+        ordered = np.empty(z.shape)
+        ordered[order] = z
+        return spsolve_triangular(L_inverse.tocsr(), spread[:, None] * ordered, lower=True, unit_diagonal=True)[order]
+
+    def spread(self, levels):
+        """1 + Fbar - 2 fbar, animals' relationships with themselves included in the mean."""
+        kin = self.relatives
+        ones = np.zeros(kin.n_animals)
+        ones[levels] = 1.0
+        return float(1 + kin.inbreeding[levels].mean() - a_times_relatives(kin, ones)[levels].mean() / levels.size)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def mendelian_noise(K, z):
+    """B' Z of A^-1 (or the QP matrix): an animal gathers its own and its progeny's sqrt(a)."""
+    q, k = z.shape
+    out = np.empty((q, k))
+    for level in range(np.uint64(q)):
+        own = np.sqrt(np.float64(K.own[level]))
+        for c in range(k):
+            out[level, c] = own * z[level, c]
+        for j in range(K.progeny_ptr[level], K.progeny_ptr[level + np.uint64(1)]):
+            half = 0.5 * np.sqrt(np.float64(K.progeny_own[j]))
+            for c in range(k):
+                out[level, c] -= half * z[K.progeny[j], c]
+    return out
