@@ -2,7 +2,7 @@
 
 Levels of one colour share neither a relationship nor a record, so they may be drawn in any order: the chain is the
 serial engine's for the colour partition, whatever the number of threads. Three shapes of parallel work (Mahani 2012;
-MODELS.md section 6):
+docs/theory.md, "The structured sweep"):
 
     animals, dams            many levels, short lists     levels side by side (lanes.py)     , ranges of levels over
     threads

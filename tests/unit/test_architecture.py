@@ -1,0 +1,51 @@
+"""The pages for readers of the source say what the source says."""
+
+import re
+
+import pytest
+from helpers.rooms_picture import arrows, floors, picture
+from helpers.support import ROOT
+from unit.test_imports import CORE, ROOMS
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_the_picture_of_the_rooms_is_that_of_the_table():
+    """After a change of the table: python tests/helpers/rooms_picture.py"""
+    assert (ROOT / "docs" / "rooms.svg").read_text(encoding="utf-8") == picture(ROOMS, CORE)
+
+
+def test_every_room_has_its_line():
+    table = PAGE[PAGE.index("| room |") : PAGE.index("## The way of the data")]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == sorted({*ROOMS, "pedigree"})
+
+
+def test_rooms_stand_above_what_they_import():
+    floor = floors(ROOMS)
+    assert all(floor[room] > floor[other] for room, others in ROOMS.items() for other in others)
+
+
+def test_an_arrow_that_follows_from_two_others_is_left_out():
+    assert arrows({"a": set(), "b": {"a"}, "c": {"a", "b", "errors"}}) == [("b", "a"), ("c", "b")]
+
+
+def test_a_change_of_the_table_changes_the_picture():
+    assert picture(ROOMS | {"draws": {"machine"}}, CORE) != picture(ROOMS, CORE)
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/theory.md", "docs/architecture.md"])
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for link, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", text):
+        target = (ROOT / page).parent / link if link else ROOT / page
+        assert target.exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}, anchor
+
+
+def test_sources_cite_pages_of_this_repository():
+    cited = re.compile(r"\b([A-Z]{4,}\.md|docs/[\w-]+\.md)")
+    for path in [*(ROOT / "mmgibbs").rglob("*.py"), *(ROOT / "pedigree").rglob("*.py")]:
+        for name in cited.findall(path.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{path.relative_to(ROOT)} cites {name}"
