@@ -9,6 +9,7 @@ mmgibbs bench files --animals N     the same system from files on disk to the en
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 from datetime import date
@@ -29,7 +30,7 @@ _HOME = {
 }
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="bench", required=True, metavar="KIND")
     p = kinds.add_parser("engines", help="seconds per sample of every engine on simulated beef systems of three sizes")
     p.add_argument(
@@ -132,7 +133,7 @@ def add_arguments(parser) -> None:
         p.add_argument("--json", metavar="FILE", help="write the figures to FILE as well")
 
 
-def main(args) -> int:
+def main(args: argparse.Namespace) -> int:
     from mmgibbs.bench.machine import processor
 
     module, function = _HOME[args.bench]
@@ -150,7 +151,7 @@ def main(args) -> int:
     return 0
 
 
-def as_text(value) -> str:
+def as_text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.engines.base import Engine
 from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.model.design import Design
 from mmgibbs.posterior.diagnostics import diagnose
 from mmgibbs.sampler.chain import MixedModel, Schedule, gibbs_steps, sample_chain, starting_variances
 from mmgibbs.sampler.interweave import terms_to_interweave
@@ -41,7 +44,7 @@ class Mixing:
         }
 
 
-def sampled_model(design, G, R, seed: int = 1) -> MixedModel:
+def sampled_model(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, seed: int = 1) -> MixedModel:
     """All variances sampled under flat priors, from these starts;
     the draws of some animals' breeding values are kept.
     """
@@ -54,7 +57,9 @@ def sampled_model(design, G, R, seed: int = 1) -> MixedModel:
     return MixedModel(design, covariances, residual, {"genetic": watched})
 
 
-def seconds_per_sweep(model: MixedModel, engine, interwoven: bool, key: tuple[int, int], sweeps: int = 3) -> float:
+def seconds_per_sweep(
+    model: MixedModel, engine: Engine, interwoven: bool, key: tuple[int, int], sweeps: int = 3
+) -> float:
     """Median over sweeps with all draws of variances, from the engine's present state."""
     variances = starting_variances(model, 0)
     engine.set_variances(variances.G, variances.R)
@@ -68,7 +73,7 @@ def seconds_per_sweep(model: MixedModel, engine, interwoven: bool, key: tuple[in
     return statistics.median(times[2:])  # the first compile, and a device records
 
 
-def mixing(model: MixedModel, engine, interwoven: bool, key: tuple[int, int], sweeps: int) -> Mixing:
+def mixing(model: MixedModel, engine: Engine, interwoven: bool, key: tuple[int, int], sweeps: int) -> Mixing:
     """From a chain of so many sweeps, after a fifth as many that are thrown away, from the engine's present state."""
     schedule = Schedule(sweeps // 5, sweeps, interweave=terms_to_interweave(model, interwoven))
     result = sample_chain(model, engine, schedule, key)

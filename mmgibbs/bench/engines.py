@@ -9,14 +9,17 @@ levels jointly and interwoven.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from mmgibbs.bench.effective import SAMPLED, mixing, sampled_model, seconds_per_sweep, sweeps_that_fit
 from mmgibbs.bench.gpu import NOT_MEASURED, structured_row
 from mmgibbs.bench.machine import peak_bytes
+from mmgibbs.engines.base import Engine
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
@@ -26,7 +29,9 @@ from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device
 from mmgibbs.machine.memory import free_bytes
-from mmgibbs.simulation.simulate import beef_design, simulate_beef
+from mmgibbs.model.design import Design
+from mmgibbs.sampler.chain import MixedModel
+from mmgibbs.simulation.simulate import Beef, beef_design, simulate_beef
 
 # animals that give the poster's number of equations; the poster's equations and seconds per sample: classic, with its
 # GPU
@@ -45,7 +50,7 @@ class Candidate:
 
     label: str
     size: int  # bytes of its equations
-    engine: object = None
+    engine: Engine | None = None
     missing: str = ""
     built: float = 0.0  # seconds
     times: list[float] = field(default_factory=list)
@@ -61,7 +66,7 @@ class Candidate:
         return row | {"build s": self.built, "s per sample": statistics.median(self.times)}
 
 
-def bench_engines(args) -> dict:
+def bench_engines(args: argparse.Namespace) -> dict:
     out = {"scale": args.scale}
     for name in args.systems:
         about, rows = one_system(name, args)
@@ -69,7 +74,7 @@ def bench_engines(args) -> dict:
     return out | {"peak resident bytes": peak_bytes()}
 
 
-def one_system(name: str, args, device=None) -> tuple[dict, list[dict]]:
+def one_system(name: str, args: argparse.Namespace, device: Device | None = None) -> tuple[dict, list[dict]]:
     """What the system is, and a row per engine and number of threads.
 
     device: a mmgibbs.machine.device.Device, the current one where None."""
@@ -110,7 +115,9 @@ def one_system(name: str, args, device=None) -> tuple[dict, list[dict]]:
     return about, rows
 
 
-def structured_on_a_gpu(design, beef, args, device) -> tuple[dict, dict]:
+def structured_on_a_gpu(
+    design: Design, beef: Beef, args: argparse.Namespace, device: Device | None
+) -> tuple[dict, dict]:
     """Its row, and what else is known of it."""
     if device is None:
         return {"engine": "structured on a GPU", "s per sample": NOT_MEASURED}, {}
@@ -119,26 +126,29 @@ def structured_on_a_gpu(design, beef, args, device) -> tuple[dict, dict]:
     return {c: figures.pop(c) for c in columns}, {f"structured on a GPU, {k}": v for k, v in figures.items()}
 
 
-def candidates_of(design, args, nonzeros, device) -> Iterator[Candidate]:
+def candidates_of(
+    design: Design, args: argparse.Namespace, nonzeros: int | None, device: Device | None
+) -> Iterator[Candidate]:
     """Every engine asked for, the classic one first; the hybrid one on the device too, where there is one."""
     explicit = BYTES_PER_EXPLICIT_NONZERO * (nonzeros or 31 * design.n_equations)
     coloured = structured_equations(design, partition(design, "colour"), "single")
-    makers: list[tuple[str, int, Callable | None]] = []
+    makers: list[tuple[str, int, Callable[[], Engine] | None]] = []
     if "classic" in args.engines:
         natural = structured_equations(design, partition(design, "term"), "single")
-        makers.append(("classic explicit, 1 thread", explicit, lambda: ClassicEngine(natural)))
+        makers.append(("classic explicit, 1 thread", explicit, partial(ClassicEngine, natural)))
     if "hybrid" in args.engines:
         for t in (1, 2):
-            makers.append((f"hybrid, colours, {t} thread(s)", explicit, lambda t=t: HybridEngine(coloured, threads=t)))
+            makers.append((f"hybrid, colours, {t} thread(s)", explicit, partial(HybridEngine, coloured, threads=t)))
         if device is None:
             makers.append(("hybrid on a GPU", explicit, None))
         for spmv, name in PRODUCTS.items() if device is not None else ():
-            make = lambda spmv=spmv: HybridEngine(coloured, device=device, spmv=spmv)
-            makers.append((f"hybrid on a GPU, {name}", explicit, make))
+            on_gpu = partial(HybridEngine, coloured, device=device, spmv=spmv)
+            makers.append((f"hybrid on a GPU, {name}", explicit, on_gpu))
     if "structured" in args.engines:
         for t in (1, 2):
-            make = lambda t=t: StructuredEngine(coloured, threads=t)
-            makers.append((f"structured, {t} thread(s)", coloured.bytes, make))
+            makers.append(
+                (f"structured, {t} thread(s)", coloured.bytes, partial(StructuredEngine, coloured, threads=t))
+            )
     for label, size, make in makers:
         free = free_bytes()
         if make is None:
@@ -155,42 +165,42 @@ def candidates_of(design, args, nonzeros, device) -> Iterator[Candidate]:
                 yield Candidate(label, size, engine, built=time.perf_counter() - started)
 
 
-def take_turns(candidates: list[Candidate], beef, args) -> None:
+def take_turns(candidates: list[Candidate], beef: Beef, args: argparse.Namespace) -> None:
     """A turn: a sweep, then one that is timed, then a wait for what it left to other threads, or it would cost the next
     engine.
 
     So the timed sweep finds the updates that the one before has left, and leaves as many."""
-    present = [c for c in candidates if not c.missing]
+    present = [(c, c.engine) for c in candidates if c.engine is not None]
     for turn in range(args.sweeps + 1):  # the first one compiles
-        for c in present:
+        for c, engine in present:
             if turn == 0:
-                c.engine.set_variances(beef.G, beef.R)
-            c.engine.sweep(2 * turn + 1, (args.seed, 0))
+                engine.set_variances(list(beef.G), beef.R)
+            engine.sweep(2 * turn + 1, (args.seed, 0))
             started = time.perf_counter()
-            c.engine.sweep(2 * turn + 2, (args.seed, 0))
+            engine.sweep(2 * turn + 2, (args.seed, 0))
             seconds = time.perf_counter() - started
-            if isinstance(c.engine, HybridEngine):
-                c.engine.settle()
+            if isinstance(engine, HybridEngine):
+                engine.settle()
             if turn > 0:
                 c.times.append(seconds)
 
 
-def add_effective_draws(rows: list[dict], candidates: list[Candidate], model, args) -> dict:
+def add_effective_draws(
+    rows: list[dict], candidates: list[Candidate], model: MixedModel, args: argparse.Namespace
+) -> dict:
     """ESS per second of the rows that have been measured; returns the sweeps behind it."""
     if args.ess_sweeps == 0:
         return {}
-    present, key = [c for c in candidates if not c.missing], (args.seed, 0)
-    seconds = {c.label: seconds_per_sweep(model, c.engine, not c.classic, key) for c in present}
+    present, key = [(c, c.engine) for c in candidates if c.engine is not None], (args.seed, 0)
+    seconds = {c.label: seconds_per_sweep(model, engine, not c.classic, key) for c, engine in present}
     seconds |= {row["engine"]: row[SAMPLED] for row in rows if SAMPLED in row}
     behind = {}
     for classic, chain in ((True, "classic, centred"), (False, "levels, interwoven")):
-        alike = [c for c in present if c.classic == classic]
+        alike = [(c, engine) for c, engine in present if c.classic == classic]
         if not alike:
             continue
-        fastest = min(alike, key=lambda c: seconds[c.label])
-        found = mixing(
-            model, fastest.engine, not classic, key, args.ess_sweeps or sweeps_that_fit(seconds[fastest.label])
-        )
+        fastest, engine = min(alike, key=lambda found: seconds[found[0].label])
+        found = mixing(model, engine, not classic, key, args.ess_sweeps or sweeps_that_fit(seconds[fastest.label]))
         behind[f"sweeps behind ESS, {chain}"] = found.sweeps
         for row in rows:
             if row["engine"] in seconds and row["engine"].startswith("classic") == classic:

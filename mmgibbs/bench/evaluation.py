@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 
-def bench_evaluation(args) -> dict:
+
+def bench_evaluation(args: argparse.Namespace) -> dict:
     from mmgibbs.config import load_config
     from mmgibbs.data.prepare import prepare
     from mmgibbs.equations.partition import partition

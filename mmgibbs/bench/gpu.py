@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from mmgibbs.bench.effective import SAMPLED, sampled_model, seconds_per_sweep
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.engines.coloured_gpu.sizes import bytes_per_sweep
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import DeviceError
+from mmgibbs.machine.device import Device
+from mmgibbs.model.design import Design
 
 COPIED = 1 << 30  # bytes of the copy that the bandwidth is measured by, memory permitting
 NOT_MEASURED = "not measured"
 
 
-def structured_on_gpu(design, G, R, sweeps: int = 50, seed: int = 1, precision: str = "single", device=None) -> dict:
+def structured_on_gpu(
+    design: Design,
+    G: Sequence[np.ndarray | None],
+    R: np.ndarray,
+    sweeps: int = 50,
+    seed: int = 1,
+    precision: str = "single",
+    device: Device | None = None,
+) -> dict:
     """Figures of one system; device: a mmgibbs.machine.device.Device, the current one where None (DeviceError without
     one).
 
@@ -33,7 +46,12 @@ def structured_on_gpu(design, G, R, sweeps: int = 50, seed: int = 1, precision: 
     engine.queue.synchronize()
     built = time.perf_counter() - started
     numbers = iter(range(4, 4 + sweeps))
-    seconds = engine.queue.seconds(lambda: [engine.sweep(next(numbers), (seed, 0)) for _ in range(sweeps)]) / sweeps
+
+    def sweep_on() -> None:
+        for _ in range(sweeps):
+            engine.sweep(next(numbers), (seed, 0))
+
+    seconds = engine.queue.seconds(sweep_on) / sweeps
     sampled = seconds_per_sweep(sampled_model(design, G, R), engine, True, (seed, 0), sweeps)
     moved, bandwidth = bytes_per_sweep(equations), copy_bandwidth(engine.queue)
     return {
@@ -50,18 +68,30 @@ def structured_on_gpu(design, G, R, sweeps: int = 50, seed: int = 1, precision: 
     }
 
 
-def copy_bandwidth(queue) -> float:
+def copy_bandwidth(queue: GpuQueue) -> float:
     """Bytes read and written per second by a copy on the device."""
     size = int(min(COPIED, queue.free_bytes() // 4))
     source, target = (queue.empty(size, np.uint8) for _ in range(2))
     copies = 10
     queue.copy(source, target)
-    return copies * 2 * size / queue.seconds(lambda: [queue.copy(source, target) for _ in range(copies)])
+
+    def copy_on() -> None:
+        for _ in range(copies):
+            queue.copy(source, target)
+
+    return copies * 2 * size / queue.seconds(copy_on)
 
 
-def structured_row(design, G, R, sweeps: int = 50, seed: int = 1, device=None) -> dict:
+def structured_row(
+    design: Design,
+    G: Sequence[np.ndarray | None],
+    R: np.ndarray,
+    sweeps: int = 50,
+    seed: int = 1,
+    device: Device | None = None,
+) -> dict:
     """A row of `mmgibbs bench engines`: the figures, or why there are none."""
-    row = {"engine": "structured on a GPU"}
+    row: dict[str, Any] = {"engine": "structured on a GPU"}
     try:
         return row | structured_on_gpu(design, G, R, sweeps, seed, device=device)
     except DeviceError as error:

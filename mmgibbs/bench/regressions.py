@@ -4,27 +4,31 @@ machine's bounds.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from mmgibbs.bench.machine import peak_bytes
 from mmgibbs.errors import DataError, DeviceError
+from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.estimators import make_arrays
 from mmgibbs.regressions.predictors import read_predictors
-from mmgibbs.regressions.protocol import Keys, RegressionData
+from mmgibbs.regressions.protocol import Keys, RegressionData, Sampler
 
 LARGE = 1_000_000  # rows of the second horseshoe setting, as uint8: 1 GB
 
 
-def bench_regressions(args) -> dict:
+def bench_regressions(args: argparse.Namespace) -> dict:
     """The tables of `args.parts`, or Beam's grid of N, p and K alone."""
     if args.grid:
         from mmgibbs.bench.regressions_hmc import grid
 
         return {"scale": args.scale, "gradient and leapfrog": as_table(grid(args.scale, args.threads))}
-    tables = {}
+    tables: dict[str, Any] = {}
     for part in args.parts:
         tables |= {f"{part}: {name}": rows for name, rows in _TABLES[part](args).items()}
     return (
@@ -32,7 +36,7 @@ def bench_regressions(args) -> dict:
     )
 
 
-def as_table(rows) -> list[dict]:
+def as_table(rows: Iterable[Any]) -> list[dict]:
     return [
         {name.replace("_", " "): "" if value is None else value for name, value in asdict(row).items()} for row in rows
     ]
@@ -46,7 +50,7 @@ class GpuRow:
     seconds_per_sweep: float  # median, random draws included, by the host's clock after the device is done
 
 
-def on_a_gpu(args) -> dict:
+def on_a_gpu(args: argparse.Namespace) -> dict:
     """Seconds per sweep of the parts that have a goal for a GPU; why there are none where no GPU can be used."""
     try:
         arrays = make_arrays("gpu", None)
@@ -57,7 +61,7 @@ def on_a_gpu(args) -> dict:
     }
 
 
-def timed(sampler, arrays, chains: int = 1, sweeps: int = 20, burn_in: int = 5) -> float:
+def timed(sampler: Sampler, arrays: Arrays, chains: int = 1, sweeps: int = 20, burn_in: int = 5) -> float:
     keys = Keys(1, tuple(range(chains)))
     sampler.adapt_until(burn_in)
     state, spent = sampler.start(keys), []
@@ -69,7 +73,7 @@ def timed(sampler, arrays, chains: int = 1, sweeps: int = 20, burn_in: int = 5) 
     return statistics.median(spent[burn_in:])
 
 
-def _horseshoe_on_a_gpu(args, arrays) -> list[GpuRow]:
+def _horseshoe_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
     from mmgibbs.bench.regressions_horseshoe import synthetic
     from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel, HorseshoeProbitOptions
 
@@ -88,7 +92,7 @@ def _horseshoe_on_a_gpu(args, arrays) -> list[GpuRow]:
     return rows
 
 
-def _hmc_on_a_gpu(args, arrays) -> list[GpuRow]:
+def _hmc_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
     from mmgibbs.bench.regressions_hmc import mnist_row
 
     if args.data is None:
@@ -100,7 +104,7 @@ def _hmc_on_a_gpu(args, arrays) -> list[GpuRow]:
     ]
 
 
-def _multinomial_on_a_gpu(args, arrays) -> list[GpuRow]:
+def _multinomial_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
     from mmgibbs.bench.regressions_multinomial import simulate
     from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel, MultinomialPGOptions
 
@@ -112,7 +116,7 @@ def _multinomial_on_a_gpu(args, arrays) -> list[GpuRow]:
     ]
 
 
-def _hierarchical_on_a_gpu(args, arrays) -> list[GpuRow]:
+def _hierarchical_on_a_gpu(args: argparse.Namespace, arrays: Arrays) -> list[GpuRow]:
     from mmgibbs.bench.regressions_hierarchical import PUBLISHED, simulate
     from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler
 
@@ -131,7 +135,7 @@ _ON_A_GPU = {
 }
 
 
-def _horseshoe(args) -> dict:
+def _horseshoe(args: argparse.Namespace) -> dict:
     from mmgibbs.bench.regressions_horseshoe import mixing_rows, row
 
     n, large, p = (max(20, round(size * args.scale)) for size in (10_000, LARGE, 1000))
@@ -148,10 +152,10 @@ def _horseshoe(args) -> dict:
     )
 
 
-def _hmc(args) -> dict:
+def _hmc(args: argparse.Namespace) -> dict:
     from mmgibbs.bench.regressions_hmc import gradient_rows, mnist_row
 
-    def rows(folder):
+    def rows(folder: Path) -> dict:
         both = sorted({1, args.threads})
         gradients = [r for threads in both for r in gradient_rows(folder, threads=threads)]
         return {
@@ -162,13 +166,13 @@ def _hmc(args) -> dict:
     return _with_data(args, "mnist", rows)
 
 
-def _lasso(args) -> dict:
+def _lasso(args: argparse.Namespace) -> dict:
     from mmgibbs.bench.regressions_lasso import row
 
     return {"sweeps": as_table([row(threads=threads) for threads in sorted({1, args.threads})])}
 
 
-def _multinomial(args) -> dict:
+def _multinomial(args: argparse.Namespace) -> dict:
     from mmgibbs.bench.regressions_multinomial import draws_row, row
 
     n = max(1000, round(506_450 * args.scale))
@@ -176,7 +180,7 @@ def _multinomial(args) -> dict:
     return {"sweeps": as_table(sweeps), "PG(1, z)": as_table([draws_row(spread) for spread in (0.0, 1.0, 4.0)])}
 
 
-def _hierarchical(args) -> dict:
+def _hierarchical(args: argparse.Namespace) -> dict:
     from mmgibbs.bench.regressions_hierarchical import row
 
     groups = max(10, round(500 * args.scale))
@@ -192,7 +196,7 @@ _TABLES = {
 }
 
 
-def _with_data(args, name: str, make) -> dict:
+def _with_data(args: argparse.Namespace, name: str, make: Callable[[Path], dict]) -> dict:
     """What `make(folder)` gives where the data set is there; else why it was not measured."""
     folder = None if args.data is None else Path(args.data) / name
     if folder is None:

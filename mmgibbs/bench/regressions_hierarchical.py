@@ -20,6 +20,7 @@ from mmgibbs.draws.exponential import exponential
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import REGRESSION_ACCEPT, REGRESSION_MOMENTUM, stream
 from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.hierarchical.grouped import Groups
 from mmgibbs.regressions.hierarchical.likelihood import bounded_exp, linear_predictor
 from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceOptions, HierarchicalSliceSampler
 from mmgibbs.regressions.predictors import read_predictors
@@ -122,18 +123,20 @@ class CoordinateWalk:
 
     target = 0.44
 
-    def __init__(self, sampler):
+    def __init__(self, sampler: HierarchicalSliceSampler):
         self.groups, self.burn_in = sampler.groups, 0
-        self.log_scale = np.log(2.4 / np.sqrt(np.asarray(sampler.information) + 1.0))
-        self.accepted = np.zeros(self.log_scale.shape)
+        self.log_scale: np.ndarray = np.log(2.4 / np.sqrt(np.asarray(sampler.information) + 1.0))
+        self.accepted: np.ndarray = np.zeros(self.log_scale.shape)
 
-    def __call__(self, beta, Q, mean, width, sweep, keys):
+    def __call__(
+        self, beta: np.ndarray, Q: np.ndarray, mean: np.ndarray, width: np.ndarray, sweep: int, keys: Keys
+    ) -> None:
         self.accepted[:] = 0
         self.walk(beta[0], Q[0], mean[0], sweep, (keys.seed, keys.chains[0]))
         if sweep <= self.burn_in:
             self.log_scale += (self.accepted - self.target) / sweep**0.6
 
-    def walk(self, beta, Q, mean, sweep, key):
+    def walk(self, beta: np.ndarray, Q: np.ndarray, mean: np.ndarray, sweep: int, key: tuple[int, int]) -> None:
         coordinate_walk(
             self.groups, Q, mean, np.exp(self.log_scale), beta, self.accepted, sweep, PROPOSAL, ACCEPT, *key
         )
@@ -145,20 +148,20 @@ class GroupWalk(CoordinateWalk):
 
     target = 0.234
 
-    def __init__(self, sampler):
+    def __init__(self, sampler: HierarchicalSliceSampler):
         self.groups, self.burn_in = sampler.groups, 0
         D = sampler.D
         self.roots = np.array([root_at_mode(self.groups, i, D) for i in range(len(self.groups.ptr) - 1)])
         self.log_scale = np.full(len(self.roots), np.log(2.38 / np.sqrt(D)))
         self.accepted = np.zeros(len(self.roots))
 
-    def walk(self, beta, Q, mean, sweep, key):
+    def walk(self, beta: np.ndarray, Q: np.ndarray, mean: np.ndarray, sweep: int, key: tuple[int, int]) -> None:
         group_walk(
             self.groups, Q, mean, np.exp(self.log_scale), self.roots, beta, self.accepted, sweep, PROPOSAL, ACCEPT, *key
         )
 
 
-def root_at_mode(groups, i: int, D: int) -> np.ndarray:
+def root_at_mode(groups: Groups, i: int, D: int) -> np.ndarray:
     """A with A A' the inverse curvature of the log posterior of group i at its mode, prior N(0, I)."""
     a, b = groups.ptr[i : i + 2]
     X = (groups.columns[D * a : D * b].reshape(D, -1).T - groups.centre) * groups.factor
@@ -170,7 +173,7 @@ def root_at_mode(groups, i: int, D: int) -> np.ndarray:
     return np.linalg.inv(np.linalg.cholesky(H)).T
 
 
-def simulate(n_groups: int, n_each: int, p: int, seed: int):
+def simulate(n_groups: int, n_each: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """X (n, p) standard normal, labels y (n,), groups (n,): beta_i ~ N(0, 0.25 I)."""
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(n_groups), n_each)
@@ -190,7 +193,7 @@ def row(
 ) -> list[HierarchicalRow]:
     """A row for slice sampling in double and single precision and for each walk; `sweeps` after the burn-in, in turns
     of 50."""
-    from arviz_stats.base import array_stats
+    from arviz_stats.base.array import array_stats
 
     X, y, groups = simulate(n_groups, n_each, p, seed)
     arrays, keys = Host(threads), Keys(seed, (0,))
@@ -203,10 +206,13 @@ def row(
         "walk of groups": make(),
     }
     for name, walk in (("walk of coordinates", CoordinateWalk), ("walk of groups", GroupWalk)):
-        samplers[name].visit = walk(samplers[name])
-        samplers[name].visit.burn_in = burn_in
+        visit = walk(samplers[name])
+        visit.burn_in = burn_in
+        samplers[name].visit = visit
     states = {name: sampler.start(keys) for name, sampler in samplers.items()}
-    spent, kept, population = dict.fromkeys(samplers, 0.0), {n: [] for n in samplers}, {n: [] for n in samplers}
+    spent = dict.fromkeys(samplers, 0.0)
+    kept: dict[str, list[np.ndarray]] = {n: [] for n in samplers}
+    population: dict[str, list[np.ndarray]] = {n: [] for n in samplers}
     fastest = dict.fromkeys(samplers, np.inf)
     for first in range(1, burn_in + sweeps + 1, TURN):
         for name, sampler in samplers.items():

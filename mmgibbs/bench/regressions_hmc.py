@@ -11,13 +11,15 @@ import gzip
 import itertools
 import statistics
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mmgibbs.machine.threads import blas_threads
-from mmgibbs.regressions.arrays.base import Host
+from mmgibbs.regressions.arrays.base import Arrays, Host
 from mmgibbs.regressions.multinomial import hamiltonian as hmc
 from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel, MultinomialHMCOptions
 from mmgibbs.regressions.multinomial.softmax_gradient import SoftmaxGradient, averaged_softmax
@@ -52,12 +54,12 @@ class GridRow:
     ratio: float  # gradient / products
 
 
-def read_mnist(directory) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def read_mnist(directory: str | Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Training pixels (60000, 784) uint8 and digits, test pixels and digits."""
     directory = Path(directory)
     train = np.load(directory / "mnist_train.npz")
 
-    def read(name, offset):
+    def read(name: str, offset: int) -> np.ndarray:
         return np.frombuffer(gzip.decompress((directory / name).read_bytes()), np.uint8, offset=offset)
 
     return (
@@ -73,9 +75,9 @@ def pixels(X: np.ndarray) -> Predictors:
     return Predictors(X, tuple(f"pixel{j}" for j in range(p)), np.zeros(p), np.full(p, 255.0))
 
 
-def in_turn(calls, repeats: int) -> list[list[float]]:
+def in_turn(calls: Sequence[Callable[[], object]], repeats: int) -> list[list[float]]:
     """Seconds of each call in each round; the calls take turns."""
-    times = [[] for _ in calls]
+    times: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
         for call, seconds in zip(calls, times, strict=True):
             started = time.perf_counter()
@@ -84,7 +86,7 @@ def in_turn(calls, repeats: int) -> list[list[float]]:
     return times
 
 
-def products(X: np.ndarray, columns: int, threads: int):
+def products(X: np.ndarray, columns: int, threads: int) -> Callable[[], None]:
     """A call that multiplies X (n, p) by (p, columns) and X' by (n, columns), float32, into arrays that are there."""
     B, E, G = (
         np.ones((columns, X.shape[1]), np.float32),
@@ -92,7 +94,7 @@ def products(X: np.ndarray, columns: int, threads: int):
         np.empty((columns, X.shape[1]), np.float32),
     )
 
-    def both():
+    def both() -> None:
         with blas_threads(threads):
             np.matmul(B, X.T, out=E)
             np.matmul(E, X, out=G)
@@ -100,7 +102,9 @@ def products(X: np.ndarray, columns: int, threads: int):
     return both
 
 
-def gradient_rows(directory, chains=(1, 4), threads: int = 1, repeats: int = 5) -> list[HmcRow]:
+def gradient_rows(
+    directory: str | Path, chains: Sequence[int] = (1, 4), threads: int = 1, repeats: int = 5
+) -> list[HmcRow]:
     """One gradient on MNIST, X in float32 and in uint8, against its two products."""
     X, _, _, _ = read_mnist(directory)
     wide, rows, T = X.astype(np.float32), [], np.zeros((9, X.shape[1] + 1))
@@ -111,7 +115,7 @@ def gradient_rows(directory, chains=(1, 4), threads: int = 1, repeats: int = 5) 
     for C in chains:
         B = np.random.default_rng(C).normal(0, 0.1, (C, 9, X.shape[1] + 1))
 
-        def gradient(kind, B=B):
+        def gradient(kind: str, B: np.ndarray = B) -> None:
             with blas_threads(1):
                 passes[kind](B)
 
@@ -129,16 +133,16 @@ def gradient_rows(directory, chains=(1, 4), threads: int = 1, repeats: int = 5) 
 
 
 def mnist_row(
-    directory,
+    directory: str | Path,
     trajectories: int = 20,
     threads: int = 2,
-    arrays=None,
+    arrays: Arrays | None = None,
     step: float = MNIST_STEP,
     leapfrog_steps: int = 100,
 ) -> HmcRow:
     """One chain from scratch, annealed in the first half; test accuracy of the softmax averaged over the second."""
     X, y, X_test, y_test = read_mnist(directory)
-    chosen = {
+    chosen: dict[str, Any] = {
         "adaptation": "none",
         "mass": "identity",
         "step_size": step,
@@ -173,7 +177,7 @@ def mnist_row(
     )
 
 
-def grid(scale: float = 1.0, threads: int = 1, repeats: int = 3, arrays=None) -> list[GridRow]:
+def grid(scale: float = 1.0, threads: int = 1, repeats: int = 3, arrays: Arrays | None = None) -> list[GridRow]:
     """Gradient and leapfrog of the 224 combinations, float32, one chain; `scale` multiplies N and p."""
     arrays = arrays or Host(threads)
     sizes = [
@@ -186,9 +190,9 @@ def grid(scale: float = 1.0, threads: int = 1, repeats: int = 3, arrays=None) ->
     ]
 
 
-def grid_row(X: np.ndarray, K: int, threads: int, repeats: int, arrays, rng) -> GridRow:
+def grid_row(X: np.ndarray, K: int, threads: int, repeats: int, arrays: Arrays, rng: np.random.Generator) -> GridRow:
     n, p = X.shape
-    chosen = {
+    chosen: dict[str, Any] = {
         "adaptation": "none",
         "mass": "identity",
         "step_size": 0.001,
@@ -196,7 +200,7 @@ def grid_row(X: np.ndarray, K: int, threads: int, repeats: int, arrays, rng) -> 
         "scale": 1.0,
         "intercept": False,
     }
-    y = rng.integers(0, K, n)
+    y: np.ndarray = np.asarray(rng.integers(0, K, n))
     y[:K] = np.arange(min(K, n))  # every class has a row
     predictors = Predictors(X, tuple(map(str, range(p))), np.zeros(p), np.ones(p))
     model = MultinomialHMCModel.prepare(
@@ -205,7 +209,7 @@ def grid_row(X: np.ndarray, K: int, threads: int, repeats: int, arrays, rng) -> 
     B, one = arrays.asarray(rng.normal(0, 0.1, (1, model.K - 1, p))), arrays.xp.ones(1)
     start, z = model.target(B), arrays.asarray(rng.normal(size=B.shape))
 
-    def leapfrog():
+    def leapfrog() -> None:
         tried = hmc.trajectory(model.target, model.mass, start, z, 0.001 * one, one, arrays.xp)
         arrays.fetch(hmc.accept(start, tried, 0.5 * one, 1.0, arrays.xp).log_density)
 

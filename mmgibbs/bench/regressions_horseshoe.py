@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtr
@@ -55,7 +57,7 @@ class MixingRow:
     times_plain: float
 
 
-def synthetic(n: int, p: int, dtype: str, seed: int):
+def synthetic(n: int, p: int, dtype: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """X standard normal, or whole numbers 0, 1, 2 for the types of one byte;
     labels from TRUE on the standardised columns.
     """
@@ -72,7 +74,7 @@ def row(
     n: int = 10_000,
     p: int = 1000,
     dtype: str = "float64",
-    precision: str = "double",
+    precision: Literal["double", "single"] = "double",
     chains: int = 1,
     threads: int = 2,
     sweeps: int = 40,
@@ -101,10 +103,10 @@ def row(
         if sweep % 5 == 1:
             with blas_threads(1):
                 started = time.perf_counter()
-                arrays.at_once([lambda part=part: part.max() for part in pieces])
+                arrays.at_once([partial(np.max, part) for part in pieces])
                 read = min(read, time.perf_counter() - started)
                 started = time.perf_counter()
-                arrays.at_once([lambda out=out: np.matmul(square, square.T[::-1], out=out) for out in products])
+                arrays.at_once([partial(np.matmul, square, square.T[::-1], out=out) for out in products])
                 flops_per_second = max(flops_per_second, threads * 2e9 / (time.perf_counter() - started))
     flops = chains * (4 * n * p + p**3 / 3)
     least, bound = min(spent[1:]), read + flops / flops_per_second
@@ -135,12 +137,12 @@ def mixing_rows(
     All start at the maximum of the likelihood, so that no burn-in is needed. The fewer sweeps, the more the slow
     samplers' effective draws are overestimated: a chain that has not yet moved shows no autocorrelation.
     """
-    from arviz_stats.base import array_stats
+    from arviz_stats.base.array import array_stats
 
     table = np.load(file)
     X, y = read_predictors(table["x"].astype(np.float32), standardise=True), np.ravel(table["y"])
     arrays, keys = Host(threads), Keys(seed, (0,))
-    kinds = {
+    kinds: dict[str, dict[str, Any]] = {
         "plain": {"expansion": False, "collapsed": False},
         "PX-DA": {"collapsed": False},
         "PX-DA and collapsed draw (default)": {},
@@ -154,7 +156,8 @@ def mixing_rows(
     b = probit_fit(samplers["plain"].rows).b
     for state in states.values():
         state["beta"][:], state["intercept"][:] = b[:-1], b[-1]
-    kept, spent = {name: [] for name in kinds}, {name: [] for name in kinds}
+    kept: dict[str, list[np.ndarray]] = {name: [] for name in kinds}
+    spent: dict[str, list[float]] = {name: [] for name in kinds}
     for first in range(1, max(number.values()) + 1, 50):
         for name, sampler in samplers.items():
             for sweep in range(first, min(first + 50, number[name] + 1)):

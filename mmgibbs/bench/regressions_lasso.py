@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def row(
     sweeps: int = 60,
     chains: int = 1,
     threads: int = 2,
-    precision: str = "double",
+    precision: Literal["double", "single"] = "double",
     seed: int = 1,
 ) -> LassoRow:
     """Synthetic standard normal predictors, ten of them with effects; sweeps and products of matrices take turns."""
@@ -47,7 +48,8 @@ def row(
         RegressionData(read_predictors(X, standardise=True), y), LassoOptions(precision=precision), Host(threads)
     )
     keys = Keys(seed, tuple(range(chains)))
-    square = rng.standard_normal((800, 800)).astype(np.float32 if precision == "single" else np.float64)
+    real = np.float32 if precision == "single" else np.float64
+    square: np.ndarray = rng.standard_normal((800, 800)).astype(real)
     state, spent, rate = sampler.start(keys), [], 0.0
     with blas_threads(threads):
         for sweep in range(1, sweeps + 1):

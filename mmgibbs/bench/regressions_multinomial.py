@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.draws.purpose import REGRESSION_LATENT, stream
 from mmgibbs.machine.threads import blas_threads
@@ -45,7 +47,7 @@ class DrawsRow:
     nanoseconds: float
 
 
-def simulate(n: int, p: int, K: int, seed: int, real=np.float64):
+def simulate(n: int, p: int, K: int, seed: int, real: npt.DTypeLike = np.float64) -> tuple[np.ndarray, np.ndarray]:
     """X standard normal, labels from a multinomial logit whose linear predictors have standard deviation 1."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p)).astype(real)
@@ -60,7 +62,7 @@ def row(
     K: int = 9,
     sweeps: int = 5,
     threads: int = 2,
-    precision: str = "double",
+    precision: Literal["double", "single"] = "double",
     seed: int = 1,
 ) -> MultinomialRow:
     """One chain, intercept, X float32 for single precision; all sweeps count, the compiled kernels are warm."""
@@ -97,7 +99,7 @@ def row(
     )
 
 
-def product_rate(dtype) -> float:
+def product_rate(dtype: npt.DTypeLike) -> float:
     """Flops per second of one core in a product of 800 x 800 matrices."""
     square, least = np.random.default_rng(0).standard_normal((800, 800)).astype(dtype), np.inf
     with blas_threads(1):

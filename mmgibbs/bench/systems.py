@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from mmgibbs.bench.machine import peak_bytes
+from mmgibbs.model.design import Design
 
 
-def bench_sweep(args) -> dict:
+def bench_sweep(args: argparse.Namespace) -> dict:
     from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
     started = time.perf_counter()
@@ -23,7 +28,7 @@ def bench_sweep(args) -> dict:
     return {"seconds to simulate": simulated} | time_sweeps(design, beef.G, beef.R, args)
 
 
-def time_sweeps(design, G, R, args) -> dict:
+def time_sweeps(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, args: argparse.Namespace) -> dict:
     from mmgibbs.engines.choice import EngineChoice
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
@@ -54,7 +59,7 @@ def time_sweeps(design, G, R, args) -> dict:
     }
 
 
-def bench_files(args) -> dict:
+def bench_files(args: argparse.Namespace) -> dict:
     """Simulate in another process, so that this one's memory and time are those of an evaluation alone."""
     with tempfile.TemporaryDirectory(prefix="mmgibbs-bench-") as folder:
         target = Path(folder) / "beef"

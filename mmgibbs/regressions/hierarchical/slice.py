@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -44,9 +44,6 @@ from mmgibbs.regressions.multinomial.softmax_gradient import softmax
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import Predictors
 from mmgibbs.regressions.protocol import Array, Keys, Parameter, RegressionData, State
-
-if TYPE_CHECKING:
-    from mmgibbs.regressions.hierarchical.lockstep import LockstepVisits
 
 SLICE, LATENT, COEFFICIENT = (
     stream(purpose, 0) for purpose in (REGRESSION_SLICE, REGRESSION_LATENT, REGRESSION_COEFFICIENT)
@@ -147,6 +144,12 @@ def _means(eta: np.ndarray, classes: list | None) -> np.ndarray:
     return np.column_stack([p, len(eta) - p.sum(1)])
 
 
+class Visits(Protocol):
+    """One update of the coefficients of every group, beta (C, G, d), in place."""
+
+    def __call__(self, beta: Array, Q: Array, mean: Array, width: Array, sweep: int, keys: Keys) -> None: ...
+
+
 class HierarchicalSliceSampler:
     """State: beta (C, G, d), d = M D coefficients, class by class, D = p + 1, the intercept last; population (C, 1 +
     q, d), Delta; covariance (C, d, d), V: on the scale of the standardised columns. M = K - 1 classes have
@@ -180,7 +183,7 @@ class HierarchicalSliceSampler:
         self.groups = pack(data.predictors, codes, successes, trials, real)
         self.Z, (self.l, self.U) = arrays.asarray(Z), (arrays.asarray(a) for a in np.linalg.eigh(Z.T @ Z))
         self.information = arrays.asarray(information(self.groups, options.family).reshape(len(self.labels), d))
-        self.visit = self._visits()
+        self.visit: Visits = self._visits()
         self.first_guess = first_guess(self.groups, options.family)
         self.transform = arrays.asarray(original_scale(data.predictors, self.M))
         self._name(classes, names)
@@ -209,7 +212,7 @@ class HierarchicalSliceSampler:
                 "beta": Parameter(("group", "predictor", *per_class), "coefficients of the group"),
             }
 
-    def _visits(self) -> HostVisits | LockstepVisits:
+    def _visits(self) -> Visits:
         if self.arrays.device == "cpu":
             return HostVisits(self.groups, self.options, self.arrays)
         from mmgibbs.regressions.hierarchical.lockstep import LockstepVisits
