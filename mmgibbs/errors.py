@@ -2,6 +2,11 @@
 words.
 """
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
 
 class MmgibbsError(ValueError):
     """Base of all errors caused by input: the command line prints the message alone and exits with 2."""
@@ -29,3 +34,18 @@ class Stopped(KeyboardInterrupt):
     def __init__(self, signal: int, message: str, kept: bool = False):
         super().__init__(message)
         self.signal, self.kept = signal, kept
+
+
+def nearest(wanted: str, names: Iterable[str], known: str = "known are") -> str:
+    """The end of a message about a name that is not there: the nearest one, or those there are."""
+    folded, wanted = {name.casefold(): name for name in names}, wanted.casefold()
+    close = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6)
+    close += [
+        name
+        for name in folded
+        if min(len(name), len(wanted)) > 3 and (name.startswith(wanted) or wanted.startswith(name))
+    ]
+    if close:
+        return f"did you mean '{folded[close[0]]}'?"
+    listed = list(folded.values())
+    return f"{known} {', '.join(listed[:12])}{', ...' if len(listed) > 12 else ''}" if listed else "there are none"

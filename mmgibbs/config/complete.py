@@ -14,8 +14,9 @@ from mmgibbs.config.effects import Fixed, Model, RandomEffect, component_names
 from mmgibbs.config.fields import Problems
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.tables import Data
-from mmgibbs.config.text import nearest, show
+from mmgibbs.config.text import show
 from mmgibbs.config.variances import Matrix, Variance, Variances
+from mmgibbs.errors import nearest
 
 RESERVED = ("mode", "residual", "intercept")  # they have a meaning of their own beside the names of terms
 # What a regression shares with a mixed model.

@@ -23,7 +23,8 @@ from mmgibbs.config.fields import (
     number,
     wrong,
 )  # fmt: skip
-from mmgibbs.config.text import is_nothing, nearest, show
+from mmgibbs.config.text import is_nothing, show
+from mmgibbs.errors import nearest
 
 _FORMS = "all, a list of ids, {born_after: YEAR} or {file: PATH}"
 Value = TypeVar("Value")

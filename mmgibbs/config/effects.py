@@ -29,7 +29,9 @@ from mmgibbs.config.fields import (
     wrong,
 )  # fmt: skip
 from mmgibbs.config.tables import Trait
-from mmgibbs.config.text import as_yaml_value, nearest
+from mmgibbs.config.text import as_yaml_value
+from mmgibbs.errors import nearest
+from mmgibbs.model.labels import component_label
 
 Column = Annotated[str, checked(a_column)]
 Traits = Annotated[tuple[str, ...], checked(list_of(a_text("the name of a trait"), "the names of one or more traits"))]
@@ -239,7 +241,7 @@ def component_names(term: Random | Sequence[Trait]) -> tuple[str, ...]:
     if not isinstance(term, Random):
         return tuple(trait.name for trait in term)
     return tuple(
-        f"{name}{coefficient}:{trait}" if name or coefficient else trait
+        component_label(f"{name}{coefficient}", trait)
         for name, effect in term.effects.items()
         for trait in effect.traits
         for coefficient in effect.coefficients

@@ -19,7 +19,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 if TYPE_CHECKING:
     import polars as pl
 
-from mmgibbs.config.text import Plain, as_number, is_nothing, nearest, show
+from mmgibbs.config.text import Plain, as_number, is_nothing, show
+from mmgibbs.errors import nearest
 
 Value = TypeVar("Value")
 OfSection = TypeVar("OfSection", bound="Section")

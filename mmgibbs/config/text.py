@@ -7,7 +7,6 @@ anything that is not a file.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
@@ -97,21 +96,6 @@ def one_line(text: str) -> str:
 def dotted(path: Iterable[str]) -> str:
     """A YAML path as errors show it."""
     return ".".join(one_line(part) for part in path)
-
-
-def nearest(wanted: str, names: Iterable[str], known: str = "known are") -> str:
-    """The end of a message about a name that is not there: the nearest one, or those there are."""
-    folded, wanted = {name.casefold(): name for name in names}, wanted.casefold()
-    close = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6)
-    close += [
-        name
-        for name in folded
-        if min(len(name), len(wanted)) > 3 and (name.startswith(wanted) or wanted.startswith(name))
-    ]
-    if close:
-        return f"did you mean '{folded[close[0]]}'?"
-    listed = list(folded.values())
-    return f"{known} {', '.join(listed[:12])}{', ...' if len(listed) > 12 else ''}" if listed else "there are none"
 
 
 def read_yaml(path: Path) -> object:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.model.design import Design
-from pedigree.tables import nearest
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ import numpy as np
 
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
+from mmgibbs.model.labels import component_labels
 
 
 class Engine(Protocol):
@@ -75,17 +76,6 @@ class LocationMoments(Protocol):
     def state(self) -> dict[str, np.ndarray]: ...
 
     def restore(self, state: dict[str, np.ndarray]) -> None: ...
-
-
-def component_labels(term, traits) -> list[str]:
-    """'direct:weaning_weight' per component, for messages."""
-    labels = []
-    for e in term.effects:
-        for t in e.traits:
-            for coefficient in e.coefficients:
-                effect = ".".join(x for x in (e.name, coefficient) if x)
-                labels.append(f"{effect}:{traits[t]}" if effect else traits[t])
-    return labels
 
 
 def refuse_singular(equations: StructuredEquations, term: int, position: int) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.config.text import nearest, one_line
-from mmgibbs.errors import ConfigError
+from mmgibbs.config.text import one_line
+from mmgibbs.errors import ConfigError, nearest
 
 OF_BLUPF90 = ("NUMBER_OF_TRAITS", "NUMBER_OF_EFFECTS", "OBSERVATION(S)", "EFFECTS:", "RANDOM_RESIDUAL", "RANDOM_GROUP")
 MATRICES = ("(CO)VARIANCES", "(CO)VARIANCES_PE", "(CO)VARIANCES_MPE")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, nearest
 
 
 class OptionsClass(Protocol):
@@ -37,8 +36,7 @@ def fill_options(kind: type[Options], given: Mapping[str, Any], path: str = "mod
     fields = {f.name: f for f in dataclasses.fields(kind)}
     for name in given:
         if name not in fields:
-            near = get_close_matches(str(name), fields, n=2) or list(fields)
-            raise ConfigError(f"{path}.{name}: unknown option, needed one of {', '.join(near)}")
+            raise ConfigError(f"{path}.{name}: unknown option; {nearest(str(name), fields, 'the options are')}")
     return kind(
         **{name: _checked(value, hints[name], fields[name].metadata, f"{path}.{name}") for name, value in given.items()}
     )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib.metadata import entry_points
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.regressions.protocol import Plugin
 
 GROUP = "mmgibbs.models"
@@ -22,10 +21,8 @@ def find_plugin(name: str) -> Plugin:
     """
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
-        near = get_close_matches(name, points, n=2) or sorted(points)
-        raise ConfigError(
-            f"model.plugin: found '{name}', needed one of the installed regressions, such as {', '.join(near)}"
-        )
+        known = nearest(name, sorted(points), "installed are")
+        raise ConfigError(f"model.plugin: found '{name}', needed one of the installed regressions; {known}")
     try:
         return points[name].load()
     except Exception as error:  # a third party's module may fail in any way

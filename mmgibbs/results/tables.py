@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.prepared import LevelLabels, Prepared
+from mmgibbs.model.labels import numbered
 from mmgibbs.model.terms import Term
 from mmgibbs.posterior.moments import PooledMoments
 
@@ -122,12 +123,8 @@ def _reported_components(term: Term, labels: LevelLabels) -> np.ndarray:
 
 def _effect_labels(term: Term) -> list[str]:
     """(k,) name of the effect of each component, with '.j' for coefficient j of a random regression."""
-    out = []
-    for effect in term.effects:
-        regression = term.kind == "random" and effect.covariates is not None
-        names = [f"{effect.name}.{j}" if regression else effect.name for j in range(effect.n_regressors)]
-        out += names * len(effect.traits)
-    return out
+    named = numbered if term.kind == "random" else lambda effect: [effect.name] * effect.n_regressors
+    return [name for effect in term.effects for _ in effect.traits for name in named(effect)]
 
 
 def _levels(term: Term, labels: LevelLabels, order: np.ndarray, components: np.ndarray) -> pl.Series:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import lapack
 
-from mmgibbs.engines.base import component_labels
 from mmgibbs.equations.explicit.csr import explicit_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.model.design import Design
+from mmgibbs.model.labels import component_labels
 
 
 def posterior_sd(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> list[np.ndarray]:

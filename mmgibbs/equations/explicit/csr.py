@@ -22,6 +22,7 @@ from numba import njit
 from mmgibbs.equations.base import Layout, layout, precisions
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock, unit_blocks
 from mmgibbs.model.design import Design
+from mmgibbs.model.labels import components
 
 
 class ScalarEffect(NamedTuple):
@@ -207,14 +208,8 @@ class ExplicitEquations:
         equation = 0
         for number, term in enumerate(self.design.terms):
             names = None if level_names is None else level_names[number]
-            components = [
-                (effect.name, coefficient, self.design.traits[trait])
-                for effect in term.effects
-                for trait in effect.traits
-                for coefficient in effect.coefficients
-            ]
             for level in range(term.n_levels):
-                for component, description in enumerate(components):
+                for component, description in enumerate(components(term, self.design.traits)):
                     if term.active is None or term.active[level, component]:
                         equation += 1
                         yield equation, term.name, *description, level + 1 if names is None else names[level]

@@ -442,7 +442,7 @@ def test_codes_of_levels_to_save(files):
     assert p.codes("slope", ["M:x^1", "F"]).tolist() == [1, 0]
     with pytest.raises(ConfigError, match="output.save_levels.genetic: level 'nobody' is not one of the 7 levels"):
         p.codes("genetic", ["cow", "nobody"])
-    with pytest.raises(ConfigError, match="there is no term 'genetics'; nearest: 'genetic'"):
+    with pytest.raises(ConfigError, match="there is no term 'genetics'; did you mean 'genetic'"):
         p.codes("genetics", ["cow"])
 
 

@@ -162,7 +162,7 @@ def test_a_batch_of_chains_equals_single_chains(plugin, analysis, tmp_path):
 MISTAKES = {
     "an unknown option": (
         "model.options.presicion=1",
-        "model.options.presicion: unknown option, needed one of precision_of_prior",
+        "model.options.presicion: unknown option; the options are precision_of_prior",
     ),
     "a wrong option": (
         "model.options.precision_of_prior=abc",
@@ -193,7 +193,7 @@ MISTAKES = {
     "group predictors alone": ("model.group_predictors=other", "model.group_predictors: found without groups"),
     "a misspelt plugin": (
         "model.plugin=rigde",
-        "model.plugin: found 'rigde', needed one of the installed regressions, such as ridge",
+        "model.plugin: found 'rigde', needed one of the installed regressions; did you mean 'ridge'?",
     ),
     "a plugin that cannot be loaded": (
         "model.plugin=broken",

@@ -249,7 +249,7 @@ MISTAKES = {
             "analysis.yaml": "data: {phenotypes: phenotypes.csv}\n"
             "model: {plugin: lassso, response: age, predictors: sex}\n"
         },
-        ["model.plugin: found 'lassso', needed one of the installed regressions, such as"],
+        ["model.plugin: found 'lassso', needed one of the installed regressions; did you mean"],
     ),
     "a model without effects": (
         {"analysis.yaml": "data: {phenotypes: phenotypes.csv}\ntraits: [age]\nmodel: {intercept: false}\n"},

@@ -1,0 +1,59 @@
+"""What the components of a term are called: 'direct:weaning_weight', or 'weaning_weight' for an unnamed effect.
+
+Components run effect by effect, then trait by trait, then coefficient by coefficient. A coefficient of a random
+regression is the effect's name, a point and its number ('rr.0:yield'); that of a fixed covariate is its power or
+polynomial ('x^1', 'legendre.2'). Names of parameters, solutions, messages and exported equations all come from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from mmgibbs.model.terms import Effect, Term
+
+
+class Component(NamedTuple):
+    """One component of a level."""
+
+    effect: str  # '' where the term has one unnamed effect
+    coefficient: str  # '' for the constant 1
+    trait: str
+
+
+def effect_label(effect: str, coefficient: str = "") -> str:
+    """'maternal', 'rr.0', 'x^1' (a covariate without a name of its own), ''."""
+    return ".".join(part for part in (effect, coefficient) if part)
+
+
+def component_label(effect: str, trait: str) -> str:
+    """effect: as `effect_label` gives it."""
+    return f"{effect}:{trait}" if effect else trait
+
+
+def components(term: Term, traits: Sequence[str]) -> list[Component]:
+    """(k,) of a term of the design, in order."""
+    return [
+        Component(effect.name, coefficient, traits[trait])
+        for effect in term.effects
+        for trait in effect.traits
+        for coefficient in effect.coefficients
+    ]
+
+
+def component_labels(term: Term, traits: Sequence[str]) -> list[str]:
+    """(k,) labels, for messages."""
+    return [component_label(effect_label(c.effect, c.coefficient), c.trait) for c in components(term, traits)]
+
+
+def parameter_labels(term: Term, traits: Sequence[str]) -> list[str]:
+    """(k,) labels of a random term as parameters are named: coefficients are numbered, 'rr.0:yield', '.1:y'."""
+    return [component_label(label, traits[t]) for e in term.effects for t in e.traits for label in numbered(e)]
+
+
+def numbered(effect: Effect) -> list[str]:
+    """(m,) the effect's name, with '.j' for coefficient j of a random regression."""
+    if effect.covariates is None:
+        return [effect.name]
+    return [f"{effect.name}.{j}" for j in range(effect.n_regressors)]
