@@ -18,8 +18,12 @@ from mmgibbs.engines.base import Engine
 from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.model.design import Design
 from mmgibbs.posterior.diagnostics import diagnose
-from mmgibbs.sampler.chain import MixedModel, Schedule, gibbs_steps, sample_chain, starting_variances
+from mmgibbs.posterior.parameters import matrix_name
+from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.interweave import terms_to_interweave
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+from mmgibbs.sampler.steps import gibbs_steps
 
 SAMPLED = "s per sample, variances sampled"
 ANIMALS = 50  # whose breeding values are watched
@@ -61,9 +65,7 @@ def seconds_per_sweep(
     model: MixedModel, engine: Engine, interwoven: bool, key: tuple[int, int], sweeps: int = 3
 ) -> float:
     """Median over sweeps with all draws of variances, from the engine's present state."""
-    variances = starting_variances(model, 0)
-    engine.set_variances(variances.G, variances.R)
-    steps = gibbs_steps(model, engine, variances, key, 1000, terms_to_interweave(model, interwoven))
+    steps = gibbs_steps(model, engine, Schedule(0, sweeps, interweave=terms_to_interweave(model, interwoven)), key)
     times = []
     for number in range(1, sweeps + 3):
         started = time.perf_counter()
@@ -77,7 +79,8 @@ def mixing(model: MixedModel, engine: Engine, interwoven: bool, key: tuple[int, 
     """From a chain of so many sweeps, after a fifth as many that are thrown away, from the engine's present state."""
     schedule = Schedule(sweeps // 5, sweeps, interweave=terms_to_interweave(model, interwoven))
     result = sample_chain(model, engine, schedule, key)
-    genetic, values = result.variances[0], result.saved["genetic"]
+    genetic = result.draws[matrix_name(model.random_terms[0])]
+    values = result.tracked["levels.genetic"].draws
     k = genetic.shape[1]
     of_variances = [diagnose(genetic[None, :, c, c])["ess_bulk"] for c in range(k)]
     of_values = [diagnose(values[None, :, a, c])["ess_bulk"] for a in range(values.shape[1]) for c in range(k)]

@@ -11,7 +11,8 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
     from mmgibbs.runs.assemble import assemble, choose_engine
-    from mmgibbs.sampler.chain import Schedule, sample_chain
+    from mmgibbs.sampler.chain import sample_chain
+    from mmgibbs.sampler.schedule import Schedule
 
     analysis = load_config(args.config, [*args.set])
     prepared = prepare(analysis)

@@ -94,7 +94,7 @@ def first_sweep(config: str, precision: str) -> dict:
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
     from mmgibbs.runs.assemble import assemble
-    from mmgibbs.sampler.chain import starting_variances
+    from mmgibbs.sampler.covariances import starting_matrices
 
     started = time.perf_counter()
     analysis = load_config(config, [f"sampler.precision={precision}"])
@@ -104,8 +104,7 @@ def first_sweep(config: str, precision: str) -> dict:
     equations = structured_equations(prepared.design, partition(prepared.design), precision)
     built = time.perf_counter()
     engine = SerialEngine(equations, "level")
-    variances = starting_variances(model, 0)
-    engine.set_variances(variances.G, variances.R)
+    engine.set_variances(*starting_matrices(model, 0).take())
     engine.sweep(1, (1, 0))
     swept = time.perf_counter()
     return {

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.posterior.tracked import Theta
+
 MOST = 1000  # levels of a group that are averaged
 
 
@@ -34,3 +36,29 @@ class LevelAverages:
         """(groups, k) means; rows: (n, k) the levels `codes` of one draw."""
         sizes = np.diff(np.append(self.starts, self.codes.size))
         return np.add.reduceat(rows, self.starts, axis=0) / sizes[:, None]
+
+
+class AveragedLevels:
+    """The means of some groups of levels in every draw."""
+
+    def __init__(self, term: int, averages: LevelAverages):
+        self.term, self.averages = term, averages
+        self._kept: list[np.ndarray] = []
+
+    def add(self, theta: Theta) -> None:
+        self._kept.append(self.averages.of(theta.levels(self.term, self.averages.codes)))
+
+    @property
+    def draws(self) -> np.ndarray:
+        """(draws, groups, k)."""
+        return np.array(self._kept)
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {"draws": self.draws}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self._kept = list(state["draws"])
+
+    def pool(self, others: Sequence[AveragedLevels]) -> np.ndarray:
+        """(chains, draws, groups, k)."""
+        return np.stack([kept.draws for kept in (self, *others)])

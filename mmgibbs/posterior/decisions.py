@@ -14,7 +14,7 @@ the gain of the posterior means. Its standard deviation would need the covarianc
 not kept. What is streamed besides is the gain of the n_x candidates that each draw itself puts first: the gain of
 selecting with perfect knowledge, which no selection can exceed on average.
 
-P(top x) has the Monte Carlo standard error of batch means, as the moments of the levels have (accumulators.py): with
+P(top x) has the Monte Carlo standard error of batch means, as the moments of the levels have (moments.py): with
 c_b the draws of batch b (L draws) in which the candidate is among the best, over B complete batches
 
     mcse^2 = (L / N) sum_b (c_b - c')^2 / L^2 / (B - 1)                 c' = the mean of the c_b
@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mmgibbs.posterior.moments import LONG_ENOUGH, Moments, PooledMoments, pool
+from mmgibbs.posterior.tracked import Theta
 
 EXACT = 2000  # candidates up to which every rank is counted
 RELATIVE = 10  # beyond: ranks from 2 RELATIVE on are in bins that are at most their first rank / RELATIVE wide
@@ -55,6 +56,7 @@ class Decisions:
     codes: np.ndarray  # (m,) int64 levels of the candidates
     weights: np.ndarray  # (criteria, k) float64 of the components of a level
     selected: tuple[int, ...]  # n_x: how many are chosen, for each top
+    rank_interval: float = 0.9  # c, the probability of a rank interval
 
     @property
     def nbytes(self) -> int:
@@ -64,12 +66,12 @@ class Decisions:
 
 
 class DecisionCounts:
-    """What one chain keeps of the ranks. `n_draws`, `n_batches`: as for accumulators.Moments."""
+    """What one chain keeps of the ranks. `n_draws`, `n_batches`: as for moments.Moments; term: of the candidates."""
 
-    def __init__(self, asked: Decisions, n_draws: int, n_batches: int):
+    def __init__(self, asked: Decisions, n_draws: int, n_batches: int, term: int = 0):
         m, criteria, tops = asked.codes.size, len(asked.weights), len(asked.selected)
         bins = rank_bins(m)
-        self.asked = asked
+        self.asked, self.term = asked, term
         self.moments = Moments([(criteria, m), (criteria, tops)], n_draws, n_batches)  # of scores; of gains at best
         self.bin_of_rank = np.repeat(np.arange(bins.size - 1), np.diff(bins))  # (m,) by rank - 1
         self.ranks = np.zeros((criteria, bins.size - 1, m), np.int32)  # draws with a rank in the bin
@@ -77,7 +79,10 @@ class DecisionCounts:
         self.top_in_batch = np.zeros_like(self.top)  # of these, in the batch in progress
         self.top_squares = np.zeros(self.top.shape, np.int64)  # sum of c_b^2 over the complete batches
 
-    def add(self, rows: np.ndarray) -> None:
+    def add(self, theta: Theta) -> None:
+        self.count(theta.levels(self.term, self.asked.codes))
+
+    def count(self, rows: np.ndarray) -> None:
         """One draw; rows: (m, k) float64 levels of the candidates."""
         scores = np.einsum("mk,sk->sm", rows, self.asked.weights)
         gains = np.empty((len(scores), len(self.asked.selected)))
@@ -105,6 +110,10 @@ class DecisionCounts:
             getattr(self, name)[:] = state[name]
         self.moments = Moments.from_state(state)
 
+    def pool(self, others: Sequence[DecisionCounts]) -> Decided:
+        """The candidates over all chains."""
+        return decide([self, *others])
+
 
 @dataclass(frozen=True)
 class Decided:
@@ -119,8 +128,8 @@ class Decided:
     batch_length: int = LONG_ENOUGH  # draws of a batch; below LONG_ENOUGH no MCSE and no ESS is given
 
 
-def decide(chains: Sequence[DecisionCounts], rank_interval: float) -> Decided:
-    """All chains together. rank_interval: c, the probability of a rank interval, such as 0.9."""
+def decide(chains: Sequence[DecisionCounts]) -> Decided:
+    """All chains together."""
     asked, scores, length = chains[0].asked, pool([c.moments for c in chains]), chains[0].moments.batch_length
     if length < LONG_ENOUGH:
         unknown = [np.full(m.shape, np.nan) for m in scores.mean]
@@ -130,7 +139,7 @@ def decide(chains: Sequence[DecisionCounts], rank_interval: float) -> Decided:
         scores,
         top / scores.n_draws,
         _top_mcse(chains, top, scores),
-        _rank_quantiles(sum(c.ranks for c in chains), scores.n_draws, rank_interval),
+        _rank_quantiles(sum(c.ranks for c in chains), scores.n_draws, asked.rank_interval),
         *_gains(scores.mean[0], top, asked.selected),
         length,
     )

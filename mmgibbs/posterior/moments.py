@@ -28,6 +28,8 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
+from mmgibbs.posterior.tracked import WholeTheta
+
 _NUMBA = {"cache": True, "nogil": True, "error_model": "numpy"}
 LONG_ENOUGH = 8  # draws of a batch whose mean says something of how draws follow each other; of one draw: nothing
 _PARTS = ("batch_mean", "within", "between_mean", "between")
@@ -141,6 +143,25 @@ class Moments:
             mean += deviation * (rest / self.n_draws)
             squares += deviation**2 * (complete * rest / self.n_draws)
         return mean, squares
+
+
+class MomentsOfLocations:
+    """Moments of every level of every term, told of each draw of the locations (posterior/tracked.py)."""
+
+    def __init__(self, shapes: Sequence[tuple[int, ...]], n_draws: int, n_batches: int):
+        self.moments = Moments(shapes, n_draws, n_batches)
+
+    def add(self, theta: WholeTheta) -> None:
+        self.moments.add(theta.arrays())
+
+    def state(self) -> dict[str, np.ndarray]:
+        return self.moments.state()
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.moments = Moments.from_state(state)
+
+    def pool(self, others: Sequence[MomentsOfLocations]) -> PooledMoments:
+        return pool([self.moments, *(o.moments for o in others)])
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,12 @@ no name):
     h2[trait]            TERM.corr[a,b]         residual.corr[trait,trait]
     ratio[TERM:trait]    ratio[TERM.effect:trait] where TERM has several effects
 
+Where the residuals have classes (`variances.residual.by`), whatever depends on them ends in the class: residual.var[
+trait|class], residual.cov[trait,trait|class], h2[trait|class], residual.corr[trait,trait|class],
+ratio[TERM:trait|class].
+
 Elements that are zero by the model (`structure: diagonal`, traits never recorded together) have no name. For each
-trait:
+trait (and class):
 
     phenotypic variance = sum of the variances of every effect on the trait + cross terms + residual variance (weight 1)
     h2[trait]    = variance of the direct effect / phenotypic variance
@@ -24,12 +28,28 @@ get no h2 and no ratio, which a note says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mmgibbs.model.labels import parameter_labels
+
 SIRE_COLUMNS, DAM_COLUMNS = ("sire", "father"), ("dam", "mother")  # level columns of this name are the parent's
+RESIDUAL = "R"  # what the draws of the residual covariance matrices are called: (..., T, T), or (..., classes, T, T)
+
+
+def matrix_name(term: int) -> str:
+    """What the draws (..., k, k) of the covariance matrix of a random term are called."""
+    return f"G.{term}"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A logged quantity: the names of its dimensions after (chain, draw)."""
+
+    dims: tuple[str, ...] = ()
+    help: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,32 +67,48 @@ class TermInfo:
     of_pedigree: bool = False  # by the pedigree
     blocks: tuple[tuple[int, ...], ...] | None = None  # components that may covary; None: all of them
     fixed: bool = False  # held at its starting value
+    matrix: str = ""  # what the draws of its covariance matrix are called
 
     def may_covary(self, a: int, b: int) -> bool:
         return self.blocks is None or any(a in block and b in block for block in self.blocks)
 
 
 @dataclass(frozen=True)
+class ResidualInfo:
+    """What the names and ratios need to know of the residuals: of all records, or class by class."""
+
+    traits: tuple[str, ...]
+    blocks: tuple[tuple[tuple[int, ...], ...] | None, ...] = (None,)  # per class: traits that may covary; None: all
+    fixed: tuple[bool, ...] = (False,)  # per class
+    classes: tuple[str, ...] = ()  # none: one matrix for all records
+
+    def matrices(self, R: np.ndarray) -> list[tuple[str, TermInfo, np.ndarray]]:
+        """(ending of its names, info, draws (..., T, T)) per class."""
+        T = len(self.traits)
+        info = TermInfo("residual", self.traits, (0,) * T, tuple(range(T)))
+        each = [R[..., c, :, :] for c in range(len(self.classes))] if self.classes else [R]
+        endings = [f"|{name}" for name in self.classes] or [""]
+        return [
+            (ending, replace(info, blocks=blocks, fixed=fixed), draws)
+            for ending, blocks, fixed, draws in zip(endings, self.blocks, self.fixed, each, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
 class NamedParameters:
     draws: dict[str, np.ndarray]  # name -> (chains, draws) float64, in reporting order
     fixed: frozenset[str]  # names whose value is held fixed, or follows from fixed values alone
-    variances_counted: dict[str, dict]  # trait -> what its phenotypic variance is made of, for run.json
+    variances_counted: dict[str, dict]  # trait (trait|class) -> what its phenotypic variance is made of, for run.json
     notes: tuple[str, ...]
 
 
-def term_info(term, traits: Sequence[str], level_columns: Sequence[str], blocks=None, fixed=False) -> TermInfo:
+def term_info(term, traits: Sequence[str], level_columns: Sequence[str], blocks=None, fixed=False, index=0) -> TermInfo:
     """TermInfo of a random `mmgibbs.model.terms.Term`; coefficients of random regressions are numbered:
-    'rr.0:yield'.
+    'rr.0:yield'. index: of the term in the design.
     """
-    labels = []
-    for effect in term.effects:
-        for t in effect.traits:
-            for j in range(effect.n_regressors):
-                name = effect.name if effect.covariates is None else f"{effect.name}.{j}"
-                labels.append(f"{name}:{traits[t]}" if name else traits[t])
     return TermInfo(
         name=term.name,
-        components=tuple(labels),
+        components=tuple(parameter_labels(term, traits)),
         effect_of_component=tuple(int(e) for e in term.component_effect),
         trait_of_component=tuple(int(t) for t in term.component_trait),
         effects=tuple(e.name for e in term.effects),
@@ -82,45 +118,42 @@ def term_info(term, traits: Sequence[str], level_columns: Sequence[str], blocks=
         of_pedigree=term.relationship.of_pedigree,
         blocks=blocks,
         fixed=fixed,
+        matrix=matrix_name(index),
     )
 
 
 def named_parameters(
-    terms: Sequence[TermInfo],
-    variances: Sequence[np.ndarray],
-    residual: np.ndarray,
-    traits: Sequence[str],
-    residual_blocks: tuple[tuple[int, ...], ...] | None = None,
-    residual_fixed: bool = False,
+    terms: Sequence[TermInfo], matrices: Mapping[str, np.ndarray], residual: ResidualInfo
 ) -> NamedParameters:
     """All parameters of the run.
 
-    variances: (chains, draws, k, k) per random term; residual: (chains, draws, T, T). `residual_blocks`: traits whose
-    residuals may covary (None: all).
+    matrices: draws by name, (chains, draws, k, k) of each random term (TermInfo.matrix), and RESIDUAL (chains, draws,
+    T, T), or (chains, draws, classes, T, T) where the residuals have classes.
     """
-    last = TermInfo(
-        "residual",
-        tuple(traits),
-        (0,) * len(traits),
-        tuple(range(len(traits))),
-        blocks=residual_blocks,
-        fixed=residual_fixed,
-    )
-    matrices = [*zip(terms, variances, strict=False), (last, residual)]
+    residuals = residual.matrices(matrices[RESIDUAL])
+    every = [*(("", info, matrices[info.matrix]) for info in terms), *residuals]
     draws, fixed = {}, set()
-    for info, G in matrices:
-        named = _variances_and_covariances(info, G)
+    for ending, info, G in every:
+        named = _variances_and_covariances(info, G, ending)
         draws.update(named)
         fixed.update(named if info.fixed else ())
-    heritabilities, ratios, counted, notes = _shares_of_phenotypic_variance(terms, variances, residual, traits)
-    draws.update(heritabilities)
-    for info, G in matrices:
-        named = _correlations(info, G)
+    shares = [
+        _Shares(terms, matrices, residual.traits[t], t, *r) for t in range(len(residual.traits)) for r in residuals
+    ]
+    for share in shares:
+        draws.update(share.heritability)
+    for ending, info, G in every:
+        named = _correlations(info, G, ending)
         draws.update(named)
         fixed.update(named if info.fixed else ())
-    draws.update(ratios)
-    if residual_fixed and all(info.fixed for info in terms):
+    for share in shares:
+        draws.update(share.ratios)
+        if share.ending and share.fixed:
+            fixed.update((*share.heritability, *share.ratios))
+    if all(info.fixed for _, info, _ in every):
         fixed.update(draws)
+    counted = {share.name: share.counted for share in shares if share.counted}
+    notes = dict.fromkeys(share.note for share in shares if share.note)
     return NamedParameters(draws, frozenset(fixed), counted, tuple(notes))
 
 
@@ -129,16 +162,16 @@ def _covarying_pairs(info: TermInfo) -> list[tuple[int, int]]:
     return [(a, b) for a in range(k) for b in range(a + 1, k) if info.may_covary(a, b)]
 
 
-def _variances_and_covariances(info: TermInfo, G: np.ndarray) -> dict[str, np.ndarray]:
-    out = {f"{info.name}.var[{c}]": G[..., i, i] for i, c in enumerate(info.components)}
+def _variances_and_covariances(info: TermInfo, G: np.ndarray, ending: str) -> dict[str, np.ndarray]:
+    out = {f"{info.name}.var[{c}{ending}]": G[..., i, i] for i, c in enumerate(info.components)}
     for a, b in _covarying_pairs(info):
-        out[f"{info.name}.cov[{info.components[a]},{info.components[b]}]"] = G[..., a, b]
+        out[f"{info.name}.cov[{info.components[a]},{info.components[b]}{ending}]"] = G[..., a, b]
     return out
 
 
-def _correlations(info: TermInfo, G: np.ndarray) -> dict[str, np.ndarray]:
+def _correlations(info: TermInfo, G: np.ndarray, ending: str) -> dict[str, np.ndarray]:
     return {
-        f"{info.name}.corr[{info.components[a]},{info.components[b]}]": _correlation(G, a, b)
+        f"{info.name}.corr[{info.components[a]},{info.components[b]}{ending}]": _correlation(G, a, b)
         for a, b in _covarying_pairs(info)
     }
 
@@ -147,43 +180,47 @@ def _correlation(G: np.ndarray, a: int, b: int) -> np.ndarray:
     return G[..., a, b] / np.sqrt(G[..., a, a] * G[..., b, b])
 
 
-def _shares_of_phenotypic_variance(terms, variances, residual, traits):
-    """(h2 by name, ratios by name, what was counted per trait, notes)."""
-    heritabilities, ratios, counted, notes = {}, {}, {}, []
-    for t, trait in enumerate(traits):
+class _Shares:
+    """h2 and ratios of one trait and class of residuals; `counted`: what its phenotypic variance is made of."""
+
+    def __init__(self, terms, matrices, trait: str, t: int, ending: str, residual: TermInfo, R: np.ndarray):
+        self.name, self.ending, self.note = f"{trait}{ending}", ending, ""
+        self.heritability: dict[str, np.ndarray] = {}
+        self.ratios: dict[str, np.ndarray] = {}
+        self.counted: dict = {}
         on_trait = [(i, c) for i, info in enumerate(terms) for c, s in enumerate(info.trait_of_component) if s == t]
+        self.fixed = residual.fixed and all(terms[i].fixed for i, _ in on_trait)
         regressions = {terms[i].name for i, c in on_trait if terms[i].regression[terms[i].effect_of_component[c]]}
         if regressions:
-            notes.append(
+            self.note = (
                 f"{trait}: the variance of {_listed(regressions)} changes with its covariates, "
                 f"so there is no single h2[{trait}], nor ratio"
             )
-            continue
-        phenotypic, sums = residual[..., t, t], []
+            return
+        phenotypic, sums = R[..., t, t], []
         for i, c in on_trait:
-            phenotypic = phenotypic + variances[i][..., c, c]
+            phenotypic = phenotypic + matrices[terms[i].matrix][..., c, c]
             sums.append(_variance_name(terms, i, c))
         for i, a, b, r in _correlated_effects(terms, on_trait):
-            phenotypic = phenotypic + 2 * r * variances[i][..., a, b]
+            phenotypic = phenotypic + 2 * r * matrices[terms[i].matrix][..., a, b]
             sums.append(f"{2 * r:g} x {terms[i].name}.cov[{terms[i].components[a]},{terms[i].components[b]}]")
-        sums.append(f"residual.var[{trait}]")
+        sums.append(f"residual.var[{self.name}]")
         direct = _direct_component(terms, on_trait)
         if direct is not None:
             i, c = direct
-            heritabilities[f"h2[{trait}]"] = variances[i][..., c, c] / phenotypic
+            self.heritability[f"h2[{self.name}]"] = matrices[terms[i].matrix][..., c, c] / phenotypic
         elif any(terms[i].related for i, _ in on_trait):
-            notes.append(
+            self.note = (
                 f"{trait}: no effect of the animal itself, so no h2[{trait}]; "
                 "in a sire model four times the sire's ratio estimates it"
             )
         for i, c in on_trait:
             if (i, c) != direct:
-                ratios[_ratio_name(terms[i], c, trait)] = variances[i][..., c, c] / phenotypic
-        counted[trait] = {
+                self.ratios[_ratio_name(terms[i], c, self.name)] = matrices[terms[i].matrix][..., c, c] / phenotypic
+        self.counted = {
             "phenotypic_variance": sums,
             "direct_variance": None if direct is None else _variance_name(terms, *direct),
         }
-    return heritabilities, ratios, counted, notes
 
 
 def _variance_name(terms, i: int, component: int) -> str:

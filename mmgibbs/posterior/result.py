@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from mmgibbs.posterior.decisions import DecisionCounts
 from mmgibbs.posterior.moments import Moments
 
 
 @dataclass
 class ChainResult:
-    """One chain after burn-in and thinning; `draws`, the number of kept draws, is the same in every chain of a run."""
+    """One chain after burn-in and thinning: names and arrays; the number of kept draws is the same in every chain of a
+    run.
+    """
 
-    variances: list[np.ndarray]  # (draws, k, k) float64 per random term, in the order of the terms
-    residual: np.ndarray  # (draws, T, T) float64
+    draws: dict[str, np.ndarray]  # parameter -> (draws, ...) float64, e.g. 'R' -> (draws, T, T)
     moments: Moments  # of every level of every term, on the user's scale
-    saved: dict[str, np.ndarray] = field(default_factory=dict)  # term -> (draws, chosen levels, k)
-    averages: dict[str, np.ndarray] = field(default_factory=dict)  # term -> (draws, groups, k)
-    decisions: DecisionCounts | None = None  # ranks of the candidates for selection
+    tracked: dict[str, Any] = field(default_factory=dict)  # name -> posterior.tracked.Pooled
     sample_stats: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (draws,), e.g. 'interweaving_accepted'
     chain: int = 0
     seconds: float = 0.0  # wall time, burn-in included
@@ -28,27 +27,32 @@ class ChainResult:
     notes: tuple[str, ...] = ()
 
 
-def variance_draws(chains: Sequence[ChainResult]) -> tuple[list[np.ndarray], np.ndarray]:
-    """([(chains, draws, k, k) per random term], (chains, draws, T, T)): the variance components of all chains."""
-    terms = [np.stack([c.variances[t] for c in chains]) for t in range(len(chains[0].variances))]
-    return terms, np.stack([c.residual for c in chains])
-
-
-def saved_draws(chains: Sequence[ChainResult]) -> dict[str, np.ndarray]:
-    """term -> (chains, draws, chosen levels, k)."""
-    return {name: np.stack([c.saved[name] for c in chains]) for name in chains[0].saved}
-
-
-def average_draws(chains: Sequence[ChainResult]) -> dict[str, np.ndarray]:
-    """term -> (chains, draws, groups, k)."""
-    return {name: np.stack([c.averages[name] for c in chains]) for name in chains[0].averages}
+def stacked_draws(chains: Sequence[ChainResult]) -> dict[str, np.ndarray]:
+    """parameter -> (chains, draws, ...)."""
+    return _stacked([c.draws for c in chains])
 
 
 def sample_stats(chains: Sequence[ChainResult]) -> dict[str, np.ndarray]:
     """name -> (chains, draws)."""
-    return {name: np.stack([c.sample_stats[name] for c in chains]) for name in chains[0].sample_stats}
+    return _stacked([c.sample_stats for c in chains])
 
 
-def posterior_means(draws: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """[(k, k)]: the mean over chains and draws of each (chains, draws, k, k)."""
-    return [d.mean(axis=(0, 1)) for d in draws]
+def _stacked(chains: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.stack([c[name] for c in chains]) for name in chains[0]}
+
+
+def pooled(chains: Sequence[ChainResult], name: str) -> Any:
+    """What was followed under this name, over all chains: whatever its `pool` gives."""
+    first, *others = (c.tracked[name] for c in chains)
+    return first.pool(others)
+
+
+def pooled_under(chains: Sequence[ChainResult], prefix: str) -> dict[str, Any]:
+    """The same of all names that begin so, without the beginning: 'levels.' -> term -> (chains, draws, levels, k)."""
+    names = [name for name in chains[0].tracked if name.startswith(prefix)]
+    return {name.removeprefix(prefix): pooled(chains, name) for name in names}
+
+
+def posterior_mean(draws: np.ndarray) -> np.ndarray:
+    """(...): the mean over chains and draws of (chains, draws, ...)."""
+    return draws.mean(axis=(0, 1))

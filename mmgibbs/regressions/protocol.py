@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from mmgibbs.posterior.parameters import Parameter as Parameter  # noqa: PLC0414  plugins find it here
 from mmgibbs.regressions.options import OptionsClass
 from mmgibbs.regressions.predictors import Frame, Predictors
 
@@ -50,14 +51,6 @@ class RegressionData:
     response_name: str = "response"
     groups: np.ndarray | None = None  # (n,) labels of the groups of a hierarchical model
     group_predictors: GroupPredictors = None
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A logged quantity: the names of its dimensions after (chain, draw)."""
-
-    dims: tuple[str, ...] = ()
-    help: str = ""
 
 
 class Sampler(Protocol):

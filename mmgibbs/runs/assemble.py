@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.engines.base import component_labels
 from mmgibbs.engines.choice import EngineChoice, cores
 from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.machine.device import import_cupy
@@ -21,9 +20,10 @@ from mmgibbs.model.covariance import (
     full_block,
 )
 from mmgibbs.model.design import Design
+from mmgibbs.model.labels import component_labels
 from mmgibbs.model.terms import Term
-from mmgibbs.posterior.parameters import TermInfo, term_info
-from mmgibbs.sampler.chain import MixedModel
+from mmgibbs.posterior.parameters import ResidualInfo, TermInfo, term_info
+from mmgibbs.sampler.mixed_model import MixedModel
 
 LARGE = 50_000  # equations from which the structured engine's colours, classes and threads pay
 
@@ -32,6 +32,7 @@ LARGE = 50_000  # equations from which the structured engine's colours, classes 
 class Assembled:
     model: MixedModel
     terms: tuple[TermInfo, ...]  # of the random terms, for names
+    residual: ResidualInfo
     notes: tuple[str, ...]  # warnings about the data and the posterior
 
 
@@ -52,7 +53,7 @@ def assemble(analysis, prepared) -> Assembled:
         notes += check_posterior_exists(term.name, covariance, term.n_prior_levels)
         covariances.append(covariance)
         columns = [random.effects[e.name].level for e in term.effects]
-        infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed))
+        infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed, i))
     spec = analysis.variances.residual
     blocks = blocks_recorded_together(design.patterns, spec.structure)
     residual = _covariance(spec, default[-1], blocks, all_fixed, "residual", design.traits)
@@ -68,7 +69,8 @@ def assemble(analysis, prepared) -> Assembled:
                 "needed a proper prior (variances.residual.prior) or fixed variances"
             )
     saved = saved_levels(analysis.output.save_levels, prepared)
-    return Assembled(MixedModel(design, tuple(covariances), residual, saved), tuple(infos), tuple(notes))
+    info = ResidualInfo(design.traits, (residual.blocks,), (residual.fixed,))
+    return Assembled(MixedModel(design, tuple(covariances), residual, saved), tuple(infos), info, tuple(notes))
 
 
 def _covariance(

@@ -27,7 +27,9 @@ from mmgibbs.machine.signals import SIGNALS, StopSignals
 from mmgibbs.posterior.result import ChainResult
 from mmgibbs.runs.checkpoints import Checkpoints, CheckpointWriter
 from mmgibbs.runs.job import Chains, Job, Progress, Watcher, chain_name
-from mmgibbs.sampler.chain import Chain, MixedModel, Schedule, Variances, bytes_per_chain, sample_chain
+from mmgibbs.sampler.chain import Chain, bytes_per_chain, sample_chain
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
 
 REPORT = 200  # bytes that a table of solutions needs for an equation, roughly
 
@@ -101,7 +103,7 @@ def run_chains(
     choice: EngineChoice,
     schedule: Schedule,
     seed: int,
-    show: Callable[[int, int, Variances], None] | None = None,
+    show: Callable[[int, int, dict[str, np.ndarray]], None] | None = None,
     *,
     checkpoints: Checkpoints | None = None,
     pauses: Sequence[int] = (),
@@ -112,7 +114,7 @@ def run_chains(
 ) -> list[ChainResult]:
     """All chains of a run, in the order of their numbers.
 
-    `show(chain, sweep, variances)` is called a few times a second. checkpoints: where chains keep their state, and
+    `show(chain, sweep, parameters)` is called a few times a second. checkpoints: where chains keep their state, and
     whence they go on; None: nowhere. pauses: sweeps after burn-in at which all chains wait for each other and
     `enough(results)` says whether they end there; reached: sweeps, burn-in included, of the chain that is farthest
     already. warn: takes what the user should know at once. executor: None for this machine; the results are the same

@@ -33,7 +33,7 @@ def decisions_asked_for(analysis, prepared) -> Decisions | None:
         if n == codes.size:
             raise ConfigError(f"decisions.top: {x:g} % of {n:,} candidates are all of them, needed fewer to choose")
     weights = np.array([[of.get(label, 0.0) for label in labels] for of in criteria(asked, random).values()])
-    return Decisions(asked.term, codes, weights, selected)
+    return Decisions(asked.term, codes, weights, selected, asked.rank_interval)
 
 
 def _selected(m: int, per_cent: float) -> int:

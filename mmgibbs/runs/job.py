@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import threading
 import time
@@ -15,7 +16,10 @@ import numpy as np
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.runs.checkpoints import Checkpoints, unwritten
-from mmgibbs.sampler.chain import Chain, MixedModel, Schedule, Variances
+from mmgibbs.sampler.chain import Chain
+from mmgibbs.sampler.covariances import starting_matrices
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
 
 REPORT_EVERY = 0.2  # seconds between two reports of a chain
 
@@ -34,7 +38,7 @@ class Chains:
         return Chain(self.model, self.choice.build(self.equations), self.schedule, (self.seed, chain), state)
 
     def stand(self, chain: Chain) -> Position:
-        return Position(chain.number, chain.key, chain.variances)
+        return Position(chain.number, chain.key, chain.draws())
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,10 @@ class Position:
 
     number: int  # of its last sweep
     key: tuple[int, int]
-    variances: Variances
+    values: dict[str, np.ndarray]  # of the parameters
+
+    def draws(self) -> dict[str, np.ndarray]:
+        return self.values
 
 
 @dataclass(frozen=True)
@@ -75,15 +82,15 @@ def chain_name(chain: int) -> str:
 
 
 class Progress:
-    """A file in which each chain writes its last sweep, variances and checkpoint, for whoever shows them, and reads
+    """A file in which each chain writes its last sweep, parameters and checkpoint, for whoever shows them, and reads
     whether it is to stop.
     """
 
     HEAD = 3  # sweep, sweep of the last good checkpoint, error number of the last write (0: good)
 
     def __init__(self, path: Path, chains: int, model: MixedModel):
-        self.sizes = [0 if c is None else c.start.shape[0] for c in model.covariances]
-        n_values = sum(k * k for k in self.sizes) + model.residual.start.size
+        self.shapes = {name: m.shape for name, m in starting_matrices(model, 0).items()}
+        n_values = sum(math.prod(shape) for shape in self.shapes.values())
         self.path, self.chains, shape = path, chains, (chains + 1, self.HEAD + n_values)
         if not path.exists():
             np.zeros(shape).tofile(path)
@@ -103,8 +110,8 @@ class Progress:
             now, row = time.monotonic(), self.values[chain.key[1]]
             if now - last[0] >= REPORT_EVERY or chain.number == until:
                 last[0] = now
-                flat = [g.ravel() for g in chain.variances.G if g is not None] + [chain.variances.R.ravel()]
-                row[self.HEAD :] = np.concatenate(flat)
+                values = chain.draws()
+                row[self.HEAD :] = np.concatenate([values[name].ravel() for name in self.shapes])
                 row[0] = chain.number
 
         return write
@@ -117,14 +124,13 @@ class Progress:
         sweep, error = self.values[chain, 1:3]
         return int(sweep), int(error)
 
-    def read(self, chain: int) -> tuple[int, Variances]:
+    def read(self, chain: int) -> tuple[int, dict[str, np.ndarray]]:
         row = np.array(self.values[chain])
-        G, at = [], self.HEAD
-        for k in self.sizes:
-            G.append(row[at : at + k * k].reshape(k, k) if k else None)
-            at += k * k
-        T = round((row.size - at) ** 0.5)
-        return int(row[0]), Variances(G, row[at:].reshape(T, T))
+        values, at = {}, self.HEAD
+        for name, shape in self.shapes.items():
+            values[name] = row[at : at + math.prod(shape)].reshape(shape)
+            at += math.prod(shape)
+        return int(row[0]), values
 
 
 class Watcher:
@@ -140,9 +146,9 @@ class Watcher:
 
     def _tell(self) -> None:
         for chain in range(self.progress.chains):
-            number, variances = self.progress.read(chain)
+            number, values = self.progress.read(chain)
             if number and self.show is not None:
-                self.show(chain, number, variances)
+                self.show(chain, number, values)
             sweep, error = self.progress.saved(chain)
             if self.warn is not None and error != self.errors.get(chain, 0):
                 failed = f"warning: {unwritten(chain_name(chain), sweep, OSError(error, os.strerror(error)))}"

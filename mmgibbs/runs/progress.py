@@ -49,7 +49,7 @@ class Console:
 
     @contextmanager
     def chains(self, schedule, assembled):
-        """Yields show(chain, sweep, variances): bars on a terminal, lines elsewhere, and lines in the log."""
+        """Yields show(chain, sweep, values): bars on a terminal, lines elsewhere, and lines in the log."""
         if self.bars:
             lines = _Lines(schedule, assembled, self.write_log)
             with _Bars(schedule, assembled, self.stream) as bars:
@@ -80,15 +80,12 @@ class Console:
         self.say(f"written to {path}")
 
 
-def current_shares(assembled, variances) -> str:
+def current_shares(assembled, values) -> str:
     """'h2[weaning_weight] 0.31 ...' of one draw; residual variances where there is no h2."""
     from mmgibbs.posterior.parameters import named_parameters
 
-    G = [g[None, None] for g in variances.G if g is not None]
-    model = assembled.model
-    named = named_parameters(
-        assembled.terms, G, variances.R[None, None], model.design.traits, model.residual.blocks
-    ).draws
+    one = {name: matrix[None, None] for name, matrix in values.items()}
+    named = named_parameters(assembled.terms, one, assembled.residual).draws
     chosen = {k: v for k, v in named.items() if k.startswith("h2[")} or {
         k: v for k, v in named.items() if k.startswith("residual.var[")
     }
@@ -125,14 +122,14 @@ class _Bars:
         ]
         return self
 
-    def show(self, chain, number, variances) -> None:
+    def show(self, chain, number, values) -> None:
         bar, first = self.bars[chain], chain not in self.seen
         if first:  # of a chain that goes on, the sweeps before do not count for its speed
             self.seen.add(chain)
             bar.initial = bar.n = number
         if number > bar.n or first:
             stage = "burn-in, " if number <= self.schedule.burn_in else ""
-            bar.set_postfix_str(stage + current_shares(self.assembled, variances), refresh=first)
+            bar.set_postfix_str(stage + current_shares(self.assembled, values), refresh=first)
             bar.update(number - bar.n)
 
     def __exit__(self, *_):
@@ -147,7 +144,7 @@ class _Lines:
         self.schedule, self.assembled, self.say = schedule, assembled, say
         self.told = {}  # chain -> (time, sweep) of its last line, or of when it was first seen
 
-    def show(self, chain, number, variances) -> None:
+    def show(self, chain, number, values) -> None:
         now, total = time.monotonic(), self.schedule.n_sweeps
         since, before = self.told.setdefault(chain, (now, 0 if number == total else number))
         done = number == total and before < total
@@ -158,6 +155,5 @@ class _Lines:
         left = "" if done or rate <= 0 else f", {time_left((total - number) / rate)}"
         self.told[chain] = (now, number)
         self.say(
-            f"chain {chain + 1}: sweep {number:,} of {total:,}{speed}{left}; "
-            f"{current_shares(self.assembled, variances)}"
+            f"chain {chain + 1}: sweep {number:,} of {total:,}{speed}{left}; {current_shares(self.assembled, values)}"
         )

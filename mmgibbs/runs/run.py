@@ -12,23 +12,23 @@ import polars as pl
 
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.engines.base import component_labels
 from mmgibbs.engines.pcg.direct import posterior_sd
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, estimated_bytes, structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.memory import refuse_beyond_free
-from mmgibbs.posterior.decisions import Decided, decide
+from mmgibbs.model.labels import component_labels
+from mmgibbs.posterior.decisions import Decided
 from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.posterior.result import (
     ChainResult,
-    average_draws,
-    posterior_means,
+    pooled,
+    pooled_under,
+    posterior_mean,
     sample_stats,
-    saved_draws,
-    variance_draws,
+    stacked_draws,
 )
 from mmgibbs.posterior.stopping import pauses
 from mmgibbs.posterior.summary import LevelDraws, summary_table
@@ -44,8 +44,9 @@ from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import run_record
 from mmgibbs.runs.targets import StoppingRule, check_targets
 from mmgibbs.runs.trends import birth_year_averages
-from mmgibbs.sampler.chain import START_SCALES, Schedule
-from mmgibbs.sampler.interweave import terms_to_interweave, why_not
+from mmgibbs.sampler.covariances import START_SCALES, starting_matrices
+from mmgibbs.sampler.interweave import reason_not_interweaved, terms_to_interweave
+from mmgibbs.sampler.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,7 @@ class Solved:
     """Posterior moments of every level, and the draws of the covariance matrices."""
 
     moments: PooledMoments
-    variances: list[np.ndarray]  # (chains, draws, k, k) per random term
-    residual: np.ndarray  # (chains, draws, T, T)
+    draws: dict[str, np.ndarray]  # covariance matrices by name, (chains, draws, ...)
     levels: dict[str, np.ndarray]  # (chains, draws, levels, k) of chosen levels
     facts: dict  # for run.json
     averages: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, birth years, k)
@@ -160,7 +160,7 @@ def run_mixed_model(analysis, place: RunFolder, console: Console, executor: Exec
     clock.lap("solving" if analysis.sampler.method == "blup" else "sampling")
     parameters = _parameters(analysis, assembled, solved)
     summary = summary_frame(summary_table(parameters.draws, parameters.fixed))
-    means = dict(zip((t.name for t in assembled.terms), posterior_means(solved.variances), strict=True))
+    means = {t.name: posterior_mean(solved.draws[t.matrix]) for t in assembled.terms}
     solutions = solutions_frame(prepared, solved.moments, means)
     clock.lap("summary")
     record = run_record(
@@ -241,7 +241,9 @@ def sample(
     s = analysis.sampler
     model, names = assembled.model, [t.name for t in assembled.model.design.terms]
     interweave = terms_to_interweave(model, s.interweave)
-    left_out = {names[i]: why_not(model, i) for i in model.random_terms if s.interweave and i not in interweave}
+    left_out = {
+        names[i]: reason_not_interweaved(model, i) for i in model.random_terms if s.interweave and i not in interweave
+    }
     notes = [
         f"sampler.interweave: term '{name}' is left out: {why}"
         for name, why in left_out.items()
@@ -266,7 +268,6 @@ def sample(
     said = list(dict.fromkeys(note for c in chains for note in c.notes))
     for note in said:
         console.say(note)
-    variances, residual = variance_draws(chains)
     facts = {
         "method": "gibbs",
         "engine": choice.name,
@@ -285,7 +286,7 @@ def sample(
     }
     missed, decided = [], None
     if model.decisions is not None:
-        decided = decide([c.decisions for c in chains], analysis.decisions.rank_interval)
+        decided = pooled(chains, "decisions")
         facts["decisions"] = decision_facts(analysis, model.decisions)
         for note in short_batches(decided):
             console.say(note)
@@ -303,11 +304,10 @@ def sample(
         facts["stop"], missed = judge.facts, judge.missed
     return Solved(
         pool([c.moments for c in chains]),
-        variances,
-        residual,
-        saved_draws(chains),
+        stacked_draws(chains),
+        pooled_under(chains, "levels."),
         facts,
-        average_draws(chains),
+        pooled_under(chains, "averages."),
         sample_stats(chains),
         missed,
         decided,
@@ -338,8 +338,8 @@ def solve(
             f"{s.pev_limit:,}"
         ]
     moments = PooledMoments.exact(model.design.to_original_scale(solution.theta), sd)
-    held = [g[None, None] for g in G if g is not None]
-    return Solved(moments, held, R[None, None], {}, facts)
+    held = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
+    return Solved(moments, held, {}, facts)
 
 
 def blup(equations: StructuredEquations, G: list[np.ndarray | None], R: np.ndarray, tolerance: float, pev_limit: int):
@@ -369,15 +369,7 @@ def check(config, overrides=()) -> dict:
 
 
 def _parameters(analysis, assembled: Assembled, solved: Solved) -> NamedParameters:
-    residual = assembled.model.residual
-    return named_parameters(
-        assembled.terms,
-        solved.variances,
-        solved.residual,
-        assembled.model.design.traits,
-        residual.blocks,
-        residual.fixed,
-    )
+    return named_parameters(assembled.terms, solved.draws, assembled.residual)
 
 
 def with_trends(assembled: Assembled, prepared) -> Assembled:

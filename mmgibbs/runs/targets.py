@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mmgibbs.engines.base import component_labels
 from mmgibbs.errors import ConfigError
+from mmgibbs.model.labels import component_labels
 from mmgibbs.posterior.moments import pool
 from mmgibbs.posterior.parameters import named_parameters
-from mmgibbs.posterior.result import ChainResult, variance_draws
+from mmgibbs.posterior.result import ChainResult, stacked_draws
 from mmgibbs.posterior.stopping import Target, judge
-from mmgibbs.sampler.chain import MixedModel
+from mmgibbs.sampler.mixed_model import MixedModel
 
 
 def breeding_value_terms(model: MixedModel) -> list[int]:
@@ -48,13 +48,7 @@ class StoppingRule:
 
     def __call__(self, results: list[ChainResult]) -> bool:
         model = self.assembled.model
-        named = named_parameters(
-            self.assembled.terms,
-            *variance_draws(results),
-            model.design.traits,
-            model.residual.blocks,
-            model.residual.fixed,
-        )
+        named = named_parameters(self.assembled.terms, stacked_draws(results), self.assembled.residual)
         sampled = {name: draws for name, draws in named.draws.items() if name not in named.fixed}
         self.verdict = judge(
             self.wanted, sampled, pool([c.moments for c in results]), breeding_value_terms(model), self._label

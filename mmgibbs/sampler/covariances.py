@@ -1,13 +1,119 @@
-"""Draws of the covariance matrices, each from its full conditional (see model/covariance.py)."""
+"""The steps that draw covariance matrices, each from its full conditional (see model/covariance.py)."""
 
 from __future__ import annotations
+
+from collections.abc import ItemsView, Sequence
 
 import numpy as np
 
 from mmgibbs.draws.inverse_wishart import inverse_wishart
 from mmgibbs.draws.purpose import VARIANCE, stream
+from mmgibbs.engines.base import Engine
 from mmgibbs.errors import ModelError
 from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name
+from mmgibbs.sampler.mixed_model import MixedModel
+
+# Chains of sampled variances start apart, so that R-hat can see a chain that has not forgotten its start.
+START_SCALES = (1.0, 0.5, 2.0, 0.75, 1.5)
+
+
+class CovarianceMatrices:
+    """The matrices of one chain as they are now, by name: what its steps share.
+
+    `changed`: a matrix is not the one that the engine took last.
+    """
+
+    def __init__(self, G: Sequence[np.ndarray | None], R: np.ndarray):
+        self._terms = len(G)
+        self._now = {matrix_name(i): g for i, g in enumerate(G) if g is not None} | {RESIDUAL: R}
+        self.changed = True
+
+    def items(self) -> ItemsView[str, np.ndarray]:
+        return self._now.items()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._now[name]
+
+    def __setitem__(self, name: str, matrix: np.ndarray) -> None:
+        self._now[name], self.changed = matrix, True
+
+    @property
+    def G(self) -> list[np.ndarray | None]:
+        """One (k, k) per term, None for fixed ones."""
+        return [self._now.get(matrix_name(i)) for i in range(self._terms)]
+
+    @property
+    def R(self) -> np.ndarray:
+        return self._now[RESIDUAL]
+
+    def take(self) -> tuple[list[np.ndarray | None], np.ndarray]:
+        """G and R for an engine, which then has them all."""
+        self.changed = False
+        return self.G, self.R
+
+
+def starting_matrices(model: MixedModel, chain: int) -> CovarianceMatrices:
+    """The starts of the analysis, those that are sampled times the START_SCALES of the chain."""
+    scale = START_SCALES[chain % len(START_SCALES)]
+
+    def at(c: CovarianceModel) -> np.ndarray:
+        return np.array(c.start, float) * (1.0 if c.fixed else scale)
+
+    return CovarianceMatrices([None if c is None else at(c) for c in model.covariances], at(model.residual))
+
+
+class TermCovariance:
+    """G | theta of one random term; of a matrix that is held fixed its value."""
+
+    def __init__(
+        self, model: MixedModel, term: int, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]
+    ):
+        self.term, self.engine, self.matrices, self.key = term, engine, matrices, key
+        self.covariance, self.name = model.covariances[term], matrix_name(term)
+        self.n_levels = model.design.terms[term].n_prior_levels
+        component = f"{model.design.terms[term].name}_component"
+        self.parameters = {self.name: Parameter((component, component), "covariance matrix of the effects of a level")}
+
+    def __call__(self, number: int) -> None:
+        if not self.covariance.fixed:
+            products = self.engine.quadratic_form(self.term)
+            self.matrices[self.name] = draw_covariance(
+                self.covariance, products, self.n_levels, number, self.term, self.key
+            )
+
+    def draws(self) -> dict[str, np.ndarray]:
+        return {self.name: self.matrices[self.name]}
+
+    def state(self) -> dict[str, np.ndarray]:
+        return self.draws()
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.matrices[self.name] = state[self.name].copy()
+
+
+class ResidualCovariance:
+    """R | e, or its value where it is held fixed."""
+
+    parameters = {RESIDUAL: Parameter(("trait", "trait"), "covariance matrix of the residuals of a record")}
+
+    def __init__(self, model: MixedModel, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]):
+        self.engine, self.matrices, self.key = engine, matrices, key
+        self.covariance, self.n_terms = model.residual, len(model.design.terms)
+
+    def __call__(self, number: int) -> None:
+        if not self.covariance.fixed:
+            products, n = self.engine.residual_products(number, self.key, self.covariance.blocks)
+            self.matrices[RESIDUAL] = draw_covariance(self.covariance, products, n, number, self.n_terms, self.key)
+
+    def draws(self) -> dict[str, np.ndarray]:
+        return {RESIDUAL: self.matrices[RESIDUAL]}
+
+    def state(self) -> dict[str, np.ndarray]:
+        return self.draws()
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.matrices[RESIDUAL] = state[RESIDUAL].copy()
 
 
 def draw_covariance(

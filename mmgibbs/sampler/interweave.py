@@ -15,7 +15,6 @@ M, which is I to begin with (equations/scaling.py); as L is fixed, it is the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,13 +23,17 @@ from numba import njit
 from mmgibbs.draws.normal import MAX_NORMALS, normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
+from mmgibbs.engines.base import Engine
 from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.posterior.parameters import Parameter, matrix_name
+from mmgibbs.sampler.covariances import CovarianceMatrices
+from mmgibbs.sampler.mixed_model import MixedModel
 
 TRIES = 4  # proposals for each pass over the records: each is a step of its own, and costs little beside the pass
 
 
 @dataclass(frozen=True)
-class Root:
+class CholeskyPrior:
     """L of one matrix: its elements, and log p(G) + log Jacobian = exponents . log|l_ii| - tr(S G^-1) / 2."""
 
     elements: tuple[tuple[int, int], ...]  # (c, j), j <= c, both in one block of G
@@ -38,13 +41,14 @@ class Root:
     S: np.ndarray  # (k, k), 0 outside the blocks
 
 
-def root_of(covariance: CovarianceModel) -> Root:
+def cholesky_prior(covariance: CovarianceModel) -> CholeskyPrior:
+    """Of the elements of L, from the inverse Wishart of each block of G."""
     k = len(covariance.start)
     S, exponents = np.zeros((k, k)), jacobian_exponents(covariance.blocks)
     for block in covariance.blocks:
         nu, S[np.ix_(block, block)] = covariance.prior(block)
         exponents[list(block)] -= nu + len(block) + 1  # |G|^(-(nu + k + 1)/2), |G| = prod l_ii^2
-    return Root(tuple(sorted((c, j) for b in covariance.blocks for c in b for j in b if j <= c)), exponents, S)
+    return CholeskyPrior(tuple(sorted((c, j) for b in covariance.blocks for c in b for j in b if j <= c)), exponents, S)
 
 
 def jacobian_exponents(blocks) -> np.ndarray:
@@ -55,40 +59,52 @@ def jacobian_exponents(blocks) -> np.ndarray:
     return out
 
 
-def interweave_step(
-    model, engine, variances, key: tuple[int, int], terms: Iterable[int]
-) -> Callable[[int], dict[str, float]]:
-    """The step for the sampler: G and theta of each of `terms` in turn, given their v, the other effects and R.
+class Interweaving:
+    """G and theta of one term, given its v, the other effects and R. It says which share of its proposals was accepted.
 
-    It says which share of each term's proposals was accepted."""
-    roots = {i: root_of(model.covariances[i]) for i in terms}
+    G is the matrix of another step (covariances.TermCovariance), theta the engine's: nothing here is its own.
+    """
 
-    def standardised(number: int) -> dict[str, float]:
-        facts = {}
-        for i, root in roots.items():
-            H, s = engine.scaling_products(i, root.elements)
-            M, accepted = draw_scaling(root, H, s, variances.G[i], number, i, key)
-            if accepted:
-                engine.transform_term(i, M)
-                moved = M @ variances.G[i] @ M.T
-                variances.G[i] = (moved + moved.T) / 2
-            facts[f"interweaving_acceptance[{model.design.terms[i].name}]"] = accepted / TRIES
-        return facts
+    parameters: dict[str, Parameter] = {}
 
-    return standardised
+    def __init__(
+        self, model: MixedModel, term: int, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]
+    ):
+        self.term, self.engine, self.matrices, self.key = term, engine, matrices, key
+        self.prior = cholesky_prior(model.covariances[term])
+        self.fact = f"interweaving_acceptance[{model.design.terms[term].name}]"
+
+    def __call__(self, number: int) -> dict[str, float]:
+        G = self.matrices[matrix_name(self.term)]
+        H, s = self.engine.scaling_products(self.term, self.prior.elements)
+        M, accepted = draw_scaling(self.prior, H, s, G, number, self.term, self.key)
+        if accepted:
+            self.engine.transform_term(self.term, M)
+            moved = M @ G @ M.T
+            self.matrices[matrix_name(self.term)] = (moved + moved.T) / 2
+        return {self.fact: accepted / TRIES}
+
+    def draws(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        pass
 
 
 def draw_scaling(
-    root: Root, H, s, G, number: int, term: int, key: tuple[int, int], tries: int = TRIES
+    prior: CholeskyPrior, H, s, G, number: int, term: int, key: tuple[int, int], tries: int = TRIES
 ) -> tuple[np.ndarray, int]:
     """M with L_new = M L, and how many of `tries` independence Metropolis steps on p(L | v, y) moved L (0: M is I).
 
     H (p, p), s (p,): the records' normal equations for the elements of M, at M = I. Where they are singular (fewer
     records than elements) L stays: whether they are depends on v and y alone, so that is a valid step too.
     """
-    row, column = np.array(root.elements, np.int64).T.copy()
+    row, column = np.array(prior.elements, np.int64).T.copy()
     stream_of_term = stream(INTERWEAVE, term)
-    return _draw_scaling(H, s, G, row, column, root.exponents, root.S, tries, number, stream_of_term, key[0], key[1])
+    return _draw_scaling(H, s, G, row, column, prior.exponents, prior.S, tries, number, stream_of_term, key[0], key[1])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -166,20 +182,20 @@ def _log_factors(L, exponents, S):
     return total
 
 
-def why_not(model, i: int) -> str | None:
+def reason_not_interweaved(model: MixedModel, i: int) -> str | None:
     """Why G of random term i cannot be redrawn given v; None where it can."""
     term, covariance = model.design.terms[i], model.covariances[i]
     if covariance.fixed:
         return "its covariance matrix is held fixed"
     if term.active is not None and not np.all(term.active[: term.n_prior_levels]):  # fixed groups aside
         return "some effects of its levels are held at 0, which a change of scale would move"
-    elements = len(root_of(covariance).elements)
+    elements = len(cholesky_prior(covariance).elements)
     if elements > MAX_NORMALS:
         return f"its covariance matrix has {elements} elements to propose at once, needed at most {MAX_NORMALS}"
     return None
 
 
-def terms_to_interweave(model, wanted: str | bool = "auto") -> tuple[int, ...]:
+def terms_to_interweave(model: MixedModel, wanted: str | bool = "auto") -> tuple[int, ...]:
     """The random terms whose G is redrawn given v. `wanted` is `sampler.interweave`: auto, true or false.
 
     auto means every term that can be: the step costs a sixth to a third of a sweep and gives two to twenty times the
@@ -189,4 +205,4 @@ def terms_to_interweave(model, wanted: str | bool = "auto") -> tuple[int, ...]:
     """
     if wanted is False:
         return ()
-    return tuple(i for i in model.random_terms if why_not(model, i) is None)
+    return tuple(i for i in model.random_terms if reason_not_interweaved(model, i) is None)

@@ -35,6 +35,7 @@ from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
 from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.runs.chains import Executor
+from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.validation.evaluation import (
     Evaluation,
     Recorded,
@@ -157,8 +158,8 @@ def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], se
 def predictors(whole: Evaluation) -> list[Predictor]:
     """Trait by trait the direct effect, where there is one, and all random effects, where there are more."""
     model, terms, design = whole.assembled.model, whole.assembled.terms, whole.design
-    starts = [c.start[None, None] for c in model.covariances if c is not None]
-    named = named_parameters(terms, starts, model.residual.start[None, None], design.traits)
+    starts = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
+    named = named_parameters(terms, starts, whole.assembled.residual)
     components = {
         f"{t.name}.var[{c}]": (t, t.effects[e])
         for t in terms

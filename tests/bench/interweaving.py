@@ -26,8 +26,10 @@ from mmgibbs.engines.serial import SerialEngine  # noqa: E402
 from mmgibbs.equations.partition import partition  # noqa: E402
 from mmgibbs.equations.structured import structured_equations  # noqa: E402
 from mmgibbs.posterior.diagnostics import diagnose  # noqa: E402
-from mmgibbs.sampler.chain import gibbs_steps, starting_variances  # noqa: E402
+from mmgibbs.sampler.covariances import starting_matrices  # noqa: E402
 from mmgibbs.sampler.interweave import terms_to_interweave  # noqa: E402
+from mmgibbs.sampler.schedule import Schedule  # noqa: E402
+from mmgibbs.sampler.steps import gibbs_steps  # noqa: E402
 
 BURN_IN = 1000
 ANIMAL = {"level": "animal", "relationship": "pedigree"}
@@ -94,7 +96,7 @@ def low_heritability(n_animals=6000, h2=0.05):
     from mmgibbs.model.design import Design
     from mmgibbs.model.relationships.pedigree import Pedigree
     from mmgibbs.model.terms import Effect, Levels, Related, Term
-    from mmgibbs.sampler.chain import MixedModel
+    from mmgibbs.sampler.mixed_model import MixedModel
     from pedigree.inbreeding import inbreeding
     from pedigree.relationship import mendelian_variance, relatives
 
@@ -134,13 +136,11 @@ CHAINS = {  # name: engine and update, interwoven
 def chain(model, equations, how: str, interwoven: bool, sweeps: int, seed: int):
     """Draws of all variances (sweeps, parameters), their names, and seconds per sweep."""
     engine = PcgEngine(equations) if how == "pcg" else SerialEngine(equations, update=how)
-    variances = starting_variances(model, 0)
-    engine.set_variances(variances.G, variances.R)
-    steps = gibbs_steps(
-        model, engine, variances, (seed, 0), 1000, terms_to_interweave(model, True) if interwoven else ()
-    )
-    names = [f"{model.design.terms[i].name}[{c}]" for i in model.random_terms for c in range(len(variances.G[i]))]
-    names += [f"residual[{t}]" for t in range(len(variances.R))]
+    matrices = starting_matrices(model, 0)
+    schedule = Schedule(BURN_IN, sweeps, interweave=terms_to_interweave(model, True) if interwoven else ())
+    steps = gibbs_steps(model, engine, schedule, (seed, 0), matrices)
+    names = [f"{model.design.terms[i].name}[{c}]" for i in model.random_terms for c in range(len(matrices.G[i]))]
+    names += [f"residual[{t}]" for t in range(len(matrices.R))]
     draws, burn_in = np.empty((sweeps, len(names))), min(BURN_IN, sweeps)
     for number in range(1, burn_in + sweeps + 1):
         if number == burn_in + 1:
@@ -149,7 +149,7 @@ def chain(model, equations, how: str, interwoven: bool, sweeps: int, seed: int):
             step(number)
         if number > burn_in:
             draws[number - burn_in - 1] = np.concatenate(
-                [np.diag(variances.G[i]) for i in model.random_terms] + [np.diag(variances.R)]
+                [np.diag(matrices.G[i]) for i in model.random_terms] + [np.diag(matrices.R)]
             )
     return draws, names, (time.thread_time() - started) / sweeps
 

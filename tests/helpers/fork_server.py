@@ -26,8 +26,9 @@ from mmgibbs.cli import main
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.sampler.chain import Schedule, sample_chain
+from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.interweave import terms_to_interweave
+from mmgibbs.sampler.schedule import Schedule
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # chains one after another, in the process that is killed
 

@@ -33,7 +33,7 @@ def mixed_model(design, G, R, priors: Mapping[int | str, tuple | None] | None = 
     held fixed. saved: names of terms whose draws are kept.
     """
     from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
-    from mmgibbs.sampler.chain import MixedModel
+    from mmgibbs.sampler.mixed_model import MixedModel
 
     def covariance(name, start, blocks):
         if priors is None or name not in priors:
@@ -63,22 +63,23 @@ def chain(
 ):
     """One chain in this process; `interweave` names the terms whose G is redrawn given standardised effects too.
 
-    `mutate(engine)` spoils the engine before the start; `each(engine, variances)` comes after every kept sweep, and may
+    `mutate(engine)` spoils the engine before the start; `each(engine, draws)` comes after every kept sweep, and may
     change the state; `record=False` keeps no draws.
     """
     from mmgibbs.engines.serial import SerialEngine
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
-    from mmgibbs.sampler.chain import Schedule, sample_chain
+    from mmgibbs.sampler.chain import sample_chain
+    from mmgibbs.sampler.schedule import Schedule
 
     engine = SerialEngine(structured_equations(model.design, partition(model.design)), update=update)
     if mutate is not None:
         mutate(engine)
     schedule = Schedule(burn_in, samples, thin if record else samples, interweave=interweave)
 
-    def progress(number, variances):
-        if each is not None and number > burn_in and (number - burn_in) % thin == 0:
-            each(engine, variances)
+    def progress(chain):
+        if each is not None and schedule.burn_in < chain.number and (chain.number - burn_in) % thin == 0:
+            each(engine, chain.draws())
 
     return sample_chain(model, engine, schedule, key, progress)
 
@@ -137,3 +138,15 @@ def copies(design, n: int):
         weight=np.tile(design.weight, n),
         terms=tuple(repeated(t) for t in design.terms),
     )
+
+
+def random_draws(result) -> list:
+    """Draws (n, k, k) of the covariance matrix of each random term."""
+    names = (name for name in result.draws if name.startswith("G."))
+    return [result.draws[name] for name in sorted(names, key=lambda name: int(name[2:]))]
+
+
+def saved_draws(result) -> dict:
+    """term -> draws (n, levels, k) of its chosen levels."""
+    kept = {name.removeprefix("levels."): t for name, t in result.tracked.items() if name.startswith("levels.")}
+    return {term: tracked.draws for term, tracked in kept.items()}

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from helpers.support import random_draws
 from reference import models
 
 from mmgibbs.engines.hybrid import host as host_updates
@@ -15,7 +16,9 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.model.covariance import CovarianceModel, full_block
-from mmgibbs.sampler.chain import MixedModel, Schedule, sample_chain
+from mmgibbs.sampler.chain import sample_chain
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
 
 KEY = (7, 3)
 EVERY = [
@@ -106,8 +109,8 @@ def test_the_chain_of_the_serial_engine_with_sampled_variances(name, kind, updat
     serial, hybrid = SerialEngine(equations, update), HybridEngine(equations, update, threads=2)
     ours, theirs = (sample_chain(model, engine, schedule, KEY) for engine in (hybrid, serial))
     assert_same_state(example, hybrid.fetch(), serial.fetch())
-    np.testing.assert_allclose(ours.residual, theirs.residual, rtol=1e-8)
-    assert np.ptp(ours.residual[:, 0, 0]) > 0
+    np.testing.assert_allclose(ours.draws["R"], theirs.draws["R"], rtol=1e-8)
+    assert np.ptp(ours.draws["R"][:, 0, 0]) > 0
 
 
 def test_single_precision_follows_double():
@@ -206,17 +209,17 @@ def stress(runs: int, sweeps: int) -> None:
             if number == sweeps + 1:
                 other.set_variances(
                     [g if g is None else v[-1] for g, v in zip(example.G, paired(example, result), strict=True)],
-                    result.residual[-1],
+                    result.draws["R"][-1],
                 )
             other.sweep(number, KEY)
-        chains.append([*state, result.residual, *other.fetch()])
+        chains.append([*state, result.draws["R"], *other.fetch()])
         engine.close()
         other.close()
         assert identical(chains[-1], chains[0]), f"run {seed}"
 
 
 def paired(example, result):
-    moving = iter(result.variances)
+    moving = iter(random_draws(result))
     return [None if g is None else next(moving) for g in example.G]
 
 

@@ -13,7 +13,9 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
-from mmgibbs.sampler.chain import MixedModel, Schedule, sample_chain
+from mmgibbs.sampler.chain import sample_chain
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
 
 KEY = (11, 2)

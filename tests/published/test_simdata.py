@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.monte_carlo import chain_batches, compare, mean_and_variance, with_squares
-from helpers.support import chain, published, shared_data
+from helpers.support import chain, published, random_draws, shared_data
 
 import mmgibbs
 from mmgibbs.config import load_config
@@ -210,7 +210,7 @@ def parent_average_of_0_45(engine):
 def test_a_spoiled_sampler_of_variances_is_seen():
     model = prepared_model(analysis("ignore"))
     result = chain(model, 1500, burn_in=300, key=(5, 0), mutate=parent_average_of_0_45)
-    genetic, residual = result.variances[0][:, 0, 0], result.residual[:, 0, 0]
+    genetic, residual = random_draws(result)[0][:, 0, 0], result.draws["R"][:, 0, 0]
     draws = np.stack([genetic, residual, genetic / (genetic + residual)], axis=-1)[None]
     assert not against_exact(draws, "ignore").agrees
 

@@ -97,17 +97,17 @@ def successive(n, mutate=None, lost_levels=0, seed=73, **options):
     model = mixed_model(design, [None, SCALE_G / 9], SCALE_R / 9, priors)
     kept = {"b": [], "u": [], "G": [], "R": [], "y": []}
 
-    def new_records(engine, variances):
+    def new_records(engine, matrices):
         records = engine.equations.records
         observed = design.patterns[records.pattern]
         weight = np.ones(len(records.y)) if records.weight.size == 0 else records.weight
-        e = rng.standard_normal(engine.e.shape) @ np.linalg.cholesky(variances.R).T / np.sqrt(weight)[:, None]
+        e = rng.standard_normal(engine.e.shape) @ np.linalg.cholesky(matrices["R"]).T / np.sqrt(weight)[:, None]
         records.y[observed] += (e - engine.e)[observed]
         engine.e[observed] = e[observed]
         b, u = engine.fetch()
         y = np.empty_like(records.y)
         y[records.record] = records.y
-        for name, value in (("b", b), ("u", u), ("G", variances.G[1].copy()), ("R", variances.R.copy()), ("y", y)):
+        for name, value in (("b", b), ("u", u), ("G", matrices["G.1"].copy()), ("R", matrices["R"].copy()), ("y", y)):
             kept[name].append(value)
 
     chain(model, n + 200, burn_in=0, key=(seed, 0), mutate=mutate, each=new_records, record=False, **options)

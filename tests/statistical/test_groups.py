@@ -144,5 +144,5 @@ def test_without_a_group_held_at_zero_it_drifts():
     model = assemble(loaded, prepare(loaded)).model
     terms = tuple(replace(t, active=None) if t.kind == "random" else t for t in model.design.terms)
     spoiled = replace(model, design=replace(model.design, terms=terms))
-    draws = chain(spoiled, 20_000, burn_in=1000, key=(102, 0)).saved["genetic"]
+    draws = chain(spoiled, 20_000, burn_in=1000, key=(102, 0)).tracked["levels.genetic"].draws
     assert np.abs(drift(draws)).max() > LIMIT

@@ -20,8 +20,11 @@ from mmgibbs.model.covariance import CovarianceModel, full_block
 from mmgibbs.model.relationships.identity import Identity
 from mmgibbs.model.terms import Effect
 from mmgibbs.sampler import interweave
-from mmgibbs.sampler.chain import MixedModel, Variances, gibbs_steps
+from mmgibbs.sampler.covariances import TermCovariance, starting_matrices
 from mmgibbs.sampler.interweave import terms_to_interweave
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+from mmgibbs.sampler.steps import gibbs_steps
 
 SEED = 3
 BURN_IN = 200
@@ -32,21 +35,17 @@ def chain(model, sweeps, kind, seed=SEED, engine=SerialEngine):
     """(sweeps, parameters): lower triangles of every sampled matrix. kind: 'centred', 'standardised' (alone) or
     'interwoven'."""
     engine = engine(structured_equations(model.design, partition(model.design)))
-    variances = Variances(
-        [None if c is None else c.start.copy() for c in model.covariances], model.residual.start.copy()
-    )
-    engine.set_variances(variances.G, variances.R)
-    steps = gibbs_steps(
-        model, engine, variances, (seed, 0), 1000, () if kind == "centred" else terms_to_interweave(model)
-    )
+    matrices = starting_matrices(model, 0)
+    schedule = Schedule(BURN_IN, sweeps, interweave=() if kind == "centred" else terms_to_interweave(model))
+    steps = gibbs_steps(model, engine, schedule, (seed, 0), matrices)
     if kind == "standardised":
-        del steps[1]
-    matrices = [(variances.G, i) for i in model.random_terms if not model.covariances[i].fixed]
+        steps = [step for step in steps if not isinstance(step, TermCovariance)]
+    sampled = [i for i in model.random_terms if not model.covariances[i].fixed]
     draws = []
     for number in range(1, BURN_IN + sweeps + 1):
         for step in steps:
             step(number)
-        now = [G[i] for G, i in matrices] + ([] if model.residual.fixed else [variances.R])
+        now = [matrices.G[i] for i in sampled] + ([] if model.residual.fixed else [matrices.R])
         draws.append(np.concatenate([m[np.tril_indices(len(m))] for m in now]))
     return np.array(draws[BURN_IN:])
 

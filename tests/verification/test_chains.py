@@ -6,7 +6,7 @@ Everything here is bit for bit.
 import numpy as np
 import polars as pl
 import pytest
-from helpers.support import chain, mixed_model
+from helpers.support import chain, mixed_model, random_draws, saved_draws
 from reference import models
 
 import mmgibbs
@@ -15,7 +15,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.posterior.moments import pool
 from mmgibbs.runs.chains import EngineChoice, run_chains
-from mmgibbs.sampler.chain import Schedule
+from mmgibbs.sampler.schedule import Schedule
 
 SEED = 111
 
@@ -37,9 +37,9 @@ def in_processes(monkeypatch, n, chains=3):
 
 def everything(result) -> dict:
     state = {f"moments {k}": v for k, v in result.moments.state().items()}
-    saved = {f"saved {k}": v for k, v in result.saved.items()}
-    variances = {f"variances {i}": v for i, v in enumerate(result.variances)}
-    return {"residual": result.residual, **variances, **saved, **state}
+    saved = {f"saved {k}": v for k, v in saved_draws(result).items()}
+    variances = {f"variances {i}": v for i, v in enumerate(random_draws(result))}
+    return {"residual": result.draws["R"], **variances, **saved, **state}
 
 
 def same(a, b) -> bool:
@@ -92,8 +92,8 @@ def test_moments_are_those_of_the_kept_draws():
     pooled = pool([result.moments])
     assert pooled.n_draws == 30
     for term, mean, sd in zip(sampled_model().design.terms, pooled.mean, pooled.sd, strict=True):
-        np.testing.assert_allclose(mean, result.saved[term.name].mean(axis=0), rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(sd, result.saved[term.name].std(axis=0, ddof=1), rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(mean, saved_draws(result)[term.name].mean(axis=0), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(sd, saved_draws(result)[term.name].std(axis=0, ddof=1), rtol=1e-10, atol=1e-13)
 
 
 # ------------------------------------------------------------------------------------------------------ the run folder

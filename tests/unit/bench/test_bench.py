@@ -66,9 +66,10 @@ def test_effective_draws_per_second(monkeypatch):
     """Independent draws: as many effective ones as sweeps."""
     rng = np.random.default_rng(3)
     n = 2000
-    result = SimpleNamespace(variances=[rng.normal(size=(n, 2, 2))], saved={"genetic": rng.normal(size=(n, 3, 2))})
+    watched = SimpleNamespace(draws=rng.normal(size=(n, 3, 2)))
+    result = SimpleNamespace(draws={"G.1": rng.normal(size=(n, 2, 2))}, tracked={"levels.genetic": watched})
     monkeypatch.setattr(mmgibbs.bench.effective, "sample_chain", lambda *_: result)
     monkeypatch.setattr(mmgibbs.bench.effective, "terms_to_interweave", lambda *_: ())
-    found = mmgibbs.bench.effective.mixing(None, None, True, (1, 0), n)
+    found = mmgibbs.bench.effective.mixing(SimpleNamespace(random_terms=[1]), None, True, (1, 0), n)
     assert found.of_variances == pytest.approx(1.0, abs=0.15) and found.of_values == pytest.approx(1.0, abs=0.15)
     assert Mixing(n, 0.5, 0.25).per_second(0.1) == {SAMPLED: 0.1, ESS[0]: 5.0, ESS[1]: 2.5}

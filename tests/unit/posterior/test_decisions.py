@@ -19,7 +19,7 @@ def draws_of(m: int, chains: int = 2, draws: int = PLANNED + 3) -> np.ndarray:
 
 def counted(draws, again_from=None, kind=DecisionCounts) -> list[DecisionCounts]:
     """A DecisionCounts for each chain; `again_from`: the draw before which its state goes through a checkpoint."""
-    asked = Decisions("genetic", np.arange(draws.shape[2]), WEIGHTS, SELECTED)
+    asked = Decisions("genetic", np.arange(draws.shape[2]), WEIGHTS, SELECTED, float(INTERVAL))
     out = []
     for chain in draws:
         counts = kind(asked, PLANNED, BATCHES)
@@ -28,7 +28,7 @@ def counted(draws, again_from=None, kind=DecisionCounts) -> list[DecisionCounts]
                 state = {name: array.copy() for name, array in counts.state().items()}
                 counts = kind(asked, PLANNED, BATCHES)
                 counts.restore(state)
-            counts.add(rows)
+            counts.count(rows)
         out.append(counts)
     return out
 
@@ -58,17 +58,19 @@ def equal(decided, draws) -> bool:
 @pytest.mark.parametrize("again_from", [None, 17])
 def test_counted_is_what_stored_draws_say(again_from):
     draws = draws_of(40)
-    assert equal(decide(counted(draws, again_from), float(INTERVAL)), draws)
+    assert equal(decide(counted(draws, again_from)), draws)
 
 
 def test_short_batches_have_no_error():
     """Where every draw is a batch of its own, every score seems to have as many effective draws as draws."""
-    counts = [DecisionCounts(Decisions("", np.arange(9), WEIGHTS, SELECTED), 60, n) for n in (60, 60)]
-    longer = [DecisionCounts(Decisions("", np.arange(9), WEIGHTS, SELECTED), 60, n) for n in (7, 7)]  # 8 draws each
+    counts = [DecisionCounts(Decisions("", np.arange(9), WEIGHTS, SELECTED, float(INTERVAL)), 60, n) for n in (60, 60)]
+    longer = [
+        DecisionCounts(Decisions("", np.arange(9), WEIGHTS, SELECTED, float(INTERVAL)), 60, n) for n in (7, 7)
+    ]  # 8 draws each
     for chain in (*counts, *longer):
         for rows in draws_of(9, chains=1)[0]:
-            chain.add(rows)
-    short, known = (decide(chains, float(INTERVAL)) for chains in (counts, longer))
+            chain.count(rows)
+    short, known = (decide(chains) for chains in (counts, longer))
     for decided, blank in ((short, True), (known, False)):
         errors = [*decided.scores.mcse, *decided.scores.ess, decided.top_mcse]
         assert all(np.isnan(e).all() if blank else np.isfinite(e).any() for e in errors)
@@ -86,9 +88,9 @@ class ForgetsTheBatch(DecisionCounts):
 class OneTooFew(DecisionCounts):
     """The last of the selected is not counted."""
 
-    def add(self, rows):
+    def count(self, rows):
         before = self.top.copy()
-        super().add(rows)
+        super().count(rows)
         last = np.argsort(-(rows @ WEIGHTS[0]))[SELECTED[1] - 1]
         self.top[0, 1, last] = before[0, 1, last]
 
@@ -96,14 +98,14 @@ class OneTooFew(DecisionCounts):
 class LowestFirst(DecisionCounts):
     """Rank 1 for the lowest score."""
 
-    def add(self, rows):
-        super().add(-rows)
+    def count(self, rows):
+        super().count(-rows)
 
 
 @pytest.mark.parametrize("kind", [ForgetsTheBatch, OneTooFew, LowestFirst])
 def test_a_spoiled_accumulator_is_seen(kind):
     draws = draws_of(40)
-    assert not equal(decide(counted(draws, 17, kind), float(INTERVAL)), draws)
+    assert not equal(decide(counted(draws, 17, kind)), draws)
 
 
 def test_a_checkpoint_holds_arrays_of_its_own_kind():
@@ -130,7 +132,7 @@ def test_bins_hold_every_rank_once():
 def test_beyond_the_limit_ends_are_those_of_their_bins(monkeypatch):
     monkeypatch.setattr(decisions, "EXACT", 10)
     draws = draws_of(200)
-    decided, bins = decide(counted(draws), float(INTERVAL)), rank_bins(200)
+    decided, bins = decide(counted(draws)), rank_bins(200)
     for s, w in enumerate(WEIGHTS):
         stored = from_draws(draws @ w, SELECTED, INTERVAL, PLANNED // BATCHES)
         first = {
@@ -143,7 +145,7 @@ def test_beyond_the_limit_ends_are_those_of_their_bins(monkeypatch):
 
 
 def test_perfect_knowledge_is_not_exceeded():
-    decided = decide(counted(draws_of(40)), 0.9)
+    decided = decide(counted(draws_of(40)))
     assert (decided.gain_by_top <= decided.gain_by_mean + 1e-12).all() and (
         decided.gain_by_mean < decided.scores.mean[1]
     ).all()

@@ -1,12 +1,14 @@
 """Names, their order, and what counts in heritabilities, ratios and correlations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mmgibbs.model.relationships.identity import Identity
 from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.terms import Effect, Levels, Related, Term
-from mmgibbs.posterior.parameters import TermInfo, named_parameters, term_info
+from mmgibbs.posterior.parameters import ResidualInfo, TermInfo, matrix_name, named_parameters, term_info
 from pedigree.relationship import relatives
 
 BIRTH, WEANING = "birth_weight", "weaning_weight"
@@ -47,8 +49,10 @@ def draws(matrix):
     return np.broadcast_to(np.atleast_2d(np.asarray(matrix, float)), (2, 3, *np.atleast_2d(matrix).shape))
 
 
-def parameters(terms, matrices, residual, traits=("y",), **more):
-    return named_parameters(terms, [draws(m) for m in matrices], draws(residual), traits, **more)
+def parameters(terms, matrices, residual, traits=("y",), residual_blocks=None, residual_fixed=False):
+    named = {matrix_name(i): draws(m) for i, m in enumerate(matrices)} | {"R": draws(residual)}
+    terms = [replace(term, matrix=matrix_name(i)) for i, term in enumerate(terms)]
+    return named_parameters(terms, named, ResidualInfo(traits, (residual_blocks,), (residual_fixed,)))
 
 
 def values(found):
@@ -105,7 +109,9 @@ def test_one_unnamed_effect_is_named_by_its_trait():
 def test_draws_are_taken_one_by_one():
     rng = np.random.default_rng(1)
     G, R = rng.uniform(1, 2, (4, 50, 1, 1)), rng.uniform(1, 2, (4, 50, 1, 1))
-    found = named_parameters([simple("genetic", relationship="pedigree")], [G], R, ("y",))
+    found = named_parameters(
+        [replace(simple("genetic", relationship="pedigree"), matrix="G.0")], {"G.0": G, "R": R}, ResidualInfo(("y",))
+    )
     np.testing.assert_array_equal(found.draws["h2[y]"], (G / (G + R))[..., 0, 0])
 
 

@@ -9,7 +9,8 @@ import pytest
 import xarray
 
 from mmgibbs.posterior.moments import Moments
-from mmgibbs.posterior.result import ChainResult, posterior_means, sample_stats, saved_draws, variance_draws
+from mmgibbs.posterior.result import ChainResult, pooled, pooled_under, posterior_mean, sample_stats, stacked_draws
+from mmgibbs.posterior.saved import SavedLevels
 from mmgibbs.posterior.summary import LevelDraws, summary_table, write_draws
 
 RNG = np.random.default_rng(7)
@@ -101,14 +102,19 @@ def test_arviz_reads_the_draws(tmp_path):
         assert "sample_stats" in tree.children and tree["sample_stats"].sizes["draw"] == 30
 
 
+def saved(draws):
+    kept = SavedLevels(0, np.arange(draws.shape[1]))
+    kept.restore({"draws": draws})
+    return kept
+
+
 def test_draws_of_several_chains_side_by_side():
     def chain(number):
         full = np.full((5, 2, 2), float(number))
         return ChainResult(
-            [full, full[:, :1, :1]],
-            full,
+            {"R": full, "G.1": full, "G.2": full[:, :1, :1]},
             Moments([], 5, 1),
-            {"genetic": full},
+            {"levels.genetic": saved(full)},
             sample_stats={"accepted": np.ones(5)},
             chain=number,
             seconds=1.0,
@@ -116,11 +122,12 @@ def test_draws_of_several_chains_side_by_side():
         )
 
     chains = [chain(0), chain(1), chain(2)]
-    terms, residual = variance_draws(chains)
-    assert [t.shape for t in terms] == [(3, 5, 2, 2), (3, 5, 1, 1)] and residual.shape == (3, 5, 2, 2)
-    assert residual[2, 0, 0, 0] == 2
-    assert saved_draws(chains)["genetic"].shape == (3, 5, 2, 2) and sample_stats(chains)["accepted"].shape == (3, 5)
-    np.testing.assert_array_equal(posterior_means(terms)[0], np.ones((2, 2)))
+    found = stacked_draws(chains)
+    assert {n: d.shape for n, d in found.items()} == {"R": (3, 5, 2, 2), "G.1": (3, 5, 2, 2), "G.2": (3, 5, 1, 1)}
+    assert found["R"][2, 0, 0, 0] == 2
+    assert pooled(chains, "levels.genetic").shape == (3, 5, 2, 2) and sample_stats(chains)["accepted"].shape == (3, 5)
+    assert list(pooled_under(chains, "levels.")) == ["genetic"] and pooled_under(chains, "averages.") == {}
+    np.testing.assert_array_equal(posterior_mean(found["G.1"]), np.ones((2, 2)))
 
 
 def test_importing_the_chains_needs_neither_polars_nor_pydantic_nor_xarray():

@@ -30,7 +30,8 @@ from mmgibbs.report.page import write_report
 from mmgibbs.runs.decisions import _selected
 from mmgibbs.runs.fingerprint import what_is_run
 from mmgibbs.runs.run import finished_result
-from mmgibbs.sampler.chain import Schedule, sample_chain
+from mmgibbs.sampler.chain import sample_chain
+from mmgibbs.sampler.schedule import Schedule
 
 SAMPLER = {"chains": 2, "burn_in": 10, "samples": 120, "thin": 2, "seed": 3}
 BEEF = {
@@ -134,15 +135,15 @@ def test_equal_to_stored_draws(beef):
 def test_a_spoiled_count_is_seen(tmp_path, monkeypatch):
     """The scores of the first candidate, one draw late."""
     monkeypatch.setattr(*SHORT)
-    add, last = DecisionCounts.add, {}
+    count, last = DecisionCounts.count, {}
 
     def late(counts, rows):
         own = rows[0].copy()
         rows[0] = last.get(id(counts), own)
         last[id(counts)] = own
-        add(counts, rows)
+        count(counts, rows)
 
-    monkeypatch.setattr(DecisionCounts, "add", late)
+    monkeypatch.setattr(DecisionCounts, "count", late)
     spoiled = mmgibbs.run(BEEF, ["sampler.samples=40"], directory=tmp_path / "run", progress=False)
     assert differences(spoiled, WEIGHTS)
 
@@ -195,8 +196,10 @@ def test_only_candidates_are_read_from_an_engine_that_keeps_its_own_moments():
     engine = FarEngine(structured_equations(example.design, partition(example.design)))
     result = sample_chain(replace(model, decisions=asked), engine, Schedule(4, 40), (5, 0))
     assert engine.fetched == 0 and engine.own.reads == 2 * 40  # the levels that are saved, the candidates
-    stored = from_draws(result.saved["genetic"][None, :, asked.codes] @ asked.weights[0], asked.selected, "0.9", 1)
-    decided = decide([result.decisions], 0.9)
+    stored = from_draws(
+        result.tracked["levels.genetic"].draws[None, :, asked.codes] @ asked.weights[0], asked.selected, "0.9", 1
+    )
+    decided = decide([result.tracked["decisions"]])
     assert np.array_equal(decided.top[0], [stored[1]["p"], stored[2]["p"]])
     assert np.array_equal(decided.rank[:, 0], [stored[f"rank_{name}"] for name in ("low", "median", "high")])
 

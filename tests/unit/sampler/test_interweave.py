@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.support import random_draws
 from reference import dense, models, tabular
 from scipy import stats
 
@@ -15,8 +16,19 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.model.covariance import CovarianceModel, diagonal_blocks, full_block
 from mmgibbs.sampler import interweave
-from mmgibbs.sampler.chain import MixedModel, Schedule, Variances, gibbs_steps, sample_chain
-from mmgibbs.sampler.interweave import draw_scaling, jacobian_exponents, root_of, terms_to_interweave, why_not
+from mmgibbs.sampler.chain import sample_chain
+from mmgibbs.sampler.covariances import CovarianceMatrices
+from mmgibbs.sampler.interweave import (
+    Interweaving,
+    cholesky_prior,
+    draw_scaling,
+    jacobian_exponents,
+    reason_not_interweaved,
+    terms_to_interweave,
+)
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+from mmgibbs.sampler.steps import gibbs_steps
 
 KEY = (5, 1)
 
@@ -117,7 +129,7 @@ def test_jacobian_of_G_in_the_elements_of_L(blocks):
     """|d G / d L| by differences is prod |l_ii|^(k - i + 1) but for a factor 2 per component."""
     k = sum(map(len, blocks))
     covariance = CovarianceModel(np.eye(k), False, blocks)
-    places = root_of(covariance).elements
+    places = cholesky_prior(covariance).elements
     rng = np.random.default_rng(6)
 
     def lower(x):
@@ -146,25 +158,25 @@ def test_prior_of_L(blocks, flat):
     rng = np.random.default_rng(9)
     scale = np.eye(3) + 0.2
     covariance = CovarianceModel(np.eye(3), False, blocks, *((None, None) if flat else (7.0, scale)))
-    root = root_of(covariance)
+    prior = cholesky_prior(covariance)
     differences = []
     for _ in range(2):
         L = np.zeros((3, 3))
-        for c, j in root.elements:
+        for c, j in prior.elements:
             L[c, j] = rng.uniform(0.5, 1.5)
         expected = jacobian_exponents(blocks) @ np.log(np.diag(L))
         for block in blocks:
             index = np.ix_(block, block)
             nu, S = covariance.prior(block)
             expected += dense.log_inverse_wishart((L @ L.T)[index], nu, S)
-        differences.append(interweave._log_factors(L, root.exponents, root.S) - expected)
+        differences.append(interweave._log_factors(L, prior.exponents, prior.S) - expected)
     assert differences[0] == pytest.approx(differences[1], abs=1e-10)
 
 
 def test_draws_of_a_scale_follow_their_density():
     """One component: the draws of l over many sweeps, H, s, G held, against the density by integration."""
     covariance = CovarianceModel(np.array([[2.0]]), False, full_block(1), 6.0, np.array([[9.0]]))
-    root, G, H, s = root_of(covariance), np.array([[2.0]]), np.array([[40.0]]), np.array([5.0])
+    prior, G, H, s = cholesky_prior(covariance), np.array([[2.0]]), np.array([[40.0]]), np.array([5.0])
     l = np.linspace(1e-3, 6, 200_001)  # noqa: E741  as in the text
     m = l / np.sqrt(2.0)
     log_density = 5.0 * (m - 1) - 20.0 * (m - 1) ** 2 - (6 + 2) * np.log(l) - 9.0 / (2 * l**2) + np.log(l)
@@ -173,7 +185,7 @@ def test_draws_of_a_scale_follow_their_density():
     draws = []
     for number in range(6000):
         # From the same L each time, so the steps must have forgotten it.
-        M, accepted = draw_scaling(root, H, s, G, number, 3, KEY, tries=40)
+        M, accepted = draw_scaling(prior, H, s, G, number, 3, KEY, tries=40)
         assert 0 < accepted <= 40
         draws.append(abs(M[0, 0]) * np.sqrt(2.0))
     assert stats.kstest(draws, lambda x: np.interp(x, l, cumulative)).pvalue > 1e-3
@@ -184,15 +196,15 @@ def test_draws_of_a_scale_follow_their_density():
 def test_L_stays_where_the_records_do_not_determine_it():
     covariance = CovarianceModel(np.eye(2), False, full_block(2))
     x = np.array([[1.0, 2.0, 3.0]])
-    M, accepted = draw_scaling(root_of(covariance), x.T @ x, np.zeros(3), np.eye(2), 1, 0, KEY)
+    M, accepted = draw_scaling(cholesky_prior(covariance), x.T @ x, np.zeros(3), np.eye(2), 1, 0, KEY)
     assert accepted == 0 and np.array_equal(M, np.eye(2))
 
 
 def test_draws_are_keyed():
-    root = root_of(CovarianceModel(np.eye(2), False, full_block(2)))
+    prior = cholesky_prior(CovarianceModel(np.eye(2), False, full_block(2)))
 
     def draw(number, term, key):
-        return draw_scaling(root, 1e4 * np.eye(3), np.zeros(3), np.eye(2), number, term, key, tries=1)[0]
+        return draw_scaling(prior, 1e4 * np.eye(3), np.zeros(3), np.eye(2), number, term, key, tries=1)[0]
 
     first = draw(1, 0, KEY)
     np.testing.assert_array_equal(first, draw(1, 0, KEY))
@@ -205,16 +217,18 @@ def test_a_step_moves_G_with_its_term(name, i):
     """The standardised effects v = L^-1 theta are what does not change."""
     example = models.example(name)
     model, engine = model_of(example), engine_for(example)
-    variances = Variances([None if g is None else g.copy() for g in example.G], example.R.copy())
-    steps = gibbs_steps(model, engine, variances, KEY, 1000, terms_to_interweave(model))
-    assert len(steps) == 4 and len(gibbs_steps(model, engine, variances, KEY, 1000)) == 3
+    matrices = CovarianceMatrices([None if g is None else g.copy() for g in example.G], example.R.copy())
+    schedule = Schedule(0, 20, interweave=terms_to_interweave(model))
+    locations, *steps = gibbs_steps(model, engine, schedule, KEY, matrices)
+    (step,) = [step for step in steps if isinstance(step, Interweaving) and step.term == i]
+    assert not any(isinstance(s, Interweaving) for s in gibbs_steps(model, engine, Schedule(0, 20), KEY))
     for number in range(1, 11):
-        steps[0](number)
+        locations(number)
     before = engine.fetch()
     for number in range(1, 11):
-        steps[2](number)
-    assert not np.allclose(variances.G[i], example.G[i])
-    old, new = np.linalg.cholesky(example.G[i]), np.linalg.cholesky(variances.G[i])
+        step(number)
+    assert not np.allclose(matrices.G[i], example.G[i])
+    old, new = np.linalg.cholesky(example.G[i]), np.linalg.cholesky(matrices.G[i])
     v, w = np.linalg.solve(old, before[i].T), np.linalg.solve(new, engine.fetch()[i].T)
     np.testing.assert_allclose(np.abs(v), np.abs(w), atol=1e-10)  # up to the sign of a column of L
     np.testing.assert_array_equal(before[0], engine.fetch()[0])
@@ -227,10 +241,10 @@ def test_diagonal_matrices_stay_diagonal():
         example.name, example.design, [None if c is None else c.start for c in model.covariances], model.residual.start
     )
     engine = engine_for(example)
-    variances = Variances([None if g is None else g.copy() for g in example.G], example.R.copy())
-    gibbs_steps(model, engine, variances, KEY, 1000, (2,))[2](1)
-    assert variances.G[2][0, 1] == variances.G[2][1, 0] == 0.0
-    assert np.all(np.diag(variances.G[2]) != np.diag(example.G[2]))
+    matrices = CovarianceMatrices([None if g is None else g.copy() for g in example.G], example.R.copy())
+    Interweaving(model, 2, engine, matrices, KEY)(1)
+    assert matrices.G[2][0, 1] == matrices.G[2][1, 0] == 0.0
+    assert np.all(np.diag(matrices.G[2]) != np.diag(example.G[2]))
 
 
 def test_which_terms_are_interwoven():
@@ -246,14 +260,16 @@ def test_which_terms_are_interwoven():
     k = int(np.ceil((2 * MAX_NORMALS) ** 0.5))
     large = replace(model, covariances=(None, CovarianceModel(np.eye(k), False, full_block(k))))
     for other, reason in ((with_held, "held at 0"), (known, "held fixed"), (large, f"{k * (k + 1) // 2} elements")):
-        assert terms_to_interweave(other) == terms_to_interweave(other, True) == () and reason in why_not(other, 1)
-    assert why_not(model, 1) is None
+        assert terms_to_interweave(other) == terms_to_interweave(
+            other, True
+        ) == () and reason in reason_not_interweaved(other, 1)
+    assert reason_not_interweaved(model, 1) is None
 
 
 def last_state(engine, model, sweeps=40):
     schedule = Schedule(0, sweeps, refresh_every=25, interweave=terms_to_interweave(model))
     result = sample_chain(model, engine, schedule, KEY)
-    return [*engine.fetch(), *(v[-1] for v in result.variances), result.residual[-1]]
+    return [*engine.fetch(), *(v[-1] for v in random_draws(result)), result.draws["R"][-1]]
 
 
 @pytest.mark.parametrize("name", ["direct_maternal", "fixed_groups", "random_regression"])

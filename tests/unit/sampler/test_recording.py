@@ -4,7 +4,7 @@ sweep.
 
 import numpy as np
 import pytest
-from helpers.support import mixed_model
+from helpers.support import mixed_model, saved_draws
 from reference import models
 
 from mmgibbs.engines.choice import EngineChoice
@@ -12,8 +12,9 @@ from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.posterior.moments import Moments
-from mmgibbs.sampler.chain import Schedule, sample_chain
+from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.interweave import TRIES
+from mmgibbs.sampler.schedule import Schedule
 
 KEY = (11, 2)
 SCHEDULE = Schedule(4, 23, thin=2, chains=3)
@@ -72,13 +73,13 @@ def test_an_engines_own_moments_are_those_of_fetched_draws():
     assert plain.notes == () and far.notes == FarEngine.notes
     for part, values in plain.moments.state().items():
         np.testing.assert_array_equal(far.moments.state()[part], values)
-    np.testing.assert_array_equal(far.saved["genetic"], plain.saved["genetic"])
+    np.testing.assert_array_equal(saved_draws(far)["genetic"], saved_draws(plain)["genetic"])
     assert plain.moments.n_draws == 11 and plain.moments.n_batches > 1
 
 
 def test_nothing_is_read_where_no_levels_are_kept():
     result, engine = chain_of(FarEngine, saved=())
-    assert engine.fetched == engine.own.reads == 0 and result.saved == {}
+    assert engine.fetched == engine.own.reads == 0 and saved_draws(result) == {}
 
 
 def test_the_facts_of_kept_sweeps():

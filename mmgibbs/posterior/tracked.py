@@ -1,0 +1,51 @@
+"""What is followed of the locations, draw by draw, without keeping their draws.
+
+Moments of every level, draws of chosen levels, averages by birth year, ranks of candidates: each is one function of
+Theta that is told of every kept draw. A new one is one file that speaks this protocol, and one line where the sampler
+puts the list together (sampler/recorder.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+
+class Theta(Protocol):
+    """The locations of one kept draw on the user's scale. They are asked for, so that what nobody asks for stays on
+    the device that holds it.
+    """
+
+    def levels(self, term: int, codes: np.ndarray) -> np.ndarray:
+        """(levels, k) float64: chosen levels of a term."""
+
+
+class WholeTheta(Theta, Protocol):
+    """Locations that have been brought to the host."""
+
+    def arrays(self) -> list[np.ndarray]:
+        """(q, k) float64 per term."""
+
+
+class Tracked(Protocol):
+    """Something that is followed over one chain."""
+
+    def add(self, theta: Any) -> None:
+        """One more draw (a Theta)."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything, as plain arrays (not copied): what a checkpoint stores."""
+
+    def restore(self, state: dict[str, np.ndarray]) -> None: ...
+
+
+Kept = TypeVar("Kept", bound="Pooled")
+
+
+class Pooled(Tracked, Protocol):
+    """What can be put together over chains."""
+
+    def pool(self: Kept, others: Sequence[Kept]) -> Any:
+        """This chain and the others, in the order of their numbers."""

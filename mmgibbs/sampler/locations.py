@@ -1,0 +1,40 @@
+"""Draws of all locations given the covariance matrices: a sweep of the engine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmgibbs.engines.base import Engine
+from mmgibbs.posterior.parameters import Parameter
+from mmgibbs.sampler.covariances import CovarianceMatrices
+
+PREFIX = "engine."  # of the engine's own names in a checkpoint
+
+
+class Locations:
+    """Theta | G, R, y. Every `refresh_every` sweeps the residuals are computed anew, and rounding drift ends.
+
+    Their draws are millions: they are followed (posterior/tracked.py), not logged.
+    """
+
+    parameters: dict[str, Parameter] = {}
+
+    def __init__(self, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int], refresh_every: int):
+        self.engine, self.matrices, self.key, self.refresh_every = engine, matrices, key, refresh_every
+
+    def __call__(self, number: int) -> dict[str, float] | None:
+        if self.matrices.changed:
+            self.engine.set_variances(*self.matrices.take())
+        facts = self.engine.sweep(number, self.key)
+        if number % self.refresh_every == 0:
+            self.engine.refresh()
+        return facts
+
+    def draws(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {PREFIX + name: array for name, array in self.engine.state().items()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.engine.restore({n.removeprefix(PREFIX): a for n, a in state.items() if n.startswith(PREFIX)})

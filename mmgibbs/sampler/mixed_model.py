@@ -1,0 +1,33 @@
+"""What is sampled, and what of it is followed draw by draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.model.design import Design
+from mmgibbs.posterior.averages import LevelAverages
+from mmgibbs.posterior.decisions import Decisions
+
+
+@dataclass(frozen=True)
+class MixedModel:
+    """Design and covariance matrices: what is sampled."""
+
+    design: Design
+    covariances: tuple[CovarianceModel | None, ...]  # one per term; None for fixed terms
+    residual: CovarianceModel
+    saved: dict[str, np.ndarray] = field(default_factory=dict)  # term name -> level codes whose draws are kept
+    averaged: dict[str, LevelAverages] = field(
+        default_factory=dict
+    )  # term name -> groups of levels whose mean is kept in every draw
+    decisions: Decisions | None = None  # candidates whose ranks are counted in every draw
+
+    @property
+    def random_terms(self) -> list[int]:
+        return [i for i, c in enumerate(self.covariances) if c is not None]
+
+    def term_index(self, name: str) -> int:
+        return next(i for i, t in enumerate(self.design.terms) if t.name == name)

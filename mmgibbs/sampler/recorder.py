@@ -1,0 +1,117 @@
+"""What is kept of a chain: every draw of the parameters, what is followed of the locations, the facts of each sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mmgibbs.engines.base import Engine, LocationMoments
+from mmgibbs.posterior.averages import AveragedLevels
+from mmgibbs.posterior.decisions import DecisionCounts
+from mmgibbs.posterior.moments import MomentsOfLocations, batch_length
+from mmgibbs.posterior.saved import SavedLevels
+from mmgibbs.posterior.tracked import Theta, Tracked
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+from mmgibbs.sampler.steps import Step
+
+MOMENTS = "moments"
+
+
+class FetchedTheta:
+    """All locations on the user's scale, fetched from the engine once for every draw."""
+
+    def __init__(self, engine: Engine):
+        self._engine, self._design = engine, engine.equations.design
+        self._theta: list[np.ndarray] | None = None
+
+    def forget(self) -> None:
+        """There is a new draw."""
+        self._theta = None
+
+    def arrays(self) -> list[np.ndarray]:
+        if self._theta is None:
+            self._theta = self._design.to_original_scale(self._engine.fetch())
+        return self._theta
+
+    def levels(self, term: int, codes: np.ndarray) -> np.ndarray:
+        return self.arrays()[term][codes]
+
+
+class ResidentTheta:
+    """The locations of an engine that keeps moments itself, and those moments: a kept draw is then never fetched."""
+
+    def __init__(self, moments: LocationMoments):
+        self._moments = moments
+        self.levels, self.state, self.restore = moments.levels, moments.state, moments.restore
+
+    def forget(self) -> None:
+        pass
+
+    def add(self, _theta: Theta) -> None:
+        self._moments.add()
+
+
+def tracked_in(model: MixedModel, schedule: Schedule) -> dict[str, Tracked]:
+    """Whatever of the locations is followed besides their moments."""
+    terms = {t.name: i for i, t in enumerate(model.design.terms)}
+    out: dict[str, Tracked] = {f"levels.{term}": SavedLevels(terms[term], codes) for term, codes in model.saved.items()}
+    out |= {f"averages.{term}": AveragedLevels(terms[term], groups) for term, groups in model.averaged.items()}
+    if model.decisions is not None:
+        out["decisions"] = DecisionCounts(model.decisions, *schedule.planned_batches, terms[model.decisions.term])
+    return out
+
+
+class Recorder:
+    """Names and arrays: `draws` of every step, `tracked` of the locations, `facts` of each kept sweep."""
+
+    def __init__(self, model: MixedModel, schedule: Schedule, engine: Engine, steps: Sequence[Step]):
+        self.steps = steps
+        self.draws: dict[str, list[np.ndarray]] = {name: [] for step in steps for name in step.parameters}
+        self.facts: dict[str, list[float]] = {}
+        planned, n_batches = schedule.planned_batches
+        moments: Tracked
+        if hasattr(engine, "moments"):
+            self.theta = moments = ResidentTheta(engine.moments(batch_length(planned, n_batches)))
+        else:
+            self.theta, shapes = FetchedTheta(engine), [(t.n_levels, t.n_components) for t in model.design.terms]
+            moments = MomentsOfLocations(shapes, planned, n_batches)
+        self.tracked: dict[str, Tracked] = {MOMENTS: moments} | tracked_in(model, schedule)  # moments see a draw first
+
+    def __call__(self, facts: Mapping[str, float]) -> None:
+        self.theta.forget()
+        for tracked in self.tracked.values():
+            tracked.add(self.theta)
+        for step in self.steps:
+            for name, values in step.draws().items():
+                self.draws[name].append(values.copy())
+        for name, value in facts.items():
+            self.facts.setdefault(name, []).append(value)
+
+    def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Draws and facts: name -> (kept sweeps, ...)."""
+        draws, facts = ({name: np.array(v) for name, v in kept.items()} for kept in (self.draws, self.facts))
+        return draws, facts
+
+    def state(self) -> dict[str, np.ndarray]:
+        draws, facts = self.arrays()
+        out = _prefixed("draws.", draws) | _prefixed("facts.", facts)
+        for name, tracked in self.tracked.items():
+            out |= _prefixed(f"{name}:", tracked.state())
+        return out
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.draws, self.facts = (
+            {name: list(values) for name, values in _under(kept, state).items()} for kept in ("draws.", "facts.")
+        )
+        for name, tracked in self.tracked.items():
+            tracked.restore(_under(f"{name}:", state))
+
+
+def _prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def _under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,59 @@
+"""What a step of the sampler is, and the list of them that makes one sweep of a mixed model.
+
+A step draws its part of the parameters from their full conditional, given everything else as it is now. A new kind of
+step is one file, and one line in `gibbs_steps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from mmgibbs.engines.base import Engine
+from mmgibbs.posterior.parameters import Parameter
+from mmgibbs.sampler.covariances import CovarianceMatrices, ResidualCovariance, TermCovariance, starting_matrices
+from mmgibbs.sampler.interweave import Interweaving
+from mmgibbs.sampler.locations import Locations
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+
+
+class Step(Protocol):
+    """One step of every sweep.
+
+    `parameters`: what `draws()` returns, name -> the names of its dimensions. `state()`: what the next sweep depends
+    on and no other step holds, named arrays that are not copied; `restore(state)` takes its own of the names of all
+    steps. Called with the number of the sweep, a step says what there is to say of it, name -> number.
+    """
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]: ...
+
+    def __call__(self, number: int) -> Mapping[str, float] | None: ...
+
+    def draws(self) -> dict[str, np.ndarray]: ...
+
+    def state(self) -> dict[str, np.ndarray]: ...
+
+    def restore(self, state: dict[str, np.ndarray]) -> None: ...
+
+
+def gibbs_steps(
+    model: MixedModel,
+    engine: Engine,
+    schedule: Schedule,
+    key: tuple[int, int],
+    matrices: CovarianceMatrices | None = None,
+) -> list[Step]:
+    """Locations given variances; each G given its term; G of the terms to interweave given their standardised effects;
+    R given the residuals. matrices: None for the starts of the chain; key = (seed, chain).
+    """
+    matrices = starting_matrices(model, key[1]) if matrices is None else matrices
+    return [
+        Locations(engine, matrices, key, schedule.refresh_every),
+        *(TermCovariance(model, i, engine, matrices, key) for i in model.random_terms),
+        *(Interweaving(model, i, engine, matrices, key) for i in schedule.interweave),
+        ResidualCovariance(model, engine, matrices, key),
+    ]
