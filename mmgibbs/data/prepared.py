@@ -10,6 +10,7 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.model.design import Design
+from pedigree.read import Pedigree
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Prepared:
     """An analysis ready to be solved or sampled."""
 
     design: Design
-    pedigree: object | None  # pedigree.read.Pedigree
+    pedigree: Pedigree | None
     levels: tuple[LevelLabels, ...]  # one per term of the design
     counts: dict  # records, observations, animals, ...: plain numbers for run.json
     phenotypic_variance: np.ndarray  # (T,) float64 raw sample variance of each trait, adjusted for nothing

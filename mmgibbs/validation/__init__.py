@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import textwrap
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
         "Validate an evaluation, by BLUP at given variances. k-fold cross-validation leaves out the records of "
         "one fold "
@@ -67,7 +68,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--no-report", action="store_true", help="write no validation.html")
 
 
-def main(args) -> None:
+def main(args: argparse.Namespace) -> None:
     from mmgibbs.validation.make import validate
     from mmgibbs.validation.plan import Plan
 

@@ -26,13 +26,14 @@ the root of their number: folds share training data, so these are approximate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
+from mmgibbs.model.terms import Effect, Term
 from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.runs.chains import Executor
 from mmgibbs.sampler.covariances import starting_matrices
@@ -62,7 +63,7 @@ class Predictor:
     effect: str
     heritability: float | None  # of the trait, where p is the direct breeding value
 
-    def chosen(self, term, effect) -> bool:
+    def chosen(self, term: Term, effect: Effect) -> bool:
         of_this = self.term == EVERY_EFFECT or (term.name, effect.name) == (self.term, self.effect)
         return of_this and term.kind == "random"
 
@@ -167,7 +168,7 @@ def predictors(whole: Evaluation) -> list[Predictor]:
     }
     out = []
     for t, trait in enumerate(design.traits):
-        direct = components.get(named.variances_counted.get(trait, {}).get("direct_variance"))
+        direct = components.get(named.variances_counted.get(trait, {}).get("direct_variance", ""))
         if direct is not None:
             h2 = float(named.draws[f"h2[{trait}]"][0, 0])
             out.append(Predictor(t, direct[0].name, direct[1], h2))
@@ -191,14 +192,16 @@ def check_folds(design: Design, folds: Sequence[Fold]) -> None:
 
 
 def cross_validate(
-    records: Recorded, whole: Evaluation, folds: Sequence[Fold], say, executor: Executor
+    records: Recorded, whole: Evaluation, folds: Sequence[Fold], say: Callable[[str], None], executor: Executor
 ) -> list[Predicted]:
     """Evaluate without each fold, and gather what it predicts."""
     design = whole.design
     observed = ~np.isnan(design.y)
     corrected = design.y - fitted(design, whole.theta, lambda term, effect: term.kind == "fixed")
-    found = [(p, [], [], [], []) for p in predictors(whole)]
-    shared = (Portable(records), replace(whole, engine=None), [p for p, *_ in found])
+    found: list[tuple[Predictor, list[np.ndarray], list[np.ndarray], list[np.ndarray], list[bool]]] = [
+        (p, [], [], [], []) for p in predictors(whole)
+    ]
+    shared = (Portable(records), replace(whole, solver=None), [p for p, *_ in found])
     predicted = executor.each(predictions_of_fold, shared, [(fold,) for fold in folds], [fold.name for fold in folds])
     for fold, of_fold in zip(folds, predicted, strict=True):
         say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.phenotypes import Phenotypes, read_any
@@ -30,7 +31,7 @@ from pedigree.tables import quoted
 class Recorded:
     """An analysis and the records that it uses, in the order of the design."""
 
-    analysis: object  # mmgibbs.config.Analysis, to be solved by BLUP
+    analysis: Analysis  # to be solved by BLUP
     phenotypes: Phenotypes
     animal: pl.Series  # (n,) String, of each record
     column: str  # that names the animal
@@ -40,7 +41,7 @@ class Recorded:
         """What this column names, in words: the levels of a sire model are no animals with records of their own."""
         return "animals" if self.column in ANIMAL_COLUMNS else f"levels of '{self.column}'"
 
-    def without(self, masked: np.ndarray):
+    def without(self, masked: np.ndarray) -> Analysis:
         """The analysis with every trait missing on the records of `masked` (n,) bool; animals stay in the pedigree."""
         seen = pl.Series(~masked)
         columns = dict.fromkeys(trait.column for trait in self.analysis.traits)
@@ -55,15 +56,27 @@ class Evaluation:
 
     prepared: Prepared
     assembled: Assembled
-    engine: PcgSolver | None  # None: only what was found is wanted
+    solver: PcgSolver | None  # None: only what was found is wanted
     theta: list[np.ndarray]  # per term (q, k), on the scale of the design
 
     @property
     def design(self) -> Design:
         return self.prepared.design
 
+    def variance(self, i: int) -> np.ndarray:
+        """(k, k) covariance matrix of random term i, as given."""
+        covariance = self.assembled.model.covariances[i]
+        assert covariance is not None, "a fixed term has none"
+        return covariance.start
 
-def recorded(analysis) -> Recorded:
+    @property
+    def engine(self) -> PcgSolver:
+        """To solve for other right-hand sides."""
+        assert self.solver is not None, "only what was found was kept of this evaluation"
+        return self.solver
+
+
+def recorded(analysis: Analysis) -> Recorded:
     """The records of an analysis. Raises ConfigError where it cannot be validated."""
     if analysis.model.plugin is not None:
         raise ConfigError(f"validate: found model.plugin {analysis.model.plugin}, needed a mixed model (model.random)")
@@ -85,10 +98,9 @@ def recorded(analysis) -> Recorded:
     header = True if data.header is None else list(data.header)
     frame, columns, rows, name = read_any(data.phenotypes, data.separator, header, None, "phenotypes")
     phenotypes = read_records(analysis, Phenotypes(frame, tuple(columns), name, rows, tuple(data.missing))).phenotypes
-    random = analysis.model.random.values()
     related = [
         e.level
-        for r in random
+        for r in analysis.model.random.values()
         if r.relationship != "identity"
         for e in r.effects.values()
         if e.level not in PARENT_COLUMNS
@@ -108,7 +120,7 @@ def recorded(analysis) -> Recorded:
     )
 
 
-def evaluate(analysis, prepared: Prepared | None = None) -> Evaluation:
+def evaluate(analysis: Analysis, prepared: Prepared | None = None) -> Evaluation:
     """BLUP by conjugate gradients at the starts of the variances. prepared:
     of this analysis, where it is there already.
     """
@@ -118,7 +130,9 @@ def evaluate(analysis, prepared: Prepared | None = None) -> Evaluation:
     model = assembled.model
     engine = PcgSolver(structured_equations(model.design, partition(model.design)))
     engine.set_variances([None if c is None else c.start for c in model.covariances], model.residual.start)
-    return Evaluation(prepared, assembled, engine, engine.solve(analysis.sampler.tolerance).theta)
+    tolerance = analysis.sampler.tolerance
+    assert tolerance is not None, "a complete analysis has one"
+    return Evaluation(prepared, assembled, engine, engine.solve(tolerance).theta)
 
 
 def evaluate_without(records: Recorded, masked: np.ndarray, what: str) -> Evaluation:
@@ -142,7 +156,7 @@ def fitted(design: Design, theta: list[np.ndarray], chosen: Callable[[Term, Effe
                 met = np.flatnonzero(effect.level >= 0)
                 z = np.ones((met.size, 1)) if effect.covariates is None else effect.covariates[met]
                 coefficients = values[effect.level[met], own].reshape(met.size, len(traits), m, *out.shape[2:])
-                out[np.ix_(met, traits)] += np.einsum("rtm...,rm->rt...", coefficients, z)
+                out[np.ix_(met, np.array(traits))] += np.einsum("rtm...,rm->rt...", coefficients, z)
     return out
 
 

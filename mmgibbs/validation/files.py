@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from mmgibbs.config import Analysis
 from mmgibbs.errors import ConfigError
 from mmgibbs.report.finished import read_finished
 from mmgibbs.results.folder import plain
 
+if TYPE_CHECKING:
+    from mmgibbs.validation.make import Validation
+
 FILES = ("validation.csv", "validation.parquet", "predictions.parquet", "validation.json", "validation.html")
 
 
-def starts_of_run(run: str | os.PathLike, analysis) -> list[str]:
+def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
     """Overrides that put the posterior means of a finished run in place of the starts."""
     try:
         finished = read_finished(run)
@@ -53,7 +59,7 @@ def output_folder(directory: str | os.PathLike, overwrite: bool) -> Path:
     return path
 
 
-def write(validation, path: Path, report: bool, say) -> None:
+def write(validation: Validation, path: Path, report: bool, say: Callable[[str], None]) -> None:
     """The files of FILES; they take their places together, once all are written."""
     from mmgibbs.report.render import missing_libraries
 

@@ -13,6 +13,7 @@ from mmgibbs.data.levels import lookup
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.folds import birth_year_of
+from pedigree.read import Pedigree
 from pedigree.tables import quoted
 
 FEWEST = 3  # animals to compare
@@ -32,13 +33,15 @@ class Focal:
         """(m,) int64 level codes of the animals among the ids of a term. ConfigError for one that is none of them."""
         code = lookup(self.animals, ids)
         if code.null_count():
-            first = int(code.is_null().arg_max())
+            first = int(code.is_null().to_numpy().argmax())
             where = "validate" if self.file is None else f"--focal {self.file} line {self.lines[first]}"
             raise ConfigError(f"{where}: focal animal {quoted(self.animals[first])} is no level of '{term}'")
         return code.to_numpy().astype(np.int64)
 
 
-def choose_focal(records: Recorded, pedigree, codes: np.ndarray, cutoff: float | None, file: str | None) -> Focal:
+def choose_focal(
+    records: Recorded, pedigree: Pedigree | None, codes: np.ndarray, cutoff: float | None, file: str | None
+) -> Focal:
     """The records of animals born from `cutoff` on, or of the animals of `file` where there is no cutoff, are left out.
 
     codes: (n,) pedigree code of each record's animal. Without both, the last birth year with records is the cutoff.

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.data.births import birth_years
 from mmgibbs.errors import ConfigError, DataError
+from pedigree.read import Pedigree
+
+if TYPE_CHECKING:
+    from mmgibbs.validation.evaluation import Recorded
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ def check_number(folds: int) -> None:
         raise ConfigError(f"validate: found --folds {folds}, needed at least 2")
 
 
-def birth_year_of(pedigree, codes: np.ndarray, wanted_for: str, otherwise: str) -> np.ndarray:
+def birth_year_of(pedigree: Pedigree | None, codes: np.ndarray, wanted_for: str, otherwise: str) -> np.ndarray:
     """(m,) float64 birth years of animals by pedigree code (-1: none), NaN where unknown; ConfigError where all are."""
     birth = None if pedigree is None else pedigree.birth
     if birth is None or np.isnan(birth).all():
@@ -73,12 +78,13 @@ def animal_units(animals: pl.Series, codes: np.ndarray, n: int) -> np.ndarray:
     """(m,) int64 `codes` of animals 0 .. n - 1, where those without a code (-1) are numbered on from n: by their id,
     and each by itself where it has none."""
     out, unknown = codes.astype(np.int64), np.flatnonzero(codes < 0)
-    ids, place = animals.gather(unknown).to_frame("id"), {}
+    ids = animals.gather(unknown).to_frame("id")
+    place: dict[str | int, int] = {}
     out[unknown] = [n + place.setdefault(i if v is None else v, len(place)) for i, (v,) in enumerate(ids.iter_rows())]
     return out
 
 
-def families(pedigree, units: np.ndarray) -> np.ndarray:
+def families(pedigree: Pedigree | None, units: np.ndarray) -> np.ndarray:
     """(m,) int64 half-sib family of animals: their sire; without one a family of its own.
 
     units: pedigree codes, and for animals that it does not hold numbers beyond them, of `animal_units`.
@@ -90,7 +96,7 @@ def families(pedigree, units: np.ndarray) -> np.ndarray:
     return np.where((sire >= 0) & (sire < n), sire, n + units).astype(np.int64)
 
 
-def fold_times(records, codes: np.ndarray, pedigree, column: str | None) -> np.ndarray:
+def fold_times(records: Recorded, codes: np.ndarray, pedigree: Pedigree | None, column: str | None) -> np.ndarray:
     """(n,) float64 time of each record: a column of the table, or the birth year of its animal."""
     if column is not None:
         time, what = records.phenotypes.numbers(column, "--time"), f"value in column '{column}' (--time)"

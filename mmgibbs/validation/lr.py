@@ -28,11 +28,13 @@ from different bases and bias means nothing: it has neither.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from mmgibbs.engines.pcg.solver import column_products
+from mmgibbs.model.design import Design
 from mmgibbs.runs.chains import Executor
 from mmgibbs.validation.evaluation import Evaluation, label, other_groups_held, random_solutions
 from mmgibbs.validation.simulated import blocks_of, simulated_sums
@@ -107,7 +109,14 @@ def posterior_variances(evaluation: Evaluation, term: int, contrasts: list[tuple
 
 
 def compare(
-    whole: Evaluation, partial: Evaluation, masked, focal, family, replicates: int, seed: int, executor: Executor
+    whole: Evaluation,
+    partial: Evaluation,
+    masked: np.ndarray,
+    focal: Mapping[int, np.ndarray],
+    family: np.ndarray,
+    replicates: int,
+    seed: int,
+    executor: Executor,
 ) -> list[Compared]:
     """The LR statistics of every component of every term with relationships.
 
@@ -122,15 +131,14 @@ def compare(
     rng = np.random.default_rng([seed, 1])
     for i, levels in focal.items():
         term, info = whole.design.terms[i], infos[whole.design.terms[i].name]
-        G, spread = whole.assembled.model.covariances[i].start, term.relationship.spread(levels)
+        G, spread = whole.variance(i), term.relationship.spread(levels)
         w, p = whole.theta[i][levels], partial_theta[i][levels]
         errors = {} if term.groups_fixed else model_errors(whole, partial, i, place[term.name], levels, p)
         elsewhere = other_groups_held(whole, partial, i)
         for c, component in enumerate(info.components):
             trait = whole.design.traits[info.trait_of_component[c]]
             sums = family_sums(w[:, c], p[:, c], family)
-            found = lr_statistics(sums.sum(axis=0), spread * G[c, c])
-            found = {k: float(v) for k, v in found.items()}
+            found = {k: float(v) for k, v in lr_statistics(sums.sum(axis=0), spread * G[c, c]).items()}
             effect = component.removesuffix(trait).removesuffix(":")
             mean, sd, missing = simulated[i][c] if replicates else ({}, bootstrap(sums, spread * G[c, c], rng), {})
             if term.groups_fixed:
@@ -154,7 +162,7 @@ def compare(
 
 
 def notes_on(
-    found: dict, sd: dict, errors, missing: dict, replicates: int, groups_fixed: bool, elsewhere: bool
+    found: dict, sd: dict, errors: Collection[str], missing: dict, replicates: int, groups_fixed: bool, elsewhere: bool
 ) -> list[str]:
     """What must be known of the statistics of one component beside their numbers.
 
@@ -189,7 +197,13 @@ def notes_on(
 
 
 def simulated_moments(
-    whole, partial, masked, focal, replicates: int, seed: int, executor: Executor
+    whole: Evaluation,
+    partial: Evaluation,
+    masked: np.ndarray,
+    focal: Mapping[int, np.ndarray],
+    replicates: int,
+    seed: int,
+    executor: Executor,
 ) -> dict[int, list[tuple[dict, dict, dict]]]:
     """Term -> per component (mean, standard deviation, replicates without it) of each statistic over simulated
     records.
@@ -199,9 +213,7 @@ def simulated_moments(
     solved = list(executor.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
     out = {}
     for i, levels in focal.items():
-        variances = whole.design.terms[i].relationship.spread(levels) * np.diag(
-            whole.assembled.model.covariances[i].start
-        )
+        variances = whole.design.terms[i].relationship.spread(levels) * np.diag(whole.variance(i))
         sums = np.concatenate([block[i] for block in solved], axis=1)
         out[i] = [moments_over_replicates(lr_statistics(own, v)) for own, v in zip(sums, variances, strict=True)]
     return out
@@ -216,7 +228,9 @@ def moments_over_replicates(statistics: dict[str, np.ndarray]) -> tuple[dict, di
     return mean, {k: _sd(v) for k, v in finite.items()}, {k: statistics[k].size - v.size for k, v in finite.items()}
 
 
-def model_errors(whole: Evaluation, partial: Evaluation, i: int, j: int, levels, p) -> dict[str, np.ndarray]:
+def model_errors(
+    whole: Evaluation, partial: Evaluation, i: int, j: int, levels: np.ndarray, p: np.ndarray
+) -> dict[str, np.ndarray]:
     """(k,) standard errors of bias and dispersion per component, given p (n, k); term i of whole is j of partial.
 
     NaN where the difference of variances is negative beyond rounding: the two systems of equations are not of one
@@ -244,6 +258,6 @@ def _scattered(values: np.ndarray, levels: np.ndarray, theta: np.ndarray) -> np.
     return out
 
 
-def related_terms(design) -> list[int]:
+def related_terms(design: Design) -> list[int]:
     """Terms whose levels are related animals."""
     return [i for i, t in enumerate(design.terms) if t.relationship.related]

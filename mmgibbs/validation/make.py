@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,9 +23,10 @@ from mmgibbs.validation import cross, lr
 from mmgibbs.validation.evaluation import Evaluation, Recorded, evaluate, evaluate_without, recorded
 from mmgibbs.validation.files import output_folder, starts_of_run, write
 from mmgibbs.validation.focal import Focal, choose_focal
-from mmgibbs.validation.folds import animal_units, balanced_folds, families, fold_times, forward_folds
+from mmgibbs.validation.folds import Fold, animal_units, balanced_folds, families, fold_times, forward_folds
 from mmgibbs.validation.plan import Plan, settled
 from mmgibbs.validation.simulated import can_simulate
+from pedigree.read import Pedigree
 
 FEW_FAMILIES = 20  # below, a bootstrap of families says little
 OVER_FOLDS, FROM_MODEL, FROM_SIMULATION, FROM_FAMILIES = "folds", "model", "simulation", "bootstrap of families"
@@ -56,11 +59,11 @@ class Validation:
 
 
 def validate(
-    config,
+    config: str | os.PathLike | dict,
     plan: Plan = Plan(),  # noqa: B008  frozen
     overrides: Sequence[str] = (),
     *,
-    output=None,
+    output: str | os.PathLike | None = None,
     overwrite: bool = False,
     progress: bool = True,
     report: bool = True,
@@ -91,12 +94,14 @@ def validate(
     return replace(validation, directory=path)
 
 
-def examine(records: Recorded, plan: Plan, say, executor: Executor | None = None) -> Validation:
+def examine(records: Recorded, plan: Plan, say: Callable[[str], None], executor: Executor | None = None) -> Validation:
     """Statistics, without files. where: None for this machine; the same come out anywhere."""
     executor, plan = executor or LocalExecutor(), settled(plan)
     prepared = prepare(records.analysis)
     codes = _codes(records.animal, None if prepared.pedigree is None else prepared.pedigree.ids)
-    rows, predictions, info = [], [], {"notes": []}
+    rows: list[tuple] = []
+    predictions: list[pl.DataFrame] = []
+    info: dict[str, Any] = {"notes": []}
     # what is asked for must fit the data before the first of many solutions
     folds = _folds(records, plan, codes, prepared) if plan.method in ("kfold", "both") else []
     focal = _focal(records, prepared, plan, codes) if plan.method in ("lr", "both") else None
@@ -104,28 +109,27 @@ def examine(records: Recorded, plan: Plan, say, executor: Executor | None = None
     of = f"{whole.design.n_records:,} records of {records.units} (column '{records.column}')"
     say(f"whole data: {of}, {whole.design.n_equations:,} equations")
     if folds:
-        found = cross.cross_validate(records, whole, folds, say, executor)
-        for p in found:
+        predicted = cross.cross_validate(records, whole, folds, say, executor)
+        for p in predicted:
             own, notes = _fold_rows(p, whole)
             rows += own
             info["notes"] += notes
-        predictions += [_fold_predictions(p, records, whole, folds) for p in found]
+        predictions += [_fold_predictions(p, records, whole, folds) for p in predicted]
         info["folds"] = [
             {"name": f.name, "left_out": int(f.masked.sum()), "predicted": int(f.tested.sum())} for f in folds
         ]
     if focal is not None:
-        found, info["lr"], notes = _lr(records, whole, focal, plan, say, executor)
+        compared, info["lr"], notes = _lr(records, whole, focal, plan, say, executor)
         info["notes"] += notes
-        rows += [row for c in found for row in _lr_rows(c, info["lr"]["replicates"])]
-        predictions += [_lr_predictions(c, focal.animals) for c in found]
+        rows += [row for c in compared for row in _lr_rows(c, info["lr"]["replicates"])]
+        predictions += [_lr_predictions(c, focal.animals) for c in compared]
     model = whole.assembled.model
     record = {
         "analysis": records.analysis.name,
         "plan": asdict(plan),
         "versions": versions(),
         "variances": {
-            info.name: model.covariances[i].start
-            for i, info in zip(model.random_terms, whole.assembled.terms, strict=True)
+            info.name: whole.variance(i) for i, info in zip(model.random_terms, whole.assembled.terms, strict=True)
         }
         | {"residual": model.residual.start},
         "records": whole.design.n_records,
@@ -169,13 +173,14 @@ def _codes(animals: pl.Series, ids: pl.Series | None) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------ k-fold
 
 
-def _folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list:
+def _folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
     folds = _chosen_folds(records, plan, codes, prepared.pedigree)
     cross.check_folds(prepared.design, folds)
     return folds
 
 
-def _chosen_folds(records: Recorded, plan: Plan, codes: np.ndarray, pedigree) -> list:
+def _chosen_folds(records: Recorded, plan: Plan, codes: np.ndarray, pedigree: Pedigree | None) -> list[Fold]:
+    assert plan.folds is not None, "a settled plan has it"
     if plan.by == "time":
         return forward_folds(fold_times(records, codes, pedigree, plan.time), plan.folds)
     rng, n = (
@@ -203,14 +208,25 @@ def _fold_rows(found: cross.Predicted, whole: Evaluation) -> tuple[list[tuple], 
     return rows, notes
 
 
-def _fold_predictions(found: cross.Predicted, records: Recorded, whole: Evaluation, folds) -> pl.DataFrame:
+def _fold_predictions(
+    found: cross.Predicted, records: Recorded, whole: Evaluation, folds: Sequence[Fold]
+) -> pl.DataFrame:
     names = pl.Series([f.name for f in folds]).gather(found.fold)
     who = (records.animal.gather(found.record), records.phenotypes.rows[found.record])
     trait = whole.design.traits[found.predictor.trait]
     return _predictions("kfold", found.predictor, trait, names, *who, found.predicted, found.observed)
 
 
-def _predictions(method: str, of, trait: str, fold, animal, row, predicted, observed) -> pl.DataFrame:
+def _predictions(
+    method: str,
+    of: cross.Predictor | lr.Compared,
+    trait: str,
+    fold: Any,
+    animal: pl.Series,
+    row: Any,
+    predicted: np.ndarray,
+    observed: np.ndarray,
+) -> pl.DataFrame:
     named = {"method": method, "term": of.term, "effect": of.effect, "trait": trait}
     columns = {"fold": fold, "animal": animal, "row": row, "predicted": predicted, "observed": observed}
     types = {"fold": pl.String, "animal": pl.String, "row": pl.Int64, "predicted": pl.Float64, "observed": pl.Float64}
@@ -241,7 +257,9 @@ def _levels(focal: Focal, prepared: Prepared) -> dict[int, np.ndarray]:
     return {i: focal.levels(prepared.levels[i].ids, prepared.design.terms[i].name) for i in related}
 
 
-def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say, executor: Executor):
+def _lr(
+    records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say: Callable[[str], None], executor: Executor
+) -> tuple[list[lr.Compared], dict[str, Any], list[str]]:
     """(statistics per component, facts, notes)."""
     pedigree, n_left_out = whole.prepared.pedigree, int(focal.masked.sum())
     levels = _levels(focal, whole.prepared)
@@ -250,6 +268,7 @@ def _lr(records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say, exe
     family = families(pedigree, animal_units(focal.animals, codes, n))
     say(f"LR: {n_left_out:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal {records.units}")
     partial = evaluate_without(records, focal.masked, focal.what)
+    assert plan.replicates is not None, "a settled plan has it"
     replicates = plan.replicates if can_simulate(whole) else 0
     found = lr.compare(whole, partial, focal.masked, levels, family, replicates, plan.seed, executor)
     notes, n_families = list(focal.notes), len(np.unique(family))
@@ -271,8 +290,11 @@ def _lr_rows(found: lr.Compared, replicates: int) -> list[tuple]:
     rows = []
     for name, value in found.estimates.items():
         error, expected = _number(found.errors[name]), _number(found.expected.get(name, np.nan))
-        source = FROM_MODEL if name in found.from_model else FROM_SIMULATION if replicates else FROM_FAMILIES
-        source = None if error is None and name in lr.EXPECTED else source
+        source: str | None = (
+            FROM_MODEL if name in found.from_model else FROM_SIMULATION if replicates else FROM_FAMILIES
+        )
+        if error is None and name in lr.EXPECTED:
+            source = None
         rows.append((*of, name, _number(value), error, expected, source, len(found.whole)))
     return rows
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
 
 from mmgibbs.report import plots
 from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, number, numbers
 from mmgibbs.report.render import render
 from mmgibbs.validation.evaluation import label
+
+if TYPE_CHECKING:
+    from mmgibbs.validation.make import Validation
 
 NAMES = {
     "predictive_ability": "predictive ability",
@@ -25,12 +30,12 @@ METHODS = {
 }
 
 
-def write_page(validation, path: Path) -> Path:
+def write_page(validation: Validation, path: Path) -> Path:
     """Write the page and return its path."""
     return render("validation.html.j2", page(validation), path)
 
 
-def page(validation) -> dict:
+def page(validation: Validation) -> dict:
     """What the template shows."""
     figures, info = plots.Figures(), validation.info
     sections = []
@@ -121,10 +126,10 @@ def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: s
     return name, svg, f"{y_label[0].upper()}{y_label[1:]} against {x_label[0].lower()}{x_label[1:]}. {told}"
 
 
-def paint_regression(x: np.ndarray, y: np.ndarray, slope: float | None):
+def paint_regression(x: np.ndarray, y: np.ndarray, slope: float | None) -> plots.Painter:
     """Points, of many an even sample; the line of equality, dashed, and the regression of y on x."""
 
-    def paint(axes):
+    def paint(axes: Axes) -> None:
         every, ends = slice(None, None, -(-len(x) // MOST_POINTS)), np.array([x.min(), x.max()])
         axes.plot(x[every], y[every], "o", color=plots.SERIES[0], markersize=1.6, alpha=0.5, markeredgewidth=0)
         axes.plot(ends, ends, color=plots.INK, linewidth=0.8, dashes=(4, 3))

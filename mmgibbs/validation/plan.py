@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.folds import check_number
 
-DEFAULTS = {"folds": 5, "by": "random", "replicates": 100}
+DEFAULTS: dict[str, Any] = {"folds": 5, "by": "random", "replicates": 100}
 OPTIONS = {"kfold": ("folds", "by", "time"), "lr": ("cutoff", "focal", "replicates")}  # that nothing else uses
 
 

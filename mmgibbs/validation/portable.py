@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from mmgibbs.config import Analysis
 from mmgibbs.validation.evaluation import Recorded
 
 
@@ -20,7 +22,7 @@ class Portable:
         self._records = records
         self._files = files  # None where they are where the analysis says
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         files: list[tuple[str, bytes]] = []
 
         def pack(path: Path) -> Path:
@@ -49,7 +51,7 @@ class Portable:
             yield replace(self._records, analysis=with_files(self._records.analysis, unpack))
 
 
-def with_files(analysis, change: Callable[[Path], Path]):
+def with_files(analysis: Analysis, change: Callable[[Path], Path]) -> Analysis:
     """The analysis with change(path) in place of each file that its design is read from, records aside."""
     data, model = analysis.data, analysis.model
     if isinstance(data.pedigree, Path):

@@ -8,8 +8,11 @@ one more right-hand side of both systems of equations.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from mmgibbs.model.design import Design
 from mmgibbs.validation.evaluation import Evaluation, fitted
 
 TOLERANCE = 1e-4  # of solutions, in posterior standard deviations
@@ -22,7 +25,7 @@ def can_simulate(evaluation: Evaluation) -> bool:
     return all(t.relationship.can_draw for t in evaluation.design.terms)
 
 
-def has_fixed_groups(design) -> bool:
+def has_fixed_groups(design: Design) -> bool:
     return any(term.groups_fixed for term in design.terms)
 
 
@@ -33,7 +36,13 @@ def blocks_of(replicates: int, n_equations: int) -> list[tuple[int, int]]:
 
 
 def simulated_sums(
-    whole: Evaluation, partial: Evaluation, masked, focal, seed: int, block: int, m: int
+    whole: Evaluation,
+    partial: Evaluation,
+    masked: np.ndarray,
+    focal: Mapping[int, np.ndarray],
+    seed: int,
+    block: int,
+    m: int,
 ) -> dict[int, np.ndarray]:
     """Term of whole -> (k, m, 6) sums over its focal levels of 1, w, p, w^2, p^2 and w p, for the m replicates of a
     block.
@@ -55,12 +64,12 @@ def simulated_records(evaluation: Evaluation, m: int, rng: np.random.Generator) 
     """(n, T, m) records at the variances of an evaluation; traits that are not observed have values too."""
     design, model = evaluation.design, evaluation.assembled.model
     theta, with_fixed = [], has_fixed_groups(design)
-    for term, covariance, found in zip(design.terms, model.covariances, evaluation.theta, strict=True):
+    for i, (term, found) in enumerate(zip(design.terms, evaluation.theta, strict=True)):
         if term.kind == "fixed":
             theta.append(np.repeat(found[:, :, None], m, axis=2) if with_fixed else np.zeros((0, 0, m)))
             continue
         z = rng.standard_normal((term.n_levels, term.n_components, m))
-        u = np.einsum("ab,qbm->qam", np.linalg.cholesky(covariance.start), z)
+        u = np.einsum("ab,qbm->qam", np.linalg.cholesky(evaluation.variance(i)), z)
         if term.groups_fixed:
             first = term.n_levels - term.n_groups
             u[first:] = found[first:, :, None]
