@@ -30,7 +30,7 @@ from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.model.design import Design
-from mmgibbs.sampler.chain import MixedModel
+from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.simulation.simulate import Beef, beef_design, simulate_beef
 
 # animals that give the poster's number of equations; the poster's equations and seconds per sample: classic, with its
