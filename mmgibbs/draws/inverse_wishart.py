@@ -7,6 +7,7 @@ from numba import njit
 
 from mmgibbs.draws.gamma import chi_square
 from mmgibbs.draws.normal import normal
+from mmgibbs.draws.small_matrices import cholesky
 
 BARTLETT_DIAGONAL = 0  # draw number of a chi-square; its row's normals use draws 1, 2, ... (two normals a draw)
 
@@ -24,16 +25,9 @@ def inverse_wishart(nu, S, number, first_row, stream, seed, chain):
     """
     k = S.shape[0]
     L, T, A, G = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k))
-    for j in range(k):
-        d = S[j, j]
-        for m in range(j):
-            d -= L[j, m] * L[j, m]
-        L[j, j] = np.sqrt(d) if d > 0.0 else np.nan
-        for i in range(j + 1, k):
-            s = S[i, j]
-            for m in range(j):
-                s -= L[i, m] * L[j, m]
-            L[i, j] = s / L[j, j]
+    if not cholesky(S, L, 0.0):
+        G[:] = np.nan
+        return G
     for i in range(k):
         row = first_row + i
         T[i, i] = np.sqrt(chi_square(nu - i, number, row, stream, BARTLETT_DIAGONAL, seed, chain))

@@ -5,16 +5,17 @@ models.
     engine.start(theta)                         # Theta in model order; e = y - W theta
     engine.set_variances(G, R)                  # one (k, k) per random term (None for fixed ones), (T, T)
     engine.sweep(number, (seed, chain))         # theta ~ one Gibbs sweep given G, R; facts of it (name -> number), or
-    None
+                                                # None
     engine.quadratic_form(term)                 # Theta' K^-1 Theta
     engine.residual_products(number, key)       # sum_r w_r e_r e_r', missing residuals augmented
     engine.scaling_products(term, elements)     # how the records see theta_l -> M theta_l: normal equations for
-    elements of M
+                                                # elements of M
     engine.transform_term(term, M)              # theta_l <- M theta_l for every level, e follows
+    engine.replace_y(trait, y)                  # other data for this chain (liabilities), e follows
     engine.fetch()                              # list of (q, k) float64 in model order
     engine.state()                              # named arrays: all that the next sweep depends on, variances aside; not
-    copied
-    engine.restore(state)                       # go on from there, in another process or another year: the same bits
+                                                # copied
+    engine.restore(state)                       # continue from there, in another process or another year: the same bits
 
 Where an engine has them:
 
@@ -22,17 +23,33 @@ Where an engine has them:
     engine.notes                                # what it chose on the way, in words for the user
 
 Engines with the same partition, update and key give the same chain up to rounding.
+
+`HostState` is all of this but the sweep, for engines in the memory of this machine. `SweepEngine` makes its sweep from
+a list of `BlockSweep`s: a new way to draw some equations is one class with two methods. What an engine cannot do it
+says in `refuses`, which is asked before anything is built (engines/choice.py).
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Protocol
 
 import numpy as np
 
+from mmgibbs.engines.augment import residual_products
+from mmgibbs.equations.base import precisions
+from mmgibbs.equations.partition import KINDS
+from mmgibbs.equations.passes import subtract_term
+from mmgibbs.equations.relationships import quadratic_form
+from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
+from mmgibbs.model.design import Design
 from mmgibbs.model.labels import component_labels
+
+Key = tuple[int, int]  # (seed, chain)
+Elements = tuple[tuple[int, int], ...]  # (c, j) of a matrix M
 
 
 class Engine(Protocol):
@@ -43,17 +60,21 @@ class Engine(Protocol):
 
     def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None: ...
 
-    def sweep(self, number: int, key: tuple[int, int]) -> dict[str, float] | None: ...
+    def sweep(self, number: int, key: Key) -> dict[str, float] | None: ...
 
     def refresh(self) -> None: ...
 
     def quadratic_form(self, term: int) -> np.ndarray: ...
 
-    def residual_products(self, number: int, key: tuple[int, int], blocks) -> tuple[np.ndarray, np.ndarray]: ...
+    def residual_products(
+        self, number: int, key: Key, blocks: Sequence[tuple[int, ...]]
+    ) -> tuple[np.ndarray, np.ndarray]: ...
 
-    def scaling_products(self, term: int, elements) -> tuple[np.ndarray, np.ndarray]: ...
+    def scaling_products(self, term: int, elements: Elements) -> tuple[np.ndarray, np.ndarray]: ...
 
     def transform_term(self, term: int, M: np.ndarray) -> None: ...
+
+    def replace_y(self, trait: int, y: np.ndarray) -> None: ...
 
     def fetch(self) -> list[np.ndarray]: ...
 
@@ -76,6 +97,190 @@ class LocationMoments(Protocol):
     def state(self) -> dict[str, np.ndarray]: ...
 
     def restore(self, state: dict[str, np.ndarray]) -> None: ...
+
+
+class HostState(ABC):
+    """Theta and e of a chain in the memory of this machine, in sweep order, and what an engine is asked about them.
+
+        e_r = y_r - sum over terms of W_r theta_l(r)
+
+    An engine adds `sweep`, and says how it holds Theta: `theta`, `put_theta`. Where its sweeps move Theta alone, it
+    calls `moved`, and e is made anew when it is asked for. Where they move e too (`keeps_residuals`), e is part of the
+    state: made anew it would differ in its last bits.
+    """
+
+    name: ClassVar[str]
+    options: ClassVar[tuple[str, ...]] = ("update",)  # what of an EngineChoice it takes (choice.py)
+    partitions: ClassVar[tuple[str, ...]] = KINDS  # that it sweeps; the first where the analysis leaves it open
+    keeps_residuals: ClassVar[bool] = False
+
+    def __init__(self, equations: StructuredEquations, real: np.dtype | None = None):
+        self.equations = equations
+        self.real = equations.real if real is None else real  # dtype of Theta and e
+        self.y = equations.records.y  # (n, T) shared with other chains, until replace_y; 0 where not observed
+        self._e: np.ndarray | None = None
+        self._scaling = Scaling(equations)
+
+    @staticmethod
+    def refuses(design: Design) -> str | None:
+        """What of a design the engine cannot do, in words that follow "cannot be combined with"; None: nothing."""
+        return None
+
+    @property
+    @abstractmethod
+    def theta(self) -> list[np.ndarray]:
+        """(q, k) per term, sweep order."""
+
+    @abstractmethod
+    def put_theta(self, term: int, theta: np.ndarray) -> None:
+        """Take (q, k) of one term, sweep order."""
+
+    @property
+    def e(self) -> np.ndarray:
+        """(n, T) residuals as of now. Unobserved traits have fitted values in them; no one reads those."""
+        if self._e is None:
+            self._e = self._residuals()
+        return self._e
+
+    def _residuals(self) -> np.ndarray:
+        e = np.array(self.y, dtype=self.real)
+        for lists, theta in zip(self.equations.terms, self.theta, strict=True):
+            subtract_term(lists, theta, e)
+        return e
+
+    def moved(self) -> None:
+        """Theta, or y, is another: e is made anew when it is asked for."""
+        self._e = None
+
+    def start(self, theta: list[np.ndarray] | None = None) -> None:
+        """Take Theta (model order; zero where None), and e = y - W theta. Components held at 0 are 0."""
+        for i, (term, lists) in enumerate(zip(self.equations.design.terms, self.equations.terms, strict=True)):
+            given = np.zeros((term.n_levels, term.n_components)) if theta is None else np.asarray(theta[i])[lists.code]
+            self.put_theta(i, np.where(lists.active, given, 0.0) if lists.active.size else given)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """e = y - W theta from scratch: rounding drift ends here."""
+        self._e = self._residuals() if self.keeps_residuals else None
+
+    def replace_y(self, trait: int, y: np.ndarray) -> None:
+        """Own data of this chain for one trait, y (n,), records in model order; e follows.
+
+        Values of records that do not observe the trait are not read.
+        """
+        old = self.y
+        self.take_y(replaced_y(self.equations, old, trait, y))
+        if self.keeps_residuals and self._e is not None:
+            self._e[:, trait] += self.y[:, trait] - old[:, trait]
+        else:
+            self.moved()
+
+    def take_y(self, y: np.ndarray) -> None:
+        """y (n, T), sweep order, 0 where not observed; an engine forgets here what it made of the old one."""
+        self.y = y
+
+    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+        """G: one (k, k) per term, None for fixed ones; R: (T, T). ModelError where one cannot be inverted."""
+        self.R = np.array(R, dtype=float)
+        self.Ginv, self.Rinv = precisions(self.equations.design, G, self.R)
+
+    def quadratic_form(self, term: int) -> np.ndarray:
+        """Theta' K^-1 Theta, (k, k)."""
+        return quadratic_form(self.equations.relationships[term], self.theta[term])
+
+    def residual_products(
+        self, number: int, key: Key, blocks: Sequence[tuple[int, ...]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """sum_r w_r e_r e_r' (T, T), missing residuals augmented, and the records behind each block (augment.py)."""
+        eq = self.equations
+        return residual_products(eq.records, eq.design.patterns, self.e, self.R, blocks, number, key)
+
+    def scaling_products(self, term: int, elements: Elements) -> tuple[np.ndarray, np.ndarray]:
+        """H (p, p) and s (p,): how the records see theta_l -> M theta_l (equations/scaling.py)."""
+        return self._scaling.products(term, elements, self.theta[term], self.e, self.Rinv)
+
+    def transform_term(self, term: int, M: np.ndarray) -> None:
+        """theta_l <- M theta_l for every level (with fixed groups: the deviations from their mean), and e follows."""
+        theta, e = self.theta[term], self.e
+        self._scaling.transform(term, M, theta, e)
+        self.put_theta(term, theta)
+        self._e = e
+
+    def fetch(self) -> list[np.ndarray]:
+        """(q, k) float64 per term, model order: copies."""
+        out = []
+        for theta, lists in zip(self.theta, self.equations.terms, strict=True):
+            ordered = np.empty(theta.shape)
+            ordered[lists.code] = theta
+            out.append(ordered)
+        return out
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Theta per term, e where it is kept, y where it is the chain's own; sweep order."""
+        kept = {"e": self.e} if self.keeps_residuals else {}
+        own = {} if self.y is self.equations.records.y else {"y": self.y}
+        return kept | own | {f"theta.{i}": theta for i, theta in enumerate(self.theta)}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.take_y(np.array(state["y"]) if "y" in state else self.equations.records.y)
+        for i in range(len(self.equations.terms)):
+            self.put_theta(i, state[f"theta.{i}"])
+        self._e = np.array(state["e"]) if self.keeps_residuals else None
+
+
+def replaced_y(equations: StructuredEquations, y: np.ndarray, trait: int, values: np.ndarray) -> np.ndarray:
+    """A copy of y (n, T), sweep order, with `values` (n,), model order, for one trait where it is observed."""
+    records = equations.records
+    observed = equations.design.patterns[records.pattern, trait]
+    out = y.copy()
+    out[:, trait] = np.where(observed, np.asarray(values)[records.record], 0.0)
+    return out
+
+
+class BlockSweep(Protocol):
+    """Some equations, and one way to draw them: levels one after another, side by side, on records joined to few.
+
+    Called once in a sweep, it draws theta of its equations given everything else and moves `state.theta` and `state.e`
+    with them; ModelError (refuse_singular) where a level cannot be drawn.
+    """
+
+    def renew(self, state: SweepEngine) -> None:
+        """The variances are others: state.Ginv, state.Rinv."""
+
+    def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
+        """`number` of the sweep and key = (seed, chain) say which draws to use."""
+
+
+class SweepEngine(HostState):
+    """An engine whose sweep is a list of block sweeps. Theta per term and e in the equations' precision."""
+
+    keeps_residuals = True
+
+    def __init__(self, equations: StructuredEquations, sweeps: Iterable[BlockSweep]):
+        super().__init__(equations)
+        self.sweeps = list(sweeps)
+        shapes = [(t.n_levels + 1, t.n_components) for t in equations.design.terms]
+        self.rows = [np.zeros(shape, self.real) for shape in shapes]  # the last row, 0, stands for unknown parents
+        self._theta = [rows[:-1] for rows in self.rows]
+        self.start()
+
+    @property
+    def theta(self) -> list[np.ndarray]:
+        return self._theta
+
+    def put_theta(self, term: int, theta: np.ndarray) -> None:
+        if theta is not self._theta[term]:
+            self._theta[term][:] = theta
+
+    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+        super().set_variances(G, R)
+        for sweep in self.sweeps:
+            sweep.renew(self)
+
+    def sweep(self, number: int, key: Key) -> None:
+        """One Gibbs sweep; `number` and key = (seed, chain) say which draws to use."""
+        for sweep in self.sweeps:
+            sweep(self, number, key)
 
 
 def refuse_singular(equations: StructuredEquations, term: int, position: int) -> None:

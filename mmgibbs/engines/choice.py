@@ -1,39 +1,81 @@
-"""Which engine a chain uses, in a form that another process can rebuild."""
+"""The engines that an analysis can ask for, and the choice of one in a form that another process can rebuild."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Any, Protocol
 
+from mmgibbs.engines.base import Engine
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.pcg.engine import TOLERANCE, PcgEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import ConfigError
+from mmgibbs.model.design import Design
+
+
+class EngineClass(Protocol):
+    """A class of engines, and what it says of itself before one is built."""
+
+    options: tuple[str, ...]  # what of an EngineChoice it takes
+    partitions: tuple[str, ...]  # that it sweeps; the first where the analysis leaves it open
+
+    def refuses(self, design: Design) -> str | None: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Engine: ...
+
+
+@dataclass(frozen=True)
+class EngineKind:
+    words: str
+    cpu: EngineClass
+    gpu: EngineClass | None = None  # None: `device: gpu` is refused
+
+
+# sampler.engine -> what it is
+ENGINES: dict[str, EngineKind] = {
+    "serial": EngineKind("the structured equations in plain loops", SerialEngine),
+    "structured": EngineKind(
+        "levels of one colour at once, on equations that are never stored as a matrix",
+        StructuredEngine,
+        StructuredGpuEngine,
+    ),
+    "hybrid": EngineKind(
+        "row blocks of the explicit equations, the others' right-hand sides updated at the same time",
+        HybridEngine,
+        HybridEngine,
+    ),
+    "pcg": EngineKind("solutions by preconditioned conjugate gradients", PcgEngine),
+}
+
+
+def engine_class(name: str, device: str) -> EngineClass:
+    """The class behind `sampler.engine` on 'cpu' or 'gpu'; ConfigError where the engine has none there."""
+    found = ENGINES[name].gpu if device == "gpu" else ENGINES[name].cpu
+    if found is None:
+        others = " or ".join(other for other, kind in ENGINES.items() if kind.gpu is not None)
+        raise ConfigError(
+            f"sampler.device: found 'gpu' with engine {name}, which runs on the CPU; needed engine: {others}, or "
+            "device: cpu"
+        )
+    return found
 
 
 @dataclass(frozen=True)
 class EngineChoice:
-    name: str  # 'serial' | 'structured' | 'hybrid' | 'pcg'
+    name: str  # of ENGINES, with `device`
     update: str = "level"
     threads: int = 1
     device: str = "cpu"
     variances_fixed: bool = False  # for pcg: several exact draws per pass over the data
     tolerance: float = TOLERANCE  # for pcg
 
-    def build(self, equations: StructuredEquations):
-        match self.name:
-            case "structured" if self.device == "gpu":
-                return StructuredGpuEngine(equations, self.update)
-            case "structured":
-                return StructuredEngine(equations, self.update, self.threads)
-            case "hybrid":
-                return HybridEngine(equations, self.update, device=self.device, threads=self.threads)
-            case "pcg":
-                return PcgEngine(equations, self.tolerance, self.variances_fixed)
-            case _:
-                return SerialEngine(equations, self.update)
+    def build(self, equations: StructuredEquations) -> Engine:
+        engine = engine_class(self.name, self.device)
+        return engine(equations, **{option: getattr(self, option) for option in engine.options})
 
 
 def cores() -> int:

@@ -12,13 +12,14 @@ the change of theta_l is N(P^-1 rhs, P^-1): `update="level"` draws it jointly th
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numba import carray, njit
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
-from mmgibbs.engines.augment import residual_products
-from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.visit import (
     AHEAD,
@@ -31,101 +32,66 @@ from mmgibbs.engines.visit import (
     sum_visits,
     unroll,
 )
-from mmgibbs.equations.base import precisions
-from mmgibbs.equations.passes import level_precisions, subtract_term
-from mmgibbs.equations.relationships import quadratic_form, times_row, weight
-from mmgibbs.equations.scaling import Scaling
+from mmgibbs.equations.partition import Block
+from mmgibbs.equations.passes import level_precisions
+from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.threads import ALONE, Threads
 
 CHUNK = 1024  # levels whose normals are drawn together, so that drawing them vectorises
 
 
-class SerialEngine:
-    """Serial Gibbs sweeps over structured equations. State:
-    Theta per term and e, in sweep order, in the equations' precision.
-    """
+class SerialEngine(SweepEngine):
+    """Serial Gibbs sweeps over structured equations, block after block of their partition."""
 
     name = "serial"
 
     def __init__(self, equations: StructuredEquations, update: str = "level"):
-        self.equations = equations
-        self.joint = update == "level"
-        work = [
-            max(t.n_levels, lists.visit_record.size)
-            for t, lists in zip(equations.design.terms, equations.terms, strict=True)
-        ]
-        sizes = [(t.n_components, equations.design.n_traits) for t in equations.design.terms]
-        self._unrolled = [(unroll(k, w), unroll(T, w)) for (k, T), w in zip(sizes, work, strict=True)]
-        self._scaling = Scaling(equations)
-        self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
-        self.start()
+        super().__init__(equations, (LevelSweep(equations, b, update == "level") for b in equations.partition.blocks))
 
-    def start(self, theta: list[np.ndarray] | None = None) -> None:
-        """Take Theta (model order; zero where None) and compute e = y - W theta."""
-        q_k = [(t.n_levels, t.n_components) for t in self.equations.design.terms]
-        theta = theta or [np.zeros(shape) for shape in q_k]
-        self.theta = [
-            np.ascontiguousarray(t[lists.code].astype(self.equations.real))
-            for t, lists in zip(theta, self.equations.terms, strict=True)
-        ]
-        self.refresh()
 
-    def refresh(self) -> None:
-        """e = y - W theta from scratch: rounding drift ends here."""
-        self.e = self.equations.records.y.copy()
-        for lists, theta in zip(self.equations.terms, self.theta, strict=True):
-            subtract_term(lists, theta, self.e)
+class LevelSweep:
+    """The levels of a block one after another, in ranges that may run at once where the levels share nothing.
 
-    def set_variances(self, G, R) -> None:
-        self.R = np.array(R, dtype=float)
-        self.Ginv, self.Rinv = precisions(self.equations.design, G, self.R)
+    joint: levels are drawn whole; else the block's components of a level one by one.
+    """
 
-    def sweep(self, number: int, key: tuple[int, int]) -> None:
-        """One Gibbs sweep through the blocks of the partition;
-        `number` and key = (seed, chain) say which draws to use.
-        """
-        eq = self.equations
-        for block in eq.partition.blocks:
-            i = block.term
-            failed = sweep_block(
-                eq.terms[i], eq.relationships[i], eq.records, *self._unrolled[i],
-                self.theta[i], self.e, self.Ginv[i], self.Rinv,
-                block.first, block.last, block.first_component, block.last_component, self.joint,
-                number, self._streams[i], key[0], key[1],
-            )  # fmt: skip
-            if failed >= 0:
-                refuse_singular(eq, i, failed)
+    def __init__(
+        self,
+        equations: StructuredEquations,
+        block: Block,
+        joint: bool,
+        ranges: tuple[tuple[int, int], ...] | None = None,
+        threads: Threads = ALONE,
+    ):
+        self.equations, self.block, self.joint, self.threads = equations, block, joint, threads
+        self.ranges = ((block.first, block.last),) if ranges is None else ranges
+        self.unrolled = unrolled(equations, block.term)
+        self.lists = (equations.terms[block.term], equations.relationships[block.term], equations.records)
+        self.stream = stream(LOCATION, block.term)
 
-    def quadratic_form(self, term: int) -> np.ndarray:
-        return quadratic_form(self.equations.relationships[term], self.theta[term])
+    def renew(self, state: SweepEngine) -> None:
+        """Nothing is kept that depends on the variances."""
 
-    def residual_products(self, number: int, key: tuple[int, int], blocks):
-        return residual_products(
-            self.equations.records, self.equations.design.patterns, self.e, self.R, blocks, number, key
-        )
+    def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
+        self.threads([partial(self.sweep_range, state, first, last, number, key) for first, last in self.ranges])
 
-    def scaling_products(self, term: int, elements):
-        return self._scaling.products(term, elements, self.theta[term], self.e, self.Rinv)
+    def sweep_range(self, state: SweepEngine, first: int, last: int, number: int, key: Key) -> None:
+        """Draw the levels first ... last - 1 (sweep positions)."""
+        b, i = self.block, self.block.term
+        failed = sweep_block(
+            *self.lists, *self.unrolled, state.theta[i], state.e, state.Ginv[i], state.Rinv,
+            first, last, b.first_component, b.last_component, self.joint, number, self.stream, key[0], key[1],
+        )  # fmt: skip
+        if failed >= 0:
+            refuse_singular(self.equations, i, failed)
 
-    def transform_term(self, term: int, M: np.ndarray) -> None:
-        self._scaling.transform(term, M, self.theta[term], self.e)
 
-    def fetch(self) -> list[np.ndarray]:
-        out = []
-        for theta, lists in zip(self.theta, self.equations.terms, strict=True):
-            ordered = np.empty(theta.shape)
-            ordered[lists.code] = theta
-            out.append(ordered)
-        return out
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Theta per term and e, sweep order; e as it is, since computed afresh it would differ in its last bits."""
-        return {"e": self.e, **{f"theta.{i}": theta for i, theta in enumerate(self.theta)}}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        self.e[:] = state["e"]
-        for i, theta in enumerate(self.theta):
-            theta[:] = state[f"theta.{i}"]
+def unrolled(equations: StructuredEquations, term: int) -> tuple[tuple, tuple]:
+    """k_ and T_ of a term (see visit.unroll)."""
+    t, lists = equations.design.terms[term], equations.terms[term]
+    work = max(t.n_levels, lists.visit_record.size)
+    return unroll(t.n_components, work), unroll(equations.design.n_traits, work)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

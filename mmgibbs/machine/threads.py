@@ -14,7 +14,7 @@ the data say, never where the number of threads does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -68,6 +68,20 @@ def run_at_once(pool: Executor | None, threads: int, calls: Iterable[Callable[[]
     take()
     for other in others:
         other.result()
+
+
+class Threads:
+    """This thread and `count` - 1 others: threads(calls) runs the calls at once and waits for them."""
+
+    def __init__(self, count: int):
+        self.count = count
+        self._pool = ThreadPoolExecutor(count - 1) if count > 1 else None
+
+    def __call__(self, calls: Iterable[Callable[[], None]]) -> None:
+        run_at_once(self._pool, self.count, calls)
+
+
+ALONE = Threads(1)
 
 
 def blas_threads(threads: int | None) -> AbstractContextManager[Any]:

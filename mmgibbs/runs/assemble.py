@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.engines.choice import EngineChoice, cores
+from mmgibbs.engines.choice import EngineChoice, cores, engine_class
 from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.machine.device import import_cupy
 from mmgibbs.model.covariance import (
@@ -212,18 +212,20 @@ def choose_engine(sampler, model: MixedModel) -> tuple[EngineChoice, str, str]:
             else f"auto: {size:,} equations, {'at least' if large else 'fewer than'} {LARGE:,}"
         )
         why += "" if free else f", and partition {kind}"
-    if gpu and name not in ("hybrid", "structured"):
-        raise ConfigError(
-            f"sampler.device: found 'gpu' with engine {name}, which runs on the CPU; needed engine: structured or "
-            "hybrid, or device: cpu"
-        )
+    device = "gpu" if gpu else "cpu"
+    engine = engine_class(name, device)
+    refused = engine.refuses(model.design)
+    if refused:
+        raise ConfigError(f"sampler: engine {name} with device {device} cannot be combined with {refused}")
     if gpu:
         import_cupy()
-    if name == "structured" and kind not in ("auto", "colour"):
-        raise ConfigError(f"sampler.partition: found '{kind}', needed colour (or auto) for engine: structured")
     if kind == "auto":
-        kind = "term" if name in ("serial", "pcg") else "colour"
+        kind = engine.partitions[0]
+    if kind not in engine.partitions:
+        raise ConfigError(
+            f"sampler.partition: found '{kind}', needed {engine.partitions[0]} (or auto) for engine: {name}"
+        )
     threads = sampler.threads or max(1, cores() // sampler.chains)
     fixed = model.residual.fixed and all(c is None or c.fixed for c in model.covariances)
-    threads = threads if name in ("structured", "hybrid") else 1
-    return EngineChoice(name, sampler.update, threads, "gpu" if gpu else "cpu", fixed, sampler.tolerance), kind, why
+    threads = threads if "threads" in engine.options else 1
+    return EngineChoice(name, sampler.update, threads, device, fixed, sampler.tolerance), kind, why

@@ -23,6 +23,7 @@ from numba import njit
 from mmgibbs.draws.normal import MAX_NORMALS, normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
+from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import Engine
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import Parameter, matrix_name
@@ -111,8 +112,8 @@ def draw_scaling(
 def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, seed, chain):
     k, p = G.shape[0], H.shape[0]
     M, proposal, moved_L = np.eye(k), np.zeros((k, k)), np.zeros((k, k))
-    factor, L = _cholesky(H), _cholesky(G)
-    if not (factor[-1, -1] > 0.0 and L[-1, -1] > 0.0):
+    factor, L = np.zeros((p, p)), np.zeros((k, k))
+    if not (cholesky(H, factor, SINGULAR) and cholesky(G, L, SINGULAR)):
         return M, 0
     at, shift = np.zeros(p), np.empty(p)
     for a in range(p):  # factor^-1 s; the mean of the Gaussian part is I + factor'^-1 of it
@@ -141,27 +142,6 @@ def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, see
                 for b in range(a + 1):
                     M[a, b] = proposal[a, b]
     return M, accepted
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _cholesky(A):
-    """Lower L with L L' = A; its last element is 0 where A is not positive definite."""
-    k = A.shape[0]
-    L = np.zeros((k, k))
-    for j in range(k):
-        d = A[j, j]
-        for m in range(j):
-            d -= L[j, m] * L[j, m]
-        if not d > 1e-12 * A[j, j]:
-            L[k - 1, k - 1] = 0.0
-            return L
-        L[j, j] = np.sqrt(d)
-        for i in range(j + 1, k):
-            t = A[i, j]
-            for m in range(j):
-                t -= L[i, m] * L[j, m]
-            L[i, j] = t / L[j, j]
-    return L
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -77,7 +77,7 @@ def test_unrolled_kernels_draw_the_same(name, monkeypatch):
     general = engine_for(example)
     monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
     unrolled = engine_for(example)
-    assert any(k_ for k_, _ in unrolled._unrolled) and not any(k_ for k_, _ in general._unrolled)
+    assert any(s.unrolled[0] for s in unrolled.sweeps) and not any(s.unrolled[0] for s in general.sweeps)
     for number in (1, 2):
         general.sweep(number, KEY)
         unrolled.sweep(number, KEY)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from reference import models
 
-from mmgibbs.engines.coloured.collapsed import Collapsed
+from mmgibbs.engines.coloured.collapsed import CollapsedSweep
 from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.coloured.lanes import LaneSweep
+from mmgibbs.engines.coloured.pieces import LongSweep
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -92,7 +94,8 @@ def test_lanes_are_the_same_chain(name, classes, monkeypatch):
     example = models.example(name)
     equations = structured_equations(example.design, partition(example.design, "colour"))
     engines = [SerialEngine(equations), *(StructuredEngine(equations, threads=t) for t in (1, 2))]
-    assert engines[1]._lanes[1] and (engines[1]._classes[1][0].size > 0) == classes
+    lanes = [s.tables for s in engines[1].sweeps if isinstance(s, LaneSweep) and s.block.term == 1]
+    assert lanes and (lanes[0].classes.size > 0) == classes
     truth, one, two = (states(example, engine, sampled=False) for engine in engines)
     for a, b, c in zip(truth, one, two, strict=True):
         np.testing.assert_allclose(b, a, rtol=0, atol=1e-9 * np.abs(a).max())
@@ -114,12 +117,12 @@ def test_beef_with_lanes(beef, precision, few_levels, monkeypatch):
     equations = structured_equations(design, partition(design, "colour"), precision)
     truth = SerialEngine(equations)
     engines = [StructuredEngine(equations, threads=t) for t in (1, 2)]
-    work = engines[0]._work
-    assert any(engines[0]._lanes)
+    sweeps = engines[0].sweeps
+    assert any(isinstance(s, LaneSweep) for s in sweeps)
     if few_levels == "collapsed":
-        assert [len(w.blocks) for w in work if isinstance(w, Collapsed)] == [2]
+        assert [len(s.few.blocks) for s in sweeps if isinstance(s, CollapsedSweep)] == [2]
     else:
-        assert any(len(w.pieces) > 1 for w in work)
+        assert any(len(s.pieces) > 1 for s in sweeps if isinstance(s, LongSweep))
     for engine in (truth, *engines):
         engine.set_variances(data.G, data.R)
         for number in range(1, 6):

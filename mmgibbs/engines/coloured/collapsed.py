@@ -12,13 +12,19 @@ there are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numba import njit
 
+from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.coloured import pieces
+from mmgibbs.engines.serial import sweep_block
+from mmgibbs.engines.visit import unroll
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import Records, StructuredEquations, TermLists, visits_of_levels
+from mmgibbs.machine.threads import Threads
 
 PLACES = 4096  # combinations of levels and patterns, at most: their sums stay in the cache
 RECORDS_PER_PLACE = 8  # at least, on average
@@ -35,6 +41,38 @@ class Collapsed:
     bounds: (
         np.ndarray
     )  # (pieces + 1,) int64 the records are read in pieces of fixed length, whatever the number of threads
+
+
+class CollapsedSweep:
+    """The mean residual of each class of records, the levels of all blocks, and what the means moved by."""
+
+    def __init__(self, equations: StructuredEquations, blocks: list[Block], joint: bool, threads: Threads):
+        self.equations, self.joint, self.threads = equations, joint, threads
+        self.few = collapse(equations, blocks)
+        self.shares = [s for s in np.array_split(np.arange(self.few.bounds.size - 1), threads.count) if s.size]
+        self.traits = unroll(equations.design.n_traits, equations.design.n_records)
+
+    def renew(self, state: SweepEngine) -> None:
+        """Nothing is kept that depends on the variances."""
+
+    def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
+        eq, few, classes = self.equations, self.few, self.few.records.weight
+        sums = np.zeros((few.bounds.size - 1, classes.size, state.e.shape[1]))
+        data = (few.of_record, self.traits, state.e, few.bounds)
+        self.threads([partial(sum_residuals, eq.records.weight, *data, share, sums) for share in self.shares])
+        before = sums.sum(axis=0) / classes[:, None]
+        means = before.copy()
+        for b in few.blocks:
+            i = b.term
+            failed = sweep_block(
+                few.terms[i], eq.relationships[i], few.records, (), (), state.theta[i], means, state.Ginv[i],
+                state.Rinv, b.first, b.last, b.first_component, b.last_component, self.joint, number,
+                stream(LOCATION, i), key[0], key[1],
+            )  # fmt: skip
+            if failed >= 0:
+                refuse_singular(eq, i, failed)
+        change = before - means
+        self.threads([partial(move_residuals, *data, share, change) for share in self.shares])
 
 
 def collapse(equations: StructuredEquations, blocks: list[Block]) -> Collapsed:

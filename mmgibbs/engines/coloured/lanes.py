@@ -13,11 +13,73 @@ import numpy as np
 from numba import carray, njit
 
 from mmgibbs.draws.normal import fill_normals_across
-from mmgibbs.engines.coloured.gather import LANES, move_residuals_of, sum_relatives_of, sum_residuals_of
+from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
+from mmgibbs.engines.coloured.cell_classes import cell_classes, class_precisions
+from mmgibbs.engines.coloured.gather import (
+    LANES,
+    codes_to_rows,
+    lane_lists,
+    move_residuals_of,
+    sum_relatives_of,
+    sum_residuals_of,
+)
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
 from mmgibbs.engines.intrinsics import stack
+from mmgibbs.engines.serial import LevelSweep, unrolled
+from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import weight
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.threads import Threads
+
+
+def fit_in_lanes(equations: StructuredEquations, term: int) -> bool:
+    """Are the levels of a term many enough, of 1 to 4 components and traits, and without covariates?"""
+    return all(unrolled(equations, term)) and equations.terms[term].covariates.shape[0] == 0
+
+
+class LaneTables:
+    """What the lanes of a term read beside its lists; the blocks of a term share them."""
+
+    def __init__(self, equations: StructuredEquations, term: int, ranges: list[tuple[int, int]]):
+        self.term, lists = term, equations.terms[term]
+        self.lists = lane_lists(lists, equations.relationships[term], equations.records.pattern, ranges)
+        self.classes, self._examples = cell_classes(lists)
+        self._made_for: np.ndarray | None = None
+
+    def renew(self, state: SweepEngine) -> None:
+        """The data parts of P and the rows that codes stand for; made once for each R^-1, by the first block."""
+        if self._made_for is not state.Rinv:
+            self._made_for, lists = state.Rinv, state.equations.terms[self.term]
+            self.parts = class_precisions(lists, self._examples, state.Rinv)
+            self.rows = codes_to_rows(lists, state.Rinv)
+
+
+class LaneSweep(LevelSweep):
+    """The levels of a block, of one colour, LANES at a time."""
+
+    def __init__(
+        self,
+        equations: StructuredEquations,
+        block: Block,
+        tables: LaneTables,
+        ranges: tuple[tuple[int, int], ...],
+        threads: Threads,
+    ):
+        super().__init__(equations, block, True, ranges, threads)
+        self.tables = tables
+
+    def renew(self, state: SweepEngine) -> None:
+        self.tables.renew(state)
+
+    def sweep_range(self, state: SweepEngine, first: int, last: int, number: int, key: Key) -> None:
+        i, tables = self.block.term, self.tables
+        failed = sweep_lanes(
+            *self.lists, tables.lists, *self.unrolled, state.rows[i], state.e, state.Ginv[i], state.Rinv,
+            tables.classes, tables.parts, tables.rows, first, last, number, self.stream, key[0], key[1],
+        )  # fmt: skip
+        if failed >= 0:
+            refuse_singular(self.equations, i, failed)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -6,26 +6,68 @@ rhs_l = prior part + sum over pieces, in order, of ( sum over the piece of W_r' 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numba import njit
 
 from mmgibbs.draws.normal import fill_normals
+from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
+from mmgibbs.engines.serial import unrolled
 from mmgibbs.engines.visit import draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits
+from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import times_row, weight
+from mmgibbs.equations.structured import StructuredEquations, TermLists
+from mmgibbs.machine.threads import Threads
 
 PIECE = 32_768  # visits in one piece: fixed, so that the order of summation does not depend on the number of threads
 LONG = 2 * PIECE  # a level with more visits than this is cut into pieces
 
 
-def cut_into_pieces(term, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """The long levels among first ... last - 1, (m,) int64, and their pieces (number among them, first visit, last
-    visit), (n, 3) int64.
+class LongSweep:
+    """The levels of a block with endless lists: sum the pieces, add the sums in order, draw, and move the records
+    piece by piece.
+    """
+
+    def __init__(self, equations: StructuredEquations, block: Block, joint: bool, threads: Threads):
+        self.equations, self.block, self.joint, self.threads = equations, block, joint, threads
+        self.term = equations.terms[block.term]
+        self.levels = long_levels(self.term, block.first, block.last)
+        self.pieces = cut_into_pieces(self.term, self.levels)
+        self.shares = [s for s in np.array_split(np.arange(len(self.pieces)), threads.count) if s.size]
+        self.unrolled, self.stream = unrolled(equations, block.term), stream(LOCATION, block.term)
+
+    def renew(self, state: SweepEngine) -> None:
+        """Nothing is kept that depends on the variances."""
+
+    def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
+        b, i, term, pieces = self.block, self.block.term, self.term, self.pieces
+        k, T_ = term.trait.size, self.unrolled[1]
+        sums, changes = np.zeros((len(pieces), k)), np.zeros((self.levels.size, k))
+        data = (term, self.equations.records, T_, state.e, state.Rinv, pieces)
+        self.threads([partial(sum_pieces, *data, share, sums) for share in self.shares])
+        failed = draw_long_levels(
+            term, self.equations.relationships[i], state.theta[i], state.Ginv[i], state.Rinv, self.levels, pieces, sums,
+            changes, b.first_component, b.last_component, self.joint, number, self.stream, key[0], key[1],
+        )  # fmt: skip
+        if failed >= 0:
+            refuse_singular(self.equations, i, failed)
+        self.threads([partial(move_pieces, term, state.e, pieces, share, changes) for share in self.shares])
+
+
+def long_levels(term: TermLists, first: int, last: int) -> np.ndarray:
+    """(m,) int64: the levels among first ... last - 1 whose lists are cut."""
+    return first + np.flatnonzero(np.diff(term.visit_ptr.astype(np.int64))[first:last] > LONG)
+
+
+def cut_into_pieces(term: TermLists, long: np.ndarray) -> np.ndarray:
+    """(n, 3) int64 the pieces of the long levels: number of the level among them, first visit, last visit.
 
     A record that meets a level through two effects has both visits in one piece, so that no two threads write to it.
     """
     ptr = term.visit_ptr.astype(np.int64)
-    long = first + np.flatnonzero(np.diff(ptr)[first:last] > LONG)
     pieces = []
     for n, level in enumerate(long):
         a, end = ptr[level], ptr[level + 1]
@@ -35,7 +77,7 @@ def cut_into_pieces(term, first: int, last: int) -> tuple[np.ndarray, np.ndarray
                 b += 1
             pieces.append((n, a, b))
             a = b
-    return long, np.array(pieces, np.int64).reshape(-1, 3)
+    return np.array(pieces, np.int64).reshape(-1, 3)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -8,20 +8,24 @@ levels, or all of them when asked for.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.engines.augment import augmentation
-from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.base import refuse_singular, replaced_y
+from mmgibbs.engines.coloured.engine import refuse_other_partitions
 from mmgibbs.engines.coloured_gpu.moments import ResidentMoments
 from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.engines.coloured_gpu.resident import Colour, Resident, struct
-from mmgibbs.engines.coloured_gpu.sizes import STRANDS, lower, refuse_too_large, refuse_too_many_components
+from mmgibbs.engines.coloured_gpu.sizes import STRANDS, lower, refuse_too_large, too_many_components
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.errors import ModelError
+from mmgibbs.errors import DeviceError
 from mmgibbs.machine.device import Device
+from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import UNKNOWN
 
 THREADS = 128  # per block, as in structured.cu
@@ -35,16 +39,17 @@ class StructuredGpuEngine:
     partition than colours; DeviceError without a GPU, or where the state does not fit on it."""
 
     name = "structured"
+    options: ClassVar[tuple[str, ...]] = ("update",)
+    partitions: ClassVar[tuple[str, ...]] = ("colour",)
 
     def __init__(self, equations: StructuredEquations, update: str = "level", device: Device | None = None):
-        if equations.partition.kind != "colour":
-            raise ModelError(
-                f"sampler.partition: found '{equations.partition.kind}', needed 'colour' for the structured engine"
-            )
-        self.equations, self.joint = equations, np.int32(update == "level")
+        refuse_other_partitions(equations)
+        refused = self.refuses(equations.design)
+        if refused:
+            raise DeviceError(f"device: gpu: the structured engine cannot be combined with {refused}")
+        self.equations, self.joint, self.y = equations, np.int32(update == "level"), equations.records.y
         self.queue = queue = GpuQueue(device)
         refuse_too_large(equations, queue)
-        refuse_too_many_components(equations)
         eq, T = equations, equations.design.n_traits
         text, names = model_kernels(eq)
         self._kernels = queue.kernels(text, names)
@@ -69,6 +74,11 @@ class StructuredGpuEngine:
         self._asked: list[int] = []
         self.start()
 
+    @staticmethod
+    def refuses(design: Design) -> str | None:
+        """See HostState.refuses."""
+        return too_many_components(design)
+
     # State
 
     def start(self, theta: list[np.ndarray] | None = None) -> None:
@@ -87,6 +97,12 @@ class StructuredGpuEngine:
         self.queue.copy(self.resident.y, self.resident.e)
         for i in range(len(self.resident.terms)):
             self._move(i, None, None)
+
+    def replace_y(self, trait: int, y: np.ndarray) -> None:
+        """Own data of this chain for one trait, y (n,), records in model order; e is made anew."""
+        self.y = replaced_y(self.equations, self.y, trait, y)
+        self.queue.write(self.resident.y, self.y)
+        self.refresh()
 
     def fetch(self) -> list[np.ndarray]:
         """(q, k) float64 per term, in model order."""
@@ -108,9 +124,12 @@ class StructuredGpuEngine:
         """Theta per term and e, sweep order, as the host's engines have them."""
         theta = {f"theta.{i}": self.queue.read(term.theta) for i, term in enumerate(self.resident.terms)}
         self._read_products()
-        return {"e": self.queue.read(self.resident.e), **theta}
+        own = {} if self.y is self.equations.records.y else {"y": self.y}
+        return {"e": self.queue.read(self.resident.e), **own, **theta}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.y = np.array(state["y"]) if "y" in state else self.equations.records.y
+        self.queue.write(self.resident.y, self.y)
         self.queue.write(self.resident.e, state["e"])
         for i, term in enumerate(self.resident.terms):
             self.queue.write(term.theta, state[f"theta.{i}"])

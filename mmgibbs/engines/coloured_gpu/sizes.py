@@ -9,6 +9,7 @@ from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.engines.coloured_gpu.resident import LONG_VISITS
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
+from mmgibbs.model.design import Design
 
 STRANDS = 65_536  # of a sum over levels or records: fixed, so that the sum does not depend on the device
 MOST_COMPONENTS = 40  # 40 sums in float64 for each of 128 threads fit in 48 KB of shared memory
@@ -41,14 +42,15 @@ def refuse_too_large(equations: StructuredEquations, queue: GpuQueue) -> None:
         )
 
 
-def refuse_too_many_components(equations: StructuredEquations) -> None:
-    """DeviceError where a level has more components than a block of threads can sum side by side."""
-    for term in equations.design.terms:
+def too_many_components(design: Design) -> str | None:
+    """The term, in words, of which a level has more components than a block of threads can sum side by side."""
+    for term in design.terms:
         if term.n_components > MOST_COMPONENTS:
-            raise DeviceError(
-                f"device: gpu: term '{term.name}' has {term.n_components} components per level, needed at most "
+            return (
+                f"term '{term.name}', which has {term.n_components} components per level, needed at most "
                 f"{MOST_COMPONENTS}; use device: cpu"
             )
+    return None
 
 
 def bytes_per_sweep(equations: StructuredEquations) -> int:

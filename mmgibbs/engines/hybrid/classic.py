@@ -15,19 +15,17 @@ from numba import njit
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
-from mmgibbs.engines.base import refuse_singular
-from mmgibbs.engines.hybrid.state import ExplicitState
+from mmgibbs.engines.base import HostState, Key, refuse_singular
 from mmgibbs.engines.intrinsics import prefetch
-from mmgibbs.equations.base import precisions
-from mmgibbs.equations.explicit.sweep_rows import in_blocks, per_term, sweep_rows
+from mmgibbs.equations.explicit.sweep_rows import per_term, sweep_rows
 from mmgibbs.equations.structured import StructuredEquations
 
 CHUNK = 256  # levels whose normals are drawn together
 AHEAD = np.uint64(256)  # elements: how early the x of later rows is asked for
 
 
-class ClassicEngine(ExplicitState):
-    """Single-site sweeps over the rows of C in the order of the partition. State: x, in the equations' precision."""
+class ClassicEngine(HostState):
+    """Single-site sweeps over the rows of C in the order of the partition. Theta is held as x, row by row."""
 
     name = "classic"
 
@@ -35,20 +33,18 @@ class ClassicEngine(ExplicitState):
         assert update == "site", "the classic sampler visits one equation after another"
         super().__init__(equations)
         self.rows = sweep_rows(equations)
+        self.x = np.zeros(self.rows.first[-1], self.real)
+        self._b_is_old = False
         self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
-        self.start()
 
-    def start(self, theta: list[np.ndarray] | None = None) -> None:
-        """Take Theta (model order; zero where None)."""
-        self.x = in_blocks(self.equations.partition, self.in_sweep_order(theta), self.rows.first).astype(
-            self.equations.real
-        )
-        self._moved()
+    def take_y(self, y: np.ndarray) -> None:
+        super().take_y(y)
+        self._b_is_old = True
 
-    def set_variances(self, G, R) -> None:
-        self.R = np.array(R, dtype=float)
-        self.Rinv = precisions(self.equations.design, G, self.R)[1]
-        self.rows.set_variances(G, R)
+    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+        super().set_variances(G, R)
+        self.rows.set_variances(G, R, self.y)
+        self._b_is_old = False
         self._refuse_singular()
 
     def _refuse_singular(self) -> None:
@@ -63,8 +59,11 @@ class ClassicEngine(ExplicitState):
                 if active.size == 0 or active[position, c]:
                     refuse_singular(self.equations, block.term, position)
 
-    def sweep(self, number: int, key: tuple[int, int]) -> None:
+    def sweep(self, number: int, key: Key) -> None:
         rows, eq = self.rows, self.equations
+        if self._b_is_old:
+            rows.set_right_hand_side(self.Rinv, self.y)
+            self._b_is_old = False
         for block, a, b in zip(eq.partition.blocks, rows.first[:-1], rows.first[1:], strict=True):
             sweep_rows_of_block(
                 rows.indptr[a : b + 1], rows.indices, rows.values, rows.diagonal[a:b], rows.right_hand_side[a:b],
@@ -72,8 +71,9 @@ class ClassicEngine(ExplicitState):
                 eq.terms[block.term].code[block.first : block.last], block.first_component, block.last_component,
                 number, self._streams[block.term], key[0], key[1],
             )  # fmt: skip
-        self._moved()
+        self.moved()
 
+    @property
     def theta(self) -> list[np.ndarray]:
         return per_term(self.equations.design, self.equations.partition, self.x, self.rows.first)
 
@@ -81,7 +81,7 @@ class ClassicEngine(ExplicitState):
         for block, a, b in zip(self.equations.partition.blocks, self.rows.first[:-1], self.rows.first[1:], strict=True):
             if block.term == term:
                 self.x[a:b] = theta[block.first : block.last, block.first_component : block.last_component].ravel()
-        self._moved()
+        self.moved()
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)

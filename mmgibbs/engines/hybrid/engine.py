@@ -4,10 +4,11 @@ sides meanwhile.
     for each block i:  wait for r_i;  draw x_i from r_i and A_ii;  reset r_i = b_i;  hand x_i on:  r_k -= A_ki x_i  for
     every k != i
 
-`order.py` says in which order, `host.py` (worker threads) and `device.py` (CUDA streams) run it. The
-chain is that of the serial engine with the same partition, update and key; bit for bit the same for any number of
-threads and any delay. Variances that change every sweep cost one pass over the values and a new priming of r: the
-updates that would be thrown away are then not made.
+`order.py` says in which order, `host.py` (worker threads) and `device.py` (CUDA streams) run it. The chain is that of
+the serial engine with the same partition, update and key; bit for bit the same for any number of threads and any
+delay. Nothing drifts, since every right-hand side is summed anew in every sweep, and right-hand sides in progress are
+no part of the state: primed anew they have the same bits. Variances that change every sweep cost one pass over the
+values and a new priming of r: the updates that would be thrown away are then not made.
 """
 
 from __future__ import annotations
@@ -18,23 +19,22 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from mmgibbs.draws.purpose import LOCATION, stream
-from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.base import HostState, Key, refuse_singular
 from mmgibbs.engines.hybrid.device import DeviceUpdates
 from mmgibbs.engines.hybrid.host import HostUpdates
 from mmgibbs.engines.hybrid.kernels import factor_block, sample_block
 from mmgibbs.engines.hybrid.order import UpdateOrder
-from mmgibbs.engines.hybrid.state import ExplicitState
-from mmgibbs.equations.base import precisions
 from mmgibbs.equations.explicit.row_blocks import row_blocks
-from mmgibbs.equations.passes import add_weighted
+from mmgibbs.equations.explicit.sweep_rows import weighted_sums
+from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.device import Device
 
 
-class HybridEngine(ExplicitState):
-    """Row blocks of any partition; level updates where it keeps levels whole. State: x per block, in the equations'
-    precision; r float64.
+class HybridEngine(HostState):
+    """Row blocks of any partition; level updates where it keeps levels whole. Theta is held as x per block, in the
+    equations' precision; r is float64.
 
     device: 'cpu' (worker threads; `threads` counts the main one), 'gpu' (CUDA streams; DeviceError where there is no
     device), or a `device.Device`. spmv, for devices: 'own' | 'cusparse' | 'measure' (see device.py). `notes`
@@ -42,6 +42,8 @@ class HybridEngine(ExplicitState):
     """
 
     name = "hybrid"
+    options = ("update", "device", "threads")
+    partitions = ("colour", "term", "effect", "equal")
 
     def __init__(
         self, equations: StructuredEquations, update: str = "level", device="cpu", threads: int = 2, spmv: str = "own"
@@ -70,58 +72,63 @@ class HybridEngine(ExplicitState):
         self.order = UpdateOrder(len(blocks), self.row_blocks.parts, self.updates)
         self._finalize = weakref.finalize(self, self.updates.stop)
         self._sweeps_at_these_variances, self._variances_move = 0, False
+        self._primed, self._b_is_old = False, False
         self.start()
 
-    def start(self, theta: list[np.ndarray] | None = None) -> None:
-        """Take Theta (model order; zero where None); the next sweep primes the right-hand sides."""
-        for term, ordered in enumerate(self.in_sweep_order(theta)):
-            self.put_theta(term, ordered)
+    def take_y(self, y: np.ndarray) -> None:
+        super().take_y(y)
+        self.updates.discard()
+        self._primed, self._b_is_old = False, True
 
-    def set_variances(self, G, R) -> None:
+    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
         """New values in the stored pattern; the next sweep primes the right-hand sides.
 
         ModelError where a level has no information.
         """
         self.updates.discard()
         self._variances_move = self._sweeps_at_these_variances == 1
-        self._sweeps_at_these_variances, self._primed = 0, False
-        eq, self.R = self.equations, np.array(R, dtype=float)
-        inverses, self.Rinv = precisions(eq.design, G, self.R)
+        self._sweeps_at_these_variances, self._primed, self._b_is_old = 0, False, False
+        super().set_variances(G, R)
+        terms = range(len(self.equations.terms))
         with ThreadPoolExecutor(self._threads) as pool:
-            factored = pool.map(lambda term: self._factor(term, inverses[term]), range(len(eq.terms)))
+            factored = pool.map(self._factor, terms)
+            summed = pool.map(self._set_right_hand_side, terms)
             self.row_blocks.set_variances(G, R, pool)
-            failures = list(factored)
+            failures, _ = list(factored), list(summed)
         for term, failed in enumerate(failures):
             if failed >= 0:
-                refuse_singular(eq, term, failed)
+                refuse_singular(self.equations, term, failed)
         self.updates.renew()
 
-    def _factor(self, term: int, Ginv: np.ndarray) -> int:
-        """b and the factors of the levels of one term; returns -1, or the position whose own block is not positive
-        definite.
-        """
-        eq, lists = self.equations, self.equations.terms[term]
-        t = eq.design.terms[term]
-        sums = np.zeros((t.n_levels, t.n_components))
-        add_weighted(lists, eq.records, self.Rinv, eq.records.y, sums)
-        for block, b, factor in zip(eq.partition.blocks, self.b, self._factors, strict=True):
+    def _factor(self, term: int) -> int:
+        """The factors of a term's levels; returns -1, or the position whose own block is not positive definite."""
+        eq = self.equations
+        for block, factor in zip(eq.partition.blocks, self._factors, strict=True):
             if block.term == term:
-                levels, components = slice(block.first, block.last), (block.first_component, block.last_component)
-                b[:] = sums[levels, slice(*components)]
-                if lists.active.size:
-                    b[lists.active[levels, slice(*components)] == 0] = 0.0
-                K = eq.relationships[term]
                 failed = factor_block(
-                    lists, K, Ginv, self.Rinv, block.first, block.last, *components, self.joint, factor
-                )
+                    eq.terms[term], eq.relationships[term], self.Ginv[term], self.Rinv,
+                    block.first, block.last, block.first_component, block.last_component, self.joint, factor,
+                )  # fmt: skip
                 if failed >= 0:
                     return failed
         return -1
 
-    def sweep(self, number: int, key: tuple[int, int]) -> None:
+    def _set_right_hand_side(self, term: int) -> None:
+        """b = W' R^-1 y of the blocks of one term."""
+        sums = weighted_sums(self.equations, term, self.Rinv, self.y)
+        for block, b in zip(self.equations.partition.blocks, self.b, strict=True):
+            if block.term == term:
+                b[:] = sums[block.first : block.last, block.first_component : block.last_component]
+
+    def sweep(self, number: int, key: Key) -> None:
         """One Gibbs sweep through the blocks of the partition;
         `number` and key = (seed, chain) say which draws to use.
         """
+        if self._b_is_old:
+            for term in range(len(self.equations.terms)):
+                self._set_right_hand_side(term)
+            self.updates.renew()
+            self._b_is_old = False
         if not self._primed:
             self.order.prime()
         for i, block in enumerate(self.equations.partition.blocks):
@@ -130,14 +137,14 @@ class HybridEngine(ExplicitState):
             self.order.release(i, for_next_sweep=not self._variances_move)
         self._primed = not self._variances_move
         self._sweeps_at_these_variances += 1
-        self._moved()
+        self.moved()
 
     def settle(self) -> None:
         """Wait for the updates that were left to others to do."""
         for i in range(len(self.x)):
             self.order.consume(i)
 
-    def _sample(self, i: int, block, number: int, key: tuple[int, int]) -> None:
+    def _sample(self, i: int, block: Block, number: int, key: Key) -> None:
         code = self.equations.terms[block.term].code[block.first : block.last]
         sample_block(
             code, *self.row_blocks.couplings[i], self._factors[i], self.joint, self.updates.r[i], self.x[i],
@@ -153,6 +160,7 @@ class HybridEngine(ExplicitState):
         """End the worker threads."""
         self.updates.stop()
 
+    @property
     def theta(self) -> list[np.ndarray]:
         out = [np.empty((t.n_levels, t.n_components), self.equations.real) for t in self.equations.design.terms]
         for x, block in zip(self.x, self.equations.partition.blocks, strict=True):
@@ -165,4 +173,4 @@ class HybridEngine(ExplicitState):
             if block.term == term:
                 x[:] = theta[block.first : block.last, block.first_component : block.last_component]
         self._primed = False
-        self._moved()
+        self.moved()

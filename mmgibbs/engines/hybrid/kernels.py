@@ -9,6 +9,7 @@ import numpy as np
 from numba import carray, njit
 
 from mmgibbs.draws.normal import fill_normals
+from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
 from mmgibbs.engines.intrinsics import prefetch, stack
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import weight
@@ -89,31 +90,31 @@ def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
     where held at 0 (which makes the draw 0). Returns -1 or the first position whose block is not positive definite.
     """
     w, k = c_last - c_first, Ginv.shape[0]
-    P, L = np.empty((k, k)), np.empty((w, w))
+    data, P, L = np.empty((k, k)), np.empty((w, w)), np.empty((w, w))
+    held = np.zeros(w, np.bool_)
     for level in range(np.uint64(first), np.uint64(last)):
-        level_precisions(term, Rinv, level, P)
-        kappa, at = weight(K, level), 0
+        level_precisions(term, Rinv, level, data)
+        kappa = weight(K, level)
         for i in range(w):
-            held = term.active.shape[0] > 0 and term.active[level, c_first + i] == 0
-            whole = P[c_first + i, c_first + i] + kappa * Ginv[c_first + i, c_first + i]
+            held[i] = term.active.shape[0] > 0 and term.active[level, c_first + i] == 0
             for j in range(i + 1):
-                s = P[c_first + i, c_first + j] + kappa * Ginv[c_first + i, c_first + j]
-                if i != j and (held or (term.active.shape[0] > 0 and term.active[level, c_first + j] == 0)):
-                    s = 0.0
-                if joint:
-                    for m in range(j):
-                        s -= L[i, m] * L[j, m]
-                if i == j:
-                    if held:
-                        s = 0.0
-                    elif not s > (1e-12 * whole if joint else 0.0):
-                        return np.int64(level)
-                    else:
-                        s = 1.0 / np.sqrt(s) if joint else 1.0 / s
-                elif joint:
-                    s *= L[j, j]
-                L[i, j] = s
-                out[at, level - np.uint64(first)] = s
+                P[i, j] = data[c_first + i, c_first + j] + kappa * Ginv[c_first + i, c_first + j]
+                if held[i] or held[j]:
+                    P[i, j] = 1.0 if i == j else 0.0
+        if joint:
+            if not cholesky_reciprocal(P, L, SINGULAR):
+                return np.int64(level)
+        else:
+            for i in range(w):
+                if not P[i, i] > 0.0:
+                    return np.int64(level)
+                for j in range(i):
+                    L[i, j] = P[i, j]
+                L[i, i] = 1.0 / P[i, i]
+        at = 0
+        for i in range(w):
+            for j in range(i + 1):
+                out[at, level - np.uint64(first)] = 0.0 if i == j and held[i] else L[i, j]
                 at += 1
     return np.int64(-1)
 

@@ -16,16 +16,15 @@ function of the noise, so the mean of the draws is exact, and several draws shar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numba import njit
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import PERTURB, stream
-from mmgibbs.engines.augment import residual_products
+from mmgibbs.engines.base import HostState, Key
 from mmgibbs.engines.pcg.solver import Columns, PcgSolver
-from mmgibbs.equations.passes import subtract_term
-from mmgibbs.equations.relationships import quadratic_form
-from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
 
 # What is left of the error, in posterior standard deviations (see PcgSolver.solve_columns). Measured against 1e-13 at
@@ -37,14 +36,17 @@ DRAWS_AT_ONCE = 8  # right-hand sides that share a pass; beyond that the vectors
 ROOM = 1_000_000_000  # bytes of work arrays up to which draws are made at once
 
 
-class PcgEngine:
-    """Draws theta given variances and y, independently of the last draw. State: theta (float64, sweep order).
+class PcgEngine(HostState):
+    """Draws theta given variances and y, independently of the last draw. Theta is held as one flat float64 vector.
+
+    The state is the last draw, from which the next one is iterated; draws made ahead are made again, to the same bits.
 
     variances_fixed: promise that set_variances is called once, before the first sweep; draws are then made
     `draws_at_once` at a time (each is the same, to the last bit, in whatever company it is made).
     """
 
     name = "pcg"
+    options = ("tolerance", "variances_fixed")
 
     def __init__(
         self,
@@ -53,7 +55,8 @@ class PcgEngine:
         variances_fixed: bool = False,
         draws_at_once: int = DRAWS_AT_ONCE,
     ):
-        self.equations, self.tolerance, self.variances_fixed = equations, tolerance, variances_fixed
+        super().__init__(equations, np.dtype(np.float64))
+        self.tolerance, self.variances_fixed = tolerance, variances_fixed
         self.solver = PcgSolver(equations)
         per_draw = 8 * (6 * int(self.solver.bounds[-1]) + equations.records.y.size)
         self.draws_at_once = max(1, min(draws_at_once, ROOM // per_draw)) if variances_fixed else 1
@@ -62,71 +65,68 @@ class PcgEngine:
             for term, K, lists in zip(equations.design.terms, equations.relationships, equations.terms, strict=True)
         ]
         self._streams = [stream(PERTURB, i) for i in range(len(equations.terms) + 1)]
-        self._scaling = Scaling(equations)
-        self.start()
-
-    def start(self, theta: list[np.ndarray] | None = None) -> None:
-        """Take Theta (model order; zero where None): with sampled variances the first draw is iterated from there."""
         self._hold(np.zeros(self.solver.bounds[-1]))
-        if theta is not None:
-            for mine, lists, given in zip(self.theta, self.equations.terms, theta, strict=True):
-                mine[:] = given[lists.code]
 
     def _hold(self, x: np.ndarray) -> None:
-        self._x, self._e = np.ascontiguousarray(x), None
-        self.theta = self.solver.split(self._x)  # views
+        self._x = np.ascontiguousarray(x)
+        self._theta = self.solver.split(self._x)  # views
+        self.moved()
 
     @property
-    def e(self) -> np.ndarray:
-        """y - W theta, (n, T) float64, computed when it is asked for."""
-        if self._e is None:
-            self._e = self.equations.records.y.astype(np.float64)
-            for lists, theta in zip(self.equations.terms, self.theta, strict=True):
-                subtract_term(lists, theta, self._e)
-        return self._e
+    def theta(self) -> list[np.ndarray]:
+        return self._theta
 
-    def refresh(self) -> None:
-        """Nothing to do: e is computed afresh after every draw."""
-        self._e = None
+    def put_theta(self, term: int, theta: np.ndarray) -> None:
+        if theta is not self._theta[term]:
+            self._theta[term][:] = theta
+        self.moved()
 
-    def set_variances(self, G, R) -> None:
-        self.R = np.array(R, dtype=float)
-        self.solver.set_variances(G, self.R)
-        self.Rinv = self.solver.Rinv
-        self._noise_roots = [_root(Ginv) for Ginv in self.solver.Ginv]
+    def take_y(self, y: np.ndarray) -> None:
+        super().take_y(y)
+        self._forget_draws()
+
+    def _forget_draws(self) -> None:
+        self._blup: np.ndarray | None = None
+        self._ready: dict[int, tuple[np.ndarray, dict[str, float]]] = {}
+        self._ready_key: Key | None = None
+
+    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+        super().set_variances(G, R)
+        self.solver.set_precisions(self.Ginv, self.Rinv)
+        self._noise_roots = [_root(Ginv) for Ginv in self.Ginv]
         self._record_roots = np.zeros_like(self.Rinv)
         for p, observed in enumerate(self.equations.design.patterns):
             index = np.ix_(observed, observed)
             self._record_roots[p][index] = np.linalg.cholesky(self.R[index])
-        self._blup, self._ready, self._ready_key = None, {}, None
+        self._forget_draws()
 
-    def sweep(self, number: int, key: tuple[int, int]) -> dict[str, float]:
+    def sweep(self, number: int, key: Key) -> dict[str, float]:
         """theta ~ N(C^-1 b, C^-1); `number` and key = (seed, chain) say which draw it is. Facts:
         what PCG did for it.
         """
         if self.variances_fixed:
             x, facts = self._fixed_draw(number, key)
         else:
-            y = self.equations.records.y.astype(np.float64)[:, :, None]
+            y = self.y.astype(np.float64)[:, :, None]
             solved = self.solver.solve_columns(self._noise([number], key, y), self._x[:, None], self.tolerance)
             x, facts = solved.x[:, 0], _facts(solved, 0)
         self._hold(x)
         return facts
 
-    def _fixed_draw(self, number: int, key) -> tuple[np.ndarray, dict[str, float]]:
+    def _fixed_draw(self, number: int, key: Key) -> tuple[np.ndarray, dict[str, float]]:
         if self._blup is None:
-            b = self.solver.weighted_sums(self.equations.records.y)[:, None]
+            b = self.solver.weighted_sums(self.y)[:, None]
             self._blup = self.solver.solve_columns(b, np.zeros(b.shape), self.tolerance).x
         if number not in self._ready or key != self._ready_key:
             numbers = range(number, number + self.draws_at_once)
-            right = self._noise(numbers, key, np.zeros((*self.equations.records.y.shape, len(numbers))))
+            right = self._noise(numbers, key, np.zeros((*self.y.shape, len(numbers))))
             solved = self.solver.solve_columns(right, np.zeros(right.shape), self.tolerance)
             draws = self._blup + solved.x
             self._ready = {n: (draws[:, j].copy(), _facts(solved, j)) for j, n in enumerate(numbers)}
             self._ready_key = key
         return self._ready.pop(number)
 
-    def _noise(self, numbers, key, e: np.ndarray) -> np.ndarray:
+    def _noise(self, numbers: Sequence[int], key: Key, e: np.ndarray) -> np.ndarray:
         """W' R^-1 (e + e*) + B' Z F', (N, m), one column for each sweep number; e (n, T, m) is overwritten."""
         records = self.equations.records
         z = np.empty(records.y.shape)
@@ -142,30 +142,6 @@ class PcgEngine:
                 fill_normals(z, number, lists.code, self._streams[i], key[0], key[1])
                 part[:, :, j] += self._noise_of[i](z) @ self._noise_roots[i].T
         return out * self.solver.active[:, None]
-
-    def quadratic_form(self, term: int) -> np.ndarray:
-        return quadratic_form(self.equations.relationships[term], self.theta[term])
-
-    def residual_products(self, number: int, key: tuple[int, int], blocks):
-        return residual_products(
-            self.equations.records, self.equations.design.patterns, self.e, self.R, blocks, number, key
-        )
-
-    def scaling_products(self, term: int, elements):
-        return self._scaling.products(term, elements, self.theta[term], self.e, self.Rinv)
-
-    def transform_term(self, term: int, M: np.ndarray) -> None:
-        self._scaling.transform(term, M, self.theta[term], self.e)
-
-    def fetch(self) -> list[np.ndarray]:
-        return self.solver.in_model_order(self._x)
-
-    def state(self) -> dict[str, np.ndarray]:
-        """The last draw, from which the next one is iterated; draws made ahead are made again, to the same bits."""
-        return {"x": self._x}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        self._hold(state["x"].copy())
 
 
 def _facts(solved: Columns, column: int) -> dict[str, float]:

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from scipy.sparse.linalg import LinearOperator, cg
 
+from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.passes import (
@@ -72,8 +73,12 @@ class PcgSolver:
             for a, b, shape in zip(self.bounds[:-1], self.bounds[1:], self.shapes, strict=True)
         ]
 
-    def set_variances(self, G, R) -> None:
-        self.Ginv, self.Rinv = precisions(self.equations.design, G, R)
+    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+        self.set_precisions(*precisions(self.equations.design, G, R))
+
+    def set_precisions(self, Ginv: list[np.ndarray], Rinv: np.ndarray) -> None:
+        """What `precisions` makes of the variances."""
+        self.Ginv, self.Rinv = Ginv, Rinv
         self._inverse_blocks = [self._level_inverses(i) for i in range(len(self.shapes))]
 
     def _level_inverses(self, i: int) -> np.ndarray:
@@ -259,18 +264,8 @@ def invert_blocks(blocks):
     L = np.zeros((k, k))
     for level in range(np.uint64(blocks.shape[0])):
         P = blocks[level]
-        for j in range(k):
-            d = P[j, j]
-            for m in range(j):
-                d -= L[j, m] * L[j, m]
-            if not d > 1e-12 * P[j, j]:
-                return np.int64(level)
-            L[j, j] = 1.0 / np.sqrt(d)
-            for i in range(j + 1, k):
-                s = P[i, j]
-                for m in range(j):
-                    s -= L[i, m] * L[j, m]
-                L[i, j] = s * L[j, j]
+        if not cholesky_reciprocal(P, L, SINGULAR):
+            return np.int64(level)
         for j in range(k):  # L <- L^-1; its diagonal is inverted already
             for i in range(j + 1, k):
                 s = 0.0

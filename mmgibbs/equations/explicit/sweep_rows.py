@@ -49,26 +49,27 @@ class SweepRows:
     def bytes(self) -> int:
         return sum(a.nbytes for a in (self.indptr, self.indices, self.values, self.diagonal, self.right_hand_side))
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
-        """Values, diagonal and right-hand side at new variances; the pattern stays."""
+    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray, y: np.ndarray | None = None) -> None:
+        """Values, diagonal and right-hand side at new variances; the pattern stays. y: (n, T), else the records'."""
         inverses, by_pattern = precisions(self.equations.design, G, R)
         fill = self.indptr[:-1].copy()
         self.diagonal[:] = 0.0
         for pair in self._pairs:
             _write_values(*pair.arguments(inverses, by_pattern), fill, self.values, self.diagonal)
-        self.right_hand_side[:] = in_blocks(
-            self.equations.partition, weighted_sums(self.equations, by_pattern), self.first
-        )
+        self.set_right_hand_side(by_pattern, self.equations.records.y if y is None else y)
+
+    def set_right_hand_side(self, by_pattern: np.ndarray, y: np.ndarray) -> None:
+        """b = W' R^-1 y; by_pattern: (patterns, T, T) R_p^-1."""
+        sums = [weighted_sums(self.equations, i, by_pattern, y) for i in range(len(self.equations.terms))]
+        self.right_hand_side[:] = in_blocks(self.equations.partition, sums, self.first)
 
 
-def weighted_sums(equations: StructuredEquations, by_pattern: np.ndarray) -> list[np.ndarray]:
-    """b = W' R^-1 y per term, (q, k) float64 in sweep order, 0 where held at 0; by_pattern: (patterns, T, T) R_p^-1."""
-    out = []
-    for term, lists in zip(equations.design.terms, equations.terms, strict=True):
-        total = np.zeros((term.n_levels, term.n_components))
-        add_weighted(lists, equations.records, by_pattern, equations.records.y, total)
-        out.append(total if term.active is None else np.where(lists.active, total, 0.0))
-    return out
+def weighted_sums(equations: StructuredEquations, term: int, by_pattern: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """W' R^-1 y of a term, (q, k) float64 in sweep order, 0 where held at 0; by_pattern: (patterns, T, T) R_p^-1."""
+    t, lists = equations.design.terms[term], equations.terms[term]
+    total = np.zeros((t.n_levels, t.n_components))
+    add_weighted(lists, equations.records, by_pattern, y, total)
+    return total if t.active is None else np.where(lists.active, total, 0.0)
 
 
 def in_blocks(partition: Partition, theta: list[np.ndarray], first: np.ndarray) -> np.ndarray:

@@ -317,6 +317,23 @@ def test_other_partitions_are_refused(shim):
         StructuredGpuEngine(equations, device=HostDevice(shim("double")))
 
 
+def test_other_data_of_a_chain_move_to_the_device(shim):
+    example = models.example("bivariate_missing")
+    truth, engine = (swept(e) for e in engines(example, shim("double")))
+    values = np.random.default_rng(3).normal(size=example.design.n_records)
+    for other in (truth, engine):
+        other.replace_y(1, values)
+        other.refresh()
+    assert_same_state(swept(truth), swept(engine))
+    state = engine.state()
+    np.testing.assert_array_equal(state["y"], truth.y)
+    _, there = engines(example, shim("double"))
+    there.restore(state)
+    there.refresh()
+    np.testing.assert_array_equal(np.asarray(there.resident.y), truth.y)
+    np.testing.assert_allclose(np.asarray(there.resident.e), truth.e, atol=1e-9 * np.abs(truth.e).max())
+
+
 def test_a_device_that_is_too_small_is_refused_with_the_numbers(shim):
     equations = equations_of(models.example("univariate_animal").design)
     device = HostDevice(shim("double"))
@@ -328,7 +345,7 @@ def test_a_device_that_is_too_small_is_refused_with_the_numbers(shim):
 def test_too_many_components_are_refused(shim, monkeypatch):
     monkeypatch.setattr("mmgibbs.engines.coloured_gpu.sizes.MOST_COMPONENTS", 4)
     equations = equations_of(models.example("three_traits_maternal").design)
-    with pytest.raises(DeviceError, match="term 'genetic' has 5 components per level, needed at most 4"):
+    with pytest.raises(DeviceError, match="cannot be combined with term 'genetic', which has 5 .* at most 4"):
         StructuredGpuEngine(equations, device=HostDevice(shim("double")))
 
 

@@ -1,0 +1,66 @@
+"""The registry of engines: what it lists, what an engine says of itself, and that other lists agree with it."""
+
+import inspect
+from dataclasses import replace
+
+import pytest
+from helpers.small_analysis import ANALYSIS, refused, replaced, write_files
+from reference import models
+
+from mmgibbs.config.sampling import Sampler
+from mmgibbs.engines import choice
+from mmgibbs.engines.base import Engine
+from mmgibbs.engines.choice import ENGINES, EngineChoice, engine_class
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.equations.partition import KINDS, partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import ConfigError
+from mmgibbs.report import words
+
+CLASSES = [found for kind in ENGINES.values() for found in (kind.cpu, kind.gpu) if found is not None]
+OPERATIONS = [name for name, _ in inspect.getmembers(Engine, inspect.isfunction) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("engine", CLASSES, ids=lambda engine: engine.__name__)
+def test_an_engine_has_every_operation_and_takes_its_options(engine):
+    assert {"sweep", "replace_y", "restore"} <= set(OPERATIONS)
+    assert all(callable(getattr(engine, name)) for name in OPERATIONS)
+    assert set(engine.options) <= set(inspect.signature(engine).parameters)
+    assert set(engine.options) <= set(EngineChoice.__dataclass_fields__)
+    assert engine.partitions and set(engine.partitions) <= set(KINDS)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_choice_builds_the_engine_of_that_name(name):
+    design = models.example("bivariate_missing").design
+    kind = ENGINES[name].cpu.partitions[0]
+    engine = EngineChoice(name, threads=2).build(structured_equations(design, partition(design, kind)))
+    assert isinstance(engine, ENGINES[name].cpu) and engine.name == name
+    assert engine.refuses(design) is None
+
+
+def test_other_lists_of_engines_agree():
+    """An analysis may name these and `auto`; the report has the same words for them."""
+    for name in (*ENGINES, "auto"):
+        assert Sampler(engine=name).engine == name
+    with pytest.raises(ValueError, match="engine"):
+        Sampler(engine="turbo")
+    assert {name: kind.words for name, kind in ENGINES.items()} == words.ENGINES
+
+
+def test_an_engine_without_a_gpu_names_those_that_have_one():
+    with pytest.raises(ConfigError, match="found 'gpu' with engine serial, .* needed engine: structured or hybrid, or"):
+        engine_class("serial", "gpu")
+
+
+def test_what_an_engine_cannot_do_is_refused_before_anything_is_built(tmp_path, monkeypatch):
+    class Choosy(SerialEngine):
+        @staticmethod
+        def refuses(design):
+            return f"records of {design.traits[0]}" if design.traits else None
+
+    monkeypatch.setitem(choice.ENGINES, "serial", replace(ENGINES["serial"], cpu=Choosy))
+    short = "chains: 2, burn_in: 2, samples: 6, thin: 1, engine: serial"
+    write_files(tmp_path, {"analysis.yaml": replaced(ANALYSIS, "method: blup", short)})
+    message = refused(tmp_path, run=("check", "analysis.yaml"))
+    assert "engine serial with device cpu cannot be combined with records of" in message
