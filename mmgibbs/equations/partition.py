@@ -7,8 +7,8 @@ they give the same chain.
     term     one block per term, levels in model order
     effect   one block per scalar effect (term, component), as on the poster of Golden, Lupo & Garrick; sites only
     equal    about equally many equations per block, levels kept whole
-    colour   levels of one colour share neither a relationship nor a record, so a block may be sampled in any order (or
-    at once)
+    colour   levels of one colour share neither a relationship nor a record, so a block may be sampled in any order
+             (or at once)
 """
 
 from __future__ import annotations

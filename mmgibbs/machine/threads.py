@@ -3,9 +3,9 @@ common.
 
     BP-LPS   many independent parts, each cheap (animals; coordinates): ranges of equal length
     BP-LPP   many groups of unequal size (contemporary groups; the groups of a hierarchical model): ranges of about
-    equal work
+             equal work
     BS-LPP   few parts with endless lists (a sex, an intercept): the lists cut into pieces of fixed length, summed in
-    order
+             order
 
 In each the values do not depend on the sharing: a part is computed whole by whoever gets it, and a list is cut where
 the data say, never where the number of threads does.

@@ -4,8 +4,7 @@ A criterion gives candidate i the score s_i = sum_c w_c theta_ic, a weighted sum
 alone, or an index of several. In draw t it has the rank r_it among the m candidates, 1 for the highest score. Over all
 N draws of all chains
 
-    P(top x)        = #{t: r_it <= n_x} / N              n_x = x m / 100 to the nearest whole number (a half: up), at
-    least 1
+    P(top x)        = #{t: r_it <= n_x} / N,   n_x = x m / 100 to the nearest whole number (a half: up), at least 1
     rank interval   from the smallest r with #{t: r_it <= r} >= N (1 - c) / 2 to the smallest with >= N (1 + c) / 2
     gain of a set S = mean of s_i over S - mean of s_i over all candidates
 

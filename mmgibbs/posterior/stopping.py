@@ -2,7 +2,7 @@
 
     rhat        rank-normalised split R-hat of every variance parameter at most this
     ess         bulk and tail effective sample size of every variance parameter at least this
-    mcse_ebv    Monte Carlo standard error of every breeding value, by batch means over all chains (accumulators.py), at
+    mcse_ebv    Monte Carlo standard error of every breeding value, by batch means over all chains (moments.py), at
                 most this fraction of its posterior standard deviation: 0.05 is the same as 400 effective draws of each
 
 Variance parameters are those of summary.csv that are not held fixed: variances, covariances and what follows from them.

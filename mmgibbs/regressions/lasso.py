@@ -1,8 +1,8 @@
 """The Bayesian lasso (Park & Casella 2008) by the two-block Gibbs sampler of Rajaratnam et al. (2019).
 
     y | alpha, beta, sigma^2 ~ N(1 alpha + Z beta, sigma^2 I),    alpha flat,    sigma^2 ~ IG(a, b)
-    beta_j | sigma^2, tau_j^2 ~ N(0, sigma^2 tau_j^2),    tau_j^2 ~ Exp(lambda^2 / 2),    lambda^2 ~ Gamma(r, rate
-    delta)
+    beta_j | sigma^2, tau_j^2 ~ N(0, sigma^2 tau_j^2)
+    tau_j^2 ~ Exp(lambda^2 / 2),    lambda^2 ~ Gamma(r, rate delta)
 
 so that beta_j | sigma^2 is Laplace with rate lambda / sigma. Z are the predictors, centred (which integrates alpha out
 of all that follows) and, where they are standardised, of length 1; y is centred. With D = diag(tau^2), one sweep is

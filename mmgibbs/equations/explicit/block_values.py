@@ -1,8 +1,8 @@
 """Values of row blocks at given variances, written as streams: where each piece goes is found once
 (equations/row_blocks.py).
 
-    values[element, d, c] = G^-1[c, d] kappa  +  sum over contributions to the element of  R_p^-1[t(c), u(d)]
-    U^p_a(c),b(d)
+    values[element, d, c] = G^-1[c, d] kappa
+                            + sum over contributions to the element of  R_p^-1[t(c), u(d)] U^p_a(c),b(d)
 
 with kappa in the order of the stored elements and contributions (a missing pattern's part of an element,
 unit_blocks.py) in the order of the rows of the block, so that new variances cost one pass over each list, in sequence.

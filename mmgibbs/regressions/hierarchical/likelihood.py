@@ -14,7 +14,7 @@ from mmgibbs.draws.philox import ONE_BITS
 LN2 = 0.6931471805599453
 FACTORS = 512  # of 1 ... 2, multiplied before one logarithm
 STRETCH = 256  # terms that are added in float32
-SINGLE = 5e-6  # above the error of logit_derivatives, see slice_kernels.py
+SINGLE = 5e-6  # above the error of logit_derivatives, see kernels.py
 SHORT_ZERO, SHORT_ONE, SHORT_TWO, SHORT_THREE_HALVES = np.float32(0), np.float32(1), np.float32(2), np.float32(1.5)
 SHORT_ROUND = np.float32(12582912)  # 1.5 * 2^23
 SHORT_SHIFT = np.uint32(23)

@@ -1,8 +1,8 @@
-"""The coefficients of all groups and chains in lockstep, array by array: what a GPU runs, and the plain twin of the
-host's loops.
+"""The coefficients of all groups and chains in lockstep, array by array: what a GPU runs, and the plain form of
+the host's loops.
 
 A lane is a group of a chain. Every lane takes the same step at the same moment; a mask keeps those that are done out
-of it. Counters are those of slice_kernels.py and group_polya_gamma.py, so both draw the same chain up to rounding.
+of it. Counters are those of kernels.py and polya_gamma.py, so both draw the same chain up to rounding.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 time.
 
     omega_r ~ PG(t_r, psi_r),  psi = x beta_k - c,  c_r = log sum_{l != k} exp(x_r beta_l)
-    P = Q_kk + X' diag(omega) X,     beta_k ~ N(P^-1 [X'(y_k - t/2 + omega c) + Q_kk m_k - Q_k,-k (beta_-k - m_-k)],
-    P^-1)
+    P = Q_kk + X' diag(omega) X
+    beta_k ~ N(P^-1 [X'(y_k - t/2 + omega c) + Q_kk m_k - Q_k,-k (beta_-k - m_-k)], P^-1)
 
 with the prior N(m, Q^-1) of all coefficients of the group. omega is drawn immediately before its beta_k.
 """

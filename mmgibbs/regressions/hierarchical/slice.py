@@ -1,17 +1,16 @@
 """Hierarchical logit, multinomial logit and Poisson regression, the coefficients of every group by slice sampling.
 
-    y_ir | beta_i ~ Bernoulli-logit, multinomial logit or Poisson(exp(x_ir beta_i))          r = 1 ... n_i, groups i = 1
-    ... G
-    beta_i ~ N(Delta' z_i, V)         Delta_kj ~ N(0, s^2)         V ~ IW(nu, S),  S = (nu - d - 1) v I, so that E V = v
-    I
+    y_ir | beta_i ~ Bernoulli-logit, multinomial logit or Poisson(exp(x_ir beta_i)),   r = 1 ... n_i, groups i = 1 ... G
+    beta_i ~ N(Delta' z_i, V)     Delta_kj ~ N(0, s^2)     V ~ IW(nu, S),  S = (nu - d - 1) v I, so that E V = v I
 
 x holds the predictors and a 1, z_i a 1 and the predictors of the group, beta_i d coefficients. A sweep (Mahani 2012;
 Neal 2003):
 
-    each coordinate of every group, all groups at once: a slice step (slice_kernels.py), or all of a class at once given
-    Polya-Gamma variables (group_polya_gamma.py), which suits logits only
-    Delta | . normal: with Z'Z = U diag(l) U', row k of U'Delta is N(P^-1 Q (U'Z'B)_k, P^-1), P = l_k Q + I/s^2, Q =
-    V^-1 V | .  ~ IW(nu + G, S + (B - Z Delta)'(B - Z Delta))
+    beta | .   each coordinate of every group, all groups at once: a slice step (kernels.py); or all of a class at once
+               given Polya-Gamma variables (polya_gamma.py), which suits logits only
+    Delta | .  normal: with Z'Z = U diag(l) U' and Q = V^-1, row k of U'Delta is N(P^-1 Q (U'Z'B)_k, P^-1),
+               P = l_k Q + I/s^2
+    V | .      ~ IW(nu + G, S + (B - Z Delta)'(B - Z Delta))
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The horseshoe's scales given the coefficients (Carvalho et al. 2010; Makalic & Schmidt 2016), and with a slab
 (Piironen & Vehtari 2017).
 
-    beta_j ~ N(0, 1/d_j),   d_j = tau^-2 lambda_j^-2 (+ c^-2),   lambda_j ~ C+(0, 1),   tau ~ C+(0, t),   c^-2 ~
-    Gamma(k/2, rate k s^2/2)
+    beta_j ~ N(0, 1/d_j),    d_j = tau^-2 lambda_j^-2 (+ c^-2)
+    lambda_j ~ C+(0, 1),     tau ~ C+(0, t),     c^-2 ~ Gamma(k/2, rate k s^2/2)
 
 with lambda_j^2 | nu_j ~ IG(1/2, 1/nu_j), nu_j ~ IG(1/2, 1), tau^2 | xi ~ IG(1/2, 1/xi), xi ~ IG(1/2, 1/t^2). The state
 holds
 
-    local = lambda^-2 (C, p),   local_auxiliary = 1/nu (C, p),   global = tau^-2 (C,),   global_auxiliary = 1/xi (C,),
-    slab = c^-2 (C,)
+    local = lambda^-2 (C, p),    local_auxiliary = 1/nu (C, p)
+    global = tau^-2 (C,),        global_auxiliary = 1/xi (C,),    slab = c^-2 (C,)
 """
 
 from __future__ import annotations

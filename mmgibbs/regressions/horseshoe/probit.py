@@ -1,16 +1,14 @@
 """Horseshoe probit regression (Albert & Chib 1993; Carvalho et al. 2010; Makalic & Schmidt 2016; Terenin et al. 2018).
 
-    P(y_i = 1) = Phi(a + x_i beta),   a flat or N(0, sd^2),   beta_j ~ N(0, 1/d_j),   d of a horseshoe:
-    horseshoe_prior.py
+    P(y_i = 1) = Phi(a + x_i beta),   a flat or N(0, sd^2),   beta_j ~ N(0, 1/d_j),   d of a horseshoe (prior.py)
 
 One sweep, with W = [X 1]:
 
-    [a, beta | d, y   with z integrated out, where `collapsed`]                                horseshoe_ellipse.py
-    z_i ~ TN(a + x_i beta, 1; > 0 if y_i = 1, < 0 if not)                                      horseshoe_rows.py
-    g^2 ~ Gamma(n/2, rate z'(I - W Sigma W')z / 2),  z <- g z                                  Haar PX-DA, where
-    `expansion`
-    a, beta ~ N(Sigma W'z, Sigma),  Sigma^-1 = W'W + diag(d)                                   horseshoe_coefficients.py
-    lambda, nu, tau, xi (and c of the regularised horseshoe) given beta                        horseshoe_prior.py
+    [a, beta | d, y   with z integrated out, where `collapsed`]                     ellipse.py
+    z_i ~ TN(a + x_i beta, 1; > 0 if y_i = 1, < 0 if not)                           rows.py
+    g^2 ~ Gamma(n/2, rate z'(I - W Sigma W')z / 2),  z <- g z                       Haar PX-DA, where `expansion`
+    a, beta ~ N(Sigma W'z, Sigma),  Sigma^-1 = W'W + diag(d)                        coefficients.py
+    lambda, nu, tau, xi (and c of the regularised horseshoe) given beta             prior.py
 
 Under a flat prior on a there is no posterior where a plane separates the classes and E|beta_j| is infinite (no slab c):
 along separating directions the integral of the likelihood over a grows like |beta|. So a is given a normal prior by
@@ -107,7 +105,7 @@ class HorseshoeProbitModel:
 
 
 class HorseshoeProbitSampler:
-    """State, of the standardised columns: beta (C, p), intercept (C,), the scales (horseshoe_prior.py) and tries, of
+    """State, of the standardised columns: beta (C, p), intercept (C,), the scales (prior.py) and tries, of
     angles (C,).
     """
 

@@ -1,8 +1,8 @@
 """What a sweep of a probit regression asks of the rows: z and Z'z in one pass over X, linear predictors, log
 likelihoods.
 
-    eta_i = a + x_i beta,    z_i ~ TN(eta_i, 1; > 0 where y_i = 1, < 0 elsewhere),    log L = sum_i log Phi(s_i eta_i),
-    s_i = +-1
+    eta_i = a + x_i beta,    z_i ~ TN(eta_i, 1; > 0 where y_i = 1, < 0 elsewhere)
+    log L = sum_i log Phi(s_i eta_i),    s_i = +-1
 
 The rows are cut into pieces at places that only n and p decide; each piece is worked through in blocks that stay in the
 cache (eta, z and X'z of a block before the next is read, for every chain), and the pieces' sums are added in their
