@@ -14,12 +14,18 @@ import shlex
 import sys
 import textwrap
 import traceback
+from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import mmgibbs
 from mmgibbs.errors import Stopped
 from mmgibbs.machine.signals import end_like_ctrl_c
 from pedigree.errors import PedigreeError, TableError
+
+if TYPE_CHECKING:
+    from mmgibbs.runs.run import Result
+    from mmgibbs.runs.several import Scenario
 
 DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
 WIDTH = 100  # columns of what argparse does not wrap
@@ -109,7 +115,7 @@ def _dispatch(arguments: list[str]) -> int:
         if unknown:  # told by the command itself, with its own options
             args.parser.error(f"unrecognized arguments: {shlex.join(unknown)}")
     except SystemExit as told:  # argparse has spoken: help and version 0, a wrong command line 2
-        return told.code
+        return told.code if isinstance(told.code, int) else DONE
     return args.command(args) or DONE
 
 
@@ -119,12 +125,14 @@ def _refuse(message: str) -> int:
 
 
 def _parser(arguments: list[str]) -> argparse.ArgumentParser:
-    layout = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+    layout: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
     parser = argparse.ArgumentParser("mmgibbs", description=_DESCRIPTION, epilog=_EXAMPLES, **layout)
     parser.add_argument("--version", action="version", version=f"mmgibbs {mmgibbs.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    def add(name: str, what: str, example: str, command) -> argparse.ArgumentParser:
+    def add(
+        name: str, what: str, example: str, command: Callable[[argparse.Namespace], int | None] | None
+    ) -> argparse.ArgumentParser:
         description = textwrap.fill(f"{what[0].upper()}{what[1:]}.", WIDTH)
         added = commands.add_parser(name, help=what, description=description, epilog=f"example:\n  {example}", **layout)
         added.set_defaults(command=command, parser=added)
@@ -215,7 +223,7 @@ def _sweeps(text: str) -> int:
     return int(text)
 
 
-def _run(args) -> int | None:  # noqa: RET503  None: done
+def _run(args: argparse.Namespace) -> int:
     how = {
         "overwrite": args.overwrite,
         "resume": args.resume,
@@ -233,22 +241,23 @@ def _run(args) -> int | None:  # noqa: RET503  None: done
         result = run(args.files[0], [*args.set, *output], **how)
     _warn(args, result)
     _report(args, result)
+    return DONE
 
 
-def _run_several(args, how: dict) -> int:
+def _run_several(args: argparse.Namespace, how: dict) -> int:
     """BAD_INPUT where one of them could not be run."""
     from mmgibbs.runs.several import run_scenarios
 
-    def done(scenario) -> None:
+    def done(scenario: Scenario) -> None:
         if scenario.error is not None:
             print(f"{scenario.name}: {scenario.error}", file=sys.stderr)
-        else:
+        elif scenario.result is not None:
             _warn(args, scenario.result, f"{scenario.name}: ")
             _report(args, scenario.result)
 
     with end_like_ctrl_c():
         found = run_scenarios(args.files, args.set, output=args.output, done=done, **how)
-    good = [str(s.result.directory) for s in found if s.error is None]
+    good = [str(s.result.directory) for s in found if s.result is not None]
     if not args.quiet:
         print(f"{len(good)} of {len(found)} analyses done", file=sys.stderr)
         if len(good) > 1:
@@ -256,7 +265,7 @@ def _run_several(args, how: dict) -> int:
     return DONE if len(good) == len(found) else BAD_INPUT
 
 
-def _warn(args, result, name: str = "") -> None:
+def _warn(args: argparse.Namespace, result: Result, name: str = "") -> None:
     """What a quiet run has to say all the same; the others have said it."""
     if args.quiet:
         from mmgibbs.report.findings import said_at_the_end
@@ -265,14 +274,14 @@ def _warn(args, result, name: str = "") -> None:
             print(f"{name}{warning}", file=sys.stderr)
 
 
-def _report(args, result) -> None:
+def _report(args: argparse.Namespace, result: Result) -> None:
     if not args.no_report:
         from mmgibbs.report.make import report_after_run
 
         report_after_run(result.directory, lambda text: None if args.quiet else print(text, file=sys.stderr))
 
 
-def _check(args) -> None:
+def _check(args: argparse.Namespace) -> None:
     from mmgibbs.runs.run import check
 
     print(counts_as_text(check(args.file, args.set)))

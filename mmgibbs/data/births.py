@@ -17,6 +17,7 @@ def birth_years(births: pl.Series, most: int = 60) -> pl.Series:
     ).to_series()
     if year.null_count() == len(year):
         return year
-    span = year.max() - year.min() + 1
+    years = year.drop_nulls().to_numpy()
+    first, span = int(years.min()), int(years.max() - years.min()) + 1
     width = -(-span // most) if year.n_unique() > most else 1
-    return year if width == 1 else (year - year.min()) // width * width + year.min()
+    return year if width == 1 else (year - first) // width * width + first

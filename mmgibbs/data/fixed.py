@@ -45,6 +45,21 @@ class CovariateEffect:
     prior_variance: float | None = None
 
 
+Effects = Sequence[ClassEffect | CovariateEffect]
+
+
+def _class(effects: Effects, i: int) -> ClassEffect:
+    effect = effects[i]
+    assert isinstance(effect, ClassEffect)
+    return effect
+
+
+def _covariate(effects: Effects, i: int) -> CovariateEffect:
+    effect = effects[i]
+    assert isinstance(effect, CovariateEffect)
+    return effect
+
+
 @dataclass(frozen=True)
 class GroupColumns:
     """What the unknown-parent groups of one component of a random term contribute to the records of its trait."""
@@ -79,7 +94,7 @@ class _Part:
 
 
 def resolve(
-    effects: Sequence[ClassEffect | CovariateEffect],
+    effects: Effects,
     observed: np.ndarray,
     y_mean: np.ndarray,
     weight: np.ndarray,
@@ -112,11 +127,11 @@ def resolve(
 # ------------------------------------------------------------------------------------------------ working columns
 
 
-def _parts(i: int, effects, flat: Sequence[int], weight: np.ndarray) -> list[_Part]:
+def _parts(i: int, effects: Effects, flat: Sequence[int], weight: np.ndarray) -> list[_Part]:
     """Group the traits of covariate effect i by whether a constant can leave its columns."""
-    effect: CovariateEffect = effects[i]
+    effect = _covariate(effects, i)
     spanned = {
-        t: any(t in effects[c].traits for c in flat if effect.by is None or effects[c].column == effect.by)
+        t: any(t in effects[c].traits for c in flat if effect.by is None or _class(effects, c).column == effect.by)
         for t in effect.traits
     }
     parts = []
@@ -134,14 +149,21 @@ def _parts(i: int, effects, flat: Sequence[int], weight: np.ndarray) -> list[_Pa
     return parts
 
 
-def _representable(effects, parts: list[_Part], flat, ranks: list[_TraitRank], carriers, weight):
+def _representable(
+    effects: Effects,
+    parts: list[_Part],
+    flat: Sequence[int],
+    ranks: list[_TraitRank],
+    carriers: Sequence[int | None],
+    weight: np.ndarray,
+) -> tuple[list[_Part], list[CentringShift]]:
     """(parts, shifts): a part whose centring no shift can undo, or with a gap among its kept columns, is made anew.
 
     The one is not centred, the other not orthonormal.
     """
     out, shifts = [], []
     for n, part in enumerate(parts):
-        effect: CovariateEffect = effects[part.effect]
+        effect = _covariate(effects, part.effect)
         moved = [_shifts(effects, parts, n, t, flat, ranks[t], carriers[t]) for t in part.traits] if part.centre else []
         centre = part.centre and None not in moved
         # beta = T gamma keeps a dropped beta at 0 where only the last columns of a level go: T is upper triangular.
@@ -155,14 +177,16 @@ def _representable(effects, parts: list[_Part], flat, ranks: list[_TraitRank], c
             part = replace(part, centre=centre, Z=Z, T=T, means=means)
         out.append(part)
         if centre:
-            shifts += [s for several in moved for s in several]
+            shifts += [s for of_trait in moved if of_trait is not None for s in of_trait]
     return out, shifts
 
 
-def _shifts(effects, parts, n: int, t: int, flat, rank: _TraitRank, carrier: int | None) -> list[CentringShift] | None:
+def _shifts(
+    effects: Effects, parts: Sequence[_Part], n: int, t: int, flat: Sequence[int], rank: _TraitRank, carrier: int | None
+) -> list[CentringShift] | None:
     """The shifts that undo the centring of part n for trait t; None where there is no way to write them."""
     part = parts[n]
-    effect: CovariateEffect = effects[part.effect]
+    effect = _covariate(effects, part.effect)
     # The centred part of an effect comes first, so its components begin at 0.
     m = part.Z.shape[1]
     components = tuple(part.traits.index(t) * m + j for j in range(m))
@@ -174,7 +198,7 @@ def _shifts(effects, parts, n: int, t: int, flat, rank: _TraitRank, carrier: int
 
     if effect.by is None:
         return None if carrier is None else [shift(carrier, np.zeros(len(effects[carrier].ids)), part.means)]
-    by = next(c for c in flat if effects[c].column == effect.by and t in effects[c].traits)
+    by = next(c for c in flat if _class(effects, c).column == effect.by and t in effects[c].traits)
     where = {label: code for code, label in enumerate(effect.ids)}
     # A level of the class that the slopes never meet has no records for this trait: it is held at 0, its entry unused.
     source_level = np.array([where.get(label, 0) for label in effects[by].ids])
@@ -208,7 +232,9 @@ class _TraitRank:
     apart: tuple[int, ...]  # flat class effects and parts that were held against the largest class alone
 
 
-def _rank_by_trait(effects, flat, parts, groups, observed: np.ndarray) -> list[_TraitRank]:
+def _rank_by_trait(
+    effects: Effects, flat: Sequence[int], parts: Sequence[_Part], groups: Sequence[GroupColumns], observed: np.ndarray
+) -> list[_TraitRank]:
     ranks: list[_TraitRank] = []
     known: list[tuple[tuple, int]] = []
     for t in range(observed.shape[1]):
@@ -230,15 +256,14 @@ def _rank_by_trait(effects, flat, parts, groups, observed: np.ndarray) -> list[_
         rows = np.flatnonzero(observed[:, t])
         everything = len(rows) == len(observed)
 
-        def take(a: np.ndarray, rows=rows, everything=everything) -> np.ndarray:
+        def take(a: np.ndarray, rows: np.ndarray = rows, everything: bool = everything) -> np.ndarray:
             return a if everything else a[rows]
 
-        columns = [Columns(take(effects[i].level), len(effects[i].ids)) for i in classes]
+        columns = [Columns(take(_class(effects, i).level), len(effects[i].ids)) for i in classes]
         columns += [
-            Columns(
-                take(effects[parts[n].effect].basis.level), effects[parts[n].effect].basis.n_levels, take(parts[n].Z)
-            )
+            Columns(take(basis.level), basis.n_levels, take(parts[n].Z))
             for n in slopes
+            for basis in [_covariate(effects, parts[n].effect).basis]
         ]
         columns += [Columns(np.zeros(len(rows), np.int32), 1, take(groups[n].values)) for n in gene_groups]
         intercept = next((j for j, i in enumerate(classes) if effects[i].name == INTERCEPT), None)
@@ -247,7 +272,7 @@ def _rank_by_trait(effects, flat, parts, groups, observed: np.ndarray) -> list[_
     return ranks
 
 
-def _sort_out(rank: Rank, classes, slopes, gene_groups) -> _TraitRank:
+def _sort_out(rank: Rank, classes: Sequence[int], slopes: Sequence[int], gene_groups: Sequence[int]) -> _TraitRank:
     a, b = len(classes), len(classes) + len(slopes)
     return _TraitRank(
         {i: rank.independent[j][:, 0] for j, i in enumerate(classes)},
@@ -259,7 +284,7 @@ def _sort_out(rank: Rank, classes, slopes, gene_groups) -> _TraitRank:
     )
 
 
-def _carrier(effects, flat, rank: _TraitRank, t: int) -> int | None:
+def _carrier(effects: Effects, flat: Sequence[int], rank: _TraitRank, t: int) -> int | None:
     """The first flat intercept or class effect with all its levels in force for trait t."""
     for i in flat:
         if (
@@ -277,14 +302,14 @@ def _carrier(effects, flat, rank: _TraitRank, t: int) -> int | None:
 def _class_term(effect: ClassEffect, columns: list[np.ndarray | None]) -> Term:
     k, q = len(effect.traits), len(effect.ids)
     prior = Flat() if effect.prior_variance is None else Normal(np.eye(k) / effect.prior_variance)
-    active = None if effect.prior_variance is not None else np.stack(columns, axis=1)
+    active = None if effect.prior_variance is not None else np.stack([c for c in columns if c is not None], axis=1)
     if active is not None and active.all():
         active = None
     return Term(effect.name, Levels((Effect("", effect.level, effect.traits),), q), prior, active)
 
 
 def _covariate_term(
-    index: int, effect: CovariateEffect, parts: list[tuple[int, _Part]], ranks
+    index: int, effect: CovariateEffect, parts: list[tuple[int, _Part]], ranks: Sequence[_TraitRank]
 ) -> tuple[Term, list[Rescale]]:
     brought, active, blocks, rescale = [], [], [], []
     start = 0
@@ -297,20 +322,29 @@ def _covariate_term(
             # beta = T gamma ~ N(0, v I), so gamma has precision T'T / v
             blocks.append((start, part.T.T @ part.T))
             start += m
-    prior = Flat()
+    prior: Flat | Normal = Flat()
     if effect.prior_variance is not None:
-        prior = Normal(np.zeros((start, start)))
+        precision = np.zeros((start, start))
         for at, block in blocks:
-            prior.precision[at : at + len(block), at : at + len(block)] = block / effect.prior_variance
-    active = np.hstack(active)
+            precision[at : at + len(block), at : at + len(block)] = block / effect.prior_variance
+        prior = Normal(precision)
+    in_force = np.hstack(active)
     incidence = Levels(tuple(brought), effect.basis.n_levels)
-    return Term(effect.name, incidence, prior, None if active.all() else active), rescale
+    return Term(effect.name, incidence, prior, None if in_force.all() else in_force), rescale
 
 
 # ------------------------------------------------------------------------------------------------ notes
 
 
-def _notes(effects, flat, parts, ranks, trait_names, groups, group_names) -> list[str]:
+def _notes(
+    effects: Effects,
+    flat: Sequence[int],
+    parts: Sequence[_Part],
+    ranks: Sequence[_TraitRank],
+    trait_names: Sequence[str],
+    groups: Sequence[GroupColumns],
+    group_names: Sequence[str],
+) -> list[str]:
     """What was held at 0, and why."""
     notes = []
     for t, trait in enumerate(trait_names):
@@ -318,20 +352,20 @@ def _notes(effects, flat, parts, ranks, trait_names, groups, group_names) -> lis
         for i in rank.class_columns:
             what, ids = f"{effects[i].name}, {trait}", effects[i].ids
             empty, dropped = ~rank.class_records[i], rank.class_records[i] & ~rank.class_columns[i]
-            notes += _held(what, [ids[j] for j in np.flatnonzero(empty)], "no records") + _held(
-                what, [ids[j] for j in np.flatnonzero(dropped)], "not separable from the other fixed effects"
+            notes += _held(what, [ids[j] for j in np.flatnonzero(empty).tolist()], "no records") + _held(
+                what, [ids[j] for j in np.flatnonzero(dropped).tolist()], "not separable from the other fixed effects"
             )
         for n, columns in rank.part_columns.items():
-            effect, part = effects[parts[n].effect], parts[n]
+            effect, part = _covariate(effects, parts[n].effect), parts[n]
             labels = effect.basis.labels(part.first)
             levels, coefficients = np.nonzero(~columns)
             names = [
                 f"{effect.ids[a]}:{labels[b]}" if effect.by is not None else labels[b]
-                for a, b in zip(levels, coefficients, strict=False)
+                for a, b in zip(levels.tolist(), coefficients.tolist(), strict=False)
             ]
             notes += _held(f"{effect.name}, {trait}", names, "not separable from the other fixed effects")
         for n, columns in rank.group_columns.items():
-            names = [group_names[j] for j in np.flatnonzero(~columns)]
+            names = [group_names[j] for j in np.flatnonzero(~columns).tolist()]
             notes += _held(
                 f"unknown-parent groups of {groups[n].term} (component {groups[n].component + 1}), {trait}",
                 names,

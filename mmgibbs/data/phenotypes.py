@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from mmgibbs.config import Data
 from mmgibbs.errors import DataError
 from pedigree.errors import TableError
-from pedigree.tables import nearest, open_table, quoted
+from pedigree.tables import Source, nearest, open_table, quoted
 
 SHOWN = 5  # rows named one by one in a message
 MOST = 1e18  # largest trait, covariate or weight: its square must not overflow, in float32 too
@@ -98,7 +99,7 @@ class Phenotypes:
         )
 
 
-def read_phenotypes(data, wanted: Sequence[str]) -> Phenotypes:
+def read_phenotypes(data: Data, wanted: Sequence[str]) -> Phenotypes:
     """The columns of `wanted` that the phenotypes have; `data`: that section of the analysis. Errors name the file."""
     header = True if data.header is None else list(data.header)
     frame, columns, rows, name = read_any(data.phenotypes, data.separator, header, wanted, "phenotypes")
@@ -106,12 +107,12 @@ def read_phenotypes(data, wanted: Sequence[str]) -> Phenotypes:
 
 
 def read_any(
-    source,
+    source: Source,
     separator: str | None = None,
     header: bool | list[str] = True,
     wanted: Sequence[str] | None = None,
     frame_name: str = "table",
-):
+) -> tuple[pl.DataFrame, tuple[str, ...], np.ndarray, str]:
     """(frame with those of the `wanted` columns that are there, names of all columns, lines, name) of a path or frame.
 
     What `pedigree.tables` refuses is a DataError here.

@@ -79,6 +79,7 @@ def independent_columns(effects: Sequence[Columns], intercept: int | None = None
             start += effects[i].size
     if (
         intercept is not None
+        and absorbed is not None
         and intercept != absorbed
         and with_records[intercept][0, 0]
         and not independent[intercept][0, 0]
@@ -148,7 +149,11 @@ def _schur(
     )
     X = (
         np.hstack(
-            [np.where(e.level[:, None] >= 0, e.covariates, 0.0) for e, d in zip(effects, dense, strict=False) if d]
+            [
+                np.where(e.level[:, None] >= 0, e.covariates, 0.0)
+                for e, d in zip(effects, dense, strict=False)
+                if d and e.covariates is not None
+            ]
         )
         if len(dense_at)
         else None
@@ -164,7 +169,7 @@ def _schur(
         cross = Z.T @ X
         S[np.ix_(sparse_at, dense_at)], S[np.ix_(dense_at, sparse_at)] = cross, cross.T
     squares[:] = S.diagonal()
-    if C is not None:
+    if C is not None and share is not None:
         CZ = None if Z is None else C @ Z
         CX = None if X is None else C @ X
         if CZ is not None:
@@ -204,6 +209,7 @@ def _against_one(effect: Columns, absorbed: Columns | None) -> np.ndarray:
 def _within_levels(effect: Columns) -> np.ndarray:
     """(n_levels, m) bool: the columns of each level that do not depend on earlier columns of the same level."""
     met = effect.level >= 0
+    assert effect.covariates is not None
     level, X = effect.level[met], effect.covariates[met]
     gram = np.zeros((effect.n_levels, effect.width, effect.width))
     for i in range(effect.width):

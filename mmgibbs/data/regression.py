@@ -4,12 +4,15 @@ and the row to name when a value cannot be used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from mmgibbs.config import Analysis, Model
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.errors import DataError
 from pedigree.tables import nearest, open_table, quoted
@@ -29,7 +32,7 @@ class RegressionTable:
     counts: dict  # for run.json
 
 
-def read_regression(analysis) -> RegressionTable:
+def read_regression(analysis: Analysis) -> RegressionTable:
     """Read and check the table of an analysis with `model.plugin`. DataError names file, row and column.
 
     Records without a response are left out, and counted; a missing predictor, group or group predictor is refused.
@@ -53,13 +56,16 @@ def read_regression(analysis) -> RegressionTable:
     if not len(table):
         raise DataError(f"{table.name}: no record has a response ({', '.join(model.response)}); needed at least one")
     groups = None if model.groups is None else _complete_text(table, model.groups, "model.groups")
+    of_groups = None
+    if groups is not None and model.group_predictors:
+        of_groups = _group_predictors(table, groups, model.group_predictors)
     return RegressionTable(
         predictors=_predictors(table, names),
         names=names,
         response=_response(table, model.response),
         response_names=model.response,
         groups=groups,
-        group_predictors=_group_predictors(table, groups, model.group_predictors) if model.group_predictors else None,
+        group_predictors=of_groups,
         rows=table.rows,
         counts={
             "records": {"read": read, "used": len(table), "left_out": {"without a response": int(absent.sum())}},
@@ -68,7 +74,7 @@ def read_regression(analysis) -> RegressionTable:
     )
 
 
-def _matching(model, columns, source) -> tuple[str, ...]:
+def _matching(model: Model, columns: Sequence[str], source: Path | pl.DataFrame) -> tuple[str, ...]:
     """The columns that the names and patterns of model.predictors mean, each once, in the order of the file for a
     pattern.
     """
@@ -89,11 +95,11 @@ def _matching(model, columns, source) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def _name(source) -> str:
+def _name(source: Path | pl.DataFrame) -> str:
     return "phenotypes" if isinstance(source, pl.DataFrame) else source.name
 
 
-def _predictors(table: Phenotypes, names) -> np.ndarray:
+def _predictors(table: Phenotypes, names: Sequence[str]) -> np.ndarray:
     """(n, p), C order, narrowest type."""
     columns = []
     for name in names:
@@ -112,7 +118,7 @@ def _predictors(table: Phenotypes, names) -> np.ndarray:
     return out
 
 
-def _response(table: Phenotypes, columns) -> np.ndarray:
+def _response(table: Phenotypes, columns: Sequence[str]) -> np.ndarray:
     """Numbers where every value is one, else text; (n, K) for several columns, which must be numbers."""
     if len(columns) > 1:
         return np.column_stack([table.numbers(c, "model.response") for c in columns])
@@ -130,7 +136,7 @@ def _complete_text(table: Phenotypes, column: str, path: str) -> np.ndarray:
     return text.to_numpy().astype(str)
 
 
-def _group_predictors(table: Phenotypes, groups: np.ndarray, columns) -> np.ndarray:
+def _group_predictors(table: Phenotypes, groups: np.ndarray, columns: Sequence[str]) -> np.ndarray:
     """(groups, q): the value of a group, which must be the same in all of its records."""
     labels, first, which = np.unique(groups, return_index=True, return_inverse=True)
     out = np.empty((labels.size, len(columns)))

@@ -95,7 +95,16 @@ def _check_diagonal(name: str, ids: pl.Series, diagonal: np.ndarray) -> None:
         )
 
 
-def _positive_definite(name, term, ids, matrix, low, high, value, diagonal) -> tuple[str, ...]:
+def _positive_definite(
+    name: str,
+    term: str,
+    ids: pl.Series,
+    matrix: sparse.csr_array,
+    low: np.ndarray,
+    high: np.ndarray,
+    value: np.ndarray,
+    diagonal: np.ndarray,
+) -> tuple[str, ...]:
     wide = np.flatnonzero(value**2 >= diagonal[low] * diagonal[high])
     if len(wide):
         i = wide[0]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.config import Analysis
 from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
 
@@ -24,7 +25,7 @@ class Records:
     notes: tuple[str, ...]
 
 
-def read_records(analysis, phenotypes: Phenotypes) -> Records:
+def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
     """Traits as numbers; a record without any is left out and counted.
 
     DataError: no number, a trait without records, a weight that is not positive.
@@ -49,12 +50,12 @@ def read_records(analysis, phenotypes: Phenotypes) -> Records:
     # What rounding leaves of a constant less its mean is no variance.
     constant = np.nanmax(y, axis=0) == np.nanmin(y, axis=0)
     variance = np.where(constant, 0.0, np.nansum((y - mean) ** 2, axis=0) / np.maximum(count - 1, 1))
-    for i in np.flatnonzero(constant):
+    for i in np.flatnonzero(constant).tolist():
         notes.append(f"trait '{traits[i].name}' does not vary: every one of its {count[i]} records is {mean[i]:g}")
     return Records(phenotypes, y, observed, _weights(analysis, phenotypes), mean, variance, n_read, tuple(notes))
 
 
-def _weights(analysis, phenotypes: Phenotypes) -> np.ndarray:
+def _weights(analysis: Analysis, phenotypes: Phenotypes) -> np.ndarray:
     column = analysis.data.weights
     if column is None:
         return np.ones(len(phenotypes))
