@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -42,7 +42,8 @@ class Pedigree:
     ids: (n,) String. sire, dam: (n,) int32 codes; -1 unknown; n .. n + g - 1 unknown-parent groups. birth: (n,)
     float64, NaN where unknown, or None without a birth column. row: (n,) int64 line of the file (see Table.line), -1
     for an animal without a row of its own. file_order: (n,) int32 codes in the order of the file, then the founders
-    added. notes: what was decided on the way.
+    added. notes: what was decided on the way. more: other columns that were asked for, (n,) String by code, null
+    where empty. name: of the file, for messages.
     """
 
     ids: pl.Series
@@ -53,6 +54,8 @@ class Pedigree:
     file_order: np.ndarray
     groups: tuple[str, ...]
     notes: tuple[str, ...]
+    more: Mapping[str, pl.Series] = field(default_factory=dict)
+    name: str = "pedigree"
 
     @property
     def n_animals(self) -> int:
@@ -80,6 +83,7 @@ def read_pedigree(
     group_column: str | int | None = None,
     founders: Iterable[str] | None = None,
     hermaphrodites: bool = False,
+    more: Sequence[str] = (),
     name: str | None = None,
 ) -> Pedigree:
     """Read and check a pedigree.
@@ -89,7 +93,8 @@ def read_pedigree(
     columns (a note says so). header: whether the first line holds names; None: yes where columns are names, no where
     they are positions, else as the line looks (a note says so). unknown: values that stand for an unknown parent.
     group_column: the group of each animal's unknown parents. founders: ids to add as animals without parents where
-    they have no row. hermaphrodites: an id may be both sire and dam. name: the file's name in errors.
+    they have no row. hermaphrodites: an id may be both sire and dam. more: columns to keep as they are. name: the
+    file's name in errors.
 
     Ids are strings and stay strings ('007' is not '7'). Parents without a row of their own become founders, counted in
     the notes. Raises TableError (cannot be read), UnknownColumns (named columns, none recognised as a parent),
@@ -98,7 +103,7 @@ def read_pedigree(
     """
     unknown = tuple(str(value) for value in unknown)
     table, chosen = choose_columns(source, columns, header, separator, unknown, name)
-    return _check(table, chosen, unknown, group_column, founders, hermaphrodites)
+    return _check(table, chosen, unknown, group_column, founders, hermaphrodites, more)
 
 
 def _check(
@@ -108,13 +113,14 @@ def _check(
     group_column: str | int | None,
     founders: Iterable[str] | None,
     hermaphrodites: bool,
+    more: Sequence[str],
 ) -> Pedigree:
     notes = list(chosen.notes)
     if len({chosen.id, chosen.sire, chosen.dam}) < 3:
         found = f"{chosen.id}, {chosen.sire}, {chosen.dam}"
         raise PedigreeError(f"{table.name}: id, sire and dam must be three columns, found {found}")
     group = None if group_column is None else table.column(group_column)
-    used = [chosen.id, chosen.sire, chosen.dam, chosen.birth, group]
+    used = [chosen.id, chosen.sire, chosen.dam, chosen.birth, group, *(table.column(c) for c in more)]
     frame = table.read(list(dict.fromkeys(c for c in used if c is not None)))
     _refuse_header_again(table, frame, chosen)
     ids, parents = _id_columns(table, frame, chosen, unknown)
@@ -163,6 +169,8 @@ def _check(
         file_order=code,
         groups=(),
         notes=tuple(notes),
+        more={c: frame[c].extend_constant(None, n - n_rows).gather(order) for c in more},
+        name=table.name,
     )
     return pedigree if group is None else _with_groups(pedigree, table, frame[group], order, unknown)
 

@@ -144,7 +144,7 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
             )
             for e, effect in r.effects.items()
         }
-        relationship = absolute(r.relationship, folder) if isinstance(r.relationship, Path) else r.relationship
+        relationship = r.relationship.with_paths(lambda path: absolute(path, folder))
         random[term] = r.model_copy(update={"relationship": relationship, "effects": effects})
         labels = component_names(random[term])
         twice = next((label for i, label in enumerate(labels) if label in labels[:i]), None)
@@ -157,13 +157,11 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
 
 
 def _check_pedigree(data: Data, model: Model, problems: Problems) -> None:
-    uses = [term for term, r in model.random.items() if r.relationship == "pedigree"]
-    if data.pedigree is None:
-        for term in uses:
-            problems.add(
-                ("model", "random", term, "relationship"), "found pedigree, but there is none: needed data.pedigree"
-            )
-    elif data.groups is not None and not uses:
+    for term, r in model.random.items():
+        for key, message in r.relationship.refusals(data):
+            problems.add(("model", "random", term, "relationship", *([key] if key else [])), message)
+    uses = any(r.relationship.of_pedigree for r in model.random.values())
+    if data.pedigree is not None and data.groups is not None and not uses:
         problems.add(("data", "groups"), "found groups, but no random effect has relationship: pedigree")
 
 

@@ -162,5 +162,5 @@ def _check_components(
 
 def _related(model: Model) -> str:
     """The one random effect with relationships, or the only one; '' where that does not settle it."""
-    related = [name for name, r in model.random.items() if r.relationship != "identity"] or list(model.random)
+    related = [name for name, r in model.random.items() if r.relationship.related] or list(model.random)
     return related[0] if len(related) == 1 else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
@@ -13,7 +12,6 @@ from mmgibbs.config.fields import (
     Section,
     a_column,
     a_name_or_none,
-    a_path,
     a_range,
     a_text,
     auto_or_boolean,
@@ -28,6 +26,7 @@ from mmgibbs.config.fields import (
     whole_number,
     wrong,
 )  # fmt: skip
+from mmgibbs.config.relationships import Identity, Relationship, a_relationship
 from mmgibbs.config.tables import Trait
 from mmgibbs.config.text import as_yaml_value
 from mmgibbs.errors import nearest
@@ -93,18 +92,6 @@ class Fixed(Section):
         return {key: v for key, v in super().as_file().items() if key not in of_a_covariate} | {"prior": prior}
 
 
-def _relationship(value: object) -> str | Path:
-    """A word, or the path of a file: a lone word that is neither is more likely a slip than a file."""
-    needed = "identity, pedigree or the path of a file such as inverse.txt"
-    if not isinstance(value, str):
-        raise expected(value, needed)
-    if value in ("identity", "pedigree"):
-        return str(value)
-    if "." not in value and "/" not in value and "\\" not in value:
-        raise expected(value, needed)
-    return a_path(value)
-
-
 def _options(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise expected(value, "a mapping of options")
@@ -140,9 +127,7 @@ _OF_THE_EFFECT = ("level", "traits", "unknown_level")
 class Random(Section):
     """A random term: its effects share one covariance matrix. One unnamed effect has the name ''."""
 
-    relationship: Annotated[Any, checked(_relationship)] = (
-        "identity"  # 'identity' | 'pedigree' | absolute Path of a sparse inverse
-    )
+    relationship: Annotated[Relationship, checked(a_relationship)] = Identity()
     effects: Annotated[dict[str, RandomEffect], checked(mapping_of(RandomEffect, "effect", a_name_or_none))] = {}
 
     @classmethod

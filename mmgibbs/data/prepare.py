@@ -17,7 +17,6 @@ from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.data.random import (
-    Kin,
     RandomTerms,
     animal_column,
     covariate,
@@ -26,11 +25,10 @@ from mmgibbs.data.random import (
     takes_parents,
     wanted_columns,
 )
+from mmgibbs.data.relationships import Kin
 from mmgibbs.data.traits import Records, missing_patterns, read_records
 from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.groups import GroupedPedigree
-from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.terms import Term
 from pedigree.tables import quoted
 
@@ -115,13 +113,11 @@ def _need_columns(analysis, phenotypes: Phenotypes) -> None:
 
 def _kin(analysis, records: Records) -> Kin | None:
     data, random = analysis.data, analysis.model.random
-    needed = any(r.relationship == "pedigree" for r in random.values()) or takes_parents(random, records.phenotypes)
-    if data.pedigree is None or not needed:
+    specs = [r.relationship for r in random.values() if r.relationship.of_pedigree]
+    if data.pedigree is None or not (specs or takes_parents(random, records.phenotypes)):
         return None
     from pedigree.errors import PedigreeError, TableError, UnknownColumns
-    from pedigree.inbreeding import inbreeding
     from pedigree.read import read_pedigree
-    from pedigree.relationship import relatives
 
     columns = data.pedigree_columns
     if columns is not None:
@@ -139,11 +135,13 @@ def _kin(analysis, records: Records) -> Kin | None:
             founders=ids_with_records(analysis, records.phenotypes, records.observed)
             if data.add_missing_animals
             else None,
+            hermaphrodites=not all(spec.one_sex for spec in specs),
+            more=tuple(column for spec in specs for column in spec.pedigree_columns.values()),
             name="pedigree" if isinstance(data.pedigree, pl.DataFrame) else None,
         )
-        random_groups = data.groups is not None and data.groups.effect == "random"
-        F = inbreeding(pedigree.sire, pedigree.dam) if data.inbreeding == "account" else None
-        kinship = relatives(pedigree.sire, pedigree.dam, F, len(pedigree.groups), random_groups)
+        kin = Kin(pedigree, data)
+        for spec in specs:
+            kin.related(spec)
     except UnknownColumns as error:
         needed = (
             "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, "
@@ -154,11 +152,7 @@ def _kin(analysis, records: Records) -> Kin | None:
         raise DataError(f"{error}\n{needed}") from None
     except (PedigreeError, TableError) as error:
         raise DataError(str(error)) from None
-    n, g = len(pedigree.ids), len(pedigree.groups)
-    ids = pl.concat([pedigree.ids.rename("id"), pl.Series("id", pedigree.groups, dtype=pl.String)])
-    order = np.concatenate([np.asarray(pedigree.file_order, np.int64), np.arange(n, n + g)])
-    labels = LevelLabels(ids, order, np.concatenate([kinship.inbreeding, np.full(g, np.nan)]), g)
-    return Kin(pedigree, GroupedPedigree(kinship) if g else Pedigree(kinship), labels)
+    return kin
 
 
 def _strangers(analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:

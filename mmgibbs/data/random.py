@@ -9,19 +9,16 @@ there is more than one, in the one of them called so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.data.covariates import legendre
-from mmgibbs.data.levels import code_levels, lookup
+from mmgibbs.data.levels import lookup
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels
-from mmgibbs.data.relationship_file import read_relationship
+from mmgibbs.data.relationships import READERS, Kin
 from mmgibbs.errors import DataError
-from mmgibbs.model.relationships.base import Relationship
-from mmgibbs.model.relationships.identity import Identity
 from mmgibbs.model.terms import Effect, Levels, Related, Term
 from pedigree.tables import quoted
 
@@ -30,21 +27,12 @@ PARENT_COLUMNS = ("sire", "dam", "father", "mother")
 _FROM_PEDIGREE = ("sire", "dam")
 
 
-@dataclass(frozen=True)
-class Kin:
-    """The pedigree as random effects need it."""
-
-    pedigree: object  # pedigree.read.Pedigree
-    relationship: Relationship
-    labels: LevelLabels
-
-
 def animal_column(random: dict, phenotypes: Phenotypes) -> str | None:
     """The column that names the record's animal, or None where the rule at the head of this file finds none."""
     columns = dict.fromkeys(
         e.level
         for r in random.values()
-        if r.relationship == "pedigree"
+        if r.relationship.of_pedigree
         for e in r.effects.values()
         if e.level not in PARENT_COLUMNS
     )
@@ -54,9 +42,9 @@ def animal_column(random: dict, phenotypes: Phenotypes) -> str | None:
     return next((c for c in ANIMAL_COLUMNS if c in (there or phenotypes.columns)), None)
 
 
-def unknown_values(column: str, relationship, data) -> tuple[str, ...]:
+def unknown_values(column: str, of_pedigree: bool, data) -> tuple[str, ...]:
     """Ids that stand for an unknown animal: the pedigree's, wherever a column holds animals."""
-    holds_animals = relationship == "pedigree" or column in PARENT_COLUMNS
+    holds_animals = of_pedigree or column in PARENT_COLUMNS
     return tuple(data.unknown_parent) if holds_animals else ()
 
 
@@ -65,10 +53,10 @@ def ids_with_records(analysis, phenotypes: Phenotypes, observed: np.ndarray) -> 
     found = []
     for name, random in analysis.model.random.items():
         for effect in random.effects.values():
-            if random.relationship == "pedigree" and phenotypes.has(effect.level):
+            if random.relationship.of_pedigree and phenotypes.has(effect.level):
                 needed = _needed(effect.traits, analysis, observed)
                 found.append(
-                    phenotypes.text(effect.level, name, unknown_values(effect.level, "pedigree", analysis.data)).filter(
+                    phenotypes.text(effect.level, name, unknown_values(effect.level, True, analysis.data)).filter(
                         pl.Series(needed)
                     )
                 )
@@ -113,33 +101,12 @@ class RandomTerms:
         """
         random = self.analysis.model.random[name]
         columns = [self._level_ids(name, effect_name, effect) for effect_name, effect in random.effects.items()]
-        if random.relationship == "pedigree":
-            relationship, labels = self.kin.relationship, self.kin.labels
-            levels = [
-                ids if isinstance(ids, np.ndarray) else self._codes(ids, e.level)
-                for e, ids in zip(random.effects.values(), columns, strict=False)
-            ]
-        elif random.relationship == "identity":
-            ids, levels = code_levels([_texts(ids, self.kin) for ids in columns])
-            relationship, labels = Identity(len(ids)), LevelLabels(ids, np.arange(len(ids)))
-            if len(ids) == 0:
-                raise DataError(
-                    f"{self.phenotypes.name}: found no levels for model.random.{name}; needed at least one "
-                    "record that meets it"
-                )
-        else:
-            relationship, ids, notes = read_relationship(random.relationship, name)
-            self.notes += notes
-            labels = LevelLabels(ids, np.arange(len(ids)))
-            levels = [
-                self._file_levels(name, e, _texts(c, self.kin), ids, random.relationship)
-                for e, c in zip(random.effects.values(), columns, strict=False)
-            ]
+        read = READERS[type(random.relationship)](self, name, random.relationship, columns)
         effects = tuple(
             self._effect(name, effect_name, effect, level)
-            for (effect_name, effect), level in zip(random.effects.items(), levels, strict=False)
+            for (effect_name, effect), level in zip(random.effects.items(), read.levels, strict=True)
         )
-        return Term(name, Levels(effects, relationship.n_levels), Related(relationship)), labels
+        return Term(name, Levels(effects, read.relationship.n_levels), Related(read.relationship)), read.labels
 
     # -------------------------------------------------------------------------------------------- levels
 
@@ -151,7 +118,8 @@ class RandomTerms:
         path = _path(term, effect_name, "level")
         needed = _needed(effect.traits, self.analysis, self.observed)
         if self.phenotypes.has(effect.level):
-            unknown = unknown_values(effect.level, self.analysis.model.random[term].relationship, self.analysis.data)
+            of_pedigree = self.analysis.model.random[term].relationship.of_pedigree
+            unknown = unknown_values(effect.level, of_pedigree, self.analysis.data)
             ids = self.phenotypes.text(effect.level, path, unknown)
             ids = pl.DataFrame({"id": ids, "needed": needed}).select(pl.when("needed").then("id")).to_series()
             absent = needed & ids.is_null().to_numpy()
@@ -213,14 +181,14 @@ class RandomTerms:
                     [f"found no animal in column '{column}'"] * SHOWN,
                     f"one, to take its {level} from the pedigree ({path})",
                 )
-            self._record_animals, self._animal_column = self._codes(ids, column), column
+            self._record_animals, self._animal_column = self.codes(ids, column), column
         whose = f"the record's animal in column '{self._animal_column}' of {self.phenotypes.name}"
         note = f"{level}s are taken from the pedigree, by {whose}"
         if note not in self.notes:
             self.notes.append(note)
         return self._record_animals
 
-    def _codes(self, ids: pl.Series, column: str) -> np.ndarray:
+    def codes(self, ids: pl.Series, column: str) -> np.ndarray:
         """(n,) int32 pedigree codes, -1 where null; an id without a pedigree row is an error."""
         codes = self.kin.pedigree.codes(ids)
         strange = (codes.is_null() & ids.is_not_null()).to_numpy()
@@ -237,7 +205,7 @@ class RandomTerms:
             )
         return codes.fill_null(-1).cast(pl.Int32).to_numpy().copy()
 
-    def _file_levels(self, term: str, effect, column: pl.Series, ids: pl.Series, source) -> np.ndarray:
+    def file_levels(self, term: str, effect, column: pl.Series, ids: pl.Series, source) -> np.ndarray:
         codes = lookup(column, ids)
         strange = (codes.is_null() & column.is_not_null()).to_numpy()
         if strange.any():
@@ -252,6 +220,19 @@ class RandomTerms:
                 f"an id of the relationship file of model.random.{term}",
             )
         return codes.fill_null(-1).to_numpy().copy()
+
+    def texts(self, ids: pl.Series | np.ndarray) -> pl.Series:
+        """Ids of levels, also of those that were taken from the pedigree as codes."""
+        if isinstance(ids, pl.Series):
+            return ids
+        codes = pl.Series("code", ids)
+        return (
+            self.kin.pedigree.ids.gather(codes.clip(0))
+            .to_frame("id")
+            .with_columns(codes)
+            .select(pl.when(pl.col("code") >= 0).then("id"))
+            .to_series()
+        )
 
     # -------------------------------------------------------------------------------------------- covariates
 
@@ -314,20 +295,6 @@ def legendre_range(
             phenotypes.name, phenotypes.rows[outside], found, f"a value in the stated range, {low:g} to {high:g}"
         )
     return low, high
-
-
-def _texts(ids: pl.Series | np.ndarray, kin: Kin | None) -> pl.Series:
-    """Ids of levels that were taken from the pedigree as codes."""
-    if isinstance(ids, pl.Series):
-        return ids
-    codes = pl.Series("code", ids)
-    return (
-        kin.pedigree.ids.gather(codes.clip(0))
-        .to_frame("id")
-        .with_columns(codes)
-        .select(pl.when(pl.col("code") >= 0).then("id"))
-        .to_series()
-    )
 
 
 def _needed(traits: Sequence[str], analysis, observed: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from mmgibbs.report.html_tables import (
 
 def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dict]:
     """Per component with a relationship: figures, and tables of the `top` highest and lowest levels."""
-    related = {term for term, kind in run.relationships.items() if kind != "identity"}
+    related = run.related
     years = _years(run)
     several = len(related) > 1
     out = []
@@ -225,7 +225,7 @@ def other_random_effects(run: Finished) -> Table | None:
     """One row per component without relationships: how far its levels spread, and how reliable they are."""
     rows = []
     for term, effect, trait in run.components:
-        if run.relationships[term] != "identity":
+        if term in run.related:
             continue
         frame = run.component(term, effect, trait).filter(pl.col("mean").is_not_null())
         if frame.height:

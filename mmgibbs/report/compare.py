@@ -176,7 +176,7 @@ def breeding_values(runs: Sequence[Finished], names: Sequence[str], figures: plo
 
 
 def _related(run: Finished) -> list[tuple[str, str, str]]:
-    return [c for c in run.components if run.relationships[c[0]] != "identity"]
+    return [c for c in run.components if c[0] in run.related]
 
 
 def _joined(first: Finished, second: Finished, component: tuple[str, str, str]) -> pl.DataFrame:

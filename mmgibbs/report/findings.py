@@ -99,7 +99,7 @@ def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
 
 
 def _levels(run: Finished) -> list[Finding]:
-    related = [term for term, kind in run.relationships.items() if kind != "identity"]
+    related = [term for term, kind in run.relationships.items() if kind["related"]]
     if run.solutions is None or not related:
         return []
     values, out = run.solutions.lazy().filter(pl.col("term").is_in(related)), []

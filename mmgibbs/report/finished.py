@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError
+from mmgibbs.results.relationships import relationships_of
 
 if TYPE_CHECKING:
     import xarray
@@ -49,10 +50,14 @@ class Finished:
         return str(self.record.get("name", self.directory.name))
 
     @property
-    def relationships(self) -> dict[str, str]:
-        """Random term -> 'identity', 'pedigree' or the path of a file."""
-        random = self.record.get("analysis", {}).get("model", {}).get("random") or {}
-        return {name: term.get("relationship", "identity") for name, term in random.items()}
+    def relationships(self) -> dict[str, dict[str, Any]]:
+        """Random term -> how its levels are related, in words (see results/relationships.py)."""
+        return relationships_of(self.record)
+
+    @property
+    def related(self) -> set[str]:
+        """Random terms whose levels are related."""
+        return {term for term, kind in self.relationships.items() if kind["related"]}
 
     @cached_property
     def components(self) -> list[tuple[str, str, str]]:

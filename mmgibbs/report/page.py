@@ -30,6 +30,7 @@ from mmgibbs.report.html_tables import (
     numbers,
 )
 from mmgibbs.report.render import render
+from mmgibbs.results.relationships import relationships_of
 
 PARAMETERS = 12  # with figures, besides the heritabilities: those that mix worst
 COEFFICIENTS = "Coefficients"  # of a regression: a caption
@@ -99,14 +100,7 @@ def model_section(record: dict) -> dict | None:
     if not (model.get("fixed") or model.get("random")):
         return None
     intercept = analysis.get("traits", {}) if "intercept" in record.get("levels", {}) else ()
-    random = {
-        name: "A"
-        if r.get("relationship") == "pedigree"
-        else "I"
-        if r.get("relationship", "identity") == "identity"
-        else "K"
-        for name, r in (model.get("random") or {}).items()
-    }
+    random = {name: kind["symbol"] for name, kind in relationships_of(record).items()}
     return {
         "equations": words.model_equations(analysis, intercept),
         "random": random,
@@ -121,7 +115,7 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     records = data.get("records", {})
     seconds = {k: v for k, v in record.get("seconds", {}).items() if isinstance(v, (int, float))}
     gibbs = record.get("method") != "blup"
-    kin = any(r.get("relationship") == "pedigree" for r in (analysis.get("model", {}).get("random") or {}).values())
+    kin = any(kind["of_pedigree"] for kind in relationships_of(record).values())
     inbreeding = {
         "account": "accounted for, in the relationships and in reliability",
         "ignore": "ignored: every animal as if not inbred",

@@ -8,6 +8,7 @@ import numpy as np
 
 from mmgibbs.report.findings import RHAT
 from mmgibbs.report.html_tables import Column, Table, counted, counts, decimals, figure, interval, known, listed, number
+from mmgibbs.results.relationships import relationships_of
 
 ENGINES = {
     "serial": "the structured equations in plain loops",
@@ -67,11 +68,9 @@ def model_table(record: dict) -> Table:
                 "flat prior" if prior == "flat" else f"normal prior, {prior}",
             )
         )
+    relationships = relationships_of(record)
     for name, random in (analysis["model"].get("random") or {}).items():
-        relationship = random.get("relationship", "identity")
-        related = {"identity": "independent levels", "pedigree": "related by the pedigree"}.get(
-            relationship, f"related by {relationship}"
-        )
+        related = relationships[name]["sentence"]
         for effect, spec in _effects(random).items():
             curve = ""
             if spec.get("legendre"):

@@ -37,10 +37,13 @@ def settings(tree: Mapping) -> dict[str, str]:
     visit(tree, ())
     paths = ("data.phenotypes", "data.pedigree", "decisions.candidates.file")
     kept = {key: text for key, text in found.items() if key not in (*FREE, *paths)}
-    words = ('"identity"', '"pedigree"')
-    return {
-        key: '"file"' if key.endswith(".relationship") and text not in words else text for key, text in kept.items()
-    }
+    return {key: '"file"' if ".relationship" in key and _is_path(text) else text for key, text in kept.items()}
+
+
+def _is_path(text: str) -> bool:
+    """A value as JSON is an absolute path, as those of a resolved analysis are."""
+    value = json.loads(text)
+    return isinstance(value, str) and Path(value).is_absolute()
 
 
 def _tables(value, place: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:
@@ -53,8 +56,9 @@ def _tables(value, place: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:
         for key, inner in value.items():
             yield from _tables(inner, (*place, str(key)))
     elif hasattr(type(value), "model_fields"):
+        one = isinstance(value.as_file(), str)  # a section that is written as one path counts as that path
         for name in type(value).model_fields:
-            yield from _tables(getattr(value, name), (*place, name))
+            yield from _tables(getattr(value, name), place if one else (*place, name))
 
 
 def _sha256(table) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import partition
+from mmgibbs.results.relationships import described
 
 COUNT_NONZEROS_UP_TO = 3_000_000  # records; beyond, counting costs more than it tells
 
@@ -46,6 +47,7 @@ def run_record(analysis, prepared, equations, notes, parameters, facts: dict, se
         "nonzeros": nonzeros,
         "bytes": equations.bytes,
         "block_kinds": {t.name: block_kind(t) for t in design.terms},
+        "relationships": {t.name: described(t.relationship) for t in design.terms if t.kind == "random"},
         "levels": {t.name: t.n_levels for t in design.terms},
         "partition": equations.partition.kind,
         "blocks": len(equations.partition.blocks),

@@ -101,7 +101,7 @@ def recorded(analysis: Analysis) -> Recorded:
     related = [
         e.level
         for r in analysis.model.random.values()
-        if r.relationship != "identity"
+        if r.relationship.related
         for e in r.effects.values()
         if e.level not in PARENT_COLUMNS
     ]

@@ -57,7 +57,7 @@ def with_files(analysis: Analysis, change: Callable[[Path], Path]) -> Analysis:
     if isinstance(data.pedigree, Path):
         data = data.model_copy(update={"pedigree": change(data.pedigree)})
     random = {
-        name: r.model_copy(update={"relationship": change(r.relationship)}) if isinstance(r.relationship, Path) else r
+        name: r.model_copy(update={"relationship": r.relationship.with_paths(change)})
         for name, r in model.random.items()
     }
     return analysis.model_copy(update={"data": data, "model": model.model_copy(update={"random": random})})

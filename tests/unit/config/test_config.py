@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from mmgibbs.config import Interval, component_names, load_config
+from mmgibbs.config.relationships import File, Identity, Pedigree
 from mmgibbs.errors import ConfigError
 
 # The example of the design note, word for word.
@@ -77,7 +78,7 @@ def test_the_example_of_the_design_note(beef, tmp_path, monkeypatch):
         fixed["dam_age"].degree == 2 and fixed["dam_age"].legendre is None and fixed["dam_age"].prior_variance is None
     )
     genetic, environment = a.model.random["genetic"], a.model.random["maternal_environment"]
-    assert genetic.relationship == "pedigree" and environment.relationship == "identity"
+    assert genetic.relationship == Pedigree() and environment.relationship == Identity()
     assert list(genetic.effects) == ["direct", "maternal"] and list(environment.effects) == [""]
     assert genetic.effects["direct"].level == "animal" and genetic.effects["direct"].traits == (
         "birth_weight",
@@ -221,7 +222,7 @@ def test_every_key():
     rr = a.model.random["genetic"].effects["rr"]
     assert (rr.legendre.column, rr.legendre.degree, rr.legendre.range) == ("age", 1, (0.0, 10.0))
     assert a.model.random["genetic"].effects["slope"].covariates == ("one", "age")
-    assert a.model.random["herd_year"].relationship == Path.cwd().resolve() / "inverse.txt"
+    assert a.model.random["herd_year"].relationship == File(file=str(Path.cwd().resolve() / "inverse.txt"))
     assert a.model.random["herd_year"].effects[""].level == "herd_year"
     assert a.variances.residual.structure == "diagonal" and a.variances.terms["herd_year"].prior.scale == ((0.0,),)
     assert (
@@ -494,3 +495,24 @@ def test_coefficients_of_an_unnamed_effect():
     a = load_config(small(model={"random": {"g": {"effects": effects}}}))
     assert component_names(a.model.random["g"]) == (".0:y", ".1:y")
     assert load_config(a.resolved()).resolved() == a.resolved()
+
+
+@pytest.mark.parametrize(
+    "written, resolved",
+    [
+        ("identity", "identity"),
+        ({"kind": "identity"}, "identity"),
+        ("pedigree", "pedigree"),
+        ({"kind": "pedigree"}, "pedigree"),
+        ("inverse.txt", str(Path("inverse.txt").resolve())),
+        ({"kind": "file", "file": "inverse.txt"}, str(Path("inverse.txt").resolve())),
+    ],
+)
+def test_a_relationship_is_a_word_a_path_or_a_mapping(written, resolved):
+    """The short and the long way mean the same, and the resolved analysis writes the short one."""
+    tree = {
+        "data": {"phenotypes": "p.csv", "pedigree": "ped.csv"},
+        "traits": ["y"],
+        "model": {"random": {"line": {"relationship": written}}},
+    }
+    assert load_config(tree).resolved()["model"]["random"]["line"]["relationship"] == resolved

@@ -227,6 +227,32 @@ MISTAKES = [
         "model.random.herd.relationship: found 'pedigre', needed identity, pedigree or the path of a file such as "
         "inverse.txt",
     ),
+    (
+        "model.random.herd.relationship",
+        {"kind": "pedigre"},
+        "model.random.herd.relationship.kind: found 'pedigre'; did you mean 'pedigree'?",
+    ),
+    (
+        "model.random.herd.relationship",
+        {"file": "inverse.txt"},
+        "model.random.herd.relationship.kind: missing, needed one of identity, pedigree, file",
+    ),
+    (
+        "model.random.herd.relationship",
+        {"kind": "file"},
+        "model.random.herd.relationship.file: missing, needed here",
+    ),
+    (
+        "model.random.herd.relationship",
+        {"kind": "file", "fil": "inverse.txt", "file": "inverse.txt"},
+        "model.random.herd.relationship.fil: unknown key; did you mean 'file'?",
+    ),
+    (
+        "model.random.herd.relationship",
+        ["pedigree"],
+        "model.random.herd.relationship: found a list of 1 value, needed identity, pedigree or the path of a file "
+        "such as inverse.txt",
+    ),
     ("model.random.herd.effects", {}, "model.random.herd.traits: found beside effects, needed inside one of them"),
     (
         "model.random.herd",
