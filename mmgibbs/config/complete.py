@@ -22,7 +22,7 @@ RESERVED = ("mode", "residual", "intercept")  # they have a meaning of their own
 # What a regression shares with a mixed model.
 OF_EVERY_SAMPLER = {
     "method", "chains", "burn_in", "samples", "thin", "seed", "device", "threads", "precision", "checkpoint_every",
-    "stop", "tolerance",
+    "stop",
 }  # fmt: skip
 OF_A_TABLE = {"phenotypes", "separator", "header", "missing"}
 _SYMMETRIC = 1e-8  # relative
@@ -43,7 +43,7 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
         problems.add(("model",), "found no effect and intercept: false, needed at least one effect")
     _check_pedigree(data, model, problems)
     sampler = analysis.sampler
-    if sampler.tolerance is None:
+    if sampler.tolerance is None and (sampler.method == "blup" or sampler.engine == "pcg"):
         sampler = sampler.model_copy(update={"tolerance": TOLERANCES[sampler.method]})
     directory = Path(os.path.abspath(analysis.output.directory or Path("runs") / name))
     output = analysis.output.model_copy(update={"directory": directory})
@@ -89,6 +89,11 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
             problems.add(("traits",), "found beside model.plugin, needed model.response alone")
         if analysis.sampler.method == "blup":
             problems.add(("sampler", "method"), "found blup beside model.plugin, needed gibbs")
+        if analysis.sampler.stop is not None and analysis.sampler.stop.mcse_ebv is not None:
+            problems.add(
+                ("sampler", "stop", "mcse_ebv"),
+                "cannot be combined with model.plugin, which has no breeding values; needed rhat, ess or mcse",
+            )
         for section, shared in (("sampler", OF_EVERY_SAMPLER), ("data", OF_A_TABLE)):
             values = getattr(analysis, section)
             for key, field in type(values).model_fields.items():

@@ -39,25 +39,56 @@ def _checkpoint_every(value: object) -> Interval | str:
     return "never" if isinstance(value, str) and value == "never" else an_interval(value)
 
 
+_MCSE = "a mapping from patterns of parameters to errors in the unit of each, such as {'h2[*]': 0.01}"
+
+
+def _mcse(value: object) -> dict[str, float]:
+    if not isinstance(value, dict) or not value:
+        raise expected(value, _MCSE)
+    problems, error = Problems(), number("a number above 0", above=0)
+    out: dict[str, float] = {}
+    for pattern, needed in value.items():
+        try:
+            out[a_text("a pattern")(pattern)] = error(needed)
+        except PydanticCustomError as wrong_one:
+            problems.add((str(pattern),), wrong_one.message())
+    problems.refuse()
+    return out
+
+
 class Stop(Section):
-    """Targets at which the chains stop: looked at after `samples` sweeps, then after every further tenth."""
+    """Targets at which the chains stop: looked at after `samples` sweeps, then after every further tenth.
+
+    rhat and ess: of the parameters that `parameters` names, by patterns in which `*` stands for any text; absent, of
+    all. mcse: pattern -> error. mcse_ebv: of every breeding value, as a fraction of its posterior SD.
+    """
 
     rhat: Annotated[float | None, checked(number("a number above 1, such as 1.01", above=1))] = None
     ess: Annotated[float | None, checked(number("a number above 0, such as 400", above=0))] = None
+    mcse: Annotated[dict[str, float] | None, checked(_mcse)] = None
     mcse_ebv: Annotated[
         float | None, checked(number("a number between 0 and 1: a fraction of the posterior SD", above=0, below=1))
+    ] = None
+    parameters: Annotated[
+        tuple[str, ...] | None, checked(list_of(a_text("a pattern"), "a list of patterns of parameters"))
     ] = None
     max_samples: Annotated[int | None, checked(whole_number(1))] = None  # sweeps after burn-in; None: 10 x samples
 
     @property
-    def targets(self) -> dict[str, float]:
-        named = {name: getattr(self, name) for name in ("rhat", "ess", "mcse_ebv")}
-        return {name: value for name, value in named.items() if value is not None}
+    def targets(self) -> tuple[tuple[str, float, tuple[str, ...]], ...]:
+        """(name, needed, patterns of the parameters) of each."""
+        patterns = self.parameters or ("*",)
+        of_parameters = [(name, getattr(self, name), patterns) for name in ("rhat", "ess")]
+        errors = [("mcse", needed, (pattern,)) for pattern, needed in (self.mcse or {}).items()]
+        of_levels = [("mcse_ebv", self.mcse_ebv, ("*",))]
+        return tuple(target for target in (*of_parameters, *errors, *of_levels) if target[1] is not None)
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if not self.targets:
-            raise wrong("found no target, needed one or more of rhat, ess, mcse_ebv")
+            raise wrong("found no target, needed one or more of rhat, ess, mcse, mcse_ebv")
+        if self.parameters is not None and self.rhat is None and self.ess is None:
+            raise wrong("found parameters without rhat or ess, which they are for; needed one of them")
         return self
 
 
@@ -73,6 +104,7 @@ class Sampler(Section):
     engine: Annotated[str, checked(one_of("auto", "serial", "hybrid", "structured", "pcg"))] = "auto"
     partition: Annotated[str, checked(one_of("auto", "effect", "equal", "colour"))] = "auto"
     update: Annotated[str, checked(one_of("level", "site"))] = "level"
+    # auto: the CPU, so that a file gives the same bits on every machine; a GPU is used where gpu asks for it
     device: Annotated[str, checked(one_of("auto", "cpu", "gpu"))] = "auto"
     threads: Annotated[int | None, checked(unless("auto", whole_number(1, 10_000)))] = None  # None: every core
     precision: Annotated[str, checked(one_of("double", "single"))] = "double"
@@ -82,7 +114,7 @@ class Sampler(Section):
     )
     checkpoint_every: Annotated[Interval | str, checked(_checkpoint_every)] = TEN_MINUTES  # or 'never'
     stop: Stop | None = None
-    # of PCG: for `blup` the relative residual, for engine pcg the error left, in posterior standard deviations
+    # of PCG alone: for `blup` the relative residual, for engine pcg the error left, in posterior standard deviations
     tolerance: Annotated[float | None, checked(number("a number between 0 and 1", above=0, below=1))] = None
     pev_limit: Annotated[int, checked(whole_number(0))] = 10_000  # equations up to which `blup` inverts for PEV
 
@@ -90,11 +122,6 @@ class Sampler(Section):
     def most_samples(self) -> int:
         """Sweeps after burn-in at most."""
         return self.samples if self.stop is None else self.stop.max_samples or 10 * self.samples
-
-    @property
-    def kept(self) -> int:
-        """Draws kept per chain."""
-        return self.samples // self.thin
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -112,8 +139,8 @@ class Sampler(Section):
         if self.partition == "effect" and self.update == "level":
             problems.add(
                 ("partition",),
-                "found effect, which parts the effects of a level, with update: level, which draws them jointly; "
-                "needed update: site, or partition: colour or equal",
+                "found effect, which draws the effects of a level separately and cannot be combined with "
+                "update: level; needed update: site, or partition: colour or equal",
             )
         if self.engine == "structured" and self.partition == "effect":
             problems.add(
@@ -123,10 +150,31 @@ class Sampler(Section):
             )
         if self.engine == "serial" and self.device == "gpu":
             problems.add(("device",), "found gpu, needed cpu or auto for engine: serial")
+        self._check_engine(problems)
         if self.method == "blup" and self.engine not in ("auto", "pcg"):
             problems.add(("engine",), f"found {self.engine}, needed pcg or auto for method: blup")
         problems.refuse()
         return self
+
+    def _check_engine(self, problems: Problems) -> None:
+        """What one engine takes cannot be combined with another, which would drop it."""
+        solves = self.method == "blup" or self.engine == "pcg"
+        what = "method: blup" if self.method == "blup" else f"engine: {self.engine}"
+        if solves and self.update == "site":
+            why = "which draws nothing" if self.method == "blup" else "which draws all levels at once"
+            problems.add(("update",), f"found site, which cannot be combined with {what}, {why}; needed level")
+        if self.tolerance is not None and not solves:
+            problems.add(
+                ("tolerance",),
+                f"found {self.tolerance:g}, which cannot be combined with {what}, which solves nothing; "
+                "needed engine: pcg or method: blup",
+            )
+        if self.engine in ("serial", "pcg") and self.method == "gibbs" and (self.threads or 1) > 1:
+            problems.add(
+                ("threads",),
+                f"found {self.threads}, which cannot be combined with {what}, which runs on one thread; "
+                "needed 1 or auto, or engine: structured or hybrid",
+            )
 
     def _check_stop(self, stop: Stop, problems: Problems) -> None:
         if self.method != "gibbs":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -76,8 +75,3 @@ class EngineChoice:
     def build(self, equations: StructuredEquations) -> Engine:
         engine = engine_class(self.name, self.device)
         return engine(equations, **{option: getattr(self, option) for option in engine.options})
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

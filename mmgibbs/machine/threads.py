@@ -22,6 +22,13 @@ from typing import Any
 import numpy as np
 
 
+def cores() -> int:
+    """Cores this process may use, within its affinity and a container's quota."""
+    from joblib import cpu_count  # late: the core is imported without it
+
+    return cpu_count()
+
+
 def equal_ranges(work: np.ndarray, most: int, first: int = 0) -> list[tuple[int, int]]:
     """At most `most` ranges (a, b), b excluded, of consecutive parts first, first + 1, ... with about equal work; none
     is empty.

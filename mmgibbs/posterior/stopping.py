@@ -1,17 +1,20 @@
 """Good enough to stop: the targets of `sampler.stop`, held against the draws of all chains so far.
 
-    rhat        rank-normalised split R-hat of every variance parameter at most this
-    ess         bulk and tail effective sample size of every variance parameter at least this
+    rhat        rank-normalised split R-hat of every parameter at most this
+    ess         bulk and tail effective sample size of every parameter at least this
+    mcse        Monte Carlo standard error of the mean of every parameter at most this, in its own unit
     mcse_ebv    Monte Carlo standard error of every breeding value, by batch means over all chains (moments.py), at
                 most this fraction of its posterior standard deviation: 0.05 is the same as 400 effective draws of each
 
-Variance parameters are those of summary.csv that are not held fixed: variances, covariances and what follows from them.
-The chains know nothing of all this: they pause at set numbers of sweeps (`pauses`), and go on or not.
+Parameters are those of summary.csv that a pattern names, `*` standing for any text: `h2[*]`, `beta[*]`, `*`. Those that
+never change do not count. The chains know nothing of all this: they pause at set numbers of sweeps (`pauses`), and
+continue or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,66 +22,97 @@ import numpy as np
 from mmgibbs.posterior.diagnostics import diagnose
 from mmgibbs.posterior.moments import PooledMoments
 
+EVERY = ("*",)
 _WORDS = {
     "rhat": ("largest R-hat", "at most"),
     "ess": ("smallest effective sample size", "at least"),
+    "mcse": ("largest Monte Carlo standard error", "at most"),
     "mcse_ebv": ("largest MCSE of a breeding value, in its posterior SD,", "at most"),
 }
+_SHOWN = {"rhat": ".4f", "ess": ",.0f"}
+NOTHING_MOVES = "no parameter moves"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A target."""
+
+    name: str  # 'rhat' | 'ess' | 'mcse' | 'mcse_ebv'
+    needed: float
+    patterns: tuple[str, ...] = EVERY  # of the parameters that it is about
+
+    @property
+    def key(self) -> str:
+        """Where it stands in `sampler.stop`."""
+        return f"mcse.{self.patterns[0]}" if self.name == "mcse" else self.name
 
 
 @dataclass(frozen=True)
 class Target:
     """One target, and what stands farthest from it."""
 
-    name: str  # 'rhat' | 'ess' | 'mcse_ebv'
-    needed: float
+    wanted: Wanted
     found: float  # NaN where it cannot be known yet
     at: str  # the parameter, or the level
 
     @property
     def met(self) -> bool:
-        return self.found >= self.needed if self.name == "ess" else self.found <= self.needed
+        needed = self.wanted.needed
+        return self.found >= needed if self.wanted.name == "ess" else self.found <= needed
 
     @property
     def fact(self) -> str:
-        what, bound = _WORDS[self.name]
-        found = (
-            "unknown" if np.isnan(self.found) else f"{self.found:,.0f}" if self.name == "ess" else f"{self.found:.3g}"
-        )
-        if self.name == "rhat" and not np.isnan(self.found):
-            found = f"{self.found:.4f}"
-        return f"{what} {found} ({self.at}), needed {bound} {self.needed:g}"
+        what, bound = _WORDS[self.wanted.name]
+        return f"{what} {self._shown} ({self.at}), needed {bound} {self.wanted.needed:g}"
+
+    @property
+    def _shown(self) -> str:
+        if np.isnan(self.found):
+            return "unknown"
+        return format(self.found, _SHOWN.get(self.wanted.name, ".3g"))
 
     def __str__(self) -> str:
         return f"{self.fact}: {'met' if self.met else 'missed'}"
 
 
-def judge(
-    wanted: Mapping[str, float],
-    parameters: Mapping[str, np.ndarray],
-    moments: PooledMoments,
-    breeding_values: Sequence[int],
-    label: Callable[[int, int, int], str],
-) -> list[Target]:
-    """A Target for each of `wanted` (name -> needed).
+def matching(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
+    """The names that one of the patterns fits, in their order; `*` stands for any text, all else for itself."""
+    expressions = [re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL) for pattern in patterns]
+    return [name for name in names if any(e.fullmatch(name) for e in expressions)]
 
-    parameters: name -> (chains, draws) of the variance parameters that are sampled; breeding_values: terms of `moments`
-    whose levels count for mcse_ebv; label(term, level, component): what a level is called.
+
+def assess(
+    wanted: Iterable[Wanted],
+    parameters: Mapping[str, np.ndarray],
+    error_of_breeding_values: Callable[[], tuple[float, str]] | None = None,
+) -> list[Target]:
+    """A Target for each of `wanted`.
+
+    parameters: name -> (chains, draws) of the parameters that are sampled; error_of_breeding_values: for mcse_ebv, the
+    largest MCSE / SD and whose it is.
     """
+    wanted = list(wanted)
+    about = matching((p for w in wanted if w.name != "mcse_ebv" for p in w.patterns), parameters)
+    rows = {name: diagnose(parameters[name]) for name in about}
+    moving = {name: row for name, row in rows.items() if row["sd"] != 0}
     out = []
-    rows = {name: diagnose(draws) for name, draws in parameters.items()} if {"rhat", "ess"} & set(wanted) else {}
-    for name, needed in wanted.items():
-        if name == "rhat":
-            out.append(Target(name, needed, *_worst({p: row["rhat"] for p, row in rows.items()}, max)))
-        elif name == "ess":
-            least = {p: float(np.minimum(row["ess_bulk"], row["ess_tail"])) for p, row in rows.items()}
-            out.append(Target(name, needed, *_worst(least, min)))
+    for w in wanted:
+        if w.name == "mcse_ebv":
+            assert error_of_breeding_values is not None
+            out.append(Target(w, *error_of_breeding_values()))
         else:
-            out.append(Target(name, needed, *largest_error(moments, breeding_values, label)))
+            values = {name: _value(w.name, moving[name]) for name in matching(w.patterns, moving)}
+            out.append(Target(w, *_worst(values, min if w.name == "ess" else max)))
     return out
 
 
+def _value(name: str, row: Mapping[str, float]) -> float:
+    return float(np.minimum(row["ess_bulk"], row["ess_tail"])) if name == "ess" else row[name]
+
+
 def _worst(values: Mapping[str, float], extreme) -> tuple[float, str]:
+    if not values:
+        return np.nan, NOTHING_MOVES
     unknown = [name for name, value in values.items() if np.isnan(value)]
     worst = unknown[0] if unknown else extreme(values, key=values.__getitem__)
     return values[worst], worst

@@ -17,7 +17,7 @@ from mmgibbs.posterior.summary import summary_table
 from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceModel
 from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel
 from mmgibbs.regressions.lasso import Lasso
-from mmgibbs.regressions.loop import RegressionRun
+from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel
 from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel
 from mmgibbs.regressions.options import fill_options
@@ -29,26 +29,18 @@ if TYPE_CHECKING:
 
     from mmgibbs.regressions.arrays.base import Arrays
 
-RUN_OPTIONS = ("chains", "burn_in", "samples", "thin", "seed", "device", "threads", "standardise", "progress")
-
 
 def make_arrays(device: str, threads: int | None) -> Arrays:
-    """Where arrays live: `cpu`, `gpu`, or `auto` (a GPU where one can be used). DeviceError says what a GPU lacks."""
-    from mmgibbs.regressions.arrays.base import Host
+    """Where arrays live: `cpu` or `gpu`; `auto` is the CPU, as everywhere. DeviceError says what a GPU lacks."""
+    if device in ("cpu", "auto"):
+        from mmgibbs.regressions.arrays.base import Host
 
-    if device == "cpu":
         return Host(threads)
-    if device not in ("gpu", "auto"):
+    if device != "gpu":
         raise ConfigError(f"device: found {device!r}, needed 'cpu', 'gpu' or 'auto'")
-    from mmgibbs.errors import DeviceError
     from mmgibbs.regressions.arrays.gpu import Gpu
 
-    try:
-        return Gpu()
-    except DeviceError:
-        if device == "gpu":
-            raise
-        return Host(threads)
+    return Gpu()
 
 
 class Regression:
@@ -131,12 +123,10 @@ class Regression:
         )
         with blas_threads(getattr(arrays, "threads", None)):
             sampler = self.plugin.prepare(data, options, arrays)
-            run = RegressionRun(
-                sampler, arrays, Keys(self.seed, tuple(range(self.chains))), self.burn_in, self.samples, self.thin
-            )
-            self._advance(run)
+        chains = SideBySideChains(sampler, arrays, Keys(self.seed, tuple(range(self.chains))), self.burn_in, self.thin)
+        self._advance(chains)
         self._predictors, self._sampler_coords, self._parameters = predictors, sampler.coords, sampler.parameters
-        self._run = run.result()
+        self._run = chains.result()
         self.classes_ = np.asarray(sampler.coords["class"]) if "class" in sampler.coords else None
         self.feature_names_in_, self.n_features_in_ = np.array(predictors.names, dtype=object), predictors.p
         means = {name: values.mean(axis=(0, 1)) for name, values in self._run.draws.items()}
@@ -144,14 +134,19 @@ class Regression:
         self.intercept_ = means.get("intercept")
         return self
 
-    def _advance(self, run: RegressionRun) -> None:
+    def _advance(self, chains: SideBySideChains) -> None:
+        n_sweeps = self.burn_in + self.samples
         if not self.progress:
-            run.advance(run.n_sweeps)
+            chains.advance(n_sweeps)
             return
         from tqdm import tqdm
 
-        with tqdm(total=run.n_sweeps, desc=f"{self.plugin.name}, {self.chains} chains", unit="sweep") as bar:
-            run.advance(run.n_sweeps, lambda _: bar.update())
+        def show(chains: SideBySideChains) -> bool:
+            bar.update()
+            return False
+
+        with tqdm(total=n_sweeps, desc=f"{self.plugin.name}, {self.chains} chains", unit="sweep") as bar:
+            chains.advance(n_sweeps, show)
 
     @property
     def posterior(self) -> xarray.Dataset:

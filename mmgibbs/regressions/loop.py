@@ -11,8 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from mmgibbs.errors import ModelError
+from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays
-from mmgibbs.regressions.protocol import Keys, RegressionDraws, Sampler, State
+from mmgibbs.regressions.protocol import Array, Keys, RegressionDraws, Sampler, State
 
 LIKELY = (
     "most likely the posterior is improper or a predictor's scale is extreme; needed a proper prior, or "
@@ -21,81 +22,99 @@ LIKELY = (
 CHECK_EVERY = 100  # sweeps between two looks for values that are no longer finite
 
 
-class RegressionRun:
-    """`burn_in` sweeps that are thrown away, then `samples` of which every `thin`-th is kept.
+class SideBySideChains:
+    """All chains of a regression as one that can pause: arrays have the chains first, (C, ...).
 
-    `stored()` is all there is to go on from: given to `restore` of a new RegressionRun of the same sampler, arrays and
-    keys, the chains go on to the same draws.
+    `burn_in` sweeps are thrown away, then every `thin`-th is kept, for as long as the chains advance. `state()` is all
+    there is to continue from: given to new SideBySideChains of the same sampler, arrays and keys, they continue to the
+    same draws.
     """
 
-    def __init__(self, sampler: Sampler, arrays: Arrays, keys: Keys, burn_in: int, samples: int, thin: int = 1):
+    def __init__(
+        self,
+        sampler: Sampler,
+        arrays: Arrays,
+        keys: Keys,
+        burn_in: int,
+        thin: int = 1,
+        state: dict[str, np.ndarray] | None = None,
+    ):
         self.sampler, self.arrays, self.keys = sampler, arrays, keys
-        self.burn_in, self.samples, self.thin = burn_in, samples, thin
-        self.sweep, self.seconds = 0, 0.0
+        self.burn_in, self.thin = burn_in, thin
+        self.number, self.seconds = 0, 0.0  # the last sweep; wall time so far
         self.kept: dict[str, list[np.ndarray]] = {}
         self.statistics: dict[str, list[np.ndarray]] = {}
-        sampler.adapt_until(burn_in)
-        self.state: State = sampler.start(keys)
+        with self._blas():
+            sampler.adapt_until(burn_in)
+            self.current: State = sampler.start(keys)
+        if state is not None:
+            self._restore(state)
 
-    @property
-    def n_sweeps(self) -> int:
-        return self.burn_in + self.samples
-
-    def advance(
-        self, sweeps: int, progress: Callable[[int], object] | None = None, pause: Callable[[int], bool] | None = None
-    ) -> None:
-        """At most so many further sweeps; `progress(sweep)` after each, and where `pause(sweep)` is true it was the
-        last for now.
+    def advance(self, until: int, pause: Callable[[SideBySideChains], object] | None = None) -> None:
+        """Sweep up to number `until`; `pause(chains)` is called after each, and where it is true that was the last for
+        now.
         """
-        started = time.perf_counter()
-        for number in range(self.sweep + 1, min(self.sweep + sweeps, self.n_sweeps) + 1):
-            try:
-                self.state = self.sampler.step(self.state, number, self.keys)
-            except np.linalg.LinAlgError:
-                raise ModelError(
-                    f"the chain has lost a matrix at sweep {number}: it has no Cholesky factor any more; {LIKELY}"
-                ) from None
-            self.sweep = number
-            if number > self.burn_in and (number - self.burn_in) % self.thin == 0:
-                self._keep()
-            if number % CHECK_EVERY == 0 or number == self.n_sweeps:
-                self._refuse_lost_values()
-            if progress is not None:
-                progress(number)
-            if pause is not None and pause(number):
-                break
-        self.seconds += time.perf_counter() - started
+        with self._blas():
+            started = time.perf_counter()
+            for number in range(self.number + 1, until + 1):
+                self._sweep(number)
+                if number % CHECK_EVERY == 0 or number == until:
+                    self._refuse_lost_values()
+                if pause is not None and pause(self):
+                    break
+            self.seconds += time.perf_counter() - started
 
-    def stored(self) -> dict[str, np.ndarray]:
+    def state(self) -> dict[str, np.ndarray]:
         """Named host arrays: sweep, seconds, state and what was kept."""
-        state = {f"state.{name}": self.arrays.fetch(value) for name, value in self.state.items()}
+        state = {f"state.{name}": self.arrays.fetch(value) for name, value in self.current.items()}
         kept = {f"kept.{name}": np.array(values) for name, values in self.kept.items()}
         statistics = {f"statistics.{name}": np.array(values) for name, values in self.statistics.items()}
-        return {"sweep": np.array(self.sweep), "seconds": np.array(self.seconds), **state, **kept, **statistics}
+        return {"sweep": np.array(self.number), "seconds": np.array(self.seconds), **state, **kept, **statistics}
 
-    def restore(self, stored: dict[str, np.ndarray]) -> None:
-        under = lambda prefix: {name.removeprefix(prefix): v for name, v in stored.items() if name.startswith(prefix)}
-        self.sweep, self.seconds = int(stored["sweep"]), float(stored["seconds"])
-        self.state = {name: self.arrays.asarray(value) for name, value in under("state.").items()}
-        self.kept = {name: list(values) for name, values in under("kept.").items()}
-        self.statistics = {name: list(values) for name, values in under("statistics.").items()}
+    def draws(self) -> dict[str, np.ndarray]:
+        """Current values of all parameters, (C, ...) each, on the user's scale."""
+        return {name: self._host(value) for name, value in self.sampler.log(self.current).items()}
 
     def result(self) -> RegressionDraws:
         """The kept draws so far, (C, draws, ...)."""
         stack = lambda lists: {name: np.stack(values, axis=1) for name, values in lists.items()}
-        return RegressionDraws(stack(self.kept), stack(self.statistics), self.seconds, self.sweep)
+        return RegressionDraws(stack(self.kept), stack(self.statistics), self.seconds, self.number)
+
+    def _blas(self):
+        return blas_threads(getattr(self.arrays, "threads", None))
+
+    def _restore(self, state: dict[str, np.ndarray]) -> None:
+        under = lambda prefix: {name.removeprefix(prefix): v for name, v in state.items() if name.startswith(prefix)}
+        self.number, self.seconds = int(state["sweep"]), float(state["seconds"])
+        self.current = {name: self.arrays.asarray(value) for name, value in under("state.").items()}
+        self.kept = {name: list(values) for name, values in under("kept.").items()}
+        self.statistics = {name: list(values) for name, values in under("statistics.").items()}
+
+    def _sweep(self, number: int) -> None:
+        try:
+            self.current = self.sampler.step(self.current, number, self.keys)
+        except np.linalg.LinAlgError:
+            raise ModelError(
+                f"the chain has lost a matrix at sweep {number}: it has no Cholesky factor any more; {LIKELY}"
+            ) from None
+        self.number = number
+        if number > self.burn_in and (number - self.burn_in) % self.thin == 0:
+            self._keep()
 
     def _keep(self) -> None:
         for store, values in (
-            (self.kept, self.sampler.log(self.state)),
-            (self.statistics, self.sampler.statistics(self.state)),
+            (self.kept, self.sampler.log(self.current)),
+            (self.statistics, self.sampler.statistics(self.current)),
         ):
             for name, value in values.items():
-                store.setdefault(name, []).append(np.array(self.arrays.fetch(value)))
+                store.setdefault(name, []).append(self._host(value))
+
+    def _host(self, value: Array) -> np.ndarray:
+        return np.array(self.arrays.fetch(value))
 
     def _refuse_lost_values(self) -> None:
-        for name, value in self.state.items():
+        for name, value in self.current.items():
             if value.dtype.kind == "f" and not bool(self.arrays.xp.isfinite(value).all()):
                 raise ModelError(
-                    f"the chain has lost '{name}' at sweep {self.sweep}: a value is no longer finite; {LIKELY}"
+                    f"the chain has lost '{name}' at sweep {self.number}: a value is no longer finite; {LIKELY}"
                 )

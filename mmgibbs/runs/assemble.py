@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.engines.choice import EngineChoice, cores, engine_class
+from mmgibbs.engines.choice import EngineChoice, engine_class
 from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.machine.device import import_cupy
+from mmgibbs.machine.threads import cores
 from mmgibbs.model.covariance import (
     CovarianceModel,
     blocks_recorded_together,

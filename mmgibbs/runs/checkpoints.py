@@ -60,8 +60,8 @@ class Checkpoints:
     def write(self, name: str, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> None:
         """Store a state; the one before becomes the previous one. OSError where it cannot be written: both stay."""
         arrays = {key: np.asarray(value) for key, value in arrays.items()}
-        told = {**facts, "format": FORMAT, "identity": self.identity, "sha256": _digest(arrays, facts)}
-        packed = np.frombuffer(json.dumps(told).encode(), np.uint8)
+        written = {**facts, "format": FORMAT, "identity": self.identity, "sha256": _digest(arrays, facts)}
+        packed = np.frombuffer(json.dumps(written).encode(), np.uint8)
         new = self.folder / f".{name}.{os.getpid()}.npz"
         try:
             with open(new, "wb") as file:

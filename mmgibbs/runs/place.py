@@ -138,7 +138,7 @@ class RunFolder:
             )
 
     def _check_chains(self) -> None:
-        """Read what chains have kept, and say where they stand."""
+        """Read what chains have kept, and say where they are."""
         self._identify()
         at = []
         for name in self.checkpoints.names():
@@ -156,7 +156,7 @@ class RunFolder:
         self.console.say(f"going on from checkpoints: {', '.join(at) or 'none was written yet, so from the start'}")
 
     def _tell_useless(self, useless: Mapping[Path, str]) -> None:
-        """Damaged files are told and removed, so that they do not replace a good one."""
+        """Damaged files are said and removed, so that they do not replace a good one."""
         for path, why in useless.items():
             self.console.say(f"warning: checkpoint/{path.name} {why}")
             path.unlink(missing_ok=True)

@@ -8,10 +8,23 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from mmgibbs.runs.log import RunLog
+from mmgibbs.runs.progress_file import Position
+from mmgibbs.sampler.schedule import Schedule
 
+if TYPE_CHECKING:
+    import polars as pl
+
+Describe = Callable[[Mapping[str, np.ndarray]], str]
+Show = Callable[[int, Position], object]
+TABLE, CLEAREST = 60, 20  # parameters printed at the end; of more than that, so many
 LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
 
 
@@ -47,27 +60,35 @@ class Console:
         else:
             self.lines.append((time.time(), text))
 
+    def say_all(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.say(line)
+
     @contextmanager
-    def chains(self, schedule, assembled):
-        """Yields show(chain, sweep, values): bars on a terminal, lines elsewhere, and lines in the log."""
+    def chains(self, schedule: Schedule, labels: Sequence[str], describe: Describe) -> Iterator[Show]:
+        """Yields show(chain, position): bars on a terminal, lines elsewhere, and lines in the log.
+
+        labels: of the chains; describe: what there is to say of the draws that are shown.
+        """
         if self.bars:
-            lines = _Lines(schedule, assembled, self.write_log)
-            with _Bars(schedule, assembled, self.stream) as bars:
+            lines = _Lines(schedule, labels, describe, self.write_log)
+            with _Bars(schedule, labels, describe, self.stream) as bars:
                 yield lambda *seen: (bars.show(*seen), lines.show(*seen))
         else:
-            yield _Lines(schedule, assembled, self.say).show
+            yield _Lines(schedule, labels, describe, self.say).show
 
-    def finish(self, summary, path, record, shown=None) -> None:
-        """shown: the part of a long summary that is said."""
+    def finish(self, summary: pl.DataFrame, path: Path, record: Mapping) -> None:
+        """The summary, of a long one the clearest parameters, the warnings, and where it all is."""
         import polars as pl
 
         from mmgibbs.report.findings import said_at_the_end
 
-        shown = (summary if shown is None else shown).select(
+        long = summary.height > TABLE
+        shown = (clearest(summary) if long else summary).select(
             "parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high"
         )
         with pl.Config(
-            tbl_rows=60,
+            tbl_rows=TABLE,
             tbl_hide_dataframe_shape=True,
             tbl_hide_column_data_types=True,
             tbl_width_chars=160,
@@ -75,21 +96,19 @@ class Console:
             fmt_str_lengths=80,
         ):
             self.say(str(shown))
-        for warning in said_at_the_end(summary, record):
-            self.say(warning)
+        self.say_all(said_at_the_end(summary, record))
         self.say(f"written to {path}")
+        if long:
+            more = summary.height - CLEAREST
+            self.say(f"the {CLEAREST} parameters that differ most from 0; {more:,} more are in summary.csv")
 
 
-def current_shares(assembled, values) -> str:
-    """'h2[weaning_weight] 0.31 ...' of one draw; residual variances where there is no h2."""
-    from mmgibbs.posterior.parameters import named_parameters
+def clearest(summary: pl.DataFrame) -> pl.DataFrame:
+    """The CLEAREST rows whose means are most standard deviations from 0, in their order."""
+    import polars as pl
 
-    one = {name: matrix[None, None] for name, matrix in values.items()}
-    named = named_parameters(assembled.terms, one, assembled.residual).draws
-    chosen = {k: v for k, v in named.items() if k.startswith("h2[")} or {
-        k: v for k, v in named.items() if k.startswith("residual.var[")
-    }
-    return ", ".join(f"{name} {draw.item():.3f}" for name, draw in list(chosen.items())[:4])
+    ratio = (pl.col("mean").abs() / pl.col("sd")).fill_null(0).fill_nan(0)
+    return summary.with_row_index("row").sort(ratio, descending=True).head(CLEAREST).sort("row").drop("row")
 
 
 def time_left(seconds: float) -> str:
@@ -102,34 +121,27 @@ def time_left(seconds: float) -> str:
 
 
 class _Bars:
-    def __init__(self, schedule, assembled, stream):
-        self.schedule, self.assembled, self.stream = schedule, assembled, stream
+    def __init__(self, schedule: Schedule, labels: Sequence[str], describe: Describe, stream):
+        self.schedule, self.labels, self.describe, self.stream = schedule, labels, describe, stream
         self.seen: set[int] = set()
 
     def __enter__(self):
         from tqdm import tqdm
 
         self.bars = [
-            tqdm(
-                total=self.schedule.n_sweeps,
-                desc=f"chain {c + 1}",
-                position=c,
-                unit="sweep",
-                file=self.stream,
-                leave=True,
-            )
-            for c in range(self.schedule.chains)
+            tqdm(total=self.schedule.n_sweeps, desc=label, position=c, unit="sweep", file=self.stream, leave=True)
+            for c, label in enumerate(self.labels)
         ]
         return self
 
-    def show(self, chain, number, values) -> None:
-        bar, first = self.bars[chain], chain not in self.seen
-        if first:  # of a chain that goes on, the sweeps before do not count for its speed
+    def show(self, chain: int, position: Position) -> None:
+        bar, first, number = self.bars[chain], chain not in self.seen, position.number
+        if first:  # of a chain that continues, the sweeps before do not count for its speed
             self.seen.add(chain)
             bar.initial = bar.n = number
         if number > bar.n or first:
-            stage = "burn-in, " if number <= self.schedule.burn_in else ""
-            bar.set_postfix_str(stage + current_shares(self.assembled, values), refresh=first)
+            stage = "burn-in" if number <= self.schedule.burn_in else ""
+            bar.set_postfix_str(", ".join(filter(None, (stage, self.describe(position.values)))), refresh=first)
             bar.update(number - bar.n)
 
     def __exit__(self, *_):
@@ -140,20 +152,19 @@ class _Bars:
 class _Lines:
     """A line per chain every LOG_EVERY seconds, and one when it is done."""
 
-    def __init__(self, schedule, assembled, say):
-        self.schedule, self.assembled, self.say = schedule, assembled, say
-        self.told = {}  # chain -> (time, sweep) of its last line, or of when it was first seen
+    def __init__(self, schedule: Schedule, labels: Sequence[str], describe: Describe, say: Callable[[str], None]):
+        self.schedule, self.labels, self.describe, self.say = schedule, labels, describe, say
+        self._last = {}  # chain -> (time, sweep) of its last line, or of when it was first seen
 
-    def show(self, chain, number, values) -> None:
-        now, total = time.monotonic(), self.schedule.n_sweeps
-        since, before = self.told.setdefault(chain, (now, 0 if number == total else number))
+    def show(self, chain: int, position: Position) -> None:
+        now, number, total = time.monotonic(), position.number, self.schedule.n_sweeps
+        since, before = self._last.setdefault(chain, (now, 0 if number == total else number))
         done = number == total and before < total
         if not done and (number == total or now - since < LOG_EVERY):
             return
         rate = (number - before) / max(now - since, 1e-9)
         speed = f", {rate:,.0f} sweeps/s" if now - since > 1 else ""
         left = "" if done or rate <= 0 else f", {time_left((total - number) / rate)}"
-        self.told[chain] = (now, number)
-        self.say(
-            f"chain {chain + 1}: sweep {number:,} of {total:,}{speed}{left}; {current_shares(self.assembled, values)}"
-        )
+        self._last[chain] = (now, number)
+        line = f"{self.labels[chain]}: sweep {number:,} of {total:,}{speed}{left}"
+        self.say("; ".join(filter(None, (line, self.describe(position.values)))))

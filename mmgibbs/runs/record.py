@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime
 import platform
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
@@ -30,17 +31,25 @@ def versions() -> dict[str, str]:
     return found
 
 
-def run_record(analysis, prepared, equations, notes, parameters, facts: dict, seconds: dict) -> dict:
-    """What run.json holds, as plain values."""
-    design = prepared.design
-    nonzeros = count_nonzeros(design)[0] if design.n_records <= COUNT_NONZEROS_UP_TO else None
-    facts = dict(facts)
+def common_record(analysis) -> dict:
+    """What run.json holds of every run."""
     return {
         "name": analysis.name,
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "versions": versions(),
         "analysis": analysis.resolved(),
         "seed": analysis.sampler.seed,
+    }
+
+
+def model_record(
+    analysis, prepared, equations, parameters, facts: dict, seconds: dict, warnings: Sequence[str], notes: Sequence[str]
+) -> dict:
+    """What run.json holds of a mixed model."""
+    design = prepared.design
+    nonzeros = count_nonzeros(design)[0] if design.n_records <= COUNT_NONZEROS_UP_TO else None
+    return {
+        **common_record(analysis),
         "inbreeding": analysis.data.inbreeding,
         "data": prepared.counts,
         "equations": equations.n_equations,
@@ -53,11 +62,11 @@ def run_record(analysis, prepared, equations, notes, parameters, facts: dict, se
         "blocks": len(equations.partition.blocks),
         "device": "cpu",
         "precision": "single" if equations.real == np.float32 else "double",
-        **{k: v for k, v in facts.items() if k != "notes"},
+        **facts,
         "variances_counted": parameters.variances_counted,
         "seconds": {**seconds, "reading": prepared.timings},
-        "warnings": list(notes),
-        "notes": [*design.notes, *parameters.notes, *facts.get("notes", ())],
+        "warnings": list(warnings),
+        "notes": [*design.notes, *parameters.notes, *notes],
     }
 
 

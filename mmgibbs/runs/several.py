@@ -20,10 +20,11 @@ from pathlib import Path
 from mmgibbs.config import load_config
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
 from mmgibbs.machine.signals import StopSignals
-from mmgibbs.runs.chains import LocalExecutor
+from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.progress import Console
-from mmgibbs.runs.run import Result, run_at
+from mmgibbs.runs.run import Result, run_in
 from pedigree.errors import PedigreeError, TableError
 
 REFUSALS = (MmgibbsError, PedigreeError, TableError)
@@ -70,21 +71,21 @@ def run_scenarios(
             found.append(_run(analysis, name, console, how, LocalExecutor()))
             done(found[-1])
         return found
-    from mmgibbs.runs.cluster import connect
+    from mmgibbs.runs.cluster import ClusterExecutor, connect
 
     with connect(cluster, Console(progress).say) as workers:
 
         def one(analysis, name: str) -> Scenario:
             console = Console(progress, name=name)
-            return _run(analysis, name, console, how, workers.executor(console.say))
+            return _run(analysis, name, console, how, ClusterExecutor(workers, console.say))
 
         return _at_once(one, analyses, names, workers.threads, done)
 
 
-def _run(analysis, name: str, console: Console, how: dict, executor) -> Scenario:
+def _run(analysis, name: str, console: Console, how: dict, executor: Executor) -> Scenario:
     try:
-        with RunFolder(analysis, console, **how) as place:
-            return Scenario(name, run_at(place, console, executor))
+        with RunFolder(analysis, console, **how) as folder:
+            return Scenario(name, run_in(folder, console, executor))
     except REFUSALS as error:
         return Scenario(name, None, error)
 

@@ -1,16 +1,84 @@
-"""The targets of `sampler.stop` for a mixed model: which parameters and levels they are about, and the verdict."""
+"""The targets of `sampler.stop`: which parameters and levels they are about, and the verdict on the draws so far."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
-from mmgibbs.errors import ConfigError
+import numpy as np
+
+from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.model.labels import component_labels
 from mmgibbs.posterior.moments import pool
 from mmgibbs.posterior.parameters import named_parameters
 from mmgibbs.posterior.result import ChainResult, stacked_draws
-from mmgibbs.posterior.stopping import Target, judge
+from mmgibbs.posterior.stopping import Target, Wanted, assess, largest_error, matching
+from mmgibbs.runs.assemble import Assembled
+from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.sampler.mixed_model import MixedModel
+
+Parameters = Callable[[list], Mapping[str, np.ndarray]]  # results of all chains -> name -> (chains, draws)
+
+
+class StoppingRule:
+    """Called with the results of all chains so far: True where every target is met. `verdict`: the last one."""
+
+    def __init__(
+        self,
+        wanted: Iterable[Wanted],
+        parameters: Parameters,
+        burn_in: int,
+        say: Callable[[str], None],
+        error_of_breeding_values: Callable[[list], tuple[float, str]] | None = None,
+    ):
+        """parameters: those that are sampled; error_of_breeding_values: see assess, of results."""
+        self.wanted, self.parameters, self.burn_in, self.say = tuple(wanted), parameters, burn_in, say
+        self._error = error_of_breeding_values
+        self.verdict: list[Target] = []
+
+    def __call__(self, results: list) -> bool:
+        error = None if self._error is None else lambda: self._error(results)
+        self.verdict = assess(self.wanted, self.parameters(results), error)
+        for target in self.verdict:
+            self.say(f"after {results[0].sweeps - self.burn_in:,} samples: {target}")
+        return all(target.met for target in self.verdict)
+
+    @property
+    def facts(self) -> list[dict]:
+        """For run.json."""
+        return [
+            {
+                "target": t.wanted.name,
+                "parameters": list(t.wanted.patterns) if t.wanted.name != "mcse_ebv" else [],
+                "needed": t.wanted.needed,
+                "found": t.found,
+                "at": t.at,
+                "met": t.met,
+            }
+            for t in self.verdict
+        ]
+
+    @property
+    def missed(self) -> list[str]:
+        return [f"sampler.stop.{t.wanted.key}: missed after max_samples: {t.fact}" for t in self.verdict if not t.met]
+
+
+def wanted_of(stop) -> list[Wanted]:
+    """The targets of a `sampler.stop`; none where there is none."""
+    return [] if stop is None else [Wanted(*target) for target in stop.targets]
+
+
+def check_patterns(wanted: Iterable[Wanted], names: Iterable[str]) -> None:
+    """ConfigError for a pattern that fits no parameter."""
+    names = list(names)
+    for w in wanted:
+        for pattern in w.patterns if w.name != "mcse_ebv" else ():
+            if not matching([pattern], names):
+                place = "mcse" if w.name == "mcse" else "parameters"
+                known = nearest(pattern.replace("*", ""), names, "the parameters are")
+                raise ConfigError(f"sampler.stop.{place}: no parameter fits '{pattern}'; {known}")
+
+
+# ------------------------------------------------------------------------------------------------ of a mixed model
 
 
 def breeding_value_terms(model: MixedModel) -> list[int]:
@@ -19,57 +87,43 @@ def breeding_value_terms(model: MixedModel) -> list[int]:
     return related or model.random_terms
 
 
-def check_targets(wanted: dict[str, float], model: MixedModel) -> None:
+def check_targets(stop, assembled: Assembled) -> None:
     """ConfigError for targets that no sampling can meet or miss, as nothing of the kind is sampled."""
-    if "mcse_ebv" in wanted and not model.random_terms:
+    wanted, model = wanted_of(stop), assembled.model
+    names = [w.name for w in wanted]
+    if "mcse_ebv" in names and not model.random_terms:
         raise ConfigError("sampler.stop.mcse_ebv: found no random term, needed one, or other targets")
     moving = not model.residual.fixed or any(not model.covariances[i].fixed for i in model.random_terms)
-    for name in ("rhat", "ess"):
-        if name in wanted and not moving:
+    for name in names:
+        if name != "mcse_ebv" and not moving:
             raise ConfigError(
                 f"sampler.stop.{name}: every variance is held fixed; needed sampled variances, or mcse_ebv alone"
             )
+    if any(name != "mcse_ebv" for name in names):
+        starts = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
+        check_patterns(wanted, _sampled(assembled, starts))
 
 
-class StoppingRule:
-    """Called with the results of all chains so far: True where every target is met. `verdict`: the last one."""
+def stopping_rule(
+    sampler, assembled: Assembled, ids: Callable[[int, int], str], say: Callable[[str], None]
+) -> StoppingRule | None:
+    """Of `sampler.stop` in a mixed model. ids(term, level): what a level is called."""
+    if sampler.stop is None:
+        return None
+    model = assembled.model
 
-    def __init__(
-        self,
-        wanted: dict[str, float],
-        assembled,
-        ids: Callable[[int, int], str],
-        burn_in: int,
-        say: Callable[[str], None],
-    ):
-        """assembled: model and term infos (assemble.Assembled); ids(term, level): what a level is called."""
-        self.wanted, self.assembled, self.ids, self.burn_in, self.say = wanted, assembled, ids, burn_in, say
-        self.verdict: list[Target] = []
+    def label(term: int, level: int, component: int) -> str:
+        t = model.design.terms[term]
+        return f"{t.name} {component_labels(t, model.design.traits)[component]} of {ids(term, level)}"
 
-    def __call__(self, results: list[ChainResult]) -> bool:
-        model = self.assembled.model
-        named = named_parameters(self.assembled.terms, stacked_draws(results), self.assembled.residual)
-        sampled = {name: draws for name, draws in named.draws.items() if name not in named.fixed}
-        self.verdict = judge(
-            self.wanted, sampled, pool([c.moments for c in results]), breeding_value_terms(model), self._label
-        )
-        for target in self.verdict:
-            self.say(f"after {results[0].sweeps - self.burn_in:,} samples: {target}")
-        return all(target.met for target in self.verdict)
+    def error(results: list[ChainResult]) -> tuple[float, str]:
+        return largest_error(pool([c.moments for c in results]), breeding_value_terms(model), label)
 
-    def _label(self, term: int, level: int, component: int) -> str:
-        t = self.assembled.model.design.terms[term]
-        return (
-            f"{t.name} {component_labels(t, self.assembled.model.design.traits)[component]} of {self.ids(term, level)}"
-        )
+    parameters = lambda results: _sampled(assembled, stacked_draws(results))
+    return StoppingRule(wanted_of(sampler.stop), parameters, sampler.burn_in, say, error)
 
-    @property
-    def facts(self) -> list[dict]:
-        """For run.json."""
-        return [
-            {"target": t.name, "needed": t.needed, "found": t.found, "at": t.at, "met": t.met} for t in self.verdict
-        ]
 
-    @property
-    def missed(self) -> list[str]:
-        return [f"sampler.stop.{t.name}: missed after max_samples: {t.fact}" for t in self.verdict if not t.met]
+def _sampled(assembled: Assembled, matrices: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Draws of the variances that are not held fixed, and of what follows from them, by name."""
+    named = named_parameters(assembled.terms, matrices, assembled.residual)
+    return {name: draws for name, draws in named.draws.items() if name not in named.fixed}

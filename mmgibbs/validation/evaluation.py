@@ -23,7 +23,7 @@ from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
 from mmgibbs.runs.assemble import Assembled, assemble
-from mmgibbs.runs.run import refuse_beyond_memory
+from mmgibbs.runs.memory_estimate import refuse_solving_beyond_memory
 from pedigree.tables import quoted
 
 
@@ -126,7 +126,7 @@ def evaluate(analysis: Analysis, prepared: Prepared | None = None) -> Evaluation
     """
     prepared = prepare(analysis) if prepared is None else prepared
     assembled = assemble(analysis, prepared)
-    refuse_beyond_memory(analysis, assembled)
+    refuse_solving_beyond_memory(analysis, assembled)
     model = assembled.model
     engine = PcgSolver(structured_equations(model.design, partition(model.design)))
     engine.set_variances([None if c is None else c.start for c in model.covariances], model.residual.start)

@@ -16,7 +16,8 @@ from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
-from mmgibbs.runs.chains import Executor, LocalExecutor
+from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import versions
 from mmgibbs.validation import cross, lr
@@ -86,10 +87,10 @@ def validate(
     if cluster is None:
         validation = examine(records, plan, console.say)
     else:
-        from mmgibbs.runs.cluster import connect  # and Dask with it
+        from mmgibbs.runs.cluster import ClusterExecutor, connect  # and Dask with it
 
         with connect(cluster, console.say) as workers:
-            validation = examine(records, plan, console.say, workers.executor(console.say))
+            validation = examine(records, plan, console.say, ClusterExecutor(workers, console.say))
     write(validation, path, report, console.say)
     return replace(validation, directory=path)
 

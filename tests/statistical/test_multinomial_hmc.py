@@ -6,7 +6,7 @@ from helpers.monte_carlo import compare, mean_and_variance, with_squares
 from scipy import stats
 
 from mmgibbs.regressions.arrays.base import Host
-from mmgibbs.regressions.loop import RegressionRun
+from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.multinomial import hamiltonian as hmc
 from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel, MultinomialHMCOptions
 from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel, MultinomialPGOptions
@@ -26,7 +26,7 @@ def prepare(X, y, **options):
 
 def draws(model, burn_in, samples, seed=1):
     """beta and intercept side by side, (chains, draws, m)."""
-    run = RegressionRun(model, model.arrays, Keys(seed, tuple(range(CHAINS))), burn_in, samples)
+    run = SideBySideChains(model, model.arrays, Keys(seed, tuple(range(CHAINS))), burn_in)
     run.advance(burn_in + samples)
     kept = run.result().draws
     return np.concatenate([kept[name].reshape(CHAINS, samples, -1) for name in kept], axis=2)

@@ -20,7 +20,7 @@ from reference.dense import build, incidence, relationship_inverse
 
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.runs.chains import LocalExecutor
+from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.simulation.simulate import animal_ids
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_without, recorded

@@ -10,11 +10,14 @@ from helpers.support import chain, mixed_model, random_draws, saved_draws
 from reference import models
 
 import mmgibbs
-import mmgibbs.runs.chains
+import mmgibbs.runs.local
+from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.posterior.moments import pool
-from mmgibbs.runs.chains import EngineChoice, run_chains
+from mmgibbs.runs.chains import run_chains
+from mmgibbs.runs.local import LocalExecutor
+from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.sampler.schedule import Schedule
 
 SEED = 111
@@ -29,10 +32,12 @@ def sampled_model():
 
 
 def in_processes(monkeypatch, n, chains=3):
-    monkeypatch.setattr(mmgibbs.runs.chains, "processes_for", lambda *_: n)
+    monkeypatch.setattr(mmgibbs.runs.local, "processes_for", lambda *_: n)
     model = sampled_model()
     equations = structured_equations(model.design, partition(model.design))
-    return run_chains(model, equations, EngineChoice("serial", "level"), Schedule(10, 60, 2, chains=chains), SEED)
+    schedule = Schedule(10, 60, 2, chains=chains)
+    factory = MixedModelFactory(model, equations, EngineChoice("serial", "level"), schedule, SEED)
+    return run_chains(factory, LocalExecutor())
 
 
 def everything(result) -> dict:
@@ -138,7 +143,7 @@ def equal(a, b):
 def test_a_run_does_not_depend_on_processes(analysis, tmp_path, monkeypatch):
     found = []
     for n in (1, 2):
-        monkeypatch.setattr(mmgibbs.runs.chains, "processes_for", lambda *_, n=n: n)
+        monkeypatch.setattr(mmgibbs.runs.local, "processes_for", lambda *_, n=n: n)
         result = mmgibbs.run(analysis, progress=False, directory=tmp_path / f"run{n}")
         found.append(posterior(result))
         assert found[-1]["genetic"].shape == (2, 20, 20, 1)

@@ -7,7 +7,6 @@ counter words are (sweep, i, stream, draw) and its key (seed, chain).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mmgibbs.machine.threads import blas_threads, run_at_once
+from mmgibbs.machine.threads import blas_threads, cores, run_at_once
 from mmgibbs.regressions.arrays import draws as host
 from mmgibbs.regressions.arrays.cholesky import cholesky_in_place
 from mmgibbs.regressions.arrays.log_normal_cdf import log_ndtr_in_place
@@ -61,7 +60,7 @@ class Host:
     device = "cpu"
 
     def __init__(self, threads: int | None = None):
-        self.threads = threads or _cores()
+        self.threads = threads or cores()
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     def asarray(self, values: Any, dtype: npt.DTypeLike | None = None) -> np.ndarray:
@@ -173,7 +172,3 @@ def in_turn(calls: Iterable[Callable[[], None]]) -> None:
     """Run the calls one after another."""
     for call in calls:
         call()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,10 +1,8 @@
 """Chains on the workers: each stays in the memory of its worker and advances by turns of about a second.
 
-When its checkpoint is due its state is sent here, where the file is; a chain whose worker is lost goes on elsewhere
+When its checkpoint is due its state is sent here, where the file is; a chain whose worker is lost continues elsewhere
 from that file. A draw is keyed by what it is for, and a state is all there is of a chain, so neither the worker nor the
 turns change a result.
-
-What advances is called a walk: one chain of a mixed model, or the chains of a regression side by side.
 """
 
 from __future__ import annotations
@@ -13,180 +11,147 @@ import pickle
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Protocol
 
 from mmgibbs.errors import DeviceError
-from mmgibbs.runs.checkpoints import Checkpoint, Checkpoints, CheckpointWriter
-from mmgibbs.runs.cluster.workers import LOSSES, ClusterExecutor, Payload, WorkerLost, WorkerState
+from mmgibbs.runs.chains import Advance, Job, position
+from mmgibbs.runs.checkpoints import CheckpointWriter
+from mmgibbs.runs.cluster.workers import LOSSES, Cluster, Payload, WorkerLost, WorkerState
+from mmgibbs.runs.progress_file import Position
 
-TURN = 1.0  # seconds that a walk advances before it says where it is
-
-
-class Walk(Protocol):
-    """What advances on a worker."""
-
-    number: int  # sweeps so far
-
-    def advance(self, until: int, pause: Callable[[object], bool]) -> None: ...
-
-    def state(self) -> dict: ...  # named arrays, all there is to go on from
-
-    def result(self): ...
-
-
-class Shared(Protocol):
-    """What all walks of a piece of work have in common: it can be pickled, and is sent once to each worker."""
-
-    def begin(self, walk: int, state: dict | None) -> Walk: ...
-
-    def stand(self, walk: Walk): ...  # where it is, with its `number`: what is sent here after each turn
-
-
-class Work(Protocol):
-    """Walks, and what is done here with what they say."""
-
-    shared: Shared
-    names: list[str]  # of the walks and of their checkpoints
-    checkpoints: Checkpoints | None
-
-    @property
-    def asked_to_stop(self) -> bool: ...
-
-    def progress_callback(self, until: int) -> Callable[[object], None]: ...  # takes the stand of one walk
-
-    def write_saved(self, walk: int, sweep: int, error: OSError | None) -> None: ...
+TURN = 1.0  # seconds that a chain advances before it says where it is
 
 
 # ------------------------------------------------------------------------------------------------- on a worker
 
 
-def _begin(held: WorkerState, walk: int, state: bytes | None):
-    held.walks[walk] = held.shared.begin(walk, None if state is None else pickle.loads(state))
-    return held.shared.stand(held.walks[walk])
+def _start(held: WorkerState, chain: int, state: bytes | None) -> Position:
+    held.chains[chain] = held.shared.start(chain, None if state is None else pickle.loads(state))
+    return position(held.chains[chain], held.shared.shown)
 
 
-def _turn(held: WorkerState, walk: int, until: int, seconds: float):
-    """None, here and below, where the walk is not here: the worker is a new one under the old address."""
-    if walk not in held.walks:
+def _turn(held: WorkerState, chain: int, until: int, seconds: float) -> Position | None:
+    """None, here and below, where the chain is not here: the worker is a new one under the old address."""
+    if chain not in held.chains:
         return None
     end = time.monotonic() + seconds
-    held.walks[walk].advance(until, lambda _: time.monotonic() >= end)
-    return held.shared.stand(held.walks[walk])
+    held.chains[chain].advance(until, lambda _: time.monotonic() >= end)
+    return position(held.chains[chain], held.shared.shown)
 
 
-def _state(held: WorkerState, walk: int) -> bytes | None:
-    return pickle.dumps(held.walks[walk].state(), 5) if walk in held.walks else None
+def _state(held: WorkerState, chain: int) -> bytes | None:
+    return pickle.dumps(held.chains[chain].state(), 5) if chain in held.chains else None
 
 
-def _result(held: WorkerState, walk: int) -> bytes | None:
-    return pickle.dumps(held.walks[walk].result(), 5) if walk in held.walks else None
+def _result(held: WorkerState, chain: int) -> bytes | None:
+    return pickle.dumps(held.chains[chain].result(), 5) if chain in held.chains else None
 
 
 # ----------------------------------------------------------------------------------------------- on this machine
 
 
 @contextmanager
-def spread(place: ClusterExecutor, work: Work):
-    """Yields advance(until) -> results in the order of the walks, None for one that was stopped before it began."""
-    with ThreadPoolExecutor(len(work.names)) as waiting:
-        walks = _Spread(place, work, waiting)
+def spread(cluster: Cluster, job: Job, tell: Callable[[str], None]) -> Iterator[Advance]:
+    """Yields advance(until) -> results in the order of the chains, None for one that was stopped before it began."""
+    with ThreadPoolExecutor(len(job.names)) as waiting:
+        chains = _SpreadChains(cluster, job, tell, waiting)
         try:
-            yield walks.advance
+            yield chains.advance
         finally:
-            walks.leave()
+            chains.leave()
 
 
-class _Spread:
-    """The walks of one piece of work: a thread here for each, and one that waits for what its worker answers."""
+class _SpreadChains:
+    """The chains of a job: a thread here for each, and one that waits for what its worker answers."""
 
-    def __init__(self, place: ClusterExecutor, work: Work, waiting: ThreadPoolExecutor):
-        self.place, self.work = place, work
-        self._sent = Payload(place.cluster, work.shared, waiting)
-        self._at: dict[int, str] = {}  # walk -> its worker
-        self._keepers: dict[int, CheckpointWriter | None] = {}
-        self._reached = Counter()  # walk -> last sweep that is known of
+    def __init__(self, cluster: Cluster, job: Job, tell: Callable[[str], None], waiting: ThreadPoolExecutor):
+        self.cluster, self.job, self._tell = cluster, job, tell
+        self._payload = Payload(cluster, job.factory, waiting)
+        self._at: dict[int, str] = {}  # chain -> its worker
+        self._writers: dict[int, CheckpointWriter | None] = {}
+        self._reached: Counter[int] = Counter()  # chain -> last sweep that is known of
         self._failed = threading.Event()
 
     def _ending(self) -> bool:
-        return self._failed.is_set() or self.work.asked_to_stop
+        return self._failed.is_set() or self.job.progress.asked_to_stop
 
     def leave(self) -> None:
         for worker in self._at.values():
-            self.place.cluster.leave(worker)
+            self.cluster.leave(worker)
         self._at.clear()
 
     def advance(self, until: int) -> list:
-        n = len(self.work.names)
+        n = len(self.job.names)
         with ThreadPoolExecutor(n) as pool:
             try:
-                walks = [pool.submit(self._one, w, until) for w in range(n)]
-                for first in wait(walks, return_when=FIRST_EXCEPTION).done:
+                chains = [pool.submit(self._one, c, until) for c in range(n)]
+                for first in wait(chains, return_when=FIRST_EXCEPTION).done:
                     first.result()
-                return [walk.result() for walk in walks]
+                return [chain.result() for chain in chains]
             except BaseException:
                 self._failed.set()
                 raise
 
-    def _one(self, walk: int, until: int):
+    def _one(self, chain: int, until: int):
         """Up to sweep `until`, or to where it is asked to stop;
         from its last checkpoint wherever its worker is lost.
         """
-        losses, name = Counter(), self.work.names[walk]  # losses by sweep of the checkpoint
+        losses: Counter[int] = Counter()  # by sweep of the checkpoint
         while not self._ending():
             try:
-                if walk not in self._at:
-                    self._place(walk)
-                return self._to(until, walk)
+                if chain not in self._at:
+                    self._place(chain)
+                return self._to(until, chain)
             except WorkerLost:
-                worker = self._at.pop(walk)
-                self.place.cluster.leave(worker)
-                found = self._checkpoint(walk)
-                sweep = 0 if found is None else found.facts["sweep"]
-                whence = f"its checkpoint of sweep {sweep:,}" if sweep else "the start"
-                self.place.tell(
-                    f"{name}: worker {worker} was lost after sweep {self._reached[walk]:,}; the chain goes on "
-                    f"from {whence}"
-                )
+                sweep = self._lose(chain)
                 losses[sweep] += 1
                 if losses[sweep] > LOSSES:
                     raise DeviceError(
-                        f"{name}: {losses[sweep]} workers were lost, one after another, between its checkpoint of "
-                        f"sweep {sweep:,} and the next, most likely for want of memory; needed workers with more memory"
+                        f"{self.job.names[chain]}: {losses[sweep]} workers were lost, one after another, between its "
+                        f"checkpoint of sweep {sweep:,} and the next, most likely for want of memory; needed workers "
+                        "with more memory"
                     ) from None
         return None
 
-    def _to(self, until: int, walk: int):
-        keeper, show = self._keepers[walk], self.work.progress_callback(until)
+    def _lose(self, chain: int) -> int:
+        """The worker of a chain is gone: the sweep that it continues from."""
+        worker = self._at.pop(chain)
+        self.cluster.leave(worker)
+        sweep = self.job.sweep_kept(chain)
+        source = f"its checkpoint of sweep {sweep:,}" if sweep else "the start"
+        self._tell(
+            f"{self.job.names[chain]}: worker {worker} was lost after sweep {self._reached[chain]:,}; the chain "
+            f"continues from {source}"
+        )
+        return sweep
+
+    def _to(self, until: int, chain: int):
+        writer, report = self._writers[chain], self.job.progress.writer(chain, until)
         while True:
-            stand = self._call(_turn, walk, until, TURN)
-            show(stand)
-            self._reached[walk] = stand.number
-            done = stand.number >= until or self._ending()
-            if keeper is not None and (done or keeper.due(stand.number)):
-                keeper.save(stand.number, pickle.loads(self._call(_state, walk)), {})
+            at: Position = self._call(_turn, chain, until, TURN)
+            report.write(at)
+            self._reached[chain] = at.number
+            done = at.number >= until or self._ending()
+            if writer is not None and (done or writer.due(at.number)):
+                writer.save(at.number, pickle.loads(self._call(_state, chain)), {})
             if done:
-                return pickle.loads(self._call(_result, walk))
+                return pickle.loads(self._call(_result, chain))
 
-    def _checkpoint(self, walk: int) -> Checkpoint | None:
-        checkpoints = self.work.checkpoints
-        return None if checkpoints is None else checkpoints.read(self.work.names[walk])[0]
+    def _place(self, chain: int) -> None:
+        """Start the chain, from its checkpoint where there is one, on the worker with the least work for its
+        threads.
+        """
+        worker = self._at[chain] = self.cluster.take_worker(self._ending)
+        self._payload.to(worker)
+        found = self.job.checkpoint(chain)
+        state = None if found is None else self._payload.send(worker, pickle.dumps(found.arrays, 5))
+        at: Position = self._call(_start, chain, state)
+        self._writers[chain] = self.job.checkpoint_writer(chain, at.number)
 
-    def _place(self, walk: int) -> None:
-        """Begin the walk, from its checkpoint where there is one, on the worker with the least work for its threads."""
-        worker = self._at[walk] = self.place.cluster.take_worker(self._ending)
-        self._sent.to(worker)
-        found, name = self._checkpoint(walk), self.work.names[walk]
-        state = None if found is None else self._sent.send(worker, pickle.dumps(found.arrays, 5))
-        stand = self._call(_begin, walk, state)
-        keeping = self.work.checkpoints is not None
-        told = lambda sweep, error: self.work.write_saved(walk, sweep, error)
-        self._keepers[walk] = CheckpointWriter(self.work.checkpoints, name, stand.number, told) if keeping else None
-
-    def _call(self, function: Callable, walk: int, *arguments):
-        answer = self._sent.call(self._at[walk], function, walk, *arguments)
+    def _call(self, function: Callable, chain: int, *arguments):
+        answer = self._payload.call(self._at[chain], function, chain, *arguments)
         if answer is None:
             raise WorkerLost
         return answer

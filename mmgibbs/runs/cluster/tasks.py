@@ -1,62 +1,129 @@
 """Calls of a function on the workers: folds of a validation, blocks of replicates, solutions.
 
-A call whose worker is lost is made again on another one: it has no state to go on from.
+Dask spreads them, and makes a call whose worker is lost again on another one: it has no state to continue from.
 """
 
 from __future__ import annotations
 
 import pickle
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 
-from mmgibbs.errors import DeviceError
-from mmgibbs.runs.cluster.workers import LOSSES, ClusterExecutor, Payload, WorkerLost, WorkerState
+import mmgibbs
+from mmgibbs.errors import DeviceError, MmgibbsError
+from mmgibbs.runs.cluster.workers import LOOKING, LOSSES, NO_WORKERS, Cluster, keep_freed_memory
+from pedigree.errors import PedigreeError, TableError
+
+REFUSALS = (MmgibbsError, PedigreeError, TableError)  # they would come again on every worker
+SOON = 0.02  # seconds of waiting for a result
 
 
 def each(
-    place: ClusterExecutor, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]
+    cluster: Cluster,
+    function: Callable,
+    shared: tuple,
+    calls: Sequence[tuple],
+    names: Sequence[str],
+    tell: Callable[[str], None],
 ) -> Iterator:
     """Yields function(*shared, *call) in the order of the calls, as many at once as the workers have threads.
 
     function: of a module; shared: sent once to each worker; names: of the calls, for what is told. What a call raises
-    is raised here, in its turn; the others are then not begun.
+    is raised here, in its turn; the others are then given up.
     """
-    at_once = max(1, min(len(calls), place.cluster.threads))
-    failed = threading.Event()
-    with ThreadPoolExecutor(at_once) as waiting, ThreadPoolExecutor(at_once) as pool:
-        sent = Payload(place.cluster, shared, waiting)
-        try:
-            for result in [
-                pool.submit(_one, place, sent, function, call, name, failed)
-                for call, name in zip(calls, names, strict=True)
-            ]:
-                yield result.result()
-        finally:
-            failed.set()
-            pool.shutdown(cancel_futures=True)
+    from distributed import as_completed
+
+    client = cluster.client
+    keys = [f"mmgibbs-{uuid.uuid4().hex}" for _ in calls]
+    packed = [pickle.dumps((function, call), 5) for call in calls]
+    sent = client.scatter(_Shared(shared), broadcast=True, hash=False)
+    futures = client.map(_call, packed, key=keys, retries=LOSSES, pure=False, shared=sent, version=mmgibbs.__version__)
+    losses = _Losses(cluster, dict(zip(keys, names, strict=True)), tell)
+    ended, answers = as_completed(futures, loop=client.loop), {}
+    try:
+        for future, name in zip(futures, names, strict=True):
+            while future.key not in answers:
+                answers |= {f.key: f for f in ended.next_batch(block=False)}
+                losses.look()
+                time.sleep(0 if ended.has_ready() or future.key in answers else SOON)
+            yield _answer(answers.pop(future.key), name)
+    finally:
+        client.cancel(futures)
 
 
-def _one(place: ClusterExecutor, sent: Payload, function: Callable, call: tuple, name: str, failed: threading.Event):
-    packed = pickle.dumps((function, call), 5)
-    for losses in range(LOSSES + 1):
-        if failed.is_set():
-            return None
-        worker = place.cluster.take_worker(failed.is_set)
-        try:
-            sent.to(worker)
-            return pickle.loads(sent.call(worker, _call, packed))
-        except WorkerLost:
-            again = "; it is begun again on another one" if losses < LOSSES else ""
-            place.tell(f"{name}: worker {worker} was lost{again}")
-        finally:
-            place.cluster.leave(worker)
-    raise DeviceError(
-        f"{name}: {LOSSES + 1} workers were lost, one after another, most likely for want of memory; needed "
-        "workers with more memory"
-    )
+class _Shared:
+    """What all calls share. It travels as one block of bytes, so that arrays are plain ones where it arrives."""
+
+    def __init__(self, values: tuple):
+        self.values = values
+
+    def __reduce__(self):
+        return _unpacked, (pickle.dumps(self.values, 5),)
 
 
-def _call(held: WorkerState, packed: bytes) -> bytes:
-    function, call = pickle.loads(packed)
-    return pickle.dumps(function(*held.shared, *call), 5)
+def _unpacked(packed: bytes) -> _Shared:
+    keep_freed_memory()
+    return _Shared(pickle.loads(packed))
+
+
+def _call(packed: bytes, shared: _Shared, version: str) -> bytes:
+    """(whether it went well, result or refusal), on a worker. Whatever else it raises, Dask tries again."""
+    try:
+        if mmgibbs.__version__ != version:
+            raise DeviceError(f"a worker has mmgibbs {mmgibbs.__version__}, needed {version}")
+        function, call = pickle.loads(packed)
+        return pickle.dumps((True, function(*shared.values, *call)), 5)
+    except REFUSALS as error:
+        return pickle.dumps((False, error), 5)
+
+
+def _answer(future, name: str):
+    """The result of a call that has ended."""
+    from distributed import KilledWorker
+
+    try:
+        good, answer = pickle.loads(future.result())
+    except KilledWorker as error:
+        lost = getattr(error, "allowed_failures", LOSSES) + 1
+        raise DeviceError(
+            f"{name}: {lost} workers were lost, one after another, most likely for want of memory; needed "
+            "workers with more memory"
+        ) from error
+    except CancelledError as error:
+        raise DeviceError(
+            f"{name}: every worker that held its data was lost, most likely for want of memory; needed workers with "
+            "more memory"
+        ) from error
+    if not good:
+        raise answer
+    return answer
+
+
+class _Losses:
+    """Tells which calls are begun again as their worker is lost. `look` as often as you like."""
+
+    def __init__(self, cluster: Cluster, names: Mapping[str, str], tell: Callable[[str], None]):
+        self.cluster, self.names, self.tell = cluster, names, tell
+        self._doing: dict[str, list[str]] = {}  # worker -> names of calls, when last looked
+        self._last = self._seen = time.monotonic()  # of the last look, of the last worker
+
+    def look(self) -> None:
+        now = time.monotonic()
+        if now - self._last < LOOKING:
+            return
+        self._last, workers = now, self.cluster.workers()
+        for worker in self._doing.keys() - workers.keys():
+            for name in self._doing[worker]:
+                self.tell(f"{name}: worker {worker} was lost; it is begun again on another one")
+        if workers:
+            self._seen = now
+        elif now - self._seen > NO_WORKERS:
+            raise DeviceError(f"--cluster {self.cluster.address}: no worker was there for {NO_WORKERS:g} seconds")
+        doing = self.cluster.client.processing()
+        self._doing = {w: self._begun(doing[w], n) for w, n in workers.items() if w in doing}
+
+    def _begun(self, keys: Collection[str], threads: int) -> list[str]:
+        """Of the calls that a worker has been given, those that its threads do: the first ones."""
+        return [name for key, name in self.names.items() if key in keys][:threads]

@@ -8,19 +8,20 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import mmgibbs
-from mmgibbs.engines.choice import cores
 from mmgibbs.errors import ConfigError, DeviceError
-from mmgibbs.runs.chains import signals_ignored
+from mmgibbs.machine.threads import cores
+from mmgibbs.runs.local import signals_ignored
 
 LOOKING = 2.0  # seconds of waiting for a worker before looking whether it is still there
 CONNECTING = 10.0  # seconds
 NO_WORKERS = 60.0  # seconds that a cluster may be without one
-LOSSES = 3  # that a piece of work may suffer before it is given up
+LOSSES = 3  # that a chain or a call may suffer before it is given up
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # names of malloc.h
 ADDRESS = re.compile(r"(local:(?P<workers>[1-9][0-9]*))|((tcp|tls|ws|wss)://.+:[0-9]+)")
 
@@ -30,15 +31,15 @@ class WorkerLost(Exception):
 
 
 class WorkerState:
-    """What a worker holds of a piece of work, for as long as the client wants it: what all parts share, and walks."""
+    """What a worker holds of a job, for as long as the client wants it: what all chains share, and the chains."""
 
     def __init__(self, shared: bytes):
         keep_freed_memory()
         self.shared = pickle.loads(shared)
-        self.walks: dict[int, object] = {}
+        self.chains: dict[int, Any] = {}
 
     def __reduce__(self):
-        raise TypeError("walks stay with their worker: what is sent is their state")
+        raise TypeError("chains stay with their worker: what is sent is their state")
 
 
 def keep_freed_memory() -> None:
@@ -88,12 +89,12 @@ def connect(address: str, say: Callable[[str], None]):
 
 
 class Cluster:
-    """The workers of a Dask scheduler, all with this version of mmgibbs. Several pieces of work may share them."""
+    """The workers of a Dask scheduler, all with this version of mmgibbs. Several runs may share them."""
 
     def __init__(self, client, address: str, say: Callable[[str], None]):
         self.client, self.address, self._say = client, address, say
         self._versions: dict[str, str] = {}  # of the workers ever seen
-        self._busy = Counter()  # worker -> walks and tasks that it has
+        self._busy = Counter()  # worker -> chains that it has
         self._lock = threading.RLock()
         self.first_workers: dict[str, int] = {}
         try:
@@ -134,7 +135,7 @@ class Cluster:
             return {w: n for w, n in found.items() if self._versions.get(w) == mmgibbs.__version__}
 
     def take_worker(self, ending: Callable[[], bool]) -> str:
-        """The worker with the least work for its threads; it has one walk or task more from now on, until `leave`."""
+        """The worker with the least work for its threads; it has one chain more from now on, until `leave`."""
         end = time.monotonic() + NO_WORKERS
         while True:
             with self._lock:
@@ -151,10 +152,6 @@ class Cluster:
         with self._lock:
             self._busy[worker] -= 1
 
-    def executor(self, say: Callable[[str], None]) -> ClusterExecutor:
-        """A place for one run or validation; `say` takes what becomes of it."""
-        return ClusterExecutor(self, say)
-
 
 def _version_asker() -> Callable[[], str]:
     """A function that is sent whole, so that it also answers where there is no mmgibbs."""
@@ -167,43 +164,8 @@ def _version_asker() -> Callable[[], str]:
     return version
 
 
-class ClusterExecutor:
-    """The workers of a cluster for one run or validation (see parallel.Where), and what is to be told of it."""
-
-    def __init__(self, cluster: Cluster, say: Callable[[str], None]):
-        self.cluster, self._say = cluster, say
-        self.happened: list[str] = []
-
-    def tell(self, text: str) -> None:
-        self.happened.append(text)
-        self._say(text)
-
-    @property
-    def facts(self) -> dict:
-        """For run.json."""
-        return {
-            "cluster": {
-                "address": self.cluster.address,
-                "workers": self.cluster.first_workers,
-                "happened": self.happened,
-            }
-        }
-
-    def walks(self, work):
-        """A context that yields advance(until): see walks.Work."""
-        from mmgibbs.runs.cluster.chains import spread
-
-        return spread(self, work)
-
-    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]):
-        """Results of function(*shared, *call) in the order of the calls, as they come: see tasks.each."""
-        from mmgibbs.runs.cluster.tasks import each
-
-        return each(self, function, shared, calls, names)
-
-
 class Payload:
-    """One piece of work on the workers: what its parts share goes once to each worker that has one of them."""
+    """What the chains of a job share, which goes once to each worker that has one of them."""
 
     def __init__(self, cluster: Cluster, shared, waiting: ThreadPoolExecutor):
         self.cluster, self.client, self._waiting = cluster, cluster.client, waiting

@@ -145,7 +145,7 @@ def test_every_default(tmp_path, monkeypatch):
             "refresh_every": 1000,
             "checkpoint_every": "10m",
             "stop": None,
-            "tolerance": 1e-8,
+            "tolerance": None,
             "pev_limit": 10000,
         },
         "output": {"directory": str(tmp_path / "runs" / "analysis"), "save_levels": [], "csv": "auto"},
@@ -287,7 +287,9 @@ def load_text(tmp_path, text: str, *overrides: str):
     [("1e-3", 1e-3), ("1E-3", 1e-3), ("0.5", 0.5), (".5", 0.5), ("'1e-3'", 1e-3), ("+1.5e-2", 0.015)],
 )
 def test_numbers_however_they_are_written(tmp_path, written, value):
-    a = load_text(tmp_path, f"data: {{phenotypes: p.csv}}\ntraits: [y]\nsampler: {{tolerance: {written}}}\n")
+    a = load_text(
+        tmp_path, f"data: {{phenotypes: p.csv}}\ntraits: [y]\nsampler: {{engine: pcg, tolerance: {written}}}\n"
+    )
     assert a.sampler.tolerance == value
 
 
@@ -296,6 +298,7 @@ def test_the_tolerance_of_pcg_depends_on_the_method(tmp_path):
     text = "data: {phenotypes: p.csv}\ntraits: [y]\n"
     assert load_text(tmp_path, text, "sampler.method=blup", "variances.residual=1").sampler.tolerance == 1e-12
     assert load_text(tmp_path, text, "sampler.engine=pcg").sampler.tolerance == 1e-8
+    assert load_text(tmp_path, text, "sampler.engine=serial").sampler.tolerance is None
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,11 @@ MISTAKES = [
     ),
     ("model.fixed.sex.prior_variance", 3, "model.fixed.sex.prior_variance: unknown key; did you mean 'prior'?"),
     ("variances.herd", {"strat": 3}, "variances.herd.strat: unknown key; did you mean 'start'?"),
-    ("sampler.stop", {}, "sampler.stop: found no target, needed one or more of rhat, ess, mcse_ebv"),
+    ("sampler.stop", {}, "sampler.stop: found no target, needed one or more of rhat, ess, mcse, mcse_ebv"),
     (
         "sampler.stop",
         400,
-        "sampler.stop: found 400, needed a mapping with keys such as rhat, ess, mcse_ebv, max_samples",
+        "sampler.stop: found 400, needed a mapping with keys such as rhat, ess, mcse, mcse_ebv",
     ),
     ("sampler.stop", {"esss": 400}, "sampler.stop.esss: unknown key; did you mean 'ess'?"),
     ("sampler.stop", {"rhat": 1}, "sampler.stop.rhat: found 1, needed a number above 1, such as 1.01"),
@@ -417,10 +417,45 @@ MISTAKES = [
     ),
     ("sampler.tolerance", 0, "sampler.tolerance: found 0, needed a number between 0 and 1"),
     (
+        "sampler",
+        {"tolerance": 1e-6},
+        "sampler.tolerance: found 1e-06, which cannot be combined with engine: auto, which solves nothing; needed "
+        "engine: pcg or method: blup",
+    ),
+    (
+        "sampler",
+        {"engine": "serial", "tolerance": 1e-6},
+        "sampler.tolerance: found 1e-06, which cannot be combined with engine: serial, which solves nothing; needed "
+        "engine: pcg or method: blup",
+    ),
+    (
+        "sampler",
+        {"engine": "serial", "threads": 4},
+        "sampler.threads: found 4, which cannot be combined with engine: serial, which runs on one thread; needed 1 or "
+        "auto, or engine: structured or hybrid",
+    ),
+    (
+        "sampler",
+        {"engine": "pcg", "threads": 2},
+        "sampler.threads: found 2, which cannot be combined with engine: pcg, which runs on one thread; needed 1 or "
+        "auto, or engine: structured or hybrid",
+    ),
+    (
+        "sampler",
+        {"engine": "pcg", "update": "site"},
+        "sampler.update: found site, which cannot be combined with engine: pcg, which draws all levels at once; needed "
+        "level",
+    ),
+    (
+        "sampler",
+        {"method": "blup", "update": "site"},
+        "sampler.update: found site, which cannot be combined with method: blup, which draws nothing; needed level",
+    ),
+    (
         "sampler.partition",
         "effect",
-        "sampler.partition: found effect, which parts the effects of a level, with update: level, which draws "
-        "them jointly; needed update: site, or partition: colour or equal",
+        "sampler.partition: found effect, which draws the effects of a level separately and cannot be combined with "
+        "update: level; needed update: site, or partition: colour or equal",
     ),
     (
         "sampler",

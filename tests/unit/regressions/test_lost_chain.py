@@ -5,7 +5,7 @@ import pytest
 
 from mmgibbs.errors import ModelError
 from mmgibbs.regressions.arrays.base import Host
-from mmgibbs.regressions.loop import RegressionRun
+from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.protocol import Keys, Parameter
 
 
@@ -40,7 +40,7 @@ class Runaway:
     "by, matrix, message", [(np.nan, False, "has lost 'x' at sweep 5"), (-1.0, True, "has lost a matrix at sweep 3")]
 )
 def test_reason(by, matrix, message):
-    run = RegressionRun(Runaway(by, matrix), Host(1), Keys(1, (0, 1)), 2, 3)
+    chains = SideBySideChains(Runaway(by, matrix), Host(1), Keys(1, (0, 1)), 2)
     with pytest.raises(ModelError, match=message) as error:
-        run.advance(5)
+        chains.advance(5)
     assert "needed a proper prior, or standardised predictors" in str(error.value)

@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.regressions.arrays.base import Host
-from mmgibbs.regressions.loop import RegressionRun
+from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.multinomial import hamiltonian as hmc
 from mmgibbs.regressions.multinomial import softmax_curvature, softmax_gradient
 from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel, MultinomialHMCOptions
@@ -306,7 +306,7 @@ def test_step_is_pure_and_resumes(options):
 def test_several_chains_are_the_single_ones(options):
     def draws(chains):
         model = sampler(**options)
-        run = RegressionRun(model, model.arrays, Keys(5, chains), 20, 8)
+        run = SideBySideChains(model, model.arrays, Keys(5, chains), 20)
         run.advance(28)
         return run.result().draws
 
@@ -319,13 +319,13 @@ def test_several_chains_are_the_single_ones(options):
 @pytest.mark.parametrize("mass", ["hessian", "diagonal"])
 def test_what_is_learnt_is_frozen_after_the_burn_in(mass):
     model = sampler(mass=mass)
-    run = RegressionRun(model, model.arrays, KEYS, 40, 20)
+    run = SideBySideChains(model, model.arrays, KEYS, 40)
     run.advance(40)
-    learnt = dict(run.state)
-    run.advance(20)
-    changed = {name for name in learnt if not np.array_equal(learnt[name], run.state[name])}
+    learnt = dict(run.current)
+    run.advance(60)
+    changed = {name for name in learnt if not np.array_equal(learnt[name], run.current[name])}
     assert changed <= {"position", "log_density", "gradient", "acceptance", "steps"}
-    assert np.ptp(run.state["mean_log_step"]) == 0  # pooled: all chains alike
+    assert np.ptp(run.current["mean_log_step"]) == 0  # pooled: all chains alike
     assert np.ptp(run.result().statistics["step_size"]) == 0 and run.result().statistics["n_steps"].min() >= 1
 
 
@@ -381,7 +381,7 @@ def test_no_two_draws_share_a_counter(monkeypatch):
                 calls.append((sweep, stream)) or right(self, keys, sweep, stream, n, k)
             ),
         )
-    run = RegressionRun(model, model.arrays, KEYS, 3, 3)
+    run = SideBySideChains(model, model.arrays, KEYS, 3)
     run.advance(6)
     assert len(calls) == 13 == len(set(calls))
 

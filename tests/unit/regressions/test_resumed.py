@@ -13,7 +13,7 @@ import xarray
 
 from mmgibbs.cli import main
 from mmgibbs.regressions.estimators import make_arrays
-from mmgibbs.regressions.loop import RegressionRun
+from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData
@@ -39,8 +39,8 @@ def run_of(name, options=()):
     plugin, arrays = find_plugin(name), make_arrays("cpu", 1)
     groups = np.repeat(np.arange(6), N // 6) if name == "hierarchical_slice" else None
     data = RegressionData(read_predictors(X), RESPONSES[name], "y", groups)
-    return lambda: RegressionRun(
-        plugin.prepare(data, fill_options(plugin.Options, dict(options)), arrays), arrays, KEYS, BURN_IN, SAMPLES, 2
+    return lambda state=None: SideBySideChains(
+        plugin.prepare(data, fill_options(plugin.Options, dict(options)), arrays), arrays, KEYS, BURN_IN, 2, state
     )
 
 
@@ -52,16 +52,15 @@ def test_every_built_in_plugin_is_here():
 def test_the_same_draws(name, tmp_path):
     make, checkpoints = run_of(name), Checkpoints(tmp_path, "")
     whole = make()
-    whole.advance(whole.n_sweeps)
-    run = make()
+    whole.advance(BURN_IN + SAMPLES)
+    chains = make()
     for pause in (4, 12, 15):  # in burn-in, where step sizes still adapt, at a sweep that is not kept, at one that is
-        run.advance(run.n_sweeps, pause=lambda number, pause=pause: number == pause)
-        assert run.sweep == pause
-        checkpoints.write("chains", run.stored(), {})
-        run = make()
-        run.restore(checkpoints.read("chains")[0].arrays)
-    run.advance(run.n_sweeps)
-    one, other = run.result(), whole.result()
+        chains.advance(BURN_IN + SAMPLES, lambda now, pause=pause: now.number == pause)
+        assert chains.number == pause
+        checkpoints.write("chains", chains.state(), {})
+        chains = make(checkpoints.read("chains")[0].arrays)
+    chains.advance(BURN_IN + SAMPLES)
+    one, other = chains.result(), whole.result()
     assert one.sweeps == other.sweeps == 22 and one.seconds > 0
     for kept in ("draws", "statistics"):
         assert getattr(one, kept).keys() == getattr(other, kept).keys()
@@ -148,9 +147,3 @@ def test_a_checkpoint_that_cannot_be_written_is_told(folder, monkeypatch, capsys
         "warning: chains: its checkpoint could not be written (No space left on device); there is none yet"
         in capsys.readouterr().err
     )
-
-
-def test_targets_are_refused(folder, capsys):
-    assert main(["run", "a.yaml", "--set=sampler.stop={ess: 100}", "--no-report"]) == 2
-    assert "sampler.stop: found with model.plugin" in capsys.readouterr().err
-    assert not (folder / "run").exists()

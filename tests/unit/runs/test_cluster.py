@@ -20,7 +20,9 @@ from polars.testing import assert_frame_equal
 from unit.runs.test_resumed_runs import SAMPLED, found_in, found_in_one_go
 
 import mmgibbs
+import mmgibbs.runs.chains
 import mmgibbs.runs.cluster.chains
+import mmgibbs.runs.cluster.tasks
 import mmgibbs.runs.cluster.workers
 
 distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'mmgibbs[cluster]'")
@@ -45,7 +47,7 @@ def whole(tmp_path_factory):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     write_files(tmp_path, {"analysis.yaml": SAMPLED})
-    monkeypatch.setattr("mmgibbs.runs.chains.cores", lambda: 1)
+    monkeypatch.setattr("mmgibbs.runs.local.cores", lambda: 1)
     monkeypatch.setattr("mmgibbs.runs.cluster.chains.TURN", 0.0)  # a sweep each
     monkeypatch.setattr("mmgibbs.runs.cluster.workers.LOOKING", 0.1)
     return tmp_path
@@ -58,7 +60,7 @@ def once_kept(monkeypatch, sweep, happens, chains=2):
     """
     begun, kept, all_of_them = [], set(), threading.Barrier(chains, happens)
 
-    class CheckpointWriter(mmgibbs.runs.cluster.chains.CheckpointWriter):
+    class CheckpointWriter(mmgibbs.runs.chains.CheckpointWriter):
         def __init__(self, checkpoints, name, sweep, tell):
             super().__init__(checkpoints, name, sweep, tell)
             begun.append(sweep)
@@ -69,7 +71,7 @@ def once_kept(monkeypatch, sweep, happens, chains=2):
                 kept.add((self.checkpoints.folder, self.name))
                 all_of_them.wait(60)
 
-    monkeypatch.setattr("mmgibbs.runs.cluster.chains.CheckpointWriter", CheckpointWriter)
+    monkeypatch.setattr("mmgibbs.runs.chains.CheckpointWriter", CheckpointWriter)
     return begun
 
 
@@ -105,7 +107,7 @@ def test_a_worker_killed_in_the_middle(folder, whole, workers, monkeypatch):
     told = command(folder, *RUN, "--cluster", workers.scheduler_address)
     assert told.code == 0, told.err
     lost = (
-        rf"chain-[12]: worker {address} was lost after sweep (\d+); the chain goes on from its checkpoint of "
+        rf"chain-[12]: worker {address} was lost after sweep (\d+); the chain continues from its checkpoint of "
         r"sweep (\d+)"
     )
     reached, kept = map(int, re.search(lost, told.err).groups())
@@ -121,10 +123,10 @@ def test_a_chain_that_loses_every_worker(folder, workers, monkeypatch):
     def gone(*_):
         raise mmgibbs.runs.cluster.workers.WorkerLost
 
-    monkeypatch.setattr("mmgibbs.runs.cluster.chains._Spread._to", gone)
+    monkeypatch.setattr("mmgibbs.runs.cluster.chains._SpreadChains._to", gone)
     told = command(folder, *RUN, "--cluster", workers.scheduler_address)
     assert told.code == 2 and "4 workers were lost" in told.err and "needed workers with more memory" in told.err
-    assert "goes on from the start" in told.err
+    assert "continues from the start" in told.err
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_a_regression_whose_worker_is_killed(folder, workers, monkeypatch):
     told = command(folder, "run", "lasso.yaml", "--cluster", workers.scheduler_address)
     assert told.code == 0, told.err
     assert re.search(
-        r"chains: worker \S+ was lost after sweep 16; the chain goes on from its checkpoint of sweep 16", told.err
+        r"chains: worker \S+ was lost after sweep 16; the chain continues from its checkpoint of sweep 16", told.err
     )
     assert begun == [0, 16] and len(json.loads((folder / "lasso/run.json").read_text())["cluster"]["happened"]) == 1
     one, two = (xarray.open_datatree(folder / run / "draws.nc", engine="h5netcdf") for run in ("here", "lasso"))
@@ -260,15 +262,16 @@ def test_validation_with_a_worker_killed(population, workers, monkeypatch):
     monkeypatch.setattr("mmgibbs.validation.simulated.VALUES", 2000)  # two replicates at once
     assert command(population, *VALIDATE, "--output", "here").code == 0
     killing, address = kill(workers)
-    call, calls = mmgibbs.runs.cluster.workers.Payload.call, []
+    look, killed = mmgibbs.runs.cluster.tasks._Losses.look, []
 
-    def call_and_kill(self, worker, *arguments):
-        calls.append(worker)
-        if worker == address and calls.count(address) == 1:
-            killing()
-        return call(self, worker, *arguments)
+    def look_and_kill(self):
+        """Once it is known what the worker does."""
+        look(self)
+        if self._doing.get(address) and not killed:
+            killed.append(killing())
 
-    monkeypatch.setattr("mmgibbs.runs.cluster.workers.Payload.call", call_and_kill)
+    monkeypatch.setattr("mmgibbs.runs.cluster.tasks._Losses.look", look_and_kill)
+    monkeypatch.setattr("mmgibbs.runs.cluster.tasks.LOOKING", 0.0)
     told = command(population, *VALIDATE, "--output", "there", "--cluster", workers.scheduler_address)
     assert told.code == 0, told.err
     assert re.search(rf"fold \d: worker {address} was lost; it is begun again on another one", told.err), told.err

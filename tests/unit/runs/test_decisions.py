@@ -61,7 +61,7 @@ BEEF = {
 @pytest.fixture(autouse=True)
 def one_core(monkeypatch):
     """Chains one after another in this process."""
-    monkeypatch.setattr("mmgibbs.runs.chains.cores", lambda: 1)
+    monkeypatch.setattr("mmgibbs.runs.local.cores", lambda: 1)
 
 
 def differences(run, weights: dict[str, dict[str, float]]) -> list[str]:
@@ -115,7 +115,7 @@ SHORT = ("mmgibbs.posterior.decisions.LONG_ENOUGH", 1)
 @pytest.fixture(scope="module")
 def beef(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmgibbs.runs.chains.cores", lambda: 1)
+        patch.setattr("mmgibbs.runs.local.cores", lambda: 1)
         patch.setattr(*SHORT)
         return mmgibbs.run(BEEF, directory=tmp_path_factory.mktemp("beef") / "run", progress=False)
 

@@ -9,8 +9,17 @@ import pytest
 from mmgibbs.runs import progress
 from mmgibbs.runs.log import RunLog
 from mmgibbs.runs.progress import Console, time_left
+from mmgibbs.runs.progress_file import Position
 
-SCHEDULE = SimpleNamespace(n_sweeps=1000, burn_in=200, chains=2)
+SCHEDULE, LABELS = SimpleNamespace(n_sweeps=1000, burn_in=200), ("chain 1", "chain 2")
+
+
+def h2(values):
+    return f"h2[y] {values['h2']:.3f}"
+
+
+def at(number, share):
+    return Position(number, {"h2": share})
 
 
 class Terminal(io.StringIO):
@@ -23,17 +32,16 @@ def clock(monkeypatch):
     """Time that goes on when the test says so."""
     now = [1000.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(progress, "current_shares", lambda assembled, variances: f"h2[y] {variances:.3f}")
     return now
 
 
 def test_a_line_a_minute_where_there_is_no_terminal(clock):
     said = io.StringIO()
-    with Console(stream=said).chains(SCHEDULE, None) as show:
+    with Console(stream=said).chains(SCHEDULE, LABELS, h2) as show:
         for second in range(201):
             clock[0] = 1000.0 + second
-            show(0, 5 * second or 1, 0.25)
-        show(0, 1000, 0.3)
+            show(0, at(5 * second or 1, 0.25))
+        show(0, at(1000, 0.3))
     lines = said.getvalue().splitlines()
     assert len(lines) == 4  # three minutes, and the end
     assert lines[0].startswith("chain 1: sweep 300 of 1,000, 5 sweeps/s, 02:20 left, done about ") and lines[
@@ -44,10 +52,10 @@ def test_a_line_a_minute_where_there_is_no_terminal(clock):
 
 def test_a_chain_that_goes_on_is_as_fast_as_it_is_now(clock):
     said = io.StringIO()
-    with Console(stream=said).chains(SCHEDULE, None) as show:
-        show(1, 700, 0.25)
+    with Console(stream=said).chains(SCHEDULE, LABELS, h2) as show:
+        show(1, at(700, 0.25))
         clock[0] += 60
-        show(1, 760, 0.25)
+        show(1, at(760, 0.25))
     assert said.getvalue().startswith("chain 2: sweep 760 of 1,000, 1 sweeps/s, 04:00 left")
 
 
@@ -57,12 +65,12 @@ def test_bars_on_a_terminal_and_lines_in_the_log(clock, tmp_path):
     console.say("before there is a folder")
     console.log = RunLog(tmp_path)
     console.log.begin(console.lines)
-    with console.chains(SCHEDULE, None) as show:
-        show(0, 100, 0.25)
-        show(1, 500, 0.35)
+    with console.chains(SCHEDULE, LABELS, h2) as show:
+        show(0, at(100, 0.25))
+        show(1, at(500, 0.35))
         console.say("a word between")
         clock[0] += 61
-        show(0, 300, 0.26)
+        show(0, at(300, 0.26))
     console.log.close()
     shown = screen.getvalue()
     assert "chain 1:" in shown and "burn-in, h2[y] 0.250" in shown and "chain 2:" in shown and "h2[y] 0.260" in shown
@@ -82,10 +90,10 @@ def test_a_quiet_run_keeps_its_log(clock, tmp_path, capsys):
     console.say("one")
     console.log = RunLog(tmp_path)
     console.log.begin(console.lines)
-    with console.chains(SCHEDULE, None) as show:
-        show(0, 10, 0.25)
+    with console.chains(SCHEDULE, LABELS, h2) as show:
+        show(0, at(10, 0.25))
         clock[0] += 60
-        show(0, 20, 0.25)
+        show(0, at(20, 0.25))
     console.log.close()
     assert capsys.readouterr() == ("", "")
     assert [line[21:].split(":")[0] for line in (tmp_path / "run.log").read_text().splitlines()[1:]] == [

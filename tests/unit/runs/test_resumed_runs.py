@@ -53,7 +53,7 @@ def one_core(tmp_path, monkeypatch):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    monkeypatch.setattr("mmgibbs.runs.chains.cores", lambda: 1)
+    monkeypatch.setattr("mmgibbs.runs.local.cores", lambda: 1)
     yield
     assert contents(scratch) == {}
 
@@ -73,7 +73,7 @@ def whole(tmp_path_factory):
 def found_in_one_go(folder: Path) -> dict:
     write_files(folder, {"analysis.yaml": SAMPLED})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmgibbs.runs.chains.cores", lambda: 1)
+        patch.setattr("mmgibbs.runs.local.cores", lambda: 1)
         assert command(folder, *RUN).code == 0
     return found_in(folder / "run")
 
@@ -446,7 +446,7 @@ def test_a_full_disk_ends_no_chain(folder, monkeypatch, whole):
         write(file, **arrays)
 
     monkeypatch.setattr(np, "savez", full_for_a_while)
-    monkeypatch.setattr("mmgibbs.runs.job.REPORT_EVERY", 0.001)
+    monkeypatch.setattr("mmgibbs.runs.progress_file.REPORT_EVERY", 0.001)
     outcome = command(folder, "run", "analysis.yaml")
     assert outcome.code == 0
     assert (

@@ -16,11 +16,11 @@ from helpers.support import ROOT
 from reference import models
 
 import mmgibbs.machine.memory
-import mmgibbs.runs.run
-from mmgibbs.engines.choice import cores
+import mmgibbs.runs.mixed_model
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import estimated_bytes, structured_equations
 from mmgibbs.errors import DeviceError
+from mmgibbs.machine.threads import cores
 
 GIBBS = replaced(ANALYSIS, "method: blup", "chains: 1, burn_in: 5, samples: 20, thin: 1")
 
@@ -151,7 +151,9 @@ def test_a_run_that_is_stopped_leaves_no_process_behind(folder, scratch, how):
 )
 def test_what_does_not_fit_is_refused_before_it_is_built(folder, monkeypatch, changed, what):
     monkeypatch.setattr(mmgibbs.machine.memory, "free_bytes", lambda: 1000)
-    monkeypatch.setattr(mmgibbs.runs.run, "structured_equations", lambda *_: pytest.fail("the equations were built"))
+    monkeypatch.setattr(
+        mmgibbs.runs.mixed_model, "structured_equations", lambda *_: pytest.fail("the equations were built")
+    )
     write_files(folder, changed)
     message = refused(folder)
     assert re.match(what, message), message

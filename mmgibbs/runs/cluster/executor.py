@@ -1,0 +1,40 @@
+"""The workers of a cluster as an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+
+from mmgibbs.runs.chains import Advance, Job
+from mmgibbs.runs.cluster.chains import spread
+from mmgibbs.runs.cluster.tasks import each
+from mmgibbs.runs.cluster.workers import Cluster
+
+
+class ClusterExecutor:
+    """The workers of a cluster for one run or validation, and what is to be told of it: see runs.chains.Executor."""
+
+    def __init__(self, cluster: Cluster, say: Callable[[str], None]):
+        self.cluster, self._say = cluster, say
+        self.happened: list[str] = []
+
+    def tell(self, text: str) -> None:
+        self.happened.append(text)
+        self._say(text)
+
+    @property
+    def facts(self) -> dict:
+        """For run.json."""
+        return {
+            "cluster": {
+                "address": self.cluster.address,
+                "workers": self.cluster.first_workers,
+                "happened": self.happened,
+            }
+        }
+
+    def chains(self, job: Job) -> AbstractContextManager[Advance]:
+        return spread(self.cluster, job, self.tell)
+
+    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Iterator:
+        return each(self.cluster, function, shared, calls, names, self.tell)

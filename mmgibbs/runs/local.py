@@ -1,0 +1,137 @@
+"""Chains in processes of this machine, as many as its cores and its memory allow.
+
+The processes share what chains have in common read-only through memory maps; kernels are compiled once before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import numpy as np
+
+from mmgibbs.errors import DeviceError
+from mmgibbs.machine.memory import free_bytes
+from mmgibbs.machine.signals import SIGNALS
+from mmgibbs.machine.threads import cores
+from mmgibbs.runs.chains import Advance, ChainFactory, Job, advance_chain
+
+INTERPRETER = 150_000_000  # bytes of a process and its libraries
+
+
+class LocalExecutor:
+    """Chains in processes of this machine; calls one after another in this one."""
+
+    def __init__(self):
+        self.facts: dict = {}
+
+    def chains(self, job: Job) -> AbstractContextManager[Advance]:
+        processes = self.facts["processes"] = processes_for(job.factory)
+        if processes > 1:
+            job.factory.compile_kernels()
+        return _in_processes(job, processes)
+
+    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Iterator:
+        return (function(*shared, *call) for call in calls)
+
+
+def processes_for(factory: ChainFactory) -> int:
+    """min(chains, cores), and no more at once than their estimated memory allows; one at a time on a GPU, which one
+    chain fills.
+    """
+    if factory.device == "gpu":
+        return 1
+    wanted, free = min(len(factory.names), cores()), free_bytes()
+    each, shared = factory.bytes_per_chain + INTERPRETER, factory.shared_bytes
+    if free is not None and wanted > 1 and wanted * each + shared > free:
+        wanted = max(1, int((free - shared) // each))
+    return wanted
+
+
+@contextmanager
+def _in_processes(job: Job, processes: int):
+    parent = os.getpid() if processes > 1 else None
+    with _workers(processes, str(job.progress.path.parent)) as at_once:
+        yield lambda until: at_once(_one_chain, [(job, c, until, parent) for c in range(len(job.names))])
+
+
+@contextmanager
+def _workers(processes: int, scratch: str):
+    """Yields at_once(function, list of arguments) -> results in order:
+    here, one after another, or in so many processes.
+    """
+    if processes == 1:
+        yield lambda function, calls: [function(*arguments) for arguments in calls]
+        return
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    try:
+        with (
+            parallel_config(backend="loky", inner_max_num_threads=1),
+            Parallel(
+                processes, return_as="generator", mmap_mode="c", max_nbytes=100_000, temp_folder=scratch
+            ) as parallel,
+        ):
+            with signals_ignored():
+                started = parallel(delayed(int)() for _ in range(processes))
+            list(started)
+            yield lambda function, calls: list(parallel(delayed(function)(*arguments) for arguments in calls))
+    except BrokenProcessPool as error:
+        raise DeviceError(
+            "the process of a chain was ended from outside, most likely by the system for want of memory; "
+            "needed fewer chains (sampler.chains) or more memory"
+        ) from error
+
+
+@contextmanager
+def signals_ignored():
+    """Processes started here see neither Ctrl-C nor SIGTERM, so that none of them shows a traceback or ends early:
+    the parent tells them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _one_chain(job: Job, chain: int, until: int, parent: int | None) -> Any | None:
+    """advance_chain, in a process of its own where there is a parent."""
+    if parent is None:
+        return advance_chain(job, chain, until)
+
+    def end_with_the_parent() -> None:
+        if os.getppid() != parent:
+            os._exit(1)  # the run was killed, and may have been started anew: nothing of this chain is wanted
+
+    return advance_chain(dataclasses.replace(job, factory=plain_arrays(job.factory)), chain, until, end_with_the_parent)
+
+
+def plain_arrays(value):
+    """The same nested tuples and dataclasses with memory-mapped arrays seen as plain ones:
+    kernels are compiled for plain arrays.
+    """
+    if isinstance(value, np.memmap):
+        return np.asarray(value)
+    if isinstance(value, tuple):
+        items = [plain_arrays(v) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [plain_arrays(v) for v in value]
+    if isinstance(value, dict):
+        return {k: plain_arrays(v) for k, v in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(
+            value, **{f.name: plain_arrays(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
+        )
+    return value

@@ -1,0 +1,50 @@
+"""What an analysis needs in memory, and a refusal before anything is built that would not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmgibbs.equations.structured import estimated_bytes
+from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.runs.assemble import Assembled
+from mmgibbs.sampler.chain import bytes_per_chain
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+
+REPORT = 200  # bytes that a table of solutions needs for an equation, roughly
+
+
+def refuse_sampling_beyond_memory(analysis, assembled: Assembled, schedule: Schedule) -> None:
+    """A DeviceError with the numbers where the equations, a chain and what is kept would not fit into memory."""
+    model, precision = assembled.model, analysis.sampler.precision
+    real = np.dtype(np.float32 if precision == "single" else np.float64)
+    refuse_beyond_free(
+        sampling_bytes(model, schedule, estimated_bytes(model.design, precision), real),
+        f"sampling {model.design.n_equations:,} equations in {schedule.chains} chains, {schedule.n_kept:,} draws kept "
+        "in each,",
+        "fewer sampler.chains or output.save_levels, a larger sampler.thin, or a machine with more memory",
+    )
+
+
+def refuse_solving_beyond_memory(analysis, assembled: Assembled) -> None:
+    """A DeviceError with the numbers where the equations, or their inverse for PEV, would not fit into memory."""
+    design, pev_limit = assembled.model.design, analysis.sampler.pev_limit
+    n, equations = design.n_equations, estimated_bytes(design, analysis.sampler.precision)
+    vectors = sum(t.n_levels * t.n_components for t in design.terms) * (8 * 8 + REPORT)
+    refuse_beyond_free(equations + vectors, f"solving {n:,} equations", "a machine with more memory")
+    if n <= pev_limit:
+        advice = f"a machine with more memory, or sampler.pev_limit below {n} (PEV and reliability are then blank)"
+        refuse_beyond_free(equations + vectors + 2 * 8 * n * n, f"inverting {n:,} equations for PEV", advice)
+
+
+def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: np.dtype) -> int:
+    """What sampling needs at least, its chains one after another:
+    `equations` (bytes), a chain at work, the results of all, their report.
+    """
+    n = sum(t.n_levels * t.n_components for t in model.design.terms)
+    sizes = [c.start.size for c in (*model.covariances, model.residual) if c is not None]
+    components = {t.name: t.n_components for t in model.design.terms}
+    saved = sum(codes.size * components[name] for name, codes in model.saved.items())
+    decided = 0 if model.decisions is None else model.decisions.nbytes
+    result = n * 8 * 4 + schedule.n_kept * (sum(sizes) + saved) * 8 + decided
+    return equations + bytes_per_chain(model.design, real) + decided + schedule.chains * result + n * REPORT

@@ -1,0 +1,317 @@
+"""A mixed model from its analysis: tables -> design -> equations -> chains, or BLUP -> tables of what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.data.prepare import prepare
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.engines.choice import EngineChoice
+from mmgibbs.engines.pcg.direct import posterior_sd
+from mmgibbs.engines.pcg.solver import PcgSolver
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import StructuredEquations, structured_equations
+from mmgibbs.errors import ModelError
+from mmgibbs.model.labels import component_labels
+from mmgibbs.posterior.decisions import Decided
+from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
+from mmgibbs.posterior.parameters import named_parameters
+from mmgibbs.posterior.result import (
+    ChainResult,
+    pooled,
+    pooled_under,
+    posterior_mean,
+    sample_stats,
+    stacked_draws,
+)
+from mmgibbs.posterior.summary import LevelDraws, summary_table
+from mmgibbs.results.animals import animals_file
+from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
+from mmgibbs.results.tables import solutions_frame, summary_frame
+from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
+from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
+from mmgibbs.runs.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
+from mmgibbs.runs.mixed_model_chains import MixedModelFactory
+from mmgibbs.runs.place import RunFolder
+from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
+from mmgibbs.runs.progress import Console
+from mmgibbs.runs.record import model_counts, model_record
+from mmgibbs.runs.targets import StoppingRule, check_targets, stopping_rule
+from mmgibbs.runs.trends import birth_year_averages
+from mmgibbs.sampler.covariances import START_SCALES, starting_matrices
+from mmgibbs.sampler.interweave import reason_not_interweaved, terms_to_interweave
+from mmgibbs.sampler.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Found:
+    """Posterior moments of every level, and the draws of the covariance matrices."""
+
+    moments: PooledMoments
+    draws: dict[str, np.ndarray]  # covariance matrices by name, (chains, draws, ...)
+    facts: dict  # for run.json
+    levels: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, levels, k) of chosen levels
+    averages: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, birth years, k)
+    statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
+    decided: Decided | None = None
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class MixedModelProblem:
+    """See problem.Problem."""
+
+    analysis: object
+    prepared: Prepared
+    assembled: Assembled
+    equations: StructuredEquations
+    choice: EngineChoice
+    chosen_because: str
+    schedule: Schedule
+
+    @property
+    def stage(self) -> str:
+        return "solving" if self.analysis.sampler.method == "blup" else "sampling"
+
+    def solve(self, folder: RunFolder, console: Console, executor: Executor) -> Found:
+        blup = self.analysis.sampler.method == "blup"
+        try:
+            return self._blup(console, executor) if blup else self._gibbs(folder, console, executor)
+        except ModelError as error:
+            warned = (f"warning: {note}" for note in self.assembled.notes)  # most likely why
+            raise ModelError("\n".join([str(error), *warned])) from error
+
+    # Gibbs
+
+    def _gibbs(self, folder: RunFolder, console: Console, executor: Executor) -> Found:
+        model = self.assembled.model
+        before = [
+            *self._unused_threads(),
+            *self._interweaving_notes(),
+            *decision_notes(self.analysis, self.prepared, model.decisions),
+        ]
+        console.say_all(before)
+        factory = MixedModelFactory(model, self.equations, self.choice, self.schedule, self.analysis.sampler.seed)
+        rule = None if folder.samples is not None else self._stopping_rule(console)
+        sampled = sample(factory, folder, console, executor, rule, self._shown_shares)
+        chains: list[ChainResult] = sampled.results
+        decided = None if model.decisions is None else pooled(chains, "decisions")
+        after = _notes(chains, decided)
+        console.say_all(after)
+        return Found(
+            moments=pool([c.moments for c in chains]),
+            draws=stacked_draws(chains),
+            facts=self._facts(sampled),
+            levels=pooled_under(chains, "levels."),
+            averages=pooled_under(chains, "averages."),
+            statistics=sample_stats(chains),
+            decided=decided,
+            notes=[*before, *after],
+            warnings=sampled.missed,
+        )
+
+    def _stopping_rule(self, console: Console) -> StoppingRule | None:
+        ids = lambda term, level: self.prepared.levels[term].ids[level]
+        return stopping_rule(self.analysis.sampler, self.assembled, ids, console.say)
+
+    def _facts(self, sampled: Sampled) -> dict:
+        """For run.json."""
+        names, chains = [t.name for t in self.assembled.model.design.terms], sampled.results
+        facts = {
+            "method": "gibbs",
+            "engine": self.choice.name,
+            "engine_chosen_because": self.chosen_because,
+            "update": self.choice.update,
+            "threads": self.choice.threads,
+            "device": self.choice.device,
+            "interweaved_terms": [names[i] for i in self.schedule.interweave],
+            "not_interweaved": self._not_interweaved(),
+            "start_scales": [START_SCALES[c % len(START_SCALES)] for c in range(len(chains))],
+            "seconds_per_chain": [c.seconds for c in chains],
+            **sampled.facts,
+        }
+        decisions = self.assembled.model.decisions
+        return facts if decisions is None else facts | {"decisions": decision_facts(self.analysis, decisions)}
+
+    def _not_interweaved(self) -> dict[str, str]:
+        """Term -> why it is left out."""
+        model, wanted = self.assembled.model, self.analysis.sampler.interweave
+        out = [i for i in model.random_terms if wanted and i not in self.schedule.interweave]
+        return {model.design.terms[i].name: reason_not_interweaved(model, i) for i in out}
+
+    def _unused_threads(self) -> list[str]:
+        """Of an engine that was not asked for by its name."""
+        asked, used = self.analysis.sampler.threads or 1, self.choice.threads
+        if asked <= used:
+            return []
+        return [f"sampler.threads: {asked} are not used: engine {self.choice.name} ({self.chosen_because}) has {used}"]
+
+    def _interweaving_notes(self) -> list[str]:
+        if self.analysis.sampler.interweave is not True:
+            return []
+        return [
+            f"sampler.interweave: term '{name}' is left out: {why}" for name, why in self._not_interweaved().items()
+        ]
+
+    def _shown_shares(self, values: Mapping[str, np.ndarray]) -> str:
+        """'h2[weaning_weight] 0.31 ...' of one draw; residual variances where there is no h2."""
+        one = {name: matrix[None, None] for name, matrix in values.items()}
+        named = named_parameters(self.assembled.terms, one, self.assembled.residual).draws
+        chosen = {k: v for k, v in named.items() if k.startswith("h2[")} or {
+            k: v for k, v in named.items() if k.startswith("residual.var[")
+        }
+        return ", ".join(f"{name} {draw.item():.3f}" for name, draw in list(chosen.items())[:4])
+
+    # BLUP
+
+    def _blup(self, console: Console, executor: Executor) -> Found:
+        """By PCG at the given variances; PEV by a direct inverse where the equations are few enough."""
+        model, s, equations = self.assembled.model, self.analysis.sampler, self.equations
+        G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
+        if equations.real != np.float64:
+            equations = structured_equations(model.design, equations.partition)
+        ((solution, sd),) = executor.each(blup, (equations, G, R), [(s.tolerance, s.pev_limit)], ["solving"])
+        console.say(f"PCG: {solution.iterations} iterations, relative residual {solution.relative_residual:.1e}")
+        facts = {
+            "method": "blup",
+            "engine": "pcg",
+            "iterations": solution.iterations,
+            "relative_residual": solution.relative_residual,
+            **executor.facts,
+        }
+        blank = (
+            f"PEV and reliability are blank: {equations.n_equations:,} equations are above sampler.pev_limit "
+            f"{s.pev_limit:,}"
+        )
+        moments = PooledMoments.exact(model.design.to_original_scale(solution.theta), sd)
+        fixed = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
+        return Found(moments, fixed, facts, notes=[blank] if sd is None else [])
+
+    # What was found, as tables
+
+    def tables(self, found: Found) -> Tables:
+        terms, matrices = self.assembled.terms, found.draws
+        parameters = named_parameters(terms, matrices, self.assembled.residual)
+        means = {t.name: posterior_mean(matrices[t.matrix]) for t in terms}
+        candidates, response = self._decision_tables(found)
+        return Tables(
+            summary=summary_frame(summary_table(parameters.draws, parameters.fixed)),
+            solutions=solutions_frame(self.prepared, found.moments, means),
+            decisions=candidates,
+            response=response,
+            draws={
+                "parameters": parameters.draws,
+                "levels": self._level_draws(found),
+                "sample_stats": found.statistics,
+                "attributes": {"analysis": self.analysis.name},
+            },
+            files=animals_file(self.prepared.pedigree) | decision_files(candidates, response, self.analysis.output.csv),
+        )
+
+    def record(self, found: Found, seconds: dict[str, float]) -> dict:
+        parameters = named_parameters(self.assembled.terms, found.draws, self.assembled.residual)
+        warnings = [*self.assembled.notes, *found.warnings]
+        return model_record(
+            self.analysis, self.prepared, self.equations, parameters, found.facts, seconds, warnings, found.notes
+        )
+
+    def _decision_tables(self, found: Found) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
+        if found.decided is None:
+            return None, None
+        asked, top = self.assembled.model.decisions, self.analysis.decisions.top
+        names = list(found.facts["decisions"]["criteria"])
+        candidates = candidates_frame(found.decided, names, candidate_ids(asked, self.prepared), top)
+        return candidates, response_frame(found.decided, names, top, asked.selected, asked.codes.size)
+
+    def _level_draws(self, found: Found) -> dict[str, LevelDraws]:
+        design, model, out = self.prepared.design, self.assembled.model, {}
+        for name, draws in found.levels.items():
+            index = next(i for i, t in enumerate(design.terms) if t.name == name)
+            ids = self.prepared.levels[index].ids.gather(model.saved[name]).to_list()
+            out[name] = LevelDraws(draws, ids, component_labels(design.terms[index], design.traits))
+        components = {info.name: info.components for info in self.assembled.terms}
+        for name, draws in found.averages.items():
+            out[f"trend[{name}]"] = LevelDraws(draws, model.averaged[name].labels, components[name])
+        return out
+
+
+def read_mixed_model(analysis, samples: int | None, console: Console, clock: Clock) -> MixedModelProblem:
+    """Tables -> design -> equations.
+
+    samples: sweeps after burn-in to go to, where that is not for the analysis to say.
+    """
+    prepared = prepare(analysis, lambda stage: console.say(f"reading: {stage}"))
+    assembled = with_trends(_assembled(analysis, prepared), prepared)
+    clock.lap("data")
+    console.say_all((*prepared.design.notes, *assembled.notes))
+    choice, kind, why = choose_engine(analysis.sampler, assembled.model)
+    schedule = _checked_schedule(analysis, assembled, samples)
+    equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
+    clock.lap("equations")
+    console.say(
+        f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB"
+    )
+    return MixedModelProblem(analysis, prepared, assembled, equations, choice, why, schedule)
+
+
+def mixed_model_counts(analysis) -> dict:
+    """What `mmgibbs check` prints of a mixed model; nothing is sampled."""
+    prepared = prepare(analysis)
+    assembled = _assembled(analysis, prepared)
+    choose_engine(analysis.sampler, assembled.model)
+    _checked_schedule(analysis, assembled, None)
+    counts = model_counts(analysis, prepared, assembled)
+    return counts | {"notes": [*counts["notes"], *decision_notes(analysis, prepared, assembled.model.decisions)]}
+
+
+def _assembled(analysis, prepared: Prepared) -> Assembled:
+    """The ranks of the candidates are counted in every draw."""
+    assembled = assemble(analysis, prepared)
+    return replace(assembled, model=replace(assembled.model, decisions=decisions_asked_for(analysis, prepared)))
+
+
+def with_trends(assembled: Assembled, prepared: Prepared) -> Assembled:
+    """The mean of each birth year is kept in every draw of the terms whose levels are the animals of the pedigree."""
+    years = birth_year_averages(prepared.pedigree)
+    averaged = {} if years is None else {info.name: years for info in assembled.terms if info.of_pedigree}
+    return replace(assembled, model=replace(assembled.model, averaged=averaged))
+
+
+def _checked_schedule(analysis, assembled: Assembled, samples: int | None) -> Schedule:
+    """ConfigError for targets of what is not sampled, DeviceError where it would not fit into memory."""
+    s, blup = analysis.sampler, analysis.sampler.method == "blup"
+    interweave = () if blup else terms_to_interweave(assembled.model, s.interweave)
+    schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains, interweave, samples or s.most_samples)
+    if blup:
+        refuse_solving_beyond_memory(analysis, assembled)
+    else:
+        check_targets(s.stop, assembled)
+        refuse_sampling_beyond_memory(analysis, assembled, schedule)
+    return schedule
+
+
+def _notes(chains: list[ChainResult], decided: Decided | None) -> list[str]:
+    """What the chains say of themselves."""
+    notes = list(dict.fromkeys(note for c in chains for note in c.notes))
+    notes += [] if decided is None else short_batches(decided)
+    if chains[0].moments.batch_length < LONG_ENOUGH:
+        notes.append(
+            f"MCSE and ESS of breeding values: {sum(c.moments.n_draws for c in chains):,} kept draws are too few "
+            "to see how draws follow each other, so that errors are larger than they say; needed about 400 "
+            "(sampler.samples, sampler.thin)"
+        )
+    return notes
+
+
+def blup(equations: StructuredEquations, G: list[np.ndarray | None], R: np.ndarray, tolerance: float, pev_limit: int):
+    """(solution, posterior SD of every level, on the original scale): the latter None above `pev_limit` equations."""
+    solver = PcgSolver(equations)
+    solver.set_variances(G, R)
+    solution = solver.solve(tolerance)
+    return solution, posterior_sd(equations.design, G, R) if equations.n_equations <= pev_limit else None

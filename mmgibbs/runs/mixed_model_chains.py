@@ -1,0 +1,58 @@
+"""The chains of a mixed model: all there is to start one, on whatever machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.engines.choice import EngineChoice
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.sampler.chain import Chain, bytes_per_chain, sample_chain
+from mmgibbs.sampler.covariances import starting_matrices
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class MixedModelFactory:
+    """See chains.ChainFactory."""
+
+    model: MixedModel
+    equations: StructuredEquations
+    choice: EngineChoice
+    schedule: Schedule
+    seed: int
+
+    @property
+    def device(self) -> str:
+        return self.choice.device
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"chain-{c + 1}" for c in range(self.schedule.chains))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(f"chain {c + 1}" for c in range(self.schedule.chains))
+
+    @property
+    def shown(self) -> dict[str, tuple[int, ...]]:
+        """Covariance matrices."""
+        return {name: matrix.shape for name, matrix in starting_matrices(self.model, 0).items()}
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.equations.bytes
+
+    @property
+    def bytes_per_chain(self) -> int:
+        decisions = 0 if self.model.decisions is None else self.model.decisions.nbytes
+        return bytes_per_chain(self.model.design, self.equations.real) + decisions
+
+    def start(self, chain: int, state: dict[str, np.ndarray] | None) -> Chain:
+        return Chain(self.model, self.choice.build(self.equations), self.schedule, (self.seed, chain), state)
+
+    def compile_kernels(self) -> None:
+        """One sweep and one record."""
+        sample_chain(self.model, self.choice.build(self.equations), Schedule(0, 1, 1, refresh_every=1), (self.seed, 0))

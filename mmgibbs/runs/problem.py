@@ -1,0 +1,106 @@
+"""What a run does for every kind of analysis: a protocol for mixed models (mixed_model.py) and regressions
+(regression.py), and the sampling that they share.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.posterior.stopping import pauses
+from mmgibbs.runs.chains import ChainFactory, Executor, run_chains
+from mmgibbs.runs.place import RunFolder
+from mmgibbs.runs.progress import Console
+from mmgibbs.runs.targets import StoppingRule
+
+
+class Problem(Protocol):
+    """An analysis with its data read, ready to be solved."""
+
+    stage: str  # what takes the time: 'sampling' or 'solving'
+
+    def solve(self, folder: RunFolder, console: Console, executor: Executor) -> Any:
+        """What was found: the posterior, or an estimate of it."""
+
+    def tables(self, found: Any) -> Tables:
+        """What was found as tables."""
+
+    def record(self, found: Any, seconds: dict[str, float]) -> dict:
+        """What run.json holds beside what every run says of itself; seconds: of each stage."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What goes into the run folder beside run.json."""
+
+    summary: pl.DataFrame
+    solutions: pl.DataFrame | None = None  # of a mixed model
+    decisions: pl.DataFrame | None = None  # the candidates for selection, where the analysis asks for them
+    response: pl.DataFrame | None = None
+    draws: Mapping[str, object] | None = None  # arguments of posterior.summary.write_draws
+    files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)  # name -> what writes it
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Results of all chains."""
+
+    results: list
+    facts: dict  # for run.json
+    missed: list[str] = field(default_factory=list)  # targets
+
+
+def sample(
+    factory: ChainFactory,
+    folder: RunFolder,
+    console: Console,
+    executor: Executor,
+    rule: StoppingRule | None,
+    describe: Callable[[Mapping[str, np.ndarray]], str],
+) -> Sampled:
+    """Run the chains to their end, or until the rule says that they are good enough.
+
+    describe: what there is to say of the draws that are shown.
+    """
+    schedule = factory.schedule
+    rounds = (schedule.most,) if rule is None else pauses(schedule.samples, schedule.most, schedule.thin)
+    with console.chains(schedule, factory.labels, describe) as show:
+        results = run_chains(
+            factory,
+            executor,
+            [schedule.burn_in + samples for samples in rounds],
+            checkpoints=folder.checkpoints,
+            reached=folder.reached,
+            enough=rule,
+            show=show,
+            warn=console.say,
+        )
+    samples = results[0].sweeps - schedule.burn_in
+    folder.end(samples)
+    facts = {
+        **executor.facts,
+        "sweeps_per_chain": results[0].sweeps,
+        "kept_draws_per_chain": samples // schedule.thin,
+        "begun": folder.kind,
+    }
+    return Sampled(
+        results, facts if rule is None else facts | {"stop": rule.facts}, [] if rule is None else rule.missed
+    )
+
+
+class Clock:
+    """Wall seconds per stage."""
+
+    def __init__(self):
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage], self._last = now - self._last, now

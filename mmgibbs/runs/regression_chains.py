@@ -1,0 +1,65 @@
+"""The chains of a regression: all there is to start them, on whatever machine. They run side by side, so that the
+predictors are read once for all of them, and are one resumable chain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mmgibbs.machine.threads import blas_threads
+from mmgibbs.regressions.estimators import make_arrays
+from mmgibbs.regressions.loop import SideBySideChains
+from mmgibbs.regressions.protocol import Keys, RegressionData, Sampler
+from mmgibbs.regressions.registry import find_plugin
+from mmgibbs.sampler.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class RegressionFactory:
+    """See chains.ChainFactory. The plugin goes by its name, and is prepared where the chains run."""
+
+    plugin: str
+    data: RegressionData
+    options: object
+    device: str
+    threads: int | None
+    schedule: Schedule
+    seed: int
+
+    names = ("chains",)  # their checkpoint holds all of them
+    bytes_per_chain = 0  # there is one alone
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (f"{self.plugin}, {self.schedule.chains} chains",)
+
+    @property
+    def shown(self) -> dict[str, tuple[int, ...]]:
+        return {}
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.data.predictors.values.nbytes
+
+    @cached_property
+    def prepared(self) -> tuple[Sampler, object]:
+        """The plugin's sampler and the arrays that it works with.
+
+        ConfigError for a plugin that is not installed here.
+        """
+        arrays = make_arrays(self.device, self.threads)
+        with blas_threads(getattr(arrays, "threads", None)):
+            return find_plugin(self.plugin).prepare(self.data, self.options, arrays), arrays
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in vars(self).items() if name != "prepared"}
+
+    def start(self, chain: int, state: dict[str, np.ndarray] | None) -> SideBySideChains:
+        keys = Keys(self.seed, tuple(range(self.schedule.chains)))
+        return SideBySideChains(*self.prepared, keys, self.schedule.burn_in, self.schedule.thin, state)
+
+    def compile_kernels(self) -> None:
+        """They run in this process."""
