@@ -50,8 +50,10 @@ class Candidates(Section):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        if bool(self.ids) + (self.born_after is not None) + (self.file is not None) > 1:
-            raise wrong(f"found more than one choice of candidates, needed one: {_FORMS}")
+        choices = {"a list of ids": self.ids or None, "born_after": self.born_after, "file": self.file}
+        one, *others = [name for name, choice in choices.items() if choice is not None] or ["all"]
+        if others:
+            raise wrong(f"{one} cannot be combined with {others[0]}; needed one: {_FORMS}")
         return self
 
 
@@ -122,7 +124,7 @@ def complete_decisions(
     if model.plugin is not None or method != "gibbs":
         found = "model.plugin" if model.plugin is not None else f"sampler.method: {method}"
         needed = "draws of breeding values: a mixed model with method: gibbs"
-        problems.add(("decisions",), f"found beside {found}, needed {needed}")
+        problems.add(("decisions",), f"cannot be combined with {found}; needed {needed}")
         return decisions
     term = decisions.term or _related(model)
     if term not in model.random:

@@ -78,9 +78,11 @@ class Fixed(Section):
         if self.kind == "class":
             for key in ("degree", "legendre", "by"):
                 if key in self.model_fields_set and getattr(self, key) is not None:
-                    problems.add((key,), "found on a class effect, needed kind: covariate")
+                    problems.add((key,), "cannot be combined with kind: class; needed kind: covariate")
         elif self.legendre is not None and "degree" in self.model_fields_set:
-            problems.add(("degree",), "found beside legendre, which has a degree of its own; needed one of them")
+            problems.add(
+                ("degree",), "cannot be combined with legendre, which has a degree of its own; needed one of them"
+            )
         problems.refuse()
         return self
 
@@ -110,7 +112,7 @@ class RandomEffect(Section):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.covariates is not None and self.legendre is not None:
-            raise wrong("found covariates and legendre together, needed one of them")
+            raise wrong("covariates cannot be combined with legendre; needed one of them")
         return self
 
     @property
@@ -140,7 +142,7 @@ class Random(Section):
     @classmethod
     def unknown_key(cls, key: str) -> str:
         if key in _OF_THE_EFFECT:
-            return "found beside effects, needed inside one of them"
+            return "cannot be combined with effects; needed inside one of them"
         if key in ("covariates", "legendre"):
             return f"found without the name of an effect, needed effects: {{NAME: {{level: ..., {key}: ...}}}}"
         return f"unknown key; {nearest(key, ['relationship', 'effects', *_OF_THE_EFFECT])}"
@@ -197,12 +199,12 @@ class Model(Section):
         regression, mixed = OF_A_REGRESSION, ("intercept", "fixed", "random")
         for key in regression if self.plugin is None else mixed:
             if getattr(self, key) not in (None, "auto", (), {}):
-                of = (
-                    "without plugin; it belongs to a regression"
+                of_the_other = (
+                    "found without plugin; it belongs to a regression"
                     if self.plugin is None
-                    else "beside plugin; it belongs to a mixed model"
+                    else "cannot be combined with plugin; it belongs to a mixed model"
                 )
-                problems.add((key,), f"found {of}")
+                problems.add((key,), of_the_other)
         for key in ("response", "predictors"):
             if self.plugin is not None and not getattr(self, key):
                 problems.add((key,), "missing, needed for a regression")

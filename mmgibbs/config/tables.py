@@ -43,7 +43,7 @@ class PedigreeColumns(Section):
     def _agree(self) -> Self:
         columns = list(self.given.values())
         if len({type(c) for c in columns}) > 1:
-            raise wrong("found names and positions together, needed either names or positions")
+            raise wrong("names cannot be combined with positions; needed either names or positions")
         if len(set(columns)) < len(columns):
             raise wrong("found the same column twice, needed a column of its own for each")
         if columns and isinstance(columns[0], int) and not {"id", "sire", "dam"} <= self.given.keys():
@@ -86,7 +86,7 @@ class Data(Section):
             if any(isinstance(c, str) for c in self.pedigree_columns.given.values()):
                 problems.add(
                     ("pedigree_columns",),
-                    "found names of columns, but pedigree_header: false; needed positions (1, 2, 3)",
+                    "names of columns cannot be combined with pedigree_header: false; needed positions (1, 2, 3)",
                 )
         problems.refuse()
         return self

@@ -40,12 +40,13 @@ def settled(plan: Plan) -> Plan:
             plan = replace(plan, **{o: DEFAULTS[o] for o in options if o in DEFAULTS and o not in given})
         elif given:
             raise ConfigError(
-                f"validate: found --{given[0]} beside --method {plan.method}, needed --method {method}, or both"
+                f"validate: --{given[0]} cannot be combined with --method {plan.method}; "
+                f"needed --method {method}, or both"
             )
     if plan.folds is not None:
         check_number(plan.folds)
     if plan.time is not None and plan.by != "time":
-        raise ConfigError(f"validate: found --time beside --by {plan.by}, needed --by time")
+        raise ConfigError(f"validate: --time cannot be combined with --by {plan.by}; needed --by time")
     if plan.seed < 0:
         raise ConfigError(f"validate: found --seed {plan.seed}, needed 0 or more")
     if plan.replicates is not None and (plan.replicates < 0 or plan.replicates == 1):

@@ -182,8 +182,12 @@ MISTAKES = [
         "klass",
         "model.fixed.sex.kind: found 'klass', needed class or covariate; did you mean 'class'?",
     ),
-    ("model.fixed.sex.degree", 2, "model.fixed.sex.degree: found on a class effect, needed kind: covariate"),
-    ("model.fixed.sex.by", "herd", "model.fixed.sex.by: found on a class effect, needed kind: covariate"),
+    (
+        "model.fixed.sex.degree",
+        2,
+        "model.fixed.sex.degree: cannot be combined with kind: class; needed kind: covariate",
+    ),
+    ("model.fixed.sex.by", "herd", "model.fixed.sex.by: cannot be combined with kind: class; needed kind: covariate"),
     ("model.fixed.age.degree", 0, "model.fixed.age.degree: found 0, needed a whole number from 1 to 20"),
     ("model.fixed.age.degree", 1.5, "model.fixed.age.degree: found 1.5, needed a whole number from 1 to 20"),
     (
@@ -253,7 +257,11 @@ MISTAKES = [
         "model.random.herd.relationship: found a list of 1 value, needed identity, pedigree or the path of a file "
         "such as inverse.txt",
     ),
-    ("model.random.herd.effects", {}, "model.random.herd.traits: found beside effects, needed inside one of them"),
+    (
+        "model.random.herd.effects",
+        {},
+        "model.random.herd.traits: cannot be combined with effects; needed inside one of them",
+    ),
     (
         "model.random.herd",
         {"effects": {}},
@@ -280,7 +288,7 @@ MISTAKES = [
     (
         "data.pedigree_columns",
         {"id": 1, "sire": "s", "dam": 3},
-        "data.pedigree_columns: found names and positions together, needed either names or positions",
+        "data.pedigree_columns: names cannot be combined with positions; needed either names or positions",
     ),
     (
         "data.pedigree_columns",
@@ -565,8 +573,8 @@ def test_a_pedigree_without_header_has_positions():
     data = {"phenotypes": "p", "pedigree": "q", "pedigree_header": False, "pedigree_columns": {"id": "a"}}
     assert (
         message_of({"data": data, "traits": "y"})
-        == "analysis: data.pedigree_columns: found names of columns, but pedigree_header: false; needed positions "
-        "(1, 2, 3)"
+        == "analysis: data.pedigree_columns: names of columns cannot be combined with pedigree_header: false; "
+        "needed positions (1, 2, 3)"
     )
 
 
@@ -583,7 +591,7 @@ def test_covariates_or_legendre():
     tree = {"data": {"phenotypes": "p"}, "traits": "y", "model": {"random": {"g": {"effects": {"rr": effect}}}}}
     assert (
         message_of(tree)
-        == "analysis: model.random.g.effects.rr: found covariates and legendre together, needed one of them"
+        == "analysis: model.random.g.effects.rr: covariates cannot be combined with legendre; needed one of them"
     )
 
 
@@ -595,7 +603,8 @@ def test_degree_or_legendre():
     }
     assert (
         message_of(tree)
-        == "analysis: model.fixed.a.degree: found beside legendre, which has a degree of its own; needed one of them"
+        == "analysis: model.fixed.a.degree: cannot be combined with legendre, which has a degree of its own; "
+        "needed one of them"
     )
 
 
@@ -627,7 +636,7 @@ def test_a_structured_engine_has_no_effect_partition():
         ),
         (
             {"plugin": "lasso", "response": "y", "predictors": "x", "fixed": {"a": {}}},
-            ["model.fixed: found beside plugin; it belongs to a mixed model"],
+            ["model.fixed: cannot be combined with plugin; it belongs to a mixed model"],
         ),
         (
             {"plugin": "lasso", "response": "y", "predictors": "x", "options": 3},

@@ -385,8 +385,8 @@ def test_a_resumed_run_counts_every_draw_once(tmp_path, monkeypatch):
             "with them"),
         ("{candidates: {file: gone.txt}}", "gone.txt': cannot be read: No such file"),
         ("{candidates: {file: pedigree.csv}}", "pedigree.csv': found 'id,sire,dam'"),
-        ("{candidates: {file: x.txt, born_after: 2015}}", "decisions.candidates: found more than one choice of "
-            "candidates"),
+        ("{candidates: {file: x.txt, born_after: 2015}}", "decisions.candidates: born_after cannot be combined "
+            "with file; needed one:"),
         ("{top: [0]}", "decisions.top: value 1 of the list: found 0, needed per cent of the candidates, above 0 "
             "and below 100"),
         ("{top: [5, 100]}", "decisions.top: value 2 of the list: found 100"),
@@ -407,4 +407,4 @@ def test_mistakes_are_named(tmp_path, decisions, message):
 
 def test_blup_has_no_draws_to_rank(tmp_path):
     write_files(tmp_path / "analysis", {"analysis.yaml": ANALYSIS + "decisions: {}\n"})
-    assert "decisions: found beside sampler.method: blup" in refused(tmp_path / "analysis")
+    assert "decisions: cannot be combined with sampler.method: blup" in refused(tmp_path / "analysis")

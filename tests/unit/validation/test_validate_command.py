@@ -178,7 +178,7 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--by", "time", "--folds", "9"), "forward in time; needed at least 10"),
         (("--by", "time", "--time", "yeer"), "there is no column 'yeer' (--time); nearest: 'year'"),
         (("--method", "lr", "--replicates", "1"), "found --replicates 1, needed at least 2, or 0 for none"),
-        (("--time", "year"), "found --time beside --by random, needed --by time"),
+        (("--time", "year"), "--time cannot be combined with --by random; needed --by time"),
         (("--method", "lr", "--set", "data.pedigree=no_births.csv"), "found no birth years, which the LR method needs"),
         (("--by", "time", "--set", "data.pedigree=no_births.csv"), "found no birth years, which --by time needs"),
         (("--method", "lr", "--cutoff", "1900"), "animals born from 1900 on have all of the"),
@@ -193,13 +193,14 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--variances", "elsewhere"), "--variances: 'elsewhere' is not the folder of a finished run"),
         (("--seed", "-1"), "found --seed -1, needed 0 or more"),
         (("--replicates", "-5"), "found --replicates -5, needed at least 2, or 0 for none"),
-        (("--method", "kfold", "--focal", "focal.txt"), "found --focal beside --method kfold, needed --method lr, "
-            "or both"),
-        (("--method", "kfold", "--cutoff", "2002"), "found --cutoff beside --method kfold"),
-        (("--method", "kfold", "--replicates", "0"), "found --replicates beside --method kfold"),
-        (("--method", "lr", "--folds", "5"), "found --folds beside --method lr, needed --method kfold, or both"),
-        (("--method", "lr", "--by", "random"), "found --by beside --method lr"),
-        (("--method", "lr", "--time", "year"), "found --time beside --method lr"),
+        (("--method", "kfold", "--focal", "focal.txt"), "--focal cannot be combined with --method kfold; "
+            "needed --method lr, or both"),
+        (("--method", "kfold", "--cutoff", "2002"), "--cutoff cannot be combined with --method kfold"),
+        (("--method", "kfold", "--replicates", "0"), "--replicates cannot be combined with --method kfold"),
+        (("--method", "lr", "--folds", "5"), "--folds cannot be combined with --method lr; needed "
+            "--method kfold, or both"),
+        (("--method", "lr", "--by", "random"), "--by cannot be combined with --method lr"),
+        (("--method", "lr", "--time", "year"), "--time cannot be combined with --method lr"),
         (("--output", "out"), "'out' holds a validation; choose another one, or give --overwrite"),
         (("--output", ".", "--overwrite"), "'.' holds other files; choose another one"),
         (
