@@ -38,7 +38,7 @@ def time_sweeps(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, a
     equations = structured_equations(design, partition(design, kind), args.precision)
     built = time.perf_counter() - started
     engine = EngineChoice(args.engine, args.update, args.threads).build(equations)
-    engine.set_variances(G, R)
+    engine.set_variances(list(G), R)
     engine.sweep(1, (args.seed, 0))  # compiles
     times = []
     for number in range(2, 2 + args.sweeps):

@@ -53,8 +53,11 @@ Elements = tuple[tuple[int, int], ...]  # (c, j) of a matrix M
 
 
 class Engine(Protocol):
-    name: str
-    equations: StructuredEquations
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def equations(self) -> StructuredEquations: ...
 
     def start(self, theta: list[np.ndarray] | None = None) -> None: ...
 
