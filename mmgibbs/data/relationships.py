@@ -18,7 +18,8 @@ from mmgibbs.data.levels import code_levels
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import read_relationship
 from mmgibbs.errors import DataError
-from mmgibbs.model.relationships import base, groups, identity, pedigree
+from mmgibbs.model.relationships import base, groups, identity
+from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import relatives
 
@@ -45,13 +46,13 @@ class Kin:
     data: Data  # its section of the analysis
     _made: dict = field(default_factory=dict)
 
-    def related(self, spec: Relationship) -> tuple[pedigree.Pedigree, LevelLabels]:
+    def related(self, spec: Relationship) -> tuple[AMatrix, LevelLabels]:
         """The relationships of the animals, made once; PedigreeError where A has no inverse."""
         if spec not in self._made:
             self._made[spec] = self._labelled(additive(spec, self.pedigree, self.data))
         return self._made[spec]
 
-    def _labelled(self, made: pedigree.Pedigree) -> tuple[pedigree.Pedigree, LevelLabels]:
+    def _labelled(self, made: AMatrix) -> tuple[AMatrix, LevelLabels]:
         n, g = len(self.pedigree.ids), len(self.pedigree.groups)
         ids = pl.concat([self.pedigree.ids.rename("id"), pl.Series("id", self.pedigree.groups, dtype=pl.String)])
         order = np.concatenate([np.asarray(self.pedigree.file_order, np.int64), np.arange(n, n + g)])
@@ -59,12 +60,12 @@ class Kin:
         return made, LevelLabels(ids, order, F, g)
 
 
-def additive(spec: Relationship, read: ReadPedigree, data: Data) -> pedigree.Pedigree:
+def additive(spec: Relationship, read: ReadPedigree, data: Data) -> AMatrix:
     """A of the animals, by the rules that the kind and the section `data` set."""
     random_groups = data.groups is not None and data.groups.effect == "random"
     F = inbreeding(read.sire, read.dam) if data.inbreeding == "account" else None
     kin = relatives(read.sire, read.dam, F, len(read.groups), random_groups)
-    return groups.GroupedPedigree(kin) if kin.n_groups else pedigree.Pedigree(kin)
+    return groups.GroupedPedigree(kin) if kin.n_groups else AMatrix(kin)
 
 
 Column = pl.Series | np.ndarray  # level of each record: ids, null where none; or codes of the pedigree, -1 where none
@@ -72,6 +73,7 @@ Reader = Callable[["RandomTerms", str, Relationship, Sequence[Column]], Read]
 
 
 def _of_pedigree(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
+    assert builder.kin is not None, "a pedigree that is needed has been read"
     relationship, labels = builder.kin.related(spec)
     effects = builder.analysis.model.random[name].effects.values()
     levels = [
