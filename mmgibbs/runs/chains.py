@@ -113,7 +113,8 @@ Advance = Callable[[int], list]  # all chains up to a sweep: their results, None
 class Executor(Protocol):
     """Who does the work of a run. It does not change what comes out."""
 
-    facts: dict  # for run.json
+    @property
+    def facts(self) -> dict: ...  # for run.json
 
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
         """Within the block the chains of a job run."""
