@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 
@@ -80,7 +82,7 @@ class SideBySideChains:
         stack = lambda lists: {name: np.stack(values, axis=1) for name, values in lists.items()}
         return RegressionDraws(stack(self.kept), stack(self.statistics), self.seconds, self.number)
 
-    def _blas(self):
+    def _blas(self) -> AbstractContextManager[Any]:
         return blas_threads(getattr(self.arrays, "threads", None))
 
     def _restore(self, state: dict[str, np.ndarray]) -> None:
