@@ -129,6 +129,10 @@ class HostState(ABC):
         """What of a design the engine cannot do, in words that follow "cannot be combined with"; None: nothing."""
         return None
 
+    @abstractmethod
+    def sweep(self, number: int, key: Key) -> dict[str, float] | None:
+        """Draw every location once; `number` and key = (seed, chain) say which draws to use. Facts of the sweep."""
+
     @property
     @abstractmethod
     def theta(self) -> list[np.ndarray]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from mmgibbs.engines.base import Engine
+from mmgibbs.engines.base import Engine, HostState
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
@@ -13,18 +13,8 @@ from mmgibbs.engines.pcg.engine import TOLERANCE, PcgEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ConfigError
-from mmgibbs.model.design import Design
 
-
-class EngineClass(Protocol):
-    """A class of engines, and what it says of itself before one is built."""
-
-    options: tuple[str, ...]  # what of an EngineChoice it takes
-    partitions: tuple[str, ...]  # that it sweeps; the first where the analysis leaves it open
-
-    def refuses(self, design: Design) -> str | None: ...
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Engine: ...
+EngineClass = type[HostState] | type[StructuredGpuEngine]
 
 
 @dataclass(frozen=True)
@@ -74,4 +64,5 @@ class EngineChoice:
 
     def build(self, equations: StructuredEquations) -> Engine:
         engine = engine_class(self.name, self.device)
-        return engine(equations, **{option: getattr(self, option) for option in engine.options})
+        options: dict[str, Any] = {option: getattr(self, option) for option in engine.options}
+        return engine(equations, **options)

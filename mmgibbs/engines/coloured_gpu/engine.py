@@ -38,7 +38,7 @@ class StructuredGpuEngine:
     State: Theta per term and e, in sweep order, in the equations' precision, on the device. ModelError for another
     partition than colours; DeviceError without a GPU, or where the state does not fit on it."""
 
-    name = "structured"
+    name: ClassVar[str] = "structured"
     options: ClassVar[tuple[str, ...]] = ("update",)
     partitions: ClassVar[tuple[str, ...]] = ("colour",)
 

@@ -195,9 +195,12 @@ def test_a_chain_with_sampled_variances(name, shim, cut_lists):
     assert_near(found.draws["R"], truth.draws["R"], 1e-9)
     for part, values in truth.moments.state().items():
         assert_near(found.moments.state()[part], values, 1e-9)
-    for stored in ("saved", "sample_stats"):
-        for name, values in getattr(truth, stored).items():
-            assert_near(getattr(found, stored)[name], values, 1e-9)
+    for fact, values in truth.sample_stats.items():
+        assert_near(found.sample_stats[fact], values, 1e-9)
+    assert truth.tracked.keys() == found.tracked.keys()
+    for followed, one in truth.tracked.items():
+        for part, values in one.state().items():
+            assert_near(found.tracked[followed].state()[part], values, 1e-9)
     for a, b in zip(random_draws(truth), random_draws(found), strict=True):
         assert_near(b, a, 1e-9)
     for a, b in zip(*(engine.fetch() for engine in both), strict=True):
