@@ -17,6 +17,7 @@ import numpy as np
 from mmgibbs.engines.base import Engine
 from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.model.design import Design
+from mmgibbs.model.residual import ResidualModel
 from mmgibbs.posterior.diagnostics import diagnose
 from mmgibbs.posterior.parameters import matrix_name
 from mmgibbs.sampler.chain import sample_chain
@@ -55,7 +56,7 @@ def sampled_model(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray,
     covariances = tuple(
         None if g is None else CovarianceModel(np.asarray(g, float), False, full_block(len(g))) for g in G
     )
-    residual = CovarianceModel(np.asarray(R, float), False, blocks_recorded_together(design.patterns))
+    residual = ResidualModel((CovarianceModel(np.asarray(R, float), False, blocks_recorded_together(design.patterns)),))
     q = next(t for t in design.terms if t.name == "genetic").n_levels
     watched = np.random.default_rng(seed).choice(q, min(ANIMALS, q), replace=False)
     return MixedModel(design, covariances, residual, {"genetic": watched})

@@ -10,40 +10,63 @@ from numba import njit
 
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import AUGMENT, stream
+from mmgibbs.equations.structured import Records
+from mmgibbs.model.residual import Blocks, ClassBlocks, of_classes
 
 
 def residual_products(
-    records, patterns, e, R, blocks, number: int, key: tuple[int, int]
-) -> tuple[np.ndarray, np.ndarray]:
+    records: Records,
+    patterns: np.ndarray,
+    e: np.ndarray,
+    R: np.ndarray,
+    blocks: Blocks | ClassBlocks,
+    number: int,
+    key: tuple[int, int],
+) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
     """sum_r w_r e_r e_r' (T, T) with missing residuals augmented, and the records (n_blocks,) behind each block.
 
-    A record counts for a block if it observes one of the block's traits; other records say nothing about it.
+    Where the residuals have classes, each has its own sum over its own records: (classes, T, T), and a count per block
+    of each. A record counts for a block if it observes one of the block's traits; other records say nothing about it.
     """
-    fill, noise = augmentation(R, patterns, blocks)
+    by_class = blocks if isinstance(blocks, ClassBlocks) else ClassBlocks((blocks,), np.zeros(len(patterns), np.int64))
+    fill, noise = augmentation(R, patterns, by_class)
     total = _residual_products(
-        records, e, fill, noise, patterns.all(axis=1), number, stream(AUGMENT, 0), key[0], key[1]
-    )
-    per_pattern = np.bincount(records.pattern, minlength=len(patterns))
-    counts = np.array([per_pattern[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
-    return total, counts
+        records, e, fill, noise, patterns.all(axis=1), by_class.class_of_pattern, len(by_class.of_class), number,
+        stream(AUGMENT, 0), key[0], key[1],
+    )  # fmt: skip
+    counts = records_behind(records.pattern, patterns, by_class)
+    return (total, counts) if by_class is blocks else (total[0], counts[0])
 
 
-def augmentation(R: np.ndarray, patterns: np.ndarray, blocks) -> tuple[np.ndarray, np.ndarray]:
+def records_behind(pattern: np.ndarray, patterns: np.ndarray, by_class: ClassBlocks) -> list[np.ndarray]:
+    """(n_blocks,) per class: records that observe a trait of each block."""
+    per_pattern = np.bincount(pattern, minlength=len(patterns))
+    own = [np.where(by_class.class_of_pattern == c, per_pattern, 0) for c in range(len(by_class.of_class))]
+    return [
+        np.array([n[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
+        for n, blocks in zip(own, by_class.of_class, strict=True)
+    ]
+
+
+def augmentation(R: np.ndarray, patterns: np.ndarray, blocks: Blocks | ClassBlocks) -> tuple[np.ndarray, np.ndarray]:
     """Per pattern: `fill` (T, T) with e = fill e_obs + noise z / sqrt(w), and `noise` (T, T), a root of the conditional
-    covariance.
+    covariance, of the R of the pattern's class.
 
     Traits of a block without any observed trait get neither: zero rows."""
-    block_of_trait = np.empty(patterns.shape[1], np.int64)
-    for number, block in enumerate(blocks):
-        block_of_trait[list(block)] = number
-    return _augmentation(np.ascontiguousarray(R, np.float64), patterns, block_of_trait)
+    by_class = blocks if isinstance(blocks, ClassBlocks) else ClassBlocks((blocks,), np.zeros(len(patterns), np.int64))
+    block_of_trait = np.empty((len(by_class.of_class), patterns.shape[1]), np.int64)
+    for c, of_class in enumerate(by_class.of_class):
+        for number, block in enumerate(of_class):
+            block_of_trait[c, list(block)] = number
+    return _augmentation(np.ascontiguousarray(of_classes(R)), patterns, block_of_trait, by_class.class_of_pattern)
 
 
 @njit(cache=True)
-def _augmentation(R, patterns, block_of_trait):
+def _augmentation(all_R, patterns, block_of_class, class_of_pattern):
     n_patterns, T = patterns.shape
     fill, noise = np.zeros((n_patterns, T, T)), np.zeros((n_patterns, T, T))
     for p in range(n_patterns):
+        R, block_of_trait = all_R[class_of_pattern[p]], block_of_class[class_of_pattern[p]]
         for block in range(block_of_trait.max() + 1):
             within = block_of_trait == block
             o, m = np.flatnonzero(within & patterns[p]), np.flatnonzero(within & ~patterns[p])
@@ -73,9 +96,9 @@ def _part(R, rows, columns):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _residual_products(records, e, fill, noise, complete, number, stream, seed, chain):
+def _residual_products(records, e, fill, noise, complete, class_of_pattern, n_classes, number, stream, seed, chain):
     n, T = e.shape
-    total, f, z = np.zeros((T, T)), np.empty(T), np.empty(T)
+    total, f, z = np.zeros((n_classes, T, T)), np.empty(T), np.empty(T)
     for r in range(np.uint64(n)):
         p, w = records.pattern[r], np.float64(records.weight[r]) if records.weight.size > 0 else 1.0
         if complete[p]:
@@ -90,10 +113,12 @@ def _residual_products(records, e, fill, noise, complete, number, stream, seed, 
                     s += noise[p, t, u] * z[u]
                     v += fill[p, t, u] * e[r, u]
                 f[t] = v + s / np.sqrt(w)
+        c = class_of_pattern[p]
         for t in range(T):
             for u in range(t + 1):
-                total[t, u] += w * f[t] * f[u]
-    for t in range(T):
-        for u in range(t):
-            total[u, t] = total[t, u]
+                total[c, t, u] += w * f[t] * f[u]
+    for c in range(n_classes):
+        for t in range(T):
+            for u in range(t):
+                total[c, u, t] = total[c, t, u]
     return total

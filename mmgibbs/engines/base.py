@@ -32,7 +32,7 @@ says in `refuses`, which is asked before anything is built (engines/choice.py).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -47,6 +47,7 @@ from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import component_labels
+from mmgibbs.model.residual import Blocks, ClassBlocks
 
 Key = tuple[int, int]  # (seed, chain)
 Elements = tuple[tuple[int, int], ...]  # (c, j) of a matrix M
@@ -70,8 +71,8 @@ class Engine(Protocol):
     def quadratic_form(self, term: int) -> np.ndarray: ...
 
     def residual_products(
-        self, number: int, key: Key, blocks: Sequence[tuple[int, ...]]
-    ) -> tuple[np.ndarray, np.ndarray]: ...
+        self, number: int, key: Key, blocks: Blocks | ClassBlocks
+    ) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]: ...
 
     def scaling_products(self, term: int, elements: Elements) -> tuple[np.ndarray, np.ndarray]: ...
 
@@ -187,7 +188,10 @@ class HostState(ABC):
         self.y = y
 
     def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
-        """G: one (k, k) per term, None for fixed ones; R: (T, T). ModelError where one cannot be inverted."""
+        """G: one (k, k) per term, None for fixed ones; R: (T, T), or (classes, T, T).
+
+        ModelError where one cannot be inverted.
+        """
         self.R = np.array(R, dtype=float)
         self.Ginv, self.Rinv = precisions(self.equations.design, G, self.R)
 
@@ -196,9 +200,10 @@ class HostState(ABC):
         return quadratic_form(self.equations.relationships[term], self.theta[term])
 
     def residual_products(
-        self, number: int, key: Key, blocks: Sequence[tuple[int, ...]]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """sum_r w_r e_r e_r' (T, T), missing residuals augmented, and the records behind each block (augment.py)."""
+        self, number: int, key: Key, blocks: Blocks | ClassBlocks
+    ) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
+        """sum_r w_r e_r e_r' (T, T), or one for each class (classes, T, T), missing residuals augmented, and the
+        records behind each block (augment.py)."""
         eq = self.equations
         return residual_products(eq.records, eq.design.patterns, self.e, self.R, blocks, number, key)
 

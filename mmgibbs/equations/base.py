@@ -15,6 +15,7 @@ import numpy as np
 
 from mmgibbs.errors import ModelError
 from mmgibbs.model.design import Design, inverse_by_pattern
+from mmgibbs.model.residual import of_classes
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ def layout(design: Design) -> Layout:
 def precisions(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
     """G^-1 per term (fixed terms: their prior precision, 0 where flat) and (patterns, T, T) R_P^-1, zero-padded.
 
+    R: (T, T), or (classes, T, T) where the residuals have classes.
+
     All of them exactly symmetric, so that C is. ModelError where a matrix has no inverse to compute with.
     """
     inverses = []
@@ -64,7 +67,8 @@ def precisions(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> tup
         else:
             flat = np.zeros((k, k))
             inverses.append(flat if term.prior_precision is None else np.asarray(term.prior_precision, np.float64))
-    return inverses, _inverse(lambda: inverse_by_pattern(np.asarray(R, np.float64), design.patterns), "residual", R)
+    of_patterns = design.patterns, design.class_of_pattern
+    return inverses, _inverse(lambda: inverse_by_pattern(of_classes(R), *of_patterns), "residual", R)
 
 
 def _inverse(compute, name: str, matrix: np.ndarray) -> np.ndarray:
@@ -73,7 +77,7 @@ def _inverse(compute, name: str, matrix: np.ndarray) -> np.ndarray:
     except np.linalg.LinAlgError:
         inverses = np.full(1, np.nan)
     if not np.all(np.isfinite(inverses)):
-        variances = np.diag(matrix)
+        variances = np.diagonal(matrix, axis1=-2, axis2=-1)
         raise ModelError(
             f"variances.{name}: the covariance matrix in force cannot be inverted (variances from "
             f"{variances.min():.3g} to {variances.max():.3g}): "

@@ -4,6 +4,8 @@ The model of record r with observed traits P_r (its *missing pattern*) and weigh
 
     y_r = sum over terms k of W_rk theta_k,l(r)  +  e_r,        e_r ~ N(0, R[P_r, P_r] / w_r)
 
+(with residual classes R is that of the record's class: residual.py).
+
 Terms are in terms.py, their relationship matrices in relationships/.
 """
 
@@ -63,6 +65,8 @@ class Design:
         tuple[int, int, float], ...
     ] = ()  # (term, component, value): value added to every active level of that component
     notes: tuple[str, ...] = field(default=())  # choices made on the way, for run.json and the user
+    residual_classes: tuple[str, ...] = ()  # names of the classes of the residuals; none: one R for all records
+    pattern_class: np.ndarray | None = None  # (n_patterns,) int64 class of each row of `patterns`; None: one for all
 
     @property
     def n_records(self) -> int:
@@ -71,6 +75,11 @@ class Design:
     @property
     def n_traits(self) -> int:
         return self.y.shape[1]
+
+    @property
+    def class_of_pattern(self) -> np.ndarray:
+        """(n_patterns,) int64 residual class of each row of `patterns`."""
+        return np.zeros(len(self.patterns), np.int64) if self.pattern_class is None else self.pattern_class
 
     @property
     def n_equations(self) -> int:
@@ -98,19 +107,20 @@ def _where_active(term: Term, component: int, value):
 
 
 @njit(cache=True)
-def inverse_by_pattern(R: np.ndarray, patterns: np.ndarray) -> np.ndarray:
-    """(n_patterns, T, T): for each missing pattern the inverse of the observed part R[P, P], zero-padded (not a part of
-    the inverse).
+def inverse_by_pattern(R: np.ndarray, patterns: np.ndarray, class_of_pattern: np.ndarray) -> np.ndarray:
+    """(n_patterns, T, T): for each missing pattern the inverse of the observed part R_c[P, P], zero-padded (not a part
+    of the inverse).
 
-    R (T, T) float64, patterns (n_patterns, T) bool. Compiled: with sampled variances it runs once per sweep.
+    R (classes, T, T) float64, patterns (n_patterns, T) bool, class_of_pattern (n_patterns,) int64. Compiled: with
+    sampled variances it runs once per sweep.
     """
-    out = np.zeros((patterns.shape[0], R.shape[0], R.shape[0]))
+    out = np.zeros((patterns.shape[0], R.shape[1], R.shape[1]))
     for p in range(patterns.shape[0]):
         observed = np.flatnonzero(patterns[p])
         part = np.empty((observed.size, observed.size))
         for i in range(observed.size):
             for j in range(observed.size):
-                part[i, j] = R[observed[i], observed[j]]
+                part[i, j] = R[class_of_pattern[p], observed[i], observed[j]]
         inverse = np.linalg.inv(part)
         for i in range(observed.size):
             for j in range(observed.size):

@@ -11,6 +11,7 @@ from mmgibbs.draws.purpose import VARIANCE, stream
 from mmgibbs.engines.base import Engine
 from mmgibbs.errors import ModelError
 from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.model.residual import ClassBlocks
 from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name
 from mmgibbs.sampler.mixed_model import MixedModel
 
@@ -60,7 +61,10 @@ def starting_matrices(model: MixedModel, chain: int) -> CovarianceMatrices:
     def at(c: CovarianceModel) -> np.ndarray:
         return np.array(c.start, float) * (1.0 if c.fixed else scale)
 
-    return CovarianceMatrices([None if c is None else at(c) for c in model.covariances], at(model.residual))
+    R = np.stack([at(c) for c in model.residual.matrices])
+    return CovarianceMatrices(
+        [None if c is None else at(c) for c in model.covariances], R if model.residual.classes else R[0]
+    )
 
 
 class TermCovariance:
@@ -93,18 +97,34 @@ class TermCovariance:
 
 
 class ResidualCovariance:
-    """R | e, or its value where it is held fixed."""
-
-    parameters = {RESIDUAL: Parameter(("trait", "trait"), "covariance matrix of the residuals of a record")}
+    """R | e, or R_c of each class given the residuals of its own records; of what is held fixed its value."""
 
     def __init__(self, model: MixedModel, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]):
         self.engine, self.matrices, self.key = engine, matrices, key
-        self.covariance, self.n_terms = model.residual, len(model.design.terms)
+        self.residual, self.n_terms = model.residual, len(model.design.terms)
+        of_class = tuple(m.blocks for m in model.residual.matrices)
+        classes = model.residual.classes
+        self.blocks = ClassBlocks(of_class, model.design.class_of_pattern) if classes else of_class[0]
+        dims = ("residual_class", "trait", "trait") if classes else ("trait", "trait")
+        self.parameters = {RESIDUAL: Parameter(dims, "covariance matrix of the residuals of a record")}
 
     def __call__(self, number: int) -> None:
-        if not self.covariance.fixed:
-            products, n = self.engine.residual_products(number, self.key, self.covariance.blocks)
-            self.matrices[RESIDUAL] = draw_covariance(self.covariance, products, n, number, self.n_terms, self.key)
+        if self.residual.fixed:
+            return
+        products, n = self.engine.residual_products(number, self.key, self.blocks)
+        if not self.residual.classes:
+            self.matrices[RESIDUAL] = self._draw(0, products, n, number)
+            return
+        R = self.matrices[RESIDUAL].copy()
+        for c, covariance in enumerate(self.residual.matrices):
+            if not covariance.fixed:
+                R[c] = self._draw(c, products[c], n[c], number)
+        self.matrices[RESIDUAL] = R
+
+    def _draw(self, c: int, products: np.ndarray, n: np.ndarray, number: int) -> np.ndarray:
+        """One draw of R_c. Its blocks are keyed by c T + trait: the first class draws as one for all would."""
+        first = c * len(products)
+        return draw_covariance(self.residual.matrices[c], products, n, number, self.n_terms, self.key, first)
 
     def draws(self) -> dict[str, np.ndarray]:
         return {RESIDUAL: self.matrices[RESIDUAL]}
@@ -117,18 +137,24 @@ class ResidualCovariance:
 
 
 def draw_covariance(
-    model: CovarianceModel, products: np.ndarray, n, number: int, term: int, key: tuple[int, int]
+    model: CovarianceModel,
+    products: np.ndarray,
+    n: int | np.ndarray,
+    number: int,
+    term: int,
+    key: tuple[int, int],
+    first: int = 0,
 ) -> np.ndarray:
     """One draw of G (or R) given the sum of squares and products (k, k) and the number of levels (records), per block
-    where `n` is an array.
+    where `n` is an array. first: number of the first component among all draws of the term.
     """
     out = np.zeros_like(products)
     for b, block in enumerate(model.blocks):
         index = np.ix_(block, block)
         nu, S = model.prior(block)
-        count = n[b] if np.ndim(n) else n
+        count = n[b] if isinstance(n, np.ndarray) else n
         out[index] = inverse_wishart(
-            nu + count, S + products[index], number, block[0], stream(VARIANCE, term), key[0], key[1]
+            nu + count, S + products[index], number, first + block[0], stream(VARIANCE, term), key[0], key[1]
         )
     if not np.all(np.isfinite(out)):
         raise ModelError(

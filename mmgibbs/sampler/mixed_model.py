@@ -8,6 +8,7 @@ import numpy as np
 
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.design import Design
+from mmgibbs.model.residual import ResidualModel
 from mmgibbs.posterior.averages import LevelAverages
 from mmgibbs.posterior.decisions import Decisions
 
@@ -18,12 +19,16 @@ class MixedModel:
 
     design: Design
     covariances: tuple[CovarianceModel | None, ...]  # one per term; None for fixed terms
-    residual: CovarianceModel
+    residual: ResidualModel  # a CovarianceModel stands for that of all records
     saved: dict[str, np.ndarray] = field(default_factory=dict)  # term name -> level codes whose draws are kept
     averaged: dict[str, LevelAverages] = field(
         default_factory=dict
     )  # term name -> groups of levels whose mean is kept in every draw
     decisions: Decisions | None = None  # candidates whose ranks are counted in every draw
+
+    def __post_init__(self) -> None:
+        if isinstance(self.residual, CovarianceModel):
+            object.__setattr__(self, "residual", ResidualModel((self.residual,)))
 
     @property
     def random_terms(self) -> list[int]:

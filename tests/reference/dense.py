@@ -108,7 +108,8 @@ class DenseEquations:
 
 
 def build(design, G, R) -> DenseEquations:
-    """The equations of a design at variances G (one (k, k) per term, None for fixed terms) and R (T, T)."""
+    """The equations of a design at variances G (one (k, k) per term, None for fixed terms) and R (T, T), or (classes,
+    T, T)."""
     n, T = design.y.shape
     R = np.asarray(R, float)
     labels, kept, W, priors = [], [], [], []
@@ -133,8 +134,9 @@ def build(design, G, R) -> DenseEquations:
     C, rhs = prior.copy(), np.zeros(len(labels))
     for r in range(n):
         observed = ~np.isnan(design.y[r])
+        own = R if R.ndim == 2 else R[design.pattern_class[design.pattern[r]]]
         record_precision[r][np.ix_(observed, observed)] = design.weight[r] * np.linalg.inv(
-            R[np.ix_(observed, observed)]
+            own[np.ix_(observed, observed)]
         )
         C += W[r].T @ record_precision[r] @ W[r]
         rhs += W[r].T @ record_precision[r] @ np.where(observed, design.y[r], 0.0)

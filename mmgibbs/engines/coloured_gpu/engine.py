@@ -77,6 +77,8 @@ class StructuredGpuEngine:
     @staticmethod
     def refuses(design: Design) -> str | None:
         """See HostState.refuses."""
+        if design.residual_classes:
+            return "residual classes (variances.residual.by): its sums of residual products are one for all records"
         return too_many_components(design)
 
     # State

@@ -26,6 +26,7 @@ from mmgibbs.draws.purpose import PERTURB, stream
 from mmgibbs.engines.base import HostState, Key
 from mmgibbs.engines.pcg.solver import Columns, PcgSolver
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.model.residual import of_classes
 
 # What is left of the error, in posterior standard deviations (see PcgSolver.solve_columns). Measured against 1e-13 at
 # this value: no level of the simdata evaluation (4,807 equations) is off by more than 3e-7 of its standard deviation,
@@ -95,9 +96,10 @@ class PcgEngine(HostState):
         self.solver.set_precisions(self.Ginv, self.Rinv)
         self._noise_roots = [_root(Ginv) for Ginv in self.Ginv]
         self._record_roots = np.zeros_like(self.Rinv)
-        for p, observed in enumerate(self.equations.design.patterns):
+        matrices = of_classes(self.R)[self.equations.design.class_of_pattern]
+        for root, R, observed in zip(self._record_roots, matrices, self.equations.design.patterns, strict=True):
             index = np.ix_(observed, observed)
-            self._record_roots[p][index] = np.linalg.cholesky(self.R[index])
+            root[index] = np.linalg.cholesky(R[index])
         self._forget_draws()
 
     def sweep(self, number: int, key: Key) -> dict[str, float]:
