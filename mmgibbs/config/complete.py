@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,9 +16,10 @@ from mmgibbs.config.fields import Problems
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import show
-from mmgibbs.config.variances import Matrix, Variance, Variances
+from mmgibbs.config.variances import Matrix, ResidualClass, ResidualVariance, Variance, Variances
 from mmgibbs.errors import nearest
 
+OfVariance = TypeVar("OfVariance", bound=Variance)
 RESERVED = ("mode", "residual", "intercept")  # they have a meaning of their own beside the names of terms
 # What a regression shares with a mixed model.
 OF_EVERY_SAMPLER = {
@@ -86,9 +88,9 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
     model = analysis.model
     if model.plugin is not None:
         if analysis.traits:
-            problems.add(("traits",), "cannot be combined with model.plugin; needed model.response alone")
+            problems.add(("traits",), "found beside model.plugin, needed model.response alone")
         if analysis.sampler.method == "blup":
-            problems.add(("sampler", "method"), "found blup, which cannot be combined with model.plugin; needed gibbs")
+            problems.add(("sampler", "method"), "found blup beside model.plugin, needed gibbs")
         if analysis.sampler.stop is not None and analysis.sampler.stop.mcse_ebv is not None:
             problems.add(
                 ("sampler", "stop", "mcse_ebv"),
@@ -98,11 +100,9 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
             values = getattr(analysis, section)
             for key, field in type(values).model_fields.items():
                 if key not in shared and getattr(values, key) != field.default:
-                    problems.add((section, key), "cannot be combined with model.plugin; it belongs to a mixed model")
+                    problems.add((section, key), "found beside model.plugin; it belongs to a mixed model")
         if analysis.output.save_levels:
-            problems.add(
-                ("output", "save_levels"), "cannot be combined with model.plugin; every draw of a regression is saved"
-            )
+            problems.add(("output", "save_levels"), "found beside model.plugin; every draw of a regression is saved")
         return model
     names = tuple(trait.name for trait in analysis.traits)
     if not names:
@@ -191,8 +191,7 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         for term in ("residual", *variances.terms):
             if term != "residual" or "residual" in variances.model_fields_set:
                 problems.add(
-                    ("variances", term),
-                    "cannot be combined with model.plugin; a regression has its priors in model.options",
+                    ("variances", term), "found beside model.plugin; a regression has its priors in model.options"
                 )
         return variances
     for term in variances.terms:
@@ -205,31 +204,42 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
     if blup and variances.mode == "sample" and "mode" in variances.model_fields_set:
         problems.add(
             ("variances", "mode"),
-            "found sample, which cannot be combined with sampler.method: blup, which solves at given variances; "
-            "needed fixed",
+            "found sample, needed fixed for sampler.method: blup, which solves at given variances",
         )
     why = "sampler.method: blup" if blup else "variances.mode: fixed" if variances.mode == "fixed" else None
 
-    def finish(term: str, variance: Variance, labels: tuple[str, ...]) -> Variance:
+    def finish(place: tuple[str, ...], variance: OfVariance, labels: tuple[str, ...]) -> OfVariance:
         fixed = variance.fixed or why is not None
-        if fixed and variance.start is None:
-            problems.add(("variances", term, "start"), f"missing, needed {_size(labels)} for {why or 'fixed: true'}")
+        by_class = isinstance(variance, ResidualVariance) and variance.classes
+        if fixed and variance.start is None and not by_class:
+            problems.add((*place, "start"), f"missing, needed {_size(labels)} for {why or 'fixed: true'}")
         start, prior = variance.start, variance.prior
         if start is not None:
-            start = _checked_matrix(start, labels, variance.structure, True, ("variances", term, "start"), problems)
+            start = _checked_matrix(start, labels, variance.structure, True, (*place, "start"), problems)
         if prior is not None:
             scale = _checked_matrix(
-                prior.scale, labels, variance.structure, False, ("variances", term, "prior", "scale"), problems
+                prior.scale, labels, variance.structure, False, (*place, "prior", "scale"), problems
             )
             prior = prior.model_copy(update={"scale": scale})
         return variance.model_copy(update={"start": start, "prior": prior, "fixed": fixed})
 
     terms = {
-        term: finish(term, variances.terms.get(term, Variance()), component_names(random))
+        term: finish(("variances", term), variances.terms.get(term, Variance()), component_names(random))
         for term, random in model.random.items()
     }
-    residual = finish("residual", variances.residual, component_names(analysis.traits))
-    mode = "fixed" if all(v.fixed for v in (residual, *terms.values())) else "sample"
+    residual = finish(("variances", "residual"), variances.residual, component_names(analysis.traits))
+    classes = {}
+    for name, own in variances.residual.classes.items():  # written out: what it does not say is that of all classes
+        place, given = ("variances", "residual", "classes", name), residual.of_class(name)
+        found = finish(place, given, component_names(analysis.traits))
+        classes[name] = own.model_copy(update={key: getattr(found, key) for key in ("start", "fixed", "prior")})
+    residual = residual.model_copy(update={"classes": classes})
+    matrices: list[Variance | ResidualClass] = [residual, *classes.values(), *terms.values()]
+    if classes and residual.by is None:
+        problems.add(
+            ("variances", "residual", "classes"), "found classes without by, needed by: COLUMN of the phenotypes"
+        )
+    mode = "fixed" if all(v.fixed for v in matrices) else "sample"
     return variances.model_copy(update={"mode": mode, "terms": terms, "residual": residual})
 
 

@@ -26,7 +26,7 @@ Value = TypeVar("Value")
 OfSection = TypeVar("OfSection", bound="Section")
 Kind = Callable[[object], Value]  # what a user wrote -> the value that is meant
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
-_NOT_IN_A_NAME = "[],:/="  # they stand between the parts of a parameter's name: genetic.cov[direct:a,maternal:b]
+NOT_IN_A_NAME = "[],:/="  # they stand between the parts of a parameter's name: genetic.cov[direct:a,maternal:b]
 
 
 # ------------------------------------------------------------------------------------------------ problems
@@ -174,11 +174,11 @@ def a_cell(value: object) -> str:
 def a_name(value: object) -> str:
     """A name that the run folder can use."""
     text = a_text("a name")(value)
-    bad = next((c for c in text if c in _NOT_IN_A_NAME or not c.isprintable()), None)
+    bad = next((c for c in text if c in NOT_IN_A_NAME or not c.isprintable()), None)
     if bad is not None or text != text.strip():
         what = "a blank at its end" if bad is None else f"the character {bad!r}"
         raise wrong(
-            f"found the name {show(str(text))} with {what}, needed a name without {' '.join(_NOT_IN_A_NAME)} "
+            f"found the name {show(str(text))} with {what}, needed a name without {' '.join(NOT_IN_A_NAME)} "
             "(the column may have any name)"
         )
     return text

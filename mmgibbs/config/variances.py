@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from mmgibbs.config.fields import Section, a_boolean, a_matrix, checked, mapping_of, number, one_of, unless
+from mmgibbs.config.fields import Section, a_boolean, a_column, a_matrix, checked, mapping_of, number, one_of, unless
 
 Matrix = tuple[tuple[float, ...], ...]
 
@@ -35,11 +35,44 @@ class Variance(Section):
         return super().as_file() | {"prior": "flat" if self.prior is None else self.prior.as_file()}
 
 
+class ResidualClass(Section):
+    """What is said of one class of residuals; the rest is that of all classes."""
+
+    start: Annotated[Matrix | None, checked(a_matrix)] = None
+    fixed: Annotated[bool | None, checked(a_boolean)] = None
+    prior: Annotated[Prior | None, checked(unless("flat", Prior.model_validate))] = None
+
+    @classmethod
+    def long_form(cls, value: object) -> object:
+        """A number or a matrix is its start."""
+        return value if isinstance(value, dict) else {"start": value}
+
+    def as_file(self) -> dict:
+        return super().as_file() | {"prior": "flat" if self.prior is None else self.prior.as_file()}
+
+
+class ResidualVariance(Variance):
+    """The covariance matrix of the residuals: one, or one for each class of a column of the phenotypes."""
+
+    by: Annotated[str | None, checked(a_column)] = None  # None: one matrix for all records
+    classes: Annotated[dict[str, ResidualClass], checked(mapping_of(ResidualClass, "residual class"))] = {}
+
+    def as_file(self) -> dict:
+        file = super().as_file()
+        return file if self.by is not None else {k: v for k, v in file.items() if k not in ("by", "classes")}
+
+    def of_class(self, name: str) -> Variance:
+        """What holds for one class."""
+        own = self.classes.get(name)
+        given = {} if own is None else {key: getattr(own, key) for key in own.model_fields_set}
+        return self.model_copy(update=given | {"classes": {}})
+
+
 class Variances(Section):
     """Covariance matrices by the name of their random term; mode 'fixed' means that every one is held at its start."""
 
     mode: Annotated[str, checked(one_of("sample", "fixed"))] = "sample"
-    residual: Variance = Variance()
+    residual: ResidualVariance = ResidualVariance()
     terms: Annotated[dict[str, Variance], checked(mapping_of(Variance, "random effect"))] = {}
 
     @classmethod

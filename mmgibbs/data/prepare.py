@@ -26,9 +26,12 @@ from mmgibbs.data.random import (
     wanted_columns,
 )
 from mmgibbs.data.relationships import Kin
+from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
+from mmgibbs.data.residual_classes import residual_classes
 from mmgibbs.data.traits import Records, missing_patterns, read_records
 from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
+from mmgibbs.model.residual import fold_classes
 from mmgibbs.model.terms import Term
 from pedigree.tables import quoted
 
@@ -75,14 +78,21 @@ def prepare(analysis, progress: Callable[[str], None] | None = None) -> Prepared
         )
     notes = records.notes + of_pedigree + tuple(builder.notes) + fixed.notes
     pattern, patterns = missing_patterns(records.observed)
+    n_patterns, classes, pattern_class = len(patterns), residual_classes(analysis, records), None
+    if classes is not None:
+        pattern, patterns, pattern_class = fold_classes(pattern, patterns, classes[1], len(classes[0]))
     y = records.y.copy()
     for term, component, value in fixed.offsets:
         y[:, terms[term].component_trait[component]] -= value
     design = Design(
-        tuple(names), y, pattern, patterns, records.weight, terms, fixed.rescale, fixed.shifts, fixed.offsets, notes
-    )
+        tuple(names), y, pattern, patterns, records.weight, terms, fixed.rescale, fixed.shifts, fixed.offsets, notes,
+        () if classes is None else classes[0], pattern_class,
+    )  # fmt: skip
     labels = tuple(fixed_labels) + tuple(label for _, label in built)
-    counts = _counts(analysis, records, kin, design)
+    counts = _counts(analysis, records, kin, design) | {"missing_patterns": n_patterns}
+    if classes is not None:
+        in_class = np.bincount(classes[1], minlength=len(classes[0]))
+        counts["residual_classes"] = dict(zip(classes[0], in_class.tolist(), strict=True))
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
         _strangers(analysis, records, kin),
@@ -93,6 +103,8 @@ def _columns(analysis) -> list[str]:
     """Every phenotype column that the analysis may use."""
     fixed = [c for f in analysis.model.fixed.values() for c in (f.column, f.by) if c is not None]
     weights = [analysis.data.weights] if analysis.data.weights is not None else []
+    by = analysis.variances.residual.by
+    weights += [by] if by is not None else []
     return [t.column for t in analysis.traits] + weights + fixed + wanted_columns(analysis.model.random)
 
 
@@ -102,6 +114,8 @@ def _need_columns(analysis, phenotypes: Phenotypes) -> None:
         phenotypes.need(trait.column, f"traits.{trait.name}")
     if analysis.data.weights is not None:
         phenotypes.need(analysis.data.weights, "data.weights")
+    if analysis.variances.residual.by is not None:
+        phenotypes.need(analysis.variances.residual.by, RESIDUAL_PATH)
     for name, effect in analysis.model.fixed.items():
         phenotypes.need(effect.column, f"model.fixed.{name}.column")
         if effect.by is not None:

@@ -20,7 +20,16 @@ from mmgibbs.exchange.blupf90_read import ParameterFile
 # What is to be said of an option, None for nothing; of the others that they are not carried over.
 OPTIONS = {
     **dict.fromkeys(
-        ("sol", "missing", "method", "alpha_size", "max_string_readline", "max_field_readline", "use_yams")
+        (
+            "hetres_int",
+            "sol",
+            "missing",
+            "method",
+            "alpha_size",
+            "max_string_readline",
+            "max_field_readline",
+            "use_yams",
+        )
     ),
     "SNP_file": "genotypes are not used: relationships are those of the pedigree alone",
     "cat": "categories are read as numbers: every trait is taken as normal",
@@ -68,6 +77,9 @@ def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation
     variances["residual"] = covariance_matrix(
         context, residual, "RESIDUAL_VARIANCE", range(len(traits)), len(traits), size
     )
+    by = _residual_class(context)
+    if by is not None:
+        variances["residual"] = {"by": by, "start": variances["residual"]}
     # the BLUPF90 programs have no intercept but what an effect of one level is
     model = {"intercept": False} | {key: terms for key, terms in (("fixed", fixed), ("random", random)) if terms}
     sampler = {"method": _method(context)}
@@ -90,6 +102,25 @@ def _option(context: Context, name: str, default: str) -> tuple[int, str]:
     """(line, first value) of the last option of this name; line 0 where there is none."""
     found = [(o.line, o.value[1]) for o in context.parameters.options if o.value[0] == name and len(o.value) > 1]
     return found[-1] if found else (0, default)
+
+
+def _residual_class(context: Context) -> str | None:
+    """OPTION hetres_int POSITION CLASSES: the column that says which residual (co)variances a record has."""
+    option = next((o for o in reversed(context.parameters.options) if o.value[0] == "hetres_int"), None)
+    if option is None:
+        return None
+    if len(option.value) < 3 or not all(word.isdigit() and int(word) > 0 for word in option.value[1:3]):
+        raise context.refuse(
+            option.line, f"OPTION {' '.join(option.value)}: needed the position of the class and the number of classes"
+        )
+    position = int(option.value[1])
+    context.check(option.line, "OPTION hetres_int", [position])
+    context.note(
+        option.line,
+        f"OPTION {' '.join(option.value)}: residual (co)variances by class of {context.columns[position]}; those of "
+        "every class start at RESIDUAL_VARIANCE",
+    )
+    return context.columns[position]
 
 
 def _traits(context: Context) -> dict[str, dict]:

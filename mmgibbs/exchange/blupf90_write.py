@@ -202,16 +202,18 @@ def covariance_components(terms: Sequence[TermNumbers], finished: Finished) -> l
                 f"{term.labels[c]}:{name}" if term.labels[c] else name for c, name in zip(order, names, strict=True)
             ]
             effects = " ".join(map(str, dict.fromkeys(sorted(term.effects))))
-            matrices.append((f" G matrix for effect = {effects}", term.name, names))
-    matrices.append((" R matrix", "residual", traits))
+            matrices.append((f" G matrix for effect = {effects}", term.name, names, ""))
+    classes = finished.record["data"].get("residual_classes", {})
+    matrices += [(f" R matrix, class {c}", "residual", traits, f"|{c}") for c in classes]
+    matrices += [] if classes else [(" R matrix", "residual", traits, "")]
 
-    def draws(term: str, a: str, b: str) -> np.ndarray:
-        named = [f"{term}.var[{a}]"] if a == b else [f"{term}.cov[{a},{b}]", f"{term}.cov[{b},{a}]"]
+    def draws(term: str, a: str, b: str, end: str) -> np.ndarray:
+        named = [f"{term}.var[{a}{end}]"] if a == b else [f"{term}.cov[{a},{b}{end}]", f"{term}.cov[{b},{a}{end}]"]
         return next((finished.draws[name] for name in named if name in finished.draws), zero)
 
     return [
-        Components(title, len(names), [draws(term, a, b) for i, a in enumerate(names) for b in names[i:]])
-        for title, term, names in matrices
+        Components(title, len(names), [draws(term, a, b, end) for i, a in enumerate(names) for b in names[i:]])
+        for title, term, names, end in matrices
     ]
 
 

@@ -95,7 +95,7 @@ def model_table(record: dict) -> Table:
             "random",
             on({}),
             record.get("data", {}).get("records", {}).get("used"),
-            _treated(variances, "residual"),
+            _treated(variances, "residual") + _by_class(record),
         )
     )
     columns = [Column("Term"), Column("What it is"), Column("Acts on"), Column("Levels", "number"), Column("Variance")]
@@ -114,6 +114,13 @@ def _fixed_kind(name: str, fixed: dict) -> str:
         else f"polynomial of degree {fixed.get('degree') or 1}"
     )
     return f"covariate{column}, {curve}" + (f", within {by}" if by else "")
+
+
+def _by_class(record: dict) -> str:
+    """', one for each class of housing (indoor, outdoor)'."""
+    by = (record["analysis"].get("variances", {}).get("residual") or {}).get("by")
+    classes = record.get("data", {}).get("residual_classes", {})
+    return f", one for each class of {by} ({', '.join(classes)})" if by else ""
 
 
 def _treated(variances: dict, name: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.config.variances import ResidualVariance, Variance
 from mmgibbs.engines.choice import EngineChoice, engine_class
 from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.machine.device import import_cupy
@@ -22,6 +23,7 @@ from mmgibbs.model.covariance import (
 )
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import component_labels
+from mmgibbs.model.residual import ResidualModel
 from mmgibbs.model.terms import Term
 from mmgibbs.posterior.parameters import ResidualInfo, TermInfo, term_info
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -55,23 +57,43 @@ def assemble(analysis, prepared) -> Assembled:
         covariances.append(covariance)
         columns = [random.effects[e.name].level for e in term.effects]
         infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed, i))
-    spec = analysis.variances.residual
-    blocks = blocks_recorded_together(design.patterns, spec.structure)
-    residual = _covariance(spec, default[-1], blocks, all_fixed, "residual", design.traits)
-    notes += _covariances_left_out(spec, residual, design.traits)
-    observed = design.patterns[design.pattern]
-    records = {b: int(observed[:, list(b)].any(axis=1).sum()) for b in residual.blocks}
-    notes += check_posterior_exists("residual", residual, records, "records")
+    residual, of_residual = _residual(analysis.variances.residual, design, default[-1], all_fixed)
+    notes += of_residual
     notes += check_degrees_of_freedom(design, covariances, residual)
     for t in np.flatnonzero(prepared.phenotypic_variance == 0):
-        if not residual.fixed and residual.df is None:
+        if any(not m.fixed and m.df is None for m in residual.matrices):
             raise ModelError(
                 f"trait '{design.traits[t]}' does not vary, so that its residual variance has no posterior; "
                 "needed a proper prior (variances.residual.prior) or fixed variances"
             )
     saved = saved_levels(analysis.output.save_levels, prepared)
-    info = ResidualInfo(design.traits, (residual.blocks,), (residual.fixed,))
+    blocks, fixed = tuple(m.blocks for m in residual.matrices), tuple(m.fixed for m in residual.matrices)
+    info = ResidualInfo(design.traits, blocks, fixed, residual.classes)
     return Assembled(MixedModel(design, tuple(covariances), residual, saved), tuple(infos), info, tuple(notes))
+
+
+def _residual(
+    spec: ResidualVariance, design: Design, default: np.ndarray, all_fixed: bool
+) -> tuple[ResidualModel, list[str]]:
+    """The residual covariance matrix of all records, or of each class of them, and what there is to say of it."""
+    classes, matrices, notes = design.residual_classes, [], []
+    observed = design.patterns[design.pattern]
+    for c, name in enumerate(classes or ("",)):
+        own, of_class = spec.of_class(name), design.class_of_pattern == c
+        blocks = blocks_recorded_together(design.patterns[of_class], spec.structure)
+        called = f"residual.classes.{name}" if classes else "residual"
+        matrix = _covariance(own, default, blocks, all_fixed, called, design.traits)
+        notes += _covariances_left_out(own, matrix, design.traits, called)
+        in_class = observed[of_class[design.pattern]]
+        records = {b: int(in_class[:, list(b)].any(axis=1).sum()) for b in blocks}
+        notes += check_posterior_exists(called, matrix, records, "records")
+        for t in np.flatnonzero(~in_class.any(axis=0)) if classes and not matrix.fixed else ():
+            notes.append(
+                f"variances.{called}: no record of class '{name}' has trait {design.traits[t]}: its residual variance "
+                "there is drawn from the prior"
+            )
+        matrices.append(matrix)
+    return ResidualModel(tuple(matrices), classes), notes
 
 
 def _covariance(
@@ -101,20 +123,20 @@ def _covariance(
     )
 
 
-def _covariances_left_out(spec, residual: CovarianceModel, traits: Sequence[str]) -> list[str]:
+def _covariances_left_out(spec: Variance, residual: CovarianceModel, traits: Sequence[str], called: str) -> list[str]:
     """A note for each residual covariance that was given, of traits that no record has together."""
     if spec.start is None:
         return []
     given, used = np.array(spec.start, float), residual.start
     return [
-        f"variances.residual: the covariance {given[i, j]:g} of {traits[i]} and {traits[j]} is not used: no "
+        f"variances.{called}: the covariance {given[i, j]:g} of {traits[i]} and {traits[j]} is not used: no "
         "records join these traits, it is 0"
         for i, j in zip(*np.nonzero(np.triu(given != used)), strict=True)
     ]
 
 
 def check_degrees_of_freedom(
-    design: Design, covariances: Sequence[CovarianceModel | None], residual: CovarianceModel
+    design: Design, covariances: Sequence[CovarianceModel | None], residual: ResidualModel
 ) -> list[str]:
     """Warnings where flat priors may leave no posterior.
 
@@ -125,7 +147,7 @@ def check_degrees_of_freedom(
     observed = design.patterns[design.pattern]
     notes = []
     for t, name in enumerate(design.traits):
-        variances, equations = int(flat(residual)), 0
+        variances, equations = sum(map(flat, residual.matrices)), 0
         for term, covariance in zip(design.terms, covariances, strict=True):
             of_trait = term.component_trait == t
             if term.kind == "random":
@@ -224,8 +246,7 @@ def choose_engine(sampler, model: MixedModel) -> tuple[EngineChoice, str, str]:
         kind = engine.partitions[0]
     if kind not in engine.partitions:
         raise ConfigError(
-            f"sampler.partition: found '{kind}', which cannot be combined with engine: {name}; needed "
-            f"{engine.partitions[0]} or auto"
+            f"sampler.partition: found '{kind}', needed {engine.partitions[0]} (or auto) for engine: {name}"
         )
     threads = sampler.threads or max(1, cores() // sampler.chains)
     fixed = model.residual.fixed and all(c is None or c.fixed for c in model.covariances)

@@ -110,10 +110,7 @@ def _options(analysis) -> tuple[object, bool]:
     if "precision" in getattr(plugin.Options, "__dataclass_fields__", {}):
         given.setdefault("precision", precision)
     elif precision != "double":
-        raise ConfigError(
-            f"sampler.precision: found {precision}, which cannot be combined with plugin '{model.plugin}'; "
-            "needed double"
-        )
+        raise ConfigError(f"sampler.precision: found {precision}, needed double for plugin '{model.plugin}'")
     return fill_options(plugin.Options, given), standardise
 
 

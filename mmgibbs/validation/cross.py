@@ -34,7 +34,7 @@ import numpy as np
 from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
-from mmgibbs.posterior.parameters import named_parameters
+from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.runs.chains import Executor
 from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.validation.evaluation import (
@@ -168,9 +168,10 @@ def predictors(whole: Evaluation) -> list[Predictor]:
     }
     out = []
     for t, trait in enumerate(design.traits):
-        direct = components.get(named.variances_counted.get(trait, {}).get("direct_variance", ""))
+        counted = [c for of, c in named.variances_counted.items() if of.partition("|")[0] == trait]
+        direct = components.get(counted[0].get("direct_variance") or "" if counted else "")
         if direct is not None:
-            h2 = float(named.draws[f"h2[{trait}]"][0, 0])
+            h2 = _heritability(named, whole, trait, t)
             out.append(Predictor(t, direct[0].name, direct[1], h2))
         if (
             direct is None
@@ -178,6 +179,17 @@ def predictors(whole: Evaluation) -> list[Predictor]:
         ):
             out.append(Predictor(t, EVERY_EFFECT, "", None))
     return out
+
+
+def _heritability(named: NamedParameters, whole: Evaluation, trait: str, t: int) -> float:
+    """Of the records of a trait: with residual classes the phenotypic variance is their mean over the records."""
+    design = whole.design
+    if not design.residual_classes:
+        return float(named.draws[f"h2[{trait}]"][0, 0])
+    own = design.class_of_pattern[design.pattern[~np.isnan(design.y[:, t])]]
+    share = np.bincount(own, minlength=len(design.residual_classes)) / own.size
+    each = [named.draws[f"h2[{trait}|{name}]"][0, 0] for name in design.residual_classes]
+    return float(1.0 / np.sum(share / np.array(each)))
 
 
 def check_folds(design: Design, folds: Sequence[Fold]) -> None:

@@ -89,7 +89,8 @@ def recorded(analysis: Analysis) -> Recorded:
                     " so that they stay the same where records are left out"
                 )
     for name, spec in (analysis.variances.terms | {"residual": analysis.variances.residual}).items():
-        if spec.start is None:
+        own = getattr(spec, "classes", {})
+        if spec.start is None and not (own and all(c.start is not None for c in own.values())):
             raise ConfigError(
                 f"variances.{name}: found no start, needed one, or --variances RUN for the posterior means of a "
                 "finished run"

@@ -32,7 +32,23 @@ def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
     if theirs != ours or list(finished.record["analysis"]["traits"]) != [t.name for t in analysis.traits]:
         raise ConfigError(f"--variances {run}: its traits or random effects are not those of this analysis")
     out = []
-    for name in (*ours, "residual"):
+    by_class = list(finished.record.get("data", {}).get("residual_classes", ()))
+    if (by_class != []) != (analysis.variances.residual.by is not None):
+        raise ConfigError(f"--variances {run}: the classes of its residuals are not those of this analysis")
+    if by_class:
+        traits, starts = list(finished.record["analysis"]["traits"]), {}
+        for of in by_class:
+            starts[of] = {
+                "start": [
+                    [
+                        mean[f"residual.var[{a}|{of}]"] if a == b else _covariance(mean, "residual", a, b, of)
+                        for b in traits
+                    ]
+                    for a in traits
+                ]
+            }
+        out.append(f"variances.residual.classes={json.dumps(starts)}")
+    for name in (*ours, *(() if by_class else ("residual",))):
         first, last = f"{name}.var[", "]"
         labels = [p.removeprefix(first).removesuffix(last) for p in mean if p.startswith(first)]
         start = [
@@ -42,9 +58,10 @@ def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
     return out
 
 
-def _covariance(mean: dict, name: str, a: str, b: str) -> float:
+def _covariance(mean: dict, name: str, a: str, b: str, of_class: str = "") -> float:
     """0 where the model has none (`structure: diagonal`, traits never recorded together)."""
-    return mean.get(f"{name}.cov[{a},{b}]", mean.get(f"{name}.cov[{b},{a}]", 0.0))
+    end = f"|{of_class}]" if of_class else "]"
+    return mean.get(f"{name}.cov[{a},{b}{end}", mean.get(f"{name}.cov[{b},{a}{end}", 0.0))
 
 
 def output_folder(directory: str | os.PathLike, overwrite: bool) -> Path:

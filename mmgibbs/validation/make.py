@@ -132,7 +132,11 @@ def examine(records: Recorded, plan: Plan, say: Callable[[str], None], executor:
         "variances": {
             info.name: whole.variance(i) for i, info in zip(model.random_terms, whole.assembled.terms, strict=True)
         }
-        | {"residual": model.residual.start},
+        | {
+            "residual": dict(zip(model.residual.classes, model.residual.start, strict=True))
+            if model.residual.classes
+            else model.residual.start
+        },
         "records": whole.design.n_records,
         "animal_column": records.column,
         "units": records.units,

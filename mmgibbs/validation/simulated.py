@@ -74,7 +74,11 @@ def simulated_records(evaluation: Evaluation, m: int, rng: np.random.Generator) 
             first = term.n_levels - term.n_groups
             u[first:] = found[first:, :, None]
         theta.append(term.relationship.draw(u.reshape(len(u), -1)).reshape(u.shape))
-    e = np.einsum("st,ntm->nsm", np.linalg.cholesky(model.residual.start), rng.standard_normal((*design.y.shape, m)))
+    root, z = np.linalg.cholesky(model.residual.start), rng.standard_normal((*design.y.shape, m))
+    if model.residual.classes:
+        e = np.einsum("nst,ntm->nsm", root[design.class_of_pattern[design.pattern]], z)
+    else:
+        e = np.einsum("st,ntm->nsm", root, z)
     return (
         fitted(design, theta, lambda term, _: with_fixed or term.kind == "random")
         + e / np.sqrt(design.weight)[:, None, None]

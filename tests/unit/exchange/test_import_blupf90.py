@@ -461,6 +461,22 @@ def test_a_second_missing_value_is_told_of(tmp_path):
     assert load_config(target).traits[0].missing == ("-1",)
 
 
+def test_residual_classes_are_carried_over(tmp_path):
+    """OPTION hetres_int 3 2: the third column, sex, says which residual variance a record has."""
+    path = write_files(tmp_path, Case(GOOD + "OPTION hetres_int 3 2\n", {}))
+    target, said = import_blupf90(path)
+    column = load_config(target).variances.residual.by
+    assert [line for line in said if "hetres_int" in line] == [
+        f"renum.par line 31: OPTION hetres_int 3 2: residual (co)variances by class of {column}; those of every class "
+        "start at RESIDUAL_VARIANCE"
+    ]
+    assert check(target)["data"]["residual_classes"].keys() == {"1", "2"}
+    for wrong, needed in (("3", "needed the position of the class"), ("99 2", "found position 99, needed one from 1")):
+        path.write_text(GOOD + f"OPTION hetres_int {wrong}\n")
+        with pytest.raises(ConfigError, match=needed):
+            import_blupf90(path, overwrite=True)
+
+
 def test_missing_observations_are_no_missing_covariates(tmp_path):
     """0, unless OPTION missing says otherwise, is a missing observation; the age of two records is 0 and stays so."""
     analysis = load_config(import_blupf90(write_files(tmp_path, CASES["animal model"]))[0])
