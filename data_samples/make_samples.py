@@ -237,7 +237,68 @@ ill, log odds by herd: intercept N(-0.8, 0.6), slope on colostrum N(0.5, 0.2), c
     )
 
 
+def pigs(directory: Path, seed: int = SEED, litters: int = 260, litter_size: int = 6) -> None:
+    """Growing pigs in two housings, which differ in how much their records scatter."""
+    housings = ("indoor", "outdoor")
+    genetic = np.array([[1600.0, 14.0], [14.0, 1.2]])  # daily gain (g/day)^2, backfat mm^2
+    residual = np.array([[[2500.0, 12.0], [12.0, 1.5]], [[6400.0, 50.0], [50.0, 3.0]]])
+    rng = np.random.default_rng([seed, 4])
+    boars, sows = 40, 200
+    founders, n = boars + sows, litters * litter_size
+    sire, dam = rng.integers(0, boars, litters), boars + rng.integers(0, sows, litters)
+    litter = np.repeat(np.arange(litters), litter_size)
+    root = np.linalg.cholesky(genetic)
+    of_founders = rng.standard_normal((founders, 2)) @ root.T
+    mendelian = rng.standard_normal((n, 2)) @ root.T * np.sqrt(0.5)
+    u = (of_founders[sire] + of_founders[dam])[litter] / 2 + mendelian
+    batch, housing = np.sort(rng.integers(0, 8, litters))[litter], (rng.random(litters) < 0.45).astype(int)[litter]
+    male = rng.integers(0, 2, n)
+    batch_effect = rng.standard_normal((8, 2)) * [35.0, 0.6]
+    mean = (
+        np.array([880.0, 12.0]) + batch_effect[batch] + housing[:, None] * [-40.0, -1.0] + male[:, None] * [60.0, -1.5]
+    )
+    e = np.einsum("rtu,ru->rt", np.linalg.cholesky(residual)[housing], rng.standard_normal((n, 2)))
+    gain, backfat = (mean + u + e).T
+    scanned = rng.random(n) < 0.7
+    ids = [*(f"B{i + 1:02d}" for i in range(boars)), *(f"S{i + 1:03d}" for i in range(sows))]
+    pig = [f"P{i + 1:04d}" for i in range(n)]
+    directory.mkdir(exist_ok=True)
+    pl.DataFrame(
+        {
+            "animal": [*ids, *pig],
+            "sire": [None] * founders + [ids[s] for s in sire[litter]],
+            "dam": [None] * founders + [ids[d] for d in dam[litter]],
+        }
+    ).write_csv(directory / "pedigree.csv")
+    pl.DataFrame(
+        {
+            "animal": pig,
+            "batch": batch + 1,
+            "housing": [housings[h] for h in housing],
+            "sex": ["male" if m else "female" for m in male],
+            "daily_gain": np.round(gain).astype(int),
+            "backfat": [round(float(b), 1) if s else None for b, s in zip(backfat, scanned)],
+        }
+    ).write_csv(directory / "growth.csv")
+    (directory / "PROVENANCE.txt").write_text(
+        f"""Simulated pigs; none of them ever grew.
+Made by: python data_samples/make_samples.py (seed {seed}, NumPy {np.__version__})
+{n} pigs of {litters} litters by {boars} boars and {sows} sows, all of the boars and sows unrelated.
+
+pedigree.csv   animal, sire, dam (empty: unknown)
+growth.csv     animal, batch, housing, sex, daily_gain (g/day), backfat (mm; empty: not scanned)
+
+True parameters (order: daily gain, backfat)
+genetic {matrix(genetic)}
+residual indoor {matrix(residual[0])}, outdoor {matrix(residual[1])}
+housing outdoor -40 g/day, -1 mm; males +60 g/day, -1.5 mm
+""",
+        encoding="utf-8",
+    )
+
+
 if __name__ == "__main__":
+    pigs(HERE / "pigs")
     sheep(HERE / "sheep")
     lines(HERE / "lines")
     markers(HERE / "markers")

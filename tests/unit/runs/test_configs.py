@@ -61,6 +61,18 @@ TRUTH = {
         "permanent_environment.var[fleece_weight]": 0.12,
         "residual.var[fleece_weight]": 0.30,
     },
+    "residual_classes": {
+        "genetic.var[daily_gain]": 1600.0,
+        "genetic.cov[daily_gain,backfat]": 14.0,
+        "residual.var[daily_gain|indoor]": 2500.0,
+        "residual.var[daily_gain|outdoor]": 6400.0,
+        "residual.var[backfat|indoor]": 1.5,
+        "residual.var[backfat|outdoor]": 3.0,
+        "residual.cov[daily_gain,backfat|outdoor]": 50.0,
+        "residual.corr[daily_gain,backfat|indoor]": 12 / (2500 * 1.5) ** 0.5,
+        "h2[daily_gain|indoor]": 1600 / 4100,
+        "h2[daily_gain|outdoor]": 0.2,
+    },
     "unknown_parent_groups": {
         "genetic.var[fleece_weight]": 0.20,
         "permanent_environment.var[fleece_weight]": 0.12,
@@ -110,6 +122,7 @@ ROWS = {
         ("age", "", "body_weight"),
     ],
     "relationship_file": [("line", "", "yield"), ("block", "", "yield")],
+    "residual_classes": [("genetic", "", "daily_gain"), ("housing", "", "backfat")],
     "repeated_records": [("permanent_environment", "", "fleece_weight")],
     "unknown_parent_groups": [("genetic", "group", "fleece_weight")],
     "weights": [("genetic", "", "fibre_diameter")],
@@ -208,7 +221,7 @@ def test_beef_is_what_its_command_makes(tmp_path):
             assert (made / name).read_text() == (sample / name).read_text(), name
 
 
-@pytest.mark.parametrize("name", ["sheep", "lines", "markers"])
+@pytest.mark.parametrize("name", ["sheep", "lines", "markers", "pigs"])
 def test_samples_are_what_their_script_makes(name, tmp_path):
     sample = ROOT / "data_samples" / name
     same_numpy((sample / "PROVENANCE.txt").read_text())
