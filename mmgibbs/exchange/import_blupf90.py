@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 
@@ -20,23 +19,6 @@ class _Dumper(yaml.SafeDumper):
 
     def ignore_aliases(self, data: object) -> bool:
         return True
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("parameters", metavar="FILE", help="the parameter file that renumf90 reads, such as renum.par")
-    parser.add_argument("--output", metavar="YAML", help="the analysis file to write (default: beside FILE, .yaml)")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace files that are there already, but none that is read"
-    )
-
-
-def main(args: argparse.Namespace) -> None:
-    path, said = import_blupf90(args.parameters, args.output, overwrite=args.overwrite)
-    print(
-        "\n".join(
-            [f"written to {path}; carried over in another way, or not at all:" if said else f"written to {path}", *said]
-        )
-    )
 
 
 def import_blupf90(

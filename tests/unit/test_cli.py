@@ -13,9 +13,10 @@ from helpers.support import ROOT
 import mmgibbs
 import mmgibbs.report.make
 import mmgibbs.runs.run
-from mmgibbs.bench import add_arguments as add_bench_arguments
-from mmgibbs.cli import counts_as_text, main
+from mmgibbs.bench.command import add_arguments as add_bench_arguments
+from mmgibbs.cli import main
 from mmgibbs.errors import DataError, DeviceError
+from mmgibbs.runs.check_text import counts_as_text
 from pedigree.errors import PedigreeError, TableError
 
 ANALYSIS = """\

@@ -1,4 +1,4 @@
-"""`mmgibbs export`: a finished run as the files of another program."""
+"""`mmgibbs export` and `mmgibbs import-blupf90`: their options, and what they print."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import textwrap
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
         "Write a finished run as the files of another program. Format blupf90: `solutions` (trait, effect, level, "
         "solution, s.e., which is the posterior standard deviation, left out where it is unknown); `levels.csv` "
@@ -23,7 +23,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
 
 
-def main(args: argparse.Namespace) -> None:
+def export(args: argparse.Namespace) -> None:
     from mmgibbs.exchange.blupf90_write import export_blupf90
 
     print(f"written to {export_blupf90(args.run, args.output, overwrite=args.overwrite)}")
+
+
+def add_import_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("parameters", metavar="FILE", help="the parameter file that renumf90 reads, such as renum.par")
+    parser.add_argument("--output", metavar="YAML", help="the analysis file to write (default: beside FILE, .yaml)")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace files that are there already, but none that is read"
+    )
+
+
+def import_(args: argparse.Namespace) -> None:
+    from mmgibbs.exchange.import_blupf90 import import_blupf90
+
+    path, said = import_blupf90(args.parameters, args.output, overwrite=args.overwrite)
+    print(
+        "\n".join(
+            [f"written to {path}; carried over in another way, or not at all:" if said else f"written to {path}", *said]
+        )
+    )
+
+
+COMMANDS = {"export": (add_export_arguments, export), "import-blupf90": (add_import_arguments, import_)}

@@ -1,0 +1,168 @@
+"""`mmgibbs bench`: measured figures from one run on one machine, as a table and as JSON.
+
+mmgibbs bench engines               classic, hybrid and structured side by side on three beef systems
+mmgibbs bench evaluation CONFIG     sweeps of an analysis file, everything included (variances, moments, records kept)
+mmgibbs bench sweep --animals N     one sweep of the simulated beef system: seconds, bytes, resident memory
+mmgibbs bench regressions           each regression in the setting of its paper, beside the published numbers
+mmgibbs bench files --animals N     the same system from files on disk to the end of its first sweep
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from datetime import date
+from importlib import import_module
+from pathlib import Path
+
+_SIZES = (
+    "systems of 5.1 M (small), 28.3 M (medium) and 51.4 M (large) equations, as on a poster of Golden, Lupo & Garrick, "
+    "whose seconds are printed beside"
+)
+_SEED = "of the simulated data (default: %(default)s)"
+_HOME = {
+    "engines": ("mmgibbs.bench.engines", "bench_engines"),
+    "regressions": ("mmgibbs.bench.regressions", "bench_regressions"),
+    "evaluation": ("mmgibbs.bench.evaluation", "bench_evaluation"),
+    "sweep": ("mmgibbs.bench.systems", "bench_sweep"),
+    "files": ("mmgibbs.bench.systems", "bench_files"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    kinds = parser.add_subparsers(dest="bench", required=True, metavar="KIND")
+    p = kinds.add_parser("engines", help="seconds per sample of every engine on simulated beef systems of three sizes")
+    p.add_argument(
+        "--systems",
+        nargs="+",
+        choices=("small", "medium", "large"),
+        default=["small"],
+        help=f"{_SIZES} (default: small)",
+    )
+    p.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="share of the animals of each system, for smaller machines (default: 1)",
+    )
+    p.add_argument(
+        "--sweeps",
+        type=int,
+        default=5,
+        help="timed sweeps of each engine, in turn; medians are printed (default: %(default)s)",
+    )
+    help_text = (
+        "sweeps with sampled variances behind ESS per second; 0: none (default: what a minute holds, from 50 to 2,000)"
+    )
+    p.add_argument("--ess-sweeps", type=int, metavar="N", help=help_text)
+    p.add_argument(
+        "--engines",
+        nargs="+",
+        choices=("classic", "hybrid", "structured"),
+        default=["classic", "hybrid", "structured"],
+        help="default: all three",
+    )
+    p.add_argument("--seed", type=int, default=1, help=_SEED)
+    p = kinds.add_parser(
+        "regressions", help="each regression in the setting of its paper, beside the published numbers"
+    )
+    parts = ("horseshoe", "hmc", "lasso", "multinomial", "hierarchical")
+    p.add_argument("--parts", nargs="+", choices=parts, default=list(parts), help="default: all")
+    p.add_argument(
+        "--data",
+        metavar="DIR",
+        help="folder with the data sets mnist and covertype_cover, for the settings that need them",
+    )
+    p.add_argument("--threads", type=int, default=2, help="default: %(default)s")
+    p.add_argument(
+        "--scale", type=float, default=1.0, help="share of the rows of each setting, for smaller machines (default: 1)"
+    )
+    p.add_argument(
+        "--grid",
+        action="store_true",
+        help="gradient and leapfrog for 224 combinations of rows, classes and predictors instead",
+    )
+    p = kinds.add_parser(
+        "evaluation", help="milliseconds per sweep of an analysis file, one chain, everything included"
+    )
+    p.add_argument("config", help="analysis file, e.g. configs/beef.yaml")
+    p.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the analysis file"
+    )
+    p.add_argument("--sweeps", type=int, default=2000, help="timed sweeps (default: %(default)s)")
+    for name, text in (
+        ("sweep", "seconds per sweep of the simulated beef system"),
+        ("files", "simulated beef system: seconds from csv files to the end of the first sweep"),
+    ):
+        p = kinds.add_parser(name, help=text)
+        p.add_argument(
+            "--animals",
+            type=int,
+            default=100_000,
+            help="animals in the pedigree; 1100000 gives 4.7 M equations (default: %(default)s)",
+        )
+        p.add_argument("--seed", type=int, default=1, help=_SEED)
+        p.add_argument(
+            "--precision",
+            choices=("single", "double"),
+            default="single",
+            help="of the equations (default: %(default)s)",
+        )
+        if name == "sweep":
+            p.add_argument(
+                "--sweeps", type=int, default=5, help="timed sweeps; the median is printed (default: %(default)s)"
+            )
+            p.add_argument(
+                "--update",
+                choices=("level", "site"),
+                default="level",
+                help="levels jointly, or one equation after another (default: %(default)s)",
+            )
+            p.add_argument(
+                "--partition",
+                choices=("term", "colour", "equal"),
+                default="term",
+                help="blocks of the equations; structured takes colours (default: %(default)s)",
+            )
+            p.add_argument(
+                "--engine", choices=("serial", "structured", "hybrid"), default="serial", help="default: %(default)s"
+            )
+            p.add_argument("--threads", type=int, default=1, help="default: %(default)s")
+    for p in kinds.choices.values():
+        p.add_argument("--json", metavar="FILE", help="write the figures to FILE as well")
+
+
+def main(args: argparse.Namespace) -> int:
+    from mmgibbs.bench.machine import processor
+
+    module, function = _HOME[args.bench]
+    figures = {"date": date.today().isoformat(), "processor": processor(), "python": platform.python_version()}
+    figures |= getattr(import_module(module), function)(args)
+    width = max(len(name) for name, value in figures.items() if not isinstance(value, list))
+    for name, value in figures.items():
+        if isinstance(value, list):
+            print(f"\n{name}")
+            print_table(value)
+        else:
+            print(f"{name:<{width}}  {as_text(value)}")
+    if args.json:
+        Path(args.json).write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
+def as_text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def print_table(rows: list[dict]) -> None:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [columns, *([as_text(row.get(c, "")) for c in columns] for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    for line in cells:
+        print("  ".join(text.rjust(w) for text, w in zip(line, widths, strict=True)))
+
+
+COMMANDS = {"bench": (add_arguments, main)}

@@ -1,0 +1,66 @@
+"""What `mmgibbs check` prints."""
+
+from __future__ import annotations
+
+
+def counts_as_text(counts: dict) -> str:
+    """The counts of `mmgibbs.check` for people to read."""
+    if "plugin" in counts:
+        return _regression_as_text(counts)
+    data = counts["data"]
+    records = data["records"]
+    left_out = [f"{n:,} left out ({reason})" for reason, n in records["left_out"].items() if n]
+    lines = [
+        f"analysis {counts['analysis']}",
+        "",
+        ", ".join([f"{records['read']:,} records read", f"{records['used']:,} used", *left_out]),
+    ]
+    lines += [f"{n:,} observations of {trait}" for trait, n in data["observations"].items()]
+    if "animals" in data:
+        lines.append(f"{data['animals']:,} animals in the pedigree")
+    if "residual_classes" in data:
+        of_class = ", ".join(f"{n:,} of {name}" for name, n in data["residual_classes"].items())
+        lines.append(f"records by residual class: {of_class}")
+    rows = [(t["term"], t["kind"], t["levels"], t["equations"], t["colours"]) for t in counts["terms"]]
+    lines += ["", *_table(("term", "kind", "levels", "equations", "colours"), rows)]
+    rows = [(name, *p.values()) for name, p in counts["partitions"].items()]
+    head = ("partition", "blocks", "rows of the largest", "nonzeros", "inside diagonal blocks", "outside")
+    lines += ["", *_table(head, rows)]
+    lines += ["", f"{counts['equations']:,} equations in {counts['bytes'] / 1e6:,.1f} MB"]
+    lines += [f"note: {note}" for note in counts["notes"]] + [f"warning: {warning}" for warning in counts["warnings"]]
+    return "\n".join(lines)
+
+
+def _regression_as_text(counts: dict) -> str:
+    data = counts["data"]
+    records = data["records"]
+    left_out = [f"{n:,} left out ({reason})" for reason, n in records["left_out"].items() if n]
+    size = {name: " x ".join(str(n) for n in shape) or "1" for name, shape in counts["parameters"].items()}
+    lines = [
+        f"analysis {counts['analysis']}, regression {counts['plugin']}",
+        "",
+        ", ".join([f"{records['read']:,} records read", f"{records['used']:,} used", *left_out]),
+        f"{data['predictors']:,} predictors as {counts['predictor_type']}, {counts['bytes'] / 1e6:,.1f} MB",
+        "",
+        *_table(("parameter", "size"), list(size.items())),
+        "",
+        *_table(("option", "value"), [(name, str(value)) for name, value in counts["options"].items()]),
+    ]
+    return "\n".join(lines + [f"note: {note}" for note in counts["notes"]])
+
+
+def _table(head: tuple[str, ...], rows: list[tuple]) -> list[str]:
+    """Text to the left, numbers to the right, under their heads."""
+    cells = [
+        head,
+        *(
+            tuple("not counted" if v is None else f"{v:,}" if isinstance(v, int) else str(v) for v in row)
+            for row in rows
+        ),
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    number = [all(not isinstance(row[j], str) for row in rows) for j in range(len(head))]
+    return [
+        "  ".join(c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, number, strict=True)).rstrip()
+        for row in cells
+    ]

@@ -1,0 +1,140 @@
+"""`mmgibbs run` and `mmgibbs check`: their options, and what they print."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+from mmgibbs.machine.signals import end_like_ctrl_c
+
+if TYPE_CHECKING:
+    from mmgibbs.runs.run import Result
+    from mmgibbs.runs.several import Scenario
+
+BAD_INPUT = 2  # the exit code where one of several analyses could not be run
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    files = "the analysis file (YAML); of several, each is run, one that fails does not end the others"
+    parser.add_argument("files", metavar="FILE", nargs="+", help=files)
+    _add_set(parser)
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        help="the run folder, in place of output.directory; for several analyses the folder of their run folders, "
+        "which are named after the files",
+    )
+    there = parser.add_mutually_exclusive_group()
+    there.add_argument("--overwrite", action="store_true", help="replace a run folder that is there already")
+    there.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue from the checkpoints of a run that was stopped or killed, to the same draws as a run in one go; "
+        "starts from the beginning where there is none, and does nothing where the run is finished",
+    )
+    there.add_argument(
+        "--extend", type=_sweeps, default=0, metavar="SWEEPS", help="add so many sweeps to each chain of a finished run"
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run the chains on the workers of a Dask scheduler, tcp://HOST:PORT, or on N workers of this machine, "
+        "local:N, to the same draws; several analyses run at once; a chain whose worker is lost continues from its "
+        "checkpoint",
+    )
+    parser.add_argument("--quiet", action="store_true", help="say nothing but warnings and errors")
+    parser.add_argument(
+        "--no-report", action="store_true", help="leave out report.html (mmgibbs report RUN makes it later)"
+    )
+
+
+def add_check_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the analysis file (YAML)")
+    _add_set(parser)
+
+
+def _add_set(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="put VALUE in place of what the file says, e.g. --set sampler.thin=5; may be repeated",
+    )
+
+
+def _sweeps(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, needed a whole number of sweeps of at least 1")
+    return int(text)
+
+
+def run_command(args: argparse.Namespace) -> int:
+    how = {
+        "overwrite": args.overwrite,
+        "resume": args.resume,
+        "extend": args.extend,
+        "cluster": args.cluster,
+        "progress": not args.quiet,
+    }
+    if len(args.files) > 1:
+        return _run_several(args, how)
+    from mmgibbs.runs.run import run
+
+    # in quotation marks, or a folder's name could be taken for something else that YAML knows
+    output = [] if args.output is None else [f"output.directory={json.dumps(args.output, ensure_ascii=False)}"]
+    with end_like_ctrl_c():
+        result = run(args.files[0], [*args.set, *output], **how)
+    _warn(args, result)
+    _report(args, result)
+    return 0
+
+
+def _run_several(args: argparse.Namespace, how: dict) -> int:
+    """BAD_INPUT where one of them could not be run."""
+    from mmgibbs.runs.several import run_scenarios
+
+    def done(scenario: Scenario) -> None:
+        if scenario.error is not None:
+            print(f"{scenario.name}: {scenario.error}", file=sys.stderr)
+        elif scenario.result is not None:
+            _warn(args, scenario.result, f"{scenario.name}: ")
+            _report(args, scenario.result)
+
+    with end_like_ctrl_c():
+        found = run_scenarios(args.files, args.set, output=args.output, done=done, **how)
+    good = [str(s.result.directory) for s in found if s.result is not None]
+    if not args.quiet:
+        print(f"{len(good)} of {len(found)} analyses done", file=sys.stderr)
+        if len(good) > 1:
+            print(f"compare them with: mmgibbs report {shlex.join(good)}", file=sys.stderr)
+    return 0 if len(good) == len(found) else BAD_INPUT
+
+
+def _warn(args: argparse.Namespace, result: Result, name: str = "") -> None:
+    """What a quiet run has to say all the same; the others have said it."""
+    if args.quiet:
+        from mmgibbs.report.findings import said_at_the_end
+
+        for warning in said_at_the_end(result.summary, result.info):
+            print(f"{name}{warning}", file=sys.stderr)
+
+
+def _report(args: argparse.Namespace, result: Result) -> None:
+    if not args.no_report:
+        from mmgibbs.report.make import report_after_run
+
+        report_after_run(result.directory, lambda text: None if args.quiet else print(text, file=sys.stderr))
+
+
+def check_command(args: argparse.Namespace) -> None:
+    from mmgibbs.runs.check_text import counts_as_text
+    from mmgibbs.runs.run import check
+
+    print(counts_as_text(check(args.file, args.set)))
+
+
+COMMANDS = {"run": (add_run_arguments, run_command), "check": (add_check_arguments, check_command)}
