@@ -1,4 +1,4 @@
-"""Makes the small data sets of data_samples/ that `mmgibbs simulate` does not: sheep/, lines/ and markers/. Run it from
+"""Makes the small data sets of data_samples/ that `mmgibbs simulate` does not: sheep/, lines/, selfed/ and markers/. Run it from
 the repository root:
 
 python data_samples/make_samples.py
@@ -179,6 +179,75 @@ True parameters: line variance {variance:g} (times K), residual {residual:g} (t/
     )
 
 
+def selfed(directory: Path, seed: int = SEED, crosses: int = 60, loci: int = 400) -> None:
+    """A breeding programme of a selfing crop: lines by single-seed descent from crosses of lines, some F1 hybrids.
+
+    Genes are dropped: every generation of selfing is a plant, of which the pedigree file shows the last alone.
+    """
+    variance, residual = 0.30, 0.45  # (t/ha)^2, of the base population and of a plot
+    rng = np.random.default_rng([seed, 4])
+    gamete = lambda plant: np.where(rng.random(loci) < 0.5, plant[0], plant[1])
+    names, parents, generations, plants = [], [], [], []
+
+    def add(name: str, plant, mother: int, father: int, g: int) -> None:
+        for _ in range(g):
+            plant = np.stack([gamete(plant), gamete(plant)])
+        names.append(name)
+        parents.append((mother, father))
+        generations.append(g)
+        plants.append(plant)
+
+    for i in range(16):  # landraces, each a line of many generations; two of them kept as they were collected
+        add(f"LR{i + 1:02d}", rng.integers(0, 2, (2, loci)), -1, -1, 0 if i > 13 else int(rng.integers(5, 9)))
+    for cycle in range(3):
+        first = max(0, len(names) - 90)
+        for c in range(crosses // 3):
+            mother, father = rng.choice(np.arange(first, len(names)), 2, replace=False)
+            cross = np.stack([gamete(plants[mother]), gamete(plants[father])])
+            for line in range(5):
+                add(f"C{cycle + 1}-{c + 1:02d}-{line + 1}", cross, mother, father, int(rng.integers(3, 7)))
+                cross = np.stack([gamete(plants[mother]), gamete(plants[father])])
+            if c % 4 == 0:
+                add(f"C{cycle + 1}-{c + 1:02d}-F1", cross, mother, father, 0)
+    copies = np.array(plants).sum(axis=1) - 1.0
+    merit = copies @ rng.standard_normal(loci) * np.sqrt(variance / (loci / 2))
+    n = len(names)
+    plot = np.tile(np.arange(n), 3)
+    block = np.repeat(np.arange(3), n)
+    grown = (rng.random(plot.size) < 0.9) & (plot >= 16)
+    plot, block = plot[grown], block[grown]
+    block_effect = np.array([0.0, 0.5, -0.4])
+    yields = 5.8 + block_effect[block] + merit[plot] + np.sqrt(residual) * rng.standard_normal(plot.size)
+    directory.mkdir(exist_ok=True)
+    label = lambda code: "" if code < 0 else names[code]
+    pl.DataFrame(
+        {
+            "line": names,
+            "mother": [label(m) for m, _ in parents],
+            "father": [label(f) for _, f in parents],
+            "selfings": generations,
+        }
+    ).write_csv(directory / "pedigree.csv")
+    named = np.array(names)
+    pl.DataFrame({"line": named[plot], "block": block + 1, "yield": np.round(yields, 2)}).write_csv(
+        directory / "trial.csv"
+    )
+    (directory / "PROVENANCE.txt").write_text(
+        f"""A simulated breeding programme; none of it was grown.
+Made by: python data_samples/make_samples.py (seed {seed}, NumPy {np.__version__})
+16 landraces, {n - 16} lines and F1 hybrids of {crosses} crosses in three cycles, {plot.size} plots in 3 blocks; {loci} unlinked loci, genes dropped
+through every generation.
+
+pedigree.csv   line, mother, father, selfings (generations of selfing after the cross, by single-seed descent)
+trial.csv      line, block, yield (t/ha)
+
+True parameters: line variance {variance:g} (of the base population, not inbred), residual {residual:g} (t/ha)^2, mean 5.8,
+blocks {", ".join(f"{b:g}" for b in block_effect)}
+""",
+        encoding="utf-8",
+    )
+
+
 def markers(directory: Path, seed: int = SEED, n: int = 600, p: int = 60) -> None:
     """Calves with genotypes at single-nucleotide markers: a weight, a disease, an ease of birth, an illness that
     differs between herds.
@@ -301,4 +370,5 @@ if __name__ == "__main__":
     pigs(HERE / "pigs")
     sheep(HERE / "sheep")
     lines(HERE / "lines")
+    selfed(HERE / "selfed")
     markers(HERE / "markers")

@@ -37,8 +37,20 @@ def inbreeding(sire: np.ndarray, dam: np.ndarray) -> np.ndarray:
     """
     sire, dam = checked_codes(sire, dam)
     F = np.zeros(sire.size)
-    _inbreeding(sire, dam, F, 0)
+    _inbreeding(sire, dam, F, 0, np.empty(0), np.empty(0))
     return F
+
+
+def inbreeding_with_selfing(sire: np.ndarray, dam: np.ndarray, lost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """F of each plant after its generations of selfing, and what they add to its Mendelian variance; (n,) float64 both.
+
+    lost: (n,) float64, 1 - 1/2^g with g generations of selfing after the cross. Codes as in `inbreeding`; with F0 the
+    inbreeding of the cross, F = F0 + (1 - F0) lost, and F - F0 is what is added (see selfing.py).
+    """
+    sire, dam = checked_codes(sire, dam)
+    F, within = np.zeros(sire.size), np.zeros(sire.size)
+    _inbreeding(sire, dam, F, 0, np.ascontiguousarray(lost, np.float64), within)
+    return F, within
 
 
 def continue_inbreeding(sire: np.ndarray, dam: np.ndarray, F: np.ndarray, first: int) -> None:
@@ -46,7 +58,7 @@ def continue_inbreeding(sire: np.ndarray, dam: np.ndarray, F: np.ndarray, first:
 
     Codes as in `inbreeding`, not checked again; F: (n,) float64.
     """
-    _inbreeding(sire, dam, F, first)
+    _inbreeding(sire, dam, F, first, np.empty(0), np.empty(0))
 
 
 def checked_codes(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -73,7 +85,7 @@ def _first_out_of_order(sire, dam):
 
 
 @numba.njit(**_LOOP)
-def _inbreeding(sire, dam, F, first):
+def _inbreeding(sire, dam, F, first, lost, within):
     number, animal, begin = _numbered_parents(sire, dam)
     n_parents, n_generations = animal.size - 1, begin.size - 1
     parent, generation = _parent_table(sire, dam, number, animal, begin)
@@ -83,6 +95,12 @@ def _inbreeding(sire, dam, F, first):
             parent_F[j] = F[animal[j]]
     start, calf, mate, as_parent = _matings(sire, dam, number, n_parents, first)
     F[first:] = 0.0
+    selfing = lost.size > 0
+    parent_within = np.zeros(n_parents + 1)  # the Mendelian variance of a parent's own generations of selfing
+    if selfing:
+        F[:], within[:] = lost, lost  # of the cross: 0, until its parents are known to be related
+        for j in range(1, n_parents + 1):
+            parent_F[j] = parent_within[j] = lost[animal[j]]
 
     # The sire's ancestors and those of his mates, listed by generation: list[begin[g]:end[g]], the mates' from
     # middle[g] on.
@@ -92,7 +110,7 @@ def _inbreeding(sire, dam, F, first):
     for s in range(1, n_parents + 1):
         if start[s] == start[s + 1]:
             continue
-        latest = _relate_ancestors(s, parent, parent_F, generation, gene_share, list_, begin, end)
+        latest = _relate_ancestors(s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end)
         for g in range(latest + 1):
             middle[g] = end[g]
         for m in mate[start[s] : start[s + 1]]:
@@ -103,6 +121,12 @@ def _inbreeding(sire, dam, F, first):
             F[calf[at]] = f
             if as_parent[at] > 0:
                 parent_F[as_parent[at]] = f
+            if selfing:
+                within[calf[at]] = (1.0 - f) * lost[calf[at]]
+                F[calf[at]] += within[calf[at]]
+                if as_parent[at] > 0:
+                    parent_F[as_parent[at]] = F[calf[at]]
+                    parent_within[as_parent[at]] = within[calf[at]]
         for g in range(latest + 1):
             for j in list_[begin[g] : end[g]]:
                 parent[j].share = _NOT_YET if g > 0 else 0.0
@@ -189,7 +213,7 @@ def _matings(sire, dam, number, n_parents, first):
 
 
 @numba.njit(**_LOOP)
-def _relate_ancestors(s, parent, parent_F, generation, gene_share, list_, begin, end):
+def _relate_ancestors(s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end):
     """u_j of s and of all of its ancestors, which are listed; returns the generation of s."""
     last = generation[s]
     list_[end[last]] = s
@@ -198,7 +222,7 @@ def _relate_ancestors(s, parent, parent_F, generation, gene_share, list_, begin,
     for g in range(last, -1, -1):
         for v in range(begin[g], end[g]):
             j = list_[v]
-            d = 1.0
+            d = 1.0 + parent_within[j]
             for p in (parent[j].sire, parent[j].dam):
                 if p > 0:
                     if gene_share[p] == 0.0:

@@ -64,12 +64,14 @@ def relatives(
     inbreeding: np.ndarray | None = None,
     n_groups: int = 0,
     random_groups: bool = False,
+    within: np.ndarray | None = None,
 ) -> Relatives:
     """The structured A^-1 of a pedigree.
 
     sire, dam: (n,) int32 codes, parents first; -1 unknown; n .. n + n_groups - 1 unknown-parent groups. inbreeding:
     (n,) float64 from `pedigree.inbreeding.inbreeding`; None ignores it (F = 0). random_groups: group effects have
     variance 1 in units of the additive variance: the identity is added to their rows; without it all rows sum to zero.
+    within: (n,) float64, what generations of selfing after the cross add to the Mendelian variances (see selfing.py).
     Raises PedigreeError for codes out of order or range, and for a progeny without Mendelian sampling (both parents
     with F = 1).
     """
@@ -85,7 +87,7 @@ def relatives(
     F = np.zeros(n) if inbreeding is None else np.ascontiguousarray(inbreeding, dtype=np.float64)
     if F.shape != (n,):
         raise PedigreeError(f"inbreeding must have one value for each of {n} animals, found shape {F.shape}")
-    d = mendelian_variance(sire, dam, F)
+    d = mendelian_variance(sire, dam, F) if within is None else mendelian_variance(sire, dam, F) + within
     bad = ~(d > 0)  # NaN too
     if bad.any():
         i = int(np.argmax(bad))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
-from mmgibbs.config.fields import Problems, Section, a_path, checked, expected
+from mmgibbs.config.fields import Problems, Section, a_column, a_path, checked, expected
 from mmgibbs.config.text import show
 from mmgibbs.errors import nearest
 
@@ -65,8 +65,24 @@ class Identity(Relationship):
 class Pedigree(Relationship):
     """Additive relationships of the pedigree file."""
 
+    selfing: Annotated[str | None, checked(a_column)] = None  # column: generations of selfing after the cross
+
     name = "pedigree"
     of_pedigree = True
+
+    @property
+    def pedigree_columns(self) -> dict[str, str]:
+        return {} if self.selfing is None else {"selfing": self.selfing}
+
+    @property
+    def one_sex(self) -> bool:
+        return self.selfing is None
+
+    def refusals(self, data: Data) -> list[tuple[str, str]]:
+        found = super().refusals(data)
+        if self.selfing is not None and data.inbreeding == "ignore":
+            found.append(("selfing", "cannot be combined with data.inbreeding: ignore, as selfing is inbreeding"))
+        return found
 
 
 class File(Relationship):

@@ -18,10 +18,11 @@ from mmgibbs.data.levels import code_levels
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import read_relationship
 from mmgibbs.errors import DataError
-from mmgibbs.model.relationships import base, groups, identity
+from mmgibbs.model.relationships import base, groups, identity, selfing
 from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
 from pedigree.inbreeding import inbreeding
 from pedigree.relationship import relatives
+from pedigree.selfing import relatives_of_lines
 
 if TYPE_CHECKING:
     from mmgibbs.config.tables import Data
@@ -63,6 +64,8 @@ class Kin:
 def additive(spec: Relationship, read: ReadPedigree, data: Data) -> AMatrix:
     """A of the animals, by the rules that the kind and the section `data` set."""
     random_groups = data.groups is not None and data.groups.effect == "random"
+    if isinstance(spec, Pedigree) and spec.selfing is not None:
+        return selfing.SelfedPedigree(*relatives_of_lines(read, spec.selfing, random_groups))
     F = inbreeding(read.sire, read.dam) if data.inbreeding == "account" else None
     kin = relatives(read.sire, read.dam, F, len(read.groups), random_groups)
     return groups.GroupedPedigree(kin) if kin.n_groups else AMatrix(kin)

@@ -25,9 +25,10 @@ def relationship_inverse(term) -> np.ndarray:
                 K_inverse[i, kind.indices[e]] += kind.values[e]
         return K_inverse
     if hasattr(kind, "relatives"):
-        kind = kind.relatives
+        generations, kind = getattr(kind, "generations", None), kind.relatives
         accounted = bool(np.any(kind.inbreeding))  # F = 0 throughout: nobody is inbred, or inbreeding is ignored
-        return tabular.relationship_inverse(kind.sire, kind.dam, kind.n_groups, kind.random_groups, accounted)
+        groups = kind.n_groups, kind.random_groups
+        return tabular.relationship_inverse(kind.sire, kind.dam, *groups, accounted, generations)
     return np.eye(q)
 
 

@@ -19,9 +19,11 @@ from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.groups import GroupedPedigree
 from mmgibbs.model.relationships.identity import Identity
 from mmgibbs.model.relationships.pedigree import Pedigree
+from mmgibbs.model.relationships.selfing import SelfedPedigree
 from mmgibbs.model.relationships.user_inverse import SparseInverse
 from mmgibbs.model.terms import Effect, Flat, Levels, Normal, Related, Term
 from pedigree.relationship import relatives
+from pedigree.selfing import selfed_relatives
 
 EXAMPLES = {}
 
@@ -319,6 +321,32 @@ def fixed_groups():
     ]
     G, R = [None, [[4.0, 1.0], [1.0, 3.0]]], [[6.0, 1.0], [1.0, 5.0]]
     return with_records(rng, n, terms, G, R, some_observed(rng, n, 2), rng.uniform(0.5, 2.0, n)), G, R
+
+
+def selfed_pedigree(
+    rng, n: int, founders: int, generations=(0, 0, 1, 2, 5)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Plants that are both sire and dam, some crossed with themselves; founders and lines with generations of
+    selfing."""
+    sire, dam = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    for i in range(founders, n):
+        sire[i], dam[i] = rng.integers(max(0, i - 8), i, 2)
+    dam[founders] = sire[founders]
+    sire[founders + 1] = -1
+    return sire, dam, rng.choice(generations, n)
+
+
+@_register
+def selfed_lines():
+    """A pedigree of lines with generations of selfing after the crosses; weights, repeated records."""
+    rng = np.random.default_rng(113)
+    n_lines, n = 20, 30
+    sire, dam, generations = selfed_pedigree(rng, n_lines, 6, (0, 1, 2))
+    kind = SelfedPedigree(selfed_relatives(sire, dam, generations), generations)
+    line = Effect("", rng.integers(0, n_lines, n).astype(np.int32), (0,))
+    terms = [class_term("block", np.arange(n) % 3, 3, [0]), random_term("line", [line], kind, n_lines)]
+    G, R = [None, [[3.0]]], [[5.0]]
+    return with_records(rng, n, terms, G, R, weight=rng.uniform(0.5, 2.0, n)), G, R
 
 
 @_register

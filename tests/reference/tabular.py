@@ -30,6 +30,26 @@ def inbreeding(sire, dam) -> np.ndarray:
     return np.diag(relationship(sire, dam)) - 1
 
 
+def with_selfed_generations(sire, dam, generations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(sire, dam, place): every generation of selfing a plant of its own, whose sire and dam are one plant.
+
+    place: (n,) the last generation of each plant, the parent of its progeny. Codes >= n (groups) are unknown parents.
+    """
+    n, last, parents = len(sire), [], []
+    for i in range(n):
+        parents.append([last[p] if 0 <= p < n else -1 for p in (sire[i], dam[i])])
+        parents += [[len(parents) + k] * 2 for k in range(-1, generations[i] - 1)]
+        last.append(len(parents) - 1)
+    codes = np.array(parents, np.int32).reshape(-1, 2)
+    return codes[:, 0], codes[:, 1], np.array(last)
+
+
+def selfed_relationship(sire, dam, generations) -> np.ndarray:
+    """A of plants with generations of selfing: a part of the A in which every generation is a plant."""
+    every_sire, every_dam, place = with_selfed_generations(sire, dam, generations)
+    return relationship(every_sire, every_dam)[np.ix_(place, place)]
+
+
 def group_shares(sire, dam, n_groups: int) -> np.ndarray:
     """Q, (n, n_groups): the expected share of each group's genes in each animal."""
     n = len(sire)
@@ -44,14 +64,17 @@ def group_shares(sire, dam, n_groups: int) -> np.ndarray:
 
 
 def relationship_inverse(
-    sire, dam, n_groups: int = 0, random_groups: bool = False, inbreeding: bool = True
+    sire, dam, n_groups: int = 0, random_groups: bool = False, inbreeding: bool = True, generations=None
 ) -> np.ndarray:
     """The dense inverse of A, or with groups the QP matrix of (u + Qg, g), (n + n_groups, n + n_groups):
 
     [  A^-1      -A^-1 Q         ]
     [ -Q'A^-1     Q'A^-1 Q (+ I) ]        + I where groups are random (Quaas & Pollak 1981)
+
+    generations: (n,) of selfing after each cross.
     """
-    A_inverse = np.linalg.inv(relationship(sire, dam, inbreeding))
+    A = relationship(sire, dam, inbreeding) if generations is None else selfed_relationship(sire, dam, generations)
+    A_inverse = np.linalg.inv(A)
     Q = group_shares(sire, dam, n_groups)
     corner = Q.T @ A_inverse @ Q + (np.eye(n_groups) if random_groups else 0.0)
     return np.block([[A_inverse, -A_inverse @ Q], [-Q.T @ A_inverse, corner]])

@@ -73,6 +73,7 @@ TRUTH = {
         "h2[daily_gain|indoor]": 1600 / 4100,
         "h2[daily_gain|outdoor]": 0.2,
     },
+    "selfing": {"line.var[yield]": 0.30, "residual.var[yield]": 0.45},
     "unknown_parent_groups": {
         "genetic.var[fleece_weight]": 0.20,
         "permanent_environment.var[fleece_weight]": 0.12,
@@ -124,6 +125,7 @@ ROWS = {
     "relationship_file": [("line", "", "yield"), ("block", "", "yield")],
     "residual_classes": [("genetic", "", "daily_gain"), ("housing", "", "backfat")],
     "repeated_records": [("permanent_environment", "", "fleece_weight")],
+    "selfing": [("line", "", "yield"), ("block", "", "yield")],
     "unknown_parent_groups": [("genetic", "group", "fleece_weight")],
     "weights": [("genetic", "", "fibre_diameter")],
 }
@@ -221,7 +223,7 @@ def test_beef_is_what_its_command_makes(tmp_path):
             assert (made / name).read_text() == (sample / name).read_text(), name
 
 
-@pytest.mark.parametrize("name", ["sheep", "lines", "markers", "pigs"])
+@pytest.mark.parametrize("name", ["sheep", "lines", "selfed", "markers", "pigs"])
 def test_samples_are_what_their_script_makes(name, tmp_path):
     sample = ROOT / "data_samples" / name
     same_numpy((sample / "PROVENANCE.txt").read_text())
