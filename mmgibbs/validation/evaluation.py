@@ -10,11 +10,13 @@ import polars as pl
 
 from mmgibbs.config import Analysis
 from mmgibbs.config.sampling import TOLERANCES
+from mmgibbs.config.variances import Variances
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.phenotypes import Phenotypes, read_any
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS, animal_column
+from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.traits import read_records
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
@@ -47,7 +49,17 @@ class Recorded:
         columns = dict.fromkeys(trait.column for trait in self.analysis.traits)
         frame = self.phenotypes.frame.with_columns(pl.when(seen).then(pl.col(c)).alias(c) for c in columns)
         data = self.analysis.data.model_copy(update={"phenotypes": frame, "header": None, "separator": None})
-        return self.analysis.model_copy(update={"data": data})
+        return self.analysis.model_copy(update={"data": data, "variances": self._variances_of(seen)})
+
+    def _variances_of(self, seen: pl.Series) -> Variances:
+        """Without the residual classes of which no record is left."""
+        variances = self.analysis.variances
+        if variances.residual.by is None:
+            return variances
+        left = set(self.phenotypes.text(variances.residual.by, RESIDUAL_PATH).filter(seen))
+        classes = {name: spec for name, spec in variances.residual.classes.items() if name in left}
+        residual = variances.residual.model_copy(update={"classes": classes})
+        return variances.model_copy(update={"residual": residual})
 
 
 @dataclass(frozen=True)
