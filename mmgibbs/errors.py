@@ -29,7 +29,7 @@ class DeviceError(MmgibbsError):
 
 
 class Stopped(KeyboardInterrupt):
-    """SIGINT (Ctrl-C) or SIGTERM came. `signal`: its number; `kept`: whether there are checkpoints to go on from."""
+    """SIGINT (Ctrl-C) or SIGTERM came. `signal`: its number; `kept`: whether there are checkpoints to continue from."""
 
     def __init__(self, signal: int, message: str, kept: bool = False):
         super().__init__(message)

@@ -313,6 +313,6 @@ def _not_definite(matrix: np.ndarray, labels: Sequence[str], definite: bool) -> 
             return f"{found}, needed one between -1 and 1 ({needed})"
     smallest = np.linalg.eigvalsh(correlation / 2 + correlation.T / 2)[0] if names else 0.0
     if (definite and smallest <= _SINGULAR) or smallest < -_SYMMETRIC:
-        found = "found a matrix whose correlations cannot hold together"
+        found = "found a matrix whose correlations are impossible together"
         return f"{found} (smallest eigenvalue {smallest:.3g} as correlations), needed {needed}"
     return None

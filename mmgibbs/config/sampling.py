@@ -185,7 +185,7 @@ class Sampler(Section):
             problems.add(
                 ("stop", "max_samples"),
                 f"found {stop.max_samples}, needed at least sampler.samples ({self.samples}), "
-                "after which the targets are looked at first",
+                "after which the targets are checked first",
             )
 
 

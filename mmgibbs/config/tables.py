@@ -24,7 +24,7 @@ from mmgibbs.config.fields import (
 )  # fmt: skip
 from mmgibbs.config.text import is_nothing
 
-_cells = list_of(a_cell, "a list of values as they stand in the table", empty=True)
+_cells = list_of(a_cell, "a list of values as they are in the table", empty=True)
 
 
 class PedigreeColumns(Section):

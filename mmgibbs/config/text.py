@@ -140,7 +140,7 @@ def parse_yaml(text: str, where: str) -> object:
         # the reader: a control character or half a character, found before there are lines to speak of
         at = next((i for i, c in enumerate(text) if not c.isprintable() and c not in "\t\r\n"), None)
         line = "" if at is None else f" line {text.count(chr(10), 0, at) + 1}"
-        found = "a character that cannot stand in a file" if at is None else f"the character {text[at]!a}"
+        found = "a character that cannot be in a file" if at is None else f"the character {text[at]!a}"
         raise ConfigError(f"{where}{line}: is not readable text: found {found}, needed an analysis (YAML)") from None
     except ConfigError:
         raise

@@ -183,7 +183,7 @@ def _strangers(analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:
     if 2 * len(strange) <= len(named):
         return ()
     return (
-        f"data.add_missing_animals: {len(strange):,} of {len(named):,} animals that records name stand nowhere in "
+        f"data.add_missing_animals: {len(strange):,} of {len(named):,} animals that records name are not in "
         "the pedigree and were added "
         "without parents: their relationships are not known. Are ids written alike? Records have "
         f"{quoted(strange[0])}, the pedigree "

@@ -175,7 +175,7 @@ def _new_data(context: Context, skipped: int) -> str:
     lines = [c.line for c in context.parameters.combined] + ([stated["SKIP_HEADER"].line] if skipped else [])
     context.note(
         lines[0],
-        f"{name} is the data file anew, with joined columns or without its header; import again where the data change",
+        f"{name} is the data file again, with joined columns or without its header; import again where the data change",
     )
     return name
 

@@ -212,6 +212,6 @@ def covariance_matrix(
     part = (part + part.T) / 2
     sd = np.sqrt(np.maximum(np.diag(part), 0.0))
     if not sd.all() or np.linalg.eigvalsh(part / np.outer(sd, sd))[0] <= 1e-12:
-        found = "a variance that is not above 0" if not sd.all() else "correlations that cannot hold together"
+        found = "a variance that is not above 0" if not sd.all() else "correlations that are impossible together"
         raise context.refuse(matrix.line, f"{keyword}: found {found}, needed a positive definite matrix")
     return float(part[0, 0]) if len(part) == 1 else part.tolist()

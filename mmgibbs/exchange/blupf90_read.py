@@ -330,7 +330,7 @@ def _sections(text: str, where: str) -> Iterator[_Section]:
         elif section is None:
             raise ConfigError(f"{where} line {number}: found {shown(content)}, needed a keyword such as DATAFILE")
         elif section.keyword == "OPTION":
-            raise section.no_keyword(number, content, "a keyword after OPTION, whose values stand on its own line")
+            raise section.no_keyword(number, content, "a keyword after OPTION, whose values are on its own line")
         else:
             section.values.append((number, content))
     if section is not None:

@@ -127,7 +127,7 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
         by_year[c].to_numpy() for c in ("year", "reliability10", "reliability50", "reliability90")
     )
     told = words.by_year_words(
-        "Median reliability", years, middle, "The band holds the middle eight tenths of each birth year."
+        "Median reliability", years, middle, "The band covers the middle eight tenths of each birth year."
     )
     paint = plots.paint_by_year(years, middle, low, high, floor=min(0.0, float(low.min())), ceiling=1.0)
     return (
@@ -147,7 +147,7 @@ def _trend(
         band = "The band is the 95 % interval of the mean of each year."
     else:
         years, middle, low, high = (by_year[c].to_numpy() for c in ("year", "average", "mean10", "mean90"))
-        band, draws = "The band holds the middle eight tenths of the animals of each year.", None
+        band, draws = "The band covers the middle eight tenths of the animals of each year.", None
     told = " ".join(
         filter(
             None,

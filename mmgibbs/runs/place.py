@@ -83,7 +83,7 @@ class RunFolder:
         begun = not complete and (facts is not None or any((self.path / name).exists() for name in WORKING))
         if not (resume or extend or self.overwrite):
             if begun:
-                raise ConfigError(f"{shown} holds an unfinished run; --resume goes on with it, --overwrite starts anew")
+                raise ConfigError(f"{shown} holds an unfinished run; --resume continues it, --overwrite starts again")
             check_run_directory(self.path)
         if extend and not complete:
             raise ConfigError(
@@ -99,7 +99,8 @@ class RunFolder:
             self.console.say(f"{shown} holds this run, finished: nothing is left to do (--extend SWEEPS adds to it)")
         elif extend and (facts is None or self.checkpoints is None):
             raise ConfigError(
-                f"{shown}: its run kept no checkpoints to go on from (sampler.checkpoint_every: never, or method: blup)"
+                f"{shown}: its run kept no checkpoints to continue from (sampler.checkpoint_every: never, or "
+                "method: blup)"
             )
         elif extend:
             self.kind, self.samples = EXTENDED, facts["samples"] + extend
@@ -111,7 +112,7 @@ class RunFolder:
                 self.samples, self.run_id = facts["samples"] if facts["extended"] else None, facts["run_id"]
             self._check_chains()
         else:
-            self.console.say(f"{shown} holds no checkpoint: the run starts anew")
+            self.console.say(f"{shown} holds no checkpoint: the run starts from the beginning")
 
     def _refuse_changes(self, facts: dict | None, record: dict | None) -> None:
         """ConfigError where the analysis or a data file is not that of the run that is there."""
@@ -153,7 +154,7 @@ class RunFolder:
             sweep = found.facts["sweep"] if found else 0
             self.reached = max(self.reached, sweep)
             at.append(f"{name} at sweep {sweep:,}" if found else f"{name} from the start")
-        self.console.say(f"going on from checkpoints: {', '.join(at) or 'none was written yet, so from the start'}")
+        self.console.say(f"continuing from checkpoints: {', '.join(at) or 'none was written yet, so from the start'}")
 
     def _tell_useless(self, useless: Mapping[Path, str]) -> None:
         """Damaged files are said and removed, so that they do not replace a good one."""
@@ -231,7 +232,7 @@ class RunFolder:
             raise Stopped(error.signal, f"{error}; {state}", kept) from None
         if kept and isinstance(error, MmgibbsError):
             raise type(error)(
-                f"{error}\nthe checkpoints in '{self._runs.folder}' are kept: --resume goes on from them"
+                f"{error}\nthe checkpoints in '{self._runs.folder}' are kept: --resume continues from them"
             ) from error
 
     def _remove(self) -> None:

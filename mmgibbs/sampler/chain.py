@@ -20,9 +20,9 @@ RECORD = "record."  # of the recorder's names in a checkpoint
 
 
 class Chain:
-    """One chain, which may pause after any sweep and go on later, elsewhere, to the same draws; key = (seed, chain).
+    """One chain, which may pause after any sweep and continue later, elsewhere, to the same draws; key = (seed, chain).
 
-    `state()` is all there is to go on from: given to a new Chain of the same model, engine, schedule and key.
+    `state()` is all there is to continue from: given to a new Chain of the same model, engine, schedule and key.
     """
 
     def __init__(

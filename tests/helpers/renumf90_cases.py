@@ -248,7 +248,7 @@ CASES = {
             "variances": {"effect2": 0.5, "genetic": 1.0, "residual": 2.0},
         },
         {},
-        ("renum_data.csv is the data file anew",),
+        ("renum_data.csv is the data file again",),
     ),
     "groups in a column": Case(
         head()

@@ -47,7 +47,7 @@ class MultinomialHMCOptions:
     adaptation: Literal["pooled", "separate", "none"] = option(
         "pooled",
         "what learns in the burn-in: all chains together, each by itself, or nothing (step_size and "
-        "leapfrog_steps stand)",
+        "leapfrog_steps stay as they are given)",
     )
     mass: Literal["hessian", "diagonal", "identity"] = option(
         "hessian",

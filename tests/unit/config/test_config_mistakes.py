@@ -64,7 +64,7 @@ MISTAKES = [
         "sampler.stop",
         {"ess": 400, "max_samples": 10},
         "sampler.stop.max_samples: found 10, needed at least sampler.samples (1000), after which the targets are "
-        "looked at first",
+        "checked first",
     ),
     (
         "sampler",
@@ -353,13 +353,13 @@ MISTAKES = [
     (
         "variances.genetic",
         [[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]],
-        "variances.genetic.start: found a matrix whose correlations cannot hold together (smallest eigenvalue "
+        "variances.genetic.start: found a matrix whose correlations are impossible together (smallest eigenvalue "
         "-0.8 as correlations), needed a positive definite matrix",
     ),
     (
         "variances.residual",
         [[1, 1], [1, 1]],
-        "variances.residual.start: found a matrix whose correlations cannot hold together (smallest eigenvalue 0 "
+        "variances.residual.start: found a matrix whose correlations are impossible together (smallest eigenvalue 0 "
         "as correlations), needed a positive definite matrix",
     ),
     (

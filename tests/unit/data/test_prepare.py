@@ -340,9 +340,7 @@ def test_missing_animals_are_added_as_founders(files):
     assert labels(p, "genetic").ids.gather(labels(p, "genetic").order).to_list()[-2:] == ["stranger", "alien"]
     assert ids_of_records(p, "genetic") == ["calf1", "stranger", "calf1", "alien"] and p.counts["founders_added"] == 4
     (warning,) = p.warnings
-    assert warning.startswith(
-        "data.add_missing_animals: 2 of 3 animals that records name stand nowhere in the pedigree"
-    )
+    assert warning.startswith("data.add_missing_animals: 2 of 3 animals that records name are not in the pedigree")
     assert "Records have 'stranger', the pedigree " in warning
 
 

@@ -122,7 +122,7 @@ def test_a_regression_that_is_stopped_goes_on(folder, monkeypatch, capsys):
     assert main([*arguments, "--resume", "--set=model.options={penalty: 2}"]) == 2
     assert "model.options.penalty: was not there, now 2" in capsys.readouterr().err
     assert main([*arguments, "--resume"]) == 0
-    assert "going on from checkpoints: chains at sweep 21" in (folder / "run" / "run.log").read_text()
+    assert "continuing from checkpoints: chains at sweep 21" in (folder / "run" / "run.log").read_text()
     for name, values in draws(folder / "whole").items():
         np.testing.assert_array_equal(draws(folder / "run")[name], values)
     assert main([*arguments, "--resume"]) == 0  # finished

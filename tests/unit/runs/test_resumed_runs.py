@@ -253,14 +253,16 @@ def test_a_signal_ends_the_sweep_and_keeps_the_state(folder, monkeypatch, whole,
     assert sorted(os.listdir(folder / "run")) == ["checkpoint", "run.log"]
     for arguments in ((), ("--set", "output.csv=always")):
         assert refused(folder, *arguments).endswith(
-            "holds an unfinished run; --resume goes on with it, --overwrite starts anew"
+            "holds an unfinished run; --resume continues it, --overwrite starts again"
         )
     assert "--extend needs a finished one" in refused(folder, "--extend", "10")
     outcome = command(folder, "run", "analysis.yaml", "--resume")
-    assert outcome.code == 0 and f"going on from checkpoints: chain-1 at sweep {at[:2]}" in outcome.err
+    assert outcome.code == 0 and f"continuing from checkpoints: chain-1 at sweep {at[:2]}" in outcome.err
     assert_same(folder / "run", whole)
     log = (folder / "run" / "run.log").read_text()
-    assert "stopped by" in log and "going on from" in log and log.count("begun by process") == 2 and "written to" in log
+    assert (
+        "stopped by" in log and "continuing from" in log and log.count("begun by process") == 2 and "written to" in log
+    )
     for line in outcome.err.splitlines():
         assert line in log  # every line said
 
@@ -298,7 +300,7 @@ def test_a_failure_keeps_the_checkpoints_and_says_so(folder, monkeypatch, whole)
         patch.setattr(pl.DataFrame, "write_parquet", full)
         outcome = command(folder, *RUN)
     assert outcome.code == 2 and "No space left on device" in outcome.err
-    assert f"the checkpoints in '{folder}/run/checkpoint' are kept: --resume goes on from them" in outcome.err
+    assert f"the checkpoints in '{folder}/run/checkpoint' are kept: --resume continues from them" in outcome.err
     at_sweep(monkeypatch, 1, lambda: pytest.fail("all sweeps were done"))
     assert command(folder, *RUN, "--resume").code == 0
     assert_same(folder / "run", whole)
@@ -310,7 +312,7 @@ def test_a_failure_keeps_the_checkpoints_and_says_so(folder, monkeypatch, whole)
 
 def test_a_finished_run_is_left_alone(folder):
     assert command(folder, *RUN, "--resume").code == 0  # nothing was there: it starts anew
-    assert "holds no checkpoint: the run starts anew" in (folder / "run" / "run.log").read_text()
+    assert "holds no checkpoint: the run starts from the beginning" in (folder / "run" / "run.log").read_text()
     before = contents(folder)
     outcome = command(folder, "run", "analysis.yaml", "--resume")
     assert outcome.code == 0 and "holds this run, finished: nothing is left to do" in outcome.err
@@ -362,7 +364,7 @@ def test_an_extension_of_what_cannot_be_extended(folder):
     assert "holds no run; --extend needs a finished one" in refused(folder, "--extend", "10")
     assert command(folder, *RUN, "--set", "sampler.checkpoint_every=never").code == 0
     assert sorted(os.listdir(folder / "run"))[:2] == ["animals.parquet", "draws.nc"]
-    assert "kept no checkpoints to go on from" in refused(folder, "--extend", "10")
+    assert "kept no checkpoints to continue from" in refused(folder, "--extend", "10")
     assert command(folder, *RUN, "--resume").code == 0  # finished all the same
     assert "sampler.seed: was 42, now 7" in refused(folder, "--resume", "--set=sampler.seed=7")
 
@@ -401,7 +403,7 @@ def test_a_damaged_checkpoint_is_passed_over(folder, monkeypatch, whole, how):
     outcome = command(folder, "run", "analysis.yaml", "--resume")
     assert outcome.code == 0
     assert "warning: checkpoint/chain-1.npz is damaged" in outcome.err
-    assert "going on from checkpoints: chain-1 at sweep 28" in outcome.err
+    assert "continuing from checkpoints: chain-1 at sweep 28" in outcome.err
     assert_same(folder / "run", whole)
 
 
@@ -414,7 +416,7 @@ def test_where_all_is_damaged_the_chain_starts_anew(folder, monkeypatch, whole, 
     DAMAGE[how](folder / "run" / "checkpoint" / "run.npz")
     outcome = command(folder, "run", "analysis.yaml", "--resume")
     assert outcome.code == 0 and outcome.err.count("is damaged") == 3
-    assert "going on from checkpoints: chain-1 at sweep 60, chain-2 from the start" in outcome.err
+    assert "continuing from checkpoints: chain-1 at sweep 60, chain-2 from the start" in outcome.err
     assert_same(folder / "run", whole)
 
 
@@ -428,7 +430,7 @@ def test_good_checkpoints_of_something_else_are_not_touched(folder, monkeypatch,
     assert (folder / "run" / "checkpoint" / "chain-1.npz").read_bytes() == chain
     (folder / "run" / "checkpoint" / "run.npz").write_bytes(b"")
     assert command(folder, *RUN, "--resume", "--set=sampler.checkpoint_every=never").code == 0
-    assert "going on from checkpoints: chain-1 at sweep 30" in (folder / "run" / "run.log").read_text()
+    assert "continuing from checkpoints: chain-1 at sweep 30" in (folder / "run" / "run.log").read_text()
     assert_same(folder / "run", whole)
 
 
