@@ -88,9 +88,9 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
     model = analysis.model
     if model.plugin is not None:
         if analysis.traits:
-            problems.add(("traits",), "found beside model.plugin, needed model.response alone")
+            problems.add(("traits",), "cannot be combined with model.plugin; needed model.response alone")
         if analysis.sampler.method == "blup":
-            problems.add(("sampler", "method"), "found blup beside model.plugin, needed gibbs")
+            problems.add(("sampler", "method"), "found blup, which cannot be combined with model.plugin; needed gibbs")
         if analysis.sampler.stop is not None and analysis.sampler.stop.mcse_ebv is not None:
             problems.add(
                 ("sampler", "stop", "mcse_ebv"),
@@ -100,9 +100,11 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
             values = getattr(analysis, section)
             for key, field in type(values).model_fields.items():
                 if key not in shared and getattr(values, key) != field.default:
-                    problems.add((section, key), "found beside model.plugin; it belongs to a mixed model")
+                    problems.add((section, key), "cannot be combined with model.plugin; it belongs to a mixed model")
         if analysis.output.save_levels:
-            problems.add(("output", "save_levels"), "found beside model.plugin; every draw of a regression is saved")
+            problems.add(
+                ("output", "save_levels"), "cannot be combined with model.plugin; every draw of a regression is saved"
+            )
         return model
     names = tuple(trait.name for trait in analysis.traits)
     if not names:
@@ -191,7 +193,8 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         for term in ("residual", *variances.terms):
             if term != "residual" or "residual" in variances.model_fields_set:
                 problems.add(
-                    ("variances", term), "found beside model.plugin; a regression has its priors in model.options"
+                    ("variances", term),
+                    "cannot be combined with model.plugin; a regression has its priors in model.options",
                 )
         return variances
     for term in variances.terms:
@@ -204,7 +207,8 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
     if blup and variances.mode == "sample" and "mode" in variances.model_fields_set:
         problems.add(
             ("variances", "mode"),
-            "found sample, needed fixed for sampler.method: blup, which solves at given variances",
+            "found sample, which cannot be combined with sampler.method: blup, which solves at given variances; "
+            "needed fixed",
         )
     why = "sampler.method: blup" if blup else "variances.mode: fixed" if variances.mode == "fixed" else None
 

@@ -145,14 +145,16 @@ class Sampler(Section):
         if self.engine == "structured" and self.partition == "effect":
             problems.add(
                 ("partition",),
-                "found effect, needed colour or auto for engine: structured "
-                "(effect goes with engine: serial or hybrid)",
+                "found effect, which cannot be combined with engine: structured; needed colour or auto, or engine: "
+                "serial or hybrid",
             )
         if self.engine == "serial" and self.device == "gpu":
-            problems.add(("device",), "found gpu, needed cpu or auto for engine: serial")
+            problems.add(("device",), "found gpu, which cannot be combined with engine: serial; needed cpu or auto")
         self._check_engine(problems)
         if self.method == "blup" and self.engine not in ("auto", "pcg"):
-            problems.add(("engine",), f"found {self.engine}, needed pcg or auto for method: blup")
+            problems.add(
+                ("engine",), f"found {self.engine}, which cannot be combined with method: blup; needed pcg or auto"
+            )
         problems.refuse()
         return self
 
@@ -178,7 +180,10 @@ class Sampler(Section):
 
     def _check_stop(self, stop: Stop, problems: Problems) -> None:
         if self.method != "gibbs":
-            problems.add(("stop",), f"found method: {self.method}, which draws nothing; needed method: gibbs")
+            problems.add(
+                ("stop",),
+                f"cannot be combined with method: {self.method}, which draws nothing; needed method: gibbs",
+            )
         if stop.rhat is not None and self.chains < 2:
             problems.add(("stop", "rhat"), "found chains: 1, needed at least two chains, which R-hat compares")
         if self.most_samples < self.samples:

@@ -47,8 +47,8 @@ def engine_class(name: str, device: str) -> EngineClass:
     if found is None:
         others = " or ".join(other for other, kind in ENGINES.items() if kind.gpu is not None)
         raise ConfigError(
-            f"sampler.device: found 'gpu' with engine {name}, which runs on the CPU; needed engine: {others}, or "
-            "device: cpu"
+            f"sampler.device: found 'gpu', which cannot be combined with engine: {name}, which runs on the CPU; needed "
+            f"engine: {others}, or device: cpu"
         )
     return found
 

@@ -246,7 +246,8 @@ def choose_engine(sampler, model: MixedModel) -> tuple[EngineChoice, str, str]:
         kind = engine.partitions[0]
     if kind not in engine.partitions:
         raise ConfigError(
-            f"sampler.partition: found '{kind}', needed {engine.partitions[0]} (or auto) for engine: {name}"
+            f"sampler.partition: found '{kind}', which cannot be combined with engine: {name}; needed "
+            f"{engine.partitions[0]} or auto"
         )
     threads = sampler.threads or max(1, cores() // sampler.chains)
     fixed = model.residual.fixed and all(c is None or c.fixed for c in model.covariances)

@@ -49,7 +49,9 @@ class RunFolder:
 
     def __init__(self, analysis, console, *, overwrite: bool = False, resume: bool = False, extend: int = 0):
         if overwrite + resume + bool(extend) > 1:
-            raise ConfigError("overwrite, resume and extend: found more than one, needed one of them at most")
+            given = {"overwrite": overwrite, "resume": resume, "extend": extend}
+            one, other, *_ = [name for name, value in given.items() if value]
+            raise ConfigError(f"{one} cannot be combined with {other}; needed one of them at most")
         self.analysis, self.console, self.overwrite = analysis, console, overwrite
         self.path = check_run_directory(analysis.output.directory, overwrite=True)  # what run is there: below
         self.kind, self.samples, self.reached = NEW, None, 0

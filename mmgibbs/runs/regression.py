@@ -110,7 +110,10 @@ def _options(analysis) -> tuple[object, bool]:
     if "precision" in getattr(plugin.Options, "__dataclass_fields__", {}):
         given.setdefault("precision", precision)
     elif precision != "double":
-        raise ConfigError(f"sampler.precision: found {precision}, needed double for plugin '{model.plugin}'")
+        raise ConfigError(
+            f"sampler.precision: found {precision}, which cannot be combined with plugin '{model.plugin}'; "
+            "needed double"
+        )
     return fill_options(plugin.Options, given), standardise
 
 

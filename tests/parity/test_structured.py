@@ -166,5 +166,7 @@ def test_levels_with_equal_records_form_classes(beef):
 
 def test_other_partitions_are_refused():
     design = models.example("univariate_animal").design
-    with pytest.raises(ModelError, match="sampler.partition: found 'term', needed 'colour' for the structured engine"):
+    with pytest.raises(
+        ModelError, match="found 'term', which cannot be combined with engine: structured; needed colour"
+    ):
         StructuredEngine(structured_equations(design, partition(design, "term")))

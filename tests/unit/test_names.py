@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from helpers.support import ROOT
 
+from mmgibbs.errors import ConfigError
+from mmgibbs.runs.place import RunFolder
+
 # What it was called, and what it is: classes, functions, arguments, variables, attributes, modules.
 RENAMED = {
     "Stand": "Position",
@@ -116,3 +119,19 @@ def test_an_old_name_is_seen(source):
 
 def test_words_of_the_language_are_no_names():
     assert not identifiers("'''What is told, where they stand.'''  # stored\nx = 'why_not'") & set(RENAMED)
+
+
+def test_what_is_refused_together_cannot_be_combined():
+    """One way to say it, in the messages of every room but `exchange`, whose keywords are those of another program."""
+    other_ways = re.compile(r"found beside|found \S+ beside|together, needed|does not go with|do not go together")
+    for path in sorted((ROOT / "mmgibbs").rglob("*.py")):
+        if "exchange" not in path.parts:
+            strings = (
+                n.value for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Constant)
+            )
+            assert [s for s in strings if isinstance(s, str) and other_ways.search(s)] == [], path.name
+
+
+def test_overwrite_resume_and_extend_cannot_be_combined():
+    with pytest.raises(ConfigError, match="^overwrite cannot be combined with extend; needed one of them at most$"):
+        RunFolder(None, None, overwrite=True, extend=10)

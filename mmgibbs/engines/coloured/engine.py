@@ -46,7 +46,8 @@ class StructuredEngine(SweepEngine):
 def refuse_other_partitions(equations: StructuredEquations) -> None:
     if equations.partition.kind != "colour":
         raise ModelError(
-            f"sampler.partition: found '{equations.partition.kind}', needed 'colour' for the structured engine"
+            f"sampler.partition: found '{equations.partition.kind}', which cannot be combined with engine: structured; "
+            "needed colour"
         )
 
 

@@ -53,7 +53,8 @@ class HybridEngine(HostState):
         self.joint = update == "level"
         if self.joint and not equations.partition.keeps_levels_whole(equations.design):
             raise ModelError(
-                f"partition '{equations.partition.kind}' splits the components of a level: needed update: site"
+                f"sampler.partition: found '{equations.partition.kind}', which draws the components of a level "
+                "separately and cannot be combined with update: level; needed update: site"
             )
         if device == "gpu":
             device = Device()

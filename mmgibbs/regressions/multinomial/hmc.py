@@ -71,7 +71,7 @@ class MultinomialHMCModel:
 
     @staticmethod
     def prepare(data: RegressionData, options: MultinomialHMCOptions, arrays: Arrays) -> MultinomialHMCSampler:
-        """DataError for a response that is none; ConfigError for options that do not go together."""
+        """DataError for a response that is none; ConfigError for options that cannot be combined."""
         response, classes = read_classes(data.response, data.response_name)
         X = data.predictors
         if len(response) != X.n:

@@ -74,7 +74,7 @@ MISTAKES = [
     (
         "sampler",
         {"method": "blup", "stop": {"ess": 400}},
-        "sampler.stop: found method: blup, which draws nothing; needed method: gibbs",
+        "sampler.stop: cannot be combined with method: blup, which draws nothing; needed method: gibbs",
     ),
     ("path", "x", "path: unknown key; known are name, data, traits, model, variances, sampler, output, decisions"),
     # missing
@@ -468,12 +468,12 @@ MISTAKES = [
     (
         "sampler",
         {"engine": "serial", "device": "gpu"},
-        "sampler.device: found gpu, needed cpu or auto for engine: serial",
+        "sampler.device: found gpu, which cannot be combined with engine: serial; needed cpu or auto",
     ),
     (
         "sampler",
         {"method": "blup", "engine": "hybrid"},
-        "sampler.engine: found hybrid, needed pcg or auto for method: blup",
+        "sampler.engine: found hybrid, which cannot be combined with method: blup; needed pcg or auto",
     ),
     # the output
     (
@@ -548,8 +548,8 @@ def test_mode_fixed_names_every_start_that_is_missing():
 def test_blup_needs_starts_and_fixed_variances():
     tree = changed("variances", {"mode": "sample", "genetic": GOOD["variances"]["genetic"], "herd": 3})
     assert message_of(tree, ["sampler.method=blup"]).split("\n") == [
-        "analysis: variances.mode: found sample, needed fixed for sampler.method: blup, which solves at given "
-        "variances",
+        "analysis: variances.mode: found sample, which cannot be combined with sampler.method: blup, which "
+        "solves at given variances; needed fixed",
         "analysis: variances.residual.start: missing, needed a 2 x 2 matrix in the order bw, ww for "
         "sampler.method: blup",
     ]
@@ -622,8 +622,8 @@ def test_a_structured_engine_has_no_effect_partition():
     tree = changed("sampler", {"engine": "structured", "partition": "effect", "update": "site"})
     assert (
         message_of(tree)
-        == "analysis: sampler.partition: found effect, needed colour or auto for engine: structured (effect goes "
-        "with engine: serial or hybrid)"
+        == "analysis: sampler.partition: found effect, which cannot be combined with engine: structured; needed "
+        "colour or auto, or engine: serial or hybrid"
     )
 
 
@@ -656,10 +656,10 @@ def test_a_regression_takes_no_traits_and_no_variances():
     model = {"plugin": "lasso", "response": "y", "predictors": "x"}
     assert (
         message_of({"data": {"phenotypes": "p"}, "model": model, "traits": "y"})
-        == "analysis: traits: found beside model.plugin, needed model.response alone"
+        == "analysis: traits: cannot be combined with model.plugin; needed model.response alone"
     )
     assert message_of({"data": {"phenotypes": "p"}, "model": model, "variances": {"residual": 3}}).startswith(
-        "analysis: variances.residual: found beside model.plugin"
+        "analysis: variances.residual: cannot be combined with model.plugin"
     )
 
 

@@ -49,7 +49,10 @@ def test_other_lists_of_engines_agree():
 
 
 def test_an_engine_without_a_gpu_names_those_that_have_one():
-    with pytest.raises(ConfigError, match="found 'gpu' with engine serial, .* needed engine: structured or hybrid, or"):
+    with pytest.raises(
+        ConfigError,
+        match="found 'gpu', which cannot be combined with engine: serial, .* needed engine: structured or hybrid",
+    ):
         engine_class("serial", "gpu")
 
 

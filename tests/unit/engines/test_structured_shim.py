@@ -316,7 +316,9 @@ def test_a_level_that_cannot_be_drawn_is_named(shim):
 def test_other_partitions_are_refused(shim):
     design = models.example("univariate_animal").design
     equations = structured_equations(design, partition(design, "term"))
-    with pytest.raises(ModelError, match="sampler.partition: found 'term', needed 'colour' for the structured engine"):
+    with pytest.raises(
+        ModelError, match="found 'term', which cannot be combined with engine: structured; needed colour"
+    ):
         StructuredGpuEngine(equations, device=HostDevice(shim("double")))
 
 

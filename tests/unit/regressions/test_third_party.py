@@ -182,13 +182,19 @@ MISTAKES = {
     ),
     "a key of mixed models": (
         "sampler.update=site",
-        "sampler.update: found beside model.plugin; it belongs to a mixed model",
+        "sampler.update: cannot be combined with model.plugin; it belongs to a mixed model",
     ),
-    "a pedigree": ("data.pedigree=table.csv", "data.pedigree: found beside model.plugin; it belongs to a mixed model"),
-    "blup": ("sampler.method=blup", "sampler.method: found blup beside model.plugin, needed gibbs"),
+    "a pedigree": (
+        "data.pedigree=table.csv",
+        "data.pedigree: cannot be combined with model.plugin; it belongs to a mixed model",
+    ),
+    "blup": (
+        "sampler.method=blup",
+        "sampler.method: found blup, which cannot be combined with model.plugin; needed gibbs",
+    ),
     "single precision": (
         "sampler.precision=single",
-        "sampler.precision: found single, needed double for plugin 'ridge'",
+        "sampler.precision: found single, which cannot be combined with plugin 'ridge'; needed double",
     ),
     "group predictors alone": ("model.group_predictors=other", "model.group_predictors: found without groups"),
     "a misspelt plugin": (
