@@ -15,12 +15,14 @@ generations.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
 from pedigree.errors import PedigreeError
 
-_LOOP = dict(cache=True, nogil=True, error_model="numpy")
+_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy")
 
 # A parent and the state of the pass at hand in 16 bytes: `share` is u_j or, where that is not known, one of two
 # marks. Founders that are no ancestors of the sire at hand have share 0.

@@ -14,6 +14,7 @@ alone. This module needs NumPy and Numba only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -21,7 +22,10 @@ import numpy as np
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import checked_codes
 
-_LOOP = dict(cache=True, nogil=True, error_model="numpy")  # every compiled loop of this module
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy")  # every compiled loop of this module
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ def _joined(sire, dam, dinv, q):
     return ptr, progeny, mate, diagonal
 
 
-def a_inverse_csr(relatives: Relatives):
+def a_inverse_csr(relatives: Relatives) -> csr_array:
     """A^-1, the QP matrix where there are groups, as a (q, q) scipy.sparse.csr_array.
 
     Both triangles, float64, columns sorted within a row.

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
+from mmgibbs.config import Analysis
 from mmgibbs.data.covariates import Basis
-from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, GroupColumns, resolve
+from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects, GroupColumns, resolve
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
@@ -28,7 +29,7 @@ from mmgibbs.data.random import (
 from mmgibbs.data.relationships import Kin
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.residual_classes import residual_classes
-from mmgibbs.data.traits import Records, missing_patterns, read_records
+from mmgibbs.data.traits import Records, missing_patterns, observing, read_records
 from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
 from mmgibbs.model.residual import fold_classes
@@ -36,7 +37,7 @@ from mmgibbs.model.terms import Term
 from pedigree.tables import quoted
 
 
-def prepare(analysis, progress: Callable[[str], None] | None = None) -> Prepared:
+def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -> Prepared:
     """Read the tables of an analysis (mmgibbs.config.Analysis), check them and build its design.
 
     progress: called with the name of each stage as it begins. Terms come in the order intercept, fixed effects, random
@@ -46,7 +47,7 @@ def prepare(analysis, progress: Callable[[str], None] | None = None) -> Prepared
     timings: dict[str, float] = {}
 
     @contextmanager
-    def stage(name: str):
+    def stage(name: str) -> Iterator[None]:
         if progress is not None:
             progress(name)
         start = time.perf_counter()
@@ -99,7 +100,7 @@ def prepare(analysis, progress: Callable[[str], None] | None = None) -> Prepared
     )  # fmt: skip
 
 
-def _columns(analysis) -> list[str]:
+def _columns(analysis: Analysis) -> list[str]:
     """Every phenotype column that the analysis may use."""
     fixed = [c for f in analysis.model.fixed.values() for c in (f.column, f.by) if c is not None]
     weights = [analysis.data.weights] if analysis.data.weights is not None else []
@@ -108,7 +109,7 @@ def _columns(analysis) -> list[str]:
     return [t.column for t in analysis.traits] + weights + fixed + wanted_columns(analysis.model.random)
 
 
-def _need_columns(analysis, phenotypes: Phenotypes) -> None:
+def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
     """All columns named by the analysis are there: a misspelt one is told before anything is computed."""
     for trait in analysis.traits:
         phenotypes.need(trait.column, f"traits.{trait.name}")
@@ -125,7 +126,7 @@ def _need_columns(analysis, phenotypes: Phenotypes) -> None:
 # ------------------------------------------------------------------------------------------------ pedigree
 
 
-def _kin(analysis, records: Records) -> Kin | None:
+def _kin(analysis: Analysis, records: Records) -> Kin | None:
     data, random = analysis.data, analysis.model.random
     specs = [r.relationship for r in random.values() if r.relationship.of_pedigree]
     if data.pedigree is None or not (specs or takes_parents(random, records.phenotypes)):
@@ -133,15 +134,10 @@ def _kin(analysis, records: Records) -> Kin | None:
     from pedigree.errors import PedigreeError, TableError, UnknownColumns
     from pedigree.read import read_pedigree
 
-    columns = data.pedigree_columns
-    if columns is not None:
-        columns = {
-            key: getattr(columns, key) for key in ("id", "sire", "dam", "birth") if getattr(columns, key) is not None
-        }
     try:
         pedigree = read_pedigree(
             data.pedigree,
-            columns=columns,
+            columns=None if data.pedigree_columns is None else dict(data.pedigree_columns.given),
             header=data.pedigree_header,
             separator=data.pedigree_separator,
             unknown=tuple(data.unknown_parent),
@@ -169,7 +165,7 @@ def _kin(analysis, records: Records) -> Kin | None:
     return kin
 
 
-def _strangers(analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:
+def _strangers(analysis: Analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:
     """A warning where most animals of the records were added to the pedigree:
     then their ids are hardly written alike.
     """
@@ -224,21 +220,24 @@ def _hold_groups(term: Term, groups_active: dict) -> Term:
 # ------------------------------------------------------------------------------------------------ fixed effects
 
 
-def _fixed_effects(analysis, records: Records) -> tuple[list, list[LevelLabels]]:
+def _fixed_effects(
+    analysis: Analysis, records: Records
+) -> tuple[list[ClassEffect | CovariateEffect], list[LevelLabels]]:
     """The intercept and the fixed effects on the records, with their labels."""
     phenotypes, observed = records.phenotypes, records.observed
     index = {t.name: i for i, t in enumerate(analysis.traits)}
-    effects, labels = [], []
+    effects: list[ClassEffect | CovariateEffect] = []
+    labels = []
     coded: dict[tuple, tuple[pl.Series, np.ndarray]] = {}
 
     def class_levels(column: str, path: str, traits: tuple[int, ...]) -> tuple[pl.Series, np.ndarray]:
         if (column, traits) not in coded:
-            coded[column, traits] = _class_levels(phenotypes, column, path, observed[:, traits].any(axis=1))
+            coded[column, traits] = _class_levels(phenotypes, column, path, observing(observed, traits))
         return coded[column, traits]
 
     for name, fixed in analysis.model.fixed.items():
         traits = tuple(sorted(index[t] for t in fixed.traits))
-        needed = observed[:, traits].any(axis=1)
+        needed = observing(observed, traits)
         if fixed.kind == "class":
             ids, level = class_levels(fixed.column, f"model.fixed.{name}", traits)
             effects.append(ClassEffect(name, fixed.column, traits, level, ids.to_list(), fixed.prior_variance))
@@ -264,7 +263,7 @@ def _fixed_effects(analysis, records: Records) -> tuple[list, list[LevelLabels]]
         labels.append(LevelLabels(ids, np.arange(len(ids)), coefficient_in_level=True))
     intercept = _intercept_traits(analysis, effects)
     if intercept:
-        level = np.where(observed[:, intercept].any(axis=1), 0, -1).astype(np.int32)
+        level = np.where(observing(observed, intercept), 0, -1).astype(np.int32)
         effects.insert(0, ClassEffect(INTERCEPT, "", intercept, level, ["1"]))
         labels.insert(0, LevelLabels(pl.Series("id", ["1"]), np.arange(1)))
     return effects, labels
@@ -295,7 +294,7 @@ def _class_levels(phenotypes: Phenotypes, column: str, path: str, needed: np.nda
     return ids, np.where(needed, level, -1).astype(np.int32)
 
 
-def _intercept_traits(analysis, effects: list) -> tuple[int, ...]:
+def _intercept_traits(analysis: Analysis, effects: Effects) -> tuple[int, ...]:
     """`auto`: the traits that no flat-prior class effect spans."""
     choice, every = analysis.model.intercept, range(len(analysis.traits))
     if choice is False:
@@ -312,7 +311,7 @@ def _intercept_traits(analysis, effects: list) -> tuple[int, ...]:
 # ------------------------------------------------------------------------------------------------ counts
 
 
-def _counts(analysis, records: Records, kin: Kin | None, design: Design) -> dict:
+def _counts(analysis: Analysis, records: Records, kin: Kin | None, design: Design) -> dict:
     used = len(records.y)
     counts = {
         "records": {"read": records.n_read, "used": used, "left_out": {"no observed trait": records.n_read - used}},

@@ -8,18 +8,22 @@ there is more than one, in the one of them called so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from mmgibbs.config import Analysis, Data, Random, RandomEffect
 from mmgibbs.data.covariates import legendre
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationships import READERS, Kin
+from mmgibbs.data.traits import observing
 from mmgibbs.errors import DataError
 from mmgibbs.model.terms import Effect, Levels, Related, Term
+from pedigree.read import Pedigree
 from pedigree.tables import quoted
 
 ANIMAL_COLUMNS = ("animal", "id")
@@ -27,7 +31,7 @@ PARENT_COLUMNS = ("sire", "dam", "father", "mother")
 _FROM_PEDIGREE = ("sire", "dam")
 
 
-def animal_column(random: dict, phenotypes: Phenotypes) -> str | None:
+def animal_column(random: Mapping[str, Random], phenotypes: Phenotypes) -> str | None:
     """The column that names the record's animal, or None where the rule at the head of this file finds none."""
     columns = dict.fromkeys(
         e.level
@@ -42,13 +46,13 @@ def animal_column(random: dict, phenotypes: Phenotypes) -> str | None:
     return next((c for c in ANIMAL_COLUMNS if c in (there or phenotypes.columns)), None)
 
 
-def unknown_values(column: str, of_pedigree: bool, data) -> tuple[str, ...]:
+def unknown_values(column: str, of_pedigree: bool, data: Data) -> tuple[str, ...]:
     """Ids that stand for an unknown animal: the pedigree's, wherever a column holds animals."""
     holds_animals = of_pedigree or column in PARENT_COLUMNS
     return tuple(data.unknown_parent) if holds_animals else ()
 
 
-def ids_with_records(analysis, phenotypes: Phenotypes, observed: np.ndarray) -> pl.Series:
+def ids_with_records(analysis: Analysis, phenotypes: Phenotypes, observed: np.ndarray) -> pl.Series:
     """Animals that the records of pedigree effects name, in order of appearance: what `add_missing_animals` adds."""
     found = []
     for name, random in analysis.model.random.items():
@@ -67,7 +71,7 @@ def ids_with_records(analysis, phenotypes: Phenotypes, observed: np.ndarray) -> 
     return ids.drop_nulls().unique(maintain_order=True)
 
 
-def takes_parents(random: dict, phenotypes: Phenotypes) -> bool:
+def takes_parents(random: Mapping[str, Random], phenotypes: Phenotypes) -> bool:
     """Some level is the sire or dam from the pedigree."""
     return any(
         e.level in _FROM_PEDIGREE and e.level not in phenotypes.columns
@@ -76,7 +80,7 @@ def takes_parents(random: dict, phenotypes: Phenotypes) -> bool:
     )
 
 
-def wanted_columns(random: dict) -> list[str]:
+def wanted_columns(random: Mapping[str, Random]) -> list[str]:
     """Every phenotype column that random effects may use."""
     out = list(ANIMAL_COLUMNS)
     for r in random.values():
@@ -88,7 +92,7 @@ def wanted_columns(random: dict) -> list[str]:
 class RandomTerms:
     """Builds the random terms of one analysis from its phenotypes and, where there is one, its pedigree."""
 
-    def __init__(self, analysis, phenotypes: Phenotypes, observed: np.ndarray, kin: Kin | None):
+    def __init__(self, analysis: Analysis, phenotypes: Phenotypes, observed: np.ndarray, kin: Kin | None):
         self.analysis, self.phenotypes, self.observed, self.kin = analysis, phenotypes, observed, kin
         self.notes: list[str] = []
         self._record_animals: np.ndarray | None = None
@@ -108,9 +112,14 @@ class RandomTerms:
         )
         return Term(name, Levels(effects, read.relationship.n_levels), Related(read.relationship)), read.labels
 
+    @property
+    def _pedigree(self) -> Pedigree:
+        assert self.kin is not None, "a pedigree that is needed has been read"
+        return self.kin.pedigree
+
     # -------------------------------------------------------------------------------------------- levels
 
-    def _level_ids(self, term: str, effect_name: str, effect) -> pl.Series | np.ndarray:
+    def _level_ids(self, term: str, effect_name: str, effect: RandomEffect) -> pl.Series | np.ndarray:
         """Level of each record: ids (String, null where none) or, for parents from the pedigree, codes (-1 where none).
 
         Records that observe none of the effect's traits have none.
@@ -135,11 +144,11 @@ class RandomTerms:
                 )
             self.phenotypes.need(effect.level, path)
         animals = self._animals_of_records(effect.level, path)
-        parent = getattr(self.kin.pedigree, effect.level)
+        parent = getattr(self._pedigree, effect.level)
         codes = np.where(animals >= 0, parent[animals], -1).astype(np.int32)
-        codes[(codes >= len(self.kin.pedigree.ids)) | ~needed] = -1  # an unknown-parent group is no animal
+        codes[(codes >= len(self._pedigree.ids)) | ~needed] = -1  # an unknown-parent group is no animal
         absent = np.flatnonzero(needed & (codes < 0))
-        ids = self.kin.pedigree.ids
+        ids = self._pedigree.ids
         found = [
             f"the {effect.level} of animal {quoted(ids[int(animals[i])])} is unknown in the pedigree ({path})"
             for i in absent[:SHOWN]
@@ -147,7 +156,7 @@ class RandomTerms:
         self._accept_unknown(needed & (codes < 0), effect, path, found)
         return codes
 
-    def _accept_unknown(self, absent: np.ndarray, effect, path: str, found: Sequence[str]) -> None:
+    def _accept_unknown(self, absent: np.ndarray, effect: RandomEffect, path: str, found: Sequence[str]) -> None:
         if not absent.any():
             return
         option = f"{path.removesuffix('level')}unknown_level"
@@ -190,7 +199,7 @@ class RandomTerms:
 
     def codes(self, ids: pl.Series, column: str) -> np.ndarray:
         """(n,) int32 pedigree codes, -1 where null; an id without a pedigree row is an error."""
-        codes = self.kin.pedigree.codes(ids)
+        codes = self._pedigree.codes(ids)
         strange = (codes.is_null() & ids.is_not_null()).to_numpy()
         if strange.any():
             found = [
@@ -205,7 +214,9 @@ class RandomTerms:
             )
         return codes.fill_null(-1).cast(pl.Int32).to_numpy().copy()
 
-    def file_levels(self, term: str, effect, column: pl.Series, ids: pl.Series, source) -> np.ndarray:
+    def file_levels(
+        self, term: str, effect: RandomEffect, column: pl.Series, ids: pl.Series, source: Path
+    ) -> np.ndarray:
         codes = lookup(column, ids)
         strange = (codes.is_null() & column.is_not_null()).to_numpy()
         if strange.any():
@@ -227,7 +238,7 @@ class RandomTerms:
             return ids
         codes = pl.Series("code", ids)
         return (
-            self.kin.pedigree.ids.gather(codes.clip(0))
+            self._pedigree.ids.gather(codes.clip(0))
             .to_frame("id")
             .with_columns(codes)
             .select(pl.when(pl.col("code") >= 0).then("id"))
@@ -236,7 +247,7 @@ class RandomTerms:
 
     # -------------------------------------------------------------------------------------------- covariates
 
-    def _effect(self, term: str, effect_name: str, effect, level: np.ndarray) -> Effect:
+    def _effect(self, term: str, effect_name: str, effect: RandomEffect, level: np.ndarray) -> Effect:
         traits = tuple(self._trait_index(t) for t in effect.traits)
         if effect.covariates:
             columns = [self._covariate(c, _path(term, effect_name, "covariates"), level) for c in effect.covariates]
@@ -297,10 +308,10 @@ def legendre_range(
     return low, high
 
 
-def _needed(traits: Sequence[str], analysis, observed: np.ndarray) -> np.ndarray:
+def _needed(traits: Sequence[str], analysis: Analysis, observed: np.ndarray) -> np.ndarray:
     """(n,) bool: the record observes one of the traits."""
     index = [i for i, t in enumerate(analysis.traits) if t.name in traits]
-    return observed[:, index].any(axis=1)
+    return observing(observed, index)
 
 
 def _path(term: str, effect: str, key: str) -> str:

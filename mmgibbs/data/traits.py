@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,11 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
     for i in np.flatnonzero(constant).tolist():
         notes.append(f"trait '{traits[i].name}' does not vary: every one of its {count[i]} records is {mean[i]:g}")
     return Records(phenotypes, y, observed, _weights(analysis, phenotypes), mean, variance, n_read, tuple(notes))
+
+
+def observing(observed: np.ndarray, traits: Sequence[int]) -> np.ndarray:
+    """(n,) bool: the record observes one of the traits."""
+    return np.logical_or.reduce(observed[:, list(traits)], axis=1)
 
 
 def _weights(analysis: Analysis, phenotypes: Phenotypes) -> np.ndarray:

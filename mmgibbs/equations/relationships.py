@@ -44,7 +44,7 @@ def _times_row(K, level, theta, out):
 
 @overload(quadratic)
 def _quadratic(K, theta, out):
-    return K.instance_class.quadratic or _row_by_row
+    return getattr(K.instance_class, "quadratic", _row_by_row)
 
 
 def _row_by_row(K, theta, out):

@@ -16,6 +16,8 @@ import numpy as np
 
 from mmgibbs.errors import ModelError
 
+Blocks = tuple[tuple[int, ...], ...]  # components that may covary: a partition of 0 ... k - 1
+
 
 @dataclass(frozen=True)
 class CovarianceModel:
@@ -65,7 +67,7 @@ def check_posterior_exists(
 
     `n` counts levels or records.
     """
-    notes = []
+    notes: list[str] = []
     if model.fixed:
         return notes
     for block in model.blocks:

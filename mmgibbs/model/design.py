@@ -102,7 +102,7 @@ class Design:
         return out
 
 
-def _where_active(term: Term, component: int, value):
+def _where_active(term: Term, component: int, value: np.ndarray | float) -> np.ndarray | float:
     return value if term.active is None else np.where(term.active[:, component], value, 0.0)
 
 

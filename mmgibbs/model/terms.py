@@ -122,7 +122,7 @@ class Term:
     prior: Flat | Normal | Related = Flat()
     active: np.ndarray | None = None  # (q, k) bool; False: held at 0 (dropped, or without records); None: all active
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         assert self.relationship.n_levels == self.n_levels, f"{self.name}: K is of another size than Theta"
 
     @property

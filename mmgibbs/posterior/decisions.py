@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -133,12 +134,12 @@ def decide(chains: Sequence[DecisionCounts]) -> Decided:
     if length < LONG_ENOUGH:
         unknown = [np.full(m.shape, np.nan) for m in scores.mean]
         scores = replace(scores, mcse=unknown, ess=unknown)
-    top = sum(c.top.astype(np.int64) for c in chains)
+    top: np.ndarray = reduce(np.add, (c.top.astype(np.int64) for c in chains))
     return Decided(
         scores,
         top / scores.n_draws,
         _top_mcse(chains, top, scores),
-        _rank_quantiles(sum(c.ranks for c in chains), scores.n_draws, asked.rank_interval),
+        _rank_quantiles(reduce(np.add, (c.ranks for c in chains)), scores.n_draws, asked.rank_interval),
         *_gains(scores.mean[0], top, asked.selected),
         length,
     )

@@ -31,7 +31,7 @@ def diagnose(draws: np.ndarray, fixed: bool = False) -> dict[str, float]:
         return out
     if not np.isfinite(draws).all():
         return out
-    from arviz_stats.base import array_stats
+    from arviz_stats.base.array import array_stats
 
     out["sd"] = sd = float(draws.std(ddof=1))
     if draws.size >= MIN_DRAWS_FOR_INTERVAL:

@@ -24,13 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
 
 from mmgibbs.posterior.tracked import WholeTheta
 
-_NUMBA = {"cache": True, "nogil": True, "error_model": "numpy"}
+_NUMBA: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 LONG_ENOUGH = 8  # draws of a batch whose mean says something of how draws follow each other; of one draw: nothing
 _PARTS = ("batch_mean", "within", "between_mean", "between")
 
@@ -89,8 +90,9 @@ class Moments:
         self.batch_length = batch_length(n_draws, n_batches)
         self.n_draws = 0  # draws added so far
         self._first = np.cumsum([0] + [int(np.prod(shape, dtype=np.int64)) for shape in self.shapes])
-        for part in _PARTS:
-            setattr(self, part, np.zeros(self._first[-1]))  # (elements,) float64, all terms one after another
+        n = int(self._first[-1])
+        # (elements,) float64, all terms one after another
+        self.batch_mean, self.within, self.between_mean, self.between = (np.zeros(n) for _ in _PARTS)
 
     @property
     def n_batches(self) -> int:
@@ -193,7 +195,7 @@ def pool(moments: Sequence[Moments]) -> PooledMoments:
     N, B, L = sum(m.n_draws for m in moments), sum(m.n_batches for m in moments), first.batch_length
     if N == 0:
         raise ValueError("no draws to pool: no chain has kept one")
-    out = {"mean": [], "sd": [], "mcse": [], "ess": []}
+    out: dict[str, list[np.ndarray]] = {"mean": [], "sd": [], "mcse": [], "ess": []}
     for shape, start, stop in zip(first.shapes, first._first[:-1], first._first[1:], strict=False):
         part = slice(start, stop)
         mean, squares = _combine([(m.n_draws, *m._mean_and_squares(part)) for m in moments])
@@ -207,7 +209,7 @@ def pool(moments: Sequence[Moments]) -> PooledMoments:
             ess = np.where(sd > 0, (sd / mcse) ** 2, np.nan)
         for name, value in (("mean", mean), ("sd", sd), ("mcse", mcse), ("ess", ess)):
             out[name].append(value.reshape(shape))
-    return PooledMoments(**out, n_draws=N, n_batches=B)
+    return PooledMoments(out["mean"], out["sd"], out["mcse"], out["ess"], N, B)
 
 
 def _combine(parts: list[tuple[int, np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

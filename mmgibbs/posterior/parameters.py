@@ -28,12 +28,14 @@ get no h2 and no ratio, which a note says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mmgibbs.model.covariance import Blocks
 from mmgibbs.model.labels import parameter_labels
+from mmgibbs.model.terms import Term
 
 SIRE_COLUMNS, DAM_COLUMNS = ("sire", "father"), ("dam", "mother")  # level columns of this name are the parent's
 RESIDUAL = "R"  # what the draws of the residual covariance matrices are called: (..., T, T), or (..., classes, T, T)
@@ -102,7 +104,14 @@ class NamedParameters:
     notes: tuple[str, ...]
 
 
-def term_info(term, traits: Sequence[str], level_columns: Sequence[str], blocks=None, fixed=False, index=0) -> TermInfo:
+def term_info(
+    term: Term,
+    traits: Sequence[str],
+    level_columns: Sequence[str],
+    blocks: Blocks | None = None,
+    fixed: bool = False,
+    index: int = 0,
+) -> TermInfo:
     """TermInfo of a random `mmgibbs.model.terms.Term`; coefficients of random regressions are numbered:
     'rr.0:yield'. index: of the term in the design.
     """
@@ -132,7 +141,8 @@ def named_parameters(
     """
     residuals = residual.matrices(matrices[RESIDUAL])
     every = [*(("", info, matrices[info.matrix]) for info in terms), *residuals]
-    draws, fixed = {}, set()
+    draws: dict[str, np.ndarray] = {}
+    fixed: set[str] = set()
     for ending, info, G in every:
         named = _variances_and_covariances(info, G, ending)
         draws.update(named)
@@ -183,7 +193,16 @@ def _correlation(G: np.ndarray, a: int, b: int) -> np.ndarray:
 class _Shares:
     """h2 and ratios of one trait and class of residuals; `counted`: what its phenotypic variance is made of."""
 
-    def __init__(self, terms, matrices, trait: str, t: int, ending: str, residual: TermInfo, R: np.ndarray):
+    def __init__(
+        self,
+        terms: Sequence[TermInfo],
+        matrices: Mapping[str, np.ndarray],
+        trait: str,
+        t: int,
+        ending: str,
+        residual: TermInfo,
+        R: np.ndarray,
+    ):
         self.name, self.ending, self.note = f"{trait}{ending}", ending, ""
         self.heritability: dict[str, np.ndarray] = {}
         self.ratios: dict[str, np.ndarray] = {}
@@ -223,7 +242,7 @@ class _Shares:
         }
 
 
-def _variance_name(terms, i: int, component: int) -> str:
+def _variance_name(terms: Sequence[TermInfo], i: int, component: int) -> str:
     return f"{terms[i].name}.var[{terms[i].components[component]}]"
 
 
@@ -237,18 +256,20 @@ def _role(info: TermInfo, component: int) -> str:
     return "sire" if column in SIRE_COLUMNS else "dam" if column in DAM_COLUMNS else "animal"
 
 
-def _direct_component(terms, on_trait):
+def _direct_component(terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     """(term, component) of the animal's own effect, or None. A pedigree goes before a file, 'direct' before others."""
     own = [(i, c) for i, c in on_trait if terms[i].related and _role(terms[i], c) == "animal"]
 
-    def order(ic):
+    def order(ic: tuple[int, int]) -> tuple[bool, bool]:
         info = terms[ic[0]]
         return not info.of_pedigree, info.effects[info.effect_of_component[ic[1]]] != "direct"
 
     return min(own, key=order, default=None)  # the first written wins a tie
 
 
-def _correlated_effects(terms, on_trait):
+def _correlated_effects(
+    terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, int]]
+) -> list[tuple[int, int, int, float]]:
     """(term, component, component, r): pairs of effects of one term whose levels in a record are related by r > 0."""
     out = []
     for n, (i, a) in enumerate(on_trait):
@@ -265,5 +286,5 @@ def _correlated_effects(terms, on_trait):
     return out
 
 
-def _listed(names) -> str:
+def _listed(names: Iterable[str]) -> str:
     return " and ".join(sorted(names))

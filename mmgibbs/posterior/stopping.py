@@ -110,7 +110,7 @@ def _value(name: str, row: Mapping[str, float]) -> float:
     return float(np.minimum(row["ess_bulk"], row["ess_tail"])) if name == "ess" else row[name]
 
 
-def _worst(values: Mapping[str, float], extreme) -> tuple[float, str]:
+def _worst(values: Mapping[str, float], extreme: Callable[..., str]) -> tuple[float, str]:
     if not values:
         return np.nan, NOTHING_MOVES
     unknown = [name for name, value in values.items() if np.isnan(value)]
@@ -118,7 +118,9 @@ def _worst(values: Mapping[str, float], extreme) -> tuple[float, str]:
     return values[worst], worst
 
 
-def largest_error(moments: PooledMoments, terms: Sequence[int], label) -> tuple[float, str]:
+def largest_error(
+    moments: PooledMoments, terms: Sequence[int], label: Callable[[int, int, int], str]
+) -> tuple[float, str]:
     """The largest MCSE / SD over the levels of some terms, and whose it is; levels that never move do not count."""
     worst, at = 0.0, "no level moves"
     for i in terms:

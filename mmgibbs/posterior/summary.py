@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def write_draws(
     parameters: Mapping[str, np.ndarray],
     levels: Mapping[str, LevelDraws] | None = None,
     sample_stats: Mapping[str, np.ndarray] | None = None,
-    attributes: Mapping[str, object] | None = None,
+    attributes: Mapping[str, Any] | None = None,
 ) -> None:
     """Write draws.nc. parameters, sample_stats: name -> (chains, draws); levels: term -> LevelDraws; attributes: of the
     whole file.
@@ -51,17 +52,17 @@ def write_draws(
     """
     import xarray
 
-    def coordinates(*groups):
+    def coordinates(*groups: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         shape = next((v.shape for group in groups for v in group.values()), (0, 0))
         return {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
 
-    def variables(named):
+    def variables(named: Mapping[str, np.ndarray]) -> dict[str, Any]:
         return {_stored_name(name): (("chain", "draw"), values, {"long_name": name}) for name, values in named.items()}
 
     levels, sample_stats = levels or {}, sample_stats or {}
     posterior = variables(parameters)
     shape = coordinates(parameters, {k: v.draws for k, v in levels.items()}, sample_stats)
-    labels = {}
+    labels: dict[str, Any] = {}
     for term, chosen in levels.items():
         name = _stored_name(term)
         dims = (f"{name}_level", f"{name}_component")

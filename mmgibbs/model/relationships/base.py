@@ -15,8 +15,8 @@ The lists are a NamedTuple whose class brings its kernels (see `Lists`); several
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -30,13 +30,20 @@ class Lists(Protocol):
 
         weight(K, level)                    kappa_ll
         times_row(K, level, theta, out)     out = sum_m kappa_lm theta_m           (m = l included)
-        quadratic(K, theta, out)            out = Theta' K^-1 Theta; None: row by row
+        quadratic(K, theta, out)            out = Theta' K^-1 Theta; where there is none, row by row
     """
 
-    weight: ClassVar[Callable]
-    times_row: ClassVar[Callable]
-    quadratic: ClassVar[Callable | None]
-    cuda: ClassVar[str]  # the structure of engines/kernels/level.cu that has the same fields in the same order
+    @staticmethod
+    def weight(K: Any, level: int) -> float: ...
+
+    @staticmethod
+    def times_row(K: Any, level: int, theta: np.ndarray, out: np.ndarray) -> None: ...
+
+    @property
+    def cuda(self) -> str:
+        """The structure of engines/kernels/level.cu that has the same fields in the same order."""
+
+    def __iter__(self) -> Iterator[Any]: ...
 
     @property
     def relative_ptr(self) -> np.ndarray | None:
@@ -56,9 +63,24 @@ class Relationship:
     known_diagonal: ClassVar[bool] = True  # K's diagonal is known (1 + F with a pedigree), and so is reliability
     can_draw: ClassVar[bool] = True  # `draw` works: K is known by more than its inverse
 
-    n_levels: int
-    n_groups: int = 0  # the last n_groups levels are unknown-parent groups
-    groups_fixed: bool = False  # ... and have a flat prior
+    @property
+    def n_levels(self) -> int:
+        """q"""
+        raise NotImplementedError
+
+    @property
+    def n_groups(self) -> int:
+        """The last n_groups levels are unknown-parent groups ..."""
+        return 0
+
+    @property
+    def groups_fixed(self) -> bool:
+        """... and have a flat prior."""
+        return False
+
+    def group_shares(self) -> np.ndarray:
+        """(q, groups) float32 Q: the expected share of each group's genes."""
+        raise NotImplementedError(f"{self.words}: there are no unknown-parent groups")
 
     @property
     def sentence(self) -> str:

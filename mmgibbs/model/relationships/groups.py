@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from mmgibbs.model.relationships.base import UNKNOWN
+from mmgibbs.model.relationships.base import UNKNOWN, Lists
 from mmgibbs.model.relationships.pedigree import Pedigree
 from pedigree.relationship import group_composition
 
@@ -32,14 +32,14 @@ class GroupedPedigree(Pedigree):
         """(q, groups) float32 Q: the expected share of each group's genes; the groups' own rows are unit vectors."""
         return group_composition(self.relatives.sire, self.relatives.dam, self.n_groups)
 
-    def spread(self, levels):
+    def spread(self, levels: np.ndarray) -> float:
         """With random groups of V = A + Q Q'; fixed groups have no variance: NaN."""
         if self.groups_fixed:
             return np.nan
         Q = self.group_shares()[levels].astype(np.float64)
         return float(super().spread(levels) + (Q**2).sum() / levels.size - (Q.mean(axis=0) ** 2).sum())
 
-    def deviations(self, lists, parents_first, theta):
+    def deviations(self, lists: Lists, parents_first: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Fixed groups have no variance: an animal's deviation from the mean of its groups; 0 in the groups' rows."""
         return from_groups(lists, parents_first, self.n_groups, theta) if self.groups_fixed else theta
 

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.model.relationships.base import Relationship
-
-
-def _one(K, level):
-    return 1.0
-
-
-def _row(K, level, theta, out):
-    for c in range(out.size):
-        out[c] = theta[level, c]
+from mmgibbs.model.relationships.base import Lists, Relationship
 
 
 class IdentityLists(NamedTuple):
@@ -24,10 +16,18 @@ class IdentityLists(NamedTuple):
 
     n_levels: int
 
-    weight = staticmethod(_one)
-    times_row = staticmethod(_row)
-    quadratic = None
-    cuda = "mmgibbs::Identity"
+    @staticmethod
+    def weight(K: IdentityLists, level: int) -> float:
+        return 1.0
+
+    @staticmethod
+    def times_row(K: IdentityLists, level: int, theta: np.ndarray, out: np.ndarray) -> None:
+        for c in range(out.size):
+            out[c] = theta[level, c]
+
+    @property
+    def cuda(self) -> str:
+        return "mmgibbs::Identity"
 
     @property
     def relative_ptr(self) -> None:
@@ -39,33 +39,37 @@ class IdentityLists(NamedTuple):
 
 @dataclass(frozen=True)
 class Identity(Relationship):
-    """K = I: levels are independent a priori."""
+    """K = I: q levels are independent a priori."""
 
-    n_levels: int
+    q: int
 
     words = "identity"
     symbol = "I"
     related = False
     sentence = "independent levels"
 
-    def lists(self, order, real):
+    @property
+    def n_levels(self) -> int:
+        return self.q
+
+    def lists(self, order: np.ndarray, real: np.dtype) -> IdentityLists:
         return IdentityLists(int(order.size))
 
-    def list_bytes(self, real):
+    def list_bytes(self, real: int) -> int:
         return 0
 
-    def inverse_csr(self):
-        q = self.n_levels
+    def inverse_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        q = self.q
         return np.arange(q + 1, dtype=np.int64), np.arange(q, dtype=np.int32), np.ones(q)
 
-    def edges(self):
+    def edges(self) -> list[tuple[np.ndarray, np.ndarray]]:
         return []
 
-    def noise(self, lists, code, who):
+    def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
         return lambda z: z
 
-    def draw(self, z):
+    def draw(self, z: np.ndarray) -> np.ndarray:
         return z
 
-    def spread(self, levels):
+    def spread(self, levels: np.ndarray) -> float:
         return 1.0 - 1.0 / levels.size

@@ -7,58 +7,17 @@ With m_l = theta_l - (theta_sire + theta_dam) / 2 and a_l = 1/d_l the precision 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from mmgibbs.model.relationships.base import UNKNOWN, Relationship
+from mmgibbs.model.relationships.base import UNKNOWN, Lists, Relationship
 from pedigree.relationship import Relatives, a_inverse_csr, a_times_relatives
 
 COHORTS = 64  # births are cut into this many cohorts, each ordered by its dams
-
-
-def _weight(K, level):
-    return np.float64(K.diagonal[level])
-
-
-def _row(K, level, theta, out):
-    k = out.size
-    own, diagonal = np.float64(K.own[level]), np.float64(K.diagonal[level])
-    for c in range(k):
-        out[c] = diagonal * theta[level, c]
-    for parent in (K.sire[level], K.dam[level]):
-        if parent != UNKNOWN:
-            for c in range(k):
-                out[c] -= 0.5 * own * theta[parent, c]
-    for j in range(K.progeny_ptr[level], K.progeny_ptr[level + np.uint64(1)]):
-        a, calf, mate = np.float64(K.progeny_own[j]), K.progeny[j], K.mate[j]
-        for c in range(k):
-            out[c] -= 0.5 * a * theta[calf, c]
-        # A group that stands for both parents is its own mate: that part is in the diagonal already.
-        if mate != UNKNOWN and mate != level:
-            for c in range(k):
-                out[c] += 0.25 * a * theta[mate, c]
-
-
-def _quadratic(K, theta, out):
-    q, k = theta.shape
-    m = np.empty(k)
-    out[:] = 0.0
-    for level in range(np.uint64(q)):
-        for c in range(k):
-            m[c] = theta[level, c]
-        for parent in (K.sire[level], K.dam[level]):
-            if parent != UNKNOWN:
-                for c in range(k):
-                    m[c] -= 0.5 * theta[parent, c]
-        for a in range(k):
-            for b in range(a + 1):
-                out[a, b] += K.own[level] * m[a] * m[b]
-    for a in range(k):
-        for b in range(a):
-            out[b, a] = out[a, b]
 
 
 class PedigreeLists(NamedTuple):
@@ -73,10 +32,51 @@ class PedigreeLists(NamedTuple):
     mate: np.ndarray  # (m,) uint32 the progeny's other parent; UNKNOWN
     progeny_own: np.ndarray  # (m,) a of the progeny
 
-    weight = staticmethod(_weight)
-    times_row = staticmethod(_row)
-    quadratic = staticmethod(_quadratic)
-    cuda = "mmgibbs::Pedigree"
+    @staticmethod
+    def weight(K: PedigreeLists, level: int) -> float:
+        return np.float64(K.diagonal[level])
+
+    @staticmethod
+    def times_row(K: PedigreeLists, level: int, theta: np.ndarray, out: np.ndarray) -> None:
+        k = out.size
+        own, diagonal = np.float64(K.own[level]), np.float64(K.diagonal[level])
+        for c in range(k):
+            out[c] = diagonal * theta[level, c]
+        for parent in (K.sire[level], K.dam[level]):
+            if parent != UNKNOWN:
+                for c in range(k):
+                    out[c] -= 0.5 * own * theta[parent, c]
+        for j in range(K.progeny_ptr[level], K.progeny_ptr[level + np.uint64(1)]):
+            a, calf, mate = np.float64(K.progeny_own[j]), K.progeny[j], K.mate[j]
+            for c in range(k):
+                out[c] -= 0.5 * a * theta[calf, c]
+            # A group that stands for both parents is its own mate: that part is in the diagonal already.
+            if mate != UNKNOWN and mate != level:
+                for c in range(k):
+                    out[c] += 0.25 * a * theta[mate, c]
+
+    @staticmethod
+    def quadratic(K: PedigreeLists, theta: np.ndarray, out: np.ndarray) -> None:
+        q, k = theta.shape
+        m = np.empty(k)
+        out[:] = 0.0
+        for level in range(np.uint64(q)):
+            for c in range(k):
+                m[c] = theta[level, c]
+            for parent in (K.sire[level], K.dam[level]):
+                if parent != UNKNOWN:
+                    for c in range(k):
+                        m[c] -= 0.5 * theta[parent, c]
+            for a in range(k):
+                for b in range(a + 1):
+                    out[a, b] += K.own[level] * m[a] * m[b]
+        for a in range(k):
+            for b in range(a):
+                out[b, a] = out[a, b]
+
+    @property
+    def cuda(self) -> str:
+        return "mmgibbs::Pedigree"
 
     @property
     def relative_ptr(self) -> np.ndarray:
@@ -104,12 +104,12 @@ class Pedigree(Relationship):
     def n_levels(self) -> int:
         return self.relatives.n_levels
 
-    def lists(self, order, real):
+    def lists(self, order: np.ndarray, real: np.dtype) -> PedigreeLists:
         kind, natural = self.relatives, bool(np.array_equal(order, np.arange(order.size)))
         n, q = kind.n_animals, kind.n_levels
         own = np.full(q, 1.0 if kind.random_groups else 0.0)
         own[:n] = kind.dinv
-        parents = []
+        parents: list[np.ndarray] = []
         for parent in (kind.sire, kind.dam):
             full = np.full(q, -1, np.int32)
             full[:n] = parent
@@ -131,7 +131,8 @@ class Pedigree(Relationship):
             own = own[order]
         diagonal = kind.diagonal if natural else kind.diagonal[order]
         return PedigreeLists(
-            *(np.ascontiguousarray(parent).view(np.uint32) for parent in (sire, dam)),
+            np.ascontiguousarray(sire).view(np.uint32),
+            np.ascontiguousarray(dam).view(np.uint32),
             own.astype(real),
             diagonal.astype(real),
             np.ascontiguousarray(ptr).astype(np.uint64),
@@ -140,19 +141,19 @@ class Pedigree(Relationship):
             progeny_own,
         )
 
-    def list_bytes(self, real):
+    def list_bytes(self, real: int) -> int:
         return self.n_levels * (16 + 2 * real) + self.relatives.progeny.size * (8 + real)
 
-    def inverse_csr(self):
+    def inverse_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         matrix = a_inverse_csr(self.relatives)
         return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
 
-    def edges(self):
+    def edges(self) -> list[tuple[np.ndarray, np.ndarray]]:
         kind = self.relatives
         animal = np.arange(kind.n_animals, dtype=np.int32)
         return [(animal, kind.sire), (animal, kind.dam), (kind.sire, kind.dam)]
 
-    def reading_order(self):
+    def reading_order(self) -> np.ndarray:
         """Cohort by cohort, and within a cohort in the order of the dams.
 
         Dams, calves and the calves' records then come in nearly the same order, and only sires, few and hot, are
@@ -171,10 +172,10 @@ class Pedigree(Relationship):
         order[position] = natural
         return order
 
-    def noise(self, lists, code, who):
+    def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
         return lambda z: mendelian_noise(lists, z)
 
-    def draw(self, z):
+    def draw(self, z: np.ndarray) -> np.ndarray:
         """L D^1/2 z with A = L D L': parents' average plus Mendelian sampling; groups are what z says."""
         from scipy.sparse import coo_array, eye_array
         from scipy.sparse.linalg import spsolve_triangular
@@ -192,7 +193,7 @@ class Pedigree(Relationship):
         ordered[order] = z
         return spsolve_triangular(L_inverse.tocsr(), spread[:, None] * ordered, lower=True, unit_diagonal=True)[order]
 
-    def spread(self, levels):
+    def spread(self, levels: np.ndarray) -> float:
         """1 + Fbar - 2 fbar, animals' relationships with themselves included in the mean."""
         kin = self.relatives
         ones = np.zeros(kin.n_animals)

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.model.relationships.base import Relationship
+from mmgibbs.model.relationships.base import Lists, Relationship
 
 DENSE_FROM = 0.1  # share of elements that are not 0 from which the matrix is factorised as a dense one
-
-
-def _weight(K, level):
-    return np.float64(K.diagonal[level])
-
-
-def _row(K, level, theta, out):
-    out[:] = 0.0
-    for j in range(K.indptr[level], K.indptr[level + np.uint64(1)]):
-        for c in range(out.size):
-            out[c] += np.float64(K.values[j]) * theta[K.indices[j], c]
 
 
 class SparseLists(NamedTuple):
@@ -32,10 +22,20 @@ class SparseLists(NamedTuple):
     values: np.ndarray  # (nnz,)
     diagonal: np.ndarray  # (q,)
 
-    weight = staticmethod(_weight)
-    times_row = staticmethod(_row)
-    quadratic = None
-    cuda = "mmgibbs::Sparse"
+    @staticmethod
+    def weight(K: SparseLists, level: int) -> float:
+        return np.float64(K.diagonal[level])
+
+    @staticmethod
+    def times_row(K: SparseLists, level: int, theta: np.ndarray, out: np.ndarray) -> None:
+        out[:] = 0.0
+        for j in range(K.indptr[level], K.indptr[level + np.uint64(1)]):
+            for c in range(out.size):
+                out[c] += np.float64(K.values[j]) * theta[K.indices[j], c]
+
+    @property
+    def cuda(self) -> str:
+        return "mmgibbs::Sparse"
 
     @property
     def relative_ptr(self) -> np.ndarray:
@@ -67,7 +67,7 @@ class SparseInverse(Relationship):
     def sentence(self) -> str:
         return f"related by {self.source}"
 
-    def lists(self, order, real):
+    def lists(self, order: np.ndarray, real: np.dtype) -> SparseLists:
         from scipy.sparse import csr_array
 
         matrix = csr_array((self.values, self.indices, self.indptr), shape=(order.size, order.size))
@@ -81,16 +81,16 @@ class SparseInverse(Relationship):
             matrix.diagonal().astype(real),
         )
 
-    def list_bytes(self, real):
+    def list_bytes(self, real: int) -> int:
         return self.n_levels * (8 + real) + self.values.size * (4 + real)
 
-    def inverse_csr(self):
+    def inverse_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.indptr.astype(np.int64), self.indices.astype(np.int32), self.values.astype(np.float64)
 
-    def edges(self):
+    def edges(self) -> list[tuple[np.ndarray, np.ndarray]]:
         return [(np.repeat(np.arange(self.n_levels, dtype=np.int32), np.diff(self.indptr)), self.indices)]
 
-    def noise(self, lists, code, who):
+    def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
         """B' by a sparse factor P K^-1 P' = L D L'; by a dense one where many elements are not 0.
 
         ModelError where there is no factor: K^-1 is not positive definite, or the factor does not fit in memory.
