@@ -32,17 +32,18 @@ def quadratic(K, theta, out):
     raise NotImplementedError("the body is compiled: see the overload below")
 
 
-@overload(weight, inline="always")
+# strict=False: Numba would hold annotations against those of the names above
+@overload(weight, inline="always", strict=False)
 def _weight(K, level):
     return K.instance_class.weight
 
 
-@overload(times_row, jit_options={"forceinline": True})
+@overload(times_row, jit_options={"forceinline": True}, strict=False)
 def _times_row(K, level, theta, out):
     return K.instance_class.times_row
 
 
-@overload(quadratic)
+@overload(quadratic, strict=False)
 def _quadratic(K, theta, out):
     return getattr(K.instance_class, "quadratic", _row_by_row)
 
