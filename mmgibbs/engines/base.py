@@ -42,7 +42,7 @@ from mmgibbs.equations.base import precisions
 from mmgibbs.equations.partition import KINDS
 from mmgibbs.equations.passes import subtract_term
 from mmgibbs.equations.relationships import quadratic_form
-from mmgibbs.equations.scaling import Scaling
+from mmgibbs.equations.scaling import Elements, Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.model.design import Design
@@ -50,7 +50,6 @@ from mmgibbs.model.labels import component_labels
 from mmgibbs.model.residual import Blocks, ClassBlocks
 
 Key = tuple[int, int]  # (seed, chain)
-Elements = tuple[tuple[int, int], ...]  # (c, j) of a matrix M
 
 
 class Engine(Protocol):
@@ -62,7 +61,7 @@ class Engine(Protocol):
 
     def start(self, theta: list[np.ndarray] | None = None) -> None: ...
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None: ...
+    def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None: ...
 
     def sweep(self, number: int, key: Key) -> dict[str, float] | None: ...
 
@@ -187,7 +186,7 @@ class HostState(ABC):
         """y (n, T), sweep order, 0 where not observed; an engine forgets here what it made of the old one."""
         self.y = y
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+    def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         """G: one (k, k) per term, None for fixed ones; R: (T, T), or (classes, T, T).
 
         ModelError where one cannot be inverted.
@@ -284,7 +283,7 @@ class SweepEngine(HostState):
         if theta is not self._theta[term]:
             self._theta[term][:] = theta
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+    def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         super().set_variances(G, R)
         for sweep in self.sweeps:
             sweep.renew(self)

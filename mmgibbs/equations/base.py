@@ -9,7 +9,9 @@ those held at 0 (`Term.active`) add nothing to C x and get 0 from it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -52,7 +54,7 @@ def layout(design: Design) -> Layout:
     return Layout(shapes, first, active, np.where(active, np.cumsum(active, dtype=np.int64) - 1, -1))
 
 
-def precisions(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+def precisions(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
     """G^-1 per term (fixed terms: their prior precision, 0 where flat) and (patterns, T, T) R_P^-1, zero-padded.
 
     R: (T, T), or (classes, T, T) where the residuals have classes.
@@ -63,7 +65,8 @@ def precisions(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> tup
     for term, g in zip(design.terms, G, strict=True):
         k = term.n_components
         if term.kind == "random":
-            inverses.append(_inverse(lambda g=g: np.linalg.inv(np.asarray(g, np.float64)), term.name, g))
+            g = np.asarray(g, np.float64)
+            inverses.append(_inverse(partial(np.linalg.inv, g), term.name, g))
         else:
             flat = np.zeros((k, k))
             inverses.append(flat if term.prior_precision is None else np.asarray(term.prior_precision, np.float64))
@@ -71,7 +74,7 @@ def precisions(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> tup
     return inverses, _inverse(lambda: inverse_by_pattern(of_classes(R), *of_patterns), "residual", R)
 
 
-def _inverse(compute, name: str, matrix: np.ndarray) -> np.ndarray:
+def _inverse(compute: Callable[[], np.ndarray], name: str, matrix: np.ndarray) -> np.ndarray:
     try:
         inverses = compute()
     except np.linalg.LinAlgError:

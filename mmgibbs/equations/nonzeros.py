@@ -7,6 +7,8 @@ cancel is counted too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from mmgibbs.equations.partition import Partition, joined_pairs
@@ -35,7 +37,7 @@ class _Place:
     def __init__(self, term: Term, index: int, partition: Partition | None):
         self.term, self.index = term, index
         self.active = term.active
-        self.block = None
+        self.block: np.ndarray | None = None
         if partition is not None:
             self.block = np.full((term.n_levels, term.n_components), -1, np.int32)
             for number, b in enumerate(partition.blocks):
@@ -81,7 +83,7 @@ def _pairs(design: Design, a: Term, b: Term, same: bool) -> tuple[np.ndarray, np
     return np.stack([unique // b.n_levels, unique % b.n_levels], axis=1), joined.reshape(-1, k_a, k_b)
 
 
-def _prior_keys(term: Term):
+def _prior_keys(term: Term) -> Iterator[np.ndarray]:
     """Pairs of levels that K^-1 joins, the diagonal and both triangles."""
     q = term.n_levels
     yield np.arange(q, dtype=np.int64) * (q + 1)
@@ -94,7 +96,7 @@ def _count(a: _Place, b: _Place, pairs: np.ndarray, joined: np.ndarray) -> tuple
     for place, side, axis in ((a, 0, 2), (b, 1, 1)):
         if place.active is not None:
             joined = joined & np.expand_dims(place.active[pairs[:, side]], axis)
-    if a.block is None:
+    if a.block is None or b.block is None:
         return int(joined.sum()), 0
     same_block = a.block[pairs[:, 0]][:, :, None] == b.block[pairs[:, 1]][:, None, :]
     return int(joined.sum()), int((joined & same_block).sum())

@@ -13,6 +13,7 @@ they give the same chain.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +68,7 @@ def partition(design: Design, kind: str = "term", n_blocks: int = 8) -> Partitio
     raise ModelError(f"partition: found {kind!r}, needed one of {', '.join(KINDS)}")
 
 
-def _equal(design: Design, n_blocks: int):
+def _equal(design: Design, n_blocks: int) -> Iterator[Block]:
     """Cut the terms, in order, wherever the running number of equations passes a multiple of total / n_blocks."""
     total = sum(t.n_levels * t.n_components for t in design.terms)
     size, room = max(1, -(-total // n_blocks)), max(1, -(-total // n_blocks))

@@ -14,20 +14,22 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
+from mmgibbs.model.relationships.base import Lists
+
 # The bodies below are compiled by Numba; the plain names exist to be overloaded.
 
 
-def weight(K, level):
+def weight(K: Lists, level: int) -> float:
     """kappa_ll."""
     raise NotImplementedError("the body is compiled: see the overload below")
 
 
-def times_row(K, level, theta, out):
+def times_row(K: Lists, level: int, theta: np.ndarray, out: np.ndarray) -> None:
     """out[c] = sum_m kappa_lm theta[m, c], m = l included; out (k,) float64 is overwritten."""
     raise NotImplementedError("the body is compiled: see the overload below")
 
 
-def quadratic(K, theta, out):
+def quadratic(K: Lists, theta: np.ndarray, out: np.ndarray) -> None:
     """out = Theta' K^-1 Theta; (k, k) float64, overwritten."""
     raise NotImplementedError("the body is compiled: see the overload below")
 
@@ -48,7 +50,7 @@ def _quadratic(K, theta, out):
     return getattr(K.instance_class, "quadratic", _row_by_row)
 
 
-def _row_by_row(K, theta, out):
+def _row_by_row(K: Lists, theta: np.ndarray, out: np.ndarray) -> None:
     q, k = theta.shape
     row = np.empty(k)
     out[:] = 0.0

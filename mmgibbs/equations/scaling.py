@@ -26,6 +26,9 @@ UNROLL_FROM = 2000  # levels of a term from which compiling the pass for its ver
 UNROLL_TO = 8  # places (direct effects of three traits and a maternal one have 7) and traits
 
 
+Elements = tuple[tuple[int, int], ...]  # (c, j) of a matrix M
+
+
 class Plan(NamedTuple):
     """Where the elements of M find their x: element i has x at place[i], which is z_r,regressor theta_l,component."""
 
@@ -45,7 +48,9 @@ class Scaling:
         self._parents_first: dict[int, np.ndarray] = {}
         self._plans: dict[tuple, Plan] = {}
 
-    def products(self, term: int, elements, theta, e, Rinv) -> tuple[np.ndarray, np.ndarray]:
+    def products(
+        self, term: int, elements: Elements, theta: np.ndarray, e: np.ndarray, Rinv: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """H (p, p) and s (p,) for the elements ((c, j), ...) of M, at M = I: one pass over the records."""
         if (term, elements) not in self._plans:
             self._plans[term, elements] = self._plan(term, elements)
@@ -57,7 +62,7 @@ class Scaling:
             self.equations.records, self._record_levels(term), lists.covariates, plan, *unrolled, at, e, Rinv
         )
 
-    def _plan(self, term: int, elements) -> Plan:
+    def _plan(self, term: int, elements: Elements) -> Plan:
         """Elements that share a regressor and a component of theta share their z theta: these are the `places`."""
         lists = self.equations.terms[term]
         c, j = np.array(elements, np.int64).T
@@ -66,7 +71,7 @@ class Scaling:
         effect = self.equations.design.terms[term].regressor_effect[regressor]
         return Plan(effect, regressor, component, place.reshape(-1), lists.trait[c])
 
-    def transform(self, term: int, M: np.ndarray, theta, e) -> None:
+    def transform(self, term: int, M: np.ndarray, theta: np.ndarray, e: np.ndarray) -> None:
         """theta_l <- M theta_l (with fixed groups: deviations from their mean) and e <- y - W theta, both in place."""
         move_levels(
             self.equations.terms[term], np.asarray(M, float) - np.eye(len(M)), self._deviations(term, theta), theta, e

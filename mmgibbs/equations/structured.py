@@ -10,6 +10,7 @@ keyed by the *model order* kept in `code` and `record`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from numba import njit
 
 from mmgibbs.equations.partition import Partition
 from mmgibbs.model.design import Design
+from mmgibbs.model.relationships.base import Lists
 from mmgibbs.model.terms import Term
 
 
@@ -57,7 +59,7 @@ class StructuredEquations:
     partition: Partition
     records: Records
     terms: tuple[TermLists, ...]
-    relationships: tuple[NamedTuple, ...]
+    relationships: tuple[Lists, ...]
     real: np.dtype
 
     @property
@@ -67,9 +69,8 @@ class StructuredEquations:
     @property
     def bytes(self) -> int:
         """Bytes of all arrays that a sweep may read, the state Theta and e included."""
-        arrays = [
-            a for lists in (self.records, *self.terms, *self.relationships) for a in lists if isinstance(a, np.ndarray)
-        ]
+        every: list[Iterable[object]] = [self.records, *self.terms, *self.relationships]
+        arrays = [a for lists in every for a in lists if isinstance(a, np.ndarray)]
         state = self.records.y.size + sum(t.n_levels * t.n_components for t in self.design.terms)
         return sum(a.nbytes for a in arrays) + state * self.real.itemsize
 
@@ -129,7 +130,9 @@ def _positions(order: np.ndarray) -> np.ndarray:
     return position
 
 
-def _term_lists(term: Term, order, records_order, records: Records, n_patterns: int, real) -> TermLists:
+def _term_lists(
+    term: Term, order: np.ndarray, records_order: np.ndarray, records: Records, n_patterns: int, real: np.dtype
+) -> TermLists:
     position = np.append(_positions(order), -1)  # level -1 (met by no record) stays -1
     levels = np.stack([position[e.level[records_order]] for e in term.effects], axis=1).astype(np.int32)
     covariates = _covariates(term, records_order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -309,7 +309,9 @@ def _notes(chains: list[ChainResult], decided: Decided | None) -> list[str]:
     return notes
 
 
-def blup(equations: StructuredEquations, G: list[np.ndarray | None], R: np.ndarray, tolerance: float, pev_limit: int):
+def blup(
+    equations: StructuredEquations, G: Sequence[np.ndarray | None], R: np.ndarray, tolerance: float, pev_limit: int
+):
     """(solution, posterior SD of every level, on the original scale): the latter None above `pev_limit` equations."""
     solver = PcgSolver(equations)
     solver.set_variances(G, R)

@@ -74,7 +74,7 @@ class TermCovariance:
         self, model: MixedModel, term: int, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]
     ):
         self.term, self.engine, self.matrices, self.key = term, engine, matrices, key
-        self.covariance, self.name = model.covariances[term], matrix_name(term)
+        self.covariance, self.name = model.covariance(term), matrix_name(term)
         self.n_levels = model.design.terms[term].n_prior_levels
         component = f"{model.design.terms[term].name}_component"
         self.parameters = {self.name: Parameter((component, component), "covariance matrix of the effects of a level")}

@@ -25,7 +25,7 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import Engine
-from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.model.covariance import Blocks, CovarianceModel
 from mmgibbs.posterior.parameters import Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -52,7 +52,7 @@ def cholesky_prior(covariance: CovarianceModel) -> CholeskyPrior:
     return CholeskyPrior(tuple(sorted((c, j) for b in covariance.blocks for c in b for j in b if j <= c)), exponents, S)
 
 
-def jacobian_exponents(blocks) -> np.ndarray:
+def jacobian_exponents(blocks: Blocks) -> np.ndarray:
     """(k,) the power of |l_ii| in the Jacobian of G -> L: k - i + 1 for component i = 1 ... k of a block of k."""
     out = np.zeros(sum(map(len, blocks)))
     for block in blocks:
@@ -72,7 +72,7 @@ class Interweaving:
         self, model: MixedModel, term: int, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]
     ):
         self.term, self.engine, self.matrices, self.key = term, engine, matrices, key
-        self.prior = cholesky_prior(model.covariances[term])
+        self.prior = cholesky_prior(model.covariance(term))
         self.fact = f"interweaving_acceptance[{model.design.terms[term].name}]"
 
     def __call__(self, number: int) -> dict[str, float]:
@@ -96,7 +96,14 @@ class Interweaving:
 
 
 def draw_scaling(
-    prior: CholeskyPrior, H, s, G, number: int, term: int, key: tuple[int, int], tries: int = TRIES
+    prior: CholeskyPrior,
+    H: np.ndarray,
+    s: np.ndarray,
+    G: np.ndarray,
+    number: int,
+    term: int,
+    key: tuple[int, int],
+    tries: int = TRIES,
 ) -> tuple[np.ndarray, int]:
     """M with L_new = M L, and how many of `tries` independence Metropolis steps on p(L | v, y) moved L (0: M is I).
 
@@ -164,7 +171,7 @@ def _log_factors(L, exponents, S):
 
 def reason_not_interweaved(model: MixedModel, i: int) -> str | None:
     """Why G of random term i cannot be redrawn given v; None where it can."""
-    term, covariance = model.design.terms[i], model.covariances[i]
+    term, covariance = model.design.terms[i], model.covariance(i)
     if covariance.fixed:
         return "its covariance matrix is held fixed"
     if term.active is not None and not np.all(term.active[: term.n_prior_levels]):  # fixed groups aside

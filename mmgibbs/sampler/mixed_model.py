@@ -34,5 +34,11 @@ class MixedModel:
     def random_terms(self) -> list[int]:
         return [i for i, c in enumerate(self.covariances) if c is not None]
 
+    def covariance(self, i: int) -> CovarianceModel:
+        """Of a random term."""
+        covariance = self.covariances[i]
+        assert covariance is not None, "a fixed term has none"
+        return covariance
+
     def term_index(self, name: str) -> int:
         return next(i for i, t in enumerate(self.design.terms) if t.name == name)

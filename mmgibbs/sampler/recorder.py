@@ -72,6 +72,7 @@ class Recorder:
         self.facts: dict[str, list[float]] = {}
         planned, n_batches = schedule.planned_batches
         moments: Tracked
+        self.theta: FetchedTheta | ResidentTheta
         if hasattr(engine, "moments"):
             self.theta = moments = ResidentTheta(engine.moments(batch_length(planned, n_batches)))
         else:

@@ -77,9 +77,7 @@ class Evaluation:
 
     def variance(self, i: int) -> np.ndarray:
         """(k, k) covariance matrix of random term i, as given."""
-        covariance = self.assembled.model.covariances[i]
-        assert covariance is not None, "a fixed term has none"
-        return covariance.start
+        return self.assembled.model.covariance(i).start
 
     @property
     def engine(self) -> PcgSolver:

@@ -10,6 +10,8 @@ divisions and square roots vectorise too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numba import njit
 
@@ -41,7 +43,7 @@ class ClassicEngine(HostState):
         super().take_y(y)
         self._b_is_old = True
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+    def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         super().set_variances(G, R)
         self.rows.set_variances(G, R, self.y)
         self._b_is_old = False

@@ -14,6 +14,7 @@ values and a new priming of r: the updates that would be thrown away are then no
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -81,7 +82,7 @@ class HybridEngine(HostState):
         self.updates.discard()
         self._primed, self._b_is_old = False, True
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+    def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         """New values in the stored pattern; the next sweep primes the right-hand sides.
 
         ModelError where a level has no information.

@@ -4,7 +4,7 @@ PEV of random levels, variances of fixed effects.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.linalg import lapack
@@ -15,7 +15,7 @@ from mmgibbs.model.design import Design
 from mmgibbs.model.labels import component_labels
 
 
-def posterior_sd(design: Design, G: list[np.ndarray | None], R: np.ndarray) -> list[np.ndarray]:
+def posterior_sd(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) -> list[np.ndarray]:
     """sqrt(diag(B C^-1 B')) per term, (q, k), where B undoes the scaling of covariates; 0 for components held at 0.
 
     Memory: two dense matrices of n_equations^2 float64.

@@ -91,7 +91,7 @@ class PcgEngine(HostState):
         self._ready: dict[int, tuple[np.ndarray, dict[str, float]]] = {}
         self._ready_key: Key | None = None
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+    def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         super().set_variances(G, R)
         self.solver.set_precisions(self.Ginv, self.Rinv)
         self._noise_roots = [_root(Ginv) for Ginv in self.Ginv]

@@ -8,6 +8,7 @@ side by side.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -73,7 +74,7 @@ class PcgSolver:
             for a, b, shape in zip(self.bounds[:-1], self.bounds[1:], self.shapes, strict=True)
         ]
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+    def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         self.set_precisions(*precisions(self.equations.design, G, R))
 
     def set_precisions(self, Ginv: list[np.ndarray], Rinv: np.ndarray) -> None:

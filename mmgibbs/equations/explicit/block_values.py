@@ -61,7 +61,8 @@ def groups(design: Design, units: dict[tuple[int, int], UnitBlock]) -> list[Prio
     for i, term in enumerate(design.terms):
         bounds = np.cumsum([0, *(len(e.traits) * e.n_regressors for e in term.effects)]).tolist()
         effects += [(i, part) for part in zip(bounds[:-1], bounds[1:], strict=True)]
-    out, seen = [], set()
+    out: list[PriorGroup | RecordGroup] = []
+    seen: set[int] = set()
     for (e, f), unit in units.items():
         (i, rows), (j, columns) = effects[e], effects[f]
         if unit.kappa.size and i not in seen:
@@ -152,9 +153,9 @@ def share(
     order: np.ndarray,
     place: np.ndarray,
     n: int,
-    rows,
-    columns,
-    at=(0, 0),
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+    at: tuple[int, int] = (0, 0),
 ) -> Share:
     """The share of a group in the rows `order` (model-order levels); place: (elements of these rows,) uint32, in that
     order; n elements stored.
@@ -172,7 +173,14 @@ def meet(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
     return (first, last) if first < last else None
 
 
-def _records(design: Design, group: RecordGroup, order, place, rows, columns) -> _Records:
+def _records(
+    design: Design,
+    group: RecordGroup,
+    order: np.ndarray,
+    place: np.ndarray,
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+) -> _Records:
     size = int((group.ptr[order + 1].astype(np.int64) - group.ptr[order].astype(np.int64)).sum())
     where, number = np.empty(size, np.uint32), np.empty(size, np.int64)
     n = _contributions_in_place(order, group.indptr, place, group.ptr, group.position, where, number)
@@ -181,10 +189,10 @@ def _records(design: Design, group: RecordGroup, order, place, rows, columns) ->
         (design.terms[i], part, whole[0])
         for i, part, whole in zip(group.terms, (rows, columns), group[1:3], strict=True)
     ]
-    traits = tuple(term.component_trait[slice(*part)] for term, part, _ in sides)
-    regressors = tuple(_own_regressors(term, part, first) for term, part, first in sides)
+    t, u = (term.component_trait[slice(*part)] for term, part, _ in sides)
+    a, b = (_own_regressors(term, part, first) for term, part, first in sides)
     return _Records(
-        where[:n].copy(), group.pattern[number], np.ascontiguousarray(group.sums[:, :, number]), traits, regressors
+        where[:n].copy(), group.pattern[number], np.ascontiguousarray(group.sums[:, :, number]), (t, u), (a, b)
     )
 
 

@@ -11,10 +11,11 @@ block and hold zeros, the diagonal included; `matrix` leaves them out. C is symm
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -23,6 +24,9 @@ from mmgibbs.equations.base import Layout, layout, precisions
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock, unit_blocks
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import components
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 class ScalarEffect(NamedTuple):
@@ -70,7 +74,7 @@ class ExplicitEquations:
         values = {id(v): v.nbytes for v in self.values.values()}
         return sum(unit.bytes for unit in self.units.values()) + sum(values.values())
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray) -> None:
+    def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         """New coefficients on the stored unit blocks. G: one (k, k) per term, None for fixed terms; R: (T, T)."""
         inverses, self.record_precision = precisions(self.design, G, R)
         old, self.values = self.values, {}
@@ -108,10 +112,10 @@ class ExplicitEquations:
 
     def block(self, i: int, j: int) -> Block:
         """The block of scalar effects i (rows) and j (columns); no elements where it is zero at these variances."""
-        unit = self.units.get((self.scalar_effects[i].effect, self.scalar_effects[j].effect))
         if (i, j) not in self.values:
             rows = self.design.terms[self.scalar_effects[i].term].n_levels
             return Block(np.zeros(rows + 1, np.int64), np.empty(0, np.int32), np.empty(0, self.real))
+        unit = self.units[self.scalar_effects[i].effect, self.scalar_effects[j].effect]
         return Block(unit.indptr, unit.indices, self.values[i, j])
 
     def times(self, x: np.ndarray) -> np.ndarray:
@@ -157,7 +161,7 @@ class ExplicitEquations:
             total[scalar.term][:, scalar.component] = sums
         return np.where(self.layout.active, out, 0.0)
 
-    def matrix(self):
+    def matrix(self) -> csr_array:
         """C as a scipy.sparse.csr_array, (n_equations, n_equations): columns sorted, zeros left out, both triangles.
 
         Equations run term by term, level by level, component by component; those held at 0 have no row and no column.
@@ -178,7 +182,7 @@ class ExplicitEquations:
         matrix.sort_indices()
         return matrix
 
-    def _numbered_blocks(self):
+    def _numbered_blocks(self) -> Iterator[tuple[Block, np.ndarray, np.ndarray]]:
         """Each block with the equation of each of its rows and columns (-1: held at 0)."""
         number = [equations.T.astype(np.int32, order="C") for equations in self.layout.split(self.layout.equation)]
         for i, j in sorted(self.values):
@@ -204,7 +208,7 @@ class ExplicitEquations:
             writer.writerow(["equation", "term", "effect", "coefficient", "trait", "level"])
             writer.writerows(self._descriptions(level_names))
 
-    def _descriptions(self, level_names):
+    def _descriptions(self, level_names: Sequence[Sequence[str] | None] | None) -> Iterator[tuple[Any, ...]]:
         equation = 0
         for number, term in enumerate(self.design.terms):
             names = None if level_names is None else level_names[number]

@@ -15,6 +15,7 @@ patterns and places are found once.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -120,7 +121,9 @@ class RowBlocks:
         """The blocks i with A_ki other than 0, ascending."""
         return sorted(i for target, i in self.parts if target == k)
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray, pool: ThreadPoolExecutor | None = None) -> None:
+    def set_variances(
+        self, G: Sequence[np.ndarray | None], R: np.ndarray, pool: ThreadPoolExecutor | None = None
+    ) -> None:
         """Values at new variances; `pool` shares the work out, store by store."""
         inverses, by_pattern = precisions(self.equations.design, G, R)
         for m in self._matrices:
@@ -129,7 +132,7 @@ class RowBlocks:
         list((map if pool is None else pool.map)(write, self._stores))
 
 
-def row_blocks(equations: StructuredEquations, empty=np.empty) -> RowBlocks:
+def row_blocks(equations: StructuredEquations, empty: Callable[..., np.ndarray] = np.empty) -> RowBlocks:
     """The pattern of every A_ki of the equations' partition; `RowBlocks.set_variances` gives values.
 
     empty(shape, dtype): where the arrays of the parts live, e.g. in pinned memory."""
@@ -161,7 +164,7 @@ def row_blocks(equations: StructuredEquations, empty=np.empty) -> RowBlocks:
     )
 
 
-def _owners(equations: StructuredEquations, term: int):
+def _owners(equations: StructuredEquations, term: int) -> Iterator[tuple[tuple[int, int], np.ndarray, np.ndarray]]:
     """For each range of components that blocks of a term have: the range, (q,) int32 the block of each level (-1: none)
     and (q,) uint32 its number within the block, levels in model order."""
     order = equations.partition.order[term]
@@ -175,16 +178,28 @@ def _owners(equations: StructuredEquations, term: int):
         yield components, owner, local
 
 
+# A group within a block: its rows, its columns, the block of each level and its number there.
+Inside = tuple[PriorGroup | RecordGroup, tuple[int, int], tuple[int, int], np.ndarray, np.ndarray]
+
+
 class _Builder:
     """Collects the parts, block by block and group by group."""
 
-    def __init__(self, equations: StructuredEquations, empty):
+    def __init__(self, equations: StructuredEquations, empty: Callable[..., np.ndarray]):
         self.equations, self.empty = equations, empty
         self.parts: dict[tuple[int, int], list] = {}
         self.stores: list[Store] = []
         self.matrices: list[_Matrix] = []
 
-    def off_diagonal(self, group: PriorGroup | RecordGroup, k: int, rows, columns, owner, local) -> None:
+    def off_diagonal(
+        self,
+        group: PriorGroup | RecordGroup,
+        k: int,
+        rows: tuple[int, int],
+        columns: tuple[int, int],
+        owner: np.ndarray,
+        local: np.ndarray,
+    ) -> None:
         """The parts of one group in the rows of block k, one per source block: slices of the same arrays."""
         blocks, order = self.equations.partition.blocks, self._rows(k)
         elements, listed = np.zeros(len(blocks), np.int64), np.zeros(len(blocks), np.int64)
@@ -216,7 +231,15 @@ class _Builder:
             )
             self.parts.setdefault((k, i), []).append(part)
 
-    def _values(self, group, order, place, n: int, rows, columns):
+    def _values(
+        self,
+        group: PriorGroup | RecordGroup,
+        order: np.ndarray,
+        place: np.ndarray,
+        n: int,
+        rows: tuple[int, int],
+        columns: tuple[int, int],
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Values of the records' elements, and None; or kappa and the matrix of a prior group."""
         widths = columns[1] - columns[0], rows[1] - rows[0]
         if isinstance(group, PriorGroup):
@@ -228,7 +251,7 @@ class _Builder:
         self.stores.append(Store(values, (share(self.equations.design, group, order, place, n, rows, columns),)))
         return values, None
 
-    def coupling(self, k: int, inside) -> Coupling:
+    def coupling(self, k: int, inside: Sequence[Inside]) -> Coupling:
         """What the groups `inside` put between different levels of block k: the union of their sparsities."""
         block, order = self.equations.partition.blocks[k], self._rows(k)
         walks = []
@@ -255,7 +278,7 @@ class _Builder:
         return self.equations.partition.order[block.term][block.first : block.last]
 
 
-def _length(group, order: np.ndarray) -> int:
+def _length(group: PriorGroup | RecordGroup, order: np.ndarray) -> int:
     """Elements of the rows `order`."""
     return int(np.diff(group.indptr.view(np.int64))[order].sum())
 

@@ -11,6 +11,7 @@ them touches one cache line.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +39,7 @@ class SweepRows:
     values: np.ndarray  # (nnz,) float64 or float32
     diagonal: np.ndarray  # (n,) float64; 0 where held at 0
     right_hand_side: np.ndarray  # (n,) float64
-    _pairs: list
+    _pairs: list[_Pair]
 
     @property
     def nonzeros(self) -> int:
@@ -49,13 +50,13 @@ class SweepRows:
     def bytes(self) -> int:
         return sum(a.nbytes for a in (self.indptr, self.indices, self.values, self.diagonal, self.right_hand_side))
 
-    def set_variances(self, G: list[np.ndarray | None], R: np.ndarray, y: np.ndarray | None = None) -> None:
+    def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray, y: np.ndarray | None = None) -> None:
         """Values, diagonal and right-hand side at new variances; the pattern stays. y: (n, T), else the records'."""
         inverses, by_pattern = precisions(self.equations.design, G, R)
         fill = self.indptr[:-1].copy()
         self.diagonal[:] = 0.0
         for pair in self._pairs:
-            _write_values(*pair.arguments(inverses, by_pattern), fill, self.values, self.diagonal)
+            pair.write(inverses, by_pattern, fill, self.values, self.diagonal)
         self.set_right_hand_side(by_pattern, self.equations.records.y if y is None else y)
 
     def set_right_hand_side(self, by_pattern: np.ndarray, y: np.ndarray) -> None:
@@ -108,7 +109,7 @@ class _Pair:
     covariates: tuple[np.ndarray, np.ndarray]
 
     @property
-    def walk(self) -> tuple:
+    def walk(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         unit = self.unit
         return (
             unit.indptr.view(np.uint64),
@@ -119,21 +120,21 @@ class _Pair:
             unit.pattern,
         )
 
-    def arguments(self, inverses, by_pattern):
+    def write(
+        self,
+        inverses: list[np.ndarray],
+        by_pattern: np.ndarray,
+        fill: np.ndarray,
+        values: np.ndarray,
+        diagonal: np.ndarray,
+    ) -> None:
         (i, j), (c, d), (t, u), (a, b) = self.terms, self.components, self.traits, self.covariates
         prior = inverses[i][np.ix_(c, d)] if i == j else np.zeros((c.size, d.size))
         of_records = np.ascontiguousarray(by_pattern[:, t][:, :, u])
-        return (
-            *self.walk,
-            self.unit.sums,
-            self.row,
-            self.column,
-            self.both,
-            prior,
-            of_records,
-            a.view(np.uint64),
-            b.view(np.uint64),
-        )
+        _write_values(
+            *self.walk, self.unit.sums, self.row, self.column, self.both, prior, of_records,
+            a.view(np.uint64), b.view(np.uint64), fill, values, diagonal,
+        )  # fmt: skip
 
 
 def sweep_rows(equations: StructuredEquations) -> SweepRows:
@@ -169,24 +170,24 @@ def _row_numbers(design: Design, part: Partition, first: np.ndarray) -> list[np.
     return out
 
 
-def _pairs(design: Design, units: dict[tuple[int, int], UnitBlock], number: list[np.ndarray]):
+def _pairs(design: Design, units: dict[tuple[int, int], UnitBlock], number: list[np.ndarray]) -> Iterator[_Pair]:
     effects = [(i, e) for i, term in enumerate(design.terms) for e in range(len(term.effects))]
     for (row, column), unit in units.items():
         terms, own = zip(effects[row], effects[column], strict=True)
-        components = tuple(
-            np.flatnonzero(design.terms[i].component_effect == e) for i, e in zip(terms, own, strict=True)
-        )
-        traits = tuple(design.terms[i].component_trait[c] for i, c in zip(terms, components, strict=True))
-        covariates = tuple(
-            (design.terms[i].component_regressor - np.flatnonzero(design.terms[i].regressor_effect == e)[0])[c]
-            for i, e, c in zip(terms, own, components, strict=True)
+        c, d = (np.flatnonzero(design.terms[i].component_effect == e) for i, e in zip(terms, own, strict=True))
+        components = c, d
+        t, u = (design.terms[i].component_trait[of] for i, of in zip(terms, components, strict=True))
+        traits = t, u
+        a, b = (
+            (design.terms[i].component_regressor - np.flatnonzero(design.terms[i].regressor_effect == e)[0])[of]
+            for i, e, of in zip(terms, own, components, strict=True)
         )
         both = np.ascontiguousarray(
             design.patterns[:, traits[0]][:, :, None] & design.patterns[:, traits[1]][:, None, :]
         )
-        rows, columns = (np.ascontiguousarray(number[i][:, c]) for i, c in zip(terms, components, strict=True))
+        rows, columns = (np.ascontiguousarray(number[i][:, of]) for i, of in zip(terms, components, strict=True))
         ptr = np.searchsorted(unit.position, unit.indptr).astype(np.uint64)
-        yield _Pair(unit, ptr, rows, columns, both, terms, components, traits, covariates)
+        yield _Pair(unit, ptr, rows, columns, both, terms, components, traits, (a, b))
 
 
 # Three walks over a unit block, in the same order: sizes of rows, columns, values. All numbers are unsigned (see

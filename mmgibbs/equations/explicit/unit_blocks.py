@@ -38,6 +38,9 @@ class UnitBlock(NamedTuple):
         return sum(array.nbytes for array in self)
 
 
+Csr = tuple[np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, values
+
+
 def unit_blocks(design: Design, real: np.dtype) -> dict[tuple[int, int], UnitBlock]:
     """All pairs of effects, numbered through the terms, with at least one stored element; values are held as `real`.
 
@@ -60,13 +63,15 @@ def unit_blocks(design: Design, real: np.dtype) -> dict[tuple[int, int], UnitBlo
     return blocks
 
 
-def _prior(term: Term):
+def _prior(term: Term) -> Csr:
     """(indptr, indices, values) of what multiplies the prior precision: K^-1; I for fixed terms, nothing if flat."""
     flat = term.kind == "fixed" and term.prior_precision is None
     return _NONE if flat else term.relationship.inverse_csr()
 
 
-def _unit_block(design: Design, ptr, record, e: Effect, f: Effect, prior, real) -> UnitBlock:
+def _unit_block(
+    design: Design, ptr: np.ndarray, record: np.ndarray, e: Effect, f: Effect, prior: Csr, real: np.dtype
+) -> UnitBlock:
     prior_ptr, prior_column, prior_value = prior
     indptr, contributions = _union_sizes(ptr, record, f.level, design.pattern, prior_ptr, prior_column)
     nnz = int(indptr[-1])
