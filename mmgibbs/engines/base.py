@@ -32,7 +32,7 @@ says in `refuses`, which is asked before anything is built (engines/choice.py).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol
 
 import numpy as np

@@ -16,8 +16,6 @@ import numpy as np
 
 from mmgibbs.errors import ModelError
 
-Blocks = tuple[tuple[int, ...], ...]  # components that may covary: a partition of 0 ... k - 1
-
 
 @dataclass(frozen=True)
 class CovarianceModel:

@@ -33,7 +33,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mmgibbs.model.covariance import Blocks
 from mmgibbs.model.labels import parameter_labels
 from mmgibbs.model.terms import Term
 
@@ -108,7 +107,7 @@ def term_info(
     term: Term,
     traits: Sequence[str],
     level_columns: Sequence[str],
-    blocks: Blocks | None = None,
+    blocks: tuple[tuple[int, ...], ...] | None = None,
     fixed: bool = False,
     index: int = 0,
 ) -> TermInfo:

@@ -113,7 +113,7 @@ class ResidualCovariance:
             return
         products, n = self.engine.residual_products(number, self.key, self.blocks)
         if not self.residual.classes:
-            self.matrices[RESIDUAL] = self._draw(0, products, n, number)
+            self.matrices[RESIDUAL] = self._draw(0, products, np.asarray(n), number)
             return
         R = self.matrices[RESIDUAL].copy()
         for c, covariance in enumerate(self.residual.matrices):

@@ -15,6 +15,7 @@ M, which is I to begin with (equations/scaling.py); as L is fixed, it is the sam
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import Engine
-from mmgibbs.model.covariance import Blocks, CovarianceModel
+from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -52,7 +53,7 @@ def cholesky_prior(covariance: CovarianceModel) -> CholeskyPrior:
     return CholeskyPrior(tuple(sorted((c, j) for b in covariance.blocks for c in b for j in b if j <= c)), exponents, S)
 
 
-def jacobian_exponents(blocks: Blocks) -> np.ndarray:
+def jacobian_exponents(blocks: Sequence[tuple[int, ...]]) -> np.ndarray:
     """(k,) the power of |l_ii| in the Jacobian of G -> L: k - i + 1 for component i = 1 ... k of a block of k."""
     out = np.zeros(sum(map(len, blocks)))
     for block in blocks:
