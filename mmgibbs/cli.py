@@ -104,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Stopped as stopped:
         print(f"\n{stopped}", file=sys.stderr)
         if stopped.kept:
-            print(f"go on with: mmgibbs {shlex.join(resuming(arguments))}", file=sys.stderr)
+            print(f"continue with: mmgibbs {shlex.join(resuming(arguments))}", file=sys.stderr)
         return 128 + stopped.signal
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
@@ -162,7 +162,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
 
 
 def resuming(arguments: list[str]) -> list[str]:
-    """The command line that goes on with the run of this one."""
+    """The command line that continues the run of this one."""
     kept, rest = [], iter(arguments)
     for argument in rest:
         if argument == "--extend":

@@ -9,7 +9,7 @@ from mmgibbs.engines.base import Engine, HostState
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.engines.pcg.engine import TOLERANCE, PcgEngine
+from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ConfigError
@@ -60,7 +60,7 @@ class EngineChoice:
     threads: int = 1
     device: str = "cpu"
     variances_fixed: bool = False  # for pcg: several exact draws per pass over the data
-    tolerance: float = TOLERANCE  # for pcg
+    tolerance: float | None = None  # for pcg, which needs one
 
     def build(self, equations: StructuredEquations) -> Engine:
         engine = engine_class(self.name, self.device)

@@ -16,11 +16,11 @@ def counts_as_text(counts: dict) -> str:
         ", ".join([f"{records['read']:,} records read", f"{records['used']:,} used", *left_out]),
     ]
     lines += [f"{n:,} observations of {trait}" for trait, n in data["observations"].items()]
-    if "animals" in data:
-        lines.append(f"{data['animals']:,} animals in the pedigree")
     if "residual_classes" in data:
         of_class = ", ".join(f"{n:,} of {name}" for name, n in data["residual_classes"].items())
         lines.append(f"records by residual class: {of_class}")
+    if "animals" in data:
+        lines.append(f"{data['animals']:,} animals in the pedigree")
     rows = [(t["term"], t["kind"], t["levels"], t["equations"], t["colours"]) for t in counts["terms"]]
     lines += ["", *_table(("term", "kind", "levels", "equations", "colours"), rows)]
     rows = [(name, *p.values()) for name, p in counts["partitions"].items()]

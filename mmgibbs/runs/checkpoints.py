@@ -1,4 +1,4 @@
-"""Checkpoints: named arrays and a few facts in a file, so that whatever they are the state of can go on after a crash.
+"""Checkpoints: named arrays and a few facts in a file, so that what they are the state of continues after a crash.
 
     checkpoints = Checkpoints(folder, identity)
     checkpoints.write("chain-1", {"theta.0": theta, ...}, {"sweep": 500})

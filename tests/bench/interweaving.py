@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 SHARED = ROOT.parent / "shared" / "data"
 
+from mmgibbs.config.sampling import TOLERANCES  # noqa: E402
 from mmgibbs.engines.pcg.engine import PcgEngine  # noqa: E402
 from mmgibbs.engines.serial import SerialEngine  # noqa: E402
 from mmgibbs.equations.partition import partition  # noqa: E402
@@ -135,7 +136,7 @@ CHAINS = {  # name: engine and update, interwoven
 
 def chain(model, equations, how: str, interwoven: bool, sweeps: int, seed: int):
     """Draws of all variances (sweeps, parameters), their names, and seconds per sweep."""
-    engine = PcgEngine(equations) if how == "pcg" else SerialEngine(equations, update=how)
+    engine = PcgEngine(equations, TOLERANCES["gibbs"]) if how == "pcg" else SerialEngine(equations, update=how)
     matrices = starting_matrices(model, 0)
     schedule = Schedule(BURN_IN, sweeps, interweave=terms_to_interweave(model, True) if interwoven else ())
     steps = gibbs_steps(model, engine, schedule, (seed, 0), matrices)

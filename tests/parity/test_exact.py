@@ -9,6 +9,7 @@ from reference import dense, models
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.stats import norm
 
+from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.engines.pcg import engine as exact
 from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.pcg.solver import PcgSolver
@@ -24,8 +25,9 @@ KEY = (11, 2)
 FIVE = ("bivariate_missing", "direct_maternal", "random_regression", "univariate_animal", "user_relationship")
 
 
-def engine_for(example, kind="term", precision="double", **options):
-    engine = PcgEngine(structured_equations(example.design, partition(example.design, kind), precision), **options)
+def engine_for(example, kind="term", precision="double", tolerance=TOLERANCES["gibbs"], **options):
+    equations = structured_equations(example.design, partition(example.design, kind), precision)
+    engine = PcgEngine(equations, tolerance, **options)
     engine.set_variances(example.G, example.R)
     return engine
 

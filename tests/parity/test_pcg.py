@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from reference import dense, models
 
+from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -21,7 +22,7 @@ def pcg(example, kind="term"):
 def test_solution_to_eight_digits(name, kind):
     example = models.example(name)
     equations = dense.build(example.design, example.G, example.R)
-    solution = pcg(example, kind).solve()
+    solution = pcg(example, kind).solve(TOLERANCES["blup"])
     assert solution.relative_residual < 1e-10
     for ours, expected in zip(solution.theta, equations.theta(equations.solution), strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
@@ -42,7 +43,7 @@ def test_structured_times_is_the_dense_matrix(name):
 def test_the_preconditioner_matters_and_the_limit_is_an_error():
     example = models.example("three_traits_maternal")
     engine = pcg(example)
-    iterations = engine.solve().iterations
+    iterations = engine.solve(TOLERANCES["blup"]).iterations
     assert iterations < engine.bounds[-1]
     with pytest.raises(ModelError, match="PCG stopped after 2 iterations at a relative residual"):
-        engine.solve(max_iterations=2)
+        engine.solve(TOLERANCES["blup"], max_iterations=2)

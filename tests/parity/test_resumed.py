@@ -2,11 +2,14 @@
 bit for bit, for every engine.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from helpers.support import mixed_model, random_draws, saved_draws
 from reference import models
 
+from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
@@ -20,6 +23,7 @@ from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
 
 KEY = (11, 1)
+PCG = partial(PcgEngine, tolerance=TOLERANCES["gibbs"])
 ENGINES = {  # name -> partition, engine of equations
     "serial": ("term", SerialEngine),
     "serial, site": ("effect", lambda eq: SerialEngine(eq, "site")),
@@ -27,8 +31,8 @@ ENGINES = {  # name -> partition, engine of equations
     "hybrid": ("equal", lambda eq: HybridEngine(eq, threads=2)),
     "hybrid, effects": ("effect", lambda eq: HybridEngine(eq, "site", threads=3)),
     "classic": ("effect", ClassicEngine),
-    "pcg": ("term", PcgEngine),
-    "pcg, fixed variances": ("term", lambda eq: PcgEngine(eq, variances_fixed=True, draws_at_once=4)),
+    "pcg": ("term", PCG),
+    "pcg, fixed variances": ("term", partial(PCG, variances_fixed=True, draws_at_once=4)),
 }
 SCHEDULE = Schedule(burn_in=5, samples=13, thin=2, refresh_every=4, chains=2)
 

@@ -15,6 +15,7 @@ from scipy import stats
 
 import mmgibbs
 from mmgibbs.config import load_config
+from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.pcg.direct import posterior_sd
 from mmgibbs.engines.pcg.solver import PcgSolver
@@ -78,7 +79,7 @@ def exact_posterior(config):
     design, G, R = model.design, [None if c is None else c.start for c in model.covariances], model.residual.start
     engine = PcgSolver(structured_equations(design, partition(design)))
     engine.set_variances(G, R)
-    return design, G, R, design.to_original_scale(engine.solve().theta), posterior_sd(design, G, R)
+    return design, G, R, design.to_original_scale(engine.solve(TOLERANCES["blup"]).theta), posterior_sd(design, G, R)
 
 
 # --------------------------------------------------------------------------------------------------------------- blup

@@ -11,6 +11,7 @@ from helpers.monte_carlo import compare
 from helpers.support import copies
 from reference import dense, models
 
+from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -32,7 +33,7 @@ def posterior(name: str, engine: str, update: str, kind: str, spoil=None):
     example = models.example(name)
     exact = dense.build(example.design, example.G, example.R)
     design = copies(example.design, COPIES)
-    made = EngineChoice(engine, update, threads=2, variances_fixed=True).build(
+    made = EngineChoice(engine, update, threads=2, variances_fixed=True, tolerance=TOLERANCES["gibbs"]).build(
         structured_equations(design, partition(design, kind))
     )
     made.set_variances(example.G, example.R)

@@ -12,6 +12,7 @@ from helpers.monte_carlo import compare
 from helpers.support import chain, copies, mixed_model
 from reference import dense, models
 
+from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -50,7 +51,7 @@ def test_the_case_is_the_one_meant():
 def test_blup_is_the_dense_solution():
     engine = PcgSolver(structured_equations(DESIGN, partition(DESIGN)))
     engine.set_variances(G, R)
-    solution = EXACT.vector(engine.solve().theta)
+    solution = EXACT.vector(engine.solve(TOLERANCES["blup"]).theta)
     np.testing.assert_allclose(solution, EXACT.solution, rtol=1e-8, atol=1e-8 * np.abs(EXACT.solution).max())
 
 

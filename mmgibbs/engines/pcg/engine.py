@@ -32,7 +32,6 @@ from mmgibbs.model.residual import of_classes
 # this value: no level of the simdata evaluation (4,807 equations) is off by more than 3e-7 of its standard deviation,
 # none of the beef sample (15,195) by more than 5e-6, where ten thousand draws know a mean to 1e-2. Three digits less
 # save a quarter to two fifths of the iterations and leave 5e-4 and 3e-3, which a long chain begins to see.
-TOLERANCE = 1e-8
 DRAWS_AT_ONCE = 8  # right-hand sides that share a pass; beyond that the vectors outgrow the caches again
 ROOM = 1_000_000_000  # bytes of work arrays up to which draws are made at once
 
@@ -52,7 +51,7 @@ class PcgEngine(HostState):
     def __init__(
         self,
         equations: StructuredEquations,
-        tolerance: float = TOLERANCE,
+        tolerance: float,
         variances_fixed: bool = False,
         draws_at_once: int = DRAWS_AT_ONCE,
     ):

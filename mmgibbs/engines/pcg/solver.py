@@ -131,7 +131,7 @@ class PcgSolver:
             precondition(inverses, part, total)
         return out.reshape(np.shape(x))
 
-    def solve(self, tolerance: float = 1e-12, max_iterations: int | None = None, callback=None) -> Solution:
+    def solve(self, tolerance: float, max_iterations: int | None = None, callback=None) -> Solution:
         """BLUE and BLUP. Raises ModelError where the iteration does not reach |b - C theta| <= tolerance |b|."""
         b = self.weighted_sums(self.equations.records.y)
         size, norm = b.size, float(np.linalg.norm(b))

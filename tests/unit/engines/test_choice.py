@@ -7,7 +7,7 @@ import pytest
 from helpers.small_analysis import ANALYSIS, refused, replaced, write_files
 from reference import models
 
-from mmgibbs.config.sampling import Sampler
+from mmgibbs.config.sampling import TOLERANCES, Sampler
 from mmgibbs.engines import choice
 from mmgibbs.engines.base import Engine
 from mmgibbs.engines.choice import ENGINES, EngineChoice, engine_class
@@ -34,7 +34,8 @@ def test_an_engine_has_every_operation_and_takes_its_options(engine):
 def test_a_choice_builds_the_engine_of_that_name(name):
     design = models.example("bivariate_missing").design
     kind = ENGINES[name].cpu.partitions[0]
-    engine = EngineChoice(name, threads=2).build(structured_equations(design, partition(design, kind)))
+    choice = EngineChoice(name, threads=2, tolerance=TOLERANCES["gibbs"])
+    engine = choice.build(structured_equations(design, partition(design, kind)))
     assert isinstance(engine, ENGINES[name].cpu) and engine.name == name
     assert engine.refuses(design) is None
 

@@ -1,11 +1,13 @@
 """What every engine answers of its state: own data of a chain, and what it refuses."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from reference import models
 
+from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
@@ -15,6 +17,7 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 
 KEY = (4, 1)
+PCG = partial(PcgEngine, tolerance=TOLERANCES["gibbs"])
 ENGINES = {  # name -> partition, engine of equations
     "serial": ("term", SerialEngine),
     "serial, sites": ("effect", lambda eq: SerialEngine(eq, "site")),
@@ -22,8 +25,8 @@ ENGINES = {  # name -> partition, engine of equations
     "hybrid": ("equal", lambda eq: HybridEngine(eq, threads=2)),
     "hybrid, sites": ("effect", lambda eq: HybridEngine(eq, "site")),
     "classic": ("effect", ClassicEngine),
-    "pcg": ("term", PcgEngine),
-    "pcg, fixed variances": ("term", lambda eq: PcgEngine(eq, variances_fixed=True, draws_at_once=3)),
+    "pcg": ("term", PCG),
+    "pcg, fixed variances": ("term", partial(PCG, variances_fixed=True, draws_at_once=3)),
 }
 
 

@@ -100,7 +100,7 @@ def test_ctrl_c_keeps_the_state(folder, whole, workers, monkeypatch):
 
 
 def test_a_worker_killed_in_the_middle(folder, whole, workers, monkeypatch):
-    """Its chain goes on elsewhere from its checkpoint: same result as a local run, and the run says what happened."""
+    """Its chain continues elsewhere from its checkpoint: same result as a local run, and the run says what happened."""
     nanny = workers.workers[0]
     pid, address = nanny.pid, nanny.worker_address
     begun = once_kept(monkeypatch, 21, lambda: os.kill(pid, signal.SIGKILL))
@@ -166,7 +166,7 @@ output: {directory: lasso}
 
 @pytest.mark.slow
 def test_a_regression_whose_worker_is_killed(folder, workers, monkeypatch):
-    """Its chains are one walk, which goes on from its checkpoint."""
+    """Its chains are one resumable chain, which continues from its checkpoint."""
     (folder / "lasso.yaml").write_text(REGRESSION)
     assert command(folder, "run", "lasso.yaml", "--output", "here").code == 0
     begun = once_kept(monkeypatch, 16, lambda: [kill(workers, w)[0]() for w in range(2)], chains=1)

@@ -248,7 +248,7 @@ def test_a_signal_ends_the_sweep_and_keeps_the_state(folder, monkeypatch, whole,
     at = "17, 0" if sweep == 17 else "60, 23"
     assert outcome.err == (
         f"\nstopped by {how.name} after sweep {at} of 60; the state is kept in '{folder}/run/checkpoint'\n"
-        "go on with: mmgibbs run analysis.yaml --quiet --no-report --resume\n"
+        "continue with: mmgibbs run analysis.yaml --quiet --no-report --resume\n"
     )
     assert sorted(os.listdir(folder / "run")) == ["checkpoint", "run.log"]
     for arguments in ((), ("--set", "output.csv=always")):

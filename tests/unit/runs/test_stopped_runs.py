@@ -117,10 +117,8 @@ def test_a_run_that_is_stopped_leaves_no_process_behind(folder, scratch, how):
     if how == "Ctrl-C":
         assert run.returncode == 130
         said = rf"\nstopped by SIGINT after sweep [0-9,]+, [0-9,]+ of .*; the state is kept in '{checkpoints}'\n"
-        again = (
-            r"go on with: mmgibbs run analysis.yaml --quiet --no-report --set=sampler.checkpoint_every=2000 --resume\n"
-        )
-        assert re.fullmatch(said + again, message), message
+        again = "mmgibbs run analysis.yaml --quiet --no-report --set=sampler.checkpoint_every=2000 --resume"
+        assert re.fullmatch(rf"{said}continue with: {again}\n", message), message
         assert {"run.npz", "chain-1.npz", "chain-2.npz"} <= {p.name for p in checkpoints.iterdir()}
         shutil.rmtree(folder / "run")
     else:
