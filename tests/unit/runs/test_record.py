@@ -86,3 +86,10 @@ def test_runs_too_short_for_errors_of_breeding_values_say_so(tmp_path, samples, 
     assert outcome.code == 0, outcome.err
     told = f"MCSE and ESS of breeding values: {2 * samples} kept draws are too few"
     assert (told in outcome.err) == any(told in note for note in outcome.record["notes"]) == short
+
+
+def test_threads_that_are_not_used_are_said(tmp_path):
+    """auto takes an engine of one thread for a small system; one that is asked for by its name refuses them."""
+    outcome, _ = run_of(tmp_path, "threads: 3")
+    note = "sampler.threads: 3 are not used: engine serial (auto: 27 equations, fewer than 50,000) has 1"
+    assert outcome.record["threads"] == 1 and note in outcome.record["notes"] and note in outcome.err

@@ -31,6 +31,7 @@ from helpers.support import ROOT
 
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.runs.checkpoints import Checkpoints
+from mmgibbs.runs.fingerprint import changes
 from mmgibbs.runs.log import RunLog
 
 PRIORS = """\
@@ -569,6 +570,32 @@ def test_targets_that_are_missed_are_named(folder, monkeypatch, whole):
         np.testing.assert_array_equal(found["draws"][name], values, err_msg=name)
     assert command(folder, *RUN, "--extend", "10").code == 0  # unconditionally
     assert json.loads((folder / "run" / "run.json").read_text())["sweeps_per_chain"] == 70
+
+
+def test_targets_by_pattern(folder, whole):
+    """Of a mixed model too: errors in the unit of each parameter, R-hat of some parameters alone."""
+    stop = with_targets(mcse="{'h2[*]': 5, 'genetic.var[*]': 5000}", rhat=50, parameters="['h2[*]']", max_samples=50)
+    write_files(folder, {"analysis.yaml": stop})
+    outcome = command(folder, "run", "analysis.yaml")
+    assert outcome.code == 0, outcome.err
+    rhat, h2, variances = outcome.record["stop"]
+    assert rhat["met"] and rhat["parameters"] == ["h2[*]"] and rhat["at"].startswith("h2[")
+    assert h2["target"] == "mcse" and h2["at"].startswith("h2[") and variances["at"].startswith("genetic.var[")
+    n = outcome.record["kept_draws_per_chain"]
+    for name, values in whole["draws"].items():
+        np.testing.assert_array_equal(found_in(folder / "run")["draws"][name], values[:, :n], err_msg=name)
+    message = refused(folder, "--overwrite", "--set=sampler.stop={mcse: {'h3[*]': 1}}")
+    assert message.startswith("sampler.stop.mcse: no parameter fits 'h3[*]'"), message
+
+
+def test_a_run_of_an_earlier_version_is_known_again():
+    """It knew no targets by pattern, and wrote a tolerance where there was nothing to solve."""
+    then = {"sampler.seed": "1", "sampler.stop.rhat": "1.01", "sampler.tolerance": "1e-08"}
+    now = then | {"sampler.stop.mcse": "null", "sampler.tolerance": "null"}
+    assert changes({"analysis": then}, {"analysis": now}) == []
+    assert changes({"analysis": now}, {"analysis": then}) == ["sampler.tolerance: was null, now 1e-08"]
+    more = now | {"sampler.stop.mcse": "0.1"}
+    assert changes({"analysis": then}, {"analysis": more}) == ["sampler.stop.mcse: was not there, now 0.1"]
 
 
 def test_targets_of_what_is_not_sampled(folder):
