@@ -213,6 +213,6 @@ def _tell_the_rest(context: Context) -> None:
         if option.value[0] == "missing" and len(option.value) > 2:
             more = " ".join(option.value[2:])
             context.note(option.line, f"OPTION missing: {more} is not carried over: one number says what is missing")
-        told = OPTIONS.get(option.value[0], "not carried over")
-        if told is not None:
-            context.note(option.line, f"OPTION {' '.join(option.value)}: {told}")
+        comment = OPTIONS.get(option.value[0], "not carried over")
+        if comment is not None:
+            context.note(option.line, f"OPTION {' '.join(option.value)}: {comment}")

@@ -70,17 +70,17 @@ def _figures(
     values = frame["mean"].drop_nulls().to_numpy()
     if not len(values):
         return []
-    told = words.histogram_words(values)
+    caption = words.histogram_words(values)
     out = [
         (
             "Distribution",
             figures.draw(
                 plots.paint_histogram(values),
                 f"Distribution of the breeding values, {label}",
-                told,
+                caption,
                 x_label="breeding value",
             ),
-            told,
+            caption,
         )
     ]
     by_year = _by_year(frame)
@@ -88,7 +88,7 @@ def _figures(
     if by_year["reliability50"].count() > 1:
         out.append(_reliability(by_year.drop_nulls("reliability50"), label, figures))
     elif len(reliable):
-        told = (
+        caption = (
             f"Reliability of {counted(len(reliable), 'animal')}: median {number(np.median(reliable), 2)}, "
             f"from {number(reliable.min(), 2)} to {number(reliable.max(), 2)}."
         )
@@ -98,10 +98,10 @@ def _figures(
                 figures.draw(
                     plots.paint_histogram(reliable),
                     f"Distribution of reliability, {label}",
-                    told,
+                    caption,
                     x_label="reliability",
                 ),
-                told,
+                caption,
             )
         )
     if by_year.height > 1:
@@ -126,14 +126,14 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
     years, low, middle, high = (
         by_year[c].to_numpy() for c in ("year", "reliability10", "reliability50", "reliability90")
     )
-    told = words.by_year_words(
+    caption = words.by_year_words(
         "Median reliability", years, middle, "The band covers the middle eight tenths of each birth year."
     )
     paint = plots.paint_by_year(years, middle, low, high, floor=min(0.0, float(low.min())), ceiling=1.0)
     return (
         "Reliability by birth year",
-        figures.draw(paint, f"Reliability by birth year, {label}", told, x_label="birth year"),
-        told,
+        figures.draw(paint, f"Reliability by birth year, {label}", caption, x_label="birth year"),
+        caption,
     )
 
 
@@ -148,7 +148,7 @@ def _trend(
     else:
         years, middle, low, high = (by_year[c].to_numpy() for c in ("year", "average", "mean10", "mean90"))
         band, draws = "The band covers the middle eight tenths of the animals of each year.", None
-    told = " ".join(
+    caption = " ".join(
         filter(
             None,
             (
@@ -161,9 +161,9 @@ def _trend(
     return (
         "Genetic trend",
         figures.draw(
-            plots.paint_by_year(years, middle, low, high), f"Genetic trend, {label}", told, x_label="birth year"
+            plots.paint_by_year(years, middle, low, high), f"Genetic trend, {label}", caption, x_label="birth year"
         ),
-        told,
+        caption,
     )
 
 

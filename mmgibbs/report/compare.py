@@ -70,9 +70,9 @@ def run_names(runs: Sequence[Finished]) -> list[str]:
 
 def facts_table(runs: Sequence[Finished], names: Sequence[str]) -> Table:
     """A row per fact, a column per run; facts on which the runs differ come first and are marked."""
-    told = [{name: value for _, items in facts(run.record) for name, value in items} for run in runs]
-    order = list(dict.fromkeys(key for facts_of_run in told for key in facts_of_run))
-    rows = [(key, *(facts_of_run.get(key, "") for facts_of_run in told)) for key in order]
+    facts_of_runs = [{name: value for _, items in facts(run.record) for name, value in items} for run in runs]
+    order = list(dict.fromkeys(key for facts_of_run in facts_of_runs for key in facts_of_run))
+    rows = [(key, *(facts_of_run.get(key, "") for facts_of_run in facts_of_runs)) for key in order]
     differs = [len(set(row[1:])) > 1 for row in rows]
     rows = [
         (row[0], "yes" if d else "", *row[1:])
@@ -132,7 +132,7 @@ def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[
         mean, low, high = ([o.get(key) for o in own] for key in ("mean", "hpd_low", "hpd_high"))
         spread = [o["sd"] for o in own if known(o.get("sd")) and o["sd"] > 0]
         places = decimals(min(spread)) if spread else 3
-        told = "; ".join(
+        caption = "; ".join(
             f"run {i}: "
             + (
                 f"{number(m, places)} ({interval(a, b, places)})"
@@ -149,11 +149,11 @@ def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[
                 figures.draw(
                     plots.paint_intervals(mean, low, high),
                     f"{name} by run",
-                    told[0].upper() + told[1:] + ".",
+                    caption[0].upper() + caption[1:] + ".",
                     left=0.08,
                     size=plots.SMALL,
                 ),
-                told,
+                caption,
             )
         )
     return out
@@ -207,7 +207,7 @@ def _pair(
     kept = pair.filter(pl.col("rank_a") <= top, pl.col("rank_b") <= top).height
     moved = (pair["rank_a"] - pair["rank_b"]).abs().to_numpy()
     far = pair.row(int(moved.argmax()), named=True)
-    told = (
+    caption = (
         f"{counted(pair.height, 'animal')} in both runs: correlation {pearson:.4f}, of the ranks {spearman:.4f}. "
         f"{kept} of the {top} highest of run {at[0]} are among the {top} highest of run {at[1]}; half of all animals "
         f"move by at most {np.median(moved):,.0f} places, "
@@ -216,13 +216,13 @@ def _pair(
     drawn = figures.draw(
         plots.paint_scatter(a, b),
         f"Breeding values of run {at[1]} against run {at[0]}, {label}",
-        told,
+        caption,
         x_label=f"run {at[0]}",
     )
     return {
         "label": label,
         "runs": f"run {at[0]} and run {at[1]}",
-        "told": told,
+        "caption": caption,
         "figure": drawn,
         "table": _ranks(pair, label, names, top),
     }

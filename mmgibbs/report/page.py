@@ -280,8 +280,10 @@ def _figures_of(name: str, row: dict, draws: np.ndarray, figures: plots.Figures)
     shares, values = plots.rank_shares(draws), plots.autocorrelations(draws)
     low, high = row["hpd_low"], row["hpd_high"]
 
-    def drawn(heading: str, paint: plots.Painter, told: str, left: float = 0.18, x_label: str = "") -> tuple[str, str]:
-        return heading, figures.draw(paint, f"{heading} of {name}", told, left, x_label, size=plots.SMALL)
+    def drawn(
+        heading: str, paint: plots.Painter, caption: str, left: float = 0.18, x_label: str = ""
+    ) -> tuple[str, str]:
+        return heading, figures.draw(paint, f"{heading} of {name}", caption, left, x_label, size=plots.SMALL)
 
     several = (
         [drawn("Ranks by chain", plots.paint_ranks(shares), words.rank_words(shares), 0.1, "rank among all draws")]

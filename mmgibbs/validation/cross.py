@@ -140,15 +140,15 @@ def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], se
     if any(t.groups_fixed and p.trait in e.traits and p.chosen(t, e) for t in design.terms for e in t.effects):
         expected.pop("dispersion", None)
         void = {"accuracy"}
-        told = (
+        note = (
             "unknown-parent groups are fixed, and their errors are a part of the prediction: no accuracy, and no "
             "expectation "
             "of dispersion"
         )
         if found.elsewhere:
             expected.pop("bias", None)
-            told += "; other groups are held at 0 without a fold than with it: no expectation of bias"
-        notes.append(told)
+            note += "; other groups are held at 0 without a fold than with it: no expectation of bias"
+        notes.append(note)
     statistics = found.by_fold()
     if any(not np.isfinite(v).all() for v in statistics.values()):
         notes.append("predictions of a fold do not vary: no estimates that need it")

@@ -156,8 +156,8 @@ def compare(
             elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
                 notes.append("no accuracy: breeding values from whole and from partial data have a negative covariance")
             of = label(term.name, effect, trait)
-            told, own = tuple(f"{of}: {note}" for note in notes), frozenset(errors)
-            out.append(Compared(term.name, effect, trait, w[:, c], p[:, c], found, sd, mean, own, told))
+            labelled, own = tuple(f"{of}: {note}" for note in notes), frozenset(errors)
+            out.append(Compared(term.name, effect, trait, w[:, c], p[:, c], found, sd, mean, own, labelled))
     return out
 
 

@@ -157,10 +157,12 @@ def examine(records: Recorded, plan: Plan, say: Callable[[str], None], executor:
     return Validation(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), pl.concat(predictions), record)
 
 
-def _of_errors(rows: list[tuple], told: dict[str, str]) -> dict[str, str]:
-    """What is told of the standard errors that there are."""
+def _of_errors(rows: list[tuple], texts: dict[str, str]) -> dict[str, str]:
+    """Texts about the standard errors that there are."""
     return {
-        source: text for source, text in told.items() if source in {row[list(_SCHEMA).index("se_from")] for row in rows}
+        source: text
+        for source, text in texts.items()
+        if source in {row[list(_SCHEMA).index("se_from")] for row in rows}
     }
 
 

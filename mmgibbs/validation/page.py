@@ -42,10 +42,16 @@ def page(validation: Validation) -> dict:
     for method, (heading, x, y) in METHODS.items():
         table = validation.table.filter(method=method)
         if table.height:
-            told = kfold_told(info) if method == "kfold" else lr_told(info)
+            summary = kfold_summary(info) if method == "kfold" else lr_summary(info)
             shown = [_figure(figures, part, x, y) for part in _parts(validation.predictions.filter(method=method))]
             sections.append(
-                {"id": method, "heading": heading, "told": told, "figures": shown, "table": statistics_table(table)}
+                {
+                    "id": method,
+                    "heading": heading,
+                    "summary": summary,
+                    "figures": shown,
+                    "table": statistics_table(table),
+                }
             )
     return {
         "title": f"Validation of {info['analysis']}",
@@ -53,12 +59,14 @@ def page(validation: Validation) -> dict:
         "sections": sections,
         "notes": info["notes"],
         "errors": [
-            (name, told) for name, told in info["standard_errors"].items() if name in set(validation.table["se_from"])
+            (name, caption)
+            for name, caption in info["standard_errors"].items()
+            if name in set(validation.table["se_from"])
         ],
     }
 
 
-def kfold_told(info: dict) -> str:
+def kfold_summary(info: dict) -> str:
     plan, folds = info["plan"], info["folds"]
     by = {
         "random": f"{info['units']} at random",
@@ -72,7 +80,7 @@ def kfold_told(info: dict) -> str:
     )
 
 
-def lr_told(info: dict) -> str:
+def lr_summary(info: dict) -> str:
     facts = info["lr"]
     since = "" if facts["cutoff"] is None else f" of {info['units']} born from {facts['cutoff']:.15g} on"
     focal = f"{facts['focal_animals']:,} focal {info['units']} of {facts['families']:,} half-sib families"
@@ -116,14 +124,14 @@ def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: s
     x, y = part["predicted"].to_numpy(), part["observed"].to_numpy()
     name = label(*part.select("term", "effect", "trait").row(0))
     slope = float(np.cov(x, y)[0, 1] / x.var(ddof=1)) if x.std() > 0 else None
-    told = "The predictions do not vary."
+    caption = "The predictions do not vary."
     if slope is not None:
         correlation = float(np.corrcoef(x, y)[0, 1])
-        told = f"Regression {figure(slope)}, correlation {number(correlation, 2)}, over all {len(x):,} points."
+        caption = f"Regression {figure(slope)}, correlation {number(correlation, 2)}, over all {len(x):,} points."
     svg = figures.draw(
-        paint_regression(x, y, slope), name, f"{y_label} against {x_label}. {told}", x_label=x_label, size=plots.SIZE
+        paint_regression(x, y, slope), name, f"{y_label} against {x_label}. {caption}", x_label=x_label, size=plots.SIZE
     )
-    return name, svg, f"{y_label[0].upper()}{y_label[1:]} against {x_label[0].lower()}{x_label[1:]}. {told}"
+    return name, svg, f"{y_label[0].upper()}{y_label[1:]} against {x_label[0].lower()}{x_label[1:]}. {caption}"
 
 
 def paint_regression(x: np.ndarray, y: np.ndarray, slope: float | None) -> plots.Painter:

@@ -195,7 +195,7 @@ def _pairs(design: Design, units: dict[tuple[int, int], UnitBlock], number: list
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _stored(joined, pattern, m, m_end, both, c, d):
+def _is_stored(joined, pattern, m, m_end, both, c, d):
     """Can an element of components c and d differ from 0? joined: by K^-1; its contributions are m ... m_end - 1."""
     if joined:
         return True
@@ -226,7 +226,7 @@ def _count(indptr, indices, kappa, contribution_ptr, position, pattern, row, col
                 joined = kappa.size > 0 and kappa[e] != 0.0
                 for d in range(np.uint64(column.shape[1])):
                     there = column[indices[e], d]
-                    if there != HELD and there != here and _stored(joined, pattern, m, m_end, both, c, d):
+                    if there != HELD and there != here and _is_stored(joined, pattern, m, m_end, both, c, d):
                         n += ONE
                 m = m_end
             sizes[np.uint64(here) + ONE] += n
@@ -246,7 +246,7 @@ def _write_columns(indptr, indices, kappa, contribution_ptr, position, pattern, 
                 joined = kappa.size > 0 and kappa[e] != 0.0
                 for d in range(np.uint64(column.shape[1])):
                     there = column[indices[e], d]
-                    if there != HELD and there != here and _stored(joined, pattern, m, m_end, both, c, d):
+                    if there != HELD and there != here and _is_stored(joined, pattern, m, m_end, both, c, d):
                         out[place] = there
                         place += ONE
                 m = m_end
@@ -272,7 +272,7 @@ def _write_values(
                 shared = np.float64(kappa[e]) if kappa.size > 0 else 0.0
                 for d in range(np.uint64(column.shape[1])):
                     there = column[indices[e], d]
-                    if there == HELD or not _stored(shared != 0.0, pattern, m, m_end, both, c, d):
+                    if there == HELD or not _is_stored(shared != 0.0, pattern, m, m_end, both, c, d):
                         continue
                     value = prior[c, d] * shared
                     for v in range(m, m_end):

@@ -20,7 +20,7 @@
     table.tBodies[0].append(...rows.map(([, row]) => row));
   }
 
-  function search(table, words, told) {
+  function search(table, words, status) {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     for (const row of table.tBodies[0].rows) {
@@ -28,7 +28,7 @@
       row.hidden = !wanted.every((w) => text.includes(w));
       shown += !row.hidden;
     }
-    told.textContent = wanted.length ? `${shown} of ${table.tBodies[0].rows.length} rows` : "";
+    status.textContent = wanted.length ? `${shown} of ${table.tBodies[0].rows.length} rows` : "";
   }
 
   for (const box of document.querySelectorAll(".table")) {
@@ -46,17 +46,17 @@
     if (rows < 12) continue;
     const label = document.createElement("label");
     const input = document.createElement("input");
-    const told = document.createElement("span");
+    const status = document.createElement("span");
     const tools = document.createElement("div");
     input.type = "search";
-    told.setAttribute("role", "status");
-    told.className = "quiet";
+    status.setAttribute("role", "status");
+    status.className = "quiet";
     tools.className = "tools";
     label.append("Search", input);
     label.setAttribute("aria-label", `Search: ${table.caption.textContent.trim()}`);
     input.setAttribute("aria-label", `Search: ${table.caption.textContent.trim()}`);
-    input.addEventListener("input", () => search(table, input.value, told));
-    tools.append(label, told);
+    input.addEventListener("input", () => search(table, input.value, status));
+    tools.append(label, status);
     box.prepend(tools);
   }
 

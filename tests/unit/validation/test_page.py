@@ -70,7 +70,7 @@ def test_the_page_shows_both_methods(tmp_path):
 
 def test_it_says_what_the_folds_are_of():
     validation = made_up(units="levels of 'bull'", plan={"by": "random", "seed": 1})
-    kfold, lr = (s["told"] for s in page(validation)["sections"])
+    kfold, lr = (s["summary"] for s in page(validation)["sections"])
     assert kfold.startswith("2 folds, levels of 'bull' at random; ") and "50 focal levels of 'bull'" in lr
 
 
