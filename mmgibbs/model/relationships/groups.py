@@ -26,7 +26,7 @@ class GroupedPedigree(Pedigree):
 
     @property
     def groups_fixed(self) -> bool:
-        return self.n_groups > 0 and not self.relatives.random_groups
+        return not self.relatives.random_groups
 
     def group_shares(self) -> np.ndarray:
         """(q, groups) float32 Q: the expected share of each group's genes; the groups' own rows are unit vectors."""

@@ -20,3 +20,7 @@ class SelfedPedigree(GroupedPedigree):
 
     words = "pedigree with selfing"
     sentence = "related by the pedigree, each line with its generations of selfing"
+
+    @property
+    def groups_fixed(self) -> bool:
+        return self.n_groups > 0 and super().groups_fixed
