@@ -12,7 +12,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
         "solution, s.e., which is the posterior standard deviation, left out where it is unknown); `levels.csv` "
         "(effect, level, id, term, name: what the numbers of effects and levels mean); and where variances were "
         "sampled `postgibbs_samples` (number, round, how many, the (co)variances; one chain after the other, rounds "
-        "going on) and `postind` (the position of each (co)variance in a sample).",
+        "continuing) and `postind` (the position of each (co)variance in a sample).",
         100,
     )
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
