@@ -91,7 +91,7 @@ def random_terms(
         needed = "one cross-classified column (or 0 for a trait)"
         raise context.refuse(line, f"RANDOM: found {found} in the EFFECT of line {effect.line}, needed {needed}")
     if "NESTED" in stated:
-        raise context.refuse(stated["NESTED"].line, "NESTED: found beside RANDOM, needed one of them")
+        raise context.refuse(stated["NESTED"].line, "NESTED: cannot be combined with RANDOM; needed one of them")
     optional = stated["OPTIONAL"].value if "OPTIONAL" in stated else ()
     if kind != "animal" and optional:
         raise context.refuse(
@@ -140,7 +140,7 @@ def _covariates(context: Context, effect: StatedEffect) -> list[str]:
         )
     if {"mat", "mpe"} & set(optional):
         raise context.refuse(
-            line, f"RANDOM_REGRESSION: found OPTIONAL {' '.join(optional)} beside it, needed pe or none"
+            line, f"OPTIONAL {' '.join(optional)}: cannot be combined with RANDOM_REGRESSION; needed pe or none"
         )
     context.check(stated["RR_POSITION"].line, "RR_POSITION", stated["RR_POSITION"].value)
     return [context.columns[p] for p in stated["RR_POSITION"].value]
