@@ -142,7 +142,7 @@ def candidates_of(
         if device is None:
             makers.append(("hybrid on a GPU", explicit, None))
         for spmv, name in PRODUCTS.items() if device is not None else ():
-            on_gpu = partial(HybridEngine, coloured, device=device, spmv=spmv)
+            on_gpu = partial(HybridEngine, coloured, device=device or "cpu", spmv=spmv)
             makers.append((f"hybrid on a GPU, {name}", explicit, on_gpu))
     if "structured" in args.engines:
         for t in (1, 2):

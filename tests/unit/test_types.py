@@ -9,7 +9,13 @@ import ast
 import pytest
 from helpers.support import ROOT
 
-COMPILED = {"njit", "intrinsic", "overload"}
+COMPILED = {"njit", "intrinsic", "overload"}  # decorators
+# Functions that Numba compiles where they are called from, and those that write its code.
+BODIES = {
+    "mmgibbs/engines/visit.py": {"prefetch_relatives", "_prefetch_nothing", "_prefetch_family"},
+    "mmgibbs/engines/coloured/gather.py": {"sum_relatives_of", "_row_by_row", "_family"},
+    "mmgibbs/engines/coloured/rows.py": {"_address", "_load", "_store", "_repeat", "_multiple", "codegen"},
+}
 
 
 def _decorator(node: ast.expr) -> str:
@@ -42,12 +48,19 @@ def without_types(source: str) -> list[str]:
 
 SOURCES = sorted(p for package in ("mmgibbs", "pedigree") for p in (ROOT / package).rglob("*.py"))
 # Rooms that are not annotated yet.
-TO_DO = {"engines", "runs"}
+TO_DO = {"runs"}
 
 
 def test_every_function_that_is_not_compiled_has_types():
     done = [p for p in SOURCES if not TO_DO & set(p.relative_to(ROOT).with_suffix("").parts)]
-    found = {str(p.relative_to(ROOT)): without_types(p.read_text(encoding="utf-8")) for p in done}
+    found = {
+        str(p.relative_to(ROOT)): [
+            f
+            for f in without_types(p.read_text(encoding="utf-8"))
+            if f.split()[-1] not in BODIES.get(p.relative_to(ROOT).as_posix(), ())
+        ]
+        for p in done
+    }
     assert {path: functions for path, functions in found.items() if functions} == {}
 
 

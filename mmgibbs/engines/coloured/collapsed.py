@@ -95,7 +95,7 @@ def collapse(equations: StructuredEquations, blocks: list[Block]) -> Collapsed:
 
 def runs_of_blocks(equations: StructuredEquations) -> list[list[Block]]:
     """The blocks in sweep order; neighbours whose terms have few levels, all of them together, come as one run."""
-    runs = []
+    runs: list[list[Block]] = []
     for block in equations.partition.blocks:
         if runs and of_few_levels(equations, [*runs[-1], block]):
             runs[-1].append(block)
@@ -120,7 +120,8 @@ def _levels_of_records(term: TermLists, n: int) -> np.ndarray:
     """(n, effects) int32 sweep position of the level that each record meets through each effect; -1 for none."""
     levels = np.full((n, term.effect_first.size - 1), -1, np.int32)
     effect = term.visit_effect if term.visit_effect.size else np.zeros(term.visit_record.size, np.uint8)
-    levels[term.visit_record, effect] = np.repeat(np.arange(term.code.size), np.diff(term.visit_ptr.astype(np.int64)))
+    counts: np.ndarray = np.diff(term.visit_ptr.astype(np.int64))
+    levels[term.visit_record, effect] = np.repeat(np.arange(term.code.size), counts)
     return levels
 
 

@@ -23,7 +23,7 @@ from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
 from mmgibbs.engines.intrinsics import prefetch, stack
 from mmgibbs.equations.relationships import times_row
 from mmgibbs.equations.structured import TermLists
-from mmgibbs.model.relationships.base import UNKNOWN
+from mmgibbs.model.relationships.base import UNKNOWN, Lists
 from mmgibbs.model.relationships.pedigree import PedigreeLists
 
 LANES = 128  # levels side by side: what is done once per group costs little, and the group's numbers stay in the cache
@@ -41,7 +41,7 @@ class LaneLists(NamedTuple):
     mate: np.ndarray  # (m,) uint32 as in PedigreeLists, but UNKNOWN where it is the level itself
 
 
-def lane_lists(term: TermLists, K, pattern: np.ndarray, ranges: list[tuple[int, int]]) -> LaneLists:
+def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tuple[int, int]]) -> LaneLists:
     """For levels that are swept in these ranges, each from a lane 0 on."""
     n_effects, effect = term.effect_first.size - 1, term.visit_effect if term.visit_effect.size else np.uint8(0)
     codes = (int(pattern.max(initial=0)) + 1) * n_effects
@@ -53,7 +53,9 @@ def lane_lists(term: TermLists, K, pattern: np.ndarray, ranges: list[tuple[int, 
     visit_lane = _lanes_of_entries(term.visit_ptr, bounds)
     if type(K) not in FLAT_PASSES:
         return LaneLists(visit_lane, code, np.empty(0, np.uint8), np.empty(0, np.uint32))
-    level = np.repeat(np.arange(K.sire.size, dtype=np.uint32), np.diff(K.progeny_ptr.astype(np.int64)))
+    assert isinstance(K, PedigreeLists)
+    counts: np.ndarray = np.diff(K.progeny_ptr.astype(np.int64))
+    level = np.repeat(np.arange(K.sire.size, dtype=np.uint32), counts)
     own_mate = K.mate == level  # a group that stands for both parents: that part is in the diagonal
     mate = np.where(own_mate, UNKNOWN, K.mate) if own_mate.any() else K.mate
     return LaneLists(visit_lane, code, _lanes_of_entries(K.progeny_ptr, bounds), mate)

@@ -8,6 +8,7 @@ levels, or all of them when asked for.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -22,11 +23,13 @@ from mmgibbs.engines.coloured_gpu.resident import Colour, Resident, struct
 from mmgibbs.engines.coloured_gpu.sizes import STRANDS, lower, refuse_too_large, too_many_components
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
 from mmgibbs.equations.base import precisions
+from mmgibbs.equations.scaling import Elements
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import Device
+from mmgibbs.machine.device import Argument, Device, DeviceArray
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import UNKNOWN
+from mmgibbs.model.residual import Blocks, ClassBlocks
 
 THREADS = 128  # per block, as in structured.cu
 NONE_FAILED = np.uint64(2**64 - 1)
@@ -64,12 +67,13 @@ class StructuredGpuEngine:
         self._ordered = queue.empty(max(t.n_levels * t.n_components for t in eq.design.terms), eq.real)
         n_patterns = len(eq.design.patterns)
         self._augmentation = queue.empty((2, n_patterns, T, T), np.float64)  # fill and noise (augment.py)
-        self._complete = queue.upload(eq.design.patterns.all(axis=1).astype(np.uint8))
+        self._complete = queue.upload(np.logical_and.reduce(eq.design.patterns, axis=1).astype(np.uint8))
         self._per_pattern = np.bincount(eq.records.pattern, minlength=n_patterns)
         self._change = [queue.empty((k, k), np.float64) for k in sizes]  # D of transform_term
-        self._levels_of_records: dict[int, object] = {}
-        self._deviations: dict[int, object] = {}
-        self._recorded, self._swept = None, False
+        self._levels_of_records: dict[int, DeviceArray] = {}
+        self._deviations: dict[int, DeviceArray] = {}
+        self._recorded: Callable[[], None] | None = None
+        self._swept = False
         self._quadratics: dict[int, np.ndarray] = {}
         self._asked: list[int] = []
         self.start()
@@ -143,7 +147,7 @@ class StructuredGpuEngine:
 
     # Sweeps
 
-    def set_variances(self, G, R) -> None:
+    def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         self.R = np.array(R, dtype=float)
         self.Ginv, self.Rinv = precisions(self.equations.design, G, self.R)
         self.resident.set_coefficients(self.Ginv, self.Rinv)
@@ -167,7 +171,7 @@ class StructuredGpuEngine:
         self._quadratics.clear()
 
     def _launch_sweep(self) -> None:
-        places = {}
+        places: dict[int, int] = {}
         for block in self.equations.partition.blocks:
             place = places[block.term] = places.get(block.term, -1) + 1
             self._launch_colour(block.term, self.resident.terms[block.term].colours[place])
@@ -188,7 +192,7 @@ class StructuredGpuEngine:
             term = self.resident.terms[i]
             self._of_term(i, "move_pieces", colour.n_visit_pieces, term.struct, self.resident.records, colour.long)
 
-    def _move(self, i: int, D, deviation) -> None:
+    def _move(self, i: int, D: DeviceArray | None, deviation: DeviceArray | None) -> None:
         """Every level of a term moves by D deviation (D None: by theta itself, which stays), and its records follow."""
         term = self.resident.terms[i]
         for colour in term.colours:
@@ -226,7 +230,9 @@ class StructuredGpuEngine:
             self._quadratics[i] = _square(products[first : first + lower(k)], k)
             first += lower(k)
 
-    def residual_products(self, number: int, key: tuple[int, int], blocks):
+    def residual_products(
+        self, number: int, key: tuple[int, int], blocks: Blocks | ClassBlocks
+    ) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
         """sum_r w_r e_r e_r' with missing residuals augmented, and the records behind each block (see augment.py)."""
         eq, T = self.equations, self.equations.design.n_traits
         patterns = eq.design.patterns
@@ -234,14 +240,15 @@ class StructuredGpuEngine:
         self._set_counter(number, key)
         strands = min(STRANDS, eq.design.n_records)
         self._launch(
-            kernel("residual_strands", T), _blocks(strands), self.resident.records, *self._augmentation, self._complete,
+            kernel("residual_strands", T), _blocks(strands), self.resident.records,
+            self._augmentation[0], self._augmentation[1], self._complete,
             np.uint32(stream(AUGMENT, 0)), self.resident.counter, np.uint32(strands), self._scratch,
         )  # fmt: skip
         self._fold(lower(T), strands)
         counts = np.array([self._per_pattern[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])
         return _square(self._read_products()[: lower(T)], T), counts
 
-    def scaling_products(self, term: int, elements) -> tuple[np.ndarray, np.ndarray]:
+    def scaling_products(self, term: int, elements: Elements) -> tuple[np.ndarray, np.ndarray]:
         """H (p, p) and s (p,): how the records see theta_l -> M theta_l (see equations/scaling.py)."""
         resident, lists, design = self.resident.terms[term], self.equations.terms[term], self.equations.design
         c, component = np.array(elements, np.int64).T
@@ -271,7 +278,7 @@ class StructuredGpuEngine:
         self._move(term, self._change[term], deviation)
         self._quadratics.pop(term, None)
 
-    def _record_levels(self, term: int):
+    def _record_levels(self, term: int) -> tuple[DeviceArray, np.int32]:
         """Buffer (n, effects) of the level that each record meets, made when first asked for."""
         t = self.equations.design.terms[term]
         effects = np.int32(len(t.effects))
@@ -282,7 +289,7 @@ class StructuredGpuEngine:
             self._of_term(term, "record_levels", _blocks(q), self.resident.terms[term].struct, q, effects, buffer)
         return self._levels_of_records[term], effects
 
-    def _deviation(self, term: int):
+    def _deviation(self, term: int) -> DeviceArray | None:
         """What M multiplies: None for Theta itself; with fixed groups a buffer of Theta - Q g, made on the host."""
         t = self.equations.design.terms[term]
         if not t.groups_fixed:
@@ -314,18 +321,18 @@ class StructuredGpuEngine:
             1, 1, self.resident.counter, np.uint32(number), np.uint32(key[0]), np.uint32(key[1])
         )
 
-    def launch(self, name: str, n: int, *arguments) -> None:
+    def launch(self, name: str, n: int, *arguments: Argument) -> None:
         """Queue a kernel (see source.kernel) on n threads."""
         self._launch(name, _blocks(n), *arguments)
 
-    def _of_term(self, i: int, name: str, blocks: int, *arguments) -> None:
+    def _of_term(self, i: int, name: str, blocks: int, *arguments: Argument) -> None:
         self._launch(self._names[i][name], blocks, *arguments)
 
-    def _launch(self, name: str, blocks: int, *arguments) -> None:
+    def _launch(self, name: str, blocks: int, *arguments: Argument) -> None:
         self._kernels[name](int(blocks), THREADS, *arguments)
 
 
-def _blocks(n: int) -> int:
+def _blocks(n: int | np.integer) -> int:
     return -(-int(n) // THREADS)
 
 

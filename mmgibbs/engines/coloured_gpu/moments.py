@@ -6,10 +6,16 @@ is that of `Design.to_original_scale`. Levels are in sweep order until they are 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from mmgibbs.engines.coloured_gpu.resident import struct
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel
+from mmgibbs.model.design import CentringShift
+
+if TYPE_CHECKING:
+    from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
 
 PARTS = ("batch_mean", "within", "between_mean", "between")
 
@@ -17,7 +23,7 @@ PARTS = ("batch_mean", "within", "between_mean", "between")
 class UserScale:
     """Theta per term as the user knows it: doubles for terms that a centring, rescaling or offset touches."""
 
-    def __init__(self, engine):
+    def __init__(self, engine: StructuredGpuEngine):
         self.engine, design = engine, engine.equations.design
         touched = (
             {r.term for r in design.rescale}
@@ -52,7 +58,7 @@ class UserScale:
             component=np.int32(component),
         )
 
-    def _shift(self, s) -> tuple:
+    def _shift(self, s: CentringShift) -> tuple:
         """Arguments of `recentre` after its column; levels and means in sweep order."""
         queue, terms = self.engine.queue, self.engine.equations.terms
         position = np.argsort(terms[s.source].code)
@@ -103,7 +109,7 @@ class ResidentMoments:
 
     batch_length: that of posterior.moments.Moments."""
 
-    def __init__(self, engine, batch_length: int):
+    def __init__(self, engine: StructuredGpuEngine, batch_length: int):
         self.engine, self.batch_length, self.n_draws = engine, int(batch_length), 0
         self.scale = UserScale(engine)
         self._parts = [{part: engine.queue.empty(q * k, np.float64) for part in PARTS} for q, k in self.scale.shapes]
@@ -129,7 +135,7 @@ class ResidentMoments:
                 means = (parts["batch_mean"], parts["between_mean"], parts["between"])
                 self.engine.launch(kernel("close_batch"), size, np.uint64(size), inverse, *means)
 
-    def levels(self, term: int, codes) -> np.ndarray:
+    def levels(self, term: int, codes: np.ndarray) -> np.ndarray:
         """(levels, k) float64: chosen levels of a term (model order) of the draw last added, on the user's scale."""
         key = (term, np.asarray(codes).tobytes())
         _q, k = self.scale.shapes[term]

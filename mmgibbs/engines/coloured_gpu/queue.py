@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import Device, OutOfDeviceMemory
+from mmgibbs.machine.device import Argument, Device, DeviceArray, OutOfDeviceMemory, Shape
 
 
 class GpuQueue:
@@ -21,7 +22,7 @@ class GpuQueue:
         self.stream = self.device.stream()
         self._pinned = np.empty(0, np.uint8)
 
-    def empty(self, shape, dtype):
+    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray:
         """A buffer of zeros. DeviceError where it does not fit."""
         try:
             return self.device.zeros(shape, dtype, self.stream)
@@ -31,21 +32,21 @@ class GpuQueue:
                 f"structured engine ({error}); use precision: single, engine: hybrid, or device: cpu"
             ) from None
 
-    def upload(self, array: np.ndarray):
+    def upload(self, array: np.ndarray) -> DeviceArray:
         """A buffer with these values."""
         buffer = self.empty(array.shape, array.dtype)
         self.write(buffer, array)
         return buffer
 
-    def write(self, buffer, array: np.ndarray) -> None:
+    def write(self, buffer: DeviceArray, array: np.ndarray) -> None:
         """New values for a buffer. Waits for the copy, since `array` may be gone afterwards."""
         self.device.upload(np.ascontiguousarray(array), buffer, self.stream)
         self.stream.synchronize()
 
-    def copy(self, source, target) -> None:
+    def copy(self, source: DeviceArray, target: DeviceArray) -> None:
         self.device.copy(source, target, self.stream)
 
-    def read(self, buffer) -> np.ndarray:
+    def read(self, buffer: DeviceArray) -> np.ndarray:
         """Wait for everything asked for so far; the values of a buffer, brought over through pinned memory."""
         if self._pinned.size < buffer.nbytes:
             self._pinned = self.device.pinned(buffer.nbytes, np.uint8)
@@ -54,7 +55,7 @@ class GpuQueue:
         self.stream.synchronize()
         return values.copy()
 
-    def address(self, buffer) -> int:
+    def address(self, buffer: DeviceArray) -> int:
         return self.device.address(buffer)
 
     def kernels(self, text: str, names: list[str]) -> dict[str, Callable]:
@@ -63,8 +64,8 @@ class GpuQueue:
         Arguments: buffers, NumPy scalars, structures (1,), None for no array."""
         return {name: self._on_stream(function) for name, function in self.device.instances(text, names).items()}
 
-    def _on_stream(self, function) -> Callable:
-        def ask(blocks: int, threads: int, *arguments) -> None:
+    def _on_stream(self, function: Callable[..., None]) -> Callable:
+        def ask(blocks: int, threads: int, *arguments: Argument) -> None:
             with self.stream:
                 function((blocks,), (threads,), arguments)
 

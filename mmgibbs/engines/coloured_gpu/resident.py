@@ -8,14 +8,18 @@ the order of every sum is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.coloured.cell_classes import cell_classes
 from mmgibbs.engines.coloured_gpu.queue import GpuQueue
-from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.errors import DeviceError
+from mmgibbs.machine.device import DeviceArray, Shape
+from mmgibbs.model.relationships.base import Lists
 
 PIECE = 2048  # entries of a list in one piece: 16 for each thread of a block
 LONG_VISITS = 32  # a thread that reads a list alone waits up to a microsecond for each entry
@@ -43,10 +47,10 @@ class Colour:
 class ResidentTerm:
     struct: np.ndarray  # struct Term<K>
     kin: np.ndarray  # struct Identity, Pedigree or Sparse
-    theta: object  # buffer (q, k)
-    code: object  # buffer (q,) level in model order
+    theta: DeviceArray  # (q, k)
+    code: DeviceArray  # (q,) level in model order
     colours: tuple[Colour, ...]
-    examples: object  # buffer: a level of each class; None where there are no classes
+    examples: DeviceArray | None  # a level of each class; None where there are no classes
     n_classes: int
 
 
@@ -55,7 +59,7 @@ class Resident:
 
     def __init__(self, equations: StructuredEquations, queue: GpuQueue):
         self.queue = queue
-        self._kept = []  # buffers that only structures point to
+        self._kept: list[DeviceArray] = []  # buffers that only structures point to
         eq, records = equations, equations.records
         k = [t.n_components for t in eq.design.terms]
         n_patterns, T = eq.design.patterns.shape
@@ -88,7 +92,7 @@ class Resident:
         self._kept.append(self.queue.upload(np.ascontiguousarray(array)))
         return self.queue.address(self._kept[-1])
 
-    def _room(self, shape, dtype) -> int:
+    def _room(self, shape: Shape, dtype: npt.DTypeLike) -> int:
         self._kept.append(self.queue.empty(shape, dtype))
         return self.queue.address(self._kept[-1])
 
@@ -123,17 +127,17 @@ class Resident:
         example_levels = self.queue.upload(examples.astype(np.uint32)) if examples.size else None
         return ResidentTerm(values, self._kin(K), theta, code, colours, example_levels, examples.size)
 
-    def _kin(self, K) -> np.ndarray:
+    def _kin(self, K: Lists) -> np.ndarray:
         """The structure of the kernels, which has the fields of the lists in their order."""
 
-        def held(value):
+        def held(value: np.ndarray | int) -> np.uint32 | int:
             if not isinstance(value, np.ndarray):
                 return np.uint32(value)
             return self._keep(positions(value) if value.dtype == np.uint64 else value)
 
         return struct(**{name: held(value) for name, value in K._asdict().items()})
 
-    def _colour(self, lists, K, first: int, last: int, k: int) -> Colour:
+    def _colour(self, lists: TermLists, K: Lists, first: int, last: int, k: int) -> Colour:
         levels, visits, relatives = long_lists(lists, K, first, last)
         pieces = np.concatenate([visits[0], relatives[0]])
         n_visits = len(visits[0])
@@ -151,7 +155,7 @@ class Resident:
         return Colour(np.uint32(first), np.uint32(last), long, levels.size, len(pieces), n_visits)
 
 
-def struct(**fields) -> np.ndarray:
+def struct(**fields: Any) -> np.ndarray:
     """(1,) a C structure: int is an address, a NumPy scalar or (k,) array has its own type."""
     values = [np.uint64(v) if isinstance(v, int) else v for v in fields.values()]
     dtype = np.dtype([(name, v.dtype, v.shape) for name, v in zip(fields, values, strict=True)], align=True)
@@ -171,7 +175,9 @@ def positions(ptr: np.ndarray) -> np.ndarray:
     return ptr.astype(np.uint32)
 
 
-def long_lists(lists, K, first: int, last: int):
+def long_lists(
+    lists: TermLists, K: Lists, first: int, last: int
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """The long levels among first ... last - 1, (m,) uint32, and the pieces of their visits and relatives (`cut`)."""
     visits = lists.visit_ptr[first : last + 1].astype(np.int64)
     ptr = K.relative_ptr

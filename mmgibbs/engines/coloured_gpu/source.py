@@ -6,12 +6,14 @@ what it compiled.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from mmgibbs.draws.source import cuda_source
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.model.relationships.base import Lists
 
 FOLDER = Path(__file__).resolve().parents[1] / "kernels"
 FILES = ("level.cu", "structured.cu", "products.cu")
@@ -31,13 +33,19 @@ def source(real: np.dtype, pattern: np.dtype) -> str:
     return cuda_source("normal") + types + "".join((FOLDER / name).read_text(encoding="utf-8") for name in FILES)
 
 
-def kernel(name: str, k: int | None = None, n_traits: int | None = None, kin=None, value: str | None = None) -> str:
+def kernel(
+    name: str,
+    k: int | None = None,
+    n_traits: int | None = None,
+    kin: type[Lists] | None = None,
+    value: str | None = None,
+) -> str:
     """The name of a kernel as C++ writes it, template arguments included."""
     arguments = [str(a) for a in (k, n_traits, None if kin is None else kin.cuda, value) if a is not None]
     return f"mmgibbs::{name}<{', '.join(arguments)}>" if arguments else f"mmgibbs::{name}"
 
 
-def term_kernels(k: int, n_traits: int, kin: type) -> dict[str, str]:
+def term_kernels(k: int, n_traits: int, kin: type[Lists]) -> dict[str, str]:
     """C++ names of the kernels of a term."""
     names = {name: kernel(name, k, n_traits, kin) for name in OF_RELATIONSHIP} | {
         "quadratic_strands": kernel("quadratic_strands", k, kin=kin)
@@ -49,7 +57,7 @@ def term_kernels(k: int, n_traits: int, kin: type) -> dict[str, str]:
     )
 
 
-def kernels(specialisations, n_traits: int, real: np.dtype) -> list[str]:
+def kernels(specialisations: Iterable[tuple[int, type[Lists]]], n_traits: int, real: np.dtype) -> list[str]:
     """Every kernel of a model; specialisations: (k, type of the relationship's lists) of its terms."""
     names = {kernel(name) for name in OF_ALL}
     names |= {kernel("residual_strands", n_traits)} | {
@@ -60,7 +68,7 @@ def kernels(specialisations, n_traits: int, real: np.dtype) -> list[str]:
     return sorted(names)
 
 
-def specialisations(equations: StructuredEquations) -> list[tuple[int, type]]:
+def specialisations(equations: StructuredEquations) -> list[tuple[int, type[Lists]]]:
     """(k, type of the relationship's lists) of each term."""
     return [(t.n_components, type(K)) for t, K in zip(equations.design.terms, equations.relationships, strict=True)]
 

@@ -16,15 +16,16 @@ with all its updates.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mmgibbs.engines.hybrid.kernels import PIECE
 from mmgibbs.equations.explicit.row_blocks import Kronecker, Part, RowBlocks
 from mmgibbs.errors import DeviceError
-from mmgibbs.machine.device import OutOfDeviceMemory
+from mmgibbs.machine.device import Device, DeviceArray, Event, OutOfDeviceMemory
 
 SOURCE = Path(__file__).resolve().parents[1] / "kernels" / "row_blocks.cu"
 ALIGNED = 256  # bytes: where an array of a buffer may begin
@@ -36,10 +37,14 @@ class _LongRows(NamedTuple):
 
     n_pieces: int
     n_rows: int
-    piece_first: object
-    piece_last: object
-    row: object
-    ptr: object
+    piece_first: DeviceArray
+    piece_last: DeviceArray
+    row: DeviceArray
+    ptr: DeviceArray
+
+
+# A call that queues y = A x by cuSPARSE, its column indices and values, y.
+Product = tuple[Callable[[], None], DeviceArray, DeviceArray, DeviceArray]
 
 
 class DeviceUpdates:
@@ -50,7 +55,7 @@ class DeviceUpdates:
     faster one of each large part.
     """
 
-    def __init__(self, blocks: RowBlocks, b: list, x: list, device, spmv: str = "own"):
+    def __init__(self, blocks: RowBlocks, b: list[np.ndarray], x: list[np.ndarray], device: Device, spmv: str = "own"):
         self.device, self.blocks, self.b, self.x, self.spmv = device, blocks, b, x, spmv
         self.real = blocks.equations.real
         self.notes: list[str] = []
@@ -59,9 +64,9 @@ class DeviceUpdates:
         )
         self.streams = [device.stream() for _ in b]
         self._handing_over, self._copying = device.stream(), device.stream()
-        self._ready = [None] * len(b)  # the event of the last copy of each x_i
+        self._ready: list[Event | None] = [None] * len(b)  # the event of the last copy of each x_i
         self.r = [device.pinned(part.shape, np.float64) for part in b]
-        self._products: dict = {}
+        self._products: dict[tuple[int, int, int], Product] = {}
         try:
             self._hold_vectors()
             self._hold_matrix()
@@ -77,7 +82,7 @@ class DeviceUpdates:
     def _hold_vectors(self) -> None:
         empty = self.device.empty
         self._r, self._b = ([empty(part.shape, np.float64) for part in self.b] for _ in range(2))
-        self._x = [empty(part.shape, self.real) for part in self.x]
+        self._x: list[Any] = [empty(part.shape, self.real) for part in self.x]
         self._long = {key: [self._long_rows(part) for part in parts] for key, parts in self.blocks.parts.items()}
         self._partial = [self._room_for_pieces(k) for k in range(len(self.b))]
         matrices = {
@@ -86,11 +91,11 @@ class DeviceUpdates:
         self._matrices = {key: (host, empty(host.shape, np.float64)) for key, host in matrices.items()}
 
     def _long_rows(self, part: Part | Kronecker) -> _LongRows | None:
-        length = np.diff(part.indptr.view(np.int64))
+        length: np.ndarray = np.diff(part.indptr.view(np.int64))
         rows = np.flatnonzero(length > PIECE)
         if rows.size == 0:
             return None
-        counts = -(-length[rows] // PIECE)
+        counts: np.ndarray = -(-length[rows] // PIECE)
         ptr = np.concatenate([[0], np.cumsum(counts)])
         first = part.indptr[rows].astype(np.int64).repeat(counts) + PIECE * (
             np.arange(ptr[-1]) - ptr[:-1].repeat(counts)
@@ -99,7 +104,7 @@ class DeviceUpdates:
         lists = (first.astype(np.uint64), last.astype(np.uint64), part.row[rows], ptr.astype(np.uint64))
         return _LongRows(int(ptr[-1]), rows.size, *(self._on_device(a) for a in lists))
 
-    def _room_for_pieces(self, k: int):
+    def _room_for_pieces(self, k: int) -> DeviceArray:
         """One work space per target: its stream runs one kernel after another."""
         sizes = [
             long.n_pieces * part.widths[isinstance(part, Kronecker)]
@@ -109,7 +114,7 @@ class DeviceUpdates:
         ]
         return self.device.empty(max(sizes, default=0), np.float64)
 
-    def _on_device(self, host: np.ndarray):
+    def _on_device(self, host: np.ndarray) -> DeviceArray:
         array = self.device.empty(host.shape, host.dtype)
         self.device.upload(np.ascontiguousarray(host), array, self._copying)
         self._copying.synchronize()
@@ -118,6 +123,7 @@ class DeviceUpdates:
     # The matrix
 
     def _hold_matrix(self) -> None:
+        self._resident: dict[tuple[int, int], list[Part | Kronecker]] | None
         try:
             self._resident = {
                 key: [self._empty_part(part) for part in parts] for key, parts in self.blocks.parts.items()
@@ -130,18 +136,21 @@ class DeviceUpdates:
         for key, parts in self.blocks.parts.items():
             for part, there in zip(parts, self._resident[key], strict=True):
                 fixed = 4 if isinstance(part, Kronecker) else 3
-                for host, array in zip(part[:fixed], there[:fixed], strict=True):
+                for host, array in zip(part[:4][:fixed], there[:4][:fixed], strict=True):
                     self.device.upload(host, array, self._copying)
         self._copying.synchronize()
 
     def _empty_part(self, part: Part | Kronecker) -> Part | Kronecker:
         return self._with_arrays(part, [self.device.empty(a.shape, a.dtype) for a in part[:4]])
 
-    def _with_arrays(self, part: Part | Kronecker, arrays) -> Part | Kronecker:
+    def _with_arrays(self, part: Part | Kronecker, arrays: Sequence[Any]) -> Part | Kronecker:
         """The part with its first four arrays, and its matrix, on the device."""
         if isinstance(part, Kronecker):
-            return Kronecker(*arrays, self._matrices[id(part.matrix)][1], *part[5:])
-        return Part(*arrays, *part[4:])
+            row, indptr, indices, kappa = arrays
+            matrix: Any = self._matrices[id(part.matrix)][1]
+            return Kronecker(row, indptr, indices, kappa, matrix, part.row_component, part.column_component)
+        row, indptr, indices, values = arrays
+        return Part(row, indptr, indices, values, part.row_component, part.column_component)
 
     def _largest_part(self) -> int:
         return max((_room(part) for parts in self.blocks.parts.values() for part in parts), default=0)
@@ -150,7 +159,7 @@ class DeviceUpdates:
         self.device.release()
         free = self.device.free_bytes()
         self._buffers = [self.device.empty(self._largest_part(), np.uint8) for _ in range(2)]
-        self._free: list = [None, None]  # the event after the last kernel that read the buffer
+        self._free: list[Event | None] = [None, None]  # the event after the last kernel that read the buffer
         self._next = 0
         self.notes.append(
             f"the matrix ({self.blocks.bytes_off_diagonal / 1e9:.3g} GB) does not fit on the device "
@@ -166,7 +175,7 @@ class DeviceUpdates:
         if self._resident is not None:
             for key, parts in self.blocks.parts.items():
                 for part, there in zip(parts, self._resident[key], strict=True):
-                    if isinstance(part, Part):
+                    if isinstance(part, Part) and isinstance(there, Part):
                         self.device.upload(part.values, there.values, self._copying)
         self._copying.synchronize()
         if self._resident is not None and self.spmv != "own":
@@ -182,7 +191,9 @@ class DeviceUpdates:
         self.device.copy(self._b[k], self._r[k], self.streams[k])
 
     def subtract(self, k: int, i: int) -> None:
-        self.streams[k].wait_event(self._ready[i])
+        ready = self._ready[i]
+        assert ready is not None, "x_i is handed over before it is subtracted"
+        self.streams[k].wait_event(ready)
         for number, part in enumerate(self.blocks.parts[k, i]):
             if self._resident is None:
                 self._subtract_from_buffer(k, i, number, part)
@@ -295,8 +306,9 @@ class DeviceUpdates:
     def _subtract_from_buffer(self, k: int, i: int, number: int, part: Part | Kronecker) -> None:
         slot = self._next
         self._next = 1 - slot
-        if self._free[slot] is not None:
-            self._copying.wait_event(self._free[slot])
+        free = self._free[slot]
+        if free is not None:
+            self._copying.wait_event(free)
         arrays, at = [], 0
         for host in part[:4]:
             there = self._buffers[slot][at : at + host.nbytes].view(host.dtype).reshape(host.shape)
@@ -313,6 +325,7 @@ class DeviceUpdates:
         """At the first values: make the products asked for and keep the faster ones. Later:
         give those kept the new values.
         """
+        assert self._resident is not None
         if not hasattr(self, "_compared"):
             self._compared = True
             for (k, i), parts in self._resident.items():
@@ -321,7 +334,7 @@ class DeviceUpdates:
                         self._compare(k, i, number, part)
         else:
             for (k, i, number), product in self._products.items():
-                self._write_scalar_values(self._resident[k, i][number], k, i, product)
+                self._write_scalar_values(self._part_on_device(k, i, number), k, i, product)
         self.discard()
 
     def _compare(self, k: int, i: int, number: int, part: Part) -> None:
@@ -355,11 +368,11 @@ class DeviceUpdates:
                 return
         self._products[k, i, number] = product
 
-    def _seconds(self, k: int, work) -> float:
+    def _seconds(self, k: int, work: Callable[[], None]) -> float:
         work()
         return min(self.device.seconds(work, self.streams[k]) for _ in range(3))
 
-    def _write_scalar_values(self, part: Part, k: int, i: int, product) -> None:
+    def _write_scalar_values(self, part: Part, k: int, i: int, product: Product) -> None:
         (kc, kr), (_, indices, values, _) = part.values.shape[1:], product
         self.kernels.launch(
             "scalar_elements", len(part.indices) * kr, len(part.row), part.indptr, part.indices, part.values, kr, kc,
@@ -367,9 +380,16 @@ class DeviceUpdates:
             self.x[i].shape[1], indices, values, stream=self.streams[k],
         )  # fmt: skip
 
+    def _part_on_device(self, k: int, i: int, number: int) -> Part:
+        """A part of records."""
+        assert self._resident is not None
+        part = self._resident[k, i][number]
+        assert isinstance(part, Part), "products are made of parts of records"
+        return part
+
     def _subtract_product(self, k: int, i: int, number: int) -> None:
         run, _, _, y = self._products[k, i, number]
-        part = self._resident[k, i][number]
+        part = self._part_on_device(k, i, number)
         run()
         kr = part.values.shape[2]
         self.kernels.launch(

@@ -47,7 +47,12 @@ class HybridEngine(HostState):
     partitions = ("colour", "term", "effect", "equal")
 
     def __init__(
-        self, equations: StructuredEquations, update: str = "level", device="cpu", threads: int = 2, spmv: str = "own"
+        self,
+        equations: StructuredEquations,
+        update: str = "level",
+        device: str | Device = "cpu",
+        threads: int = 2,
+        spmv: str = "own",
     ):
         super().__init__(equations)
         self._threads = threads
@@ -57,9 +62,8 @@ class HybridEngine(HostState):
                 f"sampler.partition: found '{equations.partition.kind}', which draws the components of a level "
                 "separately and cannot be combined with update: level; needed update: site"
             )
-        if device == "gpu":
-            device = Device()
-        empty = np.empty if device == "cpu" else device.pinned
+        there = device if not isinstance(device, str) else None if device == "cpu" else Device()
+        empty = np.empty if there is None else there.pinned
         self.row_blocks = row_blocks(equations, empty)
         blocks = equations.partition.blocks
         shapes = [(b.last - b.first, b.last_component - b.first_component) for b in blocks]
@@ -67,10 +71,11 @@ class HybridEngine(HostState):
         self.b = [empty(shape, np.float64) for shape in shapes]
         self._factors = [np.empty((w * (w + 1) // 2, levels), equations.real) for levels, w in shapes]
         self._streams = [stream(LOCATION, i) for i in range(len(equations.terms))]
-        if device == "cpu":
+        self.updates: HostUpdates | DeviceUpdates
+        if there is None:
             self.updates = HostUpdates(self.row_blocks, self.b, self.x, threads)
         else:
-            self.updates = DeviceUpdates(self.row_blocks, self.b, self.x, device, spmv)
+            self.updates = DeviceUpdates(self.row_blocks, self.b, self.x, there, spmv)
         self.order = UpdateOrder(len(blocks), self.row_blocks.parts, self.updates)
         self._finalize = weakref.finalize(self, self.updates.stop)
         self._sweeps_at_these_variances, self._variances_move = 0, False

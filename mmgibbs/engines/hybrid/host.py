@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +20,7 @@ from mmgibbs.equations.explicit.row_blocks import Kronecker, Part, RowBlocks
 
 SEGMENT = 1 << 15  # levels of a target block that one queue serves
 RESET = -1
-KERNELS = {Part: subtract_rows, Kronecker: subtract_kronecker}
+KERNELS: dict[type, Callable[..., None]] = {Part: subtract_rows, Kronecker: subtract_kronecker}
 
 
 @dataclass(eq=False)
@@ -28,8 +28,10 @@ class _Segment:
     target: int
     first: int  # levels first ... last - 1 of the target block
     last: int
-    calls: dict  # source -> (kernel, its arguments for these levels) per part
-    pending: deque = field(default_factory=deque)
+    calls: dict[
+        int, list[tuple[Callable[..., None], tuple]]
+    ]  # source -> (kernel, its arguments for these levels) per part
+    pending: deque[int] = field(default_factory=deque)
     busy: bool = False
 
     @property
@@ -42,7 +44,7 @@ class HostUpdates:
     with 1 it does all work itself, when it waits.
     """
 
-    def __init__(self, blocks: RowBlocks, b: list, x: list, threads: int):
+    def __init__(self, blocks: RowBlocks, b: list[np.ndarray], x: list[np.ndarray], threads: int):
         self.b, self.x, self.n_blocks = b, x, len(b)
         self.r = [np.zeros(part.shape) for part in b]
         self.segments = [self._segments(blocks, k) for k in range(self.n_blocks)]
@@ -127,7 +129,7 @@ class HostUpdates:
 
     # Threads
 
-    def _all_segments(self):
+    def _all_segments(self) -> Iterator[_Segment]:
         return (segment for segments in self.segments for segment in segments)
 
     def _queue(self, k: int, source: int) -> None:

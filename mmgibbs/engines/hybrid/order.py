@@ -15,6 +15,7 @@ coefficients or none.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 
@@ -45,7 +46,7 @@ class Queues(Protocol):
 class UpdateOrder:
     """The queue of every target block is filled here and nowhere else."""
 
-    def __init__(self, n_blocks: int, pairs, queues: Queues):
+    def __init__(self, n_blocks: int, pairs: Collection[tuple[int, int]], queues: Queues):
         self.n_blocks, self.queues = n_blocks, queues
         self.sources = [sorted(i for k, i in pairs if k == target) for target in range(n_blocks)]
         targets = [sorted(k for k, i in pairs if i == source) for source in range(n_blocks)]

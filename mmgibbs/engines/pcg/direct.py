@@ -68,7 +68,7 @@ def equation_name(design: Design, number: int) -> str:
     raise IndexError(number)
 
 
-def _original_scale_rows(design: Design, active) -> tuple[np.ndarray, np.ndarray]:
+def _original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The rows of B that differ from the identity, as (their numbers, (rows, n) matrix);
     found by transforming unit vectors.
     """
@@ -85,11 +85,11 @@ def _original_scale_rows(design: Design, active) -> tuple[np.ndarray, np.ndarray
             moved = design.to_original_scale(unit)
             columns.append(bounds[term] + j)
             values.append(np.concatenate([(m - z).ravel() for m, z in zip(moved, zero, strict=True)]))
-    values = np.array(values)  # (columns, n): B[:, column]
-    identity = np.zeros_like(values)
+    of_columns = np.array(values)  # (columns, n): B[:, column]
+    identity = np.zeros_like(of_columns)
     identity[np.arange(len(columns)), columns] = 1.0
-    rows = np.flatnonzero(np.any(values != identity, axis=0))
+    rows = np.flatnonzero(np.any(of_columns != identity, axis=0))
     B = np.zeros((rows.size, bounds[-1]))
     B[np.arange(rows.size), rows] = 1.0
-    B[:, columns] = values[:, rows].T
+    B[:, columns] = of_columns[:, rows].T
     return rows, B

@@ -136,12 +136,13 @@ class PcgEngine(HostState):
             add_residual_noise(records, self._record_roots, z, j, e)
         out = self.solver.weighted_sums(e)
         for i, part in enumerate(self.solver.split(out)):
-            if self._noise_roots[i] is None:
+            root = self._noise_roots[i]
+            if root is None:
                 continue
             lists, z = self.equations.terms[i], np.empty(part.shape[:2])
             for j, number in enumerate(numbers):
                 fill_normals(z, number, lists.code, self._streams[i], key[0], key[1])
-                part[:, :, j] += self._noise_of[i](z) @ self._noise_roots[i].T
+                part[:, :, j] += self._noise_of[i](z) @ root.T
         return out * self.solver.active[:, None]
 
 

@@ -8,7 +8,7 @@ side by side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -64,7 +64,7 @@ class PcgSolver:
         )
         self._any_held = not self.active.all()
 
-    def _masks(self):
+    def _masks(self) -> list[np.ndarray]:
         return [lists.active for lists in self.equations.terms]
 
     def split(self, x: np.ndarray) -> list[np.ndarray]:
@@ -131,7 +131,9 @@ class PcgSolver:
             precondition(inverses, part, total)
         return out.reshape(np.shape(x))
 
-    def solve(self, tolerance: float, max_iterations: int | None = None, callback=None) -> Solution:
+    def solve(
+        self, tolerance: float, max_iterations: int | None = None, callback: Callable[[int], None] | None = None
+    ) -> Solution:
         """BLUE and BLUP. Raises ModelError where the iteration does not reach |b - C theta| <= tolerance |b|."""
         b = self.weighted_sums(self.equations.records.y)
         size, norm = b.size, float(np.linalg.norm(b))
@@ -139,7 +141,7 @@ class PcgSolver:
             return Solution(self.in_model_order(b), 0, 0.0)
         count = [0]
 
-        def step(x):
+        def step(x: np.ndarray) -> None:
             count[0] += 1
             if callback is not None:
                 callback(count[0])
@@ -201,7 +203,12 @@ def _columns(x: np.ndarray) -> np.ndarray:
     return x.reshape(x.shape[0], -1)
 
 
-def conjugate_gradients(times, precondition, b, start, wanted: float, limit: int) -> tuple[np.ndarray, ...]:
+Operator = Callable[[np.ndarray], np.ndarray]
+
+
+def conjugate_gradients(
+    times: Operator, precondition: Operator, b: np.ndarray, start: np.ndarray, wanted: float, limit: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Solve C x_j = b_j for the columns of b (N, m), each by its own conjugate gradients, all in the same passes.
 
     A column that has reached r' M r <= wanted stands still while the others go on. Returns x (N, m), r (N, m), r' M r

@@ -45,6 +45,8 @@ class Lists(Protocol):
 
     def __iter__(self) -> Iterator[Any]: ...
 
+    def _asdict(self) -> dict[str, Any]: ...
+
     @property
     def relative_ptr(self) -> np.ndarray | None:
         """(q + 1,) where the list of relatives of each level starts; None where levels have none."""
