@@ -41,7 +41,7 @@ def kernel(
     value: str | None = None,
 ) -> str:
     """The name of a kernel as C++ writes it, template arguments included."""
-    arguments = [str(a) for a in (k, n_traits, None if kin is None else kin.cuda, value) if a is not None]
+    arguments = [str(a) for a in (k, n_traits, None if kin is None else kin.cuda(), value) if a is not None]
     return f"mmgibbs::{name}<{', '.join(arguments)}>" if arguments else f"mmgibbs::{name}"
 
 

@@ -39,8 +39,8 @@ class Lists(Protocol):
     @staticmethod
     def times_row(K: Any, level: int, theta: np.ndarray, out: np.ndarray) -> None: ...
 
-    @property
-    def cuda(self) -> str:
+    @staticmethod
+    def cuda() -> str:
         """The structure of engines/kernels/level.cu that has the same fields in the same order."""
 
     def __iter__(self) -> Iterator[Any]: ...

@@ -25,8 +25,8 @@ class IdentityLists(NamedTuple):
         for c in range(out.size):
             out[c] = theta[level, c]
 
-    @property
-    def cuda(self) -> str:
+    @staticmethod
+    def cuda() -> str:
         return "mmgibbs::Identity"
 
     @property

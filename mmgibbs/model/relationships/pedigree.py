@@ -74,8 +74,8 @@ class PedigreeLists(NamedTuple):
             for b in range(a):
                 out[b, a] = out[a, b]
 
-    @property
-    def cuda(self) -> str:
+    @staticmethod
+    def cuda() -> str:
         return "mmgibbs::Pedigree"
 
     @property

@@ -33,8 +33,8 @@ class SparseLists(NamedTuple):
             for c in range(out.size):
                 out[c] += np.float64(K.values[j]) * theta[K.indices[j], c]
 
-    @property
-    def cuda(self) -> str:
+    @staticmethod
+    def cuda() -> str:
         return "mmgibbs::Sparse"
 
     @property
