@@ -104,7 +104,7 @@ def first_sweep(config: str, precision: str) -> dict:
     equations = structured_equations(prepared.design, partition(prepared.design), precision)
     built = time.perf_counter()
     engine = SerialEngine(equations, "level")
-    engine.set_variances(*starting_matrices(model, 0).take())
+    starting_matrices(model, 0).give(engine)
     engine.sweep(1, (1, 0))
     swept = time.perf_counter()
     return {

@@ -11,7 +11,8 @@ from mmgibbs.config.effects import Fixed, Legendre, LegendreOfColumn, Model, Ran
 from mmgibbs.config.fields import Interval
 from mmgibbs.config.load import load_config
 from mmgibbs.config.sampling import Output, Sampler
-from mmgibbs.config.tables import Data, Groups, PedigreeColumns, Trait
+from mmgibbs.config.tables import Data, Groups, PedigreeColumns
+from mmgibbs.config.traits import Trait
 from mmgibbs.config.variances import Prior, Variance, Variances
 
 __all__ = [

@@ -13,7 +13,8 @@ from mmgibbs.config.decisions import Decisions
 from mmgibbs.config.effects import Model
 from mmgibbs.config.fields import Section, a_text, checked, expected
 from mmgibbs.config.sampling import Output, Sampler
-from mmgibbs.config.tables import Data, Trait, read_traits
+from mmgibbs.config.tables import Data
+from mmgibbs.config.traits import Trait, read_traits
 from mmgibbs.config.variances import Variances
 
 

@@ -16,7 +16,13 @@ from mmgibbs.config.fields import Problems
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import show
-from mmgibbs.config.variances import Matrix, ResidualClass, ResidualVariance, Variance, Variances
+from mmgibbs.config.types_of_traits import (
+    check_types,
+    check_unit_residuals,
+    with_default_priors,
+    with_default_scale_prior,
+)
+from mmgibbs.config.variances import Matrix, Prior, ResidualClass, ResidualVariance, Variance, Variances
 from mmgibbs.errors import nearest
 
 OfVariance = TypeVar("OfVariance", bound=Variance)
@@ -40,7 +46,8 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     problems = Problems()
     name = analysis.name or (path.stem if path else "analysis")
     data = _with_absolute_paths(analysis.data, folder)
-    model = _complete_model(analysis, folder, problems)
+    model = with_default_priors(analysis, _complete_model(analysis, folder, problems))
+    check_types(analysis, problems)
     if not model.fixed and not model.random and model.intercept is False and model.plugin is None:
         problems.add(("model",), "found no effect and intercept: false, needed at least one effect")
     _check_pedigree(data, model, problems)
@@ -220,7 +227,7 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         start, prior = variance.start, variance.prior
         if start is not None:
             start = _checked_matrix(start, labels, variance.structure, True, (*place, "start"), problems)
-        if prior is not None:
+        if isinstance(prior, Prior):
             scale = _checked_matrix(
                 prior.scale, labels, variance.structure, False, (*place, "prior", "scale"), problems
             )
@@ -228,10 +235,15 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         return variance.model_copy(update={"start": start, "prior": prior, "fixed": fixed})
 
     terms = {
-        term: finish(("variances", term), variances.terms.get(term, Variance()), component_names(random))
+        term: finish(
+            ("variances", term),
+            with_default_scale_prior(analysis, random, variances.terms.get(term, Variance())),
+            component_names(random),
+        )
         for term, random in model.random.items()
     }
     residual = finish(("variances", "residual"), variances.residual, component_names(analysis.traits))
+    check_unit_residuals(analysis, residual, problems)
     classes = {}
     for name, own in variances.residual.classes.items():  # written out: what it does not say is that of all classes
         place, given = ("variances", "residual", "classes", name), residual.of_class(name)

@@ -11,6 +11,7 @@ from mmgibbs.config.fields import (
     Problems,
     Section,
     a_column,
+    a_name,
     a_name_or_none,
     a_range,
     a_text,
@@ -27,8 +28,8 @@ from mmgibbs.config.fields import (
     wrong,
 )  # fmt: skip
 from mmgibbs.config.relationships import Identity, Relationship, a_relationship
-from mmgibbs.config.tables import Trait
 from mmgibbs.config.text import as_yaml_value
+from mmgibbs.config.traits import Trait
 from mmgibbs.errors import nearest
 from mmgibbs.model.labels import component_label
 
@@ -48,11 +49,23 @@ class LegendreOfColumn(Legendre):
     column: Column
 
 
+_positive = number("a number above 0", above=0)
+
+
+def _variance_by_trait(value: object) -> float | dict[str, float]:
+    """A number for every trait of the effect, or trait -> number; traits that are not named have a flat prior."""
+    if not isinstance(value, dict):
+        return _positive(value)
+    if not value:
+        raise expected(value, "a number above 0, or a mapping from traits to such numbers")
+    return {a_name(trait): _positive(variance) for trait, variance in value.items()}
+
+
 class NormalPrior(Section):
-    variance: Annotated[float, checked(number("a number above 0", above=0))]
+    variance: Annotated[float | dict[str, float], checked(_variance_by_trait)]
 
 
-def _prior_of_fixed(value: object) -> float:
+def _prior_of_fixed(value: object) -> float | dict[str, float]:
     return NormalPrior.model_validate(value).variance
 
 
@@ -68,9 +81,9 @@ class Fixed(Section):
     legendre: Legendre | None = None
     by: Annotated[str | None, checked(a_column)] = None
     traits: Traits = ()  # default: every trait
-    prior_variance: Annotated[float | None, checked(unless("flat", _prior_of_fixed)), Field(alias="prior")] = (
-        None  # None: flat
-    )
+    prior_variance: Annotated[
+        float | dict[str, float] | None, checked(unless("flat", _prior_of_fixed)), Field(alias="prior")
+    ] = None  # None: flat
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -85,6 +98,10 @@ class Fixed(Section):
             )
         problems.refuse()
         return self
+
+    def prior_of(self, trait: str) -> float | None:
+        """Variance of the normal prior of the effect on a trait; None: flat."""
+        return self.prior_variance.get(trait) if isinstance(self.prior_variance, dict) else self.prior_variance
 
     def as_file(self) -> dict:
         of_a_covariate = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from pydantic import model_validator
 
@@ -12,17 +12,14 @@ from mmgibbs.config.fields import (
     a_boolean,
     a_cell,
     a_column,
-    a_name,
     a_separator,
     a_table,
     checked,
     list_of,
-    mapping_of,
     name_or_position,
     one_of,
     wrong,
 )  # fmt: skip
-from mmgibbs.config.text import is_nothing
 
 _cells = list_of(a_cell, "a list of values as they are in the table", empty=True)
 
@@ -90,27 +87,3 @@ class Data(Section):
                 )
         problems.refuse()
         return self
-
-
-class Trait(Section):
-    """A trait: its name, the column it stands in, further texts that mean a missing value."""
-
-    filled_in: ClassVar = ("name",)
-    name: str = ""
-    column: Annotated[str, checked(a_column)] = ""  # default: the name
-    missing: Annotated[tuple[str, ...], checked(_cells)] = ()
-    type: Annotated[str, checked(one_of("normal", later=("binary", "ordinal", "censored")))] = "normal"
-
-
-_trait_mapping = mapping_of(Trait, "trait")
-_trait_names = list_of(a_name, "the names of one or more traits")
-
-
-def read_traits(value: object) -> tuple[Trait, ...]:
-    """A list of columns, or a mapping from names to their keys."""
-    if is_nothing(value):
-        return ()
-    if not isinstance(value, dict):
-        return tuple(Trait().model_copy(update={"name": name, "column": name}) for name in _trait_names(value))
-    named = _trait_mapping(value).items()
-    return tuple(trait.model_copy(update={"name": name, "column": trait.column or name}) for name, trait in named)

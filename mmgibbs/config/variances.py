@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from mmgibbs.config.fields import Section, a_boolean, a_column, a_matrix, checked, mapping_of, number, one_of, unless
+from mmgibbs.config.fields import (
+    Section,
+    a_boolean,
+    a_column,
+    a_matrix,
+    checked,
+    list_of,
+    mapping_of,
+    number,
+    one_of,
+    unless,
+)
 
 Matrix = tuple[tuple[float, ...], ...]
+_positive = number("a number above 0", above=0)
 
 
 class Prior(Section):
@@ -16,14 +28,44 @@ class Prior(Section):
     scale: Annotated[Matrix, checked(a_matrix)]
 
 
+class UniformHeritability(Section):
+    """h2 = s / (s + 1) uniform on (0, 1), s the variance of one component of a trait whose residual variance is 1."""
+
+    h2: Annotated[str, checked(one_of("uniform"))]
+
+
+class HalfTScale(Section):
+    """Half-t of each standard deviation: df, and its scale for every component (default: wide)."""
+
+    df: Annotated[float, checked(number("a number above 0", above=0, below=1e6))] = 2.0
+    scale: Annotated[tuple[float, ...] | None, checked(list_of(_positive, "numbers above 0", unique=False))] = None
+
+
+class HalfT(Section):
+    """Half-t priors of the standard deviations, uniform correlations for df 2 (Huang & Wand 2013)."""
+
+    half_t: HalfTScale
+
+
+AnyPrior = Prior | UniformHeritability | HalfT
+
+
+def a_prior(value: object) -> AnyPrior:
+    """{df, scale}, {h2: uniform} or {half_t: {df, scale}}."""
+    if isinstance(value, dict) and "h2" in value:
+        return UniformHeritability.model_validate(value)
+    if isinstance(value, dict) and "half_t" in value:
+        return HalfT.model_validate(value)
+    return Prior.model_validate(value)
+
+
 class Variance(Section):
     """The covariance matrix of a random term or of the residuals."""
 
     start: Annotated[Matrix | None, checked(a_matrix)] = None  # (k, k); None: the phenotypic variance split equally
     fixed: Annotated[bool, checked(a_boolean)] = False  # held at its start
-    prior: Annotated[Prior | None, checked(unless("flat", Prior.model_validate))] = (
-        None  # None: flat, df = -(k+1) and scale = 0
-    )
+    # None: flat, df = -(k+1) and scale = 0; on traits in categories, where the file says nothing, see runs/priors.py
+    prior: Annotated[AnyPrior | None, checked(unless("flat", a_prior))] = None
     structure: Annotated[str, checked(one_of("full", "diagonal"))] = "full"
 
     @classmethod

@@ -30,7 +30,11 @@ class ClassEffect:
     traits: tuple[int, ...]
     level: np.ndarray  # (n,) int32
     ids: Sequence[str]  # (q,) labels, for notes
-    prior_variance: float | None = None
+    prior_variances: tuple[float | None, ...] = ()  # of each trait, None: flat; (): flat for all
+
+    def is_flat(self, trait: int) -> bool:
+        """The effect acts on the trait, with a flat prior."""
+        return _is_flat(self, trait)
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,16 @@ class CovariateEffect:
     basis: Basis
     ids: Sequence[str]  # (q,) labels; ('',) without `by`
     by: str | None = None  # column of the class that the slopes are nested in
-    prior_variance: float | None = None
+    prior_variances: tuple[float | None, ...] = ()
+
+    def is_flat(self, trait: int) -> bool:
+        return _is_flat(self, trait)
+
+
+def _is_flat(effect: ClassEffect | CovariateEffect, trait: int) -> bool:
+    if trait not in effect.traits:
+        return False
+    return not effect.prior_variances or effect.prior_variances[effect.traits.index(trait)] is None
 
 
 Effects = Sequence[ClassEffect | CovariateEffect]
@@ -103,7 +116,7 @@ def resolve(
     group_names: Sequence[str] = (),
 ) -> FixedDesign:
     """Terms of the fixed effects in the order given. observed (n, T) bool, y_mean (T,), weight (n,)."""
-    flat = [i for i, e in enumerate(effects) if isinstance(e, ClassEffect) and e.prior_variance is None]
+    flat = [i for i, e in enumerate(effects) if isinstance(e, ClassEffect) and any(map(e.is_flat, e.traits))]
     parts = [
         p for i, e in enumerate(effects) if isinstance(e, CovariateEffect) for p in _parts(i, effects, flat, weight)
     ]
@@ -131,7 +144,7 @@ def _parts(i: int, effects: Effects, flat: Sequence[int], weight: np.ndarray) ->
     """Group the traits of covariate effect i by whether a constant can leave its columns."""
     effect = _covariate(effects, i)
     spanned = {
-        t: any(t in effects[c].traits for c in flat if effect.by is None or _class(effects, c).column == effect.by)
+        t: any(effects[c].is_flat(t) for c in flat if effect.by is None or _class(effects, c).column == effect.by)
         for t in effect.traits
     }
     parts = []
@@ -198,7 +211,7 @@ def _shifts(
 
     if effect.by is None:
         return None if carrier is None else [shift(carrier, np.zeros(len(effects[carrier].ids)), part.means)]
-    by = next(c for c in flat if _class(effects, c).column == effect.by and t in effects[c].traits)
+    by = next(c for c in flat if _class(effects, c).column == effect.by and effects[c].is_flat(t))
     where = {label: code for code, label in enumerate(effect.ids)}
     # A level of the class that the slopes never meet has no records for this trait: it is held at 0, its entry unused.
     source_level = np.array([where.get(label, 0) for label in effects[by].ids])
@@ -238,8 +251,8 @@ def _rank_by_trait(
     ranks: list[_TraitRank] = []
     known: list[tuple[tuple, int]] = []
     for t in range(observed.shape[1]):
-        classes = [i for i in flat if t in effects[i].traits]
-        slopes = [n for n, p in enumerate(parts) if t in p.traits and effects[p.effect].prior_variance is None]
+        classes = [i for i in flat if effects[i].is_flat(t)]
+        slopes = [n for n, p in enumerate(parts) if t in p.traits and effects[p.effect].is_flat(t)]
         gene_groups = [n for n, g in enumerate(groups) if g.trait == t]
         same = next(
             (
@@ -288,7 +301,7 @@ def _carrier(effects: Effects, flat: Sequence[int], rank: _TraitRank, t: int) ->
     """The first flat intercept or class effect with all its levels in force for trait t."""
     for i in flat:
         if (
-            t in effects[i].traits
+            effects[i].is_flat(t)
             and np.any(rank.class_records[i])
             and np.array_equal(rank.class_columns[i], rank.class_records[i])
         ):
@@ -300,12 +313,14 @@ def _carrier(effects: Effects, flat: Sequence[int], rank: _TraitRank, t: int) ->
 
 
 def _class_term(effect: ClassEffect, columns: list[np.ndarray | None]) -> Term:
-    k, q = len(effect.traits), len(effect.ids)
-    prior = Flat() if effect.prior_variance is None else Normal(np.eye(k) / effect.prior_variance)
-    active = None if effect.prior_variance is not None else np.stack([c for c in columns if c is not None], axis=1)
-    if active is not None and active.all():
-        active = None
-    return Term(effect.name, Levels((Effect("", effect.level, effect.traits),), q), prior, active)
+    q = len(effect.ids)
+    prior: Flat | Normal = Flat()
+    if any(v is not None for v in effect.prior_variances):
+        prior = Normal(np.diag([0.0 if v is None else 1 / v for v in effect.prior_variances]))
+    active = np.stack([np.ones(q, bool) if c is None else c for c in columns], axis=1)
+    return Term(
+        effect.name, Levels((Effect("", effect.level, effect.traits),), q), prior, None if active.all() else active
+    )
 
 
 def _covariate_term(
@@ -320,13 +335,15 @@ def _covariate_term(
             rescale.append(Rescale(index, tuple(range(start, start + m)), part.T))
             active.append(ranks[t].part_columns.get(n, np.ones((effect.basis.n_levels, m), bool)))
             # beta = T gamma ~ N(0, v I), so gamma has precision T'T / v
-            blocks.append((start, part.T.T @ part.T))
+            variance = effect.prior_variances[effect.traits.index(t)] if effect.prior_variances else None
+            if variance is not None:
+                blocks.append((start, part.T.T @ part.T / variance))
             start += m
     prior: Flat | Normal = Flat()
-    if effect.prior_variance is not None:
+    if blocks:
         precision = np.zeros((start, start))
         for at, block in blocks:
-            precision[at : at + len(block), at : at + len(block)] = block / effect.prior_variance
+            precision[at : at + len(block), at : at + len(block)] = block
         prior = Normal(precision)
     in_force = np.hstack(active)
     incidence = Levels(tuple(brought), effect.basis.n_levels)

@@ -29,6 +29,7 @@ from mmgibbs.data.random import (
 from mmgibbs.data.relationships import Kin
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.residual_classes import residual_classes
+from mmgibbs.data.responses import refuse_extreme_levels, response_columns
 from mmgibbs.data.traits import Records, missing_patterns, observing, read_records
 from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
@@ -62,6 +63,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         kin = _kin(analysis, records)
     with stage("fixed effects"):
         effects, fixed_labels = _fixed_effects(analysis, records)
+        refuse_extreme_levels(effects, records, analysis.traits)
     with stage("random effects"):
         builder = RandomTerms(analysis, records.phenotypes, records.observed, kin)
         built = [builder.build(name) for name in analysis.model.random]
@@ -82,12 +84,15 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     n_patterns, classes, pattern_class = len(patterns), residual_classes(analysis, records), None
     if classes is not None:
         pattern, patterns, pattern_class = fold_classes(pattern, patterns, classes[1], len(classes[0]))
-    y = records.y.copy()
+    y, responses = records.y.copy(), {r.trait: r for r in records.responses}
     for term, component, value in fixed.offsets:
-        y[:, terms[term].component_trait[component]] -= value
+        trait = int(terms[term].component_trait[component])
+        y[:, trait] -= value
+        if trait in responses:
+            responses[trait] = responses[trait].shifted(value)
     design = Design(
         tuple(names), y, pattern, patterns, records.weight, terms, fixed.rescale, fixed.shifts, fixed.offsets, notes,
-        () if classes is None else classes[0], pattern_class,
+        () if classes is None else classes[0], pattern_class, tuple(responses.values()),
     )  # fmt: skip
     labels = tuple(fixed_labels) + tuple(label for _, label in built)
     counts = _counts(analysis, records, kin, design) | {"missing_patterns": n_patterns}
@@ -106,13 +111,15 @@ def _columns(analysis: Analysis) -> list[str]:
     weights = [analysis.data.weights] if analysis.data.weights is not None else []
     by = analysis.variances.residual.by
     weights += [by] if by is not None else []
-    return [t.column for t in analysis.traits] + weights + fixed + wanted_columns(analysis.model.random)
+    traits = [column for trait in analysis.traits for column, _ in response_columns(trait)]
+    return traits + weights + fixed + wanted_columns(analysis.model.random)
 
 
 def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
     """All columns named by the analysis are there: a misspelt one is told before anything is computed."""
     for trait in analysis.traits:
-        phenotypes.need(trait.column, f"traits.{trait.name}")
+        for column, path in response_columns(trait):
+            phenotypes.need(column, path)
     if analysis.data.weights is not None:
         phenotypes.need(analysis.data.weights, "data.weights")
     if analysis.variances.residual.by is not None:
@@ -225,7 +232,8 @@ def _fixed_effects(
 ) -> tuple[list[ClassEffect | CovariateEffect], list[LevelLabels]]:
     """The intercept and the fixed effects on the records, with their labels."""
     phenotypes, observed = records.phenotypes, records.observed
-    index = {t.name: i for i, t in enumerate(analysis.traits)}
+    names = [t.name for t in analysis.traits]
+    index = {name: i for i, name in enumerate(names)}
     effects: list[ClassEffect | CovariateEffect] = []
     labels = []
     coded: dict[tuple, tuple[pl.Series, np.ndarray]] = {}
@@ -237,10 +245,11 @@ def _fixed_effects(
 
     for name, fixed in analysis.model.fixed.items():
         traits = tuple(sorted(index[t] for t in fixed.traits))
+        priors = tuple(fixed.prior_of(names[t]) for t in traits)
         needed = observing(observed, traits)
         if fixed.kind == "class":
             ids, level = class_levels(fixed.column, f"model.fixed.{name}", traits)
-            effects.append(ClassEffect(name, fixed.column, traits, level, ids.to_list(), fixed.prior_variance))
+            effects.append(ClassEffect(name, fixed.column, traits, level, ids.to_list(), priors))
             labels.append(LevelLabels(ids, np.arange(len(ids))))
             continue
         path = f"model.fixed.{name}"
@@ -256,9 +265,7 @@ def _fixed_effects(
             _refuse_powers(phenotypes, fixed.column, path, x[needed], fixed.degree)
         degree = fixed.legendre.degree if fixed.legendre else fixed.degree
         effects.append(
-            CovariateEffect(
-                name, traits, Basis(x, level, len(ids), degree, span), ids.to_list(), fixed.by, fixed.prior_variance
-            )
+            CovariateEffect(name, traits, Basis(x, level, len(ids), degree, span), ids.to_list(), fixed.by, priors)
         )
         labels.append(LevelLabels(ids, np.arange(len(ids)), coefficient_in_level=True))
     intercept = _intercept_traits(analysis, effects)
@@ -301,11 +308,7 @@ def _intercept_traits(analysis: Analysis, effects: Effects) -> tuple[int, ...]:
         return ()
     if choice is True:
         return tuple(every)
-    return tuple(
-        t
-        for t in every
-        if not any(isinstance(e, ClassEffect) and e.prior_variance is None and t in e.traits for e in effects)
-    )
+    return tuple(t for t in every if not any(isinstance(e, ClassEffect) and e.is_flat(t) for e in effects))
 
 
 # ------------------------------------------------------------------------------------------------ counts

@@ -9,7 +9,9 @@ import numpy as np
 
 from mmgibbs.config import Analysis
 from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, refuse_rows
+from mmgibbs.data.responses import read_response
 from mmgibbs.errors import DataError
+from mmgibbs.model.response import Response
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Records:
     variance: np.ndarray  # (T,) float64, of the sample; 0 where a trait has one record
     n_read: int
     notes: tuple[str, ...]
+    responses: tuple[Response, ...] = ()  # of the traits that are not normal
 
 
 def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
@@ -32,7 +35,15 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
     DataError: no number, a trait without records, a weight that is not positive.
     """
     traits = analysis.traits
-    y = np.stack([phenotypes.numbers(t.column, f"traits.{t.name}", t.missing) for t in traits], axis=1)
+    responses = tuple(read_response(t, i, phenotypes) for i, t in enumerate(traits) if t.type != "normal")
+    liabilities = {r.trait: r.start() for r in responses}  # NaN where the record lacks the trait
+    y = np.stack(
+        [
+            liabilities[i] if i in liabilities else phenotypes.numbers(t.column, f"traits.{t.name}", t.missing)
+            for i, t in enumerate(traits)
+        ],
+        axis=1,
+    )
     used = ~np.isnan(y).all(axis=1)
     n_read, notes = len(y), []
     for i, trait in enumerate(traits):
@@ -45,15 +56,20 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
     if not used.all():
         notes.append(f"{np.count_nonzero(~used)} of {n_read} records left out: no observed trait")
         phenotypes, y = phenotypes.keep(used), y[used]
+        responses = tuple(r.keep(used) for r in responses)
     observed = ~np.isnan(y)
     count = observed.sum(axis=0)
     mean = np.nansum(y, axis=0) / count
     # What rounding leaves of a constant less its mean is no variance.
     constant = np.nanmax(y, axis=0) == np.nanmin(y, axis=0)
     variance = np.where(constant, 0.0, np.nansum((y - mean) ** 2, axis=0) / np.maximum(count - 1, 1))
+    for r in responses:
+        if r.unit_residual:  # no centring: the first threshold is 0; the liability has a residual variance of 1
+            mean[r.trait], variance[r.trait], constant[r.trait] = 0.0, 2.0, False
     for i in np.flatnonzero(constant).tolist():
         notes.append(f"trait '{traits[i].name}' does not vary: every one of its {count[i]} records is {mean[i]:g}")
-    return Records(phenotypes, y, observed, _weights(analysis, phenotypes), mean, variance, n_read, tuple(notes))
+    weight = _weights(analysis, phenotypes)
+    return Records(phenotypes, y, observed, weight, mean, variance, n_read, tuple(notes), responses)
 
 
 def observing(observed: np.ndarray, traits: Sequence[int]) -> np.ndarray:

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 LOCATION = 1  # levels of the mixed model: fixed and random effects
 AUGMENT = 2  # residuals of the traits that a record lacks
-LIABILITY = 3  # liabilities and thresholds of categorical and censored traits
+LIABILITY = 3  # liabilities of traits in categories, censored traits and counts
 VARIANCE = 4  # inverse-Wishart and scaled inverse chi-square draws
 INTERWEAVE = 5  # the redraw of a variance given standardised effects
 PERTURB = 6  # exact draws by perturb-and-solve
+THRESHOLD = 7  # thresholds of ordinal traits
+LIABILITY_SCALE = 8  # the common scale of liabilities, their effects and thresholds
+AUXILIARY = 9  # auxiliary variables of priors of covariance matrices
 # Regression plugins own 16..255: one purpose per step of their sampler.
 REGRESSION_COEFFICIENT = 16  # beta
 REGRESSION_LATENT = 17  # latent responses z, omega

@@ -15,6 +15,7 @@ NAMES = (
     "truncated_normal",
     "inverse_gaussian",
     "polya_gamma",
+    "poisson_log_normal",
 )
 _INCLUDE = re.compile(r'^#include "(\w+)\.cuh"\n', re.MULTILINE)
 

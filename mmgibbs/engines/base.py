@@ -11,7 +11,7 @@ models.
     engine.scaling_products(term, elements)     # how the records see theta_l -> M theta_l: normal equations for
                                                 # elements of M
     engine.transform_term(term, M)              # theta_l <- M theta_l for every level, e follows
-    engine.replace_y(trait, y)                  # other data for this chain (liabilities), e follows
+    engine.replace_y(trait, y)                  # other data for this chain, e follows
     engine.fetch()                              # list of (q, k) float64 in model order
     engine.state()                              # named arrays: all that the next sweep depends on, variances aside; not
                                                 # copied
@@ -33,11 +33,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from mmgibbs.engines.augment import residual_products
+from mmgibbs.engines.liabilities import Liabilities
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.partition import KINDS
 from mmgibbs.equations.passes import subtract_term
@@ -45,6 +47,7 @@ from mmgibbs.equations.relationships import quadratic_form
 from mmgibbs.equations.scaling import Elements, Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
+from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import component_labels
 from mmgibbs.model.residual import Blocks, ClassBlocks
@@ -116,6 +119,7 @@ class HostState(ABC):
     options: ClassVar[tuple[str, ...]] = ("update",)  # what of an EngineChoice it takes (choice.py)
     partitions: ClassVar[tuple[str, ...]] = KINDS  # that it sweeps; the first where the analysis leaves it open
     keeps_residuals: ClassVar[bool] = False
+    threads: Threads = ALONE
 
     def __init__(self, equations: StructuredEquations, real: np.dtype | None = None):
         self.equations = equations
@@ -185,6 +189,48 @@ class HostState(ABC):
     def take_y(self, y: np.ndarray) -> None:
         """y (n, T), sweep order, 0 where not observed; an engine forgets here what it made of the old one."""
         self.y = y
+
+    @cached_property
+    def liabilities(self) -> Liabilities:
+        """The responses of the design, in sweep order."""
+        return Liabilities(self.equations.design.responses, self.equations.records, self.threads)
+
+    def draw_liabilities(self, response: int, cuts: np.ndarray, number: int, key: Key) -> None:
+        """y of one response of the design | theta, the other residuals, cuts (K + 1,); e follows (liabilities.py)."""
+        y, e = self._own_y(), self.e
+        self.liabilities.draw(response, cuts, y, e, self.Rinv, number, key)
+        self.take_y(y)
+        self._e = e
+
+    def ratio_of_cuts(self, response: int, cuts: np.ndarray, proposed: np.ndarray) -> float:
+        """log p(categories | proposed) - log p(categories | cuts), liabilities integrated out."""
+        return self.liabilities.log_ratio(response, cuts, proposed, self.y, self.e, self.Rinv)
+
+    def scale_sums(self, trait: int) -> tuple[float, float]:
+        """sum_r w Q_tt e_t^2 and sum_r w e_t sum_{o != t} Q_to e_o, Q = R_p^-1."""
+        return self.liabilities.scale_sums(trait, self.e, self.Rinv)
+
+    def scale_trait(self, trait: int, g: float) -> None:
+        """y, e and theta of one trait times g."""
+        y, e = self._own_y(), self.e
+        for i, term in enumerate(self.equations.design.terms):
+            own = term.component_trait == trait
+            if own.any():
+                theta = self.theta[i]
+                theta[:, own] *= g
+                self.put_theta(i, theta)
+        y[:, trait] *= g
+        e[:, trait] *= g
+        self.take_y(y)
+        self._e = e
+
+    def sums_of_products(self, term: int) -> np.ndarray:
+        """Theta' Theta, (k, k)."""
+        theta = self.theta[term].astype(np.float64)
+        return theta.T @ theta
+
+    def _own_y(self) -> np.ndarray:
+        return self.y.copy() if self.y is self.equations.records.y else self.y
 
     def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         """G: one (k, k) per term, None for fixed ones; R: (T, T), or (classes, T, T).

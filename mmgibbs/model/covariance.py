@@ -10,11 +10,12 @@ IW of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mmgibbs.errors import ModelError
+from mmgibbs.model.priors import ScalePrior
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,19 @@ class CovarianceModel:
     df: float | None = None  # nu; None: flat, -(k_b + 1) in each block
     scale: np.ndarray | None = None  # S (k, k)
     name: str = ""  # of its term, or 'residual', for messages
+    unit: tuple[int, ...] = ()  # components whose variance is 1 by convention: traits in categories
+    scale_prior: ScalePrior | None = None  # in place of df and scale, for one block of all components
+
+    def given(self, a: np.ndarray) -> CovarianceModel:
+        """The model given the auxiliary variables of its scale prior: an inverse Wishart."""
+        if self.scale_prior is None:
+            return self
+        df, scale = self.scale_prior.inverse_wishart(a)
+        return replace(self, df=df, scale=scale, scale_prior=None)
+
+    @property
+    def flat(self) -> bool:
+        return self.df is None and self.scale_prior is None
 
     def prior(self, block: tuple[int, ...]) -> tuple[float, np.ndarray]:
         """nu and S of one block."""

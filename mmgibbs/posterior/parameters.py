@@ -45,6 +45,11 @@ def matrix_name(term: int) -> str:
     return f"G.{term}"
 
 
+def threshold_name(trait: int) -> str:
+    """What the draws (..., K - 2) of the free thresholds of an ordinal trait are called."""
+    return f"threshold.{trait}"
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A logged quantity: the names of its dimensions after (chain, draw)."""
@@ -75,6 +80,20 @@ class TermInfo:
 
 
 @dataclass(frozen=True)
+class ThresholdInfo:
+    """An ordinal trait with K categories; its first threshold is 0, the others are sampled."""
+
+    trait: str
+    labels: tuple[str, ...]  # (K,) from low to high
+    draws: str  # what the draws (..., K - 2) of the others are called
+
+    def named(self, draws: np.ndarray) -> dict[str, np.ndarray]:
+        """threshold[trait:low|high] -> (chains, draws)."""
+        pairs = zip(self.labels[1:-1], self.labels[2:], strict=True)
+        return {f"threshold[{self.trait}:{low}|{high}]": draws[..., k] for k, (low, high) in enumerate(pairs)}
+
+
+@dataclass(frozen=True)
 class ResidualInfo:
     """What the names and ratios need to know of the residuals: of all records, or class by class."""
 
@@ -82,6 +101,8 @@ class ResidualInfo:
     blocks: tuple[tuple[tuple[int, ...], ...] | None, ...] = (None,)  # per class: traits that may covary; None: all
     fixed: tuple[bool, ...] = (False,)  # per class
     classes: tuple[str, ...] = ()  # none: one matrix for all records
+    unit: tuple[int, ...] = ()  # traits whose variance is 1 by convention
+    thresholds: tuple[ThresholdInfo, ...] = ()  # of the ordinal traits
 
     def matrices(self, R: np.ndarray) -> list[tuple[str, TermInfo, np.ndarray]]:
         """(ending of its names, info, draws (..., T, T)) per class."""
@@ -161,6 +182,10 @@ def named_parameters(
             fixed.update((*share.heritability, *share.ratios))
     if all(info.fixed for _, info, _ in every):
         fixed.update(draws)
+    fixed.update(f"residual.var[{residual.traits[t]}]" for t in residual.unit)
+    for threshold in residual.thresholds:
+        if threshold.draws in matrices:
+            draws.update(threshold.named(matrices[threshold.draws]))
     counted = {share.name: share.counted for share in shares if share.counted}
     notes = dict.fromkeys(share.note for share in shares if share.note)
     return NamedParameters(draws, frozenset(fixed), counted, tuple(notes))

@@ -5,7 +5,7 @@ covariance matrices with their starts and priors, the engine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,8 +24,10 @@ from mmgibbs.model.covariance import (
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import component_labels
 from mmgibbs.model.residual import ResidualModel
+from mmgibbs.model.response import Categories
 from mmgibbs.model.terms import Term
-from mmgibbs.posterior.parameters import ResidualInfo, TermInfo, term_info
+from mmgibbs.posterior.parameters import ResidualInfo, TermInfo, ThresholdInfo, term_info, threshold_name
+from mmgibbs.runs.priors import prior_of, refuse_flat, unit_traits
 from mmgibbs.sampler.mixed_model import MixedModel
 
 LARGE = 50_000  # equations from which the structured engine's colours, classes and threads pay
@@ -52,28 +54,41 @@ def assemble(analysis, prepared) -> Assembled:
         spec, random = analysis.variances.terms[term.name], analysis.model.random[term.name]
         k = term.n_components
         blocks = diagonal_blocks(k) if spec.structure == "diagonal" else full_block(k)
-        covariance = _covariance(spec, default[i], blocks, all_fixed, term.name, component_labels(term, design.traits))
+        labels = component_labels(term, design.traits)
+        traits = [int(t) for t in term.component_trait]
+        prior = prior_of(spec, term.name, labels, traits, design, prepared.phenotypic_variance)
+        covariance = _covariance(spec, default[i], blocks, all_fixed, term.name, labels, prior)
+        if covariance.flat and not covariance.fixed:
+            notes += refuse_flat(term, labels, design)
         notes += check_posterior_exists(term.name, covariance, term.n_prior_levels)
         covariances.append(covariance)
         columns = [random.effects[e.name].level for e in term.effects]
         infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed, i))
-    residual, of_residual = _residual(analysis.variances.residual, design, default[-1], all_fixed)
+    residual, of_residual = _residual(
+        analysis.variances.residual, design, default[-1], all_fixed, prepared.phenotypic_variance
+    )
     notes += of_residual
     notes += check_degrees_of_freedom(design, covariances, residual)
     for t in np.flatnonzero(prepared.phenotypic_variance == 0):
-        if any(not m.fixed and m.df is None for m in residual.matrices):
+        if any(not m.fixed and m.flat for m in residual.matrices):
             raise ModelError(
                 f"trait '{design.traits[t]}' does not vary, so that its residual variance has no posterior; "
                 "needed a proper prior (variances.residual.prior) or fixed variances"
             )
     saved = saved_levels(analysis.output.save_levels, prepared)
     blocks, fixed = tuple(m.blocks for m in residual.matrices), tuple(m.fixed for m in residual.matrices)
-    info = ResidualInfo(design.traits, blocks, fixed, residual.classes)
+    thresholds = tuple(
+        ThresholdInfo(design.traits[r.trait], r.labels, threshold_name(r.trait))
+        for r in design.responses
+        if isinstance(r, Categories) and len(r.labels) > 2
+    )
+    unit = residual.matrices[0].unit
+    info = ResidualInfo(design.traits, blocks, fixed, residual.classes, unit, thresholds)
     return Assembled(MixedModel(design, tuple(covariances), residual, saved), tuple(infos), info, tuple(notes))
 
 
 def _residual(
-    spec: ResidualVariance, design: Design, default: np.ndarray, all_fixed: bool
+    spec: ResidualVariance, design: Design, default: np.ndarray, all_fixed: bool, phenotypic: np.ndarray
 ) -> tuple[ResidualModel, list[str]]:
     """The residual covariance matrix of all records, or of each class of them, and what there is to say of it."""
     classes, matrices, notes = design.residual_classes, [], []
@@ -82,7 +97,9 @@ def _residual(
         own, of_class = spec.of_class(name), design.class_of_pattern == c
         blocks = blocks_recorded_together(design.patterns[of_class], spec.structure)
         called = f"residual.classes.{name}" if classes else "residual"
-        matrix = _covariance(own, default, blocks, all_fixed, called, design.traits)
+        prior = prior_of(own, called, design.traits, range(design.n_traits), design, phenotypic)
+        matrix = _covariance(own, default, blocks, all_fixed, called, design.traits, prior)
+        matrix = _with_unit_variances(matrix, unit_traits(design))
         notes += _covariances_left_out(own, matrix, design.traits, called)
         in_class = observed[of_class[design.pattern]]
         records = {b: int(in_class[:, list(b)].any(axis=1).sum()) for b in blocks}
@@ -96,8 +113,21 @@ def _residual(
     return ResidualModel(tuple(matrices), classes), notes
 
 
+def _with_unit_variances(residual: CovarianceModel, unit: set[int]) -> CovarianceModel:
+    """Traits in categories have a residual variance of 1; a matrix of nothing else is held fixed."""
+    if not unit:
+        return residual
+    start = residual.start.copy()
+    for t in unit:
+        if start[t, t] != 1.0:  # a default
+            start[t, :] = start[:, t] = 0.0
+            start[t, t] = 1.0
+    held = all(set(block) <= unit and len(block) == 1 for block in residual.blocks)
+    return replace(residual, start=start, unit=tuple(sorted(unit)), fixed=residual.fixed or held)
+
+
 def _covariance(
-    spec, default: np.ndarray, blocks, all_fixed: bool, name: str, labels: Sequence[str]
+    spec, default: np.ndarray, blocks, all_fixed: bool, name: str, labels: Sequence[str], prior: dict
 ) -> CovarianceModel:
     fixed = all_fixed or spec.fixed
     if spec.start is None and fixed:
@@ -112,14 +142,12 @@ def _covariance(
     within = np.zeros(start.shape, bool)
     for block in blocks:
         within[np.ix_(block, block)] = True
-    prior = spec.prior
     return CovarianceModel(
         start=np.where(within, start, 0.0),
         fixed=fixed,
         blocks=blocks,
-        df=None if prior is None else prior.df,
-        scale=None if prior is None else np.array(prior.scale, float),
         name=name,
+        **prior,
     )
 
 
@@ -143,7 +171,7 @@ def check_degrees_of_freedom(
     Where all v flat variances of a trait grow together as r, the likelihood falls as r^(-(n - p)/2) (n records, p fixed
     equations) and their volume grows as r^(v - 1): the posterior needs n - p > 2 v.
     """
-    flat = lambda c: c is not None and not c.fixed and c.df is None
+    flat = lambda c: c is not None and not c.fixed and c.flat
     observed = design.patterns[design.pattern]
     notes = []
     for t, name in enumerate(design.traits):
@@ -251,5 +279,6 @@ def choose_engine(sampler, model: MixedModel) -> tuple[EngineChoice, str, str]:
         )
     threads = sampler.threads or max(1, cores() // sampler.chains)
     fixed = model.residual.fixed and all(c is None or c.fixed for c in model.covariances)
+    fixed = fixed and not model.design.responses  # whose liabilities move
     threads = threads if "threads" in engine.options else 1
     return EngineChoice(name, sampler.update, threads, device, fixed, sampler.tolerance), kind, why

@@ -14,6 +14,7 @@ from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.residual import ClassBlocks
 from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.unit_diagonals import draw_with_unit_diagonal
 
 # Chains of sampled variances start apart, so that R-hat can see a chain that has not forgotten its start.
 START_SCALES = (1.0, 0.5, 2.0, 0.75, 1.5)
@@ -22,10 +23,12 @@ START_SCALES = (1.0, 0.5, 2.0, 0.75, 1.5)
 class CovarianceMatrices:
     """The matrices of one chain as they are now, by name: what its steps share.
 
-    `changed`: a matrix is not the one that the engine took last.
+    `changed`: a matrix is not the one that the engine took last. `priors`: the inverse Wisharts that stand for scale
+    priors now, by the name of the matrix (auxiliaries.py).
     """
 
     def __init__(self, G: Sequence[np.ndarray | None], R: np.ndarray):
+        self.priors: dict[str, CovarianceModel] = {}
         self._terms = len(G)
         self._now = {matrix_name(i): g for i, g in enumerate(G) if g is not None} | {RESIDUAL: R}
         self.changed = True
@@ -48,10 +51,11 @@ class CovarianceMatrices:
     def R(self) -> np.ndarray:
         return self._now[RESIDUAL]
 
-    def take(self) -> tuple[list[np.ndarray | None], np.ndarray]:
-        """G and R for an engine, which then has them all."""
-        self.changed = False
-        return self.G, self.R
+    def give(self, engine: Engine) -> None:
+        """The engine takes G and R, unless it has them."""
+        if self.changed:
+            self.changed = False
+            engine.set_variances(self.G, self.R)
 
 
 def starting_matrices(model: MixedModel, chain: int) -> CovarianceMatrices:
@@ -59,7 +63,11 @@ def starting_matrices(model: MixedModel, chain: int) -> CovarianceMatrices:
     scale = START_SCALES[chain % len(START_SCALES)]
 
     def at(c: CovarianceModel) -> np.ndarray:
-        return np.array(c.start, float) * (1.0 if c.fixed else scale)
+        if c.fixed:
+            return np.array(c.start, float)
+        sd = np.full(len(c.start), np.sqrt(scale))
+        sd[list(c.unit)] = 1.0
+        return np.array(c.start, float) * (sd[:, None] * sd if c.unit else scale)
 
     R = np.stack([at(c) for c in model.residual.matrices])
     return CovarianceMatrices(
@@ -82,9 +90,8 @@ class TermCovariance:
     def __call__(self, number: int) -> None:
         if not self.covariance.fixed:
             products = self.engine.quadratic_form(self.term)
-            self.matrices[self.name] = draw_covariance(
-                self.covariance, products, self.n_levels, number, self.term, self.key
-            )
+            prior = self.matrices.priors.get(self.name, self.covariance)
+            self.matrices[self.name] = draw_covariance(prior, products, self.n_levels, number, self.term, self.key)
 
     def draws(self) -> dict[str, np.ndarray]:
         return {self.name: self.matrices[self.name]}
@@ -123,8 +130,10 @@ class ResidualCovariance:
 
     def _draw(self, c: int, products: np.ndarray, n: np.ndarray, number: int) -> np.ndarray:
         """One draw of R_c. Its blocks are keyed by c T + trait: the first class draws as one for all would."""
-        first = c * len(products)
-        return draw_covariance(self.residual.matrices[c], products, n, number, self.n_terms, self.key, first)
+        first, now = c * len(products), self.matrices[RESIDUAL]
+        model = self.matrices.priors.get(RESIDUAL, self.residual.matrices[c])
+        so_far = now[c] if self.residual.classes else now
+        return draw_covariance(model, products, n, number, self.n_terms, self.key, first, so_far)
 
     def draws(self) -> dict[str, np.ndarray]:
         return {RESIDUAL: self.matrices[RESIDUAL]}
@@ -144,18 +153,24 @@ def draw_covariance(
     term: int,
     key: tuple[int, int],
     first: int = 0,
+    current: np.ndarray | None = None,
 ) -> np.ndarray:
     """One draw of G (or R) given the sum of squares and products (k, k) and the number of levels (records), per block
-    where `n` is an array. first: number of the first component among all draws of the term.
+    where `n` is an array. first: number of the first component among all draws of the term; current: the matrix so
+    far, from which several correlations of `model.unit` move on.
     """
     out = np.zeros_like(products)
     for b, block in enumerate(model.blocks):
         index = np.ix_(block, block)
         nu, S = model.prior(block)
         count = n[b] if isinstance(n, np.ndarray) else n
-        out[index] = inverse_wishart(
-            nu + count, S + products[index], number, first + block[0], stream(VARIANCE, term), key[0], key[1]
-        )
+        W, site = S + products[index], (number, first + block[0], stream(VARIANCE, term))
+        unit = tuple(i for i, c in enumerate(block) if c in model.unit)
+        if unit:
+            so_far = np.eye(len(block)) if current is None else current[index]
+            out[index] = draw_with_unit_diagonal(nu + count, W, unit, so_far, *site, key)
+        else:
+            out[index] = inverse_wishart(nu + count, W, *site, key[0], key[1])
     if not np.all(np.isfinite(out)):
         raise ModelError(
             f"variances.{model.name or '*'}: no covariance matrix can be drawn at sweep {number} of chain "

@@ -73,13 +73,20 @@ class Interweaving:
         self, model: MixedModel, term: int, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]
     ):
         self.term, self.engine, self.matrices, self.key = term, engine, matrices, key
-        self.prior = cholesky_prior(model.covariance(term))
+        self.fixed_prior = cholesky_prior(model.covariance(term))
         self.fact = f"interweaving_acceptance[{model.design.terms[term].name}]"
+
+    @property
+    def prior(self) -> CholeskyPrior:
+        """That of now, where auxiliary variables move it."""
+        given = self.matrices.priors.get(matrix_name(self.term))
+        return self.fixed_prior if given is None else cholesky_prior(given)
 
     def __call__(self, number: int) -> dict[str, float]:
         G = self.matrices[matrix_name(self.term)]
-        H, s = self.engine.scaling_products(self.term, self.prior.elements)
-        M, accepted = draw_scaling(self.prior, H, s, G, number, self.term, self.key)
+        prior = self.prior
+        H, s = self.engine.scaling_products(self.term, prior.elements)
+        M, accepted = draw_scaling(prior, H, s, G, number, self.term, self.key)
         if accepted:
             self.engine.transform_term(self.term, M)
             moved = M @ G @ M.T

@@ -23,8 +23,7 @@ class Locations:
         self.engine, self.matrices, self.key, self.refresh_every = engine, matrices, key, refresh_every
 
     def __call__(self, number: int) -> dict[str, float] | None:
-        if self.matrices.changed:
-            self.engine.set_variances(*self.matrices.take())
+        self.matrices.give(self.engine)
         facts = self.engine.sweep(number, self.key)
         if number % self.refresh_every == 0:
             self.engine.refresh()

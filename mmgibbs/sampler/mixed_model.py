@@ -11,6 +11,7 @@ from mmgibbs.model.design import Design
 from mmgibbs.model.residual import ResidualModel
 from mmgibbs.posterior.averages import LevelAverages
 from mmgibbs.posterior.decisions import Decisions
+from mmgibbs.posterior.parameters import RESIDUAL, matrix_name
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,14 @@ class MixedModel:
         covariance = self.covariances[i]
         assert covariance is not None, "a fixed term has none"
         return covariance
+
+    @property
+    def scale_priors(self) -> list[tuple[str, int, CovarianceModel]]:
+        """(name of the matrix, number of its term, model) of each matrix that is sampled under a scale prior."""
+        every = [(matrix_name(i), i, c) for i, c in enumerate(self.covariances) if c is not None]
+        if not self.residual.classes:
+            every.append((RESIDUAL, len(self.covariances), self.residual.matrices[0]))
+        return [(name, i, c) for name, i, c in every if c.scale_prior is not None and not c.fixed]
 
     def term_index(self, name: str) -> int:
         return next(i for i, t in enumerate(self.design.terms) if t.name == name)

@@ -11,10 +11,12 @@ from typing import Protocol
 
 import numpy as np
 
-from mmgibbs.engines.base import Engine
+from mmgibbs.engines.base import Engine, HostState
 from mmgibbs.posterior.parameters import Parameter
+from mmgibbs.sampler.auxiliaries import Auxiliaries
 from mmgibbs.sampler.covariances import CovarianceMatrices, ResidualCovariance, TermCovariance, starting_matrices
 from mmgibbs.sampler.interweave import Interweaving
+from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -47,13 +49,22 @@ def gibbs_steps(
     key: tuple[int, int],
     matrices: CovarianceMatrices | None = None,
 ) -> list[Step]:
-    """Locations given variances; each G given its term; G of the terms to interweave given their standardised effects;
-    R given the residuals. matrices: None for the starts of the chain; key = (seed, chain).
+    """Liabilities of the traits that are not normal; locations given variances; each G given its term; G of the terms
+    to interweave given their standardised effects; R given the residuals; auxiliary variables of the priors.
+
+    matrices: None for the starts of the chain; key = (seed, chain).
     """
     matrices = starting_matrices(model, key[1]) if matrices is None else matrices
+    liabilities: list[Step] = []
+    if model.design.responses:
+        assert isinstance(engine, HostState), "other engines refuse such a design"
+        responses = range(len(model.design.responses))
+        liabilities = [LiabilityStep(model, r, engine, matrices, key, schedule.burn_in) for r in responses]
     return [
+        *liabilities,
         Locations(engine, matrices, key, schedule.refresh_every),
         *(TermCovariance(model, i, engine, matrices, key) for i in model.random_terms),
         *(Interweaving(model, i, engine, matrices, key) for i in schedule.interweave),
         ResidualCovariance(model, engine, matrices, key),
+        *(Auxiliaries(*which, matrices, key) for which in model.scale_priors),
     ]

@@ -90,6 +90,12 @@ def recorded(analysis: Analysis) -> Recorded:
     """The records of an analysis. Raises ConfigError where it cannot be validated."""
     if analysis.model.plugin is not None:
         raise ConfigError(f"validate: found model.plugin {analysis.model.plugin}, needed a mixed model (model.random)")
+    for trait in analysis.traits:
+        if trait.type != "normal":
+            raise ConfigError(
+                f"validate: cannot be combined with traits.{trait.name}.type: {trait.type}: validation solves for "
+                "breeding values (BLUP), which liabilities do not allow yet"
+            )
     for name, random in analysis.model.random.items():
         for effect in random.effects.values():
             if effect.legendre is not None and effect.legendre.range is None:

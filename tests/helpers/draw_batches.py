@@ -15,6 +15,7 @@ from mmgibbs.draws import exponential as ex
 from mmgibbs.draws import gamma as ga
 from mmgibbs.draws import inverse_gaussian as ig
 from mmgibbs.draws import normal as no
+from mmgibbs.draws import poisson_log_normal as pl
 from mmgibbs.draws import polya_gamma as pg
 from mmgibbs.draws import truncated_normal as tn
 from mmgibbs.draws.purpose import REGRESSION_LATENT, stream
@@ -37,6 +38,7 @@ FAMILIES = {
     "inverse_gaussian": (2, f"inverse_gaussian(p0[i], p1[i], {SITE})"),
     "polya_gamma_1": (1, f"polya_gamma_1(p0[i], {SITE})"),
     "polya_gamma": (2, f"polya_gamma((long long)p0[i], p1[i], {SITE})"),
+    "poisson_log_normal": (3, f"poisson_log_normal(p0[i], 1.5, p1[i], p2[i], {SITE})"),
 }
 
 
@@ -65,6 +67,8 @@ def _fill(family, p0, p1, p2, sweep, out):
             out[i] = pg.polya_gamma_1(p0[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
         elif family == 10:
             out[i] = pg.polya_gamma(np.int64(p0[i]), p1[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
+        elif family == 11:
+            out[i] = pl.poisson_log_normal(p0[i], 1.5, p1[i], p2[i], sweep, i, STREAM, DRAW, SEED, CHAIN)
 
 
 def _arguments(family, n, parameters):

@@ -40,7 +40,8 @@ class StructuredEngine(SweepEngine):
 
     def __init__(self, equations: StructuredEquations, update: str = "level", threads: int = 1):
         refuse_other_partitions(equations)
-        super().__init__(equations, block_sweeps(equations, update == "level", Threads(threads)))
+        self.threads = Threads(threads)
+        super().__init__(equations, block_sweeps(equations, update == "level", self.threads))
 
 
 def refuse_other_partitions(equations: StructuredEquations) -> None:

@@ -25,12 +25,14 @@ from mmgibbs.engines.hybrid.device import DeviceUpdates
 from mmgibbs.engines.hybrid.host import HostUpdates
 from mmgibbs.engines.hybrid.kernels import factor_block, sample_block
 from mmgibbs.engines.hybrid.order import UpdateOrder
+from mmgibbs.engines.liabilities import other_than_normal
 from mmgibbs.equations.explicit.row_blocks import row_blocks
 from mmgibbs.equations.explicit.sweep_rows import weighted_sums
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.device import Device
+from mmgibbs.model.design import Design
 
 
 class HybridEngine(HostState):
@@ -45,6 +47,10 @@ class HybridEngine(HostState):
     name = "hybrid"
     options = ("update", "device", "threads")
     partitions = ("colour", "term", "effect", "equal")
+
+    @staticmethod
+    def refuses(design: Design) -> str | None:
+        return other_than_normal(design)
 
     def __init__(
         self,

@@ -134,25 +134,30 @@ MISTAKES = [
     ("traits", ["bw", "ww", "bw"], "traits: found 'bw' twice, needed every value once"),
     (
         "traits",
-        {"bw": {"type": "binary"}, "ww": {}},
-        "traits.bw.type: found 'binary', which is not in this version yet; needed normal",
+        {"bw": {"type": "binary", "exposure": "age"}, "ww": {}},
+        "traits.bw.exposure: cannot be combined with type: binary; needed type: count",
     ),
     (
         "traits",
-        {"bw": {"type": "ordinal"}, "ww": {}},
-        "traits.bw.type: found 'ordinal', which is not in this version yet; needed normal",
+        {"bw": {"type": "ordinal", "positive": "x"}, "ww": {}},
+        "traits.bw.positive: cannot be combined with type: ordinal; needed type: binary",
     ),
     (
         "traits",
         {"bw": {"type": "censored"}, "ww": {}},
-        "traits.bw.type: found 'censored', which is not in this version yet; needed normal",
+        "traits.bw.type: found censored without bounds, needed lower and upper, or censored and values",
     ),
     (
         "traits",
         {"bw": {"type": "normall"}, "ww": {}},
-        "traits.bw.type: found 'normall', needed normal; did you mean 'normal'?",
+        "traits.bw.type: found 'normall', needed normal, binary, ordinal, censored or count; did you mean 'normal'?",
     ),
-    ("traits", {"bw": {"name": "x"}, "ww": {}}, "traits.bw.name: unknown key; known are column, missing, type"),
+    (
+        "traits",
+        {"bw": {"name": "x"}, "ww": {}},
+        "traits.bw.name: unknown key; known are column, missing, type, categories, positive, lower, upper, log, "
+        "censored, values, exposure",
+    ),
     (
         "traits",
         {"bw": {"column": "ww"}, "ww": {}},

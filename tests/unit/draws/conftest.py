@@ -11,6 +11,7 @@ MUTATIONS = {
     "truncated_normal": ("double centre = 1.0 / rate;", "double centre = 0.97 / rate;"),
     "inverse_gaussian": ("if (u * (1.0 + g) > g)", "if (u * (1.0 + g) > 1.02 * g)"),
     "sums of polya_gamma": ("mean -= shape * weight;", "mean -= 1.01 * shape * weight;"),
+    "poisson_log_normal": ("double mode = a - w;", "double mode = a - 1.02 * w;"),
     "polya_gamma": ("const double LEFT_MASS = 0.47", "const double LEFT_MASS = 0.45"),
 }
 

@@ -32,6 +32,7 @@ def parameters(family):
         "inverse_gaussian": (10.0 ** rng.uniform(-4, 18, N), 10.0 ** rng.uniform(-4, 4, N)),
         "polya_gamma_1": (z,),
         "polya_gamma": (np.minimum(10.0 ** rng.uniform(0, 3, N), 600).astype(int), z),
+        "poisson_log_normal": (rng.poisson(10.0 ** rng.uniform(-1, 3, N)), low / 3, 10.0 ** rng.uniform(-3, 2, N)),
     }[family]
 
 

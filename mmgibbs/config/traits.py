@@ -1,0 +1,130 @@
+"""Traits: section `traits`: columns of values, or categories, bounds or counts with a liability behind them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import model_validator
+
+from mmgibbs.config.fields import (
+    Problems,
+    Section,
+    a_boolean,
+    a_cell,
+    a_column,
+    a_name,
+    checked,
+    list_of,
+    mapping_of,
+    one_of,
+)  # fmt: skip
+from mmgibbs.config.text import is_nothing
+
+_cells = list_of(a_cell, "a list of values as they stand in the table", empty=True)
+TYPES = ("normal", "binary", "ordinal", "censored", "count")
+# Keys beside `column`, `missing` and `type`, and the types that they belong to.
+OF_TYPE = {
+    "categories": ("ordinal",),
+    "positive": ("binary",),
+    "lower": ("censored",),
+    "upper": ("censored",),
+    "log": ("censored",),
+    "censored": ("censored",),
+    "values": ("censored",),
+    "exposure": ("count",),
+}
+
+
+class Sides(Section):
+    """What the cells of the column `censored` say of a record: the value is a bound from one side, or exact."""
+
+    left: Annotated[tuple[str, ...], checked(_cells)] = ()  # at most the value
+    right: Annotated[tuple[str, ...], checked(_cells)] = ()  # at least the value
+    none: Annotated[tuple[str, ...], checked(_cells)] = ()  # the value itself
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        problems = Problems()
+        seen: dict[str, str] = {}
+        for side in ("left", "right", "none"):
+            for cell in getattr(self, side):
+                if cell in seen:
+                    problems.add((side,), f"found {cell!r}, which is also in {seen[cell]}; needed it in one of them")
+                seen[cell] = side
+        if not seen:
+            problems.add((), "found no cell, needed left, right or none with the values that mean it")
+        problems.refuse()
+        return self
+
+    def items(self) -> list[tuple[str, tuple[str, ...]]]:
+        return [(side, getattr(self, side)) for side in ("left", "right", "none")]
+
+
+class Trait(Section):
+    """A trait: its name, the column it stands in, further texts that mean a missing value, and its type."""
+
+    filled_in: ClassVar = ("name",)
+    name: str = ""
+    column: Annotated[str, checked(a_column)] = ""  # default: the name
+    missing: Annotated[tuple[str, ...], checked(_cells)] = ()
+    type: Annotated[str, checked(one_of(*TYPES))] = "normal"
+    categories: Annotated[tuple[str, ...] | None, checked(list_of(a_cell, "the categories from low to high"))] = None
+    positive: Annotated[str | None, checked(a_cell)] = None
+    lower: Annotated[str | None, checked(a_column)] = None
+    upper: Annotated[str | None, checked(a_column)] = None
+    log: Annotated[bool, checked(a_boolean)] = False
+    censored: Annotated[str | None, checked(a_column)] = None
+    values: Sides | None = None
+    exposure: Annotated[str | None, checked(a_column)] = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        problems = Problems()
+        for key, types in OF_TYPE.items():
+            if getattr(self, key) not in (None, False) and self.type not in types:
+                problems.add((key,), f"cannot be combined with type: {self.type}; needed type: {' or '.join(types)}")
+        if self.type == "censored":
+            self._check_bounds(problems)
+        both = set(self.missing) & {*(self.categories or ()), *([self.positive] if self.positive else ())}
+        if both:
+            problems.add(
+                ("missing",), f"found {sorted(both)[0]!r}, which is a category too; needed it to mean one thing"
+            )
+        if self.categories is not None and len(self.categories) < 2:
+            problems.add(("categories",), f"found {len(self.categories)}, needed two or more, from low to high")
+        problems.refuse()
+        return self
+
+    def _check_bounds(self, problems: Problems) -> None:
+        by_bounds, by_status = self.lower or self.upper, self.censored or self.values
+        if by_bounds and by_status:
+            problems.add(("censored",), "cannot be combined with lower and upper; needed one way of saying the bounds")
+        elif by_bounds and not (self.lower and self.upper):
+            problems.add(
+                ("upper" if self.lower else "lower",), "missing, needed the columns of both bounds (empty cell: open)"
+            )
+        elif by_status and not (self.censored and self.values):
+            problems.add(
+                ("values" if self.censored else "censored",),
+                "missing, needed censored: COLUMN and values: {right: [...], left: [...], none: [...]}",
+            )
+        elif not by_bounds and not by_status:
+            problems.add(("type",), "found censored without bounds, needed lower and upper, or censored and values")
+
+    def as_file(self) -> dict[str, Any]:
+        file = super().as_file()
+        return {key: value for key, value in file.items() if key not in OF_TYPE or self.type in OF_TYPE[key]}
+
+
+_trait_mapping = mapping_of(Trait, "trait")
+_trait_names = list_of(a_name, "the names of one or more traits")
+
+
+def read_traits(value: object) -> tuple[Trait, ...]:
+    """A list of columns, or a mapping from names to their keys."""
+    if is_nothing(value):
+        return ()
+    if not isinstance(value, dict):
+        return tuple(Trait().model_copy(update={"name": name, "column": name}) for name in _trait_names(value))
+    named = _trait_mapping(value).items()
+    return tuple(trait.model_copy(update={"name": name, "column": trait.column or name}) for name, trait in named)

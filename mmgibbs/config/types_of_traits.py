@@ -1,0 +1,93 @@
+"""What a trait that is not normal asks of the rest of the analysis, and what it fills in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgibbs.config.effects import Model, Random
+from mmgibbs.config.fields import Problems
+from mmgibbs.config.variances import HalfT, UniformHeritability, Variance
+
+if TYPE_CHECKING:
+    from mmgibbs.config.analysis import Analysis
+
+UNIT_RESIDUAL = ("binary", "ordinal")  # the liability's residual variance is 1 by convention
+# Normal prior of fixed effects on liabilities with a residual variance of 1, where the file says nothing: flat effects
+# would weigh heritability by their number, and a level whose records are all alike has no posterior under them.
+PRIOR_VARIANCE = 10.0
+
+
+def check_types(analysis: Analysis, problems: Problems) -> None:
+    """Refuse what has no meaning with such traits."""
+    for trait in analysis.traits:
+        if trait.type == "normal":
+            continue
+        if analysis.sampler.method == "blup":
+            problems.add(
+                ("sampler", "method"),
+                f"blup cannot be combined with traits.{trait.name}.type: {trait.type}, whose liabilities are not "
+                "known; needed method: gibbs, with variances.mode: fixed to hold the variances",
+            )
+            break
+    if analysis.variances.residual.by is not None:
+        for trait in analysis.traits:
+            if trait.type in UNIT_RESIDUAL:
+                problems.add(
+                    ("variances", "residual", "by"),
+                    f"classes cannot be combined with traits.{trait.name}.type: {trait.type}, whose residual variance "
+                    "is 1 in every record",
+                )
+                break
+    if analysis.data.weights is not None:
+        for trait in analysis.traits:
+            if trait.type in (*UNIT_RESIDUAL, "count"):
+                problems.add(
+                    ("data", "weights"),
+                    f"weights cannot be combined with traits.{trait.name}.type: {trait.type}: a record of it is one "
+                    "observation; needed a row for each",
+                )
+                break
+
+
+def with_default_priors(analysis: Analysis, model: Model) -> Model:
+    """Fixed effects on traits with R = 1 have a normal prior unless the file says otherwise; others keep theirs."""
+    unit = {t.name for t in analysis.traits if t.type in UNIT_RESIDUAL}
+
+    def completed(effect):
+        of_unit = [t for t in effect.traits if t in unit]
+        if not of_unit or "prior_variance" in effect.model_fields_set:
+            return effect
+        prior = PRIOR_VARIANCE if len(of_unit) == len(effect.traits) else dict.fromkeys(of_unit, PRIOR_VARIANCE)
+        return effect.model_copy(update={"prior_variance": prior})
+
+    return model.model_copy(update={"fixed": {name: completed(effect) for name, effect in model.fixed.items()}})
+
+
+def with_default_scale_prior(analysis: Analysis, random: Random, variance: Variance) -> Variance:
+    """A covariance matrix with components of traits with R = 1 has a proper prior unless the file says otherwise.
+
+    Its likelihood does not hold it back: as it grows, that of a binary animal model tends to a constant above 0.
+    """
+    unit = {t.name for t in analysis.traits if t.type in UNIT_RESIDUAL}
+    traits = [t for e in random.effects.values() for t in e.traits for _ in e.coefficients]
+    if "prior" in variance.model_fields_set or variance.structure == "diagonal" or not unit.intersection(traits):
+        return variance
+    prior = UniformHeritability(h2="uniform") if len(traits) == 1 else HalfT.model_validate({"half_t": {"df": 2}})
+    return variance.model_copy(update={"prior": prior})
+
+
+def check_unit_residuals(analysis: Analysis, residual: Variance, problems: Problems) -> None:
+    """The residual variance of a trait in categories is 1: a start says so, or nothing."""
+    unit = [i for i, t in enumerate(analysis.traits) if t.type in UNIT_RESIDUAL]
+    if residual.start is None or not unit:
+        return
+    for i in unit:
+        found = float(np.asarray(residual.start)[i, i])
+        if found != 1.0:
+            problems.add(
+                ("variances", "residual", "start"),
+                f"found {found:g} for {analysis.traits[i].name}, needed 1: the residual variance of a "
+                f"{analysis.traits[i].type} trait sets the scale of its liability",
+            )

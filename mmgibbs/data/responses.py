@@ -1,0 +1,227 @@
+"""Traits that are not normal, as the table has them: categories, bounds and counts, each held against its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.config import Trait
+from mmgibbs.data.fixed import ClassEffect, CovariateEffect
+from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
+from mmgibbs.errors import DataError
+from mmgibbs.model.response import Categories, Count, Interval, Response
+from pedigree.tables import quoted
+
+if TYPE_CHECKING:
+    from mmgibbs.data.traits import Records
+
+
+def read_response(trait: Trait, index: int, phenotypes: Phenotypes) -> Response:
+    """The response of trait number `index`. DataError names row, column, found and needed."""
+    return _READERS[trait.type](trait, index, phenotypes)
+
+
+def response_columns(trait: Trait) -> list[tuple[str, str]]:
+    """(column, YAML path) of every column that the trait reads."""
+    if trait.type == "normal":
+        return [(trait.column, f"traits.{trait.name}")]
+    bounds = bool(trait.lower or trait.upper)  # in place of the column
+    named = ("lower", "upper") if bounds else ("column", "censored", "exposure")
+    return [(getattr(trait, key), f"traits.{trait.name}.{key}") for key in named if getattr(trait, key)]
+
+
+def _text(trait: Trait, phenotypes: Phenotypes) -> pl.Series:
+    return phenotypes.text(trait.column, f"traits.{trait.name}", trait.missing)
+
+
+def _binary(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
+    text = _text(trait, phenotypes)
+    found = text.drop_nulls().unique().sort().to_list()
+    where = f"column '{trait.column}' (traits.{trait.name})"
+    if trait.positive is not None and trait.positive not in found:
+        raise DataError(
+            f"{phenotypes.name}: found no {quoted(trait.positive)} in {where}, needed it as one of two values "
+            f"(found {_listed(found)})"
+        )
+    if len(found) > 2:
+        first_two = list(dict.fromkeys(text.drop_nulls().to_list()))[:2]
+        wrong = np.flatnonzero(~(text.is_in(first_two) | text.is_null()).to_numpy())
+        named = [f"found {quoted(text[int(i)])} in {where}" for i in wrong[:SHOWN]]
+        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, f"one of two values, as {_listed(first_two)}")
+    if len(found) < 2:
+        raise DataError(f"{phenotypes.name}: found {_listed(found)} alone in {where}, needed two values")
+    if trait.positive is not None:
+        labels = (next(v for v in found if v != trait.positive), trait.positive)
+    else:
+        labels = tuple(sorted(found, key=_as_number))
+        if any(np.isnan(_as_number(v)) for v in labels):
+            raise DataError(
+                f"{phenotypes.name}: found the values {_listed(found)} in {where}; needed "
+                f"traits.{trait.name}.positive: which of them is the event"
+            )
+    return _categories(trait, index, phenotypes, text, labels)
+
+
+def _ordinal(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
+    text = _text(trait, phenotypes)
+    if trait.categories:
+        return _categories(trait, index, phenotypes, text, trait.categories)
+    found = text.drop_nulls().unique().to_list()
+    words = [v for v in found if np.isnan(_as_number(v))]
+    if words:
+        raise DataError(
+            f"{phenotypes.name}: found {quoted(sorted(words)[0])} in column '{trait.column}' (traits.{trait.name}), "
+            f"which is no number; needed traits.{trait.name}.categories: the values from low to high"
+        )
+    return _categories(trait, index, phenotypes, text, tuple(sorted(found, key=_as_number)))
+
+
+def _categories(trait: Trait, index: int, phenotypes: Phenotypes, text: pl.Series, labels: Sequence[str]) -> Categories:
+    where = f"column '{trait.column}' (traits.{trait.name})"
+    codes = pl.DataFrame({"label": list(labels), "code": np.arange(len(labels), dtype=np.int16)})
+    found = pl.DataFrame({"label": text}).join(codes, on="label", how="left", maintain_order="left")["code"]
+    wrong = np.flatnonzero((found.is_null() & text.is_not_null()).to_numpy())
+    if len(wrong):
+        named = [f"found {quoted(text[int(i)])} in {where}" for i in wrong[:SHOWN]]
+        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, f"a category ({_listed(labels)}) or missing")
+    category = found.fill_null(-1).to_numpy().astype(np.int16)
+    if len(labels) < 2:
+        raise DataError(f"{phenotypes.name}: found {len(labels)} category in {where}, needed two or more")
+    counts = np.bincount(category[category >= 0], minlength=len(labels))
+    if (counts == 0).any():
+        empty = [quoted(label) for label, n in zip(labels, counts, strict=True) if n == 0]
+        raise DataError(
+            f"{phenotypes.name}: found no record of {' and '.join(empty)} in {where}; needed records in every "
+            f"category, or traits.{trait.name}.categories without it: its threshold has no posterior"
+        )
+    return Categories(index, tuple(str(label) for label in labels), category)
+
+
+def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
+    if trait.censored:
+        lower, upper = _by_status(trait, phenotypes)
+    else:
+        ends = []
+        for key, open_end in (("lower", -np.inf), ("upper", np.inf)):
+            column = getattr(trait, key)
+            values = phenotypes.numbers(column, f"traits.{trait.name}.{key}", trait.missing)
+            ends.append((values, open_end))
+        neither = np.isnan(ends[0][0]) & np.isnan(ends[1][0])
+        lower, upper = (np.where(np.isnan(v), open_end, v) for v, open_end in ends)
+        lower[neither], upper[neither] = np.nan, np.nan
+    wrong = np.flatnonzero(lower > upper)
+    if len(wrong):
+        named = [f"found the bounds {lower[i]:g} and {upper[i]:g} (traits.{trait.name})" for i in wrong[:SHOWN]]
+        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a lower bound that is not above the upper")
+    if trait.log:
+        for values in (lower, upper):
+            wrong = np.flatnonzero(values <= 0 if values is upper else np.isfinite(values) & (values < 0))
+            if len(wrong):
+                named = [f"found {values[i]:g} (traits.{trait.name})" for i in wrong[:SHOWN]]
+                raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a number above 0 (log: true)")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lower = np.where(lower <= 0, -np.inf, np.log(np.maximum(lower, 1e-300)))
+            upper = np.log(upper)
+    return Interval(index, lower, upper)
+
+
+def _by_status(trait: Trait, phenotypes: Phenotypes) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds from one column of values and one that says what is known of each."""
+    assert trait.censored is not None and trait.values is not None, "held together by the analysis file"
+    value = phenotypes.numbers(trait.column, f"traits.{trait.name}", trait.missing)
+    path = f"traits.{trait.name}.censored"
+    status = phenotypes.text(trait.censored, path)
+    meaning = {cell: side for side, cells in trait.values.items() for cell in cells}
+    known = status.is_in(list(meaning)).fill_null(False).to_numpy()
+    wrong = np.flatnonzero(~known & ~np.isnan(value))
+    if len(wrong):
+        named = [
+            f"found {'no value' if status[int(i)] is None else quoted(status[int(i)])} in column '{trait.censored}' "
+            f"({path})"
+            for i in wrong[:SHOWN]
+        ]
+        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, f"one of {_listed(meaning)}")
+    side = np.array([meaning.get(s, "") for s in status.to_list()])
+    lower = np.where(side == "left", -np.inf, value)
+    upper = np.where(side == "right", np.inf, value)
+    missing = np.isnan(value)
+    lower[missing], upper[missing] = np.nan, np.nan
+    return lower, upper
+
+
+def _count(trait: Trait, index: int, phenotypes: Phenotypes) -> Count:
+    where = f"column '{trait.column}' (traits.{trait.name})"
+    count = phenotypes.numbers(trait.column, f"traits.{trait.name}", trait.missing)
+    wrong = np.flatnonzero((count < 0) | (count % 1 > 0))
+    if len(wrong):
+        named = [f"found {count[i]:g} in {where}" for i in wrong[:SHOWN]]
+        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a count: a whole number from 0 on")
+    exposure = np.ones(len(count))
+    if trait.exposure:
+        path = f"traits.{trait.name}.exposure"
+        exposure = phenotypes.numbers(trait.exposure, path)
+        wrong = np.flatnonzero(~(exposure > 0) & ~np.isnan(count))
+        if len(wrong):
+            named = [
+                f"found {'no value' if np.isnan(exposure[i]) else f'{exposure[i]:g}'} in column '{trait.exposure}' "
+                f"({path})"
+                for i in wrong[:SHOWN]
+            ]
+            raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "an exposure above 0")
+        exposure = np.where(exposure > 0, exposure, 1.0)
+    return Count(index, count, exposure)
+
+
+_READERS: dict[str, Callable[[Trait, int, Phenotypes], Response]] = {
+    "binary": _binary,
+    "ordinal": _ordinal,
+    "censored": _censored,
+    "count": _count,
+}
+
+
+def refuse_extreme_levels(
+    effects: Sequence[ClassEffect | CovariateEffect], records: Records, traits: Sequence[Trait]
+) -> None:
+    """DataError for levels of a flat class effect whose records are all in the lowest, or all in the highest category.
+
+    The effect of such a level has no posterior: the more extreme it is, the better it fits.
+    """
+    for response in records.responses:
+        if not isinstance(response, Categories):
+            continue
+        seen = response.category >= 0
+        for effect in effects:
+            if not isinstance(effect, ClassEffect) or not effect.is_flat(response.trait):
+                continue
+            level, category = effect.level[seen], response.category[seen]
+            low = np.full(len(effect.ids), len(response.labels))
+            high = np.full(len(effect.ids), -1)
+            np.minimum.at(low, level, category)
+            np.maximum.at(high, level, category)
+            extreme = np.flatnonzero((high == 0) | ((low == len(response.labels) - 1) & (high >= 0)))
+            if len(extreme):
+                shown = ", ".join(quoted(str(effect.ids[i])) for i in extreme[:SHOWN])
+                more = f" and {len(extreme) - SHOWN} more" if len(extreme) > SHOWN else ""
+                raise DataError(
+                    f"{records.phenotypes.name}: found {len(extreme)} of {len(effect.ids)} levels of "
+                    f"model.fixed.{effect.name} whose records of trait '{traits[response.trait].name}' are all in one "
+                    f"end category ({shown}{more}): with a flat prior their effects have no posterior; needed "
+                    f"model.fixed.{effect.name}.prior: {{variance: 10}}, the effect among the random ones, or levels "
+                    "joined"
+                )
+
+
+def _as_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _listed(values: Iterable[str]) -> str:
+    shown = [quoted(str(v)) for v in values]
+    return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "") or "nothing"

@@ -1,0 +1,46 @@
+"""log(Phi(b) - Phi(a)), the log probability of an interval under a standard normal, wherever the interval lies.
+
+With a <= b, and the interval turned to the left of 0 where it lies to the right (Phi(b) - Phi(a) = Phi(-a) - Phi(-b)),
+
+    log(Phi(b) - Phi(a)) = log Phi(b) + log(1 - exp(log Phi(a) - log Phi(b)))
+
+loses no digit far out: both logarithms are of the same tail.
+"""
+
+from __future__ import annotations
+
+from math import erfc, log1p
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.elementary import exp, log
+
+SQRT_HALF = 0.7071067811865476
+LOG_SQRT_TWO_PI = 0.9189385332046727
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+def log_phi(x):
+    """log Phi(x); -inf for x = -inf, 0 for x = inf. Below -30 by the continued fraction of Mills' ratio."""
+    if x < -1e160:
+        return -np.inf
+    if x > -30.0:
+        return log1p(-0.5 * erfc(x * SQRT_HALF)) if x > 0.0 else log(0.5 * erfc(-x * SQRT_HALF))
+    t = -x
+    f = t
+    for n in range(12, 0, -1):
+        f = t + n / f
+    return -0.5 * t * t - LOG_SQRT_TWO_PI - log(f)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+def log_normal_interval(a, b):
+    """log(Phi(b) - Phi(a)) for a < b, either end possibly infinite; -inf where they are equal."""
+    if a > 0.0:
+        a, b = -b, -a
+    above = log_phi(b)
+    if a == -np.inf:
+        return above
+    share = exp(log_phi(a) - above)
+    return above + log1p(-share) if share < 1.0 else -np.inf

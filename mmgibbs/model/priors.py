@@ -1,0 +1,62 @@
+"""Priors of covariance matrices that are inverse Wishart given an auxiliary variable a of each component.
+
+    half-t (Huang & Wand 2013)       G | a ~ IW(nu + k - 1, 2 nu diag(1/a_i)),     a_i ~ IG(1/2, 1/A_i^2)
+        each standard deviation is half-t(nu, A_i); for nu = 2 correlations are uniform
+        a_i | G ~ IG((nu + k)/2, nu (G^-1)_ii + 1/A_i^2)
+
+    uniform heritability (k = 1)     s | a ~ IW(2, 2 a),     a ~ Exp(1)
+        s is beta-prime(1, 1), so that s/(1 + s), the share of s beside a residual variance of 1, is uniform on (0, 1)
+        a | s ~ Gamma(2, rate 1 + 1/s)
+
+Given a, all that knows inverse Wisharts (the conditional of G, interweaving) stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """a_i | G: gamma(shape, rate_i), or the inverse of such a draw."""
+
+    shape: float
+    rate: np.ndarray  # (k,)
+    inverse: bool
+
+
+@dataclass(frozen=True)
+class HalfT:
+    """nu, and the scale A_i of the standard deviation of each component."""
+
+    nu: float
+    A: np.ndarray  # (k,)
+
+    def start(self) -> np.ndarray:
+        return self.A**2
+
+    def inverse_wishart(self, a: np.ndarray) -> tuple[float, np.ndarray]:
+        """df and S (k, k) of G given a."""
+        return self.nu + len(a) - 1, 2 * self.nu * np.diag(1 / a)
+
+    def conditional(self, G: np.ndarray) -> Conditional:
+        return Conditional(0.5 * (self.nu + len(G)), self.nu * np.diag(np.linalg.inv(G)) + 1 / self.A**2, True)
+
+
+@dataclass(frozen=True)
+class UniformHeritability:
+    """One component of a trait whose residual variance is 1."""
+
+    def start(self) -> np.ndarray:
+        return np.ones(1)
+
+    def inverse_wishart(self, a: np.ndarray) -> tuple[float, np.ndarray]:
+        return 2.0, 2 * a[:, None]
+
+    def conditional(self, G: np.ndarray) -> Conditional:
+        return Conditional(2.0, 1 + 1 / np.diag(G), False)
+
+
+ScalePrior = HalfT | UniformHeritability

@@ -1,0 +1,89 @@
+"""The prior of each covariance matrix as the sampler takes it, and the refusal of flat ones that have no posterior.
+
+Traits in categories have a residual variance of 1, so that a flat prior of a genetic variance is not held back by the
+data: as the variance grows, the likelihood of a binary animal model tends to a constant above 0, and flat fixed effects
+add to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgibbs.config.variances import HalfT as HalfTSection
+from mmgibbs.config.variances import Prior, UniformHeritability, Variance
+from mmgibbs.errors import ConfigError, ModelError
+from mmgibbs.model import priors
+from mmgibbs.model.design import Design
+from mmgibbs.model.terms import Term
+
+WIDE = 1e3  # scale of a half-t by default, in phenotypic standard deviations, of traits whose scale the data know
+
+
+def unit_traits(design: Design) -> set[int]:
+    """Traits whose residual variance is 1 by convention."""
+    return {r.trait for r in design.responses if r.unit_residual}
+
+
+def prior_of(
+    spec: Variance, name: str, labels: Sequence[str], traits: Sequence[int], design: Design, phenotypic: np.ndarray
+) -> dict:
+    """df, scale and scale_prior of a CovarianceModel; traits: that of each component, phenotypic (T,): its variance."""
+    unit = [t in unit_traits(design) for t in traits]
+    given = spec.prior
+    where = f"variances.{name}.prior"
+    if isinstance(given, Prior):
+        return {"df": given.df, "scale": np.array(given.scale, float)}
+    if isinstance(given, UniformHeritability):
+        if unit != [True]:
+            raise ConfigError(
+                f"{where}.h2: found uniform, needed one component of a trait whose residual variance is 1 (binary or "
+                f"ordinal), found {', '.join(labels)}; needed prior: {{half_t: {{}}}}"
+            )
+        return {"scale_prior": priors.UniformHeritability()}
+    if isinstance(given, HalfTSection):
+        if spec.structure == "diagonal" and len(labels) > 1:
+            raise ConfigError(f"{where}.half_t: cannot be combined with structure: diagonal")
+        if name.startswith("residual.classes"):
+            raise ConfigError(f"{where}.half_t: cannot be combined with variances.residual.by; needed {{df, scale}}")
+        if name == "residual" and any(unit):
+            raise ConfigError(f"{where}.half_t: cannot be combined with binary and ordinal traits, whose variance is 1")
+        return {"scale_prior": _half_t(given, where, labels, unit, np.sqrt(phenotypic[list(traits)]))}
+    return {}
+
+
+def _half_t(
+    given: HalfTSection, where: str, labels: Sequence[str], unit: Sequence[bool], sd: np.ndarray
+) -> priors.HalfT:
+    A = np.where(unit, 1.0, WIDE * sd)
+    if given.half_t.scale is not None:
+        if len(given.half_t.scale) not in (1, len(labels)):
+            raise ConfigError(
+                f"{where}.half_t.scale: found {len(given.half_t.scale)} numbers, needed one, or one for each of "
+                f"{', '.join(labels)}"
+            )
+        A = np.broadcast_to(np.array(given.half_t.scale), len(labels)).astype(float)
+    return priors.HalfT(given.half_t.df, A)
+
+
+def refuse_flat(term: Term, labels: Sequence[str], design: Design) -> list[str]:
+    """ModelError where a flat variance of a trait in categories has no posterior; a warning where it may have none."""
+    observed = design.patterns[design.pattern]
+    warnings = []
+    for component, (effect, trait) in enumerate(zip(term.component_effect, term.component_trait, strict=True)):
+        if int(trait) not in unit_traits(design):
+            continue
+        level = term.effects[int(effect)].level[observed[:, trait]]
+        level = level[level >= 0]
+        if np.unique(level).size == level.size:
+            raise ModelError(
+                f"variances.{term.name}.prior: found flat for {labels[component]}, whose {level.size:,} records have a "
+                "level each: the posterior does not exist, since the residual variance is 1 and nothing holds this one "
+                "back; needed prior: {h2: uniform} (the default), {half_t: {}} or {df: ..., scale: ...}"
+            )
+        warnings.append(
+            f"variances.{term.name}.prior: flat for {labels[component]}, whose residual variance is 1: the posterior "
+            "may not exist, and draws may run away; {h2: uniform} is the default"
+        )
+    return warnings

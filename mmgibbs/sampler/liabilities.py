@@ -1,0 +1,145 @@
+"""The steps of a trait that is not normal: its thresholds, its liabilities, and the scale of both.
+
+1. Thresholds given theta and the other residuals, *liabilities integrated out* (Cowles 1996): a random walk on the
+   logarithms of the gaps d_k = log(t_k - t_{k-1}), k = 2 ... K - 1, accepted with
+
+       sum_r log P(c_r | t') - log P(c_r | t)  +  sum_k (d'_k - d_k)            the last sum is the Jacobian; t is flat
+
+   P(c) is of the *conditional* normal of the record's liability given its other traits. Its scale adapts in burn-in.
+2. Liabilities given thresholds, theta and the other residuals, always right after, so that 1 and 2 are one joint draw.
+3. The scale of the liability (Liu & Sabatti 2000): l, theta of the trait and t_2 ... go to g times themselves, where
+
+       p(g) ~ g^(M-1) exp(-a g^2/2 - b g)
+       M = n_t + (K - 2) + equations in force of the trait
+       a = sum_r w Q_tt e_t^2 + tr(P_tt S_tt),    b = sum_r w e_t sum_{o != t} Q_to e_o + tr(P_to S_ot)
+
+   with, for each term, P = G^-1 and S = Theta' K^-1 Theta, or its prior precision and Theta' Theta; nothing of a flat
+   prior. The covariance matrices stay. It is for traits in categories, whose R_tt = 1 and t_1 = 0 leave the rest to
+   move together slowly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmgibbs.draws.gamma import gamma
+from mmgibbs.draws.normal import normal
+from mmgibbs.draws.philox import draw_word, uniform_pair
+from mmgibbs.draws.purpose import LIABILITY_SCALE, THRESHOLD, stream
+from mmgibbs.engines.base import HostState
+from mmgibbs.model.response import Categories
+from mmgibbs.posterior.parameters import Parameter, threshold_name
+from mmgibbs.sampler.covariances import CovarianceMatrices
+from mmgibbs.sampler.mixed_model import MixedModel
+
+TARGET = {1: 0.44, 2: 0.35}  # acceptance that the walk aims at, by the number of gaps; beyond: 0.28
+ACCEPT = 200  # draw number of the decision; normals of the walk use lower ones
+
+
+class LiabilityStep:
+    """Thresholds, liabilities and their scale, of one response of the design; key = (seed, chain)."""
+
+    def __init__(
+        self,
+        model: MixedModel,
+        response: int,
+        engine: HostState,
+        matrices: CovarianceMatrices,
+        key: tuple[int, int],
+        burn_in: int,
+    ):
+        self.model, self.response, self.engine, self.matrices, self.key = model, response, engine, matrices, key
+        r = model.design.responses[response]
+        self.trait, self.burn_in = r.trait, burn_in
+        self.unit = isinstance(r, Categories)
+        self.cuts = r.start_of_cuts() if isinstance(r, Categories) else np.array([-np.inf, np.inf])
+        self.n_gaps = len(self.cuts) - 3 if self.unit else 0  # of t_2 ... t_{K-1}
+        self.log_step = np.zeros(1)
+        if self.n_gaps and isinstance(r, Categories):
+            counts = np.bincount(r.category[r.category >= 0], minlength=len(r.labels))
+            self.step = 2.4 / np.sqrt(self.n_gaps * np.minimum(counts[1:-1], counts[2:]))
+        self.n_records = int(model.design.patterns[:, self.trait][model.design.pattern].sum())
+        self.name = threshold_name(self.trait)
+        self.fact = f"threshold_acceptance[{model.design.traits[self.trait]}]"
+        self.parameters = {}
+        if self.n_gaps:
+            self.parameters = {self.name: Parameter((f"{self.name}_gap",), "thresholds t_2 ... t_{K-1}; t_1 is 0")}
+
+    def __call__(self, number: int) -> dict[str, float]:
+        self.matrices.give(self.engine)
+        facts = {self.fact: self._draw_thresholds(number)} if self.n_gaps else {}
+        self.engine.draw_liabilities(self.response, self.cuts, number, self.key)
+        if self.unit:
+            self._draw_scale(number)
+        return facts
+
+    def _draw_thresholds(self, number: int) -> float:
+        """1 where the proposal is accepted, else 0."""
+        site = number, self.trait, stream(THRESHOLD, self.response)
+        gaps = np.diff(self.cuts[1:-1])
+        z = np.array([normal(*site, j, *self.key) for j in range(self.n_gaps)])
+        moved = np.exp(self.log_step) * self.step * z  # of the logarithms
+        proposed = self.cuts.copy()
+        proposed[2:-1] = np.cumsum(gaps * np.exp(moved))
+        log_ratio = self.engine.ratio_of_cuts(self.response, self.cuts, proposed) + moved.sum()
+        u, _ = uniform_pair(*site, draw_word(ACCEPT, 0), *self.key)
+        if number <= self.burn_in:
+            self.log_step += (min(1.0, np.exp(min(log_ratio, 0.0))) - TARGET.get(self.n_gaps, 0.28)) / np.sqrt(number)
+        accepted = bool(np.log(u) < log_ratio)
+        if accepted:
+            self.cuts = proposed
+        return float(accepted)
+
+    def _draw_scale(self, number: int) -> None:
+        M, a, b = self.scale_density()
+        g = draw_scale(M, a, b, (number, self.trait, stream(LIABILITY_SCALE, self.response)), self.key)
+        self.engine.scale_trait(self.trait, g)
+        self.cuts[2:-1] *= g
+
+    def scale_density(self) -> tuple[float, float, float]:
+        """M, a and b of the scale g: see above."""
+        a, b = self.engine.scale_sums(self.trait)
+        M = float(self.n_records + self.n_gaps)
+        for i, term in enumerate(self.model.design.terms):
+            own = term.component_trait == self.trait
+            if not own.any():
+                continue
+            active = np.ones((term.n_levels, own.size), bool) if term.active is None else term.active
+            M += np.count_nonzero(active[:, own])
+            G = self.matrices.G[i]
+            if G is not None:
+                P, S = np.linalg.inv(G), self.engine.quadratic_form(i)
+            elif term.prior_precision is not None:
+                P, S = term.prior_precision, self.engine.sums_of_products(i)
+            else:
+                continue
+            a += np.sum(P[np.ix_(own, own)] * S[np.ix_(own, own)])
+            b += np.sum(P[np.ix_(own, ~own)] * S[np.ix_(own, ~own)])
+        return M, float(a), float(b)
+
+    def draws(self) -> dict[str, np.ndarray]:
+        return {self.name: self.cuts[2:-1]} if self.n_gaps else {}
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {f"{self.name}.cuts": self.cuts, f"{self.name}.log_step": self.log_step}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.cuts, self.log_step = (state[f"{self.name}.{what}"].copy() for what in ("cuts", "log_step"))
+
+
+def draw_scale(M: float, a: float, b: float, site: tuple[int, int, int], key: tuple[int, int]) -> float:
+    """g with density ~ g^(M-1) exp(-a g^2/2 - b g): exactly where b = 0, else a Metropolis step from g = 1.
+
+    The proposal is log-normal about the mode, so that nearly every one is accepted.
+    """
+    if b == 0.0:
+        return float(np.sqrt(2 * gamma(0.5 * M, *site, 0, *key) / a))
+    mode = (-b + np.sqrt(b * b + 4 * a * M)) / (2 * a)
+    sd = 1 / np.sqrt(2 * a * mode**2 + b * mode)
+    centre, s = np.log(mode), np.log(mode) + sd * normal(*site, 0, *key)
+
+    def log_weight(x: float) -> float:
+        return M * x - 0.5 * a * np.exp(2 * x) - b * np.exp(x) + 0.5 * ((x - centre) / sd) ** 2
+
+    u, _ = uniform_pair(*site, draw_word(ACCEPT, 0), *key)
+    return float(np.exp(s)) if np.log(u) < log_weight(s) - log_weight(0.0) else 1.0

@@ -1,0 +1,106 @@
+"""R given the residuals where some of its diagonal elements are 1 by convention (traits in categories).
+
+With c the traits of unit variance, f the others, and IW(nu, S) restricted to diag(R_cc) = 1, the conditional given n
+records with products W = S + sum_r w_r e_r e_r' and df = nu + n is exactly
+
+    R_cc              ~ |R_cc|^-((df - n_f + n_c + 1)/2) exp(-tr(R_cc^-1 W_cc)/2)      over correlation matrices
+    D                 ~ IW(df, W_ff - W_fc W_cc^-1 W_cf)                               independent of R_cc
+    B | D             ~ MN(W_cc^-1 W_cf, rows W_cc^-1, columns D)
+    R_cf = R_cc B,    R_ff = D + B' R_cc B
+
+(Korsgaard, Andersen & Sorensen 1999 for one such trait). One trait of unit variance: R_cc = 1. Several: each
+correlation by slice sampling (Neal 2003) within the interval that keeps R_cc positive definite, ROUNDS times; it costs
+nothing per record.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from mmgibbs.draws.inverse_wishart import inverse_wishart
+from mmgibbs.draws.normal import normal
+from mmgibbs.draws.philox import draw_word, uniform_pair
+
+ROUNDS = 5
+OF_B, OF_SLICES = 1 << 16, 1 << 17  # added to the level of a draw: theirs are apart from those of D
+
+
+def draw_with_unit_diagonal(
+    df: float,
+    W: np.ndarray,
+    unit: tuple[int, ...],
+    current: np.ndarray,
+    number: int,
+    level: int,
+    stream: int,
+    key: tuple[int, int],
+) -> np.ndarray:
+    """R (k, k) with R_tt = 1 for t in `unit`; W (k, k) the products, current (k, k) the matrix so far."""
+    k = len(W)
+    c, f = np.array(unit), np.array([t for t in range(k) if t not in unit], int)
+    R = np.zeros((k, k))
+    R_cc = np.eye(len(c))
+    if len(c) > 1:
+        exponent = 0.5 * (df - len(f) + len(c) + 1)
+        R_cc = _slice_correlations(current[np.ix_(c, c)], W[np.ix_(c, c)], exponent, number, level, stream, key)
+    R[np.ix_(c, c)] = R_cc
+    if len(f):
+        W_cc, W_cf = W[np.ix_(c, c)], W[np.ix_(c, f)]
+        mean = np.linalg.solve(W_cc, W_cf)
+        D = inverse_wishart(df, W[np.ix_(f, f)] - W_cf.T @ mean, number, level, stream, key[0], key[1])
+        z = np.array(
+            [[normal(number, level + OF_B, stream, i * len(f) + j, *key) for j in range(len(f))] for i in range(len(c))]
+        )
+        rows = np.linalg.inv(np.linalg.cholesky(W_cc)).T  # rows rows' = W_cc^-1
+        B = mean + rows @ z @ np.linalg.cholesky(D).T
+        R[np.ix_(c, f)] = R_cc @ B
+        R[np.ix_(f, c)] = R[np.ix_(c, f)].T
+        R[np.ix_(f, f)] = D + B.T @ R_cc @ B
+    return 0.5 * (R + R.T)
+
+
+def log_density(R: np.ndarray, W: np.ndarray, exponent: float) -> float:
+    """-exponent log|R| - tr(R^-1 W) / 2; -inf where R is not positive definite."""
+    try:
+        L = np.linalg.cholesky(R)
+    except np.linalg.LinAlgError:
+        return -np.inf
+    return float(-2 * exponent * np.log(np.diag(L)).sum() - 0.5 * np.trace(np.linalg.solve(R, W)))
+
+
+def interval_of(R: np.ndarray, i: int, j: int) -> tuple[float, float]:
+    """The correlations r_ij that leave R positive definite: |R| is a quadratic in r_ij with these roots."""
+    at = []
+    for rho in (-1.0, 0.0, 1.0):
+        S = R.copy()
+        S[i, j] = S[j, i] = rho
+        at.append(np.linalg.det(S))
+    a, b, c = 0.5 * (at[2] + at[0]) - at[1], 0.5 * (at[2] - at[0]), at[1]
+    root = np.sqrt(max(b * b - 4 * a * c, 0.0))
+    ends = sorted(((-b - root) / (2 * a), (-b + root) / (2 * a)))
+    return max(ends[0], -1.0), min(ends[1], 1.0)
+
+
+def _slice_correlations(
+    R: np.ndarray, W: np.ndarray, exponent: float, number: int, level: int, stream: int, key: tuple[int, int]
+) -> np.ndarray:
+    R, draw = R.copy(), 0
+    for _ in range(ROUNDS):
+        for i, j in combinations(range(len(R)), 2):
+            low, high = interval_of(R, i, j)
+            u, _ = uniform_pair(number, level + OF_SLICES + draw // 256, stream, draw_word(draw % 256, 0), *key)
+            height, attempt = log_density(R, W, exponent) + np.log(u), 1
+            S = R.copy()
+            while True:
+                v, _ = uniform_pair(
+                    number, level + OF_SLICES + draw // 256, stream, draw_word(draw % 256, attempt), *key
+                )
+                S[i, j] = S[j, i] = low + v * (high - low)
+                if log_density(S, W, exponent) >= height:
+                    break
+                low, high = (S[i, j], high) if S[i, j] < R[i, j] else (low, S[i, j])
+                attempt += 1
+            R, draw = S, draw + 1
+    return R

@@ -1,0 +1,144 @@
+"""Passes over the records for liabilities, against each record worked out by itself in NumPy and SciPy."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mmgibbs.draws.normal_interval import log_normal_interval
+from mmgibbs.draws.poisson_log_normal import poisson_log_normal
+from mmgibbs.draws.purpose import LIABILITY, stream
+from mmgibbs.draws.truncated_normal import truncated_normal
+from mmgibbs.engines import liabilities
+from mmgibbs.equations.structured import Records
+from mmgibbs.model.design import inverse_by_pattern
+
+R = np.array([[1.0, 0.4, -0.3], [0.4, 2.0, 0.5], [-0.3, 0.5, 3.0]])
+PATTERNS = np.array([[True, True, True], [True, False, True], [False, True, True], [True, False, False]])
+CUTS = np.array([-np.inf, 0.0, 0.8, np.inf])
+STREAM, SEED, CHAIN, SWEEP, TRAIT = stream(LIABILITY, 0), 7, 2, 31, 0
+
+
+@pytest.fixture
+def small():
+    """60 records in 4 patterns, with weights, in an order of their own."""
+    rng = np.random.default_rng(4)
+    n = 60
+    pattern = rng.integers(0, 4, n)
+    y = np.where(PATTERNS[pattern], rng.normal(size=(n, 3)), 0.0)
+    e = np.where(PATTERNS[pattern], rng.normal(size=(n, 3)), 0.0)
+    records = Records(y, pattern.astype(np.uint8), rng.uniform(0.5, 2, n), rng.permutation(n).astype(np.uint32))
+    category = np.where(PATTERNS[pattern, TRAIT], rng.integers(0, 3, n), -1).astype(np.int16)
+    return records, y.copy(), e.copy(), inverse_by_pattern(R, PATTERNS), category
+
+
+def conditional(records, e, r):
+    """Mean and variance of the residual by the textbook: R_to R_oo^-1 e_o and its Schur complement over the weight."""
+    others = [o for o in range(3) if o != TRAIT and PATTERNS[records.pattern[r], o]]
+    slope = R[TRAIT, others] @ np.linalg.inv(R[np.ix_(others, others)]) if others else np.zeros(0)
+    return slope @ e[r, others], (R[TRAIT, TRAIT] - slope @ R[others, TRAIT]) / records.weight[r]
+
+
+def observed(records):
+    return [r for r in range(len(records.pattern)) if PATTERNS[records.pattern[r], TRAIT]]
+
+
+def check(records, y, e, before_y, before_e, draw):
+    for r in range(len(y)):
+        if r not in observed(records):
+            assert y[r, TRAIT] == before_y[r, TRAIT] and e[r, TRAIT] == before_e[r, TRAIT]
+            continue
+        mean, variance = conditional(records, before_e, r)
+        eta = before_y[r, TRAIT] - before_e[r, TRAIT]
+        np.testing.assert_allclose(y[r, TRAIT], draw(r, eta, mean, variance), rtol=1e-9, atol=1e-11)
+        assert abs(y[r, TRAIT] - eta - e[r, TRAIT]) < 1e-12
+    np.testing.assert_array_equal(y[:, 1:], before_y[:, 1:])
+
+
+def test_categories(small):
+    records, y, e, Rinv, category = small
+    before = y.copy(), e.copy()
+    liabilities.draw_categories(
+        records, category, CUTS, TRAIT, y, e, Rinv, 0, len(y), SWEEP, STREAM, SEED, CHAIN
+    )  # fmt: skip
+
+    def draw(r, eta, mean, variance):
+        sd = np.sqrt(variance)
+        low, high = (CUTS[category[r] + i] - eta for i in (0, 1))
+        return eta + sd * truncated_normal(
+            mean / sd, low / sd, high / sd, SWEEP, records.record[r], STREAM, 0, SEED, CHAIN
+        )
+
+    check(records, y, e, *before, draw)
+    for r in observed(records):
+        assert CUTS[category[r]] - 1e-9 <= y[r, TRAIT] <= CUTS[category[r] + 1] + 1e-9
+
+
+def test_intervals(small):
+    records, y, e, Rinv, category = small
+    exact = category == 1
+    lower = np.where(exact, y[:, TRAIT], np.where(category == 0, -np.inf, 0.5))
+    upper = np.where(exact, y[:, TRAIT], np.where(category == 0, -0.2, np.inf))
+    before = y.copy(), e.copy()
+    liabilities.draw_intervals(
+        records, lower, upper, TRAIT, y, e, Rinv, 0, len(y), SWEEP, STREAM, SEED, CHAIN
+    )  # fmt: skip
+
+    def draw(r, eta, mean, variance):
+        sd = np.sqrt(variance)
+        if exact[r]:
+            return before[0][r, TRAIT]
+        return eta + sd * truncated_normal(
+            mean / sd, (lower[r] - eta) / sd, (upper[r] - eta) / sd, SWEEP, records.record[r], STREAM, 0, SEED, CHAIN
+        )
+
+    check(records, y, e, *before, draw)
+
+
+def test_log_rates(small):
+    records, y, e, Rinv, category = small
+    count, exposure = np.maximum(category, 0).astype(float), np.linspace(0.5, 3, len(y))
+    before = y.copy(), e.copy()
+    liabilities.draw_log_rates(
+        records, count, exposure, TRAIT, y, e, Rinv, 0, len(y), SWEEP, STREAM, SEED, CHAIN
+    )  # fmt: skip
+
+    def draw(r, eta, mean, variance):
+        return poisson_log_normal(
+            count[r], exposure[r], eta + mean, variance, SWEEP, records.record[r], STREAM, 0, SEED, CHAIN
+        )
+
+    check(records, y, e, *before, draw)
+
+
+def test_ratio_of_cuts(small):
+    records, y, e, Rinv, category = small
+    proposed = np.array([-np.inf, 0.0, 1.1, np.inf])
+    expected = 0.0
+    for r in observed(records):
+        mean, variance = conditional(records, e, r)
+        mu, sd = y[r, TRAIT] - e[r, TRAIT] + mean, np.sqrt(variance)
+        p = [np.diff(stats.norm.cdf((cuts[category[r] : category[r] + 2] - mu) / sd))[0] for cuts in (proposed, CUTS)]
+        expected += np.log(p[0] / p[1])
+    found = liabilities.log_ratio_of_cuts(records, category, CUTS, proposed, TRAIT, y, e, Rinv, 0, len(y))
+    assert found == pytest.approx(expected, rel=1e-9)
+    halves = [
+        liabilities.log_ratio_of_cuts(records, category, CUTS, proposed, TRAIT, y, e, Rinv, *ends)
+        for ends in ((0, 20), (20, 60))
+    ]
+    assert sum(halves) == pytest.approx(found, rel=1e-12)
+
+
+def test_scale_sums(small):
+    records, y, e, Rinv, _ = small
+    a, b = liabilities.scale_sums(records, TRAIT, e, Rinv, 0, len(y))
+    Q = Rinv[records.pattern]
+    whole = np.einsum("r,rt,rt->", records.weight * e[:, TRAIT], Q[:, TRAIT], e)
+    assert a == pytest.approx((records.weight * Q[:, TRAIT, TRAIT] * e[:, TRAIT] ** 2).sum(), rel=1e-12)
+    assert a + b == pytest.approx(whole, rel=1e-12)
+
+
+@pytest.mark.parametrize("ends", [(-1.0, 2.0), (0.3, 0.4), (8.0, 9.0), (-40.0, -39.0), (-np.inf, -35.0), (3.0, np.inf)])
+def test_log_probability_of_an_interval(ends):
+    low, high = ends if ends[0] <= 0 else (-ends[1], -ends[0])  # the same by symmetry, where SciPy has digits
+    above, below = stats.norm.logcdf(high), stats.norm.logcdf(low)
+    assert log_normal_interval(*ends) == pytest.approx(above + np.log1p(-np.exp(below - above)), rel=1e-9)

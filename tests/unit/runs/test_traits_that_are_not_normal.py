@@ -1,0 +1,200 @@
+"""Runs with traits that are not normal: every type, alone and together, on every engine that takes them."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import mmgibbs
+from mmgibbs.errors import ConfigError, DataError, ModelError
+
+SAMPLER = {"chains": 1, "burn_in": 30, "samples": 60, "thin": 1, "seed": 4}
+
+
+def tables(n=120):
+    """Records of five traits with one genetic value behind them, and their pedigree; (phenotypes, pedigree)."""
+    rng = np.random.default_rng(12)
+    founders = 20
+    sire = np.where(np.arange(n) < founders, -1, rng.integers(0, founders // 2, n))
+    dam = np.where(np.arange(n) < founders, -1, rng.integers(founders // 2, founders, n))
+    u = np.zeros(n)
+    for i in range(n):
+        u[i] = rng.normal() if sire[i] < 0 else 0.5 * (u[sire[i]] + u[dam[i]]) + np.sqrt(0.5) * rng.normal()
+    e = rng.normal(size=(n, 5))
+    liability = 0.3 + 0.7 * u[:, None] + e
+    time = np.exp(3 + 0.3 * liability[:, 2])
+    ended = time < 30
+    name = lambda code: [None if c < 0 else f"a{c}" for c in code]
+    phenotypes = pl.DataFrame(
+        {
+            "animal": [f"a{i}" for i in range(n)],
+            "herd": [f"h{i % 3}" for i in range(n)],
+            "alive": np.where(liability[:, 0] > 0, "yes", "no"),
+            "ease": np.array(["easy", "assisted", "difficult"])[np.searchsorted([0.0, 0.8], liability[:, 1])],
+            "days": np.minimum(time, 30),
+            "status": np.where(ended, "dead", "alive"),
+            "cases": rng.poisson(np.exp(0.5 * liability[:, 3])),
+            "months": rng.uniform(0.5, 2, n),
+            "weight": 40 + 3 * liability[:, 4],
+        }
+    )
+    pedigree = pl.DataFrame({"id": phenotypes["animal"], "sire": name(sire), "dam": name(dam)})
+    return phenotypes, pedigree
+
+
+TYPES = {
+    "alive": {"type": "binary", "positive": "yes"},
+    "ease": {"type": "ordinal", "categories": ["easy", "assisted", "difficult"]},
+    "days": {
+        "type": "censored",
+        "log": True,
+        "censored": "status",
+        "values": {"right": ["alive"], "none": ["dead"]},
+    },
+    "cases": {"type": "count", "exposure": "months"},
+    "weight": {},
+}
+
+
+def analysis(path, traits=tuple(TYPES), frame=None, variances=None, **sampler):
+    phenotypes, pedigree = tables()
+    return {
+        "name": "types",
+        "data": {"phenotypes": phenotypes if frame is None else frame, "pedigree": pedigree},
+        "traits": {t: TYPES[t] for t in traits},
+        "model": {"fixed": {"herd": {}}, "random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+        "variances": variances or {},
+        "sampler": SAMPLER | sampler,
+        "output": {"directory": str(path)},
+    }
+
+
+def run(path, *arguments, **options):
+    return mmgibbs.run(analysis(path, *arguments, **options), overwrite=True, progress=False)
+
+
+def finite(column):
+    return column.is_not_null().all() and column.cast(pl.Float64).is_finite().all()
+
+
+def same(a, b, exactly=True):
+    for name in a.draws["posterior"].data_vars:
+        x, y = (r.draws["posterior"][name].to_numpy() for r in (a, b))
+        np.testing.assert_array_equal(x, y) if exactly else np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-8)
+
+
+@pytest.fixture(scope="module")
+def all_types(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("all") / "run")
+
+
+def test_all_types_together(all_types):
+    """Names, held values, thresholds, and the facts that a user looks for."""
+    table = {row["parameter"]: row for row in all_types.summary.to_dicts()}
+    assert table["residual.var[alive]"]["mean"] == table["residual.var[ease]"]["mean"] == 1.0
+    assert table["residual.var[alive]"]["sd"] == 0.0
+    assert 0 < table["threshold[ease:assisted|difficult]"]["mean"] < 3
+    assert {f"h2[{t}]" for t in TYPES} <= set(table) and {"residual.cov[alive,ease]"} <= set(table)
+    assert finite(all_types.summary["mean"]) and finite(all_types.solutions["mean"])
+    facts = all_types.draws["sample_stats"]
+    assert 0 <= float(facts["threshold_acceptance[ease]"].mean()) <= 1
+    resolved = all_types.info["analysis"]["model"]["fixed"]["herd"]["prior"]
+    assert resolved == {"variance": {"alive": 10.0, "ease": 10.0}}  # the default, written out
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_give_the_same_bits(tmp_path, threads):
+    found = [run(tmp_path / f"{i}", engine="structured", threads=t, samples=20) for i, t in enumerate((1, threads))]
+    same(*found)
+
+
+def test_engines_give_the_same_chain(tmp_path):
+    """Serial on the colours of the structured engine: the same draws but for rounding."""
+    same(
+        run(tmp_path / "a", engine="serial", partition="colour", samples=10, burn_in=5),
+        run(tmp_path / "b", engine="structured", samples=10, burn_in=5),
+        exactly=False,
+    )
+
+
+def test_exact_draws_take_liabilities(tmp_path):
+    found = run(tmp_path / "run", ("alive", "weight"), engine="pcg", samples=20, burn_in=10)
+    assert finite(found.summary["mean"])
+
+
+@pytest.mark.parametrize("sampler", [{"engine": "hybrid"}, {"method": "blup"}])
+def test_what_cannot_be_combined(tmp_path, sampler):
+    held = {"mode": "fixed", "genetic": 0.5, "residual": 1} if "method" in sampler else None
+    with pytest.raises((ConfigError, ModelError), match="cannot be combined with"):
+        run(tmp_path / "run", ("alive",), variances=held, **sampler)
+
+
+def test_a_run_in_pieces_is_a_run_in_one_go(tmp_path):
+    """Liabilities, thresholds, the step of their walk and auxiliary variables are in the checkpoint."""
+    whole = run(tmp_path / "whole", samples=60)
+    run(tmp_path / "pieces", samples=25)
+    config = analysis(tmp_path / "pieces", samples=25)
+    same(whole, mmgibbs.run(config, extend=35, progress=False))
+
+
+def test_an_ordinal_trait_of_two_categories_is_binary(tmp_path):
+    as_ordinal = {"alive": {"type": "ordinal", "categories": ["no", "yes"]}}
+    other = analysis(tmp_path / "b", ("alive",)) | {"traits": as_ordinal}
+    same(run(tmp_path / "a", ("alive",)), mmgibbs.run(other, overwrite=True, progress=False))
+
+
+def test_a_censored_trait_without_censoring_is_normal(tmp_path):
+    frame = tables()[0].with_columns(pl.lit("exact").alias("known"))
+    trait = {"weight": {"type": "censored", "censored": "known", "values": {"none": ["exact"]}}}
+    other = analysis(tmp_path / "b", ("weight",), frame) | {"traits": trait}
+    same(run(tmp_path / "a", ("weight",), frame), mmgibbs.run(other, overwrite=True, progress=False))
+
+
+def test_fixed_variances_still_sample_thresholds(tmp_path):
+    found = run(tmp_path / "run", ("ease",), variances={"mode": "fixed", "genetic": 0.5, "residual": 1})
+    table = {row["parameter"]: row for row in found.summary.to_dicts()}
+    assert table["h2[ease]"]["sd"] == 0.0 and table["threshold[ease:assisted|difficult]"]["sd"] > 0.0
+
+
+def test_a_flat_variance_of_a_binary_animal_model_is_refused(tmp_path):
+    with pytest.raises(ModelError, match="the posterior does not exist.*h2: uniform"):
+        run(tmp_path / "run", ("alive",), variances={"genetic": {"prior": "flat"}})
+
+
+@pytest.mark.parametrize(
+    "prior", [{"h2": "uniform"}, {"half_t": {}}, {"half_t": {"df": 3, "scale": 0.5}}, {"df": 4, "scale": 1}]
+)
+def test_priors(tmp_path, prior):
+    found = run(tmp_path / "run", ("alive",), variances={"genetic": {"prior": prior}}, samples=20)
+    assert finite(found.summary["mean"])
+
+
+def test_a_level_whose_records_are_all_alike_is_refused_with_a_flat_prior(tmp_path):
+    frame = tables()[0].with_columns(
+        pl.when(pl.col("alive") == "yes").then(pl.col("herd")).otherwise(pl.lit("dead herd")).alias("herd")
+    )
+    config = analysis(tmp_path / "run", ("alive",), frame, samples=20)
+    assert finite(mmgibbs.run(config, overwrite=True, progress=False).summary["mean"])
+    config["model"]["fixed"]["herd"] = {"prior": "flat"}
+    with pytest.raises(DataError, match="4 of 4 levels of model.fixed.herd.*'dead herd'.*variance: 10"):
+        mmgibbs.run(config, overwrite=True, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"variances": {"residual": 2}}, "residual.start: found 2 for alive, needed 1"),
+        ({"variances": {"residual": {"prior": {"h2": "uniform"}}}}, "variances.residual.prior.h2"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path, change, said):
+    traits = ("alive",) if "start" in said else ("alive", "weight")
+    with pytest.raises(ConfigError) as caught:
+        mmgibbs.run(analysis(tmp_path / "run", traits) | change, overwrite=True, progress=False)
+    assert said in str(caught.value)
+
+
+def test_weights_are_refused(tmp_path):
+    config = analysis(tmp_path / "run", ("alive",))
+    config["data"]["weights"] = "months"
+    with pytest.raises(ConfigError, match="weights cannot be combined with traits.alive.type: binary"):
+        mmgibbs.run(config, progress=False)
