@@ -150,3 +150,11 @@ def saved_draws(result) -> dict:
     """term -> draws (n, levels, k) of its chosen levels."""
     kept = {name.removeprefix("levels."): t for name, t in result.tracked.items() if name.startswith("levels.")}
     return {term: tracked.draws for term, tracked in kept.items()}
+
+
+def exact_draws(equations, **options):
+    """The pcg engine at the tolerance that an analysis has by default."""
+    from mmgibbs.config.sampling import TOLERANCES
+    from mmgibbs.engines.pcg.engine import PcgEngine
+
+    return PcgEngine(equations, TOLERANCES["gibbs"], **options)

@@ -6,14 +6,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers.support import mixed_model, random_draws, saved_draws
+from helpers.support import exact_draws, mixed_model, random_draws, saved_draws
 from reference import models
 
-from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -23,7 +21,6 @@ from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
 
 KEY = (11, 1)
-PCG = partial(PcgEngine, tolerance=TOLERANCES["gibbs"])
 ENGINES = {  # name -> partition, engine of equations
     "serial": ("term", SerialEngine),
     "serial, site": ("effect", lambda eq: SerialEngine(eq, "site")),
@@ -31,8 +28,8 @@ ENGINES = {  # name -> partition, engine of equations
     "hybrid": ("equal", lambda eq: HybridEngine(eq, threads=2)),
     "hybrid, effects": ("effect", lambda eq: HybridEngine(eq, "site", threads=3)),
     "classic": ("effect", ClassicEngine),
-    "pcg": ("term", PCG),
-    "pcg, fixed variances": ("term", partial(PCG, variances_fixed=True, draws_at_once=4)),
+    "pcg": ("term", exact_draws),
+    "pcg, fixed variances": ("term", partial(exact_draws, variances_fixed=True, draws_at_once=4)),
 }
 SCHEDULE = Schedule(burn_in=5, samples=13, thin=2, refresh_every=4, chains=2)
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.support import exact_draws
 from reference import models
 
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
@@ -26,7 +26,7 @@ ENGINES = {
     "hybrid, levels": HybridEngine,
     "hybrid, sites": lambda equations: HybridEngine(equations, "site"),
     "classic": ClassicEngine,
-    "exact draws": PcgEngine,
+    "exact draws": exact_draws,
     "pcg": PcgSolver,
 }
 

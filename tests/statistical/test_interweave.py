@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 from helpers.monte_carlo import batches, compare
+from helpers.support import exact_draws
 from reference import dense, models
 
-from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.scaling import Scaling
@@ -251,5 +251,5 @@ def test_a_wrong_interwoven_chain_is_seen(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [bivariate, direct_maternal])
 def test_exact_draws_with_sampled_variances_have_the_same_posterior(make):
-    comparison = against_centred(whole_model(make), 5000, engine=PcgEngine)
+    comparison = against_centred(whole_model(make), 5000, engine=exact_draws)
     assert comparison.agrees, comparison

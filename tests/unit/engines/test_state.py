@@ -5,19 +5,17 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers.support import exact_draws
 from reference import models
 
-from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 
 KEY = (4, 1)
-PCG = partial(PcgEngine, tolerance=TOLERANCES["gibbs"])
 ENGINES = {  # name -> partition, engine of equations
     "serial": ("term", SerialEngine),
     "serial, sites": ("effect", lambda eq: SerialEngine(eq, "site")),
@@ -25,8 +23,8 @@ ENGINES = {  # name -> partition, engine of equations
     "hybrid": ("equal", lambda eq: HybridEngine(eq, threads=2)),
     "hybrid, sites": ("effect", lambda eq: HybridEngine(eq, "site")),
     "classic": ("effect", ClassicEngine),
-    "pcg": ("term", PCG),
-    "pcg, fixed variances": ("term", partial(PCG, variances_fixed=True, draws_at_once=3)),
+    "pcg": ("term", exact_draws),
+    "pcg, fixed variances": ("term", partial(exact_draws, variances_fixed=True, draws_at_once=3)),
 }
 
 

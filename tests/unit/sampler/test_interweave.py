@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.support import random_draws
+from helpers.support import exact_draws, random_draws
 from reference import dense, models, tabular
 from scipy import stats
 
 from mmgibbs.draws.normal import MAX_NORMALS
 from mmgibbs.engines.coloured.engine import StructuredEngine
-from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -79,7 +78,7 @@ SCALED = [(name, i) for name in models.NAMES for i in models.example(name).rando
 
 
 @pytest.mark.parametrize("name, i", SCALED)
-@pytest.mark.parametrize("make", [SerialEngine, PcgEngine])
+@pytest.mark.parametrize("make", [SerialEngine, exact_draws])
 def test_normal_equations_of_a_scale(name, i, make):
     """H = sum X_r' R_r^-1 X_r and s = sum X_r' R_r^-1 e_r, column (c, j) of X being W times theta_.j moved to component
     c."""
@@ -106,7 +105,7 @@ def test_normal_equations_of_a_scale(name, i, make):
 
 
 @pytest.mark.parametrize("name, i", SCALED)
-@pytest.mark.parametrize("make", [SerialEngine, PcgEngine])
+@pytest.mark.parametrize("make", [SerialEngine, exact_draws])
 def test_change_of_a_term_and_its_residuals(name, i, make):
     example = models.example(name)
     term, theta = example.design.terms[i], starting_point(example)
