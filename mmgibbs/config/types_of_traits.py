@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmgibbs.config.effects import Model, Random
+from mmgibbs.config.effects import Fixed, Model, Random
 from mmgibbs.config.fields import Problems
 from mmgibbs.config.variances import HalfT, UniformHeritability, Variance
 
@@ -55,7 +55,7 @@ def with_default_priors(analysis: Analysis, model: Model) -> Model:
     """Fixed effects on traits with R = 1 have a normal prior unless the file says otherwise; others keep theirs."""
     unit = {t.name for t in analysis.traits if t.type in UNIT_RESIDUAL}
 
-    def completed(effect):
+    def completed(effect: Fixed) -> Fixed:
         of_unit = [t for t in effect.traits if t in unit]
         if not of_unit or "prior_variance" in effect.model_fields_set:
             return effect

@@ -81,6 +81,7 @@ class Liabilities:
     ) -> float:
         """log p(categories | proposed) - log p(categories | cuts), liabilities integrated out."""
         r = self.responses[response]
+        assert isinstance(r, Categories), "cuts are of categories"
         arguments = self.records, r.category, cuts, proposed, r.trait, y, e, Rinv
         return sum(self._over_chunks(lambda first, last: log_ratio_of_cuts(*arguments, first, last)))
 

@@ -52,7 +52,7 @@ class SideBySideChains:
         if state is not None:
             self._restore(state)
 
-    def advance(self, until: int, pause: Callable[[SideBySideChains], object] | None = None) -> None:
+    def advance(self, until: int, pause: Callable[[SideBySideChains], bool] | None = None) -> None:
         """Sweep up to number `until`; `pause(chains)` is called after each, and where it is true that was the last for
         now.
         """

@@ -4,12 +4,14 @@ covariance matrices with their starts and priors, the engine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mmgibbs.config import Analysis, Sampler
 from mmgibbs.config.variances import ResidualVariance, Variance
+from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice, engine_class
 from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.machine.device import import_cupy
@@ -41,14 +43,15 @@ class Assembled:
     notes: tuple[str, ...]  # warnings about the data and the posterior
 
 
-def assemble(analysis, prepared) -> Assembled:
+def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     """Covariance matrices for every random term and the residual; ModelError where a posterior cannot exist."""
     design = prepared.design
     all_fixed = analysis.variances.mode == "fixed" or analysis.sampler.method == "blup"
-    default = default_starts(design, prepared.phenotypic_variance)
-    covariances, infos, notes = [], [], list(prepared.warnings)
-    for i, term in enumerate(design.terms):
-        if term.kind == "fixed":
+    default, of_records = default_starts(design, prepared.phenotypic_variance)
+    covariances: list[CovarianceModel | None] = []
+    infos, notes = [], list(prepared.warnings)
+    for i, (term, start) in enumerate(zip(design.terms, default, strict=True)):
+        if start is None:  # a fixed term
             covariances.append(None)
             continue
         spec, random = analysis.variances.terms[term.name], analysis.model.random[term.name]
@@ -57,7 +60,7 @@ def assemble(analysis, prepared) -> Assembled:
         labels = component_labels(term, design.traits)
         traits = [int(t) for t in term.component_trait]
         prior = prior_of(spec, term.name, labels, traits, design, prepared.phenotypic_variance)
-        covariance = _covariance(spec, default[i], blocks, all_fixed, term.name, labels, prior)
+        covariance = _covariance(spec, start, blocks, all_fixed, term.name, labels, prior)
         if covariance.flat and not covariance.fixed:
             notes += refuse_flat(term, labels, design)
         notes += check_posterior_exists(term.name, covariance, term.n_prior_levels)
@@ -65,7 +68,7 @@ def assemble(analysis, prepared) -> Assembled:
         columns = [random.effects[e.name].level for e in term.effects]
         infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed, i))
     residual, of_residual = _residual(
-        analysis.variances.residual, design, default[-1], all_fixed, prepared.phenotypic_variance
+        analysis.variances.residual, design, of_records, all_fixed, prepared.phenotypic_variance
     )
     notes += of_residual
     notes += check_degrees_of_freedom(design, covariances, residual)
@@ -76,14 +79,14 @@ def assemble(analysis, prepared) -> Assembled:
                 "needed a proper prior (variances.residual.prior) or fixed variances"
             )
     saved = saved_levels(analysis.output.save_levels, prepared)
-    blocks, fixed = tuple(m.blocks for m in residual.matrices), tuple(m.fixed for m in residual.matrices)
+    joined, fixed = tuple(m.blocks for m in residual.matrices), tuple(m.fixed for m in residual.matrices)
     thresholds = tuple(
         ThresholdInfo(design.traits[r.trait], r.labels, threshold_name(r.trait))
         for r in design.responses
         if isinstance(r, Categories) and len(r.labels) > 2
     )
     unit = residual.matrices[0].unit
-    info = ResidualInfo(design.traits, blocks, fixed, residual.classes, unit, thresholds)
+    info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds)
     return Assembled(MixedModel(design, tuple(covariances), residual, saved), tuple(infos), info, tuple(notes))
 
 
@@ -127,7 +130,13 @@ def _with_unit_variances(residual: CovarianceModel, unit: set[int]) -> Covarianc
 
 
 def _covariance(
-    spec, default: np.ndarray, blocks, all_fixed: bool, name: str, labels: Sequence[str], prior: dict
+    spec: Variance,
+    default: np.ndarray,
+    blocks: tuple[tuple[int, ...], ...],
+    all_fixed: bool,
+    name: str,
+    labels: Sequence[str],
+    prior: dict,
 ) -> CovarianceModel:
     fixed = all_fixed or spec.fixed
     if spec.start is None and fixed:
@@ -202,8 +211,8 @@ def check_degrees_of_freedom(
     return notes
 
 
-def default_starts(design: Design, phenotypic_variance: np.ndarray) -> list[np.ndarray | None]:
-    """Per term (None for fixed), and last the residual: the phenotypic variance of each trait split equally over its
+def default_starts(design: Design, phenotypic_variance: np.ndarray) -> tuple[list[np.ndarray | None], np.ndarray]:
+    """Per term (None for fixed), and the residual: the phenotypic variance of each trait split equally over its
     effects and the residual.
     """
     effects_on = np.zeros(design.n_traits)
@@ -215,7 +224,7 @@ def default_starts(design: Design, phenotypic_variance: np.ndarray) -> list[np.n
     starts = [
         np.diag(share[t.component_trait] / _mean_squares(t)) if t.kind == "random" else None for t in design.terms
     ]
-    return [*starts, np.diag(share)]
+    return starts, np.diag(share)
 
 
 def _mean_squares(term: Term) -> np.ndarray:
@@ -233,7 +242,9 @@ def _mean_squares(term: Term) -> np.ndarray:
     return np.array(out)
 
 
-def saved_levels(wanted, prepared) -> dict[str, np.ndarray]:
+def saved_levels(
+    wanted: Sequence[str] | Mapping[str, Sequence[str] | None], prepared: Prepared
+) -> dict[str, np.ndarray]:
     """term -> level codes whose draws are kept, from `output.save_levels`: names of terms, or term -> ids."""
     wanted = wanted if isinstance(wanted, dict) else dict.fromkeys(wanted)
     sizes = {t.name: t.n_levels for t in prepared.design.terms}
@@ -244,7 +255,7 @@ def saved_levels(wanted, prepared) -> dict[str, np.ndarray]:
     }
 
 
-def choose_engine(sampler, model: MixedModel) -> tuple[EngineChoice, str, str]:
+def choose_engine(sampler: Sampler, model: MixedModel) -> tuple[EngineChoice, str, str]:
     """The engine, the kind of partition, and why.
 
     auto: structured from LARGE equations on (colours, classes of levels and threads pay then) and on a GPU, serial

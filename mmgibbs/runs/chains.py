@@ -32,7 +32,7 @@ class ResumableChain(Protocol):
     def number(self) -> int:
         """Sweeps so far."""
 
-    def advance(self, until: int, pause: Callable[[Any], object]) -> None:
+    def advance(self, until: int, pause: Callable[[Any], bool]) -> None:
         """Sweep up to number `until`; pause(chain) after each, and where it is true that was the last for now."""
 
     def state(self) -> dict[str, np.ndarray]:
@@ -48,8 +48,12 @@ class ResumableChain(Protocol):
 class ChainFactory(Protocol):
     """All there is to start the chains of an analysis, on whatever machine: it can be pickled."""
 
-    schedule: Schedule
-    device: str  # 'cpu' | 'gpu'
+    @property
+    def schedule(self) -> Schedule: ...
+
+    @property
+    def device(self) -> str:
+        """'cpu' | 'gpu'."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,11 +62,11 @@ class Checkpoints:
         """Store a state; the one before becomes the previous one. OSError where it cannot be written: both stay."""
         arrays = {key: np.asarray(value) for key, value in arrays.items()}
         written = {**facts, "format": FORMAT, "identity": self.identity, "sha256": _digest(arrays, facts)}
-        packed = np.frombuffer(json.dumps(written).encode(), np.uint8)
+        content: dict[str, Any] = {"facts": np.frombuffer(json.dumps(written).encode(), np.uint8), **arrays}
         new = self.folder / f".{name}.{os.getpid()}.npz"
         try:
             with open(new, "wb") as file:
-                np.savez(file, facts=packed, **arrays)
+                np.savez(file, **content)
                 file.flush()
                 os.fsync(file.fileno())
             with suppress(FileNotFoundError):
@@ -78,7 +79,7 @@ class Checkpoints:
 
     def read(self, name: str) -> tuple[Checkpoint | None, dict[Path, str]]:
         """The last good checkpoint, else the one before it, else None; and for each file that is of no use, why."""
-        useless = {}
+        useless: dict[Path, str] = {}
         for path in (self.path(name), self.previous(name)):
             if path.exists():
                 found = self._read(path)
@@ -167,7 +168,7 @@ def _digest(arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> st
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(array.reshape(-1).view(np.uint8))
+        digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 

@@ -8,17 +8,20 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.config import component_names, criteria
+from mmgibbs.config import Analysis, component_names, criteria
+from mmgibbs.config import Decisions as Asked
 from mmgibbs.data.births import birth_years
 from mmgibbs.data.levels import lookup
+from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.errors import ConfigError
 from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
 from mmgibbs.posterior.moments import LONG_ENOUGH
+from pedigree.read import Pedigree
 
 SHOWN = 5  # unknown ids named one by one
 
 
-def decisions_asked_for(analysis, prepared) -> Decisions | None:
+def decisions_asked_for(analysis: Analysis, prepared: Prepared) -> Decisions | None:
     """What every chain counts; ConfigError where candidates are unknown, or fewer than two."""
     asked = analysis.decisions
     if asked is None:
@@ -41,9 +44,14 @@ def _selected(m: int, per_cent: float) -> int:
     return max(1, int(np.floor(m * per_cent / 100 + 0.5 + 1e-9)))  # 1e-9: 0.7 % of 500 is a half, whatever its bits
 
 
-def decision_facts(analysis, decisions: Decisions) -> dict:
+def _asked(analysis: Analysis) -> Asked:
+    assert analysis.decisions is not None, "an analysis without decisions"
+    return analysis.decisions
+
+
+def decision_facts(analysis: Analysis, decisions: Decisions) -> dict:
     """For run.json."""
-    asked, m = analysis.decisions, decisions.codes.size
+    asked, m = _asked(analysis), decisions.codes.size
     binned = (
         f"from rank {2 * RELATIVE} on in bins at most 1/{RELATIVE} of their first rank wide ({m:,} "
         f"candidates are above {EXACT:,})"
@@ -58,16 +66,17 @@ def decision_facts(analysis, decisions: Decisions) -> dict:
     }
 
 
-def decision_notes(analysis, prepared, decisions: Decisions | None) -> list[str]:
+def decision_notes(analysis: Analysis, prepared: Prepared, decisions: Decisions | None) -> list[str]:
     """What was understood, for the user: who is ranked by what, and who is not for want of a birth."""
     if decisions is None:
         return []
     facts = decision_facts(analysis, decisions)
     by = ", ".join(facts["criteria"])
     notes = [f"decisions: {facts['candidates']:,} candidates of {facts['term']} by {by}; ranks are {facts['ranks']}"]
-    notes += _equal_counts(analysis.decisions.top, decisions)
-    if analysis.decisions.candidates.born_after is not None:
-        labels = _labels(analysis.decisions.term, prepared)
+    asked = _asked(analysis)
+    notes += _equal_counts(asked.top, decisions)
+    if asked.candidates.born_after is not None:
+        labels = _labels(asked.term, prepared)
         unknown = _birth_years(labels.ids.head(len(labels.ids) - labels.n_groups), prepared.pedigree).null_count()
         notes += [f"decisions.candidates.born_after: {unknown:,} without a birth are no candidates"] if unknown else []
     return notes
@@ -97,16 +106,16 @@ def short_batches(decided: Decided) -> list[str]:
     ]
 
 
-def candidate_ids(decisions: Decisions, prepared) -> pl.Series:
+def candidate_ids(decisions: Decisions, prepared: Prepared) -> pl.Series:
     """(m,) String."""
     return _labels(decisions.term, prepared).ids.gather(decisions.codes)
 
 
-def _labels(term: str, prepared):
+def _labels(term: str, prepared: Prepared) -> LevelLabels:
     return next(labels for t, labels in zip(prepared.design.terms, prepared.levels, strict=True) if t.name == term)
 
 
-def _candidates(asked, labels, pedigree) -> np.ndarray:
+def _candidates(asked: Asked, labels: LevelLabels, pedigree: Pedigree | None) -> np.ndarray:
     """(m,) int64 level codes: in the order given, or in that of the solutions. Unknown-parent groups are none."""
     wanted = asked.candidates
     if wanted.ids:
@@ -122,7 +131,7 @@ def _candidates(asked, labels, pedigree) -> np.ndarray:
     return order[(_birth_years(known.gather(order), pedigree) > wanted.born_after).fill_null(False).to_numpy()]
 
 
-def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels, term: str) -> np.ndarray:
+def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels: LevelLabels, term: str) -> np.ndarray:
     """named: each id as a message shows it."""
     known, groups = labels.ids.head(len(labels.ids) - labels.n_groups), labels.ids.tail(labels.n_groups).to_list()
     codes = lookup(pl.Series(ids, dtype=pl.String), known)
@@ -153,7 +162,7 @@ def _ids_of(path: Path, where: str) -> list[tuple[int, str]]:
     ids = [(row, line.strip()) for row, line in lines if line.strip()]
     if not ids:
         raise ConfigError(f"{where}: found no id, needed one id per line")
-    first = {}
+    first: dict[str, int] = {}
     for row, id_ in ids:
         if first.setdefault(id_, row) != row:
             raise ConfigError(
@@ -162,7 +171,7 @@ def _ids_of(path: Path, where: str) -> list[tuple[int, str]]:
     return ids
 
 
-def _birth_years(ids: pl.Series, pedigree) -> pl.Series:
+def _birth_years(ids: pl.Series, pedigree: Pedigree | None) -> pl.Series:
     """(levels,) Int64 year of birth, null where unknown."""
     if pedigree is None or pedigree.birth is None:
         raise ConfigError(

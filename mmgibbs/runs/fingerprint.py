@@ -7,9 +7,14 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from mmgibbs.config import Analysis
 from mmgibbs.errors import ConfigError
 from mmgibbs.results.folder import plain
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # Keys that change no draw. Paths are left out too: what counts is what the files hold.
 NULL = "null"
@@ -17,7 +22,7 @@ UNUSED = ("sampler.tolerance",)  # where it is null: earlier versions wrote it w
 FREE = ("name", "output.directory", "output.csv", "sampler.checkpoint_every", "sampler.threads")
 
 
-def what_is_run(analysis) -> dict:
+def what_is_run(analysis: Analysis) -> dict:
     """All that the draws depend on: settings (dotted key -> value as JSON), and the SHA-256 of each data file."""
     return {
         "analysis": settings(plain(analysis.resolved())),
@@ -29,7 +34,7 @@ def settings(tree: Mapping) -> dict[str, str]:
     """The leaves of a resolved analysis by dotted key, without those that change no draw."""
     found = {}
 
-    def visit(value, place: tuple[str, ...]) -> None:
+    def visit(value: Any, place: tuple[str, ...]) -> None:
         if isinstance(value, Mapping) and value:
             for key, inner in value.items():
                 visit(inner, (*place, str(key)))
@@ -48,7 +53,7 @@ def _is_path(text: str) -> bool:
     return isinstance(value, str) and Path(value).is_absolute()
 
 
-def _tables(value, place: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:
+def _tables(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Path | pl.DataFrame]]:
     """(dotted key, Path or data frame) of every table of an analysis."""
     if place in (("output",), ("path",)):
         return
@@ -63,7 +68,7 @@ def _tables(value, place: tuple[str, ...] = ()) -> Iterator[tuple[str, object]]:
             yield from _tables(getattr(value, name), place if one else (*place, name))
 
 
-def _sha256(table) -> str:
+def _sha256(table: Path | pl.DataFrame) -> str:
     if not isinstance(table, Path):
         buffer = io.BytesIO()
         table.write_ipc(buffer)

@@ -27,7 +27,7 @@ INTERPRETER = 150_000_000  # bytes of a process and its libraries
 class LocalExecutor:
     """Chains in processes of this machine; calls one after another in this one."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.facts: dict = {}
 
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
@@ -54,14 +54,14 @@ def processes_for(factory: ChainFactory) -> int:
 
 
 @contextmanager
-def _in_processes(job: Job, processes: int):
+def _in_processes(job: Job, processes: int) -> Iterator[Advance]:
     parent = os.getpid() if processes > 1 else None
     with _workers(processes, str(job.progress.path.parent)) as at_once:
         yield lambda until: at_once(_one_chain, [(job, c, until, parent) for c in range(len(job.names))])
 
 
 @contextmanager
-def _workers(processes: int, scratch: str):
+def _workers(processes: int, scratch: str) -> Iterator[Callable[[Callable, list[tuple]], list]]:
     """Yields at_once(function, list of arguments) -> results in order:
     here, one after another, or in so many processes.
     """
@@ -90,7 +90,7 @@ def _workers(processes: int, scratch: str):
 
 
 @contextmanager
-def signals_ignored():
+def signals_ignored() -> Iterator[None]:
     """Processes started here see neither Ctrl-C nor SIGTERM, so that none of them shows a traceback or ends early:
     the parent tells them.
     """
@@ -117,7 +117,7 @@ def _one_chain(job: Job, chain: int, until: int, parent: int | None) -> Any | No
     return advance_chain(dataclasses.replace(job, factory=plain_arrays(job.factory)), chain, until, end_with_the_parent)
 
 
-def plain_arrays(value):
+def plain_arrays(value: Any) -> Any:
     """The same nested tuples and dataclasses with memory-mapped arrays seen as plain ones:
     kernels are compiled for plain arrays.
     """

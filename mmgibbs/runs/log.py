@@ -9,11 +9,15 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
+from typing import TextIO
 
 from mmgibbs.errors import ConfigError
 
+fcntl: ModuleType | None
 try:
     import fcntl
 except ImportError:  # a system without flock: two runs on one folder are then not told apart
@@ -41,7 +45,7 @@ class RunLog:
         except OSError as error:
             raise ConfigError(f"output.directory: cannot write '{self.path}': {error.strerror}") from error
 
-    def begin(self, lines) -> None:
+    def begin(self, lines: Iterable[tuple[float, str]]) -> None:
         """The first line, then what was said before there was a folder: (seconds since 1970, text) each."""
         self.write(f"{_BEGIN} {os.getpid()} on {socket.gethostname()}")
         for when, text in lines:
@@ -58,7 +62,7 @@ class RunLog:
             self._file.close()
 
 
-def _open_locked(path: Path):
+def _open_locked(path: Path) -> TextIO:
     """The log, open for appending and locked; opened anew where it was removed before the lock was there."""
     while True:
         file = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115  closed with the run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.runs.assemble import Assembled
@@ -14,7 +15,7 @@ from mmgibbs.sampler.schedule import Schedule
 REPORT = 200  # bytes that a table of solutions needs for an equation, roughly
 
 
-def refuse_sampling_beyond_memory(analysis, assembled: Assembled, schedule: Schedule) -> None:
+def refuse_sampling_beyond_memory(analysis: Analysis, assembled: Assembled, schedule: Schedule) -> None:
     """A DeviceError with the numbers where the equations, a chain and what is kept would not fit into memory."""
     model, precision = assembled.model, analysis.sampler.precision
     real = np.dtype(np.float32 if precision == "single" else np.float64)
@@ -26,7 +27,7 @@ def refuse_sampling_beyond_memory(analysis, assembled: Assembled, schedule: Sche
     )
 
 
-def refuse_solving_beyond_memory(analysis, assembled: Assembled) -> None:
+def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> None:
     """A DeviceError with the numbers where the equations, or their inverse for PEV, would not fit into memory."""
     design, pev_limit = assembled.model.design, analysis.sampler.pev_limit
     n, equations = design.n_equations, estimated_bytes(design, analysis.sampler.precision)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
+from mmgibbs.config import Analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.engines.pcg.direct import posterior_sd
-from mmgibbs.engines.pcg.solver import PcgSolver
+from mmgibbs.engines.pcg.solver import PcgSolver, Solution
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.errors import ModelError
@@ -67,7 +68,7 @@ class Found:
 class MixedModelProblem:
     """See problem.Problem."""
 
-    analysis: object
+    analysis: Analysis
     prepared: Prepared
     assembled: Assembled
     equations: StructuredEquations
@@ -139,7 +140,7 @@ class MixedModelProblem:
         decisions = self.assembled.model.decisions
         return facts if decisions is None else facts | {"decisions": decision_facts(self.analysis, decisions)}
 
-    def _not_interweaved(self) -> dict[str, str]:
+    def _not_interweaved(self) -> dict[str, str | None]:
         """Term -> why it is left out."""
         model, wanted = self.assembled.model, self.analysis.sampler.interweave
         out = [i for i in model.random_terms if wanted and i not in self.schedule.interweave]
@@ -222,9 +223,10 @@ class MixedModelProblem:
         )
 
     def _decision_tables(self, found: Found) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
-        if found.decided is None:
+        asked, section = self.assembled.model.decisions, self.analysis.decisions
+        if found.decided is None or asked is None or section is None:
             return None, None
-        asked, top = self.assembled.model.decisions, self.analysis.decisions.top
+        top = section.top
         names = list(found.facts["decisions"]["criteria"])
         candidates = candidates_frame(found.decided, names, candidate_ids(asked, self.prepared), top)
         return candidates, response_frame(found.decided, names, top, asked.selected, asked.codes.size)
@@ -241,7 +243,7 @@ class MixedModelProblem:
         return out
 
 
-def read_mixed_model(analysis, samples: int | None, console: Console, clock: Clock) -> MixedModelProblem:
+def read_mixed_model(analysis: Analysis, samples: int | None, console: Console, clock: Clock) -> MixedModelProblem:
     """Tables -> design -> equations.
 
     samples: sweeps after burn-in to go to, where that is not for the analysis to say.
@@ -260,7 +262,7 @@ def read_mixed_model(analysis, samples: int | None, console: Console, clock: Clo
     return MixedModelProblem(analysis, prepared, assembled, equations, choice, why, schedule)
 
 
-def mixed_model_counts(analysis) -> dict:
+def mixed_model_counts(analysis: Analysis) -> dict:
     """What `mmgibbs check` prints of a mixed model; nothing is sampled."""
     prepared = prepare(analysis)
     assembled = _assembled(analysis, prepared)
@@ -270,7 +272,7 @@ def mixed_model_counts(analysis) -> dict:
     return counts | {"notes": [*counts["notes"], *decision_notes(analysis, prepared, assembled.model.decisions)]}
 
 
-def _assembled(analysis, prepared: Prepared) -> Assembled:
+def _assembled(analysis: Analysis, prepared: Prepared) -> Assembled:
     """The ranks of the candidates are counted in every draw."""
     assembled = assemble(analysis, prepared)
     return replace(assembled, model=replace(assembled.model, decisions=decisions_asked_for(analysis, prepared)))
@@ -283,7 +285,7 @@ def with_trends(assembled: Assembled, prepared: Prepared) -> Assembled:
     return replace(assembled, model=replace(assembled.model, averaged=averaged))
 
 
-def _checked_schedule(analysis, assembled: Assembled, samples: int | None) -> Schedule:
+def _checked_schedule(analysis: Analysis, assembled: Assembled, samples: int | None) -> Schedule:
     """ConfigError for targets of what is not sampled, DeviceError where it would not fit into memory."""
     s, blup = analysis.sampler, analysis.sampler.method == "blup"
     interweave = () if blup else terms_to_interweave(assembled.model, s.interweave)
@@ -311,7 +313,7 @@ def _notes(chains: list[ChainResult], decided: Decided | None) -> list[str]:
 
 def blup(
     equations: StructuredEquations, G: Sequence[np.ndarray | None], R: np.ndarray, tolerance: float, pev_limit: int
-):
+) -> tuple[Solution, list[np.ndarray] | None]:
     """(solution, posterior SD of every level, on the original scale): the latter None above `pev_limit` equations."""
     solver = PcgSolver(equations)
     solver.set_variances(G, R)

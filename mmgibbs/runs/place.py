@@ -22,13 +22,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from types import TracebackType
 
+from mmgibbs.config import Analysis
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
 from mmgibbs.results.folder import WORKING, check_run_directory
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.fingerprint import changes, settings, what_is_run
 from mmgibbs.runs.log import NAME as LOG
 from mmgibbs.runs.log import RunLog
+from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import versions
 
 NEW, RESUMED, EXTENDED, FINISHED = "new", "resumed", "extended", "finished"
@@ -47,21 +50,26 @@ class RunFolder:
     `overwrite`, `resume` nor `extend` was asked for; the analysis or a data file is another one than that of the run.
     """
 
-    def __init__(self, analysis, console, *, overwrite: bool = False, resume: bool = False, extend: int = 0):
+    def __init__(
+        self, analysis: Analysis, console: Console, *, overwrite: bool = False, resume: bool = False, extend: int = 0
+    ):
         if overwrite + resume + bool(extend) > 1:
             given = {"overwrite": overwrite, "resume": resume, "extend": extend}
             one, other, *_ = [name for name, value in given.items() if value]
             raise ConfigError(f"{one} cannot be combined with {other}; needed one of them at most")
         self.analysis, self.console, self.overwrite = analysis, console, overwrite
+        assert analysis.output.directory is not None, "an analysis that load_config has not completed"
         self.path = check_run_directory(analysis.output.directory, overwrite=True)  # what run is there: below
-        self.kind, self.samples, self.reached = NEW, None, 0
+        self.kind, self.reached = NEW, 0
+        self.samples: int | None = None
         self.run_id = f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}-{secrets.token_hex(4)}"
         self._log = RunLog(self.path) if (self.path / LOG).exists() else None
         self._made: list[Path] = []  # folders, innermost first
         self._started = False
         self._runs = Checkpoints(self.path / "checkpoint", RUN)
-        self.checkpoints, every = None, analysis.sampler.checkpoint_every
-        if analysis.sampler.method == "gibbs" and every != "never":
+        self.checkpoints: Checkpoints | None = None
+        every = analysis.sampler.checkpoint_every
+        if analysis.sampler.method == "gibbs" and not isinstance(every, str):
             self.checkpoints = Checkpoints(self._runs.folder, "", every.every, every.unit)
         elif (resume or extend) and self._runs.names():
             self.checkpoints = Checkpoints(self._runs.folder, "")  # those that are there; written at the end alone
@@ -99,26 +107,26 @@ class RunFolder:
         if complete and resume:
             self.kind = FINISHED
             self.console.say(f"{shown} holds this run, finished: nothing is left to do (--extend SWEEPS adds to it)")
-        elif extend and (facts is None or self.checkpoints is None):
-            raise ConfigError(
-                f"{shown}: its run kept no checkpoints to continue from (sampler.checkpoint_every: never, or "
-                "method: blup)"
-            )
         elif extend:
+            if facts is None or self.checkpoints is None:
+                raise ConfigError(
+                    f"{shown}: its run kept no checkpoints to continue from (sampler.checkpoint_every: never, or "
+                    "method: blup)"
+                )
             self.kind, self.samples = EXTENDED, facts["samples"] + extend
-            self._check_chains()
+            self._check_chains(self.checkpoints)
         elif self.checkpoints is not None and self.checkpoints.names():
             self._tell_useless(useless)
             self.kind = RESUMED
             if facts is not None:
                 self.samples, self.run_id = facts["samples"] if facts["extended"] else None, facts["run_id"]
-            self._check_chains()
+            self._check_chains(self.checkpoints)
         else:
             self.console.say(f"{shown} holds no checkpoint: the run starts from the beginning")
 
     def _refuse_changes(self, facts: dict | None, record: dict | None) -> None:
         """ConfigError where the analysis or a data file is not that of the run that is there."""
-        then = facts["what"] if facts else {"analysis": settings(record.get("analysis", {}))}
+        then = facts["what"] if facts else {"analysis": settings((record or {}).get("analysis", {}))}
         found = changes(then, self._what)
         if found:
             more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
@@ -140,14 +148,14 @@ class RunFolder:
                 "the draws may differ from those of a run in one go"
             )
 
-    def _check_chains(self) -> None:
+    def _check_chains(self, kept: Checkpoints) -> None:
         """Read what chains have kept, and say where they are."""
-        self._identify()
+        checkpoints = self._identify(kept)
         at = []
-        for name in self.checkpoints.names():
+        for name in checkpoints.names():
             if name == RUN:
                 continue
-            found, useless = self.checkpoints.read(name)
+            found, useless = checkpoints.read(name)
             if any("damaged" not in why for why in useless.values()):
                 raise ConfigError(
                     "\n".join(f"{path}: {why}; needed the checkpoint of this run" for path, why in useless.items())
@@ -164,11 +172,11 @@ class RunFolder:
             self.console.say(f"warning: checkpoint/{path.name} {why}")
             path.unlink(missing_ok=True)
 
-    def _identify(self) -> None:
+    def _identify(self, c: Checkpoints) -> Checkpoints:
         """From here on `checkpoints` reads and writes those of this analysis and these data alone."""
         what = json.dumps(self._what, sort_keys=True)
-        c = self.checkpoints
         self.checkpoints = Checkpoints(c.folder, hashlib.sha256(what.encode()).hexdigest(), c.every, c.unit)
+        return self.checkpoints
 
     # From start to end
 
@@ -192,7 +200,7 @@ class RunFolder:
             folder.mkdir(exist_ok=True)
             self._runs.clear_unfinished()
             if self.kind == NEW:
-                self._identify()
+                self._identify(self.checkpoints)
             if self.kind != RESUMED:
                 self._say_what(self.samples or self.analysis.sampler.samples)
         except OSError as error:
@@ -219,12 +227,14 @@ class RunFolder:
     def __enter__(self) -> RunFolder:
         return self
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         kept = self.checkpoints is not None and any(name != RUN for name in self.checkpoints.names())
         if error is None or not self._started:
             self._close()
             return
-        self.console.write_log(str(error) or kind.__name__)
+        self.console.write_log(str(error) or type(error).__name__)
         if not kept and self.kind == NEW:
             self._remove()
         self._close()
@@ -240,7 +250,7 @@ class RunFolder:
     def _remove(self) -> None:
         """Nothing of the run is worth keeping: leave no trace of it."""
         shutil.rmtree(self._runs.folder, ignore_errors=True)
-        if self._log.made:
+        if self._log is not None and self._log.made:
             self._log.path.unlink(missing_ok=True)
         for folder in self._made:
             with suppress(OSError):

@@ -23,7 +23,9 @@ from mmgibbs.runs.targets import StoppingRule
 class Problem(Protocol):
     """An analysis with its data read, ready to be solved."""
 
-    stage: str  # what takes the time: 'sampling' or 'solving'
+    @property
+    def stage(self) -> str:
+        """What takes the time: 'sampling' or 'solving'."""
 
     def solve(self, folder: RunFolder, console: Console, executor: Executor) -> Any:
         """What was found: the posterior, or an estimate of it."""
@@ -97,7 +99,7 @@ def sample(
 class Clock:
     """Wall seconds per stage."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._last = time.perf_counter()
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TextIO
 
 import numpy as np
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Describe = Callable[[Mapping[str, np.ndarray]], str]
-Show = Callable[[int, Position], object]
+Show = Callable[[int, Position], None]
 TABLE, CLEAREST = 60, 20  # parameters printed at the end; of more than that, so many
 LOG_EVERY = 60.0  # seconds between two lines where there is no terminal
 
@@ -34,7 +34,7 @@ class Console:
     name: of one run among several at once; what is said aloud begins with it, and no bars are shown.
     """
 
-    def __init__(self, aloud: bool = True, stream=None, name: str = ""):
+    def __init__(self, aloud: bool = True, stream: TextIO | None = None, name: str = ""):
         self.aloud, self.stream, self.name = aloud, stream or sys.stderr, name
         self.log: RunLog | None = None  # also hears what is not said aloud
         self.lines: list[tuple[float, str]] = []  # (time, text) until there is a log
@@ -73,7 +73,12 @@ class Console:
         if self.bars:
             lines = _Lines(schedule, labels, describe, self.write_log)
             with _Bars(schedule, labels, describe, self.stream) as bars:
-                yield lambda *seen: (bars.show(*seen), lines.show(*seen))
+
+                def show(chain: int, position: Position) -> None:
+                    bars.show(chain, position)
+                    lines.show(chain, position)
+
+                yield show
         else:
             yield _Lines(schedule, labels, describe, self.say).show
 
@@ -121,11 +126,11 @@ def time_left(seconds: float) -> str:
 
 
 class _Bars:
-    def __init__(self, schedule: Schedule, labels: Sequence[str], describe: Describe, stream):
+    def __init__(self, schedule: Schedule, labels: Sequence[str], describe: Describe, stream: TextIO):
         self.schedule, self.labels, self.describe, self.stream = schedule, labels, describe, stream
         self.seen: set[int] = set()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         from tqdm import tqdm
 
         self.bars = [
@@ -144,7 +149,7 @@ class _Bars:
             bar.set_postfix_str(", ".join(filter(None, (stage, self.describe(position.values)))), refresh=first)
             bar.update(number - bar.n)
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         for bar in self.bars:
             bar.close()
 
@@ -154,7 +159,8 @@ class _Lines:
 
     def __init__(self, schedule: Schedule, labels: Sequence[str], describe: Describe, say: Callable[[str], None]):
         self.schedule, self.labels, self.describe, self.say = schedule, labels, describe, say
-        self._last = {}  # chain -> (time, sweep) of its last line, or of when it was first seen
+        # chain -> (time, sweep) of its last line, or of when it was first seen
+        self._last: dict[int, tuple[float, int]] = {}
 
     def show(self, chain: int, position: Position) -> None:
         now, number, total = time.monotonic(), position.number, self.schedule.n_sweeps

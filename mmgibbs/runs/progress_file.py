@@ -40,7 +40,7 @@ class ProgressFile:
             np.zeros(shape).tofile(path)
         self.rows = np.asarray(np.memmap(path, np.float64, "r+", shape=shape))  # plain: read after every sweep
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[ProgressFile], tuple[Path, tuple[str, ...], dict[str, tuple[int, ...]]]]:
         """Another process opens the file anew."""
         return ProgressFile, (self.path, self.names, self.shown)
 
@@ -130,7 +130,7 @@ class ProgressWatcher:
         self.thread.start()
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.done.set()
         self.thread.join()
         self._tell()

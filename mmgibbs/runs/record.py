@@ -9,12 +9,21 @@ import platform
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import partition
 from mmgibbs.results.relationships import described
+
+if TYPE_CHECKING:
+    from mmgibbs.config import Analysis
+    from mmgibbs.data.prepared import Prepared
+    from mmgibbs.equations.structured import StructuredEquations
+    from mmgibbs.model.terms import Term
+    from mmgibbs.posterior.parameters import NamedParameters
+    from mmgibbs.runs.assemble import Assembled
 
 COUNT_NONZEROS_UP_TO = 3_000_000  # records; beyond, counting costs more than it tells
 
@@ -31,7 +40,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def common_record(analysis) -> dict:
+def common_record(analysis: Analysis) -> dict:
     """What run.json holds of every run."""
     return {
         "name": analysis.name,
@@ -43,7 +52,14 @@ def common_record(analysis) -> dict:
 
 
 def model_record(
-    analysis, prepared, equations, parameters, facts: dict, seconds: dict, warnings: Sequence[str], notes: Sequence[str]
+    analysis: Analysis,
+    prepared: Prepared,
+    equations: StructuredEquations,
+    parameters: NamedParameters,
+    facts: dict,
+    seconds: dict,
+    warnings: Sequence[str],
+    notes: Sequence[str],
 ) -> dict:
     """What run.json holds of a mixed model."""
     design = prepared.design
@@ -70,12 +86,12 @@ def model_record(
     }
 
 
-def block_kind(term) -> str:
+def block_kind(term: Term) -> str:
     """'pedigree, 4 x 4' and the like: relationship of the levels and size of their blocks."""
     return f"{term.kind}, {term.relationship.words}, {term.n_components} x {term.n_components}"
 
 
-def model_counts(analysis, prepared, assembled) -> dict:
+def model_counts(analysis: Analysis, prepared: Prepared, assembled: Assembled) -> dict:
     """What `mmgibbs check` prints: records, levels, equations, nonzeros in and outside the diagonal blocks of each
     partition, colours, bytes.
     """
@@ -83,15 +99,16 @@ def model_counts(analysis, prepared, assembled) -> dict:
 
     design = prepared.design
     partitions = {kind: partition(design, kind) for kind in ("effect", "equal", "colour")}
-    rows = {}
+    rows: dict[str, dict[str, int | None]] = {}
     for kind, part in partitions.items():
-        total, inside = count_nonzeros(design, part) if design.n_records <= COUNT_NONZEROS_UP_TO else (None, None)
+        counted = count_nonzeros(design, part) if design.n_records <= COUNT_NONZEROS_UP_TO else None
+        total, inside = (None, None) if counted is None else counted
         rows[kind] = {
             "blocks": len(part.blocks),
             "largest_block": max(block.n_equations for block in part.blocks),
             "nonzeros": total,
             "inside_diagonal_blocks": inside,
-            "outside_diagonal_blocks": None if total is None else total - inside,
+            "outside_diagonal_blocks": None if counted is None else counted[0] - counted[1],
         }
     colours = {t.name: sum(1 for b in partitions["colour"].blocks if b.term == i) for i, t in enumerate(design.terms)}
     equations = structured_equations(design, partition(design), analysis.sampler.precision)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mmgibbs.config import Analysis
 from mmgibbs.data.regression import RegressionTable, read_regression
 from mmgibbs.errors import ConfigError
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.regressions.estimators import named_draws
-from mmgibbs.regressions.options import fill_options
+from mmgibbs.regressions.options import OptionsClass, fill_options
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import RegressionData, RegressionDraws, Sampler
 from mmgibbs.regressions.registry import find_plugin
@@ -31,7 +32,7 @@ from mmgibbs.sampler.schedule import Schedule
 class RegressionProblem:
     """A plugin with its data and options, ready to sample: see problem.Problem."""
 
-    analysis: object
+    analysis: Analysis
     table: RegressionTable
     factory: RegressionFactory
 
@@ -81,13 +82,14 @@ class RegressionProblem:
         write_regression_draws(path, found, self.sampler, {"analysis": self.analysis.name})
 
 
-def read_problem(analysis, samples: int | None = None) -> RegressionProblem:
+def read_problem(analysis: Analysis, samples: int | None = None) -> RegressionProblem:
     """Read the table and make the plugin's sampler. ConfigError, DataError and ModelError say what cannot be used.
 
     samples: sweeps after burn-in, where those are not for the analysis to say.
     """
     model, s = analysis.model, analysis.sampler
-    options, standardise = _options(analysis)
+    assert model.plugin is not None, "an analysis of a mixed model"
+    options, standardise = _options(analysis, model.plugin)
     table = read_regression(analysis)
     predictors = read_predictors(table.predictors, table.names, standardise)
     data = RegressionData(
@@ -100,10 +102,10 @@ def read_problem(analysis, samples: int | None = None) -> RegressionProblem:
     return problem
 
 
-def _options(analysis) -> tuple[object, bool]:
+def _options(analysis: Analysis, name: str) -> tuple[OptionsClass, bool]:
     """The plugin's options, and whether predictors are standardised."""
     model, precision = analysis.model, analysis.sampler.precision
-    plugin, given = find_plugin(model.plugin), dict(model.options)
+    plugin, given = find_plugin(name), dict(model.options)
     standardise = given.pop("standardise", getattr(plugin, "standardise", False))
     if not isinstance(standardise, bool):
         raise ConfigError(f"model.options.standardise: found {standardise!r}, needed true or false")
@@ -111,8 +113,7 @@ def _options(analysis) -> tuple[object, bool]:
         given.setdefault("precision", precision)
     elif precision != "double":
         raise ConfigError(
-            f"sampler.precision: found {precision}, which cannot be combined with plugin '{model.plugin}'; "
-            "needed double"
+            f"sampler.precision: found {precision}, which cannot be combined with plugin '{name}'; needed double"
         )
     return fill_options(plugin.Options, given), standardise
 
@@ -123,7 +124,9 @@ def _parameter_names(sampler: Sampler) -> list[str]:
     return list(named_draws(one, sampler.parameters, sampler.coords))
 
 
-def read_regression_problem(analysis, samples: int | None, console: Console, clock: Clock) -> RegressionProblem:
+def read_regression_problem(
+    analysis: Analysis, samples: int | None, console: Console, clock: Clock
+) -> RegressionProblem:
     """read_problem, and what there is to say of it."""
     problem = read_problem(analysis, samples)
     n, p = problem.table.predictors.shape
@@ -134,7 +137,7 @@ def read_regression_problem(analysis, samples: int | None, console: Console, clo
     return problem
 
 
-def regression_counts(analysis) -> dict:
+def regression_counts(analysis: Analysis) -> dict:
     """What `mmgibbs check` prints of a regression; nothing is sampled."""
     problem = read_problem(analysis)
     sampler, table = problem.sampler, problem.table

@@ -10,8 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from mmgibbs.machine.threads import blas_threads
+from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.estimators import make_arrays
 from mmgibbs.regressions.loop import SideBySideChains
+from mmgibbs.regressions.options import OptionsClass
 from mmgibbs.regressions.protocol import Keys, RegressionData, Sampler
 from mmgibbs.regressions.registry import find_plugin
 from mmgibbs.sampler.schedule import Schedule
@@ -23,7 +25,7 @@ class RegressionFactory:
 
     plugin: str
     data: RegressionData
-    options: object
+    options: OptionsClass
     device: str
     threads: int | None
     schedule: Schedule
@@ -45,7 +47,7 @@ class RegressionFactory:
         return self.data.predictors.values.nbytes
 
     @cached_property
-    def prepared(self) -> tuple[Sampler, object]:
+    def prepared(self) -> tuple[Sampler, Arrays]:
         """The plugin's sampler and the arrays that it works with.
 
         ConfigError for a plugin that is not installed here.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -15,6 +18,9 @@ from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.place import FINISHED, RunFolder
 from mmgibbs.runs.problem import Clock, Problem, Tables
 from mmgibbs.runs.progress import Console
+
+if TYPE_CHECKING:
+    import xarray
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Result:
     response: pl.DataFrame | None = None
 
     @property
-    def draws(self):
+    def draws(self) -> xarray.DataTree:
         """Draws of the variance components, derived parameters and chosen levels:
         an xarray DataTree with /posterior and /sample_stats.
         """
@@ -39,14 +45,14 @@ class Result:
 
 
 def run(
-    config,
-    overrides=(),
+    config: str | os.PathLike | dict,
+    overrides: Sequence[str] = (),
     *,
     overwrite: bool = False,
     resume: bool = False,
     extend: int = 0,
     progress: bool = True,
-    directory=None,
+    directory: str | os.PathLike | None = None,
     cluster: str | None = None,
 ) -> Result:
     """Run an analysis and write its run folder.
@@ -120,10 +126,11 @@ def finished_result(path: Path) -> Result:
     record = json.loads((path / "run.json").read_text(encoding="utf-8"))
     files = (path / f"{name}.parquet" for name in ("summary", "solutions", "decisions", "response"))
     summary, solutions, *decisions = (pl.read_parquet(file) if file.exists() else None for file in files)
+    assert summary is not None, f"{path} has a run.json, which is written last, and no summary.parquet"
     return Result(summary, solutions, record, path, *decisions)
 
 
-def check(config, overrides=()) -> dict:
+def check(config: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> dict:
     """Read and check everything, count what a run would hold, then stop; nothing is written."""
     analysis = load_config(config, overrides)
     if analysis.model.plugin is not None:

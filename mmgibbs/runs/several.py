@@ -17,7 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmgibbs.config import load_config
+from mmgibbs.config import Analysis, load_config
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.runs.chains import Executor
@@ -64,7 +64,7 @@ def run_scenarios(
     names = _names(files)
     how = {"overwrite": overwrite, "resume": resume, "extend": extend}
     if cluster is None:
-        found = []
+        found: list[Scenario] = []
         for analysis, name in zip(analyses, names, strict=True):
             console = Console(progress)
             console.say(f"--- {name} ({len(found) + 1} of {len(names)})")
@@ -75,14 +75,14 @@ def run_scenarios(
 
     with connect(cluster, Console(progress).say) as workers:
 
-        def one(analysis, name: str) -> Scenario:
+        def one(analysis: Analysis, name: str) -> Scenario:
             console = Console(progress, name=name)
             return _run(analysis, name, console, how, ClusterExecutor(workers, console.say))
 
         return _at_once(one, analyses, names, workers.threads, done)
 
 
-def _run(analysis, name: str, console: Console, how: dict, executor: Executor) -> Scenario:
+def _run(analysis: Analysis, name: str, console: Console, how: dict, executor: Executor) -> Scenario:
     try:
         with RunFolder(analysis, console, **how) as folder:
             return Scenario(name, run_in(folder, console, executor))
@@ -90,7 +90,13 @@ def _run(analysis, name: str, console: Console, how: dict, executor: Executor) -
         return Scenario(name, None, error)
 
 
-def _at_once(one, analyses: list, names: list[str], threads: int, done) -> list[Scenario]:
+def _at_once(
+    one: Callable[[Analysis, str], Scenario],
+    analyses: list[Analysis],
+    names: list[str],
+    threads: int,
+    done: Callable[[Scenario], None],
+) -> list[Scenario]:
     """As many at once as keep the threads of the workers busy: each holds its equations here while it runs."""
     chains = [a.sampler.chains if a.sampler.method == "gibbs" and a.model.plugin is None else 1 for a in analyses]
     at_once = min(len(analyses), -(-threads // min(chains)))
@@ -125,14 +131,16 @@ def _all_stopped(number: int, names: list[str], running: list) -> Stopped:
     return Stopped(number, "\n".join(lines), kept)
 
 
-def _names(files) -> list[str]:
+def _names(files: Sequence[str | os.PathLike]) -> list[str]:
     """The stems of the files; with their folders where those are not enough to tell them apart."""
     stems = [Path(f).stem for f in files]
     several = {s for s, n in Counter(stems).items() if n > 1}
     return [str(Path(f).with_suffix("")) if s in several else s for f, s in zip(files, stems, strict=True)]
 
 
-def _load(files, overrides: Sequence[str], output) -> list:
+def _load(
+    files: Sequence[str | os.PathLike], overrides: Sequence[str], output: str | os.PathLike | None
+) -> list[Analysis]:
     """The analyses. ConfigError with what is wrong with all of them."""
     analyses, problems = [], []
     for file in files:
@@ -149,6 +157,7 @@ def _load(files, overrides: Sequence[str], output) -> list:
         raise ConfigError("\n".join(problems))
     of_folder: dict[Path, list[str]] = {}
     for file, analysis in zip(files, analyses, strict=True):
+        assert analysis.output.directory is not None, "load_config completes it"
         of_folder.setdefault(Path(analysis.output.directory).resolve(), []).append(str(file))
     for folder, those in of_folder.items():
         if len(those) > 1:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from mmgibbs.config import Sampler
+from mmgibbs.config.sampling import Stop
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.model.labels import component_labels
 from mmgibbs.posterior.moments import pool
@@ -36,7 +38,8 @@ class StoppingRule:
         self.verdict: list[Target] = []
 
     def __call__(self, results: list) -> bool:
-        error = None if self._error is None else lambda: self._error(results)
+        of = self._error
+        error = None if of is None else lambda: of(results)
         self.verdict = assess(self.wanted, self.parameters(results), error)
         for target in self.verdict:
             self.say(f"after {results[0].sweeps - self.burn_in:,} samples: {target}")
@@ -62,7 +65,7 @@ class StoppingRule:
         return [f"sampler.stop.{t.wanted.key}: missed after max_samples: {t.fact}" for t in self.verdict if not t.met]
 
 
-def wanted_of(stop) -> list[Wanted]:
+def wanted_of(stop: Stop | None) -> list[Wanted]:
     """The targets of a `sampler.stop`; none where there is none."""
     return [] if stop is None else [Wanted(*target) for target in stop.targets]
 
@@ -87,13 +90,13 @@ def breeding_value_terms(model: MixedModel) -> list[int]:
     return related or model.random_terms
 
 
-def check_targets(stop, assembled: Assembled) -> None:
+def check_targets(stop: Stop | None, assembled: Assembled) -> None:
     """ConfigError for targets that no sampling can meet or miss, as nothing of the kind is sampled."""
     wanted, model = wanted_of(stop), assembled.model
     names = [w.name for w in wanted]
     if "mcse_ebv" in names and not model.random_terms:
         raise ConfigError("sampler.stop.mcse_ebv: found no random term, needed one, or other targets")
-    moving = not model.residual.fixed or any(not model.covariances[i].fixed for i in model.random_terms)
+    moving = not model.residual.fixed or any(not model.covariance(i).fixed for i in model.random_terms)
     for name in names:
         if name != "mcse_ebv" and not moving:
             raise ConfigError(
@@ -105,7 +108,7 @@ def check_targets(stop, assembled: Assembled) -> None:
 
 
 def stopping_rule(
-    sampler, assembled: Assembled, ids: Callable[[int, int], str], say: Callable[[str], None]
+    sampler: Sampler, assembled: Assembled, ids: Callable[[int, int], str], say: Callable[[str], None]
 ) -> StoppingRule | None:
     """Of `sampler.stop` in a mixed model. ids(term, level): what a level is called."""
     if sampler.stop is None:

@@ -7,9 +7,10 @@ import polars as pl
 
 from mmgibbs.data.births import birth_years
 from mmgibbs.posterior.averages import LevelAverages
+from pedigree.read import Pedigree
 
 
-def birth_year_averages(pedigree) -> LevelAverages | None:
+def birth_year_averages(pedigree: Pedigree | None) -> LevelAverages | None:
     """The animals of each birth year, by pedigree code; None where births are unknown or all of one year."""
     if pedigree is None or pedigree.birth is None:
         return None

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from typing import Any
 
 from mmgibbs.errors import DeviceError
 from mmgibbs.runs.chains import Advance, Job, position
@@ -94,7 +95,7 @@ class _SpreadChains:
                 self._failed.set()
                 raise
 
-    def _one(self, chain: int, until: int):
+    def _one(self, chain: int, until: int) -> Any:
         """Up to sweep `until`, or to where it is asked to stop;
         from its last checkpoint wherever its worker is lost.
         """
@@ -127,7 +128,7 @@ class _SpreadChains:
         )
         return sweep
 
-    def _to(self, until: int, chain: int):
+    def _to(self, until: int, chain: int) -> Any:
         writer, report = self._writers[chain], self.job.progress.writer(chain, until)
         while True:
             at: Position = self._call(_turn, chain, until, TURN)
@@ -150,7 +151,7 @@ class _SpreadChains:
         at: Position = self._call(_start, chain, state)
         self._writers[chain] = self.job.checkpoint_writer(chain, at.number)
 
-    def _call(self, function: Callable, chain: int, *arguments):
+    def _call(self, function: Callable, chain: int, *arguments: object) -> Any:
         answer = self._payload.call(self._at[chain], function, chain, *arguments)
         if answer is None:
             raise WorkerLost

@@ -10,11 +10,15 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Any
 
 import mmgibbs
 from mmgibbs.errors import DeviceError, MmgibbsError
 from mmgibbs.runs.cluster.workers import LOOKING, LOSSES, NO_WORKERS, Cluster, keep_freed_memory
 from pedigree.errors import PedigreeError, TableError
+
+if TYPE_CHECKING:
+    from distributed import Future
 
 REFUSALS = (MmgibbsError, PedigreeError, TableError)  # they would come again on every worker
 SOON = 0.02  # seconds of waiting for a result
@@ -41,7 +45,8 @@ def each(
     sent = client.scatter(_Shared(shared), broadcast=True, hash=False)
     futures = client.map(_call, packed, key=keys, retries=LOSSES, pure=False, shared=sent, version=mmgibbs.__version__)
     losses = _Losses(cluster, dict(zip(keys, names, strict=True)), tell)
-    ended, answers = as_completed(futures, loop=client.loop), {}
+    answers: dict[str, Future] = {}
+    ended = as_completed(futures, loop=client.loop)
     try:
         for future, name in zip(futures, names, strict=True):
             while future.key not in answers:
@@ -59,7 +64,7 @@ class _Shared:
     def __init__(self, values: tuple):
         self.values = values
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Callable[[bytes], _Shared], tuple[bytes]]:
         return _unpacked, (pickle.dumps(self.values, 5),)
 
 
@@ -79,7 +84,7 @@ def _call(packed: bytes, shared: _Shared, version: str) -> bytes:
         return pickle.dumps((False, error), 5)
 
 
-def _answer(future, name: str):
+def _answer(future: Future, name: str) -> Any:
     """The result of a call that has ended."""
     from distributed import KilledWorker
 

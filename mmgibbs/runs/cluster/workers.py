@@ -8,15 +8,18 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import mmgibbs
 from mmgibbs.errors import ConfigError, DeviceError
 from mmgibbs.machine.threads import cores
 from mmgibbs.runs.local import signals_ignored
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 LOOKING = 2.0  # seconds of waiting for a worker before looking whether it is still there
 CONNECTING = 10.0  # seconds
@@ -38,7 +41,7 @@ class WorkerState:
         self.shared = pickle.loads(shared)
         self.chains: dict[int, Any] = {}
 
-    def __reduce__(self):
+    def __reduce__(self) -> NoReturn:
         raise TypeError("chains stay with their worker: what is sent is their state")
 
 
@@ -54,7 +57,7 @@ def keep_freed_memory() -> None:
 
 
 @contextmanager
-def connect(address: str, say: Callable[[str], None]):
+def connect(address: str, say: Callable[[str], None]) -> Iterator[Cluster]:
     """Yields the cluster at `address`, 'tcp://host:port' of a Dask scheduler or 'local:N' for N workers on this
     machine.
 
@@ -91,10 +94,10 @@ def connect(address: str, say: Callable[[str], None]):
 class Cluster:
     """The workers of a Dask scheduler, all with this version of mmgibbs. Several runs may share them."""
 
-    def __init__(self, client, address: str, say: Callable[[str], None]):
+    def __init__(self, client: Client, address: str, say: Callable[[str], None]):
         self.client, self.address, self._say = client, address, say
         self._versions: dict[str, str] = {}  # of the workers ever seen
-        self._busy = Counter()  # worker -> chains that it has
+        self._busy: Counter[str] = Counter()  # worker -> chains that it has
         self._lock = threading.RLock()
         self.first_workers: dict[str, int] = {}
         try:
@@ -167,10 +170,10 @@ def _version_asker() -> Callable[[], str]:
 class Payload:
     """What the chains of a job share, which goes once to each worker that has one of them."""
 
-    def __init__(self, cluster: Cluster, shared, waiting: ThreadPoolExecutor):
+    def __init__(self, cluster: Cluster, shared: object, waiting: ThreadPoolExecutor):
         self.cluster, self.client, self._waiting = cluster, cluster.client, waiting
         self._shared = pickle.dumps(shared, 5)
-        self._held: dict[str, object] = {}  # worker -> future of its WorkerState
+        self._held: dict[str, Future] = {}  # worker -> future of its WorkerState
         self._lock = threading.Lock()
 
     def to(self, worker: str) -> None:
@@ -179,14 +182,14 @@ class Payload:
                 sent = self.send(worker, self._shared)
                 self._held[worker] = self.client.submit(WorkerState, sent, workers=[worker], pure=False)
 
-    def send(self, worker: str, data: bytes):
+    def send(self, worker: str, data: bytes) -> Future:
         """A future of data that a worker holds."""
         try:
             return self.client.scatter(data, workers=[worker], hash=False)
         except Exception as error:  # noqa: BLE001  of several kinds where the worker is gone
             raise (error if worker in self.cluster.workers() else WorkerLost) from None
 
-    def call(self, worker: str, function: Callable, *arguments):
+    def call(self, worker: str, function: Callable, *arguments: object) -> Any:
         """function(held, *arguments) on a worker that `to` was called for; WorkerLost where that is gone."""
         held = self._held.get(worker)
         if held is None:  # someone else has found the worker lost
