@@ -21,6 +21,7 @@ from mmgibbs.config.types_of_traits import (
     check_unit_residuals,
     with_default_priors,
     with_default_scale_prior,
+    with_unit_start,
 )
 from mmgibbs.config.variances import Matrix, Prior, ResidualClass, ResidualVariance, Variance, Variances
 from mmgibbs.errors import nearest
@@ -242,7 +243,8 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         )
         for term, random in model.random.items()
     }
-    residual = finish(("variances", "residual"), variances.residual, component_names(analysis.traits))
+    of_all = with_unit_start(analysis, variances.residual)
+    residual = finish(("variances", "residual"), of_all, component_names(analysis.traits))
     check_unit_residuals(analysis, residual, problems)
     classes = {}
     for name, own in variances.residual.classes.items():  # written out: what it does not say is that of all classes

@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgibbs.config.effects import Fixed, Model, Random
 from mmgibbs.config.fields import Problems
-from mmgibbs.config.variances import HalfT, UniformHeritability, Variance
+from mmgibbs.config.variances import HalfT, ResidualVariance, UniformHeritability, Variance
 
 if TYPE_CHECKING:
     from mmgibbs.config.analysis import Analysis
@@ -52,12 +52,20 @@ def check_types(analysis: Analysis, problems: Problems) -> None:
 
 
 def with_default_priors(analysis: Analysis, model: Model) -> Model:
-    """Fixed effects on traits with R = 1 have a normal prior unless the file says otherwise; others keep theirs."""
+    """Class effects on traits with R = 1 have a normal prior unless the file says otherwise; others keep theirs.
+
+    Covariates stay flat: what a variance of 10 means depends on their unit.
+    """
     unit = {t.name for t in analysis.traits if t.type in UNIT_RESIDUAL}
 
     def completed(effect: Fixed) -> Fixed:
         of_unit = [t for t in effect.traits if t in unit]
-        if not of_unit or "prior_variance" in effect.model_fields_set:
+        if not of_unit or effect.kind == "covariate":
+            return effect
+        if isinstance(effect.prior_variance, dict):
+            own = dict.fromkeys(of_unit, PRIOR_VARIANCE) | effect.prior_variance
+            return effect.model_copy(update={"prior_variance": own})
+        if "prior_variance" in effect.model_fields_set:
             return effect
         prior = PRIOR_VARIANCE if len(of_unit) == len(effect.traits) else dict.fromkeys(of_unit, PRIOR_VARIANCE)
         return effect.model_copy(update={"prior_variance": prior})
@@ -78,10 +86,23 @@ def with_default_scale_prior(analysis: Analysis, random: Random, variance: Varia
     return variance.model_copy(update={"prior": prior})
 
 
+def with_unit_start(analysis: Analysis, residual: ResidualVariance) -> ResidualVariance:
+    """1 as the start where a trait in categories is the only trait: it can be nothing else."""
+    if residual.start is None and len(analysis.traits) == 1 and analysis.traits[0].type in UNIT_RESIDUAL:
+        return residual.model_copy(update={"start": ((1.0,),)})
+    return residual
+
+
 def check_unit_residuals(analysis: Analysis, residual: Variance, problems: Problems) -> None:
     """The residual variance of a trait in categories is 1: a start says so, or nothing."""
     unit = [i for i, t in enumerate(analysis.traits) if t.type in UNIT_RESIDUAL]
-    if residual.start is None or not unit:
+    if isinstance(residual.prior, UniformHeritability):
+        problems.add(
+            ("variances", "residual", "prior", "h2"),
+            "found uniform, which is a prior of random effects; needed flat, {df, scale} or {half_t: {}}",
+        )
+    size = {len(analysis.traits)}
+    if residual.start is None or not unit or {len(residual.start), *map(len, residual.start)} != size:
         return
     for i in unit:
         found = float(np.asarray(residual.start)[i, i])

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from mmgibbs.data.traits import Records
 
 
+MOST_CATEGORIES = 100  # more are a scale, and the walk of their thresholds is hopeless
+NOT_IN_A_LABEL = "[],:/=|"  # threshold[trait:low|high]
+
+
 def read_response(trait: Trait, index: int, phenotypes: Phenotypes) -> Response:
     """The response of trait number `index`. DataError names row, column, found and needed."""
     return _READERS[trait.type](trait, index, phenotypes)
@@ -34,16 +38,26 @@ def response_columns(trait: Trait) -> list[tuple[str, str]]:
 
 
 def _text(trait: Trait, phenotypes: Phenotypes) -> pl.Series:
-    return phenotypes.text(trait.column, f"traits.{trait.name}", trait.missing)
+    text = phenotypes.text(trait.column, f"traits.{trait.name}", trait.missing)
+    plain = text.to_frame("value").select(pl.col("value").replace({v: spelled(v) for v in text.drop_nulls().unique()}))
+    known = {spelled(v) for v in (*trait.missing, *phenotypes.missing)}
+    return plain.select(pl.when(~pl.col("value").is_in(list(known))).then(pl.col("value"))).to_series()
+
+
+def spelled(cell: str) -> str:
+    """A number as it is commonly written, '1' where the table has '1.0'; other text as it is."""
+    number = _as_number(cell)
+    return str(int(number)) if abs(number) < 1e15 and number == int(number) else cell
 
 
 def _binary(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
     text = _text(trait, phenotypes)
     found = text.drop_nulls().unique().sort().to_list()
     where = f"column '{trait.column}' (traits.{trait.name})"
-    if trait.positive is not None and trait.positive not in found:
+    positive = None if trait.positive is None else spelled(trait.positive)
+    if positive is not None and positive not in found:
         raise DataError(
-            f"{phenotypes.name}: found no {quoted(trait.positive)} in {where}, needed it as one of two values "
+            f"{phenotypes.name}: found no {quoted(positive)} in {where}, needed it as one of two values "
             f"(found {_listed(found)})"
         )
     if len(found) > 2:
@@ -53,8 +67,8 @@ def _binary(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
         raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, f"one of two values, as {_listed(first_two)}")
     if len(found) < 2:
         raise DataError(f"{phenotypes.name}: found {_listed(found)} alone in {where}, needed two values")
-    if trait.positive is not None:
-        labels = (next(v for v in found if v != trait.positive), trait.positive)
+    if positive is not None:
+        labels = (next(v for v in found if v != positive), positive)
     else:
         labels = tuple(sorted(found, key=_as_number))
         if any(np.isnan(_as_number(v)) for v in labels):
@@ -68,7 +82,7 @@ def _binary(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
 def _ordinal(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
     text = _text(trait, phenotypes)
     if trait.categories:
-        return _categories(trait, index, phenotypes, text, trait.categories)
+        return _categories(trait, index, phenotypes, text, tuple(map(spelled, trait.categories)))
     found = text.drop_nulls().unique().to_list()
     words = [v for v in found if np.isnan(_as_number(v))]
     if words:
@@ -88,6 +102,17 @@ def _categories(trait: Trait, index: int, phenotypes: Phenotypes, text: pl.Serie
         named = [f"found {quoted(text[int(i)])} in {where}" for i in wrong[:SHOWN]]
         raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, f"a category ({_listed(labels)}) or missing")
     category = found.fill_null(-1).to_numpy().astype(np.int16)
+    if len(labels) > MOST_CATEGORIES:
+        raise DataError(
+            f"{phenotypes.name}: found {len(labels):,} different values in {where}, needed at most {MOST_CATEGORIES} "
+            "categories; a trait with more is normal or censored"
+        )
+    bad = next((c for label in labels for c in label if c in NOT_IN_A_LABEL), None)
+    if bad is not None and len(labels) > 2:
+        raise DataError(
+            f"{phenotypes.name}: found a category with the character {bad!r} in {where}, needed names without "
+            f"{' '.join(NOT_IN_A_LABEL)}: they stand between the parts of a parameter's name"
+        )
     if len(labels) < 2:
         raise DataError(f"{phenotypes.name}: found {len(labels)} category in {where}, needed two or more")
     counts = np.bincount(category[category >= 0], minlength=len(labels))
@@ -122,6 +147,11 @@ def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
             if len(wrong):
                 named = [f"found {values[i]:g} (traits.{trait.name})" for i in wrong[:SHOWN]]
                 raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a number above 0 (log: true)")
+        wrong = np.flatnonzero((lower == 0) & np.isinf(upper))
+        if len(wrong):
+            named = ["found 0 or more, which says nothing of a logarithm"] * SHOWN
+            needed = "a lower bound above 0, or no record (log: true)"
+            raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, needed)
         with np.errstate(divide="ignore", invalid="ignore"):
             lower = np.where(lower <= 0, -np.inf, np.log(np.maximum(lower, 1e-300)))
             upper = np.log(upper)

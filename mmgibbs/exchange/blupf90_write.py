@@ -203,7 +203,7 @@ def covariance_components(terms: Sequence[TermNumbers], finished: Finished) -> l
             ]
             effects = " ".join(map(str, dict.fromkeys(sorted(term.effects))))
             matrices.append((f" G matrix for effect = {effects}", term.name, names, ""))
-    classes = finished.record["data"].get("residual_classes", {})
+    classes = finished.record.get("data", {}).get("residual_classes", {})
     matrices += [(f" R matrix, class {c}", "residual", traits, f"|{c}") for c in classes]
     matrices += [] if classes else [(" R matrix", "residual", traits, "")]
 

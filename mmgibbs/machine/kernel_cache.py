@@ -18,6 +18,7 @@ from pathlib import Path
 
 PREFIX = "mmgibbs-kernels-"
 PACKAGES = ("mmgibbs", "pedigree")
+_KERNELS = re.compile(rb"^\s*(?:from|import) numba", re.MULTILINE)
 _IMPORTS = re.compile(
     rf"^\s*(?:from|import) ((?:{'|'.join(PACKAGES)})[.\w]*)(?: import (\([^)]*\)|.*))?$", re.MULTILINE
 )
@@ -57,7 +58,7 @@ def sources_of_kernels(root: Path) -> dict[str, bytes]:
             modules[".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")] = (
                 path.read_bytes()
             )
-    found, waiting = {}, [name for name, content in modules.items() if b"numba" in content and name != __name__]
+    found, waiting = {}, [name for name, content in modules.items() if _KERNELS.search(content)]
     while waiting:
         name = waiting.pop()
         if name in modules and name not in found:

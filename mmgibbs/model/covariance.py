@@ -80,7 +80,7 @@ def check_posterior_exists(
     `n` counts levels or records.
     """
     notes: list[str] = []
-    if model.fixed:
+    if model.fixed or model.scale_prior is not None:  # which is proper
         return notes
     for block in model.blocks:
         k, count = len(block), n if isinstance(n, int) else n[block]

@@ -10,8 +10,9 @@ from mmgibbs.config import Sampler
 from mmgibbs.config.sampling import Stop
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.model.labels import component_labels
+from mmgibbs.model.response import Categories
 from mmgibbs.posterior.moments import pool
-from mmgibbs.posterior.parameters import named_parameters
+from mmgibbs.posterior.parameters import named_parameters, threshold_name
 from mmgibbs.posterior.result import ChainResult, stacked_draws
 from mmgibbs.posterior.stopping import Target, Wanted, assess, largest_error, matching
 from mmgibbs.runs.assemble import Assembled
@@ -96,7 +97,8 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
     names = [w.name for w in wanted]
     if "mcse_ebv" in names and not model.random_terms:
         raise ConfigError("sampler.stop.mcse_ebv: found no random term, needed one, or other targets")
-    moving = not model.residual.fixed or any(not model.covariance(i).fixed for i in model.random_terms)
+    ordinal = [r for r in model.design.responses if isinstance(r, Categories) and len(r.labels) > 2]
+    moving = not model.residual.fixed or any(not model.covariance(i).fixed for i in model.random_terms) or ordinal
     for name in names:
         if name != "mcse_ebv" and not moving:
             raise ConfigError(
@@ -104,6 +106,7 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
             )
     if any(name != "mcse_ebv" for name in names):
         starts = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
+        starts |= {threshold_name(r.trait): r.start_of_cuts()[None, None, 2:-1] for r in ordinal}
         check_patterns(wanted, _sampled(assembled, starts))
 
 

@@ -276,5 +276,5 @@ def test_worker_threads_end_with_their_engine():
 
 def test_level_updates_need_whole_levels():
     example = models.example("bivariate_missing")
-    with pytest.raises(ModelError, match="partition 'effect'.*update: site"):
+    with pytest.raises(ModelError, match="partition: found 'effect'.*update: site"):
         HybridEngine(equations_of(example, "effect"), "level")

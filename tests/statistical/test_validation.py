@@ -185,7 +185,7 @@ def test_accuracy_is_that_of_the_true_breeding_values(n):
     of_true = np.stack([moments(w, p) - moments(u, p), moments(u, u), moments(w, p) - moments(p, p)], axis=1)
     spread = population().spread
     assert (agreement := compare(of_true, [0, spread * G, 0])).agrees, agreement
-    unrelated = 1 + population().kin.inbreeding[population().focal].mean()  # forgets the relationships
+    unrelated = 1 + population().kin.relatives.inbreeding[population().focal].mean()  # forgets the relationships
     assert not compare(of_true, [0, unrelated * G, 0]).agrees
     accuracy = statistics(w, p, spread * G)["accuracy"]
     true = moments(u, p) / np.sqrt(moments(u, u) * moments(p, p))

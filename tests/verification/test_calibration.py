@@ -101,8 +101,9 @@ def ranks(joint, replicate, thin, burn_in, mutate=None, seed=83, interweave=()):
     model = mixed_model(joint.with_records(y[0]), means[:-1], means[-1], priors)
     draws = []
 
-    def add(engine, variances):
-        draws.append(parameters(engine.fetch(), variances.G, variances.R))
+    def add(engine, now):
+        G = [now.get(f"G.{i}") for i in range(len(model.covariances))]
+        draws.append(parameters(engine.fetch(), G, now["R"]))
 
     chain(
         model,

@@ -85,6 +85,11 @@ class PcgEngine(HostState):
         super().take_y(y)
         self._forget_draws()
 
+    def transform_term(self, term: int, M: np.ndarray) -> None:
+        super().transform_term(term, M)
+        if self.equations.design.responses:
+            self.moved()  # e is read before the next sweep, and must be what a chain finds that continues from here
+
     def _forget_draws(self) -> None:
         self._blup: np.ndarray | None = None
         self._ready: dict[int, tuple[np.ndarray, dict[str, float]]] = {}

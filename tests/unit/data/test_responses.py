@@ -52,6 +52,8 @@ def test_categories_that_are_numbers_need_no_list():
         ({}, [2, 1, 2, 2, 1, 2], [1, 0, 1, 1, 0, 1]),
         ({"positive": "yes"}, ["yes", "no", "yes", "no", "no", "yes"], [1, 0, 1, 0, 0, 1]),
         ({"positive": 0}, [1, 0, 1, 1, 0, 1], [0, 1, 0, 0, 1, 0]),
+        ({"positive": 1}, ["1.0", "0.0", "1", "1.0", "0", "1"], [1, 0, 1, 1, 0, 1]),
+        ({"missing": [0]}, ["1.0", "2.0", "0.0", "2", "1", "2"], [0, 1, 1, 0, 1]),
     ],
 )
 def test_binary(keys, values, expected):
@@ -94,6 +96,12 @@ BAD = [
     (ORDINAL, {"score": ["easy", "easy", "difficult", "difficult", "easy", "easy"]}, ["no record of 'assisted'"]),
     ({"type": "ordinal", "column": "score"}, {}, ["'assisted'", "no number", "traits.t.categories"]),
     (BOUNDS, {"high": [2.0, None, 5.0, 2.5, None, 1.0]}, ["row 1", "3 and 2", "not above the upper"]),
+    ({"type": "ordinal", "column": "score", "categories": ["a|b", "c", "d"]}, {"score": list("cdcdcd")}, ["'|'"]),
+    (
+        BOUNDS | {"log": True},
+        {"low": [0.0, 4.0, None, 2.0, None, 1.0], "high": [None] * 2 + [5.0, 2.5, None, 1.0]},
+        ["row 1", "0 or more"],
+    ),
     (BOUNDS | {"log": True}, {"high": [3.0, None, 0.0, 2.5, None, 1.0]}, ["row 3", "found 0", "above 0"]),
     (BY_STATUS, {"status": ["dead", "sold", "dead", "dead", "culled", "dead"]}, ["row 2", "'sold'", "'culled'"]),
     ({"type": "count", "column": "cases"}, {"cases": [0, -1, 2, 0, 5, 1]}, ["row 2", "-1", "whole number from 0"]),

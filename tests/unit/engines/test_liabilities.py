@@ -28,7 +28,7 @@ def small():
     e = np.where(PATTERNS[pattern], rng.normal(size=(n, 3)), 0.0)
     records = Records(y, pattern.astype(np.uint8), rng.uniform(0.5, 2, n), rng.permutation(n).astype(np.uint32))
     category = np.where(PATTERNS[pattern, TRAIT], rng.integers(0, 3, n), -1).astype(np.int16)
-    return records, y.copy(), e.copy(), inverse_by_pattern(R, PATTERNS), category
+    return records, y.copy(), e.copy(), inverse_by_pattern(R[None], PATTERNS, np.zeros(4, np.int64)), category
 
 
 def conditional(records, e, r):

@@ -136,6 +136,27 @@ def test_a_run_in_pieces_is_a_run_in_one_go(tmp_path):
     same(whole, mmgibbs.run(config, extend=35, progress=False))
 
 
+def test_exact_draws_in_pieces_too(tmp_path):
+    """The residuals that liabilities are drawn from are made anew alike in a chain that continues."""
+    how = {"engine": "pcg", "burn_in": 5}
+    whole = run(tmp_path / "whole", ("ease", "weight"), samples=16, **how)
+    run(tmp_path / "pieces", ("ease", "weight"), samples=7, **how)
+    config = analysis(tmp_path / "pieces", ("ease", "weight"), samples=7, **how)
+    same(whole, mmgibbs.run(config, extend=9, progress=False))
+
+
+def test_thresholds_are_targets(tmp_path):
+    stop = {"ess": 3, "parameters": ["threshold[*]"], "max_samples": 200}
+    held = {"mode": "fixed", "genetic": 0.5}  # the residual variance can only be 1
+    assert run(tmp_path / "run", ("ease",), variances=held, stop=stop).info["stop"]
+
+
+def test_few_levels_have_a_posterior_under_the_default_prior(tmp_path):
+    config = analysis(tmp_path / "run", ("alive",), samples=20)
+    config["model"] = {"random": {"herd": {}}}
+    assert finite(mmgibbs.run(config, overwrite=True, progress=False).summary["mean"])
+
+
 def test_an_ordinal_trait_of_two_categories_is_binary(tmp_path):
     as_ordinal = {"alive": {"type": "ordinal", "categories": ["no", "yes"]}}
     other = analysis(tmp_path / "b", ("alive",)) | {"traits": as_ordinal}

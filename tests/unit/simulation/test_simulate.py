@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.simulation import simulate
+from mmgibbs.simulation import command, simulate
 from mmgibbs.simulation.simulate import GENETIC, RESIDUAL, beef_design, simulate_beef, write_beef
 from pedigree.relationship import mendelian_variance
 
@@ -216,21 +216,21 @@ def test_design_from_files_is_design_from_arrays(written):
 
 def arguments(*words):
     parser = argparse.ArgumentParser()
-    simulate.add_arguments(parser)
+    command.add_arguments(parser)
     return parser.parse_args([str(w) for w in words])
 
 
 def test_command_says_what_comes_next(tmp_path, capsys):
     target = tmp_path / "new" / "beef"
-    assert simulate.main(arguments(target, "--animals", 600, "--years", 6)) == 0
+    assert command.main(arguments(target, "--animals", 600, "--years", 6)) == 0
     out = capsys.readouterr().out
     assert "600 animals" in out and f"next: mmgibbs run {target / 'analysis.yaml'}" in out
     assert "--animals 600 --years 6 --seed 1" in (target / "PROVENANCE.txt").read_text()
     with pytest.raises(ConfigError, match="--overwrite"):
-        simulate.main(arguments(target, "--animals", 600, "--years", 6))
+        command.main(arguments(target, "--animals", 600, "--years", 6))
     before = (target / "phenotypes.csv").read_text()
     (target / "mine.txt").write_text("kept")
-    assert simulate.main(arguments(target, "--animals", 600, "--years", 6, "--seed", 2, "--overwrite")) == 0
+    assert command.main(arguments(target, "--animals", 600, "--years", 6, "--seed", 2, "--overwrite")) == 0
     assert (target / "phenotypes.csv").read_text() != before and (target / "mine.txt").read_text() == "kept"
 
 
@@ -247,11 +247,11 @@ def test_command_says_what_comes_next(tmp_path, capsys):
 )
 def test_arguments_that_make_no_population(tmp_path, words, message):
     with pytest.raises(ConfigError, match=message):
-        simulate.main(arguments(tmp_path / "beef", *words))
+        command.main(arguments(tmp_path / "beef", *words))
     assert not (tmp_path / "beef").exists()
 
 
 def test_a_file_in_the_way(tmp_path):
     (tmp_path / "beef").write_text("")
     with pytest.raises(ConfigError, match="is a file"):
-        simulate.main(arguments(tmp_path / "beef", "--overwrite"))
+        command.main(arguments(tmp_path / "beef", "--overwrite"))
