@@ -27,6 +27,10 @@ from mmgibbs.config.fields import (
 )  # fmt: skip
 from mmgibbs.config.text import is_nothing
 
+# What is left of the error, in posterior standard deviations for gibbs. Measured against 1e-13 at
+# this value: no level of the simdata evaluation (4,807 equations) is off by more than 3e-7 of its standard deviation,
+# none of the beef sample (15,195) by more than 5e-6, where ten thousand draws know a mean to 1e-2. Three digits less
+# save a quarter to two fifths of the iterations and leave 5e-4 and 3e-3, which a long chain begins to see.
 TOLERANCES = {"blup": 1e-12, "gibbs": 1e-8}  # by method
 WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
 SavedLevels = tuple[str, ...] | dict[str, tuple[str, ...] | None]  # terms; or term -> ids, None: every level

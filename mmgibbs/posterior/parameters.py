@@ -7,8 +7,8 @@ no name):
     h2[trait]            TERM.corr[a,b]         residual.corr[trait,trait]
     ratio[TERM:trait]    ratio[TERM.effect:trait] where TERM has several effects
 
-Where the residuals have classes (`variances.residual.by`), whatever depends on them ends in the class: residual.var[
-trait|class], residual.cov[trait,trait|class], h2[trait|class], residual.corr[trait,trait|class],
+Where the residuals have classes (`variances.residual.by`), whatever depends on them ends in the class:
+residual.var[trait|class], residual.cov[trait,trait|class], h2[trait|class], residual.corr[trait,trait|class],
 ratio[TERM:trait|class].
 
 Elements that are zero by the model (`structure: diagonal`, traits never recorded together) have no name. For each

@@ -4,12 +4,11 @@ Levels of one colour share neither a relationship nor a record, so they may be d
 serial engine's for the colour partition, whatever the number of threads. Three shapes of parallel work (Mahani 2012;
 docs/theory.md, "The structured sweep"):
 
-    animals, dams            many levels, short lists     levels side by side (lanes.py)     , ranges of levels over
-    threads
+    animals, dams            many levels, short lists     levels side by side (lanes.py), ranges of levels over threads
     contemporary groups      many levels, longer lists    the same, in ranges with about equally many visits
     sex, herd types          few levels, endless lists    on collapsed records (collapsed.py); or, with covariates,
-    lists cut into
-                                                          pieces of fixed length, summed in fixed order (pieces.py)
+                                                          lists cut into pieces of fixed length, summed in fixed
+                                                          order (pieces.py)
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_component, x, r, first, last):
-    """r -= A_ki x for the listed rows first ... last - 1 of one part (equations/row_blocks.py). r (levels, k) float64,
-    x (levels, k).
+    """r -= A_ki x for the listed rows first ... last - 1 of one part (equations/explicit/row_blocks.py).
 
-    kr_, kc_: tuples as long as the part has row and column components, () for a loop of any length.
+    r (levels, k) float64, x (levels, k). kr_, kc_: tuples as long as the part has row and column components, () for a
+    loop of any length.
     """
     kr = np.uint64(len(kr_) if len(kr_) > 0 else values.shape[2])
     kc = np.uint64(len(kc_) if len(kc_) > 0 else values.shape[1])

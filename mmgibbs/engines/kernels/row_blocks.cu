@@ -1,4 +1,4 @@
-// r_k -= A_ki x_i for one part of a row block (equations/row_blocks.py): the CUDA twin of row_kernels.subtract_rows and
+// r_k -= A_ki x_i for one part of a row block (equations/explicit/row_blocks.py): the CUDA twin of row_kernels.subtract_rows and
 // subtract_kronecker, with the same sums in the same order, so with --fmad=false (NVRTC) or -ffp-contract=off (g++) the same bits.
 //
 //     row      (m)                the levels of block k that meet block i           r  (levels, r_width)  float64

@@ -28,10 +28,6 @@ from mmgibbs.engines.pcg.solver import Columns, PcgSolver
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.model.residual import of_classes
 
-# What is left of the error, in posterior standard deviations (see PcgSolver.solve_columns). Measured against 1e-13 at
-# this value: no level of the simdata evaluation (4,807 equations) is off by more than 3e-7 of its standard deviation,
-# none of the beef sample (15,195) by more than 5e-6, where ten thousand draws know a mean to 1e-2. Three digits less
-# save a quarter to two fifths of the iterations and leave 5e-4 and 3e-3, which a long chain begins to see.
 DRAWS_AT_ONCE = 8  # right-hand sides that share a pass; beyond that the vectors outgrow the caches again
 ROOM = 1_000_000_000  # bytes of work arrays up to which draws are made at once
 

@@ -1,5 +1,5 @@
 """Values of row blocks at given variances, written as streams: where each piece goes is found once
-(equations/row_blocks.py).
+(equations/explicit/row_blocks.py).
 
     values[element, d, c] = G^-1[c, d] kappa
                             + sum over contributions to the element of  R_p^-1[t(c), u(d)] U^p_a(c),b(d)

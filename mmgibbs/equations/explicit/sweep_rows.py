@@ -191,7 +191,7 @@ def _pairs(design: Design, units: dict[tuple[int, int], UnitBlock], number: list
 
 
 # Three walks over a unit block, in the same order: sizes of rows, columns, values. All numbers are unsigned (see
-# engines/classic.py).
+# engines/hybrid/classic.py).
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

@@ -1,4 +1,4 @@
-// Draws for the levels 0 ... n - 1 of several chains: the CUDA twin of array_draws.py, one thread for each chain and level.
+// Draws for the levels 0 ... n - 1 of several chains: the CUDA twin of regressions/arrays/draws.py, one thread for each chain and level.
 //
 //     chains (C)   second word of the key of each chain           out, parameters (C, n[, k])   float64, C order
 //
