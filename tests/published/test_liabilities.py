@@ -49,7 +49,7 @@ def scores(tmp_path_factory):
         {"score": {"type": "ordinal"}},
         {"fixed": {"herd": flat, "sex": flat}, "random": {"sire": {"relationship": "pedigree"}}},
         {"mode": "fixed", "sire": 1 / 19, "residual": 1},
-        30_000,
+        12_000,
         "gianola_foulley_1983_pedigree.csv",
         ["herd", "sex", "sire"],
     )
@@ -71,6 +71,7 @@ def test_the_published_mode_is_not_the_mean(scores):
     assert not held_to([scores["threshold[score:2|3]"].to_numpy()], [0.6298], [0.2639]).agrees
 
 
+@pytest.mark.slow
 def test_wine(tmp_path):
     """Five categories, nine judges with a flat variance: medians and thresholds (few levels have heavy tails)."""
     table = pl.read_csv(shared_data("data/traits/wine.csv"))
@@ -92,6 +93,7 @@ def test_wine(tmp_path):
     assert comparison.agrees, comparison
 
 
+@pytest.mark.slow
 def test_ticks(tmp_path):
     """Poisson with a residual of its own and fixed effects: intercept, years 96 and 97, height, residual variance."""
     table = pl.read_csv(shared_data("data/traits/grouseticks.csv")).with_columns(
@@ -118,6 +120,7 @@ def test_ticks(tmp_path):
     assert np.allclose(found.std(axis=(0, 1)), sds, rtol=0.08)
 
 
+@pytest.mark.slow
 def test_tobin(tmp_path):
     """Left-censored at 0: the residual variance under IW(4, 80)."""
     table = pl.read_csv(shared_data("data/traits/tobin.csv")).with_columns(
