@@ -55,6 +55,9 @@ class Lists(Protocol):
         """Bytes that one sweep must read of the lists and of relatives' rows of Theta (`row` bytes each)."""
 
 
+OF_EACH_KIND = "a kind of relationship has to bring this itself"
+
+
 class Relationship:
     """One kind of K for the q levels of a random term. What is written here holds unless a kind says otherwise."""
 
@@ -68,7 +71,7 @@ class Relationship:
     @property
     def n_levels(self) -> int:
         """q"""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     @property
     def n_groups(self) -> int:
@@ -87,23 +90,23 @@ class Relationship:
     @property
     def sentence(self) -> str:
         """How the levels are related, for the report."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def lists(self, order: np.ndarray, real: np.dtype) -> Lists:
         """The kernels' view. order: (q,) model-order level at each sweep position; real: dtype of stored values."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def list_bytes(self, real: int) -> int:
         """Bytes of `lists`, with `real` bytes a value, before they are made."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def inverse_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """K^-1 in CSR, both triangles: indptr (q + 1,) int64, indices (nnz,) int32 sorted in a row, values float64."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def edges(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Pairs of levels (two arrays, -1: none) that K^-1 joins, in parts; a pair may come more than once."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def reading_order(self) -> np.ndarray:
         """(q,) int32 levels in an order in which relatives are read as streams; model order where none is better."""
@@ -114,7 +117,7 @@ class Relationship:
 
         code: (q,) model-order level at each sweep position. ModelError, which begins with `who`, where there is no B.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def draw(self, z: np.ndarray) -> np.ndarray:
         """Values of covariance K from independent normals z (q, m), levels in model order."""
