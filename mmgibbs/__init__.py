@@ -12,9 +12,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from mmgibbs.machine.kernel_cache import use_folder_of_these_sources
+from mmgibbs.machine.kernel_cache import prepare_for_kernels
 
-use_folder_of_these_sources()  # before the first kernel
+prepare_for_kernels()  # before the first kernel
 
 __version__ = "0.1.0"
 __all__ = [

@@ -7,7 +7,6 @@ word. Hence the name of the folder: a digest of all files that have kernels, and
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -25,8 +24,25 @@ _IMPORTS = re.compile(
 KEPT = 30 * 86400  # seconds that the folder of other sources stays after its last kernel: its processes may still run
 
 
+def prepare_for_kernels() -> None:
+    """Name the folder as soon as somebody imports Numba, and not before: what needs no kernel reads no sources."""
+    if "numba" in sys.modules:
+        use_folder_of_these_sources()
+    elif not any(isinstance(finder, _BeforeNumba) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _BeforeNumba())
+
+
+class _BeforeNumba:
+    """A finder of modules that finds none; it hears of Numba before Numba reads its settings, and then leaves."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "numba":
+            sys.meta_path.remove(self)
+            use_folder_of_these_sources()
+
+
 def use_folder_of_these_sources() -> None:
-    """Tell Numba, which may be there already or be imported later, here or in processes that this one starts.
+    """Tell Numba, which may be there already or be imported next, here or in processes that this one starts.
 
     A folder that the user has chosen (NUMBA_CACHE_DIR) holds ours; else it is below this package, or, where that cannot
     be written, in the user's cache.
@@ -43,6 +59,8 @@ def digest(root: Path) -> str:
     """Of the names and contents of the files that kernels are made from, among the packages in `root`:
     12 hexadecimal digits.
     """
+    import hashlib  # takes longer than all that a help text needs
+
     found = hashlib.sha256()
     for name, content in sorted(sources_of_kernels(root).items()):
         found.update(f"{name} {len(content)}\n".encode())

@@ -96,6 +96,23 @@ def test_what_nobody_uses_any_more_is_removed(tmp_path, monkeypatch, numba_told)
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"{PREFIX}recent", f"{PREFIX}used", "not ours"]
 
 
+TOLD = """
+import os, sys, mmgibbs
+from mmgibbs.machine import kernel_cache
+assert "NUMBA_CACHE_DIR" not in os.environ and "hashlib" not in sys.modules
+finders = len(sys.meta_path)
+import numba
+assert len(sys.meta_path) == finders - 1
+assert numba.config.CACHE_DIR == os.environ["NUMBA_CACHE_DIR"] and kernel_cache.PREFIX in numba.config.CACHE_DIR
+"""
+
+
+def test_sources_are_read_when_somebody_imports_numba_and_not_before():
+    """A help text needs no kernels."""
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    subprocess.run([sys.executable, "-c", TOLD], env=environment, cwd=ROOT, check=True)
+
+
 SHOW = "from mmgibbs.draws.exponential import exponential_pair as f; print(f(1, 2, 3, 4, 5, 6)[0])"
 
 
@@ -108,7 +125,7 @@ def after_an_upgrade(folder, told: bool = True) -> tuple[float, float]:
     for package in kernel_cache.PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     if not told:
-        change(folder / "mmgibbs/__init__.py", "use_folder_of_these_sources()  #", "pass  #")
+        change(folder / "mmgibbs/__init__.py", "prepare_for_kernels()  #", "pass  #")
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"PYTHONPATH": str(folder)}
 
     def value() -> float:
