@@ -16,6 +16,7 @@ ROOMS = {
     "errors": set(),
     "machine": set(),
     "draws": set(),
+    "genotypes": set(),
     "config": {"model"},  # of the model, the names of components alone: see CONFIG_SEES
     "model": {"pedigree"},
     "equations": {"model", "pedigree"},
@@ -23,7 +24,7 @@ ROOMS = {
     "posterior": {"model"},
     "sampler": {"engines", "model", "draws", "posterior"},  # of the engines, their contract alone: see SAMPLER_SEES
     "regressions": {"draws", "machine", "posterior"},
-    "data": {"config", "model", "pedigree"},
+    "data": {"config", "genotypes", "model", "pedigree"},
     "results": {"posterior", "data", "model", "pedigree"},
     "report": {"results", "data"},
 }
@@ -36,7 +37,18 @@ SAMPLER_SEES = {"mmgibbs.engines.base"}
 CONFIG_SEES = {"mmgibbs.model.labels"}
 # Upward or sideways, but inside a function: (module, what it imports) and why.
 LAZY: dict[tuple[str, str], str] = {}
-CORE = ("errors", "machine", "model", "draws", "equations", "engines", "sampler", "posterior", "regressions")
+CORE = (
+    "errors",
+    "machine",
+    "model",
+    "draws",
+    "genotypes",
+    "equations",
+    "engines",
+    "sampler",
+    "posterior",
+    "regressions",
+)
 DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core"}
 CORE_LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "yaml", "tqdm", "cupy", "cupyx", "cupy_backends"}
 # Libraries that the core imports inside functions: diagnostics, files of draws, processes.
