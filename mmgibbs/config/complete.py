@@ -21,6 +21,7 @@ from mmgibbs.config.types_of_traits import (
     check_unit_residuals,
     with_default_priors,
     with_default_scale_prior,
+    with_proper_classes,
     with_unit_start,
 )
 from mmgibbs.config.variances import Matrix, Prior, ResidualClass, ResidualVariance, Variance, Variances
@@ -243,7 +244,7 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         )
         for term, random in model.random.items()
     }
-    of_all = with_unit_start(analysis, variances.residual)
+    of_all = with_proper_classes(analysis, with_unit_start(analysis, variances.residual))
     residual = finish(("variances", "residual"), of_all, component_names(analysis.traits))
     check_unit_residuals(analysis, residual, problems)
     classes = {}

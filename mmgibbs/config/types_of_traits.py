@@ -31,15 +31,6 @@ def check_types(analysis: Analysis, problems: Problems) -> None:
                 "known; needed method: gibbs, with variances.mode: fixed to hold the variances",
             )
             break
-    if analysis.variances.residual.by is not None:
-        for trait in analysis.traits:
-            if trait.type in UNIT_RESIDUAL:
-                problems.add(
-                    ("variances", "residual", "by"),
-                    f"classes cannot be combined with traits.{trait.name}.type: {trait.type}, whose residual variance "
-                    "is 1 in every record",
-                )
-                break
     if analysis.data.weights is not None:
         for trait in analysis.traits:
             if trait.type in (*UNIT_RESIDUAL, "count"):
@@ -80,7 +71,7 @@ def with_default_scale_prior(analysis: Analysis, random: Random, variance: Varia
     """
     unit = {t.name for t in analysis.traits if t.type in UNIT_RESIDUAL}
     traits = [t for e in random.effects.values() for t in e.traits for _ in e.coefficients]
-    if "prior" in variance.model_fields_set or variance.structure == "diagonal" or not unit.intersection(traits):
+    if "prior" in variance.model_fields_set or not unit.intersection(traits):
         return variance
     prior = UniformHeritability(h2="uniform") if len(traits) == 1 else HalfT.model_validate({"half_t": {"df": 2}})
     return variance.model_copy(update={"prior": prior})
@@ -93,14 +84,33 @@ def with_unit_start(analysis: Analysis, residual: ResidualVariance) -> ResidualV
     return residual
 
 
-def check_unit_residuals(analysis: Analysis, residual: Variance, problems: Problems) -> None:
-    """The residual variance of a trait in categories is 1: a start says so, or nothing."""
+def with_proper_classes(analysis: Analysis, residual: ResidualVariance) -> ResidualVariance:
+    """Residual matrices of classes have a proper prior unless the file says otherwise, where a trait has R = 1 in one.
+
+    In the other classes its likelihood tends to a constant above 0 as its variance grows.
+    """
+    unit = any(t.type in UNIT_RESIDUAL for t in analysis.traits)
+    if residual.by is None or not unit or "prior" in residual.model_fields_set:
+        return residual
+    return residual.model_copy(update={"prior": HalfT.model_validate({"half_t": {"df": 2}})})
+
+
+def check_unit_residuals(analysis: Analysis, residual: ResidualVariance, problems: Problems) -> None:
+    """The residual variance of a trait in categories is 1: a start says so, or nothing. With classes of residuals that
+    holds for one of them, which the data tell (runs/residual.py).
+    """
     unit = [i for i, t in enumerate(analysis.traits) if t.type in UNIT_RESIDUAL]
-    if isinstance(residual.prior, UniformHeritability):
-        problems.add(
-            ("variances", "residual", "prior", "h2"),
-            "found uniform, which is a prior of random effects; needed flat, {df, scale} or {half_t: {}}",
-        )
+    for place, prior in [
+        (("variances", "residual"), residual.prior),
+        *((("variances", "residual", "classes", name), c.prior) for name, c in residual.classes.items()),
+    ]:
+        if isinstance(prior, UniformHeritability):
+            problems.add(
+                (*place, "prior", "h2"),
+                "found uniform, which is a prior of random effects; needed flat, {df, scale} or {half_t: {}}",
+            )
+    if residual.by is not None:
+        return
     size = {len(analysis.traits)}
     if residual.start is None or not unit or {len(residual.start), *map(len, residual.start)} != size:
         return

@@ -82,7 +82,7 @@ class ResidualClass(Section):
 
     start: Annotated[Matrix | None, checked(a_matrix)] = None
     fixed: Annotated[bool | None, checked(a_boolean)] = None
-    prior: Annotated[Prior | None, checked(unless("flat", Prior.model_validate))] = None
+    prior: Annotated[AnyPrior | None, checked(unless("flat", a_prior))] = None
 
     @classmethod
     def long_form(cls, value: object) -> object:

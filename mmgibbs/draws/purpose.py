@@ -21,6 +21,7 @@ PERTURB = 6  # exact draws by perturb-and-solve
 THRESHOLD = 7  # thresholds of ordinal traits
 LIABILITY_SCALE = 8  # the common scale of liabilities, their effects and thresholds
 AUXILIARY = 9  # auxiliary variables of priors of covariance matrices
+RESIDUAL_SCALE = 10  # residual standard deviations of a trait in categories, by class of records
 # Regression plugins own 16..255: one purpose per step of their sampler.
 REGRESSION_COEFFICIENT = 16  # beta
 REGRESSION_LATENT = 17  # latent responses z, omega

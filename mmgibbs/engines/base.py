@@ -206,6 +206,12 @@ class HostState(ABC):
         """log p(categories | proposed) - log p(categories | cuts), liabilities integrated out."""
         return self.liabilities.log_ratio(response, cuts, proposed, self.y, self.e, self.Rinv)
 
+    def ratio_of_residual_scale(self, response: int, cuts: np.ndarray, of_class: int, s: float) -> float:
+        """log p(categories of the records of one class | s) - log p(... | 1), liabilities integrated out; s multiplies
+        the residual standard deviation of the trait in that class."""
+        in_class = self.equations.design.class_of_pattern == of_class
+        return self.liabilities.log_ratio_of_scale(response, cuts, s, in_class, self.y, self.e, self.Rinv)
+
     def scale_sums(self, trait: int) -> tuple[float, float]:
         """sum_r w Q_tt e_t^2 and sum_r w e_t sum_{o != t} Q_to e_o, Q = R_p^-1."""
         return self.liabilities.scale_sums(trait, self.e, self.Rinv)

@@ -85,6 +85,24 @@ class Liabilities:
         arguments = self.records, r.category, cuts, proposed, r.trait, y, e, Rinv
         return sum(self._over_chunks(lambda first, last: log_ratio_of_cuts(*arguments, first, last)))
 
+    def log_ratio_of_scale(
+        self,
+        response: int,
+        cuts: np.ndarray,
+        s: float,
+        in_class: np.ndarray,
+        y: np.ndarray,
+        e: np.ndarray,
+        Rinv: np.ndarray,
+    ) -> float:
+        """log p(categories | s) - log p(categories | 1) of the records whose pattern is in_class (patterns,) bool, s
+        times the residual standard deviation of the trait, liabilities integrated out.
+        """
+        r = self.responses[response]
+        assert isinstance(r, Categories), "the residual variance of others is drawn given their liabilities"
+        arguments = self.records, r.category, cuts, s, in_class, r.trait, y, e, Rinv
+        return sum(self._over_chunks(lambda first, last: log_ratio_of_residual_scale(*arguments, first, last)))
+
     def scale_sums(self, trait: int, e: np.ndarray, Rinv: np.ndarray) -> tuple[float, float]:
         """(a, b) of the log density -a g^2/2 - b g of a scale g of the liabilities of a trait."""
         sums = self._over_chunks(lambda first, last: scale_sums(self.records, trait, e, Rinv, first, last))
@@ -180,6 +198,25 @@ def log_ratio_of_cuts(records, category, cuts, proposed, trait, y, e, Rinv, firs
             mu, scale = np.float64(y[r, trait]) - e[r, trait] + mean, 1.0 / sqrt(variance)
             total += log_normal_interval((proposed[c] - mu) * scale, (proposed[c + 1] - mu) * scale)
             total -= log_normal_interval((cuts[c] - mu) * scale, (cuts[c + 1] - mu) * scale)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_ratio_of_residual_scale(records, category, cuts, s, in_class, trait, y, e, Rinv, first, last):
+    """sum over the records of the class of log P(category | s R_tt s) - log P(category | R_tt): the conditional mean of
+    the residual and its standard deviation go to s times themselves.
+    """
+    total = 0.0
+    for r in range(first, last):
+        c = category[r]
+        if c < 0 or not in_class[records.pattern[r]]:
+            continue
+        mean, variance = conditional(records, e, Rinv, trait, r)
+        if variance > 0.0:
+            eta, sd = np.float64(y[r, trait]) - e[r, trait], sqrt(variance)
+            low, high = cuts[c] - eta, cuts[c + 1] - eta
+            total += log_normal_interval((low - s * mean) / (s * sd), (high - s * mean) / (s * sd))
+            total -= log_normal_interval((low - mean) / sd, (high - mean) / sd)
     return total
 
 

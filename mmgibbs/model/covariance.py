@@ -28,15 +28,24 @@ class CovarianceModel:
     df: float | None = None  # nu; None: flat, -(k_b + 1) in each block
     scale: np.ndarray | None = None  # S (k, k)
     name: str = ""  # of its term, or 'residual', for messages
+    df_beyond_size: bool = False  # nu is df plus the size of each block, as given by a scale prior
     unit: tuple[int, ...] = ()  # components whose variance is 1 by convention: traits in categories
-    scale_prior: ScalePrior | None = None  # in place of df and scale, for one block of all components
+    scale_prior: ScalePrior | None = None  # in place of df and scale
+
+    @property
+    def size_of_block(self) -> np.ndarray:
+        """(k,) of the block that each component is in."""
+        size = np.zeros(len(self.start), int)
+        for block in self.blocks:
+            size[list(block)] = len(block)
+        return size
 
     def given(self, a: np.ndarray) -> CovarianceModel:
         """The model given the auxiliary variables of its scale prior: an inverse Wishart."""
         if self.scale_prior is None:
             return self
         df, scale = self.scale_prior.inverse_wishart(a)
-        return replace(self, df=df, scale=scale, scale_prior=None)
+        return replace(self, df=df, scale=scale, df_beyond_size=True, scale_prior=None)
 
     @property
     def flat(self) -> bool:
@@ -47,7 +56,8 @@ class CovarianceModel:
         k = len(block)
         if self.df is None:
             return -(k + 1.0), np.zeros((k, k))
-        return float(self.df), np.asarray(self.scale)[np.ix_(block, block)]
+        nu = float(self.df) + (k if self.df_beyond_size else 0)
+        return nu, np.asarray(self.scale)[np.ix_(block, block)]
 
 
 def full_block(k: int) -> tuple[tuple[int, ...], ...]:

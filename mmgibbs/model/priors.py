@@ -1,7 +1,8 @@
 """Priors of covariance matrices that are inverse Wishart given an auxiliary variable a of each component.
 
     half-t (Huang & Wand 2013)       G | a ~ IW(nu + k - 1, 2 nu diag(1/a_i)),     a_i ~ IG(1/2, 1/A_i^2)
-        each standard deviation is half-t(nu, A_i); for nu = 2 correlations are uniform
+        each standard deviation is half-t(nu, A_i); for nu = 2 correlations are uniform; k is the size of the block
+        where not all components may covary
         a_i | G ~ IG((nu + k)/2, nu (G^-1)_ii + 1/A_i^2)
 
     uniform heritability (k = 1)     s | a ~ IW(2, 2 a),     a ~ Exp(1)
@@ -20,9 +21,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Conditional:
-    """a_i | G: gamma(shape, rate_i), or the inverse of such a draw."""
+    """a_i | G: gamma(shape_i, rate_i), or the inverse of such a draw."""
 
-    shape: float
+    shape: np.ndarray  # (k,)
     rate: np.ndarray  # (k,)
     inverse: bool
 
@@ -38,11 +39,12 @@ class HalfT:
         return self.A**2
 
     def inverse_wishart(self, a: np.ndarray) -> tuple[float, np.ndarray]:
-        """df and S (k, k) of G given a."""
-        return self.nu + len(a) - 1, 2 * self.nu * np.diag(1 / a)
+        """nu - 1, which with the size of a block is its df, and S (k, k) of G given a."""
+        return self.nu - 1, 2 * self.nu * np.diag(1 / a)
 
-    def conditional(self, G: np.ndarray) -> Conditional:
-        return Conditional(0.5 * (self.nu + len(G)), self.nu * np.diag(np.linalg.inv(G)) + 1 / self.A**2, True)
+    def conditional(self, G: np.ndarray, size: np.ndarray) -> Conditional:
+        """size (k,): of the block of each component."""
+        return Conditional(0.5 * (self.nu + size), self.nu * np.diag(np.linalg.inv(G)) + 1 / self.A**2, True)
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,11 @@ class UniformHeritability:
         return np.ones(1)
 
     def inverse_wishart(self, a: np.ndarray) -> tuple[float, np.ndarray]:
-        return 2.0, 2 * a[:, None]
+        """df less the size of the block, and S (1, 1)."""
+        return 1.0, 2 * a[:, None]
 
-    def conditional(self, G: np.ndarray) -> Conditional:
-        return Conditional(2.0, 1 + 1 / np.diag(G), False)
+    def conditional(self, G: np.ndarray, size: np.ndarray) -> Conditional:
+        return Conditional(2.0 * size, 1 + 1 / np.diag(G), False)
 
 
 ScalePrior = HalfT | UniformHeritability

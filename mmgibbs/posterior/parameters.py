@@ -45,6 +45,11 @@ def matrix_name(term: int) -> str:
     return f"G.{term}"
 
 
+def class_matrix_name(residual_class: int) -> str:
+    """What the residual covariance matrix (k, k) of one class is called, where one name stands for one matrix."""
+    return f"{RESIDUAL}.{residual_class}"
+
+
 def threshold_name(trait: int) -> str:
     """What the draws (..., K - 2) of the free thresholds of an ordinal trait are called."""
     return f"threshold.{trait}"
@@ -101,7 +106,7 @@ class ResidualInfo:
     blocks: tuple[tuple[tuple[int, ...], ...] | None, ...] = (None,)  # per class: traits that may covary; None: all
     fixed: tuple[bool, ...] = (False,)  # per class
     classes: tuple[str, ...] = ()  # none: one matrix for all records
-    unit: tuple[int, ...] = ()  # traits whose variance is 1 by convention
+    unit: tuple[tuple[int, ...], ...] = ((),)  # per class: traits whose variance is 1 by convention
     thresholds: tuple[ThresholdInfo, ...] = ()  # of the ordinal traits
 
     def matrices(self, R: np.ndarray) -> list[tuple[str, TermInfo, np.ndarray]]:
@@ -182,7 +187,8 @@ def named_parameters(
             fixed.update((*share.heritability, *share.ratios))
     if all(info.fixed for _, info, _ in every):
         fixed.update(draws)
-    fixed.update(f"residual.var[{residual.traits[t]}]" for t in residual.unit)
+    for (ending, _, _), unit in zip(residuals, residual.unit, strict=True):
+        fixed.update(f"residual.var[{residual.traits[t]}{ending}]" for t in unit)
     for threshold in residual.thresholds:
         if threshold.draws in matrices:
             draws.update(threshold.named(matrices[threshold.draws]))

@@ -5,12 +5,11 @@ covariance matrices with their starts and priors, the engine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from mmgibbs.config import Analysis, Sampler
-from mmgibbs.config.variances import ResidualVariance, Variance
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice, engine_class
 from mmgibbs.errors import ConfigError, ModelError
@@ -18,7 +17,6 @@ from mmgibbs.machine.device import import_cupy
 from mmgibbs.machine.threads import cores
 from mmgibbs.model.covariance import (
     CovarianceModel,
-    blocks_recorded_together,
     check_posterior_exists,
     diagonal_blocks,
     full_block,
@@ -29,7 +27,8 @@ from mmgibbs.model.residual import ResidualModel
 from mmgibbs.model.response import Categories
 from mmgibbs.model.terms import Term
 from mmgibbs.posterior.parameters import ResidualInfo, TermInfo, ThresholdInfo, term_info, threshold_name
-from mmgibbs.runs.priors import prior_of, refuse_flat, unit_traits
+from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat
+from mmgibbs.runs.residual import residual_model
 from mmgibbs.sampler.mixed_model import MixedModel
 
 LARGE = 50_000  # equations from which the structured engine's colours, classes and threads pay
@@ -60,14 +59,14 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         labels = component_labels(term, design.traits)
         traits = [int(t) for t in term.component_trait]
         prior = prior_of(spec, term.name, labels, traits, design, prepared.phenotypic_variance)
-        covariance = _covariance(spec, start, blocks, all_fixed, term.name, labels, prior)
+        covariance = covariance_model(spec, start, blocks, all_fixed, term.name, labels, prior)
         if covariance.flat and not covariance.fixed:
             notes += refuse_flat(term, labels, design)
         notes += check_posterior_exists(term.name, covariance, term.n_prior_levels)
         covariances.append(covariance)
         columns = [random.effects[e.name].level for e in term.effects]
         infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed, i))
-    residual, of_residual = _residual(
+    residual, of_residual = residual_model(
         analysis.variances.residual, design, of_records, all_fixed, prepared.phenotypic_variance
     )
     notes += of_residual
@@ -85,91 +84,9 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         for r in design.responses
         if isinstance(r, Categories) and len(r.labels) > 2
     )
-    unit = residual.matrices[0].unit
+    unit = tuple(m.unit for m in residual.matrices)
     info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds)
     return Assembled(MixedModel(design, tuple(covariances), residual, saved), tuple(infos), info, tuple(notes))
-
-
-def _residual(
-    spec: ResidualVariance, design: Design, default: np.ndarray, all_fixed: bool, phenotypic: np.ndarray
-) -> tuple[ResidualModel, list[str]]:
-    """The residual covariance matrix of all records, or of each class of them, and what there is to say of it."""
-    classes, matrices, notes = design.residual_classes, [], []
-    observed = design.patterns[design.pattern]
-    for c, name in enumerate(classes or ("",)):
-        own, of_class = spec.of_class(name), design.class_of_pattern == c
-        blocks = blocks_recorded_together(design.patterns[of_class], spec.structure)
-        called = f"residual.classes.{name}" if classes else "residual"
-        prior = prior_of(own, called, design.traits, range(design.n_traits), design, phenotypic)
-        matrix = _covariance(own, default, blocks, all_fixed, called, design.traits, prior)
-        matrix = _with_unit_variances(matrix, unit_traits(design))
-        notes += _covariances_left_out(own, matrix, design.traits, called)
-        in_class = observed[of_class[design.pattern]]
-        records = {b: int(in_class[:, list(b)].any(axis=1).sum()) for b in blocks}
-        notes += check_posterior_exists(called, matrix, records, "records")
-        for t in np.flatnonzero(~in_class.any(axis=0)) if classes and not matrix.fixed else ():
-            notes.append(
-                f"variances.{called}: no record of class '{name}' has trait {design.traits[t]}: its residual variance "
-                "there is drawn from the prior"
-            )
-        matrices.append(matrix)
-    return ResidualModel(tuple(matrices), classes), notes
-
-
-def _with_unit_variances(residual: CovarianceModel, unit: set[int]) -> CovarianceModel:
-    """Traits in categories have a residual variance of 1; a matrix of nothing else is held fixed."""
-    if not unit:
-        return residual
-    start = residual.start.copy()
-    for t in unit:
-        if start[t, t] != 1.0:  # a default
-            start[t, :] = start[:, t] = 0.0
-            start[t, t] = 1.0
-    held = all(set(block) <= unit and len(block) == 1 for block in residual.blocks)
-    return replace(residual, start=start, unit=tuple(sorted(unit)), fixed=residual.fixed or held)
-
-
-def _covariance(
-    spec: Variance,
-    default: np.ndarray,
-    blocks: tuple[tuple[int, ...], ...],
-    all_fixed: bool,
-    name: str,
-    labels: Sequence[str],
-    prior: dict,
-) -> CovarianceModel:
-    fixed = all_fixed or spec.fixed
-    if spec.start is None and fixed:
-        raise ConfigError(f"variances.{name}: found no start, needed the variance at which it is held fixed")
-    start = default if spec.start is None else np.array(spec.start, float)
-    for label, variance in zip(labels, np.diag(start), strict=True):
-        if not variance > 0:
-            raise ModelError(
-                f"variances.{name}: found no start, and none can be guessed for {label}, which does not vary; "
-                "needed a start"
-            )
-    within = np.zeros(start.shape, bool)
-    for block in blocks:
-        within[np.ix_(block, block)] = True
-    return CovarianceModel(
-        start=np.where(within, start, 0.0),
-        fixed=fixed,
-        blocks=blocks,
-        name=name,
-        **prior,
-    )
-
-
-def _covariances_left_out(spec: Variance, residual: CovarianceModel, traits: Sequence[str], called: str) -> list[str]:
-    """A note for each residual covariance that was given, of traits that no record has together."""
-    if spec.start is None:
-        return []
-    given, used = np.array(spec.start, float), residual.start
-    return [
-        f"variances.{called}: the covariance {given[i, j]:g} of {traits[i]} and {traits[j]} is not used: no "
-        "records join these traits, it is 0"
-        for i, j in zip(*np.nonzero(np.triu(given != used)), strict=True)
-    ]
 
 
 def check_degrees_of_freedom(

@@ -1,4 +1,4 @@
-"""The prior of each covariance matrix as the sampler takes it, and the refusal of flat ones that have no posterior.
+"""Start and prior of each covariance matrix as sampled, and the refusal of flat ones that have no posterior.
 
 Traits in categories have a residual variance of 1, so that a flat prior of a genetic variance is not held back by the
 data: as the variance grows, the likelihood of a binary animal model tends to a constant above 0, and flat fixed effects
@@ -15,6 +15,7 @@ from mmgibbs.config.variances import HalfT as HalfTSection
 from mmgibbs.config.variances import Prior, UniformHeritability, Variance
 from mmgibbs.errors import ConfigError, ModelError
 from mmgibbs.model import priors
+from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
 
@@ -43,12 +44,6 @@ def prior_of(
             )
         return {"scale_prior": priors.UniformHeritability()}
     if isinstance(given, HalfTSection):
-        if spec.structure == "diagonal" and len(labels) > 1:
-            raise ConfigError(f"{where}.half_t: cannot be combined with structure: diagonal")
-        if name.startswith("residual.classes"):
-            raise ConfigError(f"{where}.half_t: cannot be combined with variances.residual.by; needed {{df, scale}}")
-        if name == "residual" and any(unit):
-            raise ConfigError(f"{where}.half_t: cannot be combined with binary and ordinal traits, whose variance is 1")
         return {"scale_prior": _half_t(given, where, labels, unit, np.sqrt(phenotypic[list(traits)]))}
     return {}
 
@@ -87,3 +82,35 @@ def refuse_flat(term: Term, labels: Sequence[str], design: Design) -> list[str]:
             "may not exist, and draws may run away; {h2: uniform} is the default"
         )
     return warnings
+
+
+def covariance_model(
+    spec: Variance,
+    default: np.ndarray,
+    blocks: tuple[tuple[int, ...], ...],
+    all_fixed: bool,
+    name: str,
+    labels: Sequence[str],
+    prior: dict,
+) -> CovarianceModel:
+    """The matrix of a section of `variances`, its start from the data where it has none; prior: that of prior_of."""
+    fixed = all_fixed or spec.fixed
+    if spec.start is None and fixed:
+        raise ConfigError(f"variances.{name}: found no start, needed the variance at which it is held fixed")
+    start = default if spec.start is None else np.array(spec.start, float)
+    for label, variance in zip(labels, np.diag(start), strict=True):
+        if not variance > 0:
+            raise ModelError(
+                f"variances.{name}: found no start, and none can be guessed for {label}, which does not vary; "
+                "needed a start"
+            )
+    within = np.zeros(start.shape, bool)
+    for block in blocks:
+        within[np.ix_(block, block)] = True
+    return CovarianceModel(
+        start=np.where(within, start, 0.0),
+        fixed=fixed,
+        blocks=blocks,
+        name=name,
+        **prior,
+    )

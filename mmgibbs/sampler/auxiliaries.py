@@ -6,9 +6,9 @@ import numpy as np
 
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.purpose import AUXILIARY, stream
-from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.covariances import CovarianceMatrices
+from mmgibbs.sampler.mixed_model import MatrixUnderScalePrior
 
 
 class Auxiliaries:
@@ -16,30 +16,30 @@ class Auxiliaries:
 
     parameters: dict[str, Parameter] = {}
 
-    def __init__(
-        self, name: str, term: int, covariance: CovarianceModel, matrices: CovarianceMatrices, key: tuple[int, int]
-    ):
-        """name: of the matrix; term: its number among the terms, beyond them for the residuals."""
-        assert covariance.scale_prior is not None
-        self.name, self.term, self.covariance, self.matrices, self.key = name, term, covariance, matrices, key
-        self.prior = covariance.scale_prior
+    def __init__(self, of: MatrixUnderScalePrior, matrices: CovarianceMatrices, key: tuple[int, int]):
+        assert of.covariance.scale_prior is not None
+        self.of, self.matrices, self.key = of, matrices, key
+        self.prior = of.covariance.scale_prior
         self._take(self.prior.start())
 
     def _take(self, a: np.ndarray) -> None:
         self.a = a
-        self.matrices.priors[self.name] = self.covariance.given(a)
+        self.matrices.priors[self.of.name] = self.of.covariance.given(a)
 
     def __call__(self, number: int) -> None:
-        c = self.prior.conditional(self.matrices[self.name])
-        site = stream(AUXILIARY, self.term)
-        draws = np.array([gamma(c.shape, number, i, site, 0, *self.key) for i in range(len(c.rate))]) / c.rate
+        of_class = self.of.residual_class
+        matrix = self.matrices[self.of.name] if of_class is None else self.matrices.R[of_class]
+        c = self.prior.conditional(matrix, self.of.covariance.size_of_block)
+        site, k = stream(AUXILIARY, self.of.term), len(c.rate)
+        first = 0 if of_class is None else of_class * k
+        draws = np.array([gamma(c.shape[i], number, first + i, site, 0, *self.key) for i in range(k)]) / c.rate
         self._take(1 / draws if c.inverse else draws)
 
     def draws(self) -> dict[str, np.ndarray]:
         return {}
 
     def state(self) -> dict[str, np.ndarray]:
-        return {f"auxiliary.{self.name}": self.a}
+        return {f"auxiliary.{self.of.name}": self.a}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        self._take(state[f"auxiliary.{self.name}"].copy())
+        self._take(state[f"auxiliary.{self.of.name}"].copy())

@@ -12,7 +12,7 @@ from mmgibbs.engines.base import Engine
 from mmgibbs.errors import ModelError
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.residual import ClassBlocks
-from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name
+from mmgibbs.posterior.parameters import RESIDUAL, Parameter, class_matrix_name, matrix_name
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.unit_diagonals import draw_with_unit_diagonal
 
@@ -131,7 +131,8 @@ class ResidualCovariance:
     def _draw(self, c: int, products: np.ndarray, n: np.ndarray, number: int) -> np.ndarray:
         """One draw of R_c. Its blocks are keyed by c T + trait: the first class draws as one for all would."""
         first, now = c * len(products), self.matrices[RESIDUAL]
-        model = self.matrices.priors.get(RESIDUAL, self.residual.matrices[c])
+        name = class_matrix_name(c) if self.residual.classes else RESIDUAL
+        model = self.matrices.priors.get(name, self.residual.matrices[c])
         so_far = now[c] if self.residual.classes else now
         return draw_covariance(model, products, n, number, self.n_terms, self.key, first, so_far)
 

@@ -6,6 +6,7 @@
        sum_r log P(c_r | t') - log P(c_r | t)  +  sum_k (d'_k - d_k)            the last sum is the Jacobian; t is flat
 
    P(c) is of the *conditional* normal of the record's liability given its other traits. Its scale adapts in burn-in.
+   So does the residual variance of each further class of records (residual_scales.py).
 2. Liabilities given thresholds, theta and the other residuals, always right after, so that 1 and 2 are one joint draw.
 3. The scale of the liability (Liu & Sabatti 2000): l, theta of the trait and t_2 ... go to g times themselves, where
 
@@ -31,6 +32,7 @@ from mmgibbs.model.response import Categories
 from mmgibbs.posterior.parameters import Parameter, threshold_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.residual_scales import ResidualScale
 
 TARGET = {1: 0.44, 2: 0.35}  # acceptance that the walk aims at, by the number of gaps; beyond: 0.28
 ACCEPT = 200  # draw number of the decision; normals of the walk use lower ones
@@ -61,6 +63,12 @@ class LiabilityStep:
         self.n_records = int(model.design.patterns[:, self.trait][model.design.pattern].sum())
         self.name = threshold_name(self.trait)
         self.fact = f"threshold_acceptance[{model.design.traits[self.trait]}]"
+        unit_in = [self.trait in m.unit for m in model.residual.matrices]
+        self.residual_scales = [
+            ResidualScale(model, response, c, engine, matrices, key, burn_in)
+            for c, covariance in enumerate(model.residual.matrices)
+            if self.unit and not unit_in[c] and not covariance.fixed
+        ]
         self.parameters = {}
         if self.n_gaps:
             self.parameters = {self.name: Parameter((f"{self.name}_gap",), "thresholds t_2 ... t_{K-1}; t_1 is 0")}
@@ -68,6 +76,8 @@ class LiabilityStep:
     def __call__(self, number: int) -> dict[str, float]:
         self.matrices.give(self.engine)
         facts = {self.fact: self._draw_thresholds(number)} if self.n_gaps else {}
+        for scale in self.residual_scales:
+            facts |= scale(number, self.cuts)
         self.engine.draw_liabilities(self.response, self.cuts, number, self.key)
         if self.unit:
             self._draw_scale(number)
@@ -121,10 +131,13 @@ class LiabilityStep:
         return {self.name: self.cuts[2:-1]} if self.n_gaps else {}
 
     def state(self) -> dict[str, np.ndarray]:
-        return {f"{self.name}.cuts": self.cuts, f"{self.name}.log_step": self.log_step}
+        own = {f"{self.name}.cuts": self.cuts, f"{self.name}.log_step": self.log_step}
+        return own | {name: value for scale in self.residual_scales for name, value in scale.state().items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self.cuts, self.log_step = (state[f"{self.name}.{what}"].copy() for what in ("cuts", "log_step"))
+        for scale in self.residual_scales:
+            scale.restore(state)
 
 
 def draw_scale(M: float, a: float, b: float, site: tuple[int, int, int], key: tuple[int, int]) -> float:

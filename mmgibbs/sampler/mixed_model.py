@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,16 @@ from mmgibbs.model.design import Design
 from mmgibbs.model.residual import ResidualModel
 from mmgibbs.posterior.averages import LevelAverages
 from mmgibbs.posterior.decisions import Decisions
-from mmgibbs.posterior.parameters import RESIDUAL, matrix_name
+from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name, matrix_name
+
+
+class MatrixUnderScalePrior(NamedTuple):
+    """A covariance matrix whose prior has auxiliary variables."""
+
+    name: str
+    term: int  # its number among the terms, beyond them for the residuals
+    covariance: CovarianceModel
+    residual_class: int | None = None  # number of the class whose residuals it is of
 
 
 @dataclass(frozen=True)
@@ -42,12 +52,13 @@ class MixedModel:
         return covariance
 
     @property
-    def scale_priors(self) -> list[tuple[str, int, CovarianceModel]]:
-        """(name of the matrix, number of its term, model) of each matrix that is sampled under a scale prior."""
-        every = [(matrix_name(i), i, c) for i, c in enumerate(self.covariances) if c is not None]
-        if not self.residual.classes:
-            every.append((RESIDUAL, len(self.covariances), self.residual.matrices[0]))
-        return [(name, i, c) for name, i, c in every if c.scale_prior is not None and not c.fixed]
+    def scale_priors(self) -> list[MatrixUnderScalePrior]:
+        """Each matrix that is sampled under a scale prior."""
+        every = [MatrixUnderScalePrior(matrix_name(i), i, c) for i, c in enumerate(self.covariances) if c is not None]
+        for i, c in enumerate(self.residual.matrices):
+            name, number = (class_matrix_name(i), i) if self.residual.classes else (RESIDUAL, None)
+            every.append(MatrixUnderScalePrior(name, len(self.covariances), c, number))
+        return [m for m in every if m.covariance.scale_prior is not None and not m.covariance.fixed]
 
     def term_index(self, name: str) -> int:
         return next(i for i, t in enumerate(self.design.terms) if t.name == name)

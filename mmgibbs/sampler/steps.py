@@ -66,5 +66,5 @@ def gibbs_steps(
         *(TermCovariance(model, i, engine, matrices, key) for i in model.random_terms),
         *(Interweaving(model, i, engine, matrices, key) for i in schedule.interweave),
         ResidualCovariance(model, engine, matrices, key),
-        *(Auxiliaries(*which, matrices, key) for which in model.scale_priors),
+        *(Auxiliaries(which, matrices, key) for which in model.scale_priors),
     ]

@@ -176,6 +176,63 @@ def test_fixed_variances_still_sample_thresholds(tmp_path):
     assert table["h2[ease]"]["sd"] == 0.0 and table["threshold[ease:assisted|difficult]"]["sd"] > 0.0
 
 
+def in_barns(traits, path, residual=None, **sampler):
+    """An analysis whose residuals have two classes; most records are of the class 'tied'."""
+    barn = np.where(np.arange(120) % 3 == 0, "loose", "tied")
+    frame = tables()[0].with_columns(pl.Series("barn", barn))
+    return analysis(path, traits, frame, {"residual": {"by": "barn"} | (residual or {})}, **sampler)
+
+
+def test_residual_classes_of_traits_in_categories(tmp_path):
+    """R = 1 in the larger class, sampled in the other under a half-t; restarts are the same chain."""
+    config = in_barns(("alive", "ease", "weight"), tmp_path / "whole", samples=40, burn_in=20)
+    whole = mmgibbs.run(config, overwrite=True, progress=False)
+    table = {row["parameter"]: row for row in whole.summary.to_dicts()}
+    for trait in ("alive", "ease"):
+        assert table[f"residual.var[{trait}|tied]"]["mean"] == 1.0 and table[f"residual.var[{trait}|tied]"]["sd"] == 0.0
+        assert table[f"residual.var[{trait}|loose]"]["sd"] > 0.0
+        assert f"h2[{trait}|loose]" in table
+        assert f"residual_scale_acceptance[{trait}|loose]" in whole.draws["sample_stats"]
+    assert whole.info["analysis"]["variances"]["residual"]["prior"] == {"half_t": {"df": 2.0, "scale": None}}
+    pieces = in_barns(("alive", "ease", "weight"), tmp_path / "pieces", samples=15, burn_in=20)
+    mmgibbs.run(pieces, overwrite=True, progress=False)
+    same(whole, mmgibbs.run(pieces, extend=25, progress=False))
+
+
+def test_engines_give_the_same_chain_with_residual_classes(tmp_path):
+    chains = [
+        {"engine": "serial", "partition": "colour"},
+        {"engine": "structured", "threads": 1},
+        {"engine": "structured", "threads": 2},
+    ]
+    a, b, c = (
+        mmgibbs.run(in_barns(("alive", "weight"), tmp_path / f"{i}", samples=10, burn_in=5, **how), progress=False)
+        for i, how in enumerate(chains)
+    )
+    same(a, b, exactly=False)
+    same(b, c)
+
+
+@pytest.mark.parametrize(
+    ("residual", "said"),
+    [
+        ({"prior": "flat"}, r"variances.residual.classes.loose.prior: found flat for alive, of which 0 records"),
+        ({"classes": {"tied": {"start": 2}}}, r"variances.residual.classes.tied.start: found 2 for alive, needed 1"),
+        ({"classes": {"loose": {"prior": {"h2": "uniform"}}}}, r"variances.residual.classes.loose.prior.h2"),
+    ],
+)
+def test_residual_classes_that_make_no_sense(tmp_path, residual, said):
+    with pytest.raises((ConfigError, ModelError), match=said):
+        mmgibbs.run(in_barns(("alive",), tmp_path / "run", residual), progress=False)
+
+
+def test_a_half_t_prior_of_a_diagonal_matrix(tmp_path):
+    """Each component has a prior of its own; it is the default where a trait has R = 1."""
+    found = run(tmp_path / "run", ("alive", "weight"), variances={"genetic": {"structure": "diagonal"}}, samples=20)
+    assert found.info["analysis"]["variances"]["genetic"]["prior"] == {"half_t": {"df": 2.0, "scale": None}}
+    assert finite(found.summary["mean"])
+
+
 def test_a_flat_variance_of_a_binary_animal_model_is_refused(tmp_path):
     with pytest.raises(ModelError, match="the posterior does not exist.*h2: uniform"):
         run(tmp_path / "run", ("alive",), variances={"genetic": {"prior": "flat"}})
