@@ -6,6 +6,7 @@ no name):
     TERM.var[a]          TERM.cov[a,b]          residual.var[trait]    residual.cov[trait,trait]
     h2[trait]            TERM.corr[a,b]         residual.corr[trait,trait]
     ratio[TERM:trait]    ratio[TERM.effect:trait] where TERM has several effects
+    threshold[trait:low|high]    incidence[trait:category]    h2_observed[trait:category]    (observed_scale.py)
 
 Where the residuals have classes (`variances.residual.by`), whatever depends on them ends in the class:
 residual.var[trait|class], residual.cov[trait,trait|class], h2[trait|class], residual.corr[trait,trait|class],
@@ -55,6 +56,16 @@ def threshold_name(trait: int) -> str:
     return f"threshold.{trait}"
 
 
+def observed_name(trait: int, residual_class: int = 0) -> str:
+    """What the draws (..., m) of incidences and heritabilities on the observed scale are called."""
+    return f"observed.{trait}.{residual_class}"
+
+
+def liability_name(trait: int, residual_class: int = 0) -> str:
+    """What the draws of the moments of a liability are called (observed_scale.OF_LIABILITY)."""
+    return f"liability.{trait}.{residual_class}"
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A logged quantity: the names of its dimensions after (chain, draw)."""
@@ -99,6 +110,17 @@ class ThresholdInfo:
 
 
 @dataclass(frozen=True)
+class ObservedInfo:
+    """What is reported of a trait on the scale of its records."""
+
+    names: tuple[str, ...]  # (m,)
+    draws: str  # what the draws (..., m) are called
+
+    def named(self, draws: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: draws[..., j] for j, name in enumerate(self.names)}
+
+
+@dataclass(frozen=True)
 class ResidualInfo:
     """What the names and ratios need to know of the residuals: of all records, or class by class."""
 
@@ -108,6 +130,7 @@ class ResidualInfo:
     classes: tuple[str, ...] = ()  # none: one matrix for all records
     unit: tuple[tuple[int, ...], ...] = ((),)  # per class: traits whose variance is 1 by convention
     thresholds: tuple[ThresholdInfo, ...] = ()  # of the ordinal traits
+    observed: tuple[ObservedInfo, ...] = ()  # of traits in categories and counts
 
     def matrices(self, R: np.ndarray) -> list[tuple[str, TermInfo, np.ndarray]]:
         """(ending of its names, info, draws (..., T, T)) per class."""
@@ -189,9 +212,10 @@ def named_parameters(
         fixed.update(draws)
     for (ending, _, _), unit in zip(residuals, residual.unit, strict=True):
         fixed.update(f"residual.var[{residual.traits[t]}{ending}]" for t in unit)
-    for threshold in residual.thresholds:
-        if threshold.draws in matrices:
-            draws.update(threshold.named(matrices[threshold.draws]))
+    each: list[ThresholdInfo | ObservedInfo] = [*residual.thresholds, *residual.observed]
+    for followed in each:
+        if followed.draws in matrices:
+            draws.update(followed.named(matrices[followed.draws]))
     counted = {share.name: share.counted for share in shares if share.counted}
     notes = dict.fromkeys(share.note for share in shares if share.note)
     return NamedParameters(draws, frozenset(fixed), counted, tuple(notes))
@@ -237,9 +261,9 @@ class _Shares:
         self.heritability: dict[str, np.ndarray] = {}
         self.ratios: dict[str, np.ndarray] = {}
         self.counted: dict = {}
-        on_trait = [(i, c) for i, info in enumerate(terms) for c, s in enumerate(info.trait_of_component) if s == t]
+        on_trait = components_on(terms, t)
         self.fixed = residual.fixed and all(terms[i].fixed for i, _ in on_trait)
-        regressions = {terms[i].name for i, c in on_trait if terms[i].regression[terms[i].effect_of_component[c]]}
+        regressions = regressions_on(terms, t)
         if regressions:
             self.note = (
                 f"{trait}: the variance of {_listed(regressions)} changes with its covariates, "
@@ -250,11 +274,11 @@ class _Shares:
         for i, c in on_trait:
             phenotypic = phenotypic + matrices[terms[i].matrix][..., c, c]
             sums.append(_variance_name(terms, i, c))
-        for i, a, b, r in _correlated_effects(terms, on_trait):
+        for i, a, b, r in correlated_effects(terms, on_trait):
             phenotypic = phenotypic + 2 * r * matrices[terms[i].matrix][..., a, b]
             sums.append(f"{2 * r:g} x {terms[i].name}.cov[{terms[i].components[a]},{terms[i].components[b]}]")
         sums.append(f"residual.var[{self.name}]")
-        direct = _direct_component(terms, on_trait)
+        direct = direct_component(terms, on_trait)
         if direct is not None:
             i, c = direct
             self.heritability[f"h2[{self.name}]"] = matrices[terms[i].matrix][..., c, c] / phenotypic
@@ -272,6 +296,17 @@ class _Shares:
         }
 
 
+def components_on(terms: Sequence[TermInfo], trait: int) -> list[tuple[int, int]]:
+    """(term, component) of every random component of a trait."""
+    return [(i, c) for i, info in enumerate(terms) for c, s in enumerate(info.trait_of_component) if s == trait]
+
+
+def regressions_on(terms: Sequence[TermInfo], trait: int) -> set[str]:
+    """Names of the terms whose variance on the trait changes with covariates."""
+    on = components_on(terms, trait)
+    return {terms[i].name for i, c in on if terms[i].regression[terms[i].effect_of_component[c]]}
+
+
 def _variance_name(terms: Sequence[TermInfo], i: int, component: int) -> str:
     return f"{terms[i].name}.var[{terms[i].components[component]}]"
 
@@ -286,7 +321,7 @@ def _role(info: TermInfo, component: int) -> str:
     return "sire" if column in SIRE_COLUMNS else "dam" if column in DAM_COLUMNS else "animal"
 
 
-def _direct_component(terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+def direct_component(terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     """(term, component) of the animal's own effect, or None. A pedigree goes before a file, 'direct' before others."""
     own = [(i, c) for i, c in on_trait if terms[i].related and _role(terms[i], c) == "animal"]
 
@@ -297,7 +332,7 @@ def _direct_component(terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, i
     return min(own, key=order, default=None)  # the first written wins a tie
 
 
-def _correlated_effects(
+def correlated_effects(
     terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int, int, float]]:
     """(term, component, component, r): pairs of effects of one term whose levels in a record are related by r > 0."""

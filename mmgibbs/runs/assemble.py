@@ -26,7 +26,15 @@ from mmgibbs.model.labels import component_labels
 from mmgibbs.model.residual import ResidualModel
 from mmgibbs.model.response import Categories
 from mmgibbs.model.terms import Term
-from mmgibbs.posterior.parameters import ResidualInfo, TermInfo, ThresholdInfo, term_info, threshold_name
+from mmgibbs.posterior.parameters import (
+    ObservedInfo,
+    ResidualInfo,
+    TermInfo,
+    ThresholdInfo,
+    term_info,
+    threshold_name,
+)
+from mmgibbs.runs.observed_scale import observed_scales
 from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat
 from mmgibbs.runs.residual import residual_model
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -85,8 +93,11 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         if isinstance(r, Categories) and len(r.labels) > 2
     )
     unit = tuple(m.unit for m in residual.matrices)
-    info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds)
-    return Assembled(MixedModel(design, tuple(covariances), residual, saved), tuple(infos), info, tuple(notes))
+    scales = observed_scales(design, infos)
+    observed = tuple(ObservedInfo(scale.names, scale.draws) for scale in scales)
+    info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds, observed)
+    model = MixedModel(design, tuple(covariances), residual, saved, observed=scales)
+    return Assembled(model, tuple(infos), info, tuple(notes))
 
 
 def check_degrees_of_freedom(

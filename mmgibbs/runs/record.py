@@ -15,12 +15,14 @@ import numpy as np
 
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import partition
+from mmgibbs.model.response import Categories, Count, Interval, Response
 from mmgibbs.results.relationships import described
 
 if TYPE_CHECKING:
     from mmgibbs.config import Analysis
     from mmgibbs.data.prepared import Prepared
     from mmgibbs.equations.structured import StructuredEquations
+    from mmgibbs.model.design import Design
     from mmgibbs.model.terms import Term
     from mmgibbs.posterior.parameters import NamedParameters
     from mmgibbs.runs.assemble import Assembled
@@ -80,10 +82,44 @@ def model_record(
         "precision": "single" if equations.real == np.float32 else "double",
         **facts,
         "variances_counted": parameters.variances_counted,
+        "scales": scales(design, parameters),
         "seconds": {**seconds, "reading": prepared.timings},
         "warnings": list(warnings),
         "notes": [*design.notes, *parameters.notes, *notes],
     }
+
+
+def scales(design: Design, parameters: NamedParameters) -> dict[str, dict[str, str]]:
+    """Trait -> name of a heritability -> the scale that it is on."""
+    responses = {r.trait: r for r in design.responses}
+    out = {}
+    for t, trait in enumerate(design.traits):
+        named = {name.partition("[")[0] for name in parameters.draws if _of_trait(name, trait)}
+        known = words_of_scales(responses.get(t))
+        out[trait] = {name: words for name, words in known.items() if name in named}
+    return {trait: of for trait, of in out.items() if of}
+
+
+def _of_trait(name: str, trait: str) -> bool:
+    inside = name.partition("[")[2].removesuffix("]")
+    return inside == trait or inside.startswith((f"{trait}:", f"{trait}|"))
+
+
+def words_of_scales(response: Response | None) -> dict[str, str]:
+    """h2, h2_observed and incidence -> their scale."""
+    match response:
+        case Categories(labels=(_, positive)):
+            observed, of = "the 1/0 record", f"share of '{positive}' among unrelated animals"
+        case Categories():
+            observed = "the 1/0 record of each category; without a category, the score itself"
+            of = "share of the category among unrelated animals"
+        case Count():
+            return {"h2": "liability, a log rate", "h2_observed": "the count at the exposures of the records"}
+        case Interval():
+            return {"h2": "the trait's own, behind the bounds"}
+        case _:
+            return {"h2": "the trait's own"}
+    return {"h2": "liability, with a residual variance of 1", "h2_observed": observed, "incidence": of}
 
 
 def block_kind(term: Term) -> str:

@@ -98,7 +98,8 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
     if "mcse_ebv" in names and not model.random_terms:
         raise ConfigError("sampler.stop.mcse_ebv: found no random term, needed one, or other targets")
     ordinal = [r for r in model.design.responses if isinstance(r, Categories) and len(r.labels) > 2]
-    moving = not model.residual.fixed or any(not model.covariance(i).fixed for i in model.random_terms) or ordinal
+    moving = not model.residual.fixed or any(not model.covariance(i).fixed for i in model.random_terms)
+    moving = moving or bool(ordinal) or any(scale.names for scale in model.observed)
     for name in names:
         if name != "mcse_ebv" and not moving:
             raise ConfigError(
@@ -107,6 +108,7 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
     if any(name != "mcse_ebv" for name in names):
         starts = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
         starts |= {threshold_name(r.trait): r.start_of_cuts()[None, None, 2:-1] for r in ordinal}
+        starts |= {scale.draws: np.zeros((1, 1, len(scale.names))) for scale in model.observed}
         check_patterns(wanted, _sampled(assembled, starts))
 
 

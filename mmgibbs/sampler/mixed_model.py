@@ -12,6 +12,7 @@ from mmgibbs.model.design import Design
 from mmgibbs.model.residual import ResidualModel
 from mmgibbs.posterior.averages import LevelAverages
 from mmgibbs.posterior.decisions import Decisions
+from mmgibbs.posterior.observed_scale import ObservedScale
 from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name, matrix_name
 
 
@@ -36,6 +37,7 @@ class MixedModel:
         default_factory=dict
     )  # term name -> groups of levels whose mean is kept in every draw
     decisions: Decisions | None = None  # candidates whose ranks are counted in every draw
+    observed: tuple[ObservedScale, ...] = ()  # incidences and heritabilities that are computed in every draw
 
     def __post_init__(self) -> None:
         if isinstance(self.residual, CovarianceModel):

@@ -19,6 +19,7 @@ from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations
 from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.observed_scale import ObservedValues
 from mmgibbs.sampler.schedule import Schedule
 
 
@@ -50,16 +51,20 @@ def gibbs_steps(
     matrices: CovarianceMatrices | None = None,
 ) -> list[Step]:
     """Liabilities of the traits that are not normal; locations given variances; each G given its term; G of the terms
-    to interweave given their standardised effects; R given the residuals; auxiliary variables of the priors.
+    to interweave given their standardised effects; R given the residuals; auxiliary variables of the priors; and what
+    they say of the records of traits that are not normal.
 
     matrices: None for the starts of the chain; key = (seed, chain).
     """
     matrices = starting_matrices(model, key[1]) if matrices is None else matrices
-    liabilities: list[Step] = []
+    liabilities: list[LiabilityStep] = []
+    observed: list[Step] = []
     if model.design.responses:
         assert isinstance(engine, HostState), "other engines refuse such a design"
         responses = range(len(model.design.responses))
         liabilities = [LiabilityStep(model, r, engine, matrices, key, schedule.burn_in) for r in responses]
+        of_trait = {step.trait: step for step in liabilities}
+        observed = [ObservedValues(o, of_trait[o.population.trait], engine, matrices) for o in model.observed]
     return [
         *liabilities,
         Locations(engine, matrices, key, schedule.refresh_every),
@@ -67,4 +72,5 @@ def gibbs_steps(
         *(Interweaving(model, i, engine, matrices, key) for i in schedule.interweave),
         ResidualCovariance(model, engine, matrices, key),
         *(Auxiliaries(which, matrices, key) for which in model.scale_priors),
+        *observed,
     ]

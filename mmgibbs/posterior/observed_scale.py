@@ -1,0 +1,154 @@
+"""Traits that are not normal on the scale of their records: incidences and heritabilities, draw by draw.
+
+Record i has the liability l_i = eta_i + what is random, of variance V_i: eta_i is the fixed part, V_i the sum of all
+random variances (with cross terms, as in h2) and of the residual variance, 1 by convention for categories. With s2 the
+variance of the direct effect, and means over the records,
+
+    categories   p_k   = mean Phi((t_k - eta_i) / sqrt V_i) - Phi((t_{k-1} - eta_i) / sqrt V_i)
+                 psi_k = mean [phi((t_{k-1} - eta_i) / sqrt V_i) - phi((t_k - eta_i) / sqrt V_i)] / sqrt V_i
+                 h2_k  = psi_k^2 s2 / (p_k (1 - p_k))
+    scores s_k   h2    = (sum s_k psi_k)^2 s2 / (sum s_k^2 p_k - (sum s_k p_k)^2)
+    counts       m     = mean exp(eta_i + V_i / 2),   eta_i with the log of the exposure
+                 h2    = m^2 s2 / (mean exp(2 eta_i + 2 V_i) - m^2 + m)
+
+psi is the slope of the expected record on the breeding value (Dempster & Lerner 1950 for one eta; de Villemereuil,
+Schielzeth, Nakagawa & Morrissey 2016 in general). V_i is that of the very record where the model makes records differ:
+covariates of random regressions, effects that a record does not meet, residual classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtr
+
+MOST = 10_000  # records that averages are taken over
+# What is kept of the liability in every draw: mean and variance of eta over the records (without exposure, on the
+# user's scale), mean of V, and mean of V where the own effect of an animal is given.
+OF_LIABILITY = ("mean", "variance of the fixed part", "variance given fixed effects", "variance given the own effect")
+
+
+@dataclass(frozen=True)
+class FixedPart:
+    """What one fixed effect adds to the rows of a population: sum_j values[:, j] theta[level, components[j]]."""
+
+    term: int
+    components: np.ndarray  # (m,) int64
+    level: np.ndarray  # (rows,) int64
+    values: np.ndarray  # (rows, m) float64; 0 where the record does not meet the effect
+
+
+@dataclass(frozen=True)
+class Population:
+    """Some records of a trait, equal ones joined: their fixed parts and their variances.
+
+    V_i = sum over random terms of sum_ab products_ab G_ab  +  R_tt of the record's class
+    """
+
+    trait: int
+    weight: np.ndarray  # (rows,) share of the records, sums to 1
+    fixed: tuple[FixedPart, ...]
+    log_exposure: np.ndarray  # (rows,) of counts, on the scale of the sampler; else 0
+    origin: float  # what the sampler took off the liabilities: the user's eta is eta + origin
+    profile: np.ndarray  # (rows,) int64 row of `products`
+    products: tuple[tuple[str, np.ndarray], ...]  # name of a covariance matrix, (profiles, k, k)
+    residual_class: np.ndarray  # (profiles,) int64
+
+    def fixed_part(self, theta: Sequence[np.ndarray]) -> np.ndarray:
+        """(rows,) eta as the sampler has it, without exposure; theta: (q, k) per term."""
+        eta = np.zeros(len(self.weight))
+        for part in self.fixed:
+            eta += np.einsum("nm,nm->n", theta[part.term][part.level][:, part.components], part.values)
+        return eta
+
+    def variance(self, matrices: dict[str, np.ndarray], residual: np.ndarray) -> np.ndarray:
+        """(rows,) V; residual (classes,): R_tt."""
+        V = residual[self.residual_class].astype(float)
+        for name, products in self.products:
+            V = V + np.einsum("pab,ab->p", products, matrices[name])
+        return V[self.profile]
+
+    def without(self, matrix: str, component: int) -> Population:
+        """The population where one component is given, and drawn for nobody: its products are 0."""
+        products = []
+        for name, of_profiles in self.products:
+            kept = of_profiles.copy()
+            if name == matrix:
+                kept[:, component, :] = kept[:, :, component] = 0.0
+            products.append((name, kept))
+        return replace(self, products=tuple(products))
+
+
+@dataclass(frozen=True)
+class ObservedScale:
+    """What is reported of one trait, or of one of its residual classes."""
+
+    draws: str  # what the draws (m,) are called
+    liability: str  # what the draws of OF_LIABILITY are called
+    names: tuple[str, ...]  # (m,) of the parameters
+    population: Population
+    categories: int  # K; 0 for counts
+    scores: tuple[float, ...] = ()  # (K,) of numbered categories, where there are more than two
+    direct: tuple[str, int] | None = None  # matrix and component of the direct effect; None: no heritability
+    own: tuple[str, int] | None = None  # of the effect by which animals are told apart: the direct one, or a sire's
+
+
+def of_categories(
+    eta: np.ndarray, V: np.ndarray, cuts: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(p (K,), psi (K,)); eta, V and weight (rows,), cuts (K + 1,) from -inf to inf."""
+    sd = np.sqrt(V)
+    z = (cuts[1:-1, None] - eta) / sd
+    edge = np.zeros(1)
+    below = np.concatenate([edge, ndtr(z) @ weight, edge + 1])
+    density = np.concatenate([edge, (np.exp(-0.5 * z * z) / sd) @ weight / np.sqrt(2 * np.pi), edge])
+    return np.diff(below), -np.diff(density)
+
+
+def of_counts(eta: np.ndarray, V: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """(mean, variance) of the counts; eta with the log of the exposure."""
+    mean = float(np.exp(eta + 0.5 * V) @ weight)
+    return mean, float(np.exp(2 * eta + 2 * V) @ weight) - mean**2 + mean
+
+
+def heritability_of_categories(p: np.ndarray, psi: np.ndarray, direct: float) -> np.ndarray:
+    """(K,) of the indicator of each category."""
+    return psi**2 * direct / (p * (1 - p))
+
+
+def heritability_of_scores(p: np.ndarray, psi: np.ndarray, scores: np.ndarray, direct: float) -> float:
+    """Of the score itself."""
+    return float((scores @ psi) ** 2 * direct / (scores**2 @ p - (scores @ p) ** 2))
+
+
+def observed_values(
+    scale: ObservedScale, eta: np.ndarray, V: np.ndarray, cuts: np.ndarray, direct: float
+) -> np.ndarray:
+    """(m,) the values of `scale.names` in one draw. Of two categories the higher one is reported."""
+    weight = scale.population.weight
+    if not scale.categories:
+        mean, variance = of_counts(eta + scale.population.log_exposure, V, weight)
+        return np.array([mean**2 * direct / variance] if scale.direct else [])
+    p, psi = of_categories(eta, V, cuts, weight)
+    first = 1 if scale.categories == 2 else 0
+    values = [p[first:]]
+    if scale.direct:
+        values.append(heritability_of_categories(p, psi, direct)[first:])
+        if scale.scores:
+            values.append(np.array([heritability_of_scores(p, psi, np.array(scale.scores), direct)]))
+    return np.concatenate(values)
+
+
+def observed_names(trait: str, ending: str, labels: Sequence[str], heritable: bool, scored: bool) -> tuple[str, ...]:
+    """The names of `observed_values`: incidence[trait:category], h2_observed[trait:category], h2_observed[trait].
+
+    labels (K,): none for counts; of two categories the names have the trait alone.
+    """
+    each = [""] if len(labels) == 2 else [f":{label}" for label in labels]
+    names = [f"incidence[{trait}{of}{ending}]" for of in each] if labels else []
+    if heritable:
+        names += [f"h2_observed[{trait}{of}{ending}]" for of in each]
+        names += [f"h2_observed[{trait}{ending}]"] if scored or not labels else []
+    return tuple(names)

@@ -1,0 +1,129 @@
+"""Traits that are not normal on the scale of their records: which records stand for all, and what is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgibbs.model.design import Design
+from mmgibbs.model.response import Categories, Count, Response
+from mmgibbs.model.terms import Term
+from mmgibbs.posterior.observed_scale import MOST, FixedPart, ObservedScale, Population, observed_names
+from mmgibbs.posterior.parameters import (
+    TermInfo,
+    components_on,
+    correlated_effects,
+    direct_component,
+    liability_name,
+    observed_name,
+    regressions_on,
+)
+
+
+def observed_scales(design: Design, terms: Sequence[TermInfo]) -> tuple[ObservedScale, ...]:
+    """One for each trait in categories or of counts, and for each of its residual classes."""
+    return tuple(
+        scale
+        for response in design.responses
+        if isinstance(response, (Categories, Count))
+        for scale in _of_response(design, terms, response)
+    )
+
+
+def _of_response(design: Design, terms: Sequence[TermInfo], response: Categories | Count) -> list[ObservedScale]:
+    t, found = response.trait, []
+    labels = response.labels if isinstance(response, Categories) else ()
+    scores = scores_of(labels)
+    on_trait = [] if regressions_on(terms, t) else components_on(terms, t)
+    direct = direct_component(terms, on_trait)
+    related = [(i, c) for i, c in on_trait if terms[i].related]
+    own = direct or (related[0] if len(related) == 1 else None)
+    of = lambda effect: None if effect is None else (terms[effect[0]].matrix, effect[1])
+    observes = design.patterns[:, t]
+    for c, name in enumerate(design.residual_classes or ("",)):
+        records = np.flatnonzero((observes & (design.class_of_pattern == c))[design.pattern])
+        if not records.size:
+            continue
+        ending = f"|{name}" if name else ""
+        names = observed_names(design.traits[t], ending, labels, direct is not None, bool(scores))
+        people = population(design, terms, response, evenly(records))
+        draws = observed_name(t, c), liability_name(t, c)
+        found.append(ObservedScale(*draws, names, people, len(labels), scores, of(direct), of(own)))
+    return found
+
+
+def evenly(records: np.ndarray, most: int = MOST) -> np.ndarray:
+    """At most so many of the records, spread evenly over the file."""
+    return records[np.linspace(0, records.size - 1, min(records.size, most)).astype(np.int64)]
+
+
+def scores_of(labels: Sequence[str]) -> tuple[float, ...]:
+    """More than two categories as numbers; () where one of them is a word."""
+    try:
+        scores = tuple(float(label) for label in labels)
+    except ValueError:
+        return ()
+    return scores if len(labels) > 2 and np.isfinite(scores).all() else ()
+
+
+def population(design: Design, terms: Sequence[TermInfo], response: Response, records: np.ndarray) -> Population:
+    """The chosen records, those that agree in everything that matters joined to one row."""
+    t = response.trait
+    exposure = np.log(response.exposure[records]) if isinstance(response, Count) else np.zeros(records.size)
+    parts = [_fixed_part(design, i, e, t, records) for i, e in _fixed_effects(design, t)]
+    products = [(info.matrix, _products(design, terms, n, t, records)) for n, info in enumerate(terms)]
+    of_class = design.class_of_pattern[design.pattern[records]]
+    columns = [exposure[:, None], of_class[:, None], *(p.level[:, None] for p in parts), *(p.values for p in parts)]
+    columns += [p.reshape(len(p), -1) for _, p in products]
+    _, first, counts = np.unique(np.hstack(columns), axis=0, return_index=True, return_counts=True)
+    random = np.hstack([of_class[first, None], *(p[first].reshape(len(first), -1) for _, p in products)])
+    _, of_profile, profile = np.unique(random, axis=0, return_index=True, return_inverse=True)
+    chosen = first[of_profile]
+    return Population(
+        trait=t,
+        weight=counts / records.size,
+        fixed=tuple(FixedPart(p.term, p.components, p.level[first], p.values[first]) for p in parts),
+        log_exposure=exposure[first],
+        origin=sum(value for term, c, value in design.offsets if design.terms[term].component_trait[c] == t),
+        profile=profile.ravel(),
+        products=tuple((name, p[chosen]) for name, p in products),
+        residual_class=of_class[chosen],
+    )
+
+
+def _fixed_effects(design: Design, trait: int) -> list[tuple[int, int]]:
+    """(term, effect) of the fixed effects on a trait."""
+    fixed = [(i, term) for i, term in enumerate(design.terms) if term.kind == "fixed"]
+    return [(i, e) for i, term in fixed for e, effect in enumerate(term.effects) if trait in effect.traits]
+
+
+def _fixed_part(design: Design, i: int, e: int, trait: int, records: np.ndarray) -> FixedPart:
+    term = design.terms[i]
+    own = np.flatnonzero((term.component_trait == trait) & (term.component_effect == e))
+    level, values = _met(term, e, records)
+    return FixedPart(i, own, np.maximum(level, 0).astype(np.int64), values)
+
+
+def _met(term: Term, e: int, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(level (n,), covariates (n, m)): 0 where a record does not meet the effect."""
+    effect = term.effects[e]
+    level = effect.level[records]
+    values = np.ones((records.size, 1)) if effect.covariates is None else effect.covariates[records]
+    return level, np.where(level[:, None] >= 0, values, 0.0)
+
+
+def _products(design: Design, terms: Sequence[TermInfo], n: int, trait: int, records: np.ndarray) -> np.ndarray:
+    """(records, k, k) z_a z_b r_ab of a random term, so that sum_ab of it times G_ab is what the term adds to V."""
+    info = terms[n]
+    term = next(t for t in design.terms if t.name == info.name)
+    k = term.n_components
+    z, related = np.zeros((records.size, k)), np.eye(k)
+    for e in range(len(term.effects)):
+        own = np.flatnonzero((term.component_trait == trait) & (term.component_effect == e))
+        if own.size:
+            z[:, own] = _met(term, e, records)[1]
+    for i, a, b, r in correlated_effects(terms, components_on(terms, trait)):
+        if i == n:
+            related[a, b] = related[b, a] = r
+    return z[:, :, None] * z[:, None, :] * related

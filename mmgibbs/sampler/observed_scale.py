@@ -1,0 +1,61 @@
+"""What the draws say of the records of a trait that is not normal: incidences, heritabilities on the observed scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mmgibbs.engines.base import HostState
+from mmgibbs.model.residual import of_classes
+from mmgibbs.posterior.observed_scale import OF_LIABILITY, ObservedScale, Population, observed_values
+from mmgibbs.posterior.parameters import Parameter
+from mmgibbs.sampler.covariances import CovarianceMatrices
+from mmgibbs.sampler.liabilities import LiabilityStep
+
+
+class ObservedValues:
+    """A step that draws nothing: functions of what the others drew, computed for the sweeps that are kept."""
+
+    def __init__(
+        self, scale: ObservedScale, liabilities: LiabilityStep, engine: HostState, matrices: CovarianceMatrices
+    ):
+        self.scale, self.liabilities, self.engine, self.matrices = scale, liabilities, engine, matrices
+        self.population = in_sweep_order(scale.population, [lists.code for lists in engine.equations.terms])
+        self.given_own = self.population if scale.own is None else self.population.without(*scale.own)
+        self.parameters = {
+            scale.draws: Parameter((f"{scale.draws}_value",), "on the observed scale: " + ", ".join(scale.names)),
+            scale.liability: Parameter((f"{scale.liability}_value",), "of the liability: " + ", ".join(OF_LIABILITY)),
+        }
+
+    def __call__(self, number: int) -> None:
+        pass
+
+    def draws(self) -> dict[str, np.ndarray]:
+        """Incidences and heritabilities; OF_LIABILITY."""
+        people, matrices = self.population, dict(self.matrices.items())
+        residual = of_classes(self.matrices.R)[:, people.trait, people.trait]
+        eta, V = people.fixed_part(self.engine.theta), people.variance(matrices, residual)
+        direct = 0.0
+        if self.scale.direct is not None:
+            name, c = self.scale.direct
+            direct = matrices[name][c, c]
+        mean, rest = people.weight @ eta, people.weight @ self.given_own.variance(matrices, residual)
+        of_liability = [mean + people.origin, people.weight @ (eta - mean) ** 2, people.weight @ V, rest]
+        return {
+            self.scale.draws: observed_values(self.scale, eta, V, self.liabilities.cuts, direct),
+            self.scale.liability: np.array(of_liability),
+        }
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        pass
+
+
+def in_sweep_order(population: Population, codes: Sequence[np.ndarray]) -> Population:
+    """The population with levels as the engine orders them; codes: model-order level of each position, by term."""
+    fixed = tuple(replace(p, level=np.argsort(codes[p.term])[p.level]) for p in population.fixed)
+    return replace(population, fixed=fixed)
