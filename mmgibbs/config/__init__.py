@@ -9,6 +9,7 @@ from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.decisions import Decisions, criteria
 from mmgibbs.config.effects import Fixed, Legendre, LegendreOfColumn, Model, Random, RandomEffect, component_names
 from mmgibbs.config.fields import Interval
+from mmgibbs.config.genotypes import Genotypes, Quality
 from mmgibbs.config.load import load_config
 from mmgibbs.config.sampling import Output, Sampler
 from mmgibbs.config.tables import Data, Groups, PedigreeColumns
@@ -20,6 +21,7 @@ __all__ = [
     "Data",
     "Decisions",
     "Fixed",
+    "Genotypes",
     "Groups",
     "Interval",
     "Legendre",
@@ -28,6 +30,7 @@ __all__ = [
     "Output",
     "PedigreeColumns",
     "Prior",
+    "Quality",
     "Random",
     "RandomEffect",
     "Sampler",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -87,7 +87,10 @@ def absolute(path: Path, folder: Path) -> Path:
 
 def _with_absolute_paths(data: Data, folder: Path) -> Data:
     tables = {key: getattr(data, key) for key in ("phenotypes", "pedigree")}
-    return data.model_copy(update={key: absolute(t, folder) for key, t in tables.items() if isinstance(t, Path)})
+    found: dict[str, Any] = {key: absolute(t, folder) for key, t in tables.items() if isinstance(t, Path)}
+    if data.genotypes is not None:
+        found["genotypes"] = data.genotypes.completed().with_paths(lambda path: absolute(path, folder))
+    return data.model_copy(update=found)
 
 
 # ------------------------------------------------------------------------------------------------ names

@@ -20,6 +20,7 @@ from mmgibbs.config.fields import (
     one_of,
     wrong,
 )  # fmt: skip
+from mmgibbs.config.genotypes import Genotypes
 
 _cells = list_of(a_cell, "a list of values as they are in the table", empty=True)
 
@@ -71,6 +72,7 @@ class Data(Section):
     add_missing_animals: Annotated[bool, checked(a_boolean)] = False
     inbreeding: Annotated[str, checked(one_of("account", "ignore"))] = "account"
     groups: Groups | None = None
+    genotypes: Genotypes | None = None
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

@@ -35,7 +35,8 @@ class GenotypeSource(Protocol):
     @property
     def n_snps(self) -> int: ...
 
-    real_valued: bool
+    @property
+    def real_valued(self) -> bool: ...
 
     def block(self, first: int, stop: int) -> np.ndarray:
         """(stop - first, n_animals) of SNPs first .. stop - 1: uint8 codes, or float32 dosages, NaN = missing."""
@@ -139,8 +140,15 @@ class PackedGenotypes(Store):
         one = first - 2 * two
         return np.stack([known - one - two, one, two, self.n_animals - known], axis=1).astype(np.int64)
 
+    def codes(self, first: int, stop: int) -> np.ndarray:
+        """(stop - first, n) uint8 0, 1, 2, 3 = missing."""
+        out = np.empty((stop - first, self.n_animals), np.uint8)
+        _unpack_codes(self.array[first:stop], out)
+        return out
+
     @classmethod
     def pack(cls, block: np.ndarray, animals: np.ndarray, out: np.ndarray) -> None:
+        assert block.dtype == np.uint8, "dosages need more than 2 bits"
         _pack_codes(block, animals, out)
 
 
@@ -177,6 +185,26 @@ class RealGenotypes(Store):
     @classmethod
     def pack(cls, block: np.ndarray, animals: np.ndarray, out: np.ndarray) -> None:
         _fill(out, dosages(block)[:, animals], np.nan)
+
+
+class PackedSource(GenotypeSource):
+    """A store of 2 bits a genotype as a source for others."""
+
+    real_valued = False
+
+    def __init__(self, store: PackedGenotypes):
+        self.store = store
+
+    @property
+    def n_animals(self) -> int:
+        return self.store.n_animals
+
+    @property
+    def n_snps(self) -> int:
+        return self.store.n_snps
+
+    def block(self, first: int, stop: int) -> np.ndarray:
+        return self.store.codes(first, stop)
 
 
 KINDS: dict[str, type[Store]] = {kind.kind: kind for kind in (PackedGenotypes, FixedGenotypes, RealGenotypes)}
@@ -266,3 +294,11 @@ def _pack_codes(block, animals, out):
             shift = np.uint32(2 * (within >> 3))
             flip = np.uint32(MISSING - block[j, animals[a]])  # the bits are 11 before
             out[j, chunk, within & 7] ^= flip << shift
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _unpack_codes(words, out):
+    for j in range(out.shape[0]):
+        for a in range(out.shape[1]):
+            within = a & 127
+            out[j, a] = (words[j, a >> 7, within & 7] >> np.uint32(2 * (within >> 3))) & np.uint32(3)

@@ -44,7 +44,10 @@ def settings(tree: Mapping) -> dict[str, str]:
     visit(tree, ())
     paths = ("data.phenotypes", "data.pedigree", "decisions.candidates.file")
     kept = {key: text for key, text in found.items() if key not in (*FREE, *paths)}
-    return {key: '"file"' if ".relationship" in key and _is_path(text) else text for key, text in kept.items()}
+    return {
+        key: '"file"' if (".relationship" in key or key.startswith("data.genotypes")) and _is_path(text) else text
+        for key, text in kept.items()
+    }
 
 
 def _is_path(text: str) -> bool:

@@ -56,6 +56,8 @@ def with_files(analysis: Analysis, change: Callable[[Path], Path]) -> Analysis:
     data, model = analysis.data, analysis.model
     if isinstance(data.pedigree, Path):
         data = data.model_copy(update={"pedigree": change(data.pedigree)})
+    if data.genotypes is not None:
+        data = data.model_copy(update={"genotypes": data.genotypes.with_paths(change)})
     random = {
         name: r.model_copy(update={"relationship": r.relationship.with_paths(change)})
         for name, r in model.random.items()

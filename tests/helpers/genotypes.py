@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from mmgibbs.genotypes.store import Store, store_genotypes
@@ -30,3 +32,18 @@ def codes_and_dosages(p: int, n: int, seed: int, missing: float = 0.1) -> tuple[
 def stored(kind: type[Store], codes: np.ndarray) -> Store:
     """All animals and SNPs in their order."""
     return store_genotypes(ArraySource(codes), np.arange(codes.shape[1]), np.arange(len(codes)), kind=kind)
+
+
+def bed_bytes(codes: np.ndarray) -> bytes:
+    """A .bed of (p, n) codes, in plain words: 11 none, 10 one, 00 two copies of A1, 01 missing; four animals a byte."""
+    bits = np.array([3, 2, 0, 1], np.uint8)[codes]
+    padded = np.pad(bits, ((0, 0), (0, -codes.shape[1] % 4))).reshape(len(codes), -1, 4)
+    return b"\x6c\x1b\x01" + (padded << np.array([0, 2, 4, 6], np.uint8)).sum(axis=2, dtype=np.uint8).tobytes()
+
+
+def write_plink(bed: Path, codes: np.ndarray, ids, snps, chromosomes, positions) -> None:
+    """.bed, .bim and .fam; A1 is A."""
+    bed.write_bytes(bed_bytes(codes))
+    rows = zip(chromosomes, snps, positions)
+    bed.with_suffix(".bim").write_text("".join(f"{c}\t{s}\t0\t{x}\tA\tC\n" for c, s, x in rows))
+    bed.with_suffix(".fam").write_text("".join(f"{id} {id} 0 0 0 -9\n" for id in ids))

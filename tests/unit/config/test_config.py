@@ -121,6 +121,7 @@ def test_every_default(tmp_path, monkeypatch):
             "add_missing_animals": False,
             "inbreeding": "account",
             "groups": None,
+            "genotypes": None,
         },
         "traits": {"y": {"column": "y", "missing": [], "type": "normal"}},
         "model": {"intercept": "auto", "fixed": {}, "random": {}},

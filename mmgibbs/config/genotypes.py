@@ -1,0 +1,123 @@
+"""The genotypes of an analysis: section `data.genotypes`, with `quality`, what is left out before they are used.
+
+genotypes: geno.bed                                          .bim and .fam beside it
+genotypes: {file: geno.txt, map: map.txt}                    BLUPF90: id and a string of 0, 1, 2, 5
+genotypes: {file: dosages.parquet, quality: {maf: 0.05}}     a column of animals, a column for each SNP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, ClassVar, Self
+
+from mmgibbs.config.fields import (
+    Section,
+    a_cell,
+    a_column,
+    a_path,
+    a_separator,
+    checked,
+    expected,
+    list_of,
+    number,
+    one_of,
+)
+
+FORMATS = {  # how files of each are called; the first ending of those that belong together is that of `file`
+    "plink": (".bed",),
+    "pgen": (".pgen",),
+    "vcf": (".vcf", ".vcf.gz", ".bcf"),
+    "blupf90": (),  # any name: known by its lines
+    "table": (".csv", ".tsv", ".parquet", ".arrow", ".feather"),
+}
+BESIDE = {"plink": (".bim", ".fam"), "pgen": (".pvar", ".psam")}  # map and animals, in files of the same name
+FREQUENCIES = ("genotyped", "recorded", "half")
+
+
+def a_share(most: float) -> Callable[[object], float]:
+    """A number from 0 to `most`."""
+    needed = f"a number from 0 to {most:g}"
+    finite = number(needed)
+
+    def check(value: object) -> float:
+        share = finite(value)
+        if not 0 <= share <= most:
+            raise expected(value, needed)
+        return share
+
+    return check
+
+
+def a_frequency_choice(value: object) -> str | Path:
+    """genotyped | recorded | half, or the path of a table with a column of SNPs and one of frequencies."""
+    needed = f"{', '.join(FREQUENCIES)} or the path of a file such as frequencies.txt"
+    if isinstance(value, Path):
+        return value
+    if not isinstance(value, str):
+        raise expected(value, needed)
+    if value.lower() in FREQUENCIES:
+        return value.lower()
+    if "." not in value and "/" not in value:
+        raise expected(value, needed)
+    return a_path(value)
+
+
+class Quality(Section):
+    """What is left out. Shares are of the genotyped animals, or of the SNPs."""
+
+    call_rate: Annotated[float, checked(a_share(1))] = 0.9  # a SNP needs this share of known genotypes
+    animal_call_rate: Annotated[float, checked(a_share(1))] = 0.9  # so does an animal
+    maf: Annotated[float, checked(a_share(0.5))] = 0.01  # the rarer allele of a SNP needs this frequency
+    monomorphic: Annotated[str, checked(one_of("drop", "keep"))] = "drop"  # SNPs of one genotype
+    duplicates: Annotated[str, checked(one_of("keep", "drop"))] = "keep"  # SNPs with the genotypes of an earlier one
+    duplicate_animals: Annotated[str, checked(one_of("keep", "drop"))] = "keep"  # animals with those of an earlier one
+    parent_progeny: Annotated[str, checked(one_of("report", "drop", "ignore"))] = "report"  # pairs of the pedigree
+    conflicts: Annotated[float, checked(a_share(1))] = 0.01  # a pair may have this share of opposing homozygotes
+
+
+class Genotypes(Section):
+    """The file of genotypes, and what belongs to it. Paths are relative to the analysis file."""
+
+    file: Annotated[Path, checked(a_path)]
+    format: Annotated[str, checked(one_of("auto", *FORMATS))] = "auto"
+    map: Annotated[Path | None, checked(a_path)] = None  # SNPs with chromosome and position; .bed: the .bim beside it
+    animals: Annotated[Path | None, checked(a_path)] = None  # of .bed: the .fam beside it; of .pgen: the .psam
+    id: Annotated[str | None, checked(a_column)] = None  # column of a table that holds the animals; None: the first
+    separator: Annotated[str | None, checked(a_separator)] = None  # of a table; None: guessed
+    missing: Annotated[tuple[str, ...], checked(list_of(a_cell, "a list of values as they are in the table"))] = (
+        "",
+        "NA",
+    )
+    dosages: Annotated[str, checked(one_of("byte", "single"))] = "byte"  # real values: to 1/254 in 8 bits, or float32
+    frequencies: Annotated[str | Path, checked(a_frequency_choice)] = "genotyped"  # centre, and sum of 2 p q
+    quality: Quality = Quality()
+
+    paths: ClassVar = ("file", "map", "animals", "frequencies")  # keys that may hold one
+
+    @classmethod
+    def long_form(cls, value: object) -> object:
+        return {"file": value} if isinstance(value, str) else value
+
+    def with_paths(self, change: Callable[[Path], Path]) -> Self:
+        """Itself with change(path) for every path."""
+        given = {key: getattr(self, key) for key in self.paths}
+        return self.model_copy(update={key: change(v) for key, v in given.items() if isinstance(v, Path)})
+
+    def completed(self) -> Self:
+        """With the files beside it, where the format has some and the analysis does not name them."""
+        beside = BESIDE.get(self.chosen_format or "", (None, None))
+        found = {
+            key: self.file.with_suffix(ending)
+            for key, ending in zip(("map", "animals"), beside, strict=True)
+            if ending is not None and getattr(self, key) is None
+        }
+        return self.model_copy(update=found)
+
+    @property
+    def chosen_format(self) -> str | None:
+        """The format that the analysis or the name of the file says; None where its lines must tell."""
+        if self.format != "auto":
+            return self.format
+        name = self.file.name.lower()
+        return next((format for format, endings in FORMATS.items() if name.endswith(tuple(endings))), None)

@@ -1,0 +1,93 @@
+"""A map: where each SNP lies. A table with columns for SNP, chromosome and position, or a .bim or .map of PLINK."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.data.phenotypes import SHOWN, read_any, refuse_rows
+from mmgibbs.errors import DataError
+from pedigree.tables import quoted
+
+if TYPE_CHECKING:
+    from mmgibbs.data.genotypes.file import GenotypeFile
+
+NAMES = {  # column -> what headers call it, in lower case and without punctuation
+    "snp": ("snp", "snpid", "snpname", "marker", "markerid", "markername", "name", "id", "rs", "rsid", "variant"),
+    "chromosome": ("chromosome", "chrom", "chr", "chromosomenumber", "linkagegroup"),
+    "position": ("position", "pos", "bp", "bppos", "mb", "mbp", "basepair", "physicalposition", "cm"),
+}
+BIM = {"chromosome": 0, "snp": 1, "position": 3}
+
+
+def with_map(file: GenotypeFile, path: Path) -> GenotypeFile:
+    """The SNPs with the chromosomes and positions of the map, by name; by order where the file has no names.
+
+    Raises DataError for a map without such columns, a SNP twice, a position that is no number, or, without names, as
+    many rows as there are not SNPs.
+    """
+    table, rows, name = read_map(path)
+    if not file.named:
+        if table.height != file.n_snps:
+            raise DataError(
+                f"{name}: found {table.height:,} SNPs, but {file.name} has {file.n_snps:,}, without names; needed a "
+                "row for each, in the same order (data.genotypes.map)"
+            )
+        return replace(file, snps=file.snps.with_columns(table.get_columns()))
+    _refuse_repeated(table["snp"], rows, name)
+    joined = file.snps.drop("chromosome", "position").join(table, on="snp", how="left", maintain_order="left")
+    known = joined["snp"].is_in(table["snp"].implode())
+    notes = file.notes
+    if not known.any():
+        raise DataError(
+            f"{name}: none of its {table.height:,} SNPs is one of {file.name}, which has {quoted(file.snps['snp'][0])} "
+            f"and others; the map has {quoted(table['snp'][0])} (data.genotypes.map)"
+        )
+    if not known.all():
+        absent = file.snps["snp"].filter(~known)
+        shown = ", ".join(absent.head(SHOWN))
+        notes += (f"{name}: {len(absent):,} SNPs of {file.name} are not in the map, such as {shown}",)
+    if table.height > int(known.sum()):
+        notes += (f"{name}: {table.height - int(known.sum()):,} SNPs of the map are not in {file.name}",)
+    return replace(file, snps=joined.select(file.snps.columns), notes=notes)
+
+
+def read_map(path: Path) -> tuple[pl.DataFrame, np.ndarray, str]:
+    """(frame of snp, chromosome and position, lines, name of the file)."""
+    if path.suffix in (".bim", ".map"):
+        frame, _, rows, name = read_any(path, " ", header=False)
+        if frame.width < 4:
+            raise DataError(f"{name}: found {frame.width} columns; needed chromosome, SNP, centimorgan, position")
+        chosen = {key: frame.to_series(i) for key, i in BIM.items()}
+    else:
+        frame, _, rows, name = read_any(path)
+        chosen = {key: frame[_column(frame, key, name)] for key in NAMES}
+    text = pl.DataFrame({k: s.cast(pl.String).str.strip_chars() for k, s in chosen.items()})
+    position = text["position"].cast(pl.Float64, strict=False)
+    wrong = np.flatnonzero((position.is_null() & text["position"].is_not_null()).to_numpy())
+    if len(wrong):
+        found = [f"found {quoted(text['position'][int(i)])} as the position" for i in wrong[:SHOWN]]
+        raise refuse_rows(name, rows[wrong], found, "a number")
+    return text.select("snp", "chromosome", position.alias("position")), rows, name
+
+
+def _column(frame: pl.DataFrame, key: str, name: str) -> str:
+    plain = {c: "".join(ch for ch in c.lower() if ch.isalnum()) for c in frame.columns}
+    found = next((c for known in NAMES[key] for c, p in plain.items() if p == known), None)
+    if found is None:
+        raise DataError(
+            f"{name}: found the columns {', '.join(quoted(c) for c in frame.columns[:6])}, none of them for the {key}; "
+            f"needed a header with one called {key} (or {', '.join(NAMES[key][1:4])}) (data.genotypes.map)"
+        )
+    return found
+
+
+def _refuse_repeated(snps: pl.Series, rows: np.ndarray, name: str) -> None:
+    twice = np.flatnonzero((snps.is_duplicated() & ~snps.is_first_distinct()).to_numpy())
+    if len(twice):
+        found = [f"found SNP {quoted(snps[int(i)])} once more" for i in twice[:SHOWN]]
+        raise refuse_rows(name, rows[twice], found, "every SNP once")

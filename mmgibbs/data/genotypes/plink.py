@@ -1,0 +1,111 @@
+"""PLINK 1 files: .bed (genotypes, mapped into memory), .bim (SNPs), .fam (animals).
+
+A .bed holds three bytes, 6c 1b 01, and then for each SNP the animals, four to a byte, the first in the lowest bits: 00
+two copies of A1 (fifth column of the .bim), 10 one, 11 none, 01 missing. Copies of A1 are counted.
+(www.cog-genomics.org/plink/1.9/formats#bed)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.config.genotypes import Genotypes
+from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
+from mmgibbs.data.phenotypes import read_any
+from mmgibbs.errors import DataError
+from mmgibbs.genotypes.store import GenotypeSource
+
+MAGIC = b"\x6c\x1b"
+SNP_MAJOR = 1
+HEAD = 3  # bytes before the first SNP
+_CODES = np.array([2, 3, 1, 0], np.uint8)  # copies of A1, 3 = missing, for 00, 01, 10, 11
+# (256, 4) the four codes of a byte
+_OF_BYTE = _CODES[(np.arange(256)[:, None] >> np.arange(0, 8, 2)) & 3]
+BIM, FAM = ("chromosome", "snp", "centimorgan", "position", "counted", "other"), ("family", "id")
+
+
+class BedSource(GenotypeSource):
+    """The bytes of a .bed, as codes of blocks of SNPs."""
+
+    real_valued = False
+
+    def __init__(self, bytes_of_snps: np.ndarray, n_animals: int):
+        self.bytes_of_snps, self._n = bytes_of_snps, n_animals  # (p, ceil(n / 4)) uint8
+
+    @property
+    def n_animals(self) -> int:
+        return self._n
+
+    @property
+    def n_snps(self) -> int:
+        return len(self.bytes_of_snps)
+
+    def block(self, first: int, stop: int) -> np.ndarray:
+        return _OF_BYTE[self.bytes_of_snps[first:stop]].reshape(stop - first, -1)[:, : self._n]
+
+
+def read(genotypes: Genotypes) -> GenotypeFile:
+    """Raises DataError where the three files do not fit together, or the .bed is not what its name says."""
+    bed, bim = genotypes.file, genotypes.map
+    if bim is None or bim.suffix != ".bim":
+        bim = bed.with_suffix(".bim")  # the map is a file of its own, read later
+    fam = genotypes.animals or bed.with_suffix(".fam")
+    snps, rows = _columns_of(bim, 6), _columns_of(fam, 6)
+    table = snps.rename(dict(zip(snps.columns[:6], BIM, strict=True)))
+    chromosome = pl.when(table["chromosome"] != "0").then(table["chromosome"])
+    position = table["position"].cast(pl.Float64, strict=False)
+    columns = {name: table[name] for name in ("snp", "counted", "other")}
+    found = snp_table(**columns, chromosome=table.select(chromosome).to_series(), position=position)
+    content = _bytes_of(bed, fam, rows.height, bim, found.height)
+    ids = rows.to_series(1).alias("id")
+    return GenotypeFile(bed.name, ids, np.arange(1, len(ids) + 1), fam.name, found, BedSource(content, len(ids)))
+
+
+def _columns_of(path: Path, width: int) -> pl.DataFrame:
+    """The rows of a .bim or .fam, as text."""
+    if not path.exists():
+        raise DataError(f"{path}: no such file; needed the {path.suffix} that belongs to the .bed (data.genotypes)")
+    frame, _, _, name = read_any(path, " ", header=False)
+    if frame.width < width:
+        raise DataError(f"{name}: found {frame.width} columns; needed {width}, as in a PLINK {path.suffix}")
+    return frame
+
+
+def _bytes_of(bed: Path, fam: Path, n: int, bim: Path, p: int) -> np.ndarray:
+    """(p, ceil(n / 4)) uint8, mapped into memory, once they are known to be that."""
+    size = bed.stat().st_size
+    with open(bed, "rb") as file:
+        head = file.read(HEAD)
+    if size == 0:
+        raise DataError(f"{bed.name}: is empty; needed a PLINK .bed")
+    if head[:2] != MAGIC:
+        raise DataError(f"{bed.name}: begins with the bytes {head.hex(' ')}; needed 6c 1b 01, as in a PLINK .bed")
+    if len(head) == HEAD and head[2] == 0:
+        raise DataError(
+            f"{bed.name}: is sample-major (its third byte is 00), as old versions of PLINK wrote it; "
+            "needed SNP-major (01): plink --bfile NAME --make-bed --out NEW writes it so"
+        )
+    if len(head) < HEAD or head[2] != SNP_MAJOR:
+        raise DataError(f"{bed.name}: its third byte is {head[2:3].hex() or 'missing'}; needed 01, as in a PLINK .bed")
+    row = -(-n // 4)
+    if size != HEAD + p * row:
+        what = "is cut short" if size < HEAD + p * row else "is longer than its .bim and .fam say"
+        raise DataError(
+            f"{bed.name}: {what}: found {size:,} bytes; needed {HEAD + p * row:,}, which is {HEAD} + {p:,} SNPs "
+            f"({bim.name}) x {row:,} bytes of {n:,} animals ({fam.name}){_fitting(size, n, p)}"
+        )
+    return np.memmap(bed, np.uint8, "r", HEAD, (p, row))
+
+
+def _fitting(size: int, n: int, p: int) -> str:
+    """A hint on which of the two files is the wrong one."""
+    rest, row = size - HEAD, -(-n // 4)
+    if rest > 0 and rest % row == 0:
+        return f"; with these animals it holds {rest // row:,} SNPs: the .bim may belong to another .bed"
+    if rest > 0 and rest % p == 0:
+        most = 4 * (rest // p)
+        return f"; with these SNPs it holds {most - 3:,} to {most:,} animals: the .fam may belong to another .bed"
+    return ""

@@ -1,0 +1,283 @@
+"""Files of genotypes: every format gives the same animals, SNPs and genotypes; what is wrong is said by its place."""
+
+import gzip
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.genotypes import bed_bytes, codes_and_dosages, write_plink
+from helpers.support import shared_data
+
+from mmgibbs.config.genotypes import Genotypes
+from mmgibbs.data.genotypes.file import open_genotypes
+from mmgibbs.errors import DataError
+
+CASES = "data/genomics/bedreader_cases"
+N, P = 13, 7
+CODES, DOSAGES = codes_and_dosages(P, N, seed=1, missing=0.2)
+IDS, SNPS = [f"a{i}" for i in range(N)], [f"m{j}" for j in range(P)]
+MAP = "chr position marker\n" + "".join(f"{1 + j // 4} {100 * j} m{j}\n" for j in range(P))
+
+
+def opened(file, **keys):
+    return open_genotypes(Genotypes.model_validate({"file": str(file)} | keys).completed())
+
+
+def lines_of_blupf90(codes=CODES, ids=IDS):
+    digits = np.array(list("0125"))[codes]
+    return [f"{id:<6}{''.join(digits[:, i])}" for i, id in enumerate(ids)]
+
+
+def table_frame():
+    columns = {snp: pl.Series(DOSAGES[j]).cast(pl.Int8, strict=False) for j, snp in enumerate(SNPS)}
+    return pl.DataFrame({"animal": IDS, **columns})
+
+
+def in_blupf90(folder):
+    (folder / "g.txt").write_text("\n".join(lines_of_blupf90()) + "\n")
+    (folder / "map.txt").write_text(MAP)
+    return opened(folder / "g.txt", map=str(folder / "map.txt"))
+
+
+def in_gzipped_blupf90(folder):
+    (folder / "map.txt").write_text(MAP)
+    (folder / "g.gz").write_bytes(gzip.compress("\r\n".join(["", *lines_of_blupf90()]).encode()))
+    return opened(folder / "g.gz", map=str(folder / "map.txt"), format="blupf90")
+
+
+def in_csv(folder):
+    table_frame().write_csv(folder / "g.csv", null_value="NA")
+    (folder / "map.txt").write_text(MAP)
+    return opened(folder / "g.csv", map=str(folder / "map.txt"))
+
+
+def in_parquet(folder):
+    table_frame().select(*SNPS, "animal").write_parquet(folder / "g.parquet")
+    (folder / "map.txt").write_text(MAP)
+    return opened(folder / "g.parquet", map=str(folder / "map.txt"), id="animal")
+
+
+def in_plink(folder):
+    write_plink(folder / "g.bed", CODES, IDS, SNPS, [1 + j // 4 for j in range(P)], [100 * j for j in range(P)])
+    return opened(folder / "g.bed")
+
+
+def in_vcf(folder):
+    pytest.importorskip("cyvcf2", reason="needs cyvcf2 (mmgibbs[genotypes])")
+    text = np.array(["0/0", "0|1", "1/1", "./."])[CODES]
+    head = '##fileformat=VCFv4.2\n##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">\n##contig=<ID=1>\n'
+    head += "##contig=<ID=2>\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t" + "\t".join(IDS) + "\n"
+    rows = ["1\t3\tx\tA\tC,G\t.\t.\t.\tGT\t" + "\t".join(["0/2"] * N)]
+    for j in range(P):
+        rows.append(f"{1 + j // 4}\t{100 * j}\tm{j}\tC\tA\t.\t.\t.\tGT\t" + "\t".join(text[j]))
+    (folder / "g.vcf").write_text(head + "\n".join(rows) + "\n")
+    file = opened(folder / "g.vcf")
+    assert file.notes == ("g.vcf: 1 sites with more than two alleles are left out",)
+    return file
+
+
+def in_pgen(folder):
+    pgenlib = pytest.importorskip("pgenlib", reason="needs pgenlib (mmgibbs[genotypes])")
+    with pgenlib.PgenWriter(str(folder / "g.pgen").encode(), N, variant_ct=P, nonref_flags=False) as writer:
+        for row in CODES:
+            writer.append_biallelic(np.where(row == 3, -9, row).astype(np.int8))
+    (folder / "g.psam").write_text("#IID\tSEX\n" + "".join(f"{id}\t0\n" for id in IDS))
+    rows = "".join(f"{1 + j // 4}\t{100 * j}\tm{j}\tC\tA\n" for j in range(P))
+    (folder / "g.pvar").write_text("##x\n#CHROM\tPOS\tID\tREF\tALT\n" + rows)
+    return opened(folder / "g.pgen")
+
+
+FORMATS = [in_blupf90, in_gzipped_blupf90, in_csv, in_parquet, in_plink, in_vcf, in_pgen]
+
+
+@pytest.mark.parametrize("written", FORMATS)
+def test_every_format_gives_the_same(written, tmp_path):
+    file = written(tmp_path)
+    assert file.ids.to_list() == IDS and file.snps["snp"].to_list() == SNPS
+    assert file.snps["chromosome"].to_list() == [str(1 + j // 4) for j in range(P)]
+    assert file.snps["position"].to_list() == [100.0 * j for j in range(P)]
+    assert np.array_equal(file.source.block(0, P), CODES) and np.array_equal(file.source.block(2, 5), CODES[2:5])
+    assert not file.source.real_valued and (file.source.n_animals, file.source.n_snps) == (N, P)
+
+
+def test_alleles_of_plink_are_those_counted(tmp_path):
+    file = in_plink(tmp_path)
+    assert file.snps["counted"].to_list() == ["A"] * P and file.snps["other"].to_list() == ["C"] * P
+
+
+# ------------------------------------------------------------------------------------------------ PLINK
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("badfile", "badfile.bed: begins with the bytes 54 68 69; needed 6c 1b 01, as in a PLINK .bed"),
+        ("empty", "empty.bed: is empty; needed a PLINK .bed"),
+        ("smallmode0", "smallmode0.bed: is sample-major (its third byte is 00)"),
+        ("smallmodebad", "smallmodebad.bed: its third byte is 30; needed 01, as in a PLINK .bed"),
+        (
+            "small_too_short",
+            "small_too_short.bed: is cut short: found 6 bytes; needed 7, which is 3 + 4 SNPs (small.bim)",
+        ),
+    ],
+)
+def test_broken_bed_files_are_refused_by_name(name, message):
+    folder = shared_data(CASES)
+    with pytest.raises(DataError) as refused:
+        opened(folder / f"{name}.bed", map=str(folder / "small.bim"), animals=str(folder / "small.fam"))
+    assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize("other", ["some_missing", "sparse"])
+def test_bim_and_fam_of_another_bed_are_refused(other):
+    folder = shared_data(CASES)
+    with pytest.raises(DataError, match=f"small.bed: is cut short.*{other}.bim.*{other}.fam"):
+        opened(folder / "small.bed", map=str(folder / f"{other}.bim"), animals=str(folder / f"{other}.fam"))
+
+
+def test_genotypes_of_plink_are_those_that_another_program_reads():
+    """some_missing.val.npy of the same folder: made by bed-reader."""
+    folder = shared_data(CASES)
+    expected = np.load(folder / "some_missing.val.npy")
+    file = opened(folder / "some_missing.bed")
+    found = np.array([0, 1, 2, np.nan])[file.source.block(0, file.n_snps)].T
+    assert np.array_equal(found, expected, equal_nan=True)
+
+
+def test_a_file_that_holds_more_is_refused(tmp_path):
+    in_plink(tmp_path)
+    (tmp_path / "g.bed").write_bytes(bed_bytes(CODES) + bytes(2 * -(-N // 4)))
+    with pytest.raises(DataError, match="is longer than its .bim and .fam say.*with these animals it holds 9 SNPs"):
+        opened(tmp_path / "g.bed")
+    (tmp_path / "g.bed").write_bytes(bed_bytes(CODES) + bytes(P))
+    with pytest.raises(DataError, match="with these SNPs it holds 17 to 20 animals: the .fam may belong to another"):
+        opened(tmp_path / "g.bed")
+
+
+def test_files_that_belong_to_it_must_be_there(tmp_path):
+    in_plink(tmp_path)
+    (tmp_path / "g.fam").unlink()
+    with pytest.raises(DataError, match=r"g.fam: no such file; needed the .fam that belongs to the .bed"):
+        opened(tmp_path / "g.bed")
+    with pytest.raises(DataError, match=r"h.bed: no such file \(data.genotypes.file\)"):
+        opened(tmp_path / "h.bed")
+
+
+def test_snps_without_names_are_called_by_their_place(tmp_path):
+    write_plink(tmp_path / "g.bed", CODES, IDS, [".", *SNPS[1:]], [1] * P, [100 * j for j in range(P)])
+    file = opened(tmp_path / "g.bed")
+    assert file.snps["snp"][0] == "1:0" and file.notes[0].startswith("g.bed: 1 SNPs have no name")
+
+
+# ------------------------------------------------------------------------------------------------ twice the same
+
+
+def test_an_animal_twice_is_refused(tmp_path):
+    write_plink(tmp_path / "g.bed", CODES, [*IDS[:-1], "a2"], SNPS, [1] * P, [0] * P)
+    with pytest.raises(DataError, match=r"g.fam rows 3, 13: found animal 'a2' 2 times\nneeded every animal once"):
+        opened(tmp_path / "g.bed")
+
+
+def test_a_snp_twice_is_refused(tmp_path):
+    write_plink(tmp_path / "g.bed", CODES, IDS, [*SNPS[:-1], "m0"], [1] * P, [0] * P)
+    with pytest.raises(DataError, match=r"rows 1, 7: found SNP 'm0' 2 times\nneeded every SNP once"):
+        opened(tmp_path / "g.bed")
+
+
+# ------------------------------------------------------------------------------------------------ BLUPF90
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a2    0123012", "g.txt row 3: found '3' for SNP 4 of animal 'a2'; needed 0, 1, 2, or 5 for missing"),
+        ("a2    01X3012", "g.txt row 3: found 'X' for SNP 3 of animal 'a2'"),
+        ("a2    012", "g.txt row 3: found 3 genotypes; needed 7, as in row 1"),
+        ("a2", "g.txt row 3: found 'a2'; needed two fields, an id and a string of genotypes"),
+        ("a2 0120 120", "g.txt row 3: found 'a2 0120 120'; needed two fields"),
+    ],
+)
+def test_lines_of_blupf90_that_cannot_be_used(line, message, tmp_path):
+    lines = lines_of_blupf90()
+    lines[2] = line
+    (tmp_path / "g.txt").write_text("\n".join(lines))
+    with pytest.raises(DataError) as refused:
+        opened(tmp_path / "g.txt", format="blupf90")
+    assert str(refused.value).startswith(message)
+
+
+def test_a_blupf90_file_over_several_chunks(tmp_path):
+    codes, _ = codes_and_dosages(150, 300, seed=2)
+    (tmp_path / "g.txt").write_text("\n".join(lines_of_blupf90(codes, [f"x{i}" for i in range(300)])))
+    assert np.array_equal(opened(tmp_path / "g.txt").source.block(0, 150), codes)
+
+
+def test_a_map_must_have_a_row_for_each_snp_without_a_name(tmp_path):
+    in_blupf90(tmp_path)
+    (tmp_path / "map.txt").write_text(MAP + "3 5 extra\n")
+    with pytest.raises(DataError, match="map.txt: found 8 SNPs, but g.txt has 7, without names"):
+        opened(tmp_path / "g.txt", map=str(tmp_path / "map.txt"))
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+def test_real_valued_genotypes(tmp_path):
+    frame = table_frame().with_columns(m3=pl.lit(0.25), m5=pl.lit(1.98))
+    frame.write_csv(tmp_path / "g.csv")
+    source = opened(tmp_path / "g.csv").source
+    expected = DOSAGES.copy()
+    expected[3], expected[5] = 0.25, 1.98
+    assert source.real_valued
+    assert source.block(0, P) == pytest.approx(expected, nan_ok=True)
+
+
+def test_blocks_of_a_wide_table_fit_together(tmp_path, monkeypatch):
+    monkeypatch.setattr("mmgibbs.data.genotypes.table.COLUMNS", 3)
+    file = in_csv(tmp_path)
+    assert np.array_equal(file.source.block(1, 7), CODES[1:7])
+
+
+@pytest.mark.parametrize("value", ["3", "-9", "AA", "2.01"])
+def test_values_that_are_no_genotype(value, tmp_path):
+    frame = table_frame().with_columns(pl.all().cast(pl.String))
+    frame[4, "m2"] = value
+    frame.write_csv(tmp_path / "g.csv")
+    with pytest.raises(DataError, match=f"g.csv row 6: found '{value}' for SNP 'm2'; needed copies of one allele"):
+        opened(tmp_path / "g.csv")
+    assert opened(tmp_path / "g.csv", missing=["", value]).source.block(2, 3)[0, 4] == 3
+
+
+def test_maps_that_cannot_be_used(tmp_path):
+    table_frame().write_csv(tmp_path / "g.csv")
+    for text, message in [
+        ("a,b\n1,2\n", "none of them for the snp; needed a header with one called snp"),
+        ("snp,chr,pos\nm0,1,x\n", "map.csv row 2: found 'x' as the position; needed a number"),
+        ("snp,chr,pos\nm0,1,2\nm0,1,3\n", "map.csv row 3: found SNP 'm0' once more; needed every SNP once"),
+        ("snp,chr,pos\nq,1,2\n", "none of its 1 SNPs is one of g.csv, which has 'm0' and others; the map has 'q'"),
+    ]:
+        (tmp_path / "map.csv").write_text(text)
+        with pytest.raises(DataError, match=message):
+            opened(tmp_path / "g.csv", map=str(tmp_path / "map.csv"))
+
+
+def test_snps_that_the_map_lacks_are_counted(tmp_path):
+    table_frame().write_csv(tmp_path / "g.csv")
+    (tmp_path / "map.csv").write_text("snp,chr,pos\nm1,X,2\nother,1,1\n")
+    file = opened(tmp_path / "g.csv", map=str(tmp_path / "map.csv"))
+    assert file.notes == (
+        "map.csv: 6 SNPs of g.csv are not in the map, such as m0, m2, m3, m4, m5",
+        "map.csv: 1 SNPs of the map are not in g.csv",
+    )
+    assert file.snps["chromosome"].to_list() == [None, "X", *[None] * 5]
+
+
+@pytest.mark.parametrize("library, ending", [("cyvcf2", "vcf"), ("pgenlib", "pgen")])
+def test_a_library_that_is_not_there_is_named_with_its_extra(library, ending, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)  # importing it raises ImportError
+    (tmp_path / f"g.{ending}").write_bytes(b"x")
+    with pytest.raises(
+        DataError, match=rf"{library}, which is not installed; needed pip install 'mmgibbs\[genotypes\]'"
+    ):
+        opened(tmp_path / f"g.{ending}")
