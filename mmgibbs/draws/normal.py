@@ -43,8 +43,8 @@ def normal(c0, c1, c2, j, k0, k1):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
-def _fill_chunk(z, level, n, c0, c2, draw, k0, k1):
-    """z[:, i] = the pair of level[i], i < n. Rows of z are contiguous: it vectorises whatever the shape of `out`.
+def fill_pairs(z, level, n, c0, c2, draw, k0, k1):
+    """z[:, i] = the two normals of block `draw` of level[i], i < n. Rows of z are contiguous, so that it vectorises.
 
     Two loops with short chains of operations overlap better than one with a long chain."""
     first, second, word = z[0], z[1], draw_word(draw, 0)
@@ -59,7 +59,7 @@ def _fill_rows(out, start, level, z, n, c0, c2, k0, k1):
     """Rows start..start + n - 1 of `out` from the levels in the buffer."""
     k = np.uint64(out.shape[1])
     for j in range(np.uint64(0), k, np.uint64(2)):
-        _fill_chunk(z, level, n, c0, c2, j >> np.uint64(1), k0, k1)
+        fill_pairs(z, level, n, c0, c2, j >> np.uint64(1), k0, k1)
         if j + np.uint64(1) < k:
             for i in range(n):
                 out[start + i, j] = z[0, i]
@@ -96,7 +96,7 @@ def fill_normals_across(out, c0, levels, c2, k0, k1):
     m, two = np.uint64(levels.shape[0]), np.uint64(2)
     c0, c2, k0, k1 = np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1)
     for j in range(np.uint64(0), np.uint64(out.shape[0]), two):
-        _fill_chunk(out[j : j + two], levels, m, c0, c2, j >> np.uint64(1), k0, k1)
+        fill_pairs(out[j : j + two], levels, m, c0, c2, j >> np.uint64(1), k0, k1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=False)

@@ -1,4 +1,4 @@
-"""log(Phi(b) - Phi(a)), the log probability of an interval under a standard normal, wherever the interval lies.
+"""Phi(b) - Phi(a), the probability of an interval under a standard normal, and its logarithm wherever it lies.
 
 With a <= b, and the interval turned to the left of 0 where it lies to the right (Phi(b) - Phi(a) = Phi(-a) - Phi(-b)),
 
@@ -32,6 +32,18 @@ def log_phi(x):
     for n in range(12, 0, -1):
         f = t + n / f
     return -0.5 * t * t - LOG_SQRT_TWO_PI - log(f)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+def normal_interval(a, b):
+    """Phi(b) - Phi(a) for a <= b, either end possibly infinite, with a small relative error until it underflows: beyond
+    37 standard deviations it is 0.
+    """
+    if a > 0.0:
+        a, b = -b, -a
+    if b > 0.0:  # both sides of 0: the tails are what is left out
+        return 1.0 - 0.5 * (erfc(-a * SQRT_HALF) + erfc(b * SQRT_HALF))
+    return 0.5 * (erfc(-b * SQRT_HALF) - erfc(-a * SQRT_HALF))
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=False)

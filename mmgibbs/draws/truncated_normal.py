@@ -63,6 +63,12 @@ def truncated_normal(mean, lower, upper, c0, c1, c2, draw, k0, k1):
     nan unless lower <= upper and mean is finite. For standard deviation s pass mean/s, lower/s, upper/s and multiply by
     s.
     """
+    return truncated_normal_from(np.uint64(0), mean, lower, upper, c0, c1, c2, draw, k0, k1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+def truncated_normal_from(attempt, mean, lower, upper, c0, c1, c2, draw, k0, k1):
+    """`truncated_normal` from attempt number `attempt` (uint64) on, where those before have been tried elsewhere."""
     if not (lower <= upper and abs(mean) < np.inf):
         return np.nan
     if lower == upper:
@@ -74,7 +80,6 @@ def truncated_normal(mean, lower, upper, c0, c1, c2, draw, k0, k1):
     near, far = (alpha, beta) if right else (-beta, -alpha)
     rate = 0.5 * (near + sqrt(near * near + 4.0))
     centre = 1.0 / rate
-    attempt = np.uint64(0)
     while True:
         w0, w1, w2, w3 = philox(c0, c1, c2, draw_word(draw, attempt), k0, k1)
         u, v = uniform(w0, w1), uniform(w2, w3)

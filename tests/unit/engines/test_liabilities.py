@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mmgibbs.draws.normal_interval import log_normal_interval
+from mmgibbs.draws.normal_interval import log_normal_interval, normal_interval
 from mmgibbs.draws.poisson_log_normal import poisson_log_normal
 from mmgibbs.draws.purpose import LIABILITY, stream
 from mmgibbs.draws.truncated_normal import truncated_normal
 from mmgibbs.engines import liabilities
+from mmgibbs.engines.liabilities import given_others
 from mmgibbs.equations.structured import Records
 from mmgibbs.model.design import inverse_by_pattern
 
@@ -58,7 +59,7 @@ def test_categories(small):
     records, y, e, Rinv, category = small
     before = y.copy(), e.copy()
     liabilities.draw_categories(
-        records, category, CUTS, TRAIT, y, e, Rinv, 0, len(y), SWEEP, STREAM, SEED, CHAIN
+        records, category, CUTS, TRAIT, y, e, *given_others(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN
     )  # fmt: skip
 
     def draw(r, eta, mean, variance):
@@ -80,7 +81,7 @@ def test_intervals(small):
     upper = np.where(exact, y[:, TRAIT], np.where(category == 0, -0.2, np.inf))
     before = y.copy(), e.copy()
     liabilities.draw_intervals(
-        records, lower, upper, TRAIT, y, e, Rinv, 0, len(y), SWEEP, STREAM, SEED, CHAIN
+        records, lower, upper, TRAIT, y, e, *given_others(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN
     )  # fmt: skip
 
     def draw(r, eta, mean, variance):
@@ -99,7 +100,7 @@ def test_log_rates(small):
     count, exposure = np.maximum(category, 0).astype(float), np.linspace(0.5, 3, len(y))
     before = y.copy(), e.copy()
     liabilities.draw_log_rates(
-        records, count, exposure, TRAIT, y, e, Rinv, 0, len(y), SWEEP, STREAM, SEED, CHAIN
+        records, count, exposure, TRAIT, y, e, *given_others(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN
     )  # fmt: skip
 
     def draw(r, eta, mean, variance):
@@ -119,10 +120,20 @@ def test_ratio_of_cuts(small):
         mu, sd = y[r, TRAIT] - e[r, TRAIT] + mean, np.sqrt(variance)
         p = [np.diff(stats.norm.cdf((cuts[category[r] : category[r] + 2] - mu) / sd))[0] for cuts in (proposed, CUTS)]
         expected += np.log(p[0] / p[1])
-    found = liabilities.log_ratio_of_cuts(records, category, CUTS, proposed, TRAIT, y, e, Rinv, 0, len(y))
+
+    def ratio(cuts, proposed):
+        given = given_others(Rinv, TRAIT)
+        return liabilities.log_ratio_of_cuts(records, category, cuts, proposed, TRAIT, y, e, *given, 0, len(y))
+
+    found = liabilities.log_ratio_of_cuts(
+        records, category, CUTS, proposed, TRAIT, y, e, *given_others(Rinv, TRAIT), 0, len(y)
+    )
     assert found == pytest.approx(expected, rel=1e-9)
+    far = np.array([-np.inf, 0.0, 200.0, np.inf])  # where the highest category has a probability below any double
+    assert ratio(far, CUTS) == pytest.approx(-ratio(CUTS, far), rel=1e-9)
+    assert ratio(CUTS, far) == pytest.approx(ratio(CUTS, proposed) + ratio(proposed, far), rel=1e-9)
     halves = [
-        liabilities.log_ratio_of_cuts(records, category, CUTS, proposed, TRAIT, y, e, Rinv, *ends)
+        liabilities.log_ratio_of_cuts(records, category, CUTS, proposed, TRAIT, y, e, *given_others(Rinv, TRAIT), *ends)
         for ends in ((0, 20), (20, 60))
     ]
     assert sum(halves) == pytest.approx(found, rel=1e-12)
@@ -141,4 +152,6 @@ def test_scale_sums(small):
 def test_log_probability_of_an_interval(ends):
     low, high = ends if ends[0] <= 0 else (-ends[1], -ends[0])  # the same by symmetry, where SciPy has digits
     above, below = stats.norm.logcdf(high), stats.norm.logcdf(low)
-    assert log_normal_interval(*ends) == pytest.approx(above + np.log1p(-np.exp(below - above)), rel=1e-9)
+    expected = above + np.log1p(-np.exp(below - above))
+    assert log_normal_interval(*ends) == pytest.approx(expected, rel=1e-9)
+    assert normal_interval(*ends) == pytest.approx(np.exp(expected), rel=1e-9, abs=1e-310)
