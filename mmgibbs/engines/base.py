@@ -195,12 +195,16 @@ class HostState(ABC):
         """The responses of the design, in sweep order."""
         return Liabilities(self.equations.design.responses, self.equations.records, self.threads)
 
-    def draw_liabilities(self, response: int, cuts: np.ndarray, number: int, key: Key) -> None:
-        """y of one response of the design | theta, the other residuals, cuts (K + 1,); e follows (liabilities.py)."""
+    def draw_liabilities(self, response: int, cuts: np.ndarray, number: int, key: Key) -> tuple[float, float]:
+        """y of one response of the design | theta, the other residuals, cuts (K + 1,); e follows (liabilities.py).
+
+        (a, b) of the scale of the liabilities, of a trait in categories.
+        """
         y, e = self._own_y(), self.e
-        self.liabilities.draw(response, cuts, y, e, self.Rinv, number, key)
+        sums = self.liabilities.draw(response, cuts, y, e, self.Rinv, number, key)
         self.take_y(y)
         self._e = e
+        return sums
 
     def ratio_of_cuts(self, response: int, cuts: np.ndarray, proposed: np.ndarray) -> float:
         """log p(categories | proposed) - log p(categories | cuts), liabilities integrated out."""
@@ -211,10 +215,6 @@ class HostState(ABC):
         the residual standard deviation of the trait in that class."""
         in_class = self.equations.design.class_of_pattern == of_class
         return self.liabilities.log_ratio_of_scale(response, cuts, s, in_class, self.y, self.e, self.Rinv)
-
-    def scale_sums(self, trait: int) -> tuple[float, float]:
-        """sum_r w Q_tt e_t^2 and sum_r w e_t sum_{o != t} Q_to e_o, Q = R_p^-1."""
-        return self.liabilities.scale_sums(trait, self.e, self.Rinv)
 
     def scale_trait(self, trait: int, g: float) -> None:
         """y, e and theta of one trait times g."""

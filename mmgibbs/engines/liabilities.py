@@ -66,8 +66,12 @@ class Liabilities:
         Rinv: np.ndarray,
         number: int,
         key: tuple[int, int],
-    ) -> None:
-        """Every liability of the response given theta, the other residuals and its cuts (K + 1,) where it has some."""
+    ) -> tuple[float, float]:
+        """Every liability of the response given theta, the other residuals and its cuts (K + 1,) where it has some.
+
+        Of categories (a, b): the log density of a scale g of the liabilities is -a g^2/2 - b g plus that of theta,
+        a = sum_r w Q_tt e_t^2, b = sum_r w e_t sum_{o != t} Q_to e_o; of others (0, 0).
+        """
         r = self.responses[response]
         site, given = (number, stream(LIABILITY, r.trait), *key), (r.trait, y, e, *given_others(Rinv, r.trait))
         match r:
@@ -78,7 +82,8 @@ class Liabilities:
             case Count():
                 of = draw_log_rates, (self.records, r.count, r.exposure, *given)
         kernel, arguments = of
-        self._over_chunks(lambda first, last: kernel(*arguments, first, last, *site))
+        sums = self._over_chunks(lambda first, last: kernel(*arguments, first, last, *site))
+        return (sum(a for a, _ in sums), sum(b for _, b in sums)) if isinstance(r, Categories) else (0.0, 0.0)
 
     def log_ratio(
         self, response: int, cuts: np.ndarray, proposed: np.ndarray, y: np.ndarray, e: np.ndarray, Rinv: np.ndarray
@@ -106,11 +111,6 @@ class Liabilities:
         assert isinstance(r, Categories), "the residual variance of others is drawn given their liabilities"
         arguments = self.records, r.category, cuts, s, in_class, r.trait, y, e, *given_others(Rinv, r.trait)
         return sum(self._over_chunks(lambda first, last: log_ratio_of_residual_scale(*arguments, first, last)))
-
-    def scale_sums(self, trait: int, e: np.ndarray, Rinv: np.ndarray) -> tuple[float, float]:
-        """(a, b) of the log density -a g^2/2 - b g of a scale g of the liabilities of a trait."""
-        sums = self._over_chunks(lambda first, last: scale_sums(self.records, trait, e, Rinv, first, last))
-        return sum(a for a, _ in sums), sum(b for _, b in sums)
 
     def _over_chunks(self, kernel: Callable[[int, int], object]) -> list:
         found: list = [None] * len(self._chunks)
@@ -162,7 +162,10 @@ def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, num
     cuts (K + 1,): -inf, t_1, ..., t_{K-1}, inf; category (n,): 0 ... K - 1, -1 where not observed. y and e (n, T):
     updated in place. A record without the trait is passed over. Most records take a normal at the first attempt, so
     those of BLOCK records are made at once, which vectorises; the draws are those of `truncated_normal`.
+
+    Returns (a, b) of `Liabilities.draw`: w Q_tt is 1/sd^2, and sum_{o != t} Q_to e_o is -Q_tt times the mean.
     """
+    a, b = 0.0, 0.0
     pattern, weight, z, level = records.pattern, records.weight, np.empty((2, BLOCK)), np.empty(BLOCK, np.uint64)
     for start in range(first, last, BLOCK):
         n = min(BLOCK, last - start)
@@ -186,6 +189,10 @@ def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, num
                         )  # fmt: skip
                 y[r, trait] = eta + residual
                 e[r, trait] = residual
+                x = residual / (sd * sd)
+                a += x * residual
+                b -= x * mean
+    return a, b
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -264,18 +271,3 @@ def log_ratio_of_residual_scale(records, category, cuts, x, in_class, trait, y, 
             total += log_normal_interval((low - x * mean) / (x * sd), (high - x * mean) / (x * sd))
             total -= log_normal_interval((low - mean) / sd, (high - mean) / sd)
     return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def scale_sums(records, trait, e, Rinv, first, last):
-    """(a, b): sum_r w Q_tt e_t^2 and sum_r w e_t sum_{o != t} Q_to e_o, which the scale of liabilities depends on."""
-    pattern, weight, a, b = records.pattern, records.weight, 0.0, 0.0
-    for r in range(first, last):
-        p, residual, others = pattern[r], np.float64(e[r, trait]), 0.0
-        w = np.float64(weight[r]) if weight.size > 0 else 1.0
-        for o in range(e.shape[1]):
-            if o != trait:
-                others += Rinv[p, trait, o] * e[r, o]
-        a += w * Rinv[p, trait, trait] * residual * residual
-        b += w * residual * others
-    return a, b

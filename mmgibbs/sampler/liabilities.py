@@ -78,9 +78,9 @@ class LiabilityStep:
         facts = {self.fact: self._draw_thresholds(number)} if self.n_gaps else {}
         for scale in self.residual_scales:
             facts |= scale(number, self.cuts)
-        self.engine.draw_liabilities(self.response, self.cuts, number, self.key)
+        of_residuals = self.engine.draw_liabilities(self.response, self.cuts, number, self.key)
         if self.unit:
-            self._draw_scale(number)
+            self._draw_scale(number, *of_residuals)
         return facts
 
     def _draw_thresholds(self, number: int) -> float:
@@ -100,15 +100,15 @@ class LiabilityStep:
             self.cuts = proposed
         return float(accepted)
 
-    def _draw_scale(self, number: int) -> None:
-        M, a, b = self.scale_density()
+    def _draw_scale(self, number: int, a: float, b: float) -> None:
+        """a and b: what the residuals add to those of the density."""
+        M, a, b = self.scale_density(a, b)
         g = draw_scale(M, a, b, (number, self.trait, stream(LIABILITY_SCALE, self.response)), self.key)
         self.engine.scale_trait(self.trait, g)
         self.cuts[2:-1] *= g
 
-    def scale_density(self) -> tuple[float, float, float]:
-        """M, a and b of the scale g: see above."""
-        a, b = self.engine.scale_sums(self.trait)
+    def scale_density(self, a: float, b: float) -> tuple[float, float, float]:
+        """M, a and b of the scale g (see above), given what the residuals add."""
         M = float(self.n_records + self.n_gaps)
         for i, term in enumerate(self.model.design.terms):
             own = term.component_trait == self.trait

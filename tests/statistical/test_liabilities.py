@@ -58,7 +58,7 @@ def thresholds(samples, module=liabilities):
     engine = SerialEngine(structured_equations(model.design, partition(model.design)))
     matrices = starting_matrices(model, 0)
     step = module.LiabilityStep(model, 0, engine, matrices, (5, 0), 300)
-    step._draw_scale = lambda number: None
+    step._draw_scale = lambda *_: None
     out = np.empty((samples + 300, 2))
     for number in range(1, samples + 301):
         step(number)
@@ -210,7 +210,7 @@ def test_everything_at_once():
 
 def miscounted_scale(steps):
     density = steps[0].scale_density
-    steps[0].scale_density = lambda: (density()[0] - 8, *density()[1:])
+    steps[0].scale_density = lambda *sums: (density(*sums)[0] - 8, *density(*sums)[1:])
 
 
 def other_trait_forgotten(steps):

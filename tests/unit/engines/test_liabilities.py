@@ -58,7 +58,7 @@ def check(records, y, e, before_y, before_e, draw):
 def test_categories(small):
     records, y, e, Rinv, category = small
     before = y.copy(), e.copy()
-    liabilities.draw_categories(
+    a, b = liabilities.draw_categories(
         records, category, CUTS, TRAIT, y, e, *given_others(Rinv, TRAIT), 0, len(y), SWEEP, STREAM, SEED, CHAIN
     )  # fmt: skip
 
@@ -72,6 +72,10 @@ def test_categories(small):
     check(records, y, e, *before, draw)
     for r in observed(records):
         assert CUTS[category[r]] - 1e-9 <= y[r, TRAIT] <= CUTS[category[r] + 1] + 1e-9
+    Q = Rinv[records.pattern]  # the sums of the scale
+    whole = np.einsum("r,rt,rt->", records.weight * e[:, TRAIT], Q[:, TRAIT], e)
+    assert a == pytest.approx((records.weight * Q[:, TRAIT, TRAIT] * e[:, TRAIT] ** 2).sum(), rel=1e-12)
+    assert a + b == pytest.approx(whole, rel=1e-12)
 
 
 def test_intervals(small):
@@ -137,15 +141,6 @@ def test_ratio_of_cuts(small):
         for ends in ((0, 20), (20, 60))
     ]
     assert sum(halves) == pytest.approx(found, rel=1e-12)
-
-
-def test_scale_sums(small):
-    records, y, e, Rinv, _ = small
-    a, b = liabilities.scale_sums(records, TRAIT, e, Rinv, 0, len(y))
-    Q = Rinv[records.pattern]
-    whole = np.einsum("r,rt,rt->", records.weight * e[:, TRAIT], Q[:, TRAIT], e)
-    assert a == pytest.approx((records.weight * Q[:, TRAIT, TRAIT] * e[:, TRAIT] ** 2).sum(), rel=1e-12)
-    assert a + b == pytest.approx(whole, rel=1e-12)
 
 
 @pytest.mark.parametrize("ends", [(-1.0, 2.0), (0.3, 0.4), (8.0, 9.0), (-40.0, -39.0), (-np.inf, -35.0), (3.0, np.inf)])
