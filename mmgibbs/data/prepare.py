@@ -14,6 +14,7 @@ import polars as pl
 from mmgibbs.config import Analysis
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects, GroupColumns, resolve
+from mmgibbs.data.genotypes.prepare import prepare_genotypes
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
@@ -61,6 +62,11 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         records = read_records(analysis, phenotypes)
     with stage("pedigree"):
         kin = _kin(analysis, records)
+    genotypes = None
+    if analysis.data.genotypes is not None:
+        with stage("genotypes"):
+            recorded = _recorded_ids(analysis, records)
+            genotypes = prepare_genotypes(analysis.data.genotypes, recorded, kin.pedigree if kin else None)
     with stage("fixed effects"):
         effects, fixed_labels = _fixed_effects(analysis, records)
         refuse_extreme_levels(effects, records, analysis.traits)
@@ -79,7 +85,8 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         of_pedigree = (
             "the pedigree is not read: no effect has `relationship: pedigree` or takes its sires or dams from it",
         )
-    notes = records.notes + of_pedigree + tuple(builder.notes) + fixed.notes
+    of_genotypes = () if genotypes is None else (*genotypes.notes, "no term of the model uses the genotypes")
+    notes = records.notes + of_pedigree + of_genotypes + tuple(builder.notes) + fixed.notes
     pattern, patterns = missing_patterns(records.observed)
     n_patterns, classes, pattern_class = len(patterns), residual_classes(analysis, records), None
     if classes is not None:
@@ -99,9 +106,11 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     if classes is not None:
         in_class = np.bincount(classes[1], minlength=len(classes[0]))
         counts["residual_classes"] = dict(zip(classes[0], in_class.tolist(), strict=True))
+    if genotypes is not None:
+        counts["genotypes"] = genotypes.counts
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
-        _strangers(analysis, records, kin),
+        _strangers(analysis, records, kin), genotypes,
     )  # fmt: skip
 
 
@@ -170,6 +179,12 @@ def _kin(analysis: Analysis, records: Records) -> Kin | None:
     except (PedigreeError, TableError) as error:
         raise DataError(str(error)) from None
     return kin
+
+
+def _recorded_ids(analysis: Analysis, records: Records) -> pl.Series | None:
+    """Ids of the animals with records, None where no column is known to name them."""
+    column = animal_column(analysis.model.random, records.phenotypes)
+    return None if column is None else records.phenotypes.text(column, "level", analysis.data.unknown_parent)
 
 
 def _strangers(analysis: Analysis, records: Records, kin: Kin | None) -> tuple[str, ...]:

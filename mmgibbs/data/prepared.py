@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.model.design import Design
 from pedigree.read import Pedigree
@@ -56,6 +57,7 @@ class Prepared:
     record_row: np.ndarray  # (n,) int64 line of each record in the phenotype file (data frame: row, from 1)
     timings: dict[str, float]  # seconds per stage
     warnings: tuple[str, ...] = ()  # of the tables
+    genotypes: PreparedGenotypes | None = None
 
     def codes(self, term_name: str, ids: Sequence[str]) -> np.ndarray:
         """(len(ids),) int64 level codes of a term; a ConfigError names an unknown term or the first unknown id."""

@@ -7,9 +7,9 @@ what its kind makes of it:
     FixedGenotypes    8 bits each, for dosages between 0 and 2: within 1/254 = 0.004 of the dosage; 0, 1, 2 exactly
     RealGenotypes     float32, as they were read
 
-Every kind does the same things, on numbers x[j, a] = scale_j (dosage[j, a] - centre_j), 0 where the genotype is
-missing, so that a missing genotype stands for the centre. The file is a .npy, so that chains in several processes share
-one copy of it.
+Every kind does the same things, on numbers x[j, a] = scale_j (m[j, a] - centre_j), where m is the dosage, or mean_j
+where it is missing. The file is a .npy; a store that is sent to another process goes as its path, so that chains share
+one copy in memory.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Store:
     kind: ClassVar[str]  # what the file of a run calls it
     dtype: ClassVar[type]
     width: ClassVar[int]  # numbers of a chunk
+    _one: ClassVar[np.ndarray]  # (4,) float32 values with x = 1, and 0 where missing
 
     def __init__(self, array: np.ndarray, n_animals: int):
         assert array.dtype == self.dtype and array.shape[1:] == (chunks_of(n_animals), self.width)
@@ -72,21 +73,39 @@ class Store:
         out[: self.n_animals] = v
         return out
 
-    def values(self, centre: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
-        """(p, 4) float32 for `dot_rows` and `add_rows`: x = scale (dosage - centre), 0 where missing."""
-        raise NotImplementedError
+    def values(self, centre: np.ndarray, scale: np.ndarray | None = None, mean: np.ndarray | None = None) -> np.ndarray:
+        """(p, 4) float32 for `dot_rows` and `add_rows`: x = scale (m - centre), all (p,).
+
+        mean: the dosage that a missing genotype stands for; without, it is the centre, so that x = 0. Where mean and
+        centre differ, the places after the last animal are not 0 either.
+        """
+        out = self._known_values(centre, np.ones(self.n_snps) if scale is None else np.asarray(scale, np.float64))
+        if mean is not None:
+            out[:, MISSING] = (1.0 if scale is None else scale) * (np.asarray(mean) - centre)
+        return out.astype(np.float32)
 
     def as_read(self) -> np.ndarray:
         """(p, 4) float32: x is the dosage, NaN where missing."""
-        out = self.values(np.zeros(self.n_snps))
-        out[:, MISSING] = np.nan
-        return out
+        return self.values(np.zeros(self.n_snps), mean=np.full(self.n_snps, np.nan))
+
+    def known(self) -> np.ndarray:
+        """(p, 4) float32: x is 1, and 0 where missing."""
+        return np.tile(self._one, (self.n_snps, 1))
+
+    def _known_values(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """(p, 4) float64 `values` with 0 where missing."""
+        raise NotImplementedError
 
     def dot(self, rows: np.ndarray, values: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(m,) float64: sum_a x[rows_i, a] v[a], in the precision of v (n,)."""
         out = np.zeros(len(rows))
         dot_rows(self.array, rows, values, self.padded(v), 0, self.n_chunks, out)
         return out
+
+    def __reduce__(self) -> tuple:
+        if isinstance(self.array, np.memmap) and isinstance(self.array.filename, (str, Path)):
+            return open_store, (Path(self.array.filename), self.n_animals)
+        return type(self), (self.array, self.n_animals)
 
     def product(self, rows: np.ndarray, values: np.ndarray, by: np.ndarray) -> np.ndarray:
         """(n,) in the precision of `by` (m,): sum_i by[i] x[rows_i, a], for instance breeding values from effects."""
@@ -120,12 +139,12 @@ class PackedGenotypes(Store):
     """2 bits a genotype."""
 
     kind, dtype, width = "packed", np.uint32, WORDS
+    _one = np.array([1, 1, 1, 0], np.float32)
 
-    def values(self, centre: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
-        out = np.arange(4, dtype=np.float64) - np.asarray(centre, np.float64)[:, None]
-        out *= 1.0 if scale is None else np.asarray(scale, np.float64)[:, None]
+    def _known_values(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        out = (np.arange(4, dtype=np.float64) - np.asarray(centre, np.float64)[:, None]) * scale[:, None]
         out[:, MISSING] = 0.0
-        return out.astype(np.float32)
+        return out
 
     def moments(self, weights: np.ndarray | None = None) -> np.ndarray:
         v = np.ones(self.n_animals, np.float32) if weights is None else np.asarray(weights, np.float64)
@@ -156,8 +175,9 @@ class FixedGenotypes(Store):
     """8 bits a genotype: code = round(127 dosage), 255 missing."""
 
     kind, dtype, width = "fixed", np.uint8, CHUNK
+    _one = np.array([0, 1, 0, 0], np.float32)
 
-    def values(self, centre: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    def _known_values(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
         return _line(centre, scale, 1 / STEPS)
 
     def moments(self, weights: np.ndarray | None = None) -> np.ndarray:
@@ -175,8 +195,9 @@ class RealGenotypes(Store):
     """float32 a genotype, NaN missing."""
 
     kind, dtype, width = "real", np.float32, CHUNK
+    _one = np.array([0, 1, 0, 0], np.float32)
 
-    def values(self, centre: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    def _known_values(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
         return _line(centre, scale, 1.0)
 
     def moments(self, weights: np.ndarray | None = None) -> np.ndarray:
@@ -258,13 +279,10 @@ def open_store(path: Path, n_animals: int) -> Store:
     return kind(array, n_animals)
 
 
-def _line(centre: np.ndarray, scale: np.ndarray | None, step: float) -> np.ndarray:
+def _line(centre: np.ndarray, scale: np.ndarray, step: float) -> np.ndarray:
     """values of x = scale (step code - centre)."""
-    out = np.zeros((len(centre), 4))
-    out[:, 0] = 1.0 if scale is None else scale
-    out[:, 1] = -out[:, 0] * centre
-    out[:, 0] *= step
-    return out.astype(np.float32)
+    nothing = np.zeros(len(scale))
+    return np.stack([step * scale, -scale * centre, nothing, nothing], axis=1)
 
 
 def _moments(store: Store, weights: np.ndarray | None) -> np.ndarray:

@@ -21,6 +21,8 @@ def counts_as_text(counts: dict) -> str:
         lines.append(f"records by residual class: {of_class}")
     if "animals" in data:
         lines.append(f"{data['animals']:,} animals in the pedigree")
+    if "genotypes" in data:
+        lines += _genotypes(data["genotypes"])
     rows = [(t["term"], t["kind"], t["levels"], t["equations"], t["colours"]) for t in counts["terms"]]
     lines += ["", *_table(("term", "kind", "levels", "equations", "colours"), rows)]
     rows = [(name, *p.values()) for name, p in counts["partitions"].items()]
@@ -29,6 +31,22 @@ def counts_as_text(counts: dict) -> str:
     lines += ["", f"{counts['equations']:,} equations in {counts['bytes'] / 1e6:,.1f} MB"]
     lines += [f"note: {note}" for note in counts["notes"]] + [f"warning: {warning}" for warning in counts["warnings"]]
     return "\n".join(lines)
+
+
+def _genotypes(counts: dict) -> list[str]:
+    """What was read, left out and kept; who of the genotyped is known otherwise."""
+    both = ("SNPs", "animals")
+    rows = [("read", *(counts["read"][what] for what in both))]
+    rows += [
+        (f"dropped: {step['why']}", *(step["count"] if step["what"] == what else "" for what in both))
+        for step in counts["dropped"]
+    ]
+    rows.append(("kept", *(counts["kept"][what] for what in both)))
+    matched = counts["matched"]
+    named = {"with_records": "have records", "in_pedigree": "are in the pedigree"}
+    known = [f"{matched[key]:,} {text}" for key, text in named.items() if key in matched]
+    of_all = f"of {matched['animals']:,} genotyped animals {', '.join(known)}"
+    return ["", *_table((f"genotypes of {counts['file']}", *both), rows), *([of_all] if known else [])]
 
 
 def _regression_as_text(counts: dict) -> str:
@@ -59,7 +77,7 @@ def _table(head: tuple[str, ...], rows: list[tuple]) -> list[str]:
         ),
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    number = [all(not isinstance(row[j], str) for row in rows) for j in range(len(head))]
+    number = [all(row[j] == "" or not isinstance(row[j], str) for row in rows) for j in range(len(head))]
     return [
         "  ".join(c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, number, strict=True)).rstrip()
         for row in cells

@@ -91,3 +91,31 @@ def _refuse_repeated(snps: pl.Series, rows: np.ndarray, name: str) -> None:
     if len(twice):
         found = [f"found SNP {quoted(snps[int(i)])} once more" for i in twice[:SHOWN]]
         raise refuse_rows(name, rows[twice], found, "every SNP once")
+
+
+def read_frequencies(path: Path, snps: pl.Series) -> np.ndarray:
+    """(len(snps),) float64 frequency of the counted allele, by name, from a table of two columns, SNP and frequency.
+
+    Raises DataError for a SNP that is not there, or whose frequency is none.
+    """
+    frame, _, rows, name = read_any(path)
+    column = _column(frame, "snp", name)
+    others = [c for c in frame.columns if c != column]
+    if len(others) != 1:
+        raise DataError(
+            f"{name}: found {frame.width} columns; needed two, SNP and frequency (data.genotypes.frequencies)"
+        )
+    _refuse_repeated(frame[column].cast(pl.String), rows, name)
+    table = pl.DataFrame({"snp": frame[column].cast(pl.String), "p": frame[others[0]].cast(pl.Float64, strict=False)})
+    wrong = np.flatnonzero(~table["p"].is_between(0, 1).fill_null(False).to_numpy())
+    if len(wrong):
+        found = [f"found {quoted(frame[others[0]][int(i)])} as the frequency" for i in wrong[:SHOWN]]
+        raise refuse_rows(name, rows[wrong], found, "a number from 0 to 1")
+    joined = pl.DataFrame({"snp": snps}).join(table, on="snp", how="left", maintain_order="left")
+    absent = joined.filter(pl.col("p").is_null())["snp"]
+    if len(absent):
+        raise DataError(
+            f"{name}: {len(absent):,} SNPs are not there, such as {', '.join(absent.head(SHOWN))}; needed the "
+            "frequency of every SNP that is used (data.genotypes.frequencies)"
+        )
+    return joined["p"].to_numpy()

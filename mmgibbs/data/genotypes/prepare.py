@@ -1,0 +1,159 @@
+"""From `data.genotypes` to what a model needs: who and which SNPs are used, allele frequencies, packed genotypes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.config.genotypes import Genotypes
+from mmgibbs.data.genotypes.file import GenotypeFile, open_genotypes
+from mmgibbs.data.genotypes.map_file import read_frequencies
+from mmgibbs.data.genotypes.match import Matched, match_ids
+from mmgibbs.data.genotypes.quality import Checked, check_quality
+from mmgibbs.data.phenotypes import SHOWN
+from mmgibbs.errors import DataError
+from mmgibbs.genotypes.store import (
+    FixedGenotypes,
+    PackedGenotypes,
+    RealGenotypes,
+    Store,
+    open_store,
+    store_genotypes,
+)
+from pedigree.read import Pedigree
+
+
+@dataclass(frozen=True)
+class PreparedGenotypes:
+    """The genotypes of an analysis, read and checked; packed for chosen animals by `packed`."""
+
+    section: Genotypes
+    file: GenotypeFile
+    matched: Matched
+    checked: Checked
+    # (q,) of the q SNPs that are kept, in the order of the file; of the counted allele
+    frequency: np.ndarray  # as `data.genotypes.frequencies` chooses
+    mean: np.ndarray  # float64, mean dosage among the genotyped: what a missing genotype stands for
+
+    @property
+    def snps(self) -> pl.DataFrame:
+        """Those kept: the columns of `Checked.snps`."""
+        return self.checked.snps.filter("kept")
+
+    @property
+    def animals(self) -> pl.DataFrame:
+        """Those kept: the columns of `Checked.animals`."""
+        return self.checked.animals.filter("kept")
+
+    @property
+    def centre(self) -> np.ndarray:
+        """(q,) float64 2 p, which is taken from each dosage."""
+        return 2 * self.frequency
+
+    @property
+    def sum_2pq(self) -> float:
+        """Sum of 2 p (1 - p): variance of the genotypes per unit of variance of allele effects, in equilibrium."""
+        return float(np.sum(2 * self.frequency * (1 - self.frequency)))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.file.notes + self.matched.notes + self.checked.notes
+
+    @property
+    def counts(self) -> dict:
+        """Plain numbers for run.json and `mmgibbs check`."""
+        return {
+            "file": self.file.name,
+            "read": {"SNPs": self.file.n_snps, "animals": self.file.n_animals},
+            "dropped": [{"what": what, "why": why, "count": n} for what, why, n in self.checked.dropped],
+            "kept": {"SNPs": len(self.checked.kept_snps), "animals": len(self.checked.kept_animals)},
+            "matched": self.matched.counts,
+            "frequencies": str(self.section.frequencies),
+            "sum_2pq": self.sum_2pq,
+        }
+
+    def rows_of(self, ids: pl.Series) -> np.ndarray:
+        """(len(ids),) int64 where these animals stand in the file. DataError names those not there, or left out."""
+        kept = pl.DataFrame(
+            {"id": self.file.ids, "row": np.arange(self.file.n_animals), "kept": self.checked.animals["kept"]}
+        )
+        found = pl.DataFrame({"id": ids.cast(pl.String)}).join(kept, on="id", how="left", maintain_order="left")
+        absent = found.filter(~pl.col("kept").fill_null(False))
+        if absent.height:
+            raise DataError(
+                f"{self.file.name}: {absent.height:,} animals are not genotyped, or left out by "
+                f"data.genotypes.quality, such as {', '.join(str(i) for i in absent['id'].head(SHOWN))}"
+            )
+        return found["row"].to_numpy().astype(np.int64)
+
+    def packed(self, ids: pl.Series, folder: Path | None = None) -> Store:
+        """The SNPs that are kept, for these animals in this order.
+
+        folder: keep the file there, and take it from there where it is already: its name is a digest of the file of
+        genotypes, the animals, the SNPs and how they are stored. Without, the store is in memory.
+        """
+        animals, snps = self.rows_of(ids), self.checked.kept_snps
+        kind = _kind(self.section, self.file)
+        if folder is None:
+            return store_genotypes(self.file.source, animals, snps, kind=kind)
+        path = folder / f"genotypes-{self._digest(animals, snps, kind)}.npy"
+        if path.exists():
+            return open_store(path, len(animals))
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}.npy")
+        store_genotypes(self.file.source, animals, snps, unfinished, kind)
+        unfinished.replace(path)
+        return open_store(path, len(animals))
+
+    def _digest(self, animals: np.ndarray, snps: np.ndarray, kind: type[Store]) -> str:
+        state = self.section.file.stat()
+        found = hashlib.sha256(f"{self.section.file} {state.st_size} {state.st_mtime_ns} {kind.kind}".encode())
+        for chosen in (animals, snps):
+            found.update(np.ascontiguousarray(chosen, np.int64).tobytes())
+        return found.hexdigest()[:16]
+
+
+def prepare_genotypes(section: Genotypes, recorded: pl.Series | None, pedigree: Pedigree | None) -> PreparedGenotypes:
+    """Read, match, check. recorded: ids of the records, None where no column of them names animals.
+
+    Raises DataError for what a reader, the matching or the quality control refuses.
+    """
+    file = open_genotypes(section)
+    matched = match_ids(file, recorded, pedigree)
+    every = np.arange(file.n_animals), np.arange(file.n_snps)
+    store = store_genotypes(file.source, *every, kind=_kind(section, file))
+    checked = check_quality(file, store, section.quality, matched, pedigree)
+    of_genotyped = checked.snps.filter("kept")["frequency"].to_numpy()
+    frequency = _frequencies(section, file, matched, checked, store, of_genotyped)
+    return PreparedGenotypes(section, file, matched, checked, frequency, 2 * of_genotyped)
+
+
+def _kind(section: Genotypes, file: GenotypeFile) -> type[Store]:
+    if not file.source.real_valued:
+        return PackedGenotypes
+    return FixedGenotypes if section.dosages == "byte" else RealGenotypes
+
+
+def _frequencies(
+    section: Genotypes, file: GenotypeFile, matched: Matched, checked: Checked, store: Store, of_genotyped: np.ndarray
+) -> np.ndarray:
+    """(q,) by the choice of the analysis."""
+    choice = section.frequencies
+    if choice == "genotyped":
+        return of_genotyped
+    if choice == "half":
+        return np.full(len(of_genotyped), 0.5)
+    if isinstance(choice, Path):
+        return read_frequencies(choice, checked.snps.filter("kept")["snp"])
+    those = matched.recorded & checked.animals["kept"].to_numpy()
+    if not those.any():
+        raise DataError(
+            f"{file.name}: no genotyped animal has a record; needed some for data.genotypes.frequencies: recorded"
+        )
+    known, first, _ = store.moments(those.astype(np.float64))[checked.kept_snps].T
+    return np.where(known > 0, first / np.maximum(2 * known, 1), of_genotyped)

@@ -1,0 +1,188 @@
+"""Which SNPs and animals are used: `data.genotypes.quality`, and a table of what was left out and why.
+
+In this order, each on what those before it have left:
+
+    1. SNPs by call rate, among all genotyped animals
+    2. animals by call rate, at these SNPs
+    3. animals with the genotypes of an earlier one (duplicate_animals: drop)
+    4. animals whose genotypes conflict with those of a parent or progeny (parent_progeny: drop): while some pair has
+       more opposing homozygotes than `conflicts` allows, the animal of most such pairs; of equals, the progeny
+    5. SNPs of one genotype, SNPs by the frequency of the rarer allele, among the animals left
+    6. SNPs with the genotypes of an earlier one, alleles swapped or not (duplicates: drop)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.config.genotypes import Quality
+from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.genotypes.match import Matched
+from mmgibbs.data.phenotypes import SHOWN
+from mmgibbs.errors import DataError
+from mmgibbs.genotypes.quality import call_rates, opposing_homozygotes, repeated_animals, repeated_snps
+from mmgibbs.genotypes.store import Store
+from pedigree.read import Pedigree
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The p SNPs and n animals of a file, with what was found of them.
+
+    snps: the columns of the file, then known (animals), frequency (of the counted allele, among the animals kept),
+    call_rate, kept, why_dropped (null where kept). animals: animal, recorded, in_pedigree, call_rate, kept,
+    why_dropped.
+    """
+
+    snps: pl.DataFrame
+    animals: pl.DataFrame
+    dropped: tuple[tuple[str, str, int], ...]  # (SNPs | animals, why, how many), in the order of the steps
+    notes: tuple[str, ...]
+
+    @property
+    def kept_snps(self) -> np.ndarray:
+        """(..,) int64 positions in the file."""
+        return np.flatnonzero(self.snps["kept"].to_numpy())
+
+    @property
+    def kept_animals(self) -> np.ndarray:
+        return np.flatnonzero(self.animals["kept"].to_numpy())
+
+
+class _Check:
+    """The steps, on one store of all animals and SNPs of the file in its order."""
+
+    def __init__(self, file: GenotypeFile, store: Store, quality: Quality, matched: Matched):
+        self.file, self.store, self.quality, self.matched = file, store, quality, matched
+        self.why: dict[str, list[str | None]] = {
+            "SNPs": [None] * store.n_snps,
+            "animals": [None] * store.n_animals,
+        }
+        self.kept = {what: np.ones(len(why), bool) for what, why in self.why.items()}
+        self.dropped: list[tuple[str, str, int]] = []
+        self.notes: list[str] = []
+
+    @property
+    def rows(self) -> np.ndarray:
+        return np.flatnonzero(self.kept["SNPs"])
+
+    def drop(self, what: str, which: np.ndarray, why: str) -> None:
+        """which: (p or n,) bool."""
+        which = which & self.kept[what]
+        self.kept[what] &= ~which
+        for i in np.flatnonzero(which):
+            self.why[what][i] = why
+        self.dropped.append((what, why, int(which.sum())))
+        if not self.kept[what].any():
+            counts = ", ".join(f"{n:,} by {reason}" for w, reason, n in self.dropped if w == what and n)
+            raise DataError(
+                f"{self.file.name}: none of the {len(which):,} {what} is left: {counts}; needed other limits "
+                "(data.genotypes.quality), or another file"
+            )
+
+    def moments(self) -> np.ndarray:
+        """(p, 3) of the animals that are kept."""
+        every = self.kept["animals"].all()
+        return self.store.moments(None if every else self.kept["animals"].astype(np.float64))
+
+    def same_animals(self) -> None:
+        first = repeated_animals(self.store, self.rows)
+        twice = (first != np.arange(len(first))) & self.kept["animals"] & self.kept["animals"][first]
+        self._same("animals", twice, first, self.file.ids, self.quality.duplicate_animals)
+
+    def same_snps(self) -> None:
+        rows = self.rows
+        first = np.arange(self.store.n_snps)
+        first[rows] = rows[repeated_snps(self.store, rows, self.kept["animals"])]
+        twice = first != np.arange(len(first))
+        self._same("SNPs", twice, first, self.file.snps["snp"], self.quality.duplicates)
+
+    def _same(self, what: str, twice: np.ndarray, first: np.ndarray, names: pl.Series, action: str) -> None:
+        pairs = [f"{names[int(i)]} = {names[int(first[i])]}" for i in np.flatnonzero(twice)[:SHOWN]]
+        if pairs:
+            found = f"{self.file.name}: {int(twice.sum()):,} {what} have the genotypes of an earlier one"
+            self.notes.append(f"{found}, such as {', '.join(pairs)}" + ("; kept" if action == "keep" else "; dropped"))
+        if action == "drop":
+            self.drop(what, twice, f"the genotypes of an earlier one of the {what}")
+
+    def parents(self, pedigree: Pedigree) -> None:
+        """Pairs of parent and progeny that are both genotyped and kept."""
+        place = np.full(pedigree.n_animals + pedigree.n_groups + 1, -1)  # the last: unknown parents, code -1
+        code, kept = self.matched.pedigree_code, self.kept["animals"]
+        there = np.flatnonzero((code >= 0) & kept)
+        place[code[there]] = there
+        progeny = np.tile(there, 2)
+        parent = np.concatenate([place[pedigree.sire[code[there]]], place[pedigree.dam[code[there]]]])
+        progeny, parent = progeny[parent >= 0], parent[parent >= 0]
+        counts = opposing_homozygotes(self.store, self.rows, parent, progeny)
+        share = counts[:, 0] / np.maximum(counts[:, 1], 1)
+        wrong = share > self.quality.conflicts
+        ids = self.file.ids
+        if wrong.any():
+            worst = np.flatnonzero(wrong)[np.argsort(-share[wrong], kind="stable")][:SHOWN]
+            pairs = [f"{ids[int(parent[k])]} and {ids[int(progeny[k])]} {100 * share[k]:.1f} %" for k in worst]
+            self.notes.append(
+                f"{self.file.name}: {int(wrong.sum()):,} of {len(wrong):,} pairs of parent and progeny are opposing "
+                f"homozygotes at more than {100 * self.quality.conflicts:g} % of the SNPs, such as {', '.join(pairs)}"
+            )
+        if self.quality.parent_progeny == "drop":
+            which = _most_conflicts(parent[wrong], progeny[wrong], len(kept))
+            self.drop("animals", which, "conflicts between parent and progeny")
+
+
+def check_quality(
+    file: GenotypeFile, store: Store, quality: Quality, matched: Matched, pedigree: Pedigree | None
+) -> Checked:
+    """store: all animals and SNPs of the file in its order. Raises DataError where nothing is left."""
+    check = _Check(file, store, quality, matched)
+    known = store.moments()[:, 0]
+    if not known.all():
+        check.drop("SNPs", known == 0, "no genotype known")
+    check.drop("SNPs", known / store.n_animals < quality.call_rate, f"call rate below {quality.call_rate:g}")
+    rates = call_rates(store, check.rows)
+    check.drop("animals", rates < quality.animal_call_rate, f"call rate below {quality.animal_call_rate:g}")
+    check.same_animals()
+    if pedigree is not None and quality.parent_progeny != "ignore":
+        check.parents(pedigree)
+    n_known, first, second = check.moments().T
+    with np.errstate(invalid="ignore"):
+        frequency = first / (2 * n_known)
+        variance = second / n_known - (first / n_known) ** 2
+    if quality.monomorphic == "drop":
+        check.drop("SNPs", ~(variance > 0), "monomorphic")
+    rarer = np.minimum(frequency, 1 - frequency)
+    if quality.maf > 0:
+        low = ~(rarer >= quality.maf) & (variance > 0)
+        check.drop("SNPs", low, f"minor allele frequency below {quality.maf:g}")
+    check.same_snps()
+    snps = file.snps.with_columns(
+        known=pl.Series(n_known.astype(np.int64)), frequency=pl.Series(frequency).fill_nan(None),
+        call_rate=pl.Series(known / store.n_animals), **_reasons(check, "SNPs"),
+    )  # fmt: skip
+    animals = pl.DataFrame(
+        {"animal": file.ids, "recorded": matched.recorded, "in_pedigree": matched.pedigree_code >= 0,
+         "call_rate": rates, **_reasons(check, "animals")},
+    )  # fmt: skip
+    return Checked(snps, animals, tuple(check.dropped), tuple(check.notes))
+
+
+def _reasons(check: _Check, what: str) -> dict[str, pl.Series]:
+    return {"kept": pl.Series(check.kept[what]), "why_dropped": pl.Series(check.why[what], dtype=pl.String)}
+
+
+def _most_conflicts(parent: Sequence[int] | np.ndarray, progeny: Sequence[int] | np.ndarray, n: int) -> np.ndarray:
+    """(n,) bool: animals whose absence leaves no pair."""
+    parent, progeny = np.asarray(parent, np.int64), np.asarray(progeny, np.int64)
+    out, left = np.zeros(n, bool), np.ones(len(parent), bool)
+    while left.any():
+        pairs = np.bincount(parent[left], minlength=n) + np.bincount(progeny[left], minlength=n)
+        most = np.flatnonzero(pairs == pairs.max())
+        young = most[np.isin(most, progeny[left])]
+        worst = int((young if len(young) else most)[0])
+        out[worst] = True
+        left &= (parent != worst) & (progeny != worst)
+    return out

@@ -1,0 +1,87 @@
+"""What is remarkable about stored genotypes: missing ones, the same ones twice, parents that cannot be parents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.genotypes.store import BLOCK, STEPS, Store
+
+OPPOSITE = 1.5  # dosages of two homozygotes differ by more
+
+
+def call_rates(store: Store, rows: np.ndarray) -> np.ndarray:
+    """(n,) share of these SNPs whose genotype is known, animal by animal."""
+    return store.product(rows, store.known(), np.ones(len(rows), np.float32)) / max(len(rows), 1)
+
+
+def repeated_snps(store: Store, rows: np.ndarray, animals: np.ndarray) -> np.ndarray:
+    """(m,) for each of these SNPs the place in `rows` of the first with the same genotypes, itself where it is that.
+
+    animals: (n,) bool, those that count. Genotypes are also the same where the alleles are swapped, 2 - m for m. Equal
+    genotypes give equal sums with random numbers over the animals, to the bit; those with equal sums are compared.
+    """
+    rng = np.random.default_rng(0)
+    v = np.where(animals, rng.standard_normal(store.n_animals), 0.0)
+    # 127 (m - 1) is a whole number in 8 bits too, so that it changes its sign alone where the alleles are swapped
+    one, scale = np.ones(store.n_snps), np.full(store.n_snps, float(STEPS))
+    sums = np.abs(store.dot(rows, store.values(one, scale), v))
+    with_gaps = store.values(one, scale, np.full(store.n_snps, np.nan))
+    chosen = np.flatnonzero(animals)
+
+    def same(i: int, j: int) -> bool:
+        a, b = store.decode(rows[[i, j]], with_gaps)[:, chosen]
+        return np.array_equal(a, b, equal_nan=True) or np.array_equal(a, -b, equal_nan=True)
+
+    return _first_of_equals(sums, same)
+
+
+def repeated_animals(store: Store, rows: np.ndarray) -> np.ndarray:
+    """(n,) for each animal the first with the same genotypes at these SNPs, itself where it is that."""
+    rng = np.random.default_rng(0)
+    sums = store.product(rows, store.values(np.ones(store.n_snps)), rng.standard_normal(len(rows)))
+
+    def same(a: int, b: int) -> bool:
+        for i in range(0, len(rows), BLOCK):
+            one, two = store.decode(rows[i : i + BLOCK])[:, [a, b]].T
+            if not np.array_equal(one, two, equal_nan=True):
+                return False
+        return True
+
+    return _first_of_equals(sums, same)
+
+
+def opposing_homozygotes(store: Store, rows: np.ndarray, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """(pairs, 2) int64: at how many of these SNPs the animals one[k] and two[k] are 0 and 2 or 2 and 0, and at how
+    many both are known. A parent and its progeny share an allele at every SNP (Hayes 2011, J. Dairy Sci. 94:2114)."""
+    out = np.zeros((len(one), 2), np.int64)
+    for first in range(0, len(rows), BLOCK):
+        _count_opposing(store.decode(rows[first : first + BLOCK]), one, two, out)
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _count_opposing(dosage, one, two, out):
+    for j in range(dosage.shape[0]):
+        for k in range(one.size):
+            difference = abs(dosage[j, one[k]] - dosage[j, two[k]])
+            out[k, 0] += difference > OPPOSITE
+            out[k, 1] += difference == difference  # NaN where one is missing
+
+
+def _first_of_equals(sums: np.ndarray, same: Callable[[int, int], bool]) -> np.ndarray:
+    """(m,) the first that is the same, among those of equal sums, which may still differ."""
+    first = np.arange(len(sums))
+    order = np.argsort(sums, kind="stable")
+    bounds = np.flatnonzero(np.r_[True, np.diff(sums[order]) != 0, True])
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        if end - begin == 1:
+            continue
+        distinct: list[int] = []
+        for i in order[begin:end]:
+            first[i] = next((j for j in distinct if same(j, i)), i)
+            if first[i] == i:
+                distinct.append(i)
+    return first

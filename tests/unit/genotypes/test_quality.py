@@ -1,0 +1,65 @@
+"""Missing, repeated and conflicting genotypes, against the same in plain NumPy."""
+
+import numpy as np
+import pytest
+from helpers.genotypes import codes_and_dosages, stored
+
+from mmgibbs.genotypes.quality import call_rates, opposing_homozygotes, repeated_animals, repeated_snps
+from mmgibbs.genotypes.store import FixedGenotypes, PackedGenotypes, RealGenotypes
+
+KINDS = [PackedGenotypes, FixedGenotypes, RealGenotypes]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_call_rates_of_animals(kind):
+    codes, _ = codes_and_dosages(40, 300, seed=1)
+    rows = np.array([0, 5, 7, 33])
+    assert call_rates(stored(kind, codes), rows) == pytest.approx((codes[rows] != 3).mean(axis=0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_snps_with_the_same_genotypes(kind):
+    codes, _ = codes_and_dosages(30, 200, seed=2)
+    swapped = np.array([2, 1, 0, 3], np.uint8)
+    codes[9], codes[20], codes[25] = codes[4], swapped[codes[4]], codes[9]
+    codes[11] = codes[10]
+    codes[11, 50] = 2 - codes[10, 50] if codes[10, 50] in (0, 2) else 0  # differs at one animal, who does not count
+    animals = np.arange(200) != 50
+    rows = np.arange(1, 30)
+    expected = np.arange(29)
+    expected[[9 - 1, 20 - 1, 25 - 1]] = 4 - 1
+    expected[11 - 1] = 10 - 1
+    assert np.array_equal(repeated_snps(stored(kind, codes), rows, animals), expected)
+
+
+def test_one_genotype_that_differs_is_enough():
+    codes = codes_and_dosages(2, 200, seed=3)[0]
+    codes[1] = codes[0]
+    codes[1, 7] = (codes[0, 7] + 1) % 4
+    assert repeated_snps(stored(PackedGenotypes, codes), np.arange(2), np.ones(200, bool)).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_animals_with_the_same_genotypes(kind):
+    codes, _ = codes_and_dosages(60, 150, seed=4)
+    codes[:, 140] = codes[:, 3]
+    codes[:, 8] = codes[:, 3]
+    codes[10, 8] = 3 if codes[10, 3] == 1 else 1  # missing and one copy may give the same sum
+    expected = np.arange(150)
+    expected[140] = 3
+    if kind is PackedGenotypes:
+        assert np.array_equal(repeated_animals(stored(kind, codes), np.arange(60)), expected)
+    rows = np.setdiff1d(np.arange(60), [10])
+    expected[8] = 3
+    assert np.array_equal(repeated_animals(stored(kind, codes), rows), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_opposing_homozygotes(kind):
+    codes, dosages = codes_and_dosages(2000, 40, seed=5)
+    rng = np.random.default_rng(6)
+    one, two = rng.integers(0, 40, (2, 25))
+    rows = np.sort(rng.permutation(2000)[:1700])
+    a, b = dosages[rows][:, one], dosages[rows][:, two]
+    expected = np.stack([(np.abs(a - b) == 2).sum(axis=0), (~np.isnan(a - b)).sum(axis=0)], axis=1)
+    assert np.array_equal(opposing_homozygotes(stored(kind, codes), rows, one, two), expected)
