@@ -140,3 +140,73 @@ def test_tobin(tmp_path):
     R = draws["residual.var[durable]"].to_numpy()
     comparison = compare(chain_batches(R[..., None], 100), [55.3], 0.8)
     assert comparison.agrees, comparison
+
+
+@pytest.mark.slow
+def test_calving_difficulty_beside_birth_weight(tmp_path):
+    """Foulley, Gianola & Thompson (1983): 47 calvings, a binary and a normal trait of six sires, variances known.
+
+    A of sires and maternal grandsires is that of a pedigree with the dams of sires 3 to 6 written in.
+    """
+    family = pl.read_csv(shared_data("data/traits/foulley_1983_pedigree.csv"))
+    sires, dams = [], []
+    for sire, father, grandsire in family.rows():
+        dam = f"dam{sire}" if grandsire else None
+        sires.append((str(sire), str(father) if father else None, dam))
+        if dam:
+            dams.append((dam, str(grandsire), None))
+    pedigree = pl.DataFrame(sires + dams, schema=["id", "sire", "dam"], orient="row")
+    flat = {"prior": "flat"}
+    config = {
+        "name": "difficulty",
+        "data": {"phenotypes": str(shared_data("data/traits/foulley_1983_bw_cd.csv")), "pedigree": pedigree},
+        "traits": {"difficulty": {"type": "binary"}, "birth_weight": {}},
+        "model": {
+            "fixed": {"origin": flat, "season": flat, "sex": flat},
+            "random": {"genetic": {"level": "sire", "relationship": "pedigree"}},
+        },
+        "variances": {
+            "mode": "fixed",
+            "genetic": [[0.03, 0.0302], [0.0302, 0.7178]],
+            "residual": [[1, 2.0527], [2.0527, 20]],
+        },
+        "sampler": SAMPLER | {"samples": 30_000},
+        "output": {"directory": str(tmp_path / "run"), "save_levels": ["origin", "season", "sex", "genetic"]},
+    }
+    draws = mmgibbs.run(config, overwrite=True, progress=False).draws["posterior"]
+    contrast = {name: draws[name].to_numpy()[..., 1, 0] - draws[name].to_numpy()[..., 0, 0] for name in
+                ("origin", "season", "sex")}  # fmt: skip
+    genetic = draws["genetic"]
+    level = genetic[genetic.dims[2]].to_numpy().astype(str).tolist()
+    u = genetic.to_numpy()[:, :, [level.index(str(s)) for s in range(1, 7)]]
+    columns = [*contrast.values(), *np.moveaxis(u[..., 0], -1, 0), *np.moveaxis(u[..., 1], -1, 0)]
+    difficulty = [-0.2971, 0.0262, -1.1824, -0.0639, 0.0410, -0.0527, 0.0439, 0.0182, 0.0343]
+    weight = [-0.2652, 0.0670, -0.2133, 0.1354, 0.2821, 0.1323]
+    found = np.stack(columns, axis=-1)
+    comparison = compare(chain_batches(found, 100), [*difficulty, *weight], 0.001)
+    assert comparison.agrees, comparison
+
+
+@pytest.mark.slow
+def test_birth_weight_cut_into_categories(tmp_path):
+    """Gryphons: h2 of birth weight, exactly 0.4675 as it is, from two and from five categories of it."""
+    table = pl.read_csv(shared_data("data/gryphon/gryphon.csv"), null_values="NA").drop_nulls("bwt")
+    weight, found = table["bwt"].to_numpy(), {}
+    for K in (2, 5):
+        cuts = np.quantile(weight, np.linspace(0, 1, K + 1)[1:-1])
+        config = {
+            "name": "cut",
+            "data": {
+                "phenotypes": table.with_columns(pl.Series("class", np.searchsorted(cuts, weight))),
+                "pedigree": str(shared_data("data/gryphon/gryphonped.csv")),
+                "pedigree_columns": {"id": "id", "sire": "father", "dam": "mother"},
+            },
+            "traits": {"class": {"type": "binary" if K == 2 else "ordinal"}},
+            "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+            "sampler": SAMPLER | {"samples": 6000},
+            "output": {"directory": str(tmp_path / f"{K}")},
+        }
+        h2 = mmgibbs.run(config, progress=False).draws["posterior"]["h2[class]"].to_numpy()
+        found[K] = h2.mean(), h2.std()
+    assert abs(found[2][0] - 0.4675) < found[2][1] and abs(found[5][0] - 0.4675) < found[5][1], found
+    assert found[5][1] < 0.8 * found[2][1], found

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from helpers.monte_carlo import chain_batches
 
 import mmgibbs
 from mmgibbs.errors import ConfigError, DataError, ModelError
@@ -168,6 +169,52 @@ def test_a_censored_trait_without_censoring_is_normal(tmp_path):
     trait = {"weight": {"type": "censored", "censored": "known", "values": {"none": ["exact"]}}}
     other = analysis(tmp_path / "b", ("weight",), frame) | {"traits": trait}
     same(run(tmp_path / "a", ("weight",), frame), mmgibbs.run(other, overwrite=True, progress=False))
+
+
+def test_narrow_intervals_are_normal_records(tmp_path):
+    """Bounds a millionth of a unit apart: the same chain as the record itself, to the width of the interval."""
+    frame = tables()[0].with_columns(
+        (pl.col("weight") - 5e-7).alias("low"), (pl.col("weight") + 5e-7).alias("high"), weight=pl.lit(0.0)
+    )
+    trait = {"weight": {"type": "censored", "lower": "low", "upper": "high"}}
+    short = {"samples": 20, "burn_in": 5, "precision": "double"}
+    other = analysis(tmp_path / "b", ("weight",), frame, **short) | {"traits": trait}
+    exact = run(tmp_path / "a", ("weight",), tables()[0], **short)
+    found = mmgibbs.run(other, overwrite=True, progress=False)
+    for name in ("genetic.var[weight]", "residual.var[weight]"):
+        a, b = (r.draws["posterior"][name].to_numpy() for r in (exact, found))
+        np.testing.assert_allclose(a, b, rtol=1e-4)
+
+
+def test_weights_of_two_are_half_the_residual_variance(tmp_path):
+    frame = tables()[0].with_columns(pl.lit(2.0).alias("w"))
+    short = {"samples": 20, "burn_in": 5, "precision": "double"}
+    held = lambda R: {"mode": "fixed", "genetic": 3.0, "residual": R}
+    weighed = analysis(tmp_path / "a", ("weight",), frame, held(8.0), **short)
+    weighed["data"]["weights"] = "w"
+    weighed["output"]["save_levels"] = ["herd"]
+    plain = analysis(tmp_path / "b", ("weight",), frame, held(4.0), **short)
+    plain["output"]["save_levels"] = ["herd"]
+    a, b = (mmgibbs.run(c, overwrite=True, progress=False).draws["posterior"]["herd"] for c in (weighed, plain))
+    np.testing.assert_allclose(a.to_numpy(), b.to_numpy(), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_categories_in_reverse_order_reverse_the_signs(tmp_path):
+    """l' = t_2 - l: the same threshold, herds and animals with the other sign, within Monte Carlo error."""
+    held, found = {"mode": "fixed", "genetic": 0.5, "residual": 1}, []
+    for i, order in enumerate((["easy", "assisted", "difficult"], ["difficult", "assisted", "easy"])):
+        config = analysis(tmp_path / f"{i}", ("ease",), variances=held, samples=6000, burn_in=200)
+        config["traits"] = {"ease": {"type": "ordinal", "categories": order}}
+        config["output"]["save_levels"] = ["herd"]
+        draws = mmgibbs.run(config, progress=False).draws["posterior"]
+        herd = draws["herd"].to_numpy()[..., 0] * (1 - 2 * i)
+        threshold = next(draws[name] for name in draws.data_vars if name.startswith("threshold[")).to_numpy()
+        contrasts = np.concatenate([herd[..., 1:] - herd[..., :1], threshold[..., None]], axis=-1)
+        found.append(chain_batches(contrasts, 100))
+    a, b = (x.reshape(-1, x.shape[-1]) for x in found)
+    error = np.sqrt((a.var(axis=0) / len(a)) + (b.var(axis=0) / len(b)))
+    assert (np.abs(a.mean(axis=0) - b.mean(axis=0)) / error).max() < 4
 
 
 def test_fixed_variances_still_sample_thresholds(tmp_path):
