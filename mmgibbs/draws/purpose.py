@@ -22,6 +22,10 @@ THRESHOLD = 7  # thresholds of ordinal traits
 LIABILITY_SCALE = 8  # the common scale of liabilities, their effects and thresholds
 AUXILIARY = 9  # auxiliary variables of priors of covariance matrices
 RESIDUAL_SCALE = 10  # residual standard deviations of a trait in categories, by class of records
+MARKER = 11  # effects of SNPs
+MARKER_CLASS = 12  # their classes
+MARKER_LOCAL = 13  # variances of single SNPs
+MARKER_SHARES = 14  # shares of the classes, and what is common to all SNPs
 # Regression plugins own 16..255: one purpose per step of their sampler.
 REGRESSION_COEFFICIENT = 16  # beta
 REGRESSION_LATENT = 17  # latent responses z, omega

@@ -40,6 +40,7 @@ import numpy as np
 
 from mmgibbs.engines.augment import residual_products
 from mmgibbs.engines.liabilities import Liabilities
+from mmgibbs.engines.markers import gather, scatter, weight_by_pattern
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.partition import KINDS
 from mmgibbs.equations.passes import subtract_term
@@ -108,7 +109,7 @@ class LocationMoments(Protocol):
 class HostState(ABC):
     """Theta and e of a chain in the memory of this machine, in sweep order, and what an engine is asked about them.
 
-        e_r = y_r - sum over terms of W_r theta_l(r)
+        e_r = y_r - sum over terms of W_r theta_l(r) - sum over terms of SNP effects of x_a(r)' a
 
     An engine adds `sweep`, and says how it holds Theta: `theta`, `put_theta`. Where its sweeps move Theta alone, it
     calls `moved`, and e is made anew when it is asked for. Where they move e too (`keeps_residuals`), e is part of the
@@ -125,6 +126,8 @@ class HostState(ABC):
         self.equations = equations
         self.real = equations.real if real is None else real  # dtype of Theta and e
         self.y = equations.records.y  # (n, T) shared with other chains, until replace_y; 0 where not observed
+        # (n,) for each term of SNP effects: the breeding value of the animal of a record, in sweep order
+        self.offsets = [np.zeros(len(self.y), self.real) for _ in equations.design.markers]
         self._e: np.ndarray | None = None
         self._scaling = Scaling(equations)
 
@@ -155,6 +158,8 @@ class HostState(ABC):
 
     def _residuals(self) -> np.ndarray:
         e = np.array(self.y, dtype=self.real)
+        for markers, offset in zip(self.equations.design.markers, self.offsets, strict=True):
+            e[:, markers.trait] -= offset
         for lists, theta in zip(self.equations.terms, self.theta, strict=True):
             subtract_term(lists, theta, e)
         return e
@@ -230,6 +235,31 @@ class HostState(ABC):
         self.take_y(y)
         self._e = e
 
+    def sums_of_animals(self, markers: int, n: int) -> np.ndarray:
+        """(n,) float64: sum over the records of each animal of a term of SNP effects of w_r (R_p^-1 e_r)_t."""
+        records, out = self.equations.records, np.empty(n)
+        trait = self.equations.design.markers[markers].trait
+        gather(records.pattern, records.weight, self._animals[markers], trait, self.e, self.Rinv, out)
+        return out
+
+    def weights_of_animals(self, markers: int, n: int) -> np.ndarray:
+        """(patterns, n) float64: the sum of the weights of each animal's records, by missing pattern."""
+        records = self.equations.records
+        n_patterns = len(self.equations.design.patterns)
+        return weight_by_pattern(records.pattern, records.weight, self._animals[markers], n, n_patterns)
+
+    def move_breeding_values(self, markers: int, g: np.ndarray) -> None:
+        """The breeding values of the animals of a term of SNP effects are g now; e follows."""
+        e = self.e
+        trait = self.equations.design.markers[markers].trait
+        scatter(self._animals[markers], trait, g, self.offsets[markers], e)
+        self._e = e
+
+    @cached_property
+    def _animals(self) -> list[np.ndarray]:
+        """(n,) of each term of SNP effects: the animal of each record in its store, sweep order."""
+        return [m.animal[self.equations.records.record] for m in self.equations.design.markers]
+
     def sums_of_products(self, term: int) -> np.ndarray:
         """Theta' Theta, (k, k)."""
         theta = self.theta[term].astype(np.float64)
@@ -282,10 +312,12 @@ class HostState(ABC):
         """Theta per term, e where it is kept, y where it is the chain's own; sweep order."""
         kept = {"e": self.e} if self.keeps_residuals else {}
         own = {} if self.y is self.equations.records.y else {"y": self.y}
-        return kept | own | {f"theta.{i}": theta for i, theta in enumerate(self.theta)}
+        offsets = {f"offset.{i}": offset for i, offset in enumerate(self.offsets)}
+        return kept | own | offsets | {f"theta.{i}": theta for i, theta in enumerate(self.theta)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self.take_y(np.array(state["y"]) if "y" in state else self.equations.records.y)
+        self.offsets = [np.array(state[f"offset.{i}"]) for i in range(len(self.offsets))]
         for i in range(len(self.equations.terms)):
             self.put_theta(i, state[f"theta.{i}"])
         self._e = np.array(state["e"]) if self.keeps_residuals else None

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
+from mmgibbs.model.markers import Markers
 from mmgibbs.model.response import Response
 from mmgibbs.model.terms import Term
 
@@ -69,6 +70,7 @@ class Design:
     residual_classes: tuple[str, ...] = ()  # names of the classes of the residuals; none: one R for all records
     pattern_class: np.ndarray | None = None  # (n_patterns,) int64 class of each row of `patterns`; None: one for all
     responses: tuple[Response, ...] = ()  # how traits are observed that are not normal; y then holds where they start
+    markers: tuple[Markers, ...] = ()  # terms of SNP effects
 
     @property
     def n_records(self) -> int:

@@ -46,6 +46,11 @@ def matrix_name(term: int) -> str:
     return f"G.{term}"
 
 
+def marker_name(term: str, what: str) -> str:
+    """What a quantity of a term of SNP effects is called among the draws, and in a checkpoint."""
+    return f"markers.{term}.{what}"
+
+
 def class_matrix_name(residual_class: int) -> str:
     """What the residual covariance matrix (k, k) of one class is called, where one name stands for one matrix."""
     return f"{RESIDUAL}.{residual_class}"

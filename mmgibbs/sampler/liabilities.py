@@ -54,6 +54,8 @@ class LiabilityStep:
         r = model.design.responses[response]
         self.trait, self.burn_in = r.trait, burn_in
         self.unit = isinstance(r, Categories)
+        # with SNP effects, which a change of scale would have to move too, it is left out
+        self.scaled = self.unit and all(m.trait != self.trait for m in model.design.markers)
         self.cuts = r.start_of_cuts() if isinstance(r, Categories) else np.array([-np.inf, np.inf])
         self.n_gaps = len(self.cuts) - 3 if self.unit else 0  # of t_2 ... t_{K-1}
         self.log_step = np.zeros(1)
@@ -79,7 +81,7 @@ class LiabilityStep:
         for scale in self.residual_scales:
             facts |= scale(number, self.cuts)
         of_residuals = self.engine.draw_liabilities(self.response, self.cuts, number, self.key)
-        if self.unit:
+        if self.scaled:
             self._draw_scale(number, *of_residuals)
         return facts
 

@@ -12,6 +12,7 @@ from mmgibbs.posterior.decisions import DecisionCounts
 from mmgibbs.posterior.moments import MomentsOfLocations, batch_length
 from mmgibbs.posterior.saved import SavedLevels
 from mmgibbs.posterior.tracked import Theta, Tracked
+from mmgibbs.sampler.markers.effects import FollowedMarkers, MarkerEffects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import Step
@@ -79,6 +80,9 @@ class Recorder:
             self.theta, shapes = FetchedTheta(engine), [(t.n_levels, t.n_components) for t in model.design.terms]
             moments = MomentsOfLocations(shapes, planned, n_batches)
         self.tracked: dict[str, Tracked] = {MOMENTS: moments} | tracked_in(model, schedule)  # moments see a draw first
+        for step in steps:
+            if isinstance(step, MarkerEffects):
+                self.tracked[f"markers.{step.markers.name}"] = FollowedMarkers(step, planned, n_batches)
 
     def __call__(self, facts: Mapping[str, float]) -> None:
         self.theta.forget()

@@ -18,6 +18,7 @@ from mmgibbs.sampler.covariances import CovarianceMatrices, ResidualCovariance, 
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations
+from mmgibbs.sampler.markers.effects import MarkerEffects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.observed_scale import ObservedValues
 from mmgibbs.sampler.schedule import Schedule
@@ -50,9 +51,9 @@ def gibbs_steps(
     key: tuple[int, int],
     matrices: CovarianceMatrices | None = None,
 ) -> list[Step]:
-    """Liabilities of the traits that are not normal; locations given variances; each G given its term; G of the terms
-    to interweave given their standardised effects; R given the residuals; auxiliary variables of the priors; and what
-    they say of the records of traits that are not normal.
+    """Liabilities of traits that are not normal; locations given variances; SNP effects; each G given its term; G of
+    the terms to interweave given their standardised effects; R given the residuals; auxiliary variables of the priors;
+    and what they say of the records of traits that are not normal.
 
     matrices: None for the starts of the chain; key = (seed, chain).
     """
@@ -65,9 +66,15 @@ def gibbs_steps(
         liabilities = [LiabilityStep(model, r, engine, matrices, key, schedule.burn_in) for r in responses]
         of_trait = {step.trait: step for step in liabilities}
         observed = [ObservedValues(o, of_trait[o.population.trait], engine, matrices) for o in model.observed]
+    markers: list[Step] = []
+    if model.design.markers:
+        assert isinstance(engine, HostState), "other engines refuse such a design"
+        every = range(len(model.design.markers))
+        markers = [MarkerEffects(model, m, engine, matrices, key, schedule.refresh_every) for m in every]
     return [
         *liabilities,
         Locations(engine, matrices, key, schedule.refresh_every),
+        *markers,
         *(TermCovariance(model, i, engine, matrices, key) for i in model.random_terms),
         *(Interweaving(model, i, engine, matrices, key) for i in schedule.interweave),
         ResidualCovariance(model, engine, matrices, key),

@@ -18,11 +18,11 @@ ROOMS = {
     "draws": set(),
     "genotypes": set(),
     "config": {"model"},  # of the model, the names of components alone: see CONFIG_SEES
-    "model": {"pedigree"},
+    "model": {"genotypes", "pedigree"},
     "equations": {"model", "pedigree"},
     "engines": {"equations", "model", "draws", "machine"},
     "posterior": {"model"},
-    "sampler": {"engines", "model", "draws", "posterior"},  # of the engines, their contract alone: see SAMPLER_SEES
+    "sampler": {"engines", "genotypes", "model", "draws", "posterior"},  # of the engines, their contract alone: see SAMPLER_SEES
     "regressions": {"draws", "machine", "posterior"},
     "data": {"config", "genotypes", "model", "pedigree"},
     "results": {"posterior", "data", "model", "pedigree"},

@@ -26,6 +26,7 @@ from mmgibbs.engines.hybrid.host import HostUpdates
 from mmgibbs.engines.hybrid.kernels import factor_block, sample_block
 from mmgibbs.engines.hybrid.order import UpdateOrder
 from mmgibbs.engines.liabilities import other_than_normal
+from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.explicit.row_blocks import row_blocks
 from mmgibbs.equations.explicit.sweep_rows import weighted_sums
 from mmgibbs.equations.partition import Block
@@ -50,7 +51,7 @@ class HybridEngine(HostState):
 
     @staticmethod
     def refuses(design: Design) -> str | None:
-        return other_than_normal(design)
+        return with_markers(design) or other_than_normal(design)
 
     def __init__(
         self,

@@ -24,8 +24,10 @@ from numba import njit
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import PERTURB, stream
 from mmgibbs.engines.base import HostState, Key
+from mmgibbs.engines.markers import with_markers
 from mmgibbs.engines.pcg.solver import Columns, PcgSolver
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.model.design import Design
 from mmgibbs.model.residual import of_classes
 
 DRAWS_AT_ONCE = 8  # right-hand sides that share a pass; beyond that the vectors outgrow the caches again
@@ -62,6 +64,11 @@ class PcgEngine(HostState):
         ]
         self._streams = [stream(PERTURB, i) for i in range(len(equations.terms) + 1)]
         self._hold(np.zeros(self.solver.bounds[-1]))
+
+    @staticmethod
+    def refuses(design: Design) -> str | None:
+        """See HostState.refuses."""
+        return with_markers(design)
 
     def _hold(self, x: np.ndarray) -> None:
         self._x = np.ascontiguousarray(x)

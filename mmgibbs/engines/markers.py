@@ -1,0 +1,58 @@
+"""Passes over the records for effects of SNPs: sums by animal, and what the animals' breeding values move.
+
+A record r of animal a(r) sees the breeding values of its animal for one trait t as an offset of y[r, t]:
+
+    s_a = sum over the records of a of w_r (R_p^-1 e_r)_t          gather
+    e[r, t] -= g_a(r) - offset_r,   offset_r = g_a(r)              scatter
+
+in sweep order. Sums are float64 and in the order of the records.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.model.design import Design
+
+
+def with_markers(design: Design) -> str | None:
+    """The first term of SNP effects, in words: what engines say that have none."""
+    if not design.markers:
+        return None
+    return f"model.markers ('{design.markers[0].name}'); use engine: serial, or structured on the CPU"
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gather(pattern, weight, animal, trait, e, Rinv, out):
+    """out (animals,) float64, from 0; animal (n,) -1 where the record has none; weight (n,) or empty."""
+    out[:] = 0.0
+    for r in range(animal.size):
+        a = animal[r]
+        if a < 0:
+            continue
+        p, total = pattern[r], 0.0
+        for o in range(e.shape[1]):
+            total += Rinv[p, trait, o] * e[r, o]
+        out[a] += total * weight[r] if weight.size > 0 else total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def scatter(animal, trait, g, offset, e):
+    """offset (n,) and e (n, T), in place; g (animals,)."""
+    for r in range(animal.size):
+        a = animal[r]
+        if a >= 0:
+            old = offset[r]
+            offset[r] = g[a]
+            e[r, trait] -= offset[r] - old
+
+
+def weight_by_pattern(
+    pattern: np.ndarray, weight: np.ndarray, animal: np.ndarray, n: int, n_patterns: int
+) -> np.ndarray:
+    """(n_patterns, n) float64: the sum of the weights of an animal's records of each pattern."""
+    known = animal >= 0
+    w = weight[known].astype(np.float64) if weight.size else np.ones(int(known.sum()))
+    cell = pattern[known].astype(np.int64) * n + animal[known]
+    return np.bincount(cell, weights=w, minlength=n_patterns * n).reshape(n_patterns, n)

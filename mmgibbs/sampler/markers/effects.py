@@ -1,0 +1,172 @@
+"""The step of a term of SNP effects: all effects given the rest, their prior, and both together by interweaving.
+
+1. Effects given everything else, SNP by SNP (sweep.py), in animal space.
+2. What the prior depends on, given the effects (priors/).
+3. Where one variance v scales all effects: given z = a / sqrt(v) and the classes, the records see v as the scale of z,
+   and (v, a) is redrawn along it (Yu & Meng 2011). Given a, v moves by about sqrt(2/p) of itself in a sweep, which is
+   slow where thousands of SNPs share little information; this move is as fast as the data allow, and costs O(animals).
+4. Records: e follows the breeding values g = X a.
+
+Every `refresh_every` sweeps g is X a anew, and its drift is said.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmgibbs.draws.normal import fill_pairs
+from mmgibbs.draws.purpose import MARKER, MARKER_CLASS, stream
+from mmgibbs.engines.base import HostState
+from mmgibbs.genotypes.products import CHUNK, add_rows
+from mmgibbs.posterior.moments import Moments, MomentsOfLocations
+from mmgibbs.posterior.parameters import Parameter, marker_name
+from mmgibbs.sampler.covariances import CovarianceMatrices
+from mmgibbs.sampler.interweave import TRIES, cholesky_prior, draw_scaling
+from mmgibbs.sampler.markers.priors import prior_of
+from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Site
+from mmgibbs.sampler.markers.priors.common import uniforms
+from mmgibbs.sampler.markers.sweep import gram_blocks, room, sweep_mixture, sweep_normal
+from mmgibbs.sampler.mixed_model import MixedModel
+
+
+class MarkerEffects:
+    """The effects a (p,) of one term, its breeding values g and its prior, in one chain; key = (seed, chain)."""
+
+    def __init__(
+        self,
+        model: MixedModel,
+        number: int,
+        engine: HostState,
+        matrices: CovarianceMatrices,
+        key: tuple[int, int],
+        refresh_every: int,
+    ):
+        self.markers = m = model.design.markers[number]
+        self.number, self.engine, self.matrices, self.key, self.refresh_every = (
+            number,
+            engine,
+            matrices,
+            key,
+            refresh_every,
+        )
+        store, p = m.genotypes, m.n_snps
+        self.site = Site(len(model.design.terms) + 1 + number, m.number.astype(np.uint64), key)
+        self.prior = prior_of(m.prior, p, self.site)
+        self.values = store.values(m.centre, m.scale)
+        self.chunks = room(store, m.n_recorded)
+        self.weights = engine.weights_of_animals(number, self.chunks * CHUNK)
+        self.patterns = np.flatnonzero(model.design.patterns[:, m.trait])  # of records that see the effects
+        self.grams = [gram_blocks(store, self.values, w) for w in self.weights[self.patterns]]
+        self.a, self.of_class = np.zeros(p), np.ones(p, np.int8)
+        self.chances = np.zeros((p, self.prior.n_classes), np.float32)
+        self.chances[:, -1] = 1.0
+        self.g = np.zeros(self.chunks * CHUNK)
+        self._z, self._u = np.empty((2, p)), np.empty(p)
+        trait = model.design.traits[m.trait]
+        self.fact = f"interweaving_acceptance[{m.name}]"
+        self.drift = f"marker_drift[{m.name}]"
+        of_prior = {marker_name(m.name, name): what for name, what in self.prior.parameters.items()}
+        variance = Parameter((), f"variance of the genomic breeding values of {trait} among genotyped animals")
+        self.parameters = of_prior | {marker_name(m.name, "genetic_variance"): variance}
+
+    def __call__(self, number: int) -> dict[str, float]:
+        self.matrices.give(self.engine)
+        s, d = self._draw_effects(number)
+        effects = Effects(self.a, self.of_class)
+        self.prior.update(effects, number)
+        facts = self._interweave(number, s, d)
+        if number % self.refresh_every == 0:
+            facts[self.drift] = self._refresh()
+        self.engine.move_breeding_values(self.number, self.g)
+        return facts
+
+    def _draw_effects(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """s and d (animals,) after the effects have moved."""
+        m, engine = self.markers, self.engine
+        Q = engine.Rinv[:, m.trait, m.trait]
+        s = engine.sums_of_animals(self.number, len(self.g)).astype(engine.real)
+        d = (Q @ self.weights).astype(engine.real)
+        gram, precision = self._gram(Q)
+        fill_pairs(self._z, self.site.level, m.n_snps, number, stream(MARKER, self.number), 0, *self.key)
+        conditional = self.prior.conditional()
+        moving = m.genotypes.array, self.values, self.chunks, gram, precision, d, s, self.g, self.a
+        if isinstance(conditional, Mixture):
+            uniforms(self._u, number, self.site.level, stream(MARKER_CLASS, self.number), *self.key)
+            v, log_share = conditional.variance, conditional.log_share
+            sweep_mixture(*moving, self.of_class, v, log_share, self._z[0], self._u, self.chances)
+        else:
+            sweep_normal(*moving, conditional.variance, self._z[0])
+        return s, d
+
+    def _gram(self, Q: np.ndarray) -> tuple[np.ndarray, float]:
+        """The blocks X_b' D X_b as a matrix and a factor, so that one pattern of records needs no sum."""
+        if len(self.grams) == 1:
+            return self.grams[0], float(Q[self.patterns[0]])
+        total = np.zeros_like(self.grams[0])
+        for q, gram in zip(Q[self.patterns], self.grams, strict=True):
+            total += np.float32(q) * gram
+        return total, 1.0
+
+    def _interweave(self, number: int, s: np.ndarray, d: np.ndarray) -> dict[str, float]:
+        """(v, a) along the scale of a; the share of its proposals that were accepted."""
+        if self.prior.common is None or not self.a.any():
+            return {}
+        A, B = np.array([[self.g @ (d * self.g)]]), np.array([self.g @ s])
+        G = np.array([[self.prior.variance]])
+        M, accepted = draw_scaling(cholesky_prior(self.prior.common), A, B, G, number, self.site.term, self.key)
+        if accepted:
+            c = abs(M[0, 0])
+            self.prior.rescale(c * c)
+            self.a *= M[0, 0]
+            self.g *= M[0, 0]
+        return {self.fact: accepted / TRIES}
+
+    def _refresh(self) -> float:
+        """g = X a anew; the largest change."""
+        anew = np.zeros(len(self.g))
+        add_rows(self.markers.genotypes.array, self.markers.genotypes.every, self.values, self.a, 0, self.chunks, anew)
+        drift = float(np.abs(anew - self.g).max())
+        self.g = anew
+        return drift
+
+    def breeding_values(self) -> np.ndarray:
+        """(animals,) of every animal of the store, with records or not."""
+        store = self.markers.genotypes
+        out = np.zeros(store.n_chunks * CHUNK)
+        out[: len(self.g)] = self.g
+        if self.chunks < store.n_chunks:
+            add_rows(store.array, store.every, self.values, self.a, self.chunks, store.n_chunks, out)
+        return out[: store.n_animals]
+
+    def draws(self) -> dict[str, np.ndarray]:
+        own = {marker_name(self.markers.name, name): value for name, value in self.prior.draws().items()}
+        variance = np.array(self.breeding_values().var())
+        return own | {marker_name(self.markers.name, "genetic_variance"): variance}
+
+    def state(self) -> dict[str, np.ndarray]:
+        own: dict[str, np.ndarray] = {"a": self.a, "class": self.of_class, "g": self.g}
+        own |= {f"prior.{name}": value for name, value in self.prior.state().items()}
+        return {marker_name(self.markers.name, name): value for name, value in own.items()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        start = marker_name(self.markers.name, "")
+        own = {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
+        self.a, self.of_class, self.g = own["a"].copy(), own["class"].copy(), own["g"].copy()
+        self.prior.restore({n.removeprefix("prior."): v for n, v in own.items() if n.startswith("prior.")})
+
+
+class FollowedMarkers(MomentsOfLocations):
+    """Moments of effects, breeding values and, Rao-Blackwellised, of the probability of each class."""
+
+    def __init__(self, step: MarkerEffects, n_draws: int, n_batches: int):
+        self.step = step
+        m = step.markers
+        shapes = [(m.n_snps, 1), (m.genotypes.n_animals, 1), step.chances.shape]
+        super().__init__(shapes, n_draws, n_batches)
+
+    def add(self, _theta: object) -> None:
+        step = self.step
+        self.moments.add([step.a[:, None], step.breeding_values()[:, None], step.chances.astype(np.float64)])
+
+    def __getstate__(self) -> dict[str, Moments]:
+        return {"moments": self.moments}  # the step stays with its chain

@@ -1,0 +1,97 @@
+"""What several priors of SNP effects share: a common variance with its draw, and shares of classes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.gamma import gamma
+from mmgibbs.draws.philox import draw_word, uniform_pair
+from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
+from mmgibbs.model.covariance import CovarianceModel, full_block
+from mmgibbs.model.markers import MarkerPriorSpec
+from mmgibbs.posterior.parameters import Parameter
+from mmgibbs.sampler.covariances import START_SCALES, draw_covariance
+from mmgibbs.sampler.markers.priors.base import Effects, Site
+
+
+class CommonVariance:
+    """v ~ nu S / chi2(nu), and v | a ~ (sum_j a_j^2 / factor_j + nu S) / chi2(nu + n), n effects that are not 0."""
+
+    def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
+        self.site, self.p = site, p
+        start = spec.start if spec.fixed else spec.start * START_SCALES[site.key[1] % len(START_SCALES)]
+        self.model = CovarianceModel(
+            np.array([[spec.start]]), spec.fixed, full_block(1), spec.df, np.array([[spec.df * spec.scale]])
+        )
+        self.v = start
+        self.common = None if spec.fixed else self.model
+        self.parameters: dict[str, Parameter] = {"variance": Parameter((), "variance of an effect")}
+
+    @property
+    def variance(self) -> float:
+        return self.v
+
+    def rescale(self, square: float) -> None:
+        self.v *= square
+
+    def draw_variance(self, squares: float, n: int, number: int) -> None:
+        """squares: the sum of a_j^2 / factor_j over n effects that are not 0."""
+        if not self.model.fixed:
+            drawn = draw_covariance(self.model, np.array([[squares]]), n, number, self.site.term, self.site.key)
+            self.v = float(drawn[0, 0])
+
+    def draws(self) -> dict[str, np.ndarray]:
+        return {"variance": np.array(self.v)}
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {"variance": np.array(self.v)}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.v = float(state["variance"])
+
+
+class Shares:
+    """pi ~ Dirichlet(counts), or held; pi | classes ~ Dirichlet(counts + n_k)."""
+
+    def __init__(self, start: np.ndarray, counts: np.ndarray | None, site: Site):
+        self.pi, self.counts, self.site = np.array(start, float), counts, site
+
+    @property
+    def log(self) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.log(self.pi)
+
+    def draw(self, in_class: np.ndarray, number: int) -> None:
+        """in_class (K,): SNPs in each class."""
+        if self.counts is None:
+            return
+        at = stream(MARKER_SHARES, self.site.term)
+        g = np.array([gamma(float(c + n), number, k, at, 0, *self.site.key)
+                      for k, (c, n) in enumerate(zip(self.counts, in_class, strict=True))])  # fmt: skip
+        self.pi = g / g.sum()
+
+
+def in_classes(effects: Effects, n_classes: int) -> np.ndarray:
+    """(K,) SNPs in each class."""
+    return np.bincount(effects.of_class, minlength=n_classes)
+
+
+def chi_squares(df: np.ndarray, number: int, site: Site) -> np.ndarray:
+    """(p,) chi2(df_j), one for each SNP."""
+    return _chi_squares(df, number, site.level, stream(MARKER_LOCAL, site.term), *site.key)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _chi_squares(df, number, level, stream, seed, chain):
+    out = np.empty(level.size)
+    for j in range(level.size):
+        out[j] = 2.0 * gamma(0.5 * df[j], number, level[j], stream, 0, seed, chain)
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def uniforms(out, number, level, stream, seed, chain):
+    """out (p,): a uniform for each SNP."""
+    for j in range(level.size):
+        out[j], _ = uniform_pair(number, level[j], stream, draw_word(0, 0), seed, chain)

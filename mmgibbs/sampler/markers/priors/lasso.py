@@ -1,0 +1,69 @@
+"""The Bayesian lasso (Park & Casella 2008): double-exponential effects.
+
+    a_j ~ N(0, tau_j^2),   tau_j^2 ~ Exp(lambda^2 / 2),   lambda^2 ~ Gamma(shape, rate)
+    1/tau_j^2 | a_j ~ InvGauss(lambda / |a_j|, lambda^2),    lambda^2 | tau ~ Gamma(shape + p, rate + sum tau_j^2 / 2)
+
+Effects are on their own scale, not in residual standard deviations: other terms and traits share the residual.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.gamma import gamma
+from mmgibbs.draws.inverse_gaussian import inverse_gaussian
+from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
+from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.model.markers import MarkerPriorSpec
+from mmgibbs.posterior.parameters import Parameter
+from mmgibbs.sampler.markers.priors.base import Effects, Normals, Site
+
+LARGEST = 1e100  # of a precision: of an effect that is exactly 0 the mean of the inverse Gaussian is infinite
+
+
+class Lasso:
+    """options: shape, rate of the gamma prior of lambda^2. The start of the variance is the mean of tau^2."""
+
+    n_classes = 1
+    common: CovarianceModel | None = None
+
+    def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
+        self.site, self.shape, self.rate = site, spec.options["shape"], spec.options["rate"]
+        self.v, self.lambda2 = np.full(p, spec.start), 2 / spec.start
+        self.parameters = {"lambda2": Parameter((), "lambda^2 of the lasso")}
+
+    def conditional(self) -> Normals:
+        return Normals(self.v)
+
+    @property
+    def variance(self) -> float:
+        return 2 / self.lambda2
+
+    def rescale(self, square: float) -> None:
+        raise AssertionError("the lasso is not rescaled")
+
+    def update(self, effects: Effects, number: int) -> None:
+        at = stream(MARKER_LOCAL, self.site.term)
+        self.v = _draw_tau2(effects.a, self.lambda2, number, self.site.level, at, *self.site.key)
+        shape, rate = self.shape + len(self.v), self.rate + 0.5 * self.v.sum()
+        self.lambda2 = float(gamma(shape, number, 0, stream(MARKER_SHARES, self.site.term), 0, *self.site.key) / rate)
+
+    def draws(self) -> dict[str, np.ndarray]:
+        return {"lambda2": np.array(self.lambda2)}
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {"v": self.v, "lambda2": np.array(self.lambda2)}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.v, self.lambda2 = state["v"].copy(), float(state["lambda2"])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw_tau2(a, lambda2, number, level, stream, seed, chain):
+    out = np.empty(a.size)
+    for j in range(a.size):
+        mean = np.sqrt(lambda2) / abs(a[j]) if a[j] != 0.0 else np.inf
+        draw = inverse_gaussian(mean, lambda2, number, level[j], stream, 0, seed, chain)
+        out[j] = 1.0 / min(draw, LARGEST)
+    return out
