@@ -13,6 +13,7 @@ from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.decisions import complete_decisions
 from mmgibbs.config.effects import Fixed, Model, RandomEffect, component_names
 from mmgibbs.config.fields import Problems
+from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import show
@@ -50,7 +51,7 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     data = _with_absolute_paths(analysis.data, folder)
     model = with_default_priors(analysis, _complete_model(analysis, folder, problems))
     check_types(analysis, problems)
-    if not model.fixed and not model.random and model.intercept is False and model.plugin is None:
+    if not model.fixed and not model.random and not model.markers and model.intercept is False and model.plugin is None:
         problems.add(("model",), "found no effect and intercept: false, needed at least one effect")
     _check_pedigree(data, model, problems)
     sampler = analysis.sampler
@@ -174,7 +175,26 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
                 (*place, "effects"),
                 f"two components would both be called {show(twice)}, needed other names for the effects",
             )
-    return model.model_copy(update={"fixed": fixed, "random": random})
+    markers = _complete_markers(analysis, names, problems)
+    return model.model_copy(update={"fixed": fixed, "random": random, "markers": markers})
+
+
+def _complete_markers(analysis: Analysis, traits: tuple[str, ...], problems: Problems) -> dict[str, MarkerEffects]:
+    found = {name: section.completed() for name, section in analysis.model.markers.items()}
+    for name, section in found.items():
+        place = ("model", "markers", name)
+        if name in RESERVED or name in analysis.model.fixed or name in analysis.model.random:
+            problems.add(place, "this name is taken, needed another name (level: says which column)")
+        for trait in section.traits:
+            if trait not in traits:
+                problems.add((*place, "traits"), f"{show(trait)} is not a trait; {nearest(trait, traits, 'there are')}")
+        for key, message in section.refusals():
+            problems.add((*place, *key), message)
+    if found and analysis.data.genotypes is None:
+        problems.add(("data", "genotypes"), "missing, needed the file of genotypes for model.markers")
+    if found and analysis.sampler.method == "blup":
+        problems.add(("sampler", "method"), "blup cannot be combined with model.markers; needed gibbs")
+    return {name: s.model_copy(update={"traits": s.traits or traits}) for name, s in found.items()}
 
 
 def _check_pedigree(data: Data, model: Model, problems: Problems) -> None:

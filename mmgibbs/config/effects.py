@@ -27,6 +27,7 @@ from mmgibbs.config.fields import (
     whole_number,
     wrong,
 )  # fmt: skip
+from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.relationships import Identity, Relationship, a_relationship
 from mmgibbs.config.text import as_yaml_value
 from mmgibbs.config.traits import Trait
@@ -186,6 +187,7 @@ class Random(Section):
         return {"relationship": plain(self.relationship)} | {key: effect[key] for key in _OF_THE_EFFECT}
 
 
+OF_A_MIXED_MODEL = ("intercept", "fixed", "random", "markers")
 OF_A_REGRESSION = ("response", "predictors", "groups", "group_predictors", "options")
 
 
@@ -195,6 +197,7 @@ class Model(Section):
     intercept: Annotated[str | bool, checked(auto_or_boolean)] = "auto"
     fixed: Annotated[dict[str, Fixed], checked(mapping_of(Fixed, "fixed effect"))] = {}
     random: Annotated[dict[str, Random], checked(mapping_of(Random, "random effect"))] = {}
+    markers: Annotated[dict[str, MarkerEffects], checked(mapping_of(MarkerEffects, "term of SNP effects"))] = {}
     plugin: Annotated[str | None, checked(a_text("the name of a regression, such as horseshoe_probit"))] = None
     response: Annotated[
         tuple[str, ...], checked(list_of(a_column, "the name of a column, or of one column of counts for each class"))
@@ -213,7 +216,7 @@ class Model(Section):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         problems = Problems()
-        regression, mixed = OF_A_REGRESSION, ("intercept", "fixed", "random")
+        regression, mixed = OF_A_REGRESSION, OF_A_MIXED_MODEL
         for key in regression if self.plugin is None else mixed:
             if getattr(self, key) not in (None, "auto", (), {}):
                 of_the_other = (
@@ -231,7 +234,7 @@ class Model(Section):
         return self
 
     def as_file(self) -> dict:
-        other = ("intercept", "fixed", "random") if self.plugin else ("plugin", *OF_A_REGRESSION)
+        other = OF_A_MIXED_MODEL if self.plugin else ("plugin", *OF_A_REGRESSION)
         return {key: v for key, v in super().as_file().items() if key not in other}
 
 

@@ -16,6 +16,7 @@ from mmgibbs.data.covariates import Basis
 from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects, GroupColumns, resolve
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
 from mmgibbs.data.levels import code_levels
+from mmgibbs.data.markers import MarkerLabels, marker_terms, without_records_of_others
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.data.random import (
@@ -34,6 +35,7 @@ from mmgibbs.data.responses import refuse_extreme_levels, response_columns
 from mmgibbs.data.traits import Records, missing_patterns, observing, read_records
 from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
+from mmgibbs.model.markers import Markers
 from mmgibbs.model.residual import fold_classes
 from mmgibbs.model.terms import Term
 from pedigree.tables import quoted
@@ -63,10 +65,17 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     with stage("pedigree"):
         kin = _kin(analysis, records)
     genotypes = None
+    of_markers: list[str] = []
+    markers: list[Markers] = []
+    marker_labels: list[MarkerLabels] = []
     if analysis.data.genotypes is not None:
         with stage("genotypes"):
             recorded = _recorded_ids(analysis, records)
             genotypes = prepare_genotypes(analysis.data.genotypes, recorded, kin.pedigree if kin else None)
+            left, of_markers = without_records_of_others(analysis, records.phenotypes, genotypes)
+            if len(left) < len(records.phenotypes):
+                records = read_records(analysis, left)
+            markers, marker_labels = marker_terms(analysis, records, genotypes, analysis.traits)
     with stage("fixed effects"):
         effects, fixed_labels = _fixed_effects(analysis, records)
         refuse_extreme_levels(effects, records, analysis.traits)
@@ -85,7 +94,8 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         of_pedigree = (
             "the pedigree is not read: no effect has `relationship: pedigree` or takes its sires or dams from it",
         )
-    of_genotypes = () if genotypes is None else (*genotypes.notes, "no term of the model uses the genotypes")
+    unused = () if markers else ("no term of the model uses the genotypes",)
+    of_genotypes = () if genotypes is None else (*genotypes.notes, *of_markers, *unused)
     notes = records.notes + of_pedigree + of_genotypes + tuple(builder.notes) + fixed.notes
     pattern, patterns = missing_patterns(records.observed)
     n_patterns, classes, pattern_class = len(patterns), residual_classes(analysis, records), None
@@ -99,7 +109,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             responses[trait] = responses[trait].shifted(value)
     design = Design(
         tuple(names), y, pattern, patterns, records.weight, terms, fixed.rescale, fixed.shifts, fixed.offsets, notes,
-        () if classes is None else classes[0], pattern_class, tuple(responses.values()),
+        () if classes is None else classes[0], pattern_class, tuple(responses.values()), tuple(markers),
     )  # fmt: skip
     labels = tuple(fixed_labels) + tuple(label for _, label in built)
     counts = _counts(analysis, records, kin, design) | {"missing_patterns": n_patterns}
@@ -110,7 +120,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         counts["genotypes"] = genotypes.counts
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
-        _strangers(analysis, records, kin), genotypes,
+        _strangers(analysis, records, kin), genotypes, tuple(marker_labels),
     )  # fmt: skip
 
 
@@ -121,7 +131,8 @@ def _columns(analysis: Analysis) -> list[str]:
     by = analysis.variances.residual.by
     weights += [by] if by is not None else []
     traits = [column for trait in analysis.traits for column, _ in response_columns(trait)]
-    return traits + weights + fixed + wanted_columns(analysis.model.random)
+    markers = [m.level for m in analysis.model.markers.values()]
+    return traits + weights + fixed + wanted_columns(analysis.model.random) + markers
 
 
 def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
@@ -133,6 +144,8 @@ def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
         phenotypes.need(analysis.data.weights, "data.weights")
     if analysis.variances.residual.by is not None:
         phenotypes.need(analysis.variances.residual.by, RESIDUAL_PATH)
+    for name, markers in analysis.model.markers.items():
+        phenotypes.need(markers.level, f"model.markers.{name}.level")
     for name, effect in analysis.model.fixed.items():
         phenotypes.need(effect.column, f"model.fixed.{name}.column")
         if effect.by is not None:

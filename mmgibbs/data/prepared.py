@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
+from mmgibbs.data.markers import MarkerLabels
 from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.model.design import Design
 from pedigree.read import Pedigree
@@ -58,6 +59,7 @@ class Prepared:
     timings: dict[str, float]  # seconds per stage
     warnings: tuple[str, ...] = ()  # of the tables
     genotypes: PreparedGenotypes | None = None
+    markers: tuple[MarkerLabels, ...] = ()  # one per term of SNP effects
 
     def codes(self, term_name: str, ids: Sequence[str]) -> np.ndarray:
         """(len(ids),) int64 level codes of a term; a ConfigError names an unknown term or the first unknown id."""

@@ -1,6 +1,6 @@
 """Effects of SNPs on the animals that records belong to: y_r = ... + x_a(r)' a + e_r.
 
-x_aj = scale_j (m_aj - centre_j), m the copies of the counted allele; a missing genotype stands for the centre. The sum
+x_aj = scale_j (m_aj - centre_j), m the copies of the counted allele; a missing genotype stands for the mean. The sum
 g_a = x_a' a is the genomic breeding value of an animal. Effects have a prior of their own (sampler/markers/priors).
 """
 
@@ -40,8 +40,14 @@ class Markers:
     number: np.ndarray  # (p,) int64 of each SNP in its file: draws are keyed by it
     centre: np.ndarray  # (p,)
     scale: np.ndarray  # (p,)
+    mean: np.ndarray  # (p,) the dosage that a missing genotype stands for
     prior: MarkerPriorSpec
     n_recorded: int
+
+    @property
+    def key(self) -> str:
+        """What its draws are called: the name, and the number of the trait."""
+        return f"{self.name}.{self.trait}"
 
     @property
     def n_snps(self) -> int:

@@ -38,6 +38,7 @@ from mmgibbs.model.labels import parameter_labels
 from mmgibbs.model.terms import Term
 
 SIRE_COLUMNS, DAM_COLUMNS = ("sire", "father"), ("dam", "mother")  # level columns of this name are the parent's
+MEAN_VARIANCE = "mean_variance"  # of the prior of SNP effects as it is: for reliabilities
 RESIDUAL = "R"  # what the draws of the residual covariance matrices are called: (..., T, T), or (..., classes, T, T)
 
 
@@ -126,6 +127,35 @@ class ObservedInfo:
 
 
 @dataclass(frozen=True)
+class MarkerInfo:
+    """What the names and ratios need to know of one term of SNP effects on one trait."""
+
+    name: str
+    trait: str
+    trait_number: int
+    draws: str  # what its draws are called (marker_name)
+
+    def variance(self, draws: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """Draws of the variance of its breeding values among genotyped animals."""
+        return draws.get(marker_name(self.draws, "genetic_variance"))
+
+    def named(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """snps.var[trait] the variance of breeding values, snps.effect_var[trait] that of an effect, and the rest."""
+        start, out = marker_name(self.draws, ""), {}
+        called = {"genetic_variance": "var", "variance": "effect_var"}
+        for name in [n for n in draws if n.startswith(start)]:
+            what = name.removeprefix(start)
+            if what == MEAN_VARIANCE:
+                continue
+            values, word = draws[name], f"{self.name}.{called.get(what, what)}"
+            if values.ndim == 2:
+                out[f"{word}[{self.trait}]"] = values
+            else:
+                out |= {f"{word}[{self.trait}:{k}]": values[..., k] for k in range(values.shape[-1])}
+        return out
+
+
+@dataclass(frozen=True)
 class ResidualInfo:
     """What the names and ratios need to know of the residuals: of all records, or class by class."""
 
@@ -185,7 +215,10 @@ def term_info(
 
 
 def named_parameters(
-    terms: Sequence[TermInfo], matrices: Mapping[str, np.ndarray], residual: ResidualInfo
+    terms: Sequence[TermInfo],
+    matrices: Mapping[str, np.ndarray],
+    residual: ResidualInfo,
+    markers: Sequence[MarkerInfo] = (),
 ) -> NamedParameters:
     """All parameters of the run.
 
@@ -200,8 +233,12 @@ def named_parameters(
         named = _variances_and_covariances(info, G, ending)
         draws.update(named)
         fixed.update(named if info.fixed else ())
+    for of_markers in markers:
+        draws.update(of_markers.named(matrices))
     shares = [
-        _Shares(terms, matrices, residual.traits[t], t, *r) for t in range(len(residual.traits)) for r in residuals
+        _Shares(terms, matrices, residual.traits[t], t, *r, [m for m in markers if m.trait_number == t])
+        for t in range(len(residual.traits))
+        for r in residuals
     ]
     for share in shares:
         draws.update(share.heritability)
@@ -213,7 +250,7 @@ def named_parameters(
         draws.update(share.ratios)
         if share.ending and share.fixed:
             fixed.update((*share.heritability, *share.ratios))
-    if all(info.fixed for _, info, _ in every):
+    if all(info.fixed for _, info, _ in every) and not markers:
         fixed.update(draws)
     for (ending, _, _), unit in zip(residuals, residual.unit, strict=True):
         fixed.update(f"residual.var[{residual.traits[t]}{ending}]" for t in unit)
@@ -261,13 +298,14 @@ class _Shares:
         ending: str,
         residual: TermInfo,
         R: np.ndarray,
+        markers: Sequence[MarkerInfo] = (),
     ):
         self.name, self.ending, self.note = f"{trait}{ending}", ending, ""
         self.heritability: dict[str, np.ndarray] = {}
         self.ratios: dict[str, np.ndarray] = {}
         self.counted: dict = {}
         on_trait = components_on(terms, t)
-        self.fixed = residual.fixed and all(terms[i].fixed for i, _ in on_trait)
+        self.fixed = residual.fixed and all(terms[i].fixed for i, _ in on_trait) and not markers
         regressions = regressions_on(terms, t)
         if regressions:
             self.note = (
@@ -282,23 +320,38 @@ class _Shares:
         for i, a, b, r in correlated_effects(terms, on_trait):
             phenotypic = phenotypic + 2 * r * matrices[terms[i].matrix][..., a, b]
             sums.append(f"{2 * r:g} x {terms[i].name}.cov[{terms[i].components[a]},{terms[i].components[b]}]")
+        of_markers = {f"{m.name}.var[{trait}]": m.variance(matrices) for m in markers}
+        genomic = {name: variance for name, variance in of_markers.items() if variance is not None}
+        for name, variance in genomic.items():
+            phenotypic = phenotypic + variance
+            sums.append(name)
         sums.append(f"residual.var[{self.name}]")
         direct = direct_component(terms, on_trait)
-        if direct is not None:
-            i, c = direct
-            self.heritability[f"h2[{self.name}]"] = matrices[terms[i].matrix][..., c, c] / phenotypic
+        additive = list(genomic.values()) + ([] if direct is None else [_component(terms, matrices, *direct)])
+        if additive:
+            self.heritability[f"h2[{self.name}]"] = sum(additive[1:], additive[0]) / phenotypic
+            if len(additive) > 1:
+                shares = zip(markers, genomic.values(), strict=True)
+                self.ratios |= {f"ratio[{m.name}:{self.name}]": variance / phenotypic for m, variance in shares}
         elif any(terms[i].related for i, _ in on_trait):
             self.note = (
                 f"{trait}: no effect of the animal itself, so no h2[{trait}]; "
                 "in a sire model four times the sire's ratio estimates it"
             )
         for i, c in on_trait:
-            if (i, c) != direct:
+            if (i, c) != direct or genomic:
                 self.ratios[_ratio_name(terms[i], c, self.name)] = matrices[terms[i].matrix][..., c, c] / phenotypic
         self.counted = {
             "phenotypic_variance": sums,
             "direct_variance": None if direct is None else _variance_name(terms, *direct),
         }
+        if genomic:
+            self.counted["genomic_variance"] = list(genomic)
+
+
+def _component(terms: Sequence[TermInfo], matrices: Mapping[str, np.ndarray], i: int, c: int) -> np.ndarray:
+    """(chains, draws) the variance of one component."""
+    return matrices[terms[i].matrix][..., c, c]
 
 
 def components_on(terms: Sequence[TermInfo], trait: int) -> list[tuple[int, int]]:

@@ -27,6 +27,7 @@ from mmgibbs.model.residual import ResidualModel
 from mmgibbs.model.response import Categories
 from mmgibbs.model.terms import Term
 from mmgibbs.posterior.parameters import (
+    MarkerInfo,
     ObservedInfo,
     ResidualInfo,
     TermInfo,
@@ -48,6 +49,7 @@ class Assembled:
     terms: tuple[TermInfo, ...]  # of the random terms, for names
     residual: ResidualInfo
     notes: tuple[str, ...]  # warnings about the data and the posterior
+    markers: tuple[MarkerInfo, ...] = ()  # of the terms of SNP effects, for names
 
 
 def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
@@ -97,7 +99,8 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     observed = tuple(ObservedInfo(scale.names, scale.draws) for scale in scales)
     info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds, observed)
     model = MixedModel(design, tuple(covariances), residual, saved, observed=scales)
-    return Assembled(model, tuple(infos), info, tuple(notes))
+    markers = tuple(MarkerInfo(m.name, design.traits[m.trait], m.trait, m.key) for m in design.markers)
+    return Assembled(model, tuple(infos), info, tuple(notes), markers)
 
 
 def check_degrees_of_freedom(

@@ -32,6 +32,7 @@ from mmgibbs.posterior.result import (
 from mmgibbs.posterior.summary import LevelDraws, summary_table
 from mmgibbs.results.animals import animals_file
 from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
+from mmgibbs.results.markers import breeding_values_frame, markers_file
 from mmgibbs.results.tables import solutions_frame, summary_frame
 from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
 from mmgibbs.runs.chains import Executor
@@ -58,6 +59,7 @@ class Found:
     facts: dict  # for run.json
     levels: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, levels, k) of chosen levels
     averages: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, birth years, k)
+    markers: dict[str, PooledMoments] = field(default_factory=dict)  # of effects, breeding values, chances of classes
     statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
     decided: Decided | None = None
     notes: list[str] = field(default_factory=list)
@@ -111,6 +113,7 @@ class MixedModelProblem:
             facts=self._facts(sampled),
             levels=pooled_under(chains, "levels."),
             averages=pooled_under(chains, "averages."),
+            markers=pooled_under(chains, "markers."),
             statistics=sample_stats(chains),
             decided=decided,
             notes=[*before, *after],
@@ -163,7 +166,7 @@ class MixedModelProblem:
     def _shown_shares(self, values: Mapping[str, np.ndarray]) -> str:
         """'h2[weaning_weight] 0.31 ...' of one draw; residual variances where there is no h2."""
         one = {name: matrix[None, None] for name, matrix in values.items()}
-        named = named_parameters(self.assembled.terms, one, self.assembled.residual).draws
+        named = named_parameters(self.assembled.terms, one, self.assembled.residual, self.assembled.markers).draws
         chosen = {k: v for k, v in named.items() if k.startswith("h2[")} or {
             k: v for k, v in named.items() if k.startswith("residual.var[")
         }
@@ -198,12 +201,17 @@ class MixedModelProblem:
 
     def tables(self, found: Found) -> Tables:
         terms, matrices = self.assembled.terms, found.draws
-        parameters = named_parameters(terms, matrices, self.assembled.residual)
+        parameters = named_parameters(terms, matrices, self.assembled.residual, self.assembled.markers)
         means = {t.name: posterior_mean(matrices[t.matrix]) for t in terms}
         candidates, response = self._decision_tables(found)
+        design = self.prepared.design
+        breeding_values = [
+            breeding_values_frame(m, labels, found.markers[m.key], matrices, design.traits)
+            for m, labels in zip(design.markers, self.prepared.markers, strict=True)
+        ]
         return Tables(
             summary=summary_frame(summary_table(parameters.draws, parameters.fixed)),
-            solutions=solutions_frame(self.prepared, found.moments, means),
+            solutions=pl.concat([solutions_frame(self.prepared, found.moments, means), *breeding_values]),
             decisions=candidates,
             response=response,
             draws={
@@ -212,11 +220,15 @@ class MixedModelProblem:
                 "sample_stats": found.statistics,
                 "attributes": {"analysis": self.analysis.name},
             },
-            files=animals_file(self.prepared.pedigree) | decision_files(candidates, response, self.analysis.output.csv),
+            files=markers_file(self.prepared, found.markers)
+            | animals_file(self.prepared.pedigree)
+            | decision_files(candidates, response, self.analysis.output.csv),
         )
 
     def record(self, found: Found, seconds: dict[str, float]) -> dict:
-        parameters = named_parameters(self.assembled.terms, found.draws, self.assembled.residual)
+        parameters = named_parameters(
+            self.assembled.terms, found.draws, self.assembled.residual, self.assembled.markers
+        )
         warnings = [*self.assembled.notes, *found.warnings]
         return model_record(
             self.analysis, self.prepared, self.equations, parameters, found.facts, seconds, warnings, found.notes

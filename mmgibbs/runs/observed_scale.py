@@ -26,7 +26,7 @@ def observed_scales(design: Design, terms: Sequence[TermInfo]) -> tuple[Observed
     return tuple(
         scale
         for response in design.responses
-        if isinstance(response, (Categories, Count))
+        if isinstance(response, (Categories, Count)) and all(m.trait != response.trait for m in design.markers)
         for scale in _of_response(design, terms, response)
     )
 

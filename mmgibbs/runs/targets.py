@@ -17,6 +17,7 @@ from mmgibbs.posterior.result import ChainResult, stacked_draws
 from mmgibbs.posterior.stopping import Target, Wanted, assess, largest_error, matching
 from mmgibbs.runs.assemble import Assembled
 from mmgibbs.sampler.covariances import starting_matrices
+from mmgibbs.sampler.markers.effects import starting_draws
 from mmgibbs.sampler.mixed_model import MixedModel
 
 Parameters = Callable[[list], Mapping[str, np.ndarray]]  # results of all chains -> name -> (chains, draws)
@@ -109,6 +110,8 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
         starts = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
         starts |= {threshold_name(r.trait): r.start_of_cuts()[None, None, 2:-1] for r in ordinal}
         starts |= {scale.draws: np.zeros((1, 1, len(scale.names))) for scale in model.observed}
+        for markers in model.design.markers:
+            starts |= starting_draws(markers)
         check_patterns(wanted, _sampled(assembled, starts))
 
 
@@ -133,5 +136,5 @@ def stopping_rule(
 
 def _sampled(assembled: Assembled, matrices: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Draws of the variances that are not held fixed, and of what follows from them, by name."""
-    named = named_parameters(assembled.terms, matrices, assembled.residual)
+    named = named_parameters(assembled.terms, matrices, assembled.residual, assembled.markers)
     return {name: draws for name, draws in named.draws.items() if name not in named.fixed}

@@ -82,7 +82,7 @@ class Recorder:
         self.tracked: dict[str, Tracked] = {MOMENTS: moments} | tracked_in(model, schedule)  # moments see a draw first
         for step in steps:
             if isinstance(step, MarkerEffects):
-                self.tracked[f"markers.{step.markers.name}"] = FollowedMarkers(step, planned, n_batches)
+                self.tracked[f"markers.{step.markers.key}"] = FollowedMarkers(step, planned, n_batches)
 
     def __call__(self, facts: Mapping[str, float]) -> None:
         self.theta.forget()

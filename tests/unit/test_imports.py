@@ -22,7 +22,13 @@ ROOMS = {
     "equations": {"model", "pedigree"},
     "engines": {"equations", "model", "draws", "machine"},
     "posterior": {"model"},
-    "sampler": {"engines", "genotypes", "model", "draws", "posterior"},  # of the engines, their contract alone: see SAMPLER_SEES
+    "sampler": {
+        "engines",
+        "genotypes",
+        "model",
+        "draws",
+        "posterior",
+    },  # of the engines, their contract alone: see SAMPLER_SEES
     "regressions": {"draws", "machine", "posterior"},
     "data": {"config", "genotypes", "model", "pedigree"},
     "results": {"posterior", "data", "model", "pedigree"},

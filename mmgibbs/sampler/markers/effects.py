@@ -7,7 +7,7 @@
    slow where thousands of SNPs share little information; this move is as fast as the data allow, and costs O(animals).
 4. Records: e follows the breeding values g = X a.
 
-Every `refresh_every` sweeps g is X a anew, and its drift is said.
+Every `refresh_every` sweeps g is X a anew; the largest drift so far is a fact of the sweep.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.draws.purpose import MARKER, MARKER_CLASS, stream
 from mmgibbs.engines.base import HostState
 from mmgibbs.genotypes.products import CHUNK, add_rows
+from mmgibbs.model.markers import Markers
 from mmgibbs.posterior.moments import Moments, MomentsOfLocations
-from mmgibbs.posterior.parameters import Parameter, marker_name
+from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import TRIES, cholesky_prior, draw_scaling
 from mmgibbs.sampler.markers.priors import prior_of
@@ -52,7 +53,7 @@ class MarkerEffects:
         store, p = m.genotypes, m.n_snps
         self.site = Site(len(model.design.terms) + 1 + number, m.number.astype(np.uint64), key)
         self.prior = prior_of(m.prior, p, self.site)
-        self.values = store.values(m.centre, m.scale)
+        self.values = store.values(m.centre, m.scale, m.mean)
         self.chunks = room(store, m.n_recorded)
         self.weights = engine.weights_of_animals(number, self.chunks * CHUNK)
         self.patterns = np.flatnonzero(model.design.patterns[:, m.trait])  # of records that see the effects
@@ -60,14 +61,18 @@ class MarkerEffects:
         self.a, self.of_class = np.zeros(p), np.ones(p, np.int8)
         self.chances = np.zeros((p, self.prior.n_classes), np.float32)
         self.chances[:, -1] = 1.0
-        self.g = np.zeros(self.chunks * CHUNK)
+        self.g, self.largest_drift = np.zeros(self.chunks * CHUNK), 0.0
         self._z, self._u = np.empty((2, p)), np.empty(p)
         trait = model.design.traits[m.trait]
-        self.fact = f"interweaving_acceptance[{m.name}]"
-        self.drift = f"marker_drift[{m.name}]"
-        of_prior = {marker_name(m.name, name): what for name, what in self.prior.parameters.items()}
+        self.fact = f"interweaving_acceptance[{m.key}]"
+        self.drift = f"marker_drift[{m.key}]"
+        of_prior = {marker_name(m.key, name): what for name, what in self.prior.parameters.items()}
         variance = Parameter((), f"variance of the genomic breeding values of {trait} among genotyped animals")
-        self.parameters = of_prior | {marker_name(m.name, "genetic_variance"): variance}
+        of_effects = Parameter((), f"mean variance of the prior of an effect on {trait}")
+        self.parameters = of_prior | {
+            marker_name(m.key, "genetic_variance"): variance,
+            marker_name(m.key, MEAN_VARIANCE): of_effects,
+        }
 
     def __call__(self, number: int) -> dict[str, float]:
         self.matrices.give(self.engine)
@@ -76,7 +81,8 @@ class MarkerEffects:
         self.prior.update(effects, number)
         facts = self._interweave(number, s, d)
         if number % self.refresh_every == 0:
-            facts[self.drift] = self._refresh()
+            self.largest_drift = max(self.largest_drift, self._refresh())
+        facts[self.drift] = self.largest_drift
         self.engine.move_breeding_values(self.number, self.g)
         return facts
 
@@ -109,8 +115,10 @@ class MarkerEffects:
 
     def _interweave(self, number: int, s: np.ndarray, d: np.ndarray) -> dict[str, float]:
         """(v, a) along the scale of a; the share of its proposals that were accepted."""
-        if self.prior.common is None or not self.a.any():
+        if self.prior.common is None:
             return {}
+        if not self.a.any():
+            return {self.fact: 0.0}
         A, B = np.array([[self.g @ (d * self.g)]]), np.array([self.g @ s])
         G = np.array([[self.prior.variance]])
         M, accepted = draw_scaling(cholesky_prior(self.prior.common), A, B, G, number, self.site.term, self.key)
@@ -139,20 +147,40 @@ class MarkerEffects:
         return out[: store.n_animals]
 
     def draws(self) -> dict[str, np.ndarray]:
-        own = {marker_name(self.markers.name, name): value for name, value in self.prior.draws().items()}
-        variance = np.array(self.breeding_values().var())
-        return own | {marker_name(self.markers.name, "genetic_variance"): variance}
+        own = {marker_name(self.markers.key, name): value for name, value in self.prior.draws().items()}
+        found = {"genetic_variance": self.breeding_values().var(), MEAN_VARIANCE: self._mean_variance()}
+        return own | {marker_name(self.markers.key, name): np.array(value) for name, value in found.items()}
+
+    def _mean_variance(self) -> float:
+        """Of the prior of an effect, over the SNPs and their classes."""
+        conditional = self.prior.conditional()
+        if isinstance(conditional, Mixture):
+            return float(np.exp(conditional.log_share) @ conditional.variance.mean(axis=1))
+        return float(conditional.variance.mean())
 
     def state(self) -> dict[str, np.ndarray]:
-        own: dict[str, np.ndarray] = {"a": self.a, "class": self.of_class, "g": self.g}
+        own: dict[str, np.ndarray] = {
+            "a": self.a,
+            "class": self.of_class,
+            "g": self.g,
+            "drift": np.array(self.largest_drift),
+        }
         own |= {f"prior.{name}": value for name, value in self.prior.state().items()}
-        return {marker_name(self.markers.name, name): value for name, value in own.items()}
+        return {marker_name(self.markers.key, name): value for name, value in own.items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        start = marker_name(self.markers.name, "")
+        start = marker_name(self.markers.key, "")
         own = {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
         self.a, self.of_class, self.g = own["a"].copy(), own["class"].copy(), own["g"].copy()
+        self.largest_drift = float(own["drift"])
         self.prior.restore({n.removeprefix("prior."): v for n, v in own.items() if n.startswith("prior.")})
+
+
+def starting_draws(markers: Markers) -> dict[str, np.ndarray]:
+    """(1, 1, ...) of each quantity of a term that is logged: what a chain starts from."""
+    prior = prior_of(markers.prior, markers.n_snps, Site(0, markers.number.astype(np.uint64), (0, 0)))
+    found = prior.draws() | {"genetic_variance": np.array(0.0)}
+    return {marker_name(markers.key, name): np.asarray(value)[None, None] for name, value in found.items()}
 
 
 class FollowedMarkers(MomentsOfLocations):

@@ -1,0 +1,114 @@
+"""Terms of SNP effects from `model.markers` and the genotypes of the analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.config import Analysis
+from mmgibbs.config.markers import MarkerEffects
+from mmgibbs.config.traits import Trait
+from mmgibbs.data.genotypes.prepare import PreparedGenotypes
+from mmgibbs.data.phenotypes import SHOWN, Phenotypes
+from mmgibbs.data.traits import Records
+from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.genotypes.store import Store
+from mmgibbs.model.markers import MarkerPriorSpec, Markers
+
+GAMMA_SHAPE = 1.1  # of priors of a scale, as in BGLR: its mode is the value that the share asks for
+
+
+@dataclass(frozen=True)
+class MarkerLabels:
+    """One term of SNP effects as the user knows it."""
+
+    name: str
+    animals: pl.Series  # (n,) ids in the order of the store
+    recorded: np.ndarray  # (n,) bool
+    section: MarkerEffects
+
+
+def without_records_of_others(
+    analysis: Analysis, phenotypes: Phenotypes, genotypes: PreparedGenotypes
+) -> tuple[Phenotypes, list[str]]:
+    """The records that are left where a term drops those of animals without genotypes, and notes."""
+    notes, known = [], genotypes.animals["animal"].implode()
+    for name, section in analysis.model.markers.items():
+        ids = phenotypes.text(section.level, f"model.markers.{name}.level")
+        genotyped = ids.is_in(known).fill_null(False).to_numpy()
+        others = ids.filter(pl.Series(~genotyped)).drop_nulls().unique(maintain_order=True)
+        count = int(np.count_nonzero(~genotyped))
+        if not count:
+            continue
+        what = f"{count:,} records are of animals without genotypes, such as {', '.join(others.head(SHOWN)) or 'none'}"
+        if section.without_genotypes == "refuse":
+            raise DataError(
+                f"model.markers.{name}: {what}; needed without_genotypes: keep (the other terms alone say something of "
+                "them) or drop"
+            )
+        notes.append(f"model.markers.{name}: {what}: {'left out' if section.without_genotypes == 'drop' else 'kept'}")
+        if section.without_genotypes == "drop":
+            phenotypes = phenotypes.keep(genotyped)
+    return phenotypes, notes
+
+
+def marker_terms(
+    analysis: Analysis, records: Records, genotypes: PreparedGenotypes, traits: Sequence[Trait]
+) -> tuple[list[Markers], list[MarkerLabels]]:
+    """One term for each section of `model.markers` and each of its traits."""
+    terms, labels = [], []
+    names = [t.name for t in traits]
+    for name, section in analysis.model.markers.items():
+        ids = records.phenotypes.text(section.level, f"model.markers.{name}.level")
+        of_record = pl.DataFrame({"animal": ids}).with_columns(pl.col("animal").cast(pl.String))
+        kept = genotypes.animals["animal"]
+        has = kept.is_in(of_record["animal"].drop_nulls().unique().implode())
+        if not has.any():
+            raise DataError(f"model.markers.{name}: no genotyped animal has a record; are ids written alike?")
+        order = pl.concat([kept.filter(has), kept.filter(~has)])
+        place = pl.DataFrame({"animal": order, "place": np.arange(len(order), dtype=np.int32)})
+        animal = of_record.join(place, on="animal", how="left", maintain_order="left")["place"].fill_null(-1).to_numpy()
+        store = genotypes.packed(order)
+        variance = column_variances(store)
+        for trait in section.traits or names:
+            t = names.index(trait)
+            if not np.any(records.observed[:, t] & (animal >= 0)):
+                raise DataError(f"model.markers.{name}: trait '{trait}' has records, but of no genotyped animal")
+            scale = 1 / np.sqrt(variance) if section.scale == "standard" else np.ones(len(variance))
+            spec = prior_spec(name, section, float(np.sum(variance * scale**2)), float(records.variance[t]))
+            numbers, n = genotypes.checked.kept_snps, int(has.sum())
+            centred = genotypes.centre, scale, genotypes.mean
+            terms.append(Markers(name, t, animal.astype(np.int32), store, numbers, *centred, spec, n))
+            labels.append(MarkerLabels(name, order, np.arange(len(order)) < int(has.sum()), section))
+    return terms, labels
+
+
+def column_variances(store: Store) -> np.ndarray:
+    """(q,) of the known genotypes of each SNP, above 0."""
+    known, first, second = store.moments().T
+    known = np.maximum(known, 1)
+    return np.maximum(second / known - (first / known) ** 2, 1e-12)
+
+
+def prior_spec(name: str, section: MarkerEffects, total: float, phenotypic: float) -> MarkerPriorSpec:
+    """The numbers of a prior; total: the genetic variance of effects of variance 1, phenotypic: that of the trait.
+
+    A share h of the phenotypic variance asks for effects of variance h phenotypic / (total x mean factor of a class).
+    S of nu S / chi2(nu) puts the mode of the prior there, nu S / (nu + 2).
+    """
+    s, given = section, section.variance
+    factor = 1.0
+    if s.classes and s.pi.start is not None:
+        factor = float(np.dot(s.classes, s.pi.start))
+    if not phenotypic > 0:
+        raise ConfigError(f"model.markers.{name}: the trait does not vary; needed variance.start")
+    start = given.start if given.start is not None else given.share * phenotypic / (total * factor)
+    scale = given.scale if given.scale is not None else start * (given.df + 2) / given.df
+    options: dict = {"classes": s.classes, "pi": s.pi.start, "counts": None if s.pi.fixed else s.pi.prior}
+    options |= {"shape": GAMMA_SHAPE, "rate": (GAMMA_SHAPE - 1) / scale, "global_scale": s.global_scale or start**0.5}
+    if s.prior == "lasso":
+        options["rate"] = (GAMMA_SHAPE - 1) * start / 2  # lambda^2 has its mode at 2 / start
+    return MarkerPriorSpec(s.prior, start, given.fixed, given.df, scale, options)
