@@ -96,9 +96,8 @@ def ranks(kind, n=DATA_SETS, spoil=lambda step: None):
                 draws = {name: value for s in steps for name, value in s.draws().items()}
                 kept.append([*hyper_parameters(draws), draws["R"].item(), *step.a[:3], step.a @ step.a])
         truth = np.array([*true, R, *a[:3], a @ a])
-        ties = rng.random((DRAWS, len(truth))) < 0.5  # effects that are 0 in both
-        below = ((np.array(kept) < truth) | ((np.array(kept) == truth) & ties)).sum(axis=0)
-        out.append((below + rng.uniform(size=len(below))) / (DRAWS + 1))
+        below, ties = (np.array(kept) < truth).sum(axis=0), (np.array(kept) == truth).sum(axis=0)  # 0 in both
+        out.append((below + rng.uniform(size=len(below)) * (ties + 1)) / (DRAWS + 1))
     return np.array(out)
 
 
