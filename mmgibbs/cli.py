@@ -56,8 +56,9 @@ _COMMANDS = {
     ),
     "simulate": Command(
         "simulation",
-        "write a simulated beef population with known true values",
-        "mmgibbs simulate data/beef --animals 5000 --seed 1",
+        "write simulated records with known true values: weights, scores, a disease, longevity or counts",
+        "mmgibbs simulate data/beef --animals 5000 --seed 1\n"
+        "  mmgibbs simulate data/calving --traits calving_ease --categories 1,2,3,4 --shares 0.6,0.2,0.15,0.05",
     ),
     "bench": Command(
         "bench",

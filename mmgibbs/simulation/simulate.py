@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -69,6 +69,13 @@ YEARS = 20  # of calving
 FIRST_YEAR = 2000
 
 
+class BornInOrder(Protocol):
+    """Animals in the order of their birth."""
+
+    @property
+    def birth_year(self) -> np.ndarray: ...
+
+
 @dataclass(frozen=True)
 class Beef:
     """A simulated beef population of n animals in birth order, with r records. Codes are positions; -1 is unknown."""
@@ -99,7 +106,7 @@ class Beef:
     @property
     def dam_age_class(self) -> np.ndarray:
         """(r,) int8, position in DAM_AGES."""
-        return _dam_age_class(self.dam_age).astype(np.int8)
+        return dam_age_classes(self.dam_age).astype(np.int8)
 
     @property
     def G(self) -> tuple:
@@ -139,7 +146,7 @@ def simulate_beef(n_animals: int, seed: int, years: int = YEARS) -> Beef:
     deviation = (
         y[:, WEANING] + u[calf, WEANING] + u[dam, 3] + environment[dam]
     )  # weaning weight within contemporary group, sex and dam age
-    y += MEAN + group_effect[group] + SEX[sex[calf]] + DAM_AGE[_dam_age_class(dam_age)]
+    y += MEAN + group_effect[group] + SEX[sex[calf]] + DAM_AGE[dam_age_classes(dam_age)]
     y += u[calf, : len(TRAITS)]
     y[:, WEANING] += u[dam, 3] + environment[dam]
     y[~_weighed(rng, sex[calf], herd[calf], n_herds, deviation)] = np.nan
@@ -153,7 +160,8 @@ def simulate_beef(n_animals: int, seed: int, years: int = YEARS) -> Beef:
     )  # fmt: skip
 
 
-def _dam_age_class(years: np.ndarray) -> np.ndarray:
+def dam_age_classes(years: np.ndarray) -> np.ndarray:
+    """(n,) positions in DAM_AGES of ages in years."""
     return np.searchsorted([3, 4, 5, 10], years, side="right")
 
 
@@ -267,12 +275,12 @@ def check_directory(directory: str | Path, overwrite: bool = False) -> Path:
     return path
 
 
-def animal_ids(beef: Beef) -> pl.Series:
+def animal_ids(animals: BornInOrder) -> pl.Series:
     """(n,) Polars String series: year of birth and number within the year, '2003-0127'."""
     import polars as pl
 
-    year = beef.birth_year  # animals stand in birth order
-    number = np.arange(beef.n_animals) - np.searchsorted(year, year) + 1
+    year = animals.birth_year  # animals stand in birth order
+    number = np.arange(year.size) - np.searchsorted(year, year) + 1
     width = len(str(number.max()))
     frame = pl.DataFrame({"year": year, "number": number})
     return frame.select(pl.format("{}-{}", "year", pl.col("number").cast(pl.String).str.zfill(width)).alias("id"))["id"]
@@ -292,7 +300,7 @@ def herd_ids(beef: Beef) -> pl.Series:
     )
 
 
-def _parent_ids(ids: pl.Series, code: np.ndarray) -> pl.Series:
+def parent_ids(ids: pl.Series, code: np.ndarray) -> pl.Series:
     """Ids of parents, null where unknown."""
     import polars as pl
 
@@ -305,8 +313,8 @@ def _write_pedigree(beef: Beef, ids: pl.Series, path: Path) -> None:
 
     columns = {
         "animal": ids,
-        "sire": _parent_ids(ids, beef.sire),
-        "dam": _parent_ids(ids, beef.dam),
+        "sire": parent_ids(ids, beef.sire),
+        "dam": parent_ids(ids, beef.dam),
         "birth_year": beef.birth_year,
     }
     pl.DataFrame(columns).write_csv(path)
@@ -365,18 +373,22 @@ output: {{directory: runs/{name}}}
 """
 
 
-def _provenance(beef: Beef, how: str) -> str:
+def program() -> str:
+    """'mmgibbs 0.1.0, numpy 2.4.1': what the data were made by."""
     from mmgibbs.runs.record import versions
 
-    program = ", ".join(
+    return ", ".join(
         f"{name} {version}"
         for name, version in versions().items()
         if name in ("mmgibbs", "numpy") and version[0].isdigit()
     )
+
+
+def _provenance(beef: Beef, how: str) -> str:
     lines = [
         "Simulated beef cattle; no animal in it ever lived.",
         f"Made by: {how}",
-        f"Program: {program}",
+        f"Program: {program()}",
         f"{beef.n_animals} animals born {beef.birth_year.min()} to {beef.birth_year.max()}, {beef.n_records} with "
         "records.",
         "",

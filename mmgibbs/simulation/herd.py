@@ -1,0 +1,62 @@
+"""The animals behind simulated records that are not weights: recorded parents, breeding values, contemporary groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.simulation.simulate import DAM_UNRECORDED, FIRST_YEAR, SIRE_UNRECORDED
+from pedigree.simulate import Population, simulate_pedigree
+
+# Bulls of artificial insemination with some 50 calves each: records in categories say little one by one.
+BREEDING = Population(
+    first_year=FIRST_YEAR, ai_share=0.6, ai_calves_per_bull=50.0, ai_popularity_sd=0.6, cows_per_bull=20
+)
+
+
+@dataclass(frozen=True)
+class Herd:
+    """n animals in birth order. Codes are positions; -1 is unknown."""
+
+    sire: np.ndarray  # (n,) int32, as recorded
+    dam: np.ndarray  # (n,) int32
+    birth_year: np.ndarray  # (n,) int32
+    sex: np.ndarray  # (n,) int8, 0 female, 1 male
+    herd: np.ndarray  # (n,) int32
+    u: np.ndarray  # (n, k) float64 true breeding values
+
+    @property
+    def n_animals(self) -> int:
+        return self.sire.size
+
+
+def breed(n_animals: int, seed: int, years: int, G: np.ndarray, stream: int) -> tuple[Herd, np.random.Generator]:
+    """A population with breeding values N(0, A (x) G), and the generator of what happens in it (independent streams).
+
+    Raises ConfigError where the arguments make no population."""
+    if not 0 <= seed < 2**32:
+        raise ConfigError(f"seed: found {seed}, needed a whole number from 0 to {2**32 - 1}")
+    try:
+        animals = simulate_pedigree(n_animals, seed, replace(BREEDING, years=years), G)
+    except ValueError as error:
+        raise ConfigError(f"no population: {error}") from None
+    assert animals.breeding_values is not None, "there are some where G is given"
+    rng = np.random.default_rng([seed, stream])
+    sire, dam = animals.sire.copy(), animals.dam.copy()
+    sire[rng.random(n_animals) < SIRE_UNRECORDED] = -1
+    dam[rng.random(n_animals) < DAM_UNRECORDED] = -1
+    herd = Herd(sire, dam, animals.birth, animals.sex, animals.herd, animals.breeding_values)
+    return herd, rng
+
+
+def herd_years(
+    rng: np.random.Generator, herd: np.ndarray, year: np.ndarray, covariance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(names (r,) 'H1-2003', effects (r, T) ~ N(0, covariance)) of the herd and year of each record."""
+    width = len(str(int(herd.max(initial=0)) + 1))
+    names = np.array([f"H{h + 1:0{width}d}-{y}" for h, y in zip(herd.tolist(), year.tolist(), strict=True)])
+    present, group = np.unique(names, return_inverse=True)
+    effects = rng.standard_normal((present.size, len(covariance))) @ np.linalg.cholesky(covariance).T
+    return names, effects[group]
