@@ -131,6 +131,15 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
                 "needed a column of its own",
             )
         columns[trait.column] = trait.name
+    bounds: dict[tuple[str | None, str | None], str] = {}
+    for trait in analysis.traits:
+        if trait.lower and (trait.lower, trait.upper) in bounds:
+            problems.add(
+                ("traits", trait.name),
+                f"its columns {show(trait.lower)} and {show(trait.upper)} are already trait "
+                f"{show(bounds[trait.lower, trait.upper])}, needed columns of its own",
+            )
+        bounds[trait.lower, trait.upper] = trait.name
     for kind, terms in (("fixed", model.fixed), ("random", model.random)):
         for term in terms:
             if term in RESERVED:

@@ -162,8 +162,10 @@ a_column = a_text("the name of a column")
 
 
 def a_cell(value: object) -> str:
-    """A value as it stands in a table: any text, also none; numbers are taken as they are written."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    """A value as it stands in a table: any text, also none; numbers, true and false are taken as they are written."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
         return str(int(value)) if math.isfinite(value) and value == int(value) else str(value)
     if not isinstance(value, str):
         hint = " (write '' for empty cells)" if value is None else ""

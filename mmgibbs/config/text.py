@@ -43,6 +43,14 @@ def as_number(text: str) -> int | float | None:
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
+def spelled(cell: str) -> str:
+    """A cell as it is commonly written: '1' for '1.0', 'true' for 'True' or 'TRUE'; other text as it is."""
+    number = as_number(cell)
+    if number is not None:
+        return str(int(number)) if abs(number) < 1e15 and number == int(number) else cell
+    return cell.lower() if cell.lower() in ("true", "false") else cell
+
+
 def as_yaml_value(value: Any) -> Any:
     """What plain text means where no field says so: null, true, false, a number, else the text itself (YAML 1.2)."""
     if isinstance(value, dict):

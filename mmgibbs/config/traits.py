@@ -18,7 +18,7 @@ from mmgibbs.config.fields import (
     mapping_of,
     one_of,
 )  # fmt: skip
-from mmgibbs.config.text import is_nothing
+from mmgibbs.config.text import is_nothing, spelled
 
 _cells = list_of(a_cell, "a list of values as they stand in the table", empty=True)
 TYPES = ("normal", "binary", "ordinal", "censored", "count")
@@ -48,9 +48,10 @@ class Sides(Section):
         seen: dict[str, str] = {}
         for side in ("left", "right", "none"):
             for cell in getattr(self, side):
-                if cell in seen:
-                    problems.add((side,), f"found {cell!r}, which is also in {seen[cell]}; needed it in one of them")
-                seen[cell] = side
+                if spelled(cell) in seen:
+                    also = seen[spelled(cell)]
+                    problems.add((side,), f"found {cell!r}, which is also in {also}; needed it in one of them")
+                seen[spelled(cell)] = side
         if not seen:
             problems.add((), "found no cell, needed left, right or none with the values that mean it")
         problems.refuse()
@@ -85,18 +86,28 @@ class Trait(Section):
                 problems.add((key,), f"cannot be combined with type: {self.type}; needed type: {' or '.join(types)}")
         if self.type == "censored":
             self._check_bounds(problems)
-        both = set(self.missing) & {*(self.categories or ()), *([self.positive] if self.positive else ())}
+        both = set(map(spelled, self.missing)) & self.named_categories
         if both:
             problems.add(
                 ("missing",), f"found {sorted(both)[0]!r}, which is a category too; needed it to mean one thing"
             )
+        if self.categories is not None and len(set(map(spelled, self.categories))) < len(self.categories):
+            alike = [c for c in self.categories if list(map(spelled, self.categories)).count(spelled(c)) > 1]
+            problems.add(("categories",), f"found {' and '.join(map(repr, alike))}, which are one; needed each once")
         if self.categories is not None and len(self.categories) < 2:
             problems.add(("categories",), f"found {len(self.categories)}, needed two or more, from low to high")
         problems.refuse()
         return self
 
+    @property
+    def named_categories(self) -> set[str]:
+        """The categories that the file names, as they are commonly written."""
+        return {spelled(c) for c in (*(self.categories or ()), *(() if self.positive is None else (self.positive,)))}
+
     def _check_bounds(self, problems: Problems) -> None:
         by_bounds, by_status = self.lower or self.upper, self.censored or self.values
+        if by_bounds and "column" in self.model_fields_set:
+            problems.add(("column",), "cannot be combined with lower and upper; needed the columns of the bounds alone")
         if by_bounds and by_status:
             problems.add(("censored",), "cannot be combined with lower and upper; needed one way of saying the bounds")
         elif by_bounds and not (self.lower and self.upper):
@@ -113,6 +124,8 @@ class Trait(Section):
 
     def as_file(self) -> dict[str, Any]:
         file = super().as_file()
+        if self.lower or self.upper:
+            file.pop("column", None)
         return {key: value for key, value in file.items() if key not in OF_TYPE or self.type in OF_TYPE[key]}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from mmgibbs.config.effects import Fixed, Model, Random
 from mmgibbs.config.fields import Problems
+from mmgibbs.config.text import spelled
 from mmgibbs.config.variances import HalfT, ResidualVariance, UniformHeritability, Variance
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def check_types(analysis: Analysis, problems: Problems) -> None:
                 "known; needed method: gibbs, with variances.mode: fixed to hold the variances",
             )
             break
+    _check_missing(analysis, problems)
     if analysis.data.weights is not None:
         for trait in analysis.traits:
             if trait.type in (*UNIT_RESIDUAL, "count"):
@@ -40,6 +42,17 @@ def check_types(analysis: Analysis, problems: Problems) -> None:
                     "observation; needed a row for each",
                 )
                 break
+
+
+def _check_missing(analysis: Analysis, problems: Problems) -> None:
+    """Refuse a category that data.missing would take away without a word."""
+    for trait in analysis.traits:
+        for cell in analysis.data.missing:
+            if spelled(cell) in trait.named_categories:
+                problems.add(
+                    ("data", "missing"),
+                    f"found {cell!r}, which is a category of traits.{trait.name} too; needed it to mean one thing",
+                )
 
 
 def with_default_priors(analysis: Analysis, model: Model) -> Model:
@@ -111,6 +124,11 @@ def check_unit_residuals(analysis: Analysis, residual: ResidualVariance, problem
             )
     if residual.by is not None:
         return
+    if unit and len(analysis.traits) == 1 and residual.prior is not None and "prior" in residual.model_fields_set:
+        problems.add(
+            ("variances", "residual", "prior"),
+            f"found a prior of the residual variance of {analysis.traits[0].name}, which is 1; needed none",
+        )
     size = {len(analysis.traits)}
     if residual.start is None or not unit or {len(residual.start), *map(len, residual.start)} != size:
         return

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.config import Trait
+from mmgibbs.config.text import as_number, spelled
 from mmgibbs.data.fixed import ClassEffect, CovariateEffect
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
@@ -44,12 +46,6 @@ def _text(trait: Trait, phenotypes: Phenotypes) -> pl.Series:
     return plain.select(pl.when(~pl.col("value").is_in(list(known))).then(pl.col("value"))).to_series()
 
 
-def spelled(cell: str) -> str:
-    """A number as it is commonly written, '1' where the table has '1.0'; other text as it is."""
-    number = _as_number(cell)
-    return str(int(number)) if abs(number) < 1e15 and number == int(number) else cell
-
-
 def _binary(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
     text = _text(trait, phenotypes)
     found = text.drop_nulls().unique().sort().to_list()
@@ -66,7 +62,10 @@ def _binary(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
         named = [f"found {quoted(text[int(i)])} in {where}" for i in wrong[:SHOWN]]
         raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, f"one of two values, as {_listed(first_two)}")
     if len(found) < 2:
-        raise DataError(f"{phenotypes.name}: found {_listed(found)} alone in {where}, needed two values")
+        void = ", ".join(v or "empty" for v in dict.fromkeys((*phenotypes.missing, *trait.missing)))
+        raise DataError(
+            f"{phenotypes.name}: found {_listed(found)} alone in {where}, needed two values (missing are: {void})"
+        )
     if positive is not None:
         labels = (next(v for v in found if v != positive), positive)
     else:
@@ -107,7 +106,7 @@ def _categories(trait: Trait, index: int, phenotypes: Phenotypes, text: pl.Serie
             f"{phenotypes.name}: found {len(labels):,} different values in {where}, needed at most {MOST_CATEGORIES} "
             "categories; a trait with more is normal or censored"
         )
-    bad = next((c for label in labels for c in label if c in NOT_IN_A_LABEL), None)
+    bad = next((c for label in labels for c in label if c in NOT_IN_A_LABEL or not c.isprintable()), None)
     if bad is not None and len(labels) > 2:
         raise DataError(
             f"{phenotypes.name}: found a category with the character {bad!r} in {where}, needed names without "
@@ -132,7 +131,8 @@ def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
         ends = []
         for key, open_end in (("lower", -np.inf), ("upper", np.inf)):
             column = getattr(trait, key)
-            values = phenotypes.numbers(column, f"traits.{trait.name}.{key}", trait.missing)
+            bounded = _without_open_ends(phenotypes, column, open_end)
+            values = bounded.numbers(column, f"traits.{trait.name}.{key}", trait.missing)
             ends.append((values, open_end))
         neither = np.isnan(ends[0][0]) & np.isnan(ends[1][0])
         lower, upper = (np.where(np.isnan(v), open_end, v) for v, open_end in ends)
@@ -155,7 +155,26 @@ def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
         with np.errstate(divide="ignore", invalid="ignore"):
             lower = np.where(lower <= 0, -np.inf, np.log(np.maximum(lower, 1e-300)))
             upper = np.log(upper)
+    known = ~np.isnan(lower)
+    for bound, side, other in ((lower, "at most", "a lower"), (upper, "at least", "an upper")):
+        if known.any() and not np.isfinite(bound[known]).any():
+            raise DataError(
+                f"{phenotypes.name}: found no record of trait '{trait.name}' with {other} bound: every one is {side} "
+                "a value, which leaves its mean open; needed some that are exact, or bounded from the other side"
+            )
     return Interval(index, lower, upper)
+
+
+def _without_open_ends(phenotypes: Phenotypes, column: str, open_end: float) -> Phenotypes:
+    """An infinite bound on the open side means what an empty cell means."""
+    if not phenotypes.has(column):
+        return phenotypes
+    series = phenotypes.frame[column]
+    if series.dtype == pl.String:
+        series = series.str.strip_chars()
+    number = series.cast(pl.Float64, strict=False)
+    cells = pl.when((number == open_end).fill_null(False)).then(None).otherwise(series).alias(column)
+    return replace(phenotypes, frame=phenotypes.frame.with_columns(cells))
 
 
 def _by_status(trait: Trait, phenotypes: Phenotypes) -> tuple[np.ndarray, np.ndarray]:
@@ -164,7 +183,10 @@ def _by_status(trait: Trait, phenotypes: Phenotypes) -> tuple[np.ndarray, np.nda
     value = phenotypes.numbers(trait.column, f"traits.{trait.name}", trait.missing)
     path = f"traits.{trait.name}.censored"
     status = phenotypes.text(trait.censored, path)
-    meaning = {cell: side for side, cells in trait.values.items() for cell in cells}
+    meaning = {spelled(cell): side for side, cells in trait.values.items() for cell in cells}
+    status = status.to_frame("s").select(pl.col("s").replace({v: spelled(v) for v in status.drop_nulls().unique()}))[
+        "s"
+    ]
     known = status.is_in(list(meaning)).fill_null(False).to_numpy()
     wrong = np.flatnonzero(~known & ~np.isnan(value))
     if len(wrong):
@@ -189,6 +211,10 @@ def _count(trait: Trait, index: int, phenotypes: Phenotypes) -> Count:
     if len(wrong):
         named = [f"found {count[i]:g} in {where}" for i in wrong[:SHOWN]]
         raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a count: a whole number from 0 on")
+    if (count == 0).any() and not (count > 0).any():
+        raise DataError(
+            f"{phenotypes.name}: found no count above 0 in {where}; needed some: the log of a rate of 0 has no end"
+        )
     exposure = np.ones(len(count))
     if trait.exposure:
         path = f"traits.{trait.name}.exposure"
@@ -216,40 +242,50 @@ _READERS: dict[str, Callable[[Trait, int, Phenotypes], Response]] = {
 def refuse_extreme_levels(
     effects: Sequence[ClassEffect | CovariateEffect], records: Records, traits: Sequence[Trait]
 ) -> None:
-    """DataError for levels of a flat class effect whose records are all in the lowest, or all in the highest category.
+    """DataError for levels of a flat class effect whose records are all in the lowest, or all in the highest category,
+    all censored on one side, or all counts of 0.
 
     The effect of such a level has no posterior: the more extreme it is, the better it fits.
     """
     for response in records.responses:
-        if not isinstance(response, Categories):
-            continue
-        seen = response.category >= 0
+        seen, down, up = response.one_sided()
         for effect in effects:
             if not isinstance(effect, ClassEffect) or not effect.is_flat(response.trait):
                 continue
-            level, category = effect.level[seen], response.category[seen]
-            low = np.full(len(effect.ids), len(response.labels))
-            high = np.full(len(effect.ids), -1)
-            np.minimum.at(low, level, category)
-            np.maximum.at(high, level, category)
-            extreme = np.flatnonzero((high == 0) | ((low == len(response.labels) - 1) & (high >= 0)))
+            level, n = effect.level[seen], len(effect.ids)
+            count, low, high = (np.bincount(level, weights, n) for weights in (None, down[seen], up[seen]))
+            extreme = np.flatnonzero((count > 0) & ((low == count) | (high == count)))
             if len(extreme):
                 shown = ", ".join(quoted(str(effect.ids[i])) for i in extreme[:SHOWN])
                 more = f" and {len(extreme) - SHOWN} more" if len(extreme) > SHOWN else ""
+                trait = traits[response.trait]
                 raise DataError(
-                    f"{records.phenotypes.name}: found {len(extreme)} of {len(effect.ids)} levels of "
-                    f"model.fixed.{effect.name} whose records of trait '{traits[response.trait].name}' are all in one "
-                    f"end category ({shown}{more}): with a flat prior their effects have no posterior; needed "
-                    f"model.fixed.{effect.name}.prior: {{variance: 10}}, the effect among the random ones, or levels "
+                    f"{records.phenotypes.name}: found {len(extreme)} of {n} levels of model.fixed.{effect.name} whose "
+                    f"records of trait '{trait.name}' are all {_ONE_SIDED[trait.type]} ({shown}{more}): with a flat "
+                    f"prior their effects have no posterior; needed model.fixed.{effect.name}.prior: "
+                    f"{{variance: {_wide(records, response, trait)}}}, the effect among the random ones, or levels "
                     "joined"
                 )
 
 
+_ONE_SIDED = {
+    "binary": "in one end category",
+    "ordinal": "in one end category",
+    "censored": "censored on one side",
+    "count": "counts of 0",
+}
+
+
+def _wide(records: Records, response: Response, trait: Trait) -> str:
+    """A prior variance that says little: 10 residual variances, or on a log scale 10."""
+    on_its_own_scale = trait.type == "censored" and not trait.log
+    return f"{float(f'{10 * records.variance[response.trait]:.1g}'):g}" if on_its_own_scale else "10"
+
+
 def _as_number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
+    """NaN for what is no finite number."""
+    number = as_number(text)
+    return float("nan") if number is None or not np.isfinite(float(number)) else float(number)
 
 
 def _listed(values: Iterable[str]) -> str:

@@ -48,6 +48,10 @@ class Categories:
         counts = np.bincount(self.category[self.category >= 0], minlength=len(self.labels))
         return np.concatenate([[0.0], np.cumsum(counts) / counts.sum()])
 
+    def one_sided(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n,) bool each: observed; fits the better the lower its liability is; the higher."""
+        return self.category >= 0, self.category == 0, self.category == len(self.labels) - 1
+
     def keep(self, rows: np.ndarray) -> Categories:
         """The response of some of the records; rows: (n,) bool, or their numbers."""
         return replace(self, category=self.category[rows])
@@ -75,6 +79,10 @@ class Interval:
             middle = 0.5 * (self.lower + self.upper)
         return np.where(both, middle, np.where(np.isfinite(self.lower), self.lower, self.upper))
 
+    def one_sided(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n,) bool each: observed; fits the better the lower its value is; the higher."""
+        return ~np.isnan(self.lower), np.isneginf(self.lower), np.isposinf(self.upper)
+
     def keep(self, rows: np.ndarray) -> Interval:
         return replace(self, lower=self.lower[rows], upper=self.upper[rows])
 
@@ -95,6 +103,10 @@ class Count:
     def start(self) -> np.ndarray:
         """(n,) log rates: log((y + 1/2) / exposure)."""
         return np.log((self.count + 0.5) / self.exposure)
+
+    def one_sided(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n,) bool each: observed; fits the better the lower its log rate is; the higher, which none does."""
+        return ~np.isnan(self.count), self.count == 0, np.zeros(len(self.count), bool)
 
     def keep(self, rows: np.ndarray) -> Count:
         return replace(self, count=self.count[rows], exposure=self.exposure[rows])

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 from helpers.analyses import analysis
 
+from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
 
@@ -87,6 +88,84 @@ def test_counts():
     np.testing.assert_allclose(d.y[:, 0] + centre, np.log((r.count + 0.5) / np.array([1, 2, 0.5, 1, 1])))
 
 
+@pytest.mark.parametrize(
+    ("positive", "cells"),
+    [
+        (True, [True, False, True, True, False, None]),
+        ("True", [True, False, True, True, False, None]),
+        ("true", ["True", "False", "True", "TRUE", "false", None]),
+        ("TRUE", ["true", "false", "true", "true", "false", ""]),
+    ],
+)
+def test_true_and_false_however_they_are_written(positive, cells):
+    (r,) = design({"type": "binary", "column": "alive", "positive": positive}, alive=cells).responses
+    np.testing.assert_array_equal(r.category, [1, 0, 1, 1, 0])
+
+
+def test_a_status_of_numbers_however_they_are_written():
+    trait = {"type": "censored", "column": "days", "censored": "status", "values": {"right": [0], "none": [1]}}
+    (r,) = design(trait, status=["1.0", "0", "1", "1.0", "0.0", "1"]).responses
+    np.testing.assert_array_equal(np.isinf(r.upper), [False, True, False, True, False])
+
+
+def test_infinite_bounds_are_open():
+    given = design(BOUNDS, low=["3", "4", "-inf", "2", "", "1"], high=[3.0, np.inf, 5.0, 2.5, None, 1.0])
+    (r,), (empty,) = given.responses, design(BOUNDS).responses
+    np.testing.assert_array_equal(r.lower, empty.lower)
+    np.testing.assert_array_equal(r.upper, empty.upper)
+
+
+def test_a_category_is_not_taken_away_by_missing_values_of_all_columns():
+    """0 as a missing value of BLUPF90 files against scores from 0."""
+    trait = {"type": "ordinal", "column": "alive", "categories": [0, 1]}
+    with pytest.raises(ConfigError, match="data.missing: found '0', which is a category of traits.t too"):
+        analysis(pl.DataFrame(TABLE), [{"t": trait}], missing=["", "0"])
+
+
+def test_two_traits_of_the_same_bounds_are_refused():
+    with pytest.raises(ConfigError, match=r"traits.b: its columns 'low' and 'high' are already trait 'a'"):
+        analysis(pl.DataFrame(TABLE), [{"a": BOUNDS}, {"b": BOUNDS}])
+
+
+def test_a_prior_of_a_variance_that_is_1_is_refused():
+    config = {
+        "name": "prior",
+        "data": {"phenotypes": pl.DataFrame(TABLE)},
+        "traits": {"t": {"type": "binary", "column": "alive"}},
+        "model": {},
+        "variances": {"residual": {"prior": {"df": 4, "scale": 3}}},
+    }
+    with pytest.raises(ConfigError, match=r"variances.residual.prior: found a prior of the residual variance of t"):
+        load_config(config)
+
+
+EXTREME = {
+    "herd": list("xxyyzz"),
+    "alive": [1, 0, 1, 1, 0, 0],
+    "days": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0],
+    "status": ["dead", "culled", "culled", "culled", "dead", "dead"],
+    "cases": [0, 1, 0, 0, 5, 0],
+}
+LEVELS = [
+    ({"type": "binary", "column": "alive"}, "2 of 3 levels", "in one end category ('y', 'z')", "10"),
+    (BY_STATUS, "1 of 3 levels", "censored on one side ('y')", "4000"),
+    (BY_STATUS | {"log": True}, "1 of 3 levels", "censored on one side ('y')", "10"),
+    ({"type": "count", "column": "cases"}, "1 of 3 levels", "counts of 0 ('y')", "10"),
+]
+
+
+@pytest.mark.parametrize(("trait", "count", "shown", "variance"), LEVELS)
+def test_levels_without_a_posterior_are_refused(trait, count, shown, variance):
+    """The more extreme their effect, the better it fits: under a flat prior, and no other."""
+    frame = pl.DataFrame(EXTREME)
+    with pytest.raises(DataError) as caught:
+        prepare(analysis(frame, [{"t": trait}], {"herd": {"prior": "flat"}}))
+    for text in (f"found {count} of model.fixed.herd whose records of trait 't' are all {shown}", "or levels joined"):
+        assert text in str(caught.value)
+    assert f"model.fixed.herd.prior: {{variance: {variance}}}" in str(caught.value)
+    prepare(analysis(frame, [{"t": trait}], {"herd": {"prior": {"variance": float(variance)}}}))
+
+
 BAD = [
     ({"type": "binary", "column": "alive"}, {"alive": [1, 0, 2, 1, 0, 1]}, ["row 3", "'2'", "'alive'", "two values"]),
     ({"type": "binary", "column": "alive"}, {"alive": [1] * 6}, ["'1' alone", "needed two values"]),
@@ -108,6 +187,41 @@ BAD = [
     ({"type": "count", "column": "cases"}, {"cases": [0.0, 1.5, 2.0, 0.0, 5.0, 1.0]}, ["row 2", "1.5"]),
     ({"type": "count", "column": "cases", "exposure": "months"}, {"months": [0.0] + [1.0] * 5}, ["row 1", "above 0"]),
     ({"type": "count", "column": "cases", "exposure": "weeks"}, {}, ["no column 'weeks'", "traits.t.exposure"]),
+    (
+        {"type": "count", "column": "cases", "exposure": "months"},
+        {"months": [1.0, None] + [1.0] * 4},
+        ["row 2", "no value", "'months'", "above 0"],
+    ),
+    ({"type": "count", "column": "cases"}, {"cases": [0] * 6}, ["no count above 0 in column 'cases'"]),
+    ({"type": "count", "column": "cases"}, {"cases": ["0", "two", "1", "0", "5", "1"]}, ["row 2", "'two'"]),
+    ({"type": "ordinal", "column": "alive"}, {"alive": [2] * 6}, ["found 1 category in column 'alive'", "two or more"]),
+    (
+        {"type": "ordinal", "column": "score"},
+        {"score": ["1", "inf", "2", "3", "1", "2"]},
+        ["'inf'", "no number", "traits.t.categories"],
+    ),
+    (
+        {"type": "binary", "column": "alive"},
+        {"alive": ["1", "1e400"] * 3},
+        ["'1e400'", "traits.t.positive"],
+    ),
+    ({"type": "binary", "column": "alive"}, {"alive": [None] * 6}, ["nothing alone", "missing are: empty, NA"]),
+    ({"type": "binary", "column": "alive", "positive": "y"}, {"alive": ["yes", "no"] * 3}, ["no 'y'", "'no', 'yes'"]),
+    ({"type": "binary", "column": "alive"}, {"alive": [True, False] * 3}, ["'false', 'true'", "traits.t.positive"]),
+    (
+        {"type": "binary", "column": "alive", "positive": "yes"},
+        {"alive": ["yes", "no", "Yes", "no", "yes", "no"]},
+        ["row 3", "'Yes'", "one of two values"],
+    ),
+    (
+        {"type": "ordinal", "column": "score", "categories": ["a\nb", "c", "d"]},
+        {"score": list("cdcdcd")},
+        [r"'\n'", "a parameter's name"],
+    ),
+    (BY_STATUS, {"status": ["dead", None, "dead", "dead", "culled", "dead"]}, ["row 2", "no value", "'culled'"]),
+    (BY_STATUS, {"status": ["culled"] * 6}, ["trait 't' with an upper bound", "at least a value"]),
+    (BOUNDS, {"low": [None] * 6}, ["trait 't' with a lower bound", "at most a value"]),
+    (BOUNDS | {"log": True}, {"low": [-2.0, 4.0, None, 2.0, None, 1.0]}, ["row 1", "found -2", "above 0"]),
 ]
 
 
@@ -129,6 +243,20 @@ BAD_KEYS = [
     (ORDINAL | {"missing": ["easy"]}, "found 'easy', which is a category too"),
     (ORDINAL | {"categories": ["easy"]}, "found 1, needed two or more"),
     (BY_STATUS | {"values": {"right": ["x"], "none": ["x"]}}, "which is also in right"),
+    (BOUNDS | {"column": "days"}, "column: cannot be combined with lower and upper"),
+    (
+        {"type": "ordinal", "column": "score", "categories": [1, "1.0", 2]},
+        "found '1' and '1.0', which are one; needed each once",
+    ),
+    (
+        {"type": "ordinal", "column": "score", "categories": [1, 2, 3], "missing": ["1.0"]},
+        "missing: found '1', which is a category too",
+    ),
+    ({"type": "binary", "column": "alive", "positive": 0, "missing": [0]}, "found '0', which is a category too"),
+    (
+        BY_STATUS | {"values": {"right": [1], "none": ["1.0"]}},
+        "which is also in right",
+    ),
     ({"type": "gamma"}, "needed normal, binary, ordinal, censored or count"),
 ]
 
