@@ -5,13 +5,17 @@ the samples are what their notes say.
 import importlib.util
 import json
 import re
+import shlex
 
 import numpy as np
 import polars as pl
 import pytest
 from helpers.support import ROOT
 
+from mmgibbs.cli import main
 from mmgibbs.runs.run import run
+from mmgibbs.simulation.command import KINDS
+from mmgibbs.simulation.files import FILES as FILES_OF_OTHER_TRAITS
 from mmgibbs.simulation.simulate import FILES, simulate_beef, write_beef
 
 FILES_OF_ANALYSES = sorted(ROOT.glob("configs/*.yaml"))
@@ -19,6 +23,9 @@ REGRESSIONS = [p for p in FILES_OF_ANALYSES if "plugin:" in p.read_text()]
 CONFIGS = [p for p in FILES_OF_ANALYSES if p not in REGRESSIONS]
 SAMPLES = sorted(p for p in ROOT.glob("data_samples/[!_]*") if p.is_dir())
 SHORT = ["sampler.chains=1", "sampler.burn_in=20", "sampler.samples=60", "sampler.thin=1", "sampler.pev_limit=100"]
+
+# What the sizes of groups decide stands beside the data alone.
+CALVING_EASE = dict(pl.read_csv(ROOT / "data_samples/calving_ease/true_parameters.csv").rows())
 
 # True parameters of each analysis (PROVENANCE.txt of its data), and the rows of solutions.csv that a reader of it looks
 # for.
@@ -36,6 +43,19 @@ TRUTH = {
         "h2[birth_weight]": 7 / 18,
     },
     "blup": {"animal.var[yearling_weight]": 380.0, "residual.var[yearling_weight]": 450.0},
+    "calving_ease": {
+        "contemporary_group.var[birth_weight]": 2.25,
+        "contemporary_group.var[calving_ease]": 0.2,
+        "genetic.var[direct:birth_weight]": 7.0,
+        "genetic.var[direct:calving_ease]": 0.4,
+        "genetic.var[maternal:calving_ease]": 0.25,
+        "genetic.corr[direct:birth_weight,direct:calving_ease]": 1 / 2.8**0.5,
+        "genetic.corr[direct:calving_ease,maternal:calving_ease]": -0.08 / 0.1**0.5,
+        "residual.var[calving_ease]": 1.0,
+        "residual.cov[birth_weight,calving_ease]": 1.0,
+        "h2[calving_ease]": 0.4 / 1.77,
+        "threshold[calving_ease:assisted|difficult]": CALVING_EASE["threshold[calving_ease:assisted|difficult]"],
+    },
     "covariates": {
         "genetic.var[fleece_weight]": 0.20,
         "permanent_environment.var[fleece_weight]": 0.12,
@@ -46,7 +66,25 @@ TRUTH = {
         "genetic.var[maternal:weaning_weight]": 90.0,
         "residual.var[yearling_weight]": 450.0,
     },
+    "disease": {
+        "contemporary_group.var[pneumonia]": 0.25,
+        "animal.var[pneumonia]": 0.5,
+        "h2[pneumonia]": 0.5 / 1.75,
+    },
     "first": {"animal.var[yearling_weight]": 380.0, "residual.var[yearling_weight]": 450.0},
+    "longevity": {
+        "herd_year.var[productive_life]": 0.05,
+        "animal.var[productive_life]": 0.12,
+        "residual.var[productive_life]": 0.3,
+        "h2[productive_life]": 0.12 / 0.47,
+    },
+    "mastitis": {
+        "herd_year.var[mastitis_cases]": 0.1,
+        "genetic.var[mastitis_cases]": 0.35,
+        "permanent_environment.var[mastitis_cases]": 0.2,
+        "residual.var[mastitis_cases]": 0.3,
+        "h2[mastitis_cases]": 0.35 / 0.95,
+    },
     "random_regression": {
         "genetic.var[rr.0:body_weight]": 24.0,
         "genetic.var[rr.1:body_weight]": 4.0,
@@ -114,9 +152,18 @@ ROWS = {
         ("dam_age", "", "birth_weight"),
     ],
     "blup": [("animal", "", "yearling_weight")],
+    "calving_ease": [
+        ("genetic", "direct", "birth_weight"),
+        ("genetic", "maternal", "calving_ease"),
+        ("contemporary_group", "", "calving_ease"),
+        ("dam_age", "", "calving_ease"),
+    ],
     "covariates": [("age", "", "fleece_weight"), ("shearing_day", "", "fleece_weight")],
     "decisions": [("genetic", "maternal", "weaning_weight")],
+    "disease": [("animal", "", "pneumonia"), ("season", "", "pneumonia")],
     "first": [("animal", "", "yearling_weight"), ("sex", "", "yearling_weight")],
+    "longevity": [("animal", "", "productive_life"), ("age_at_first_calving", "", "productive_life")],
+    "mastitis": [("permanent_environment", "", "mastitis_cases"), ("lactation", "", "mastitis_cases")],
     "random_regression": [
         ("genetic", "rr.0", "body_weight"),
         ("permanent_environment", "rr.1", "body_weight"),
@@ -221,6 +268,19 @@ def test_beef_is_what_its_command_makes(tmp_path):
     for name in FILES:
         if name != "PROVENANCE.txt":
             assert (made / name).read_text() == (sample / name).read_text(), name
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_other_traits_are_what_their_command_makes(name, tmp_path):
+    sample = ROOT / "data_samples" / name
+    note = (sample / "PROVENANCE.txt").read_text()
+    same_numpy(note)
+    words = shlex.split(re.search(r"^Made by: mmgibbs (simulate .*)$", note, re.MULTILINE).group(1))
+    made = tmp_path / name
+    assert main([str(made) if word == "DIRECTORY" else word for word in words]) == 0
+    for file in FILES_OF_OTHER_TRAITS:
+        if file != "PROVENANCE.txt":
+            assert (made / file).read_text() == (sample / file).read_text(), file
 
 
 @pytest.mark.parametrize("name", ["sheep", "lines", "selfed", "markers", "pigs"])
