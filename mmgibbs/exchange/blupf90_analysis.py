@@ -6,12 +6,14 @@ Columns of the data file are called col1, col2, ... (`animal` and `sire` where t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from mmgibbs.exchange.blupf90_categories import divisors, keys_of_type, numbers_of_categories, tell_of_scale
 from mmgibbs.exchange.blupf90_context import Context
 from mmgibbs.exchange.blupf90_effects import covariance_matrix, fixed_effects, random_terms
 from mmgibbs.exchange.blupf90_pedigree import WARNING
@@ -22,6 +24,7 @@ OPTIONS = {
     **dict.fromkeys(
         (
             "hetres_int",
+            "cat",
             "sol",
             "missing",
             "method",
@@ -32,7 +35,10 @@ OPTIONS = {
         )
     ),
     "SNP_file": "genotypes are not used: relationships are those of the pedigree alone",
-    "cat": "categories are read as numbers: every trait is taken as normal",
+    "thresholds": "not carried over; the first threshold is 0 and the others are sampled",
+    "residual": "not carried over; the residual variance of a trait in categories is 1",
+    "fixed_var": "with OPTION cat every variance is held at its start; else it is not carried over",
+    "censored": "not carried over; a trait of type censored has a column of bounds, or one that says what is known",
     "conv_crit": "not carried over; solving stops at sampler.tolerance",
     "maxrounds": "not carried over; solving stops at sampler.tolerance",
     "prior": "not carried over; variances.NAME.prior holds {df, scale}",
@@ -62,7 +68,9 @@ def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation
     and DataError name the line, what was found there and what is needed.
     """
     context = Context(parameters, folder, stem)
-    data, traits = _data(context), _traits(context)
+    categories = numbers_of_categories(context)
+    context.divisor = divisors(context, categories)
+    data, traits = _data(context), _traits(context, categories)
     fixed: dict[str, Any] = {}
     random: dict[str, Any] = {}
     variances: dict[str, Any] = {}
@@ -82,7 +90,10 @@ def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation
         variances["residual"] = {"by": by, "start": variances["residual"]}
     # the BLUPF90 programs have no intercept but what an effect of one level is
     model = {"intercept": False} | {key: terms for key, terms in (("fixed", fixed), ("random", random)) if terms}
-    sampler = {"method": _method(context)}
+    if any(categories):
+        tell_of_scale(context)
+        variances |= _held(context)
+    sampler = {"method": _sampling(context) if any(categories) else _method(context)}
     _tell_the_rest(context)
     if parameters.encoding != "UTF-8":
         context.note(0, LATIN_1)
@@ -123,15 +134,19 @@ def _residual_class(context: Context) -> str | None:
     return context.columns[position]
 
 
-def _traits(context: Context) -> dict[str, dict]:
-    """What stands for a missing observation is so for traits alone: a covariate may be 0."""
+def _traits(context: Context, categories: Sequence[int]) -> dict[str, dict]:
+    """What stands for a missing observation is so for traits alone: a covariate may be 0.
+
+    categories: (T,) how many, 0 for a normal trait.
+    """
     stated = context.parameters.stated["TRAITS"]
     context.check(stated.line, "TRAITS", stated.value)
-    missing = [_option(context, "missing", "0")[1]]
-    return {
-        name: {"column": context.columns[p], "missing": missing}
-        for name, p in zip(context.traits, stated.value, strict=True)
-    }
+    line, missing = _option(context, "missing", "0")
+    traits = {}
+    for t, (name, p) in enumerate(zip(context.traits, stated.value, strict=True)):
+        keys = keys_of_type(context, t, categories[t], missing, line > 0) if categories[t] else {"missing": [missing]}
+        traits[name] = {"column": context.columns[p]} | keys
+    return traits
 
 
 def _data(context: Context) -> dict[str, Any]:
@@ -190,6 +205,27 @@ def _method(context: Context) -> str:
     elif method.upper() != "BLUP":
         context.note(line, f"OPTION method {method}: not carried over; sampler.method is blup")
     return "blup"
+
+
+def _sampling(context: Context) -> str:
+    """The method where a trait is in categories: liabilities are sampled in any case."""
+    line, method = _option(context, "method", "")
+    if line and method.upper() != "VCE":
+        context.note(line, f"OPTION method {method}: sampler.method is gibbs, as OPTION cat needs it")
+    return "gibbs"
+
+
+def _held(context: Context) -> dict[str, str]:
+    """variances.mode: sampled as by gibbsf90+, or held with OPTION fixed_var."""
+    option = next((o for o in reversed(context.parameters.options) if o.value[0] == "fixed_var"), None)
+    if option is None:
+        context.note(
+            0,
+            "sampler.method is gibbs for OPTION cat, as of gibbsf90+, and variances are sampled (of traits in "
+            "categories with proper priors: flat ones may leave no posterior); --set variances.mode=fixed holds them",
+        )
+        return {}
+    return {"mode": "fixed"}
 
 
 def _tell_the_rest(context: Context) -> None:

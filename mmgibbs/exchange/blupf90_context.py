@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError
@@ -27,11 +28,13 @@ class Context:
     pedigree: tuple[str, tuple[int, ...]] | None = None  # (file, positions) of the one pedigree
     data: Table = field(init=False)  # the data file, without a header line
     columns: dict[int, str] = field(init=False)  # name of each position
+    divisor: np.ndarray = field(init=False)  # (T,) residual variance of traits in categories, 1 of the others
 
     def __post_init__(self) -> None:
         datafile = self.parameters.stated["DATAFILE"]
         self.data = self.open(datafile.line, "DATAFILE", datafile.value)
         self.columns = self._names_of_columns()
+        self.divisor = np.ones(self.parameters.n_traits)
 
     @property
     def traits(self) -> list[str]:

@@ -202,6 +202,13 @@ def _check_size(context: Context, matrix: Stated, keyword: str, size: int, why: 
         raise context.refuse(matrix.line, f"{keyword}: found a {k} x {k} matrix, needed {size} x {size} ({why})")
 
 
+def _units(divisor: np.ndarray) -> np.ndarray:
+    """(k, k) what (co)variances are divided by: divisor (k,) on the diagonal exactly, its roots outside."""
+    units = np.sqrt(np.outer(divisor, divisor))
+    np.fill_diagonal(units, divisor)
+    return units
+
+
 def covariance_matrix(
     context: Context, matrix: Stated, keyword: str, kept: Sequence[int], size: int | None = None, why: str = ""
 ) -> list | float:
@@ -209,7 +216,7 @@ def covariance_matrix(
     if size is not None:
         _check_size(context, matrix, keyword, size, why)
     part = matrix.value[np.ix_(kept, kept)]
-    part = (part + part.T) / 2
+    part = (part + part.T) / 2 / _units(context.divisor[np.asarray(kept, int) % len(context.traits)])
     sd = np.sqrt(np.maximum(np.diag(part), 0.0))
     if not sd.all() or np.linalg.eigvalsh(part / np.outer(sd, sd))[0] <= 1e-12:
         found = "a variance that is not above 0" if not sd.all() else "correlations that are impossible together"
