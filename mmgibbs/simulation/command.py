@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mmgibbs.errors import ConfigError
-from mmgibbs.simulation import calving, disease, files, longevity, mastitis
+from mmgibbs.simulation import calving, disease, files, genome_options, longevity, mastitis
+from mmgibbs.simulation.genotypes import FILES as OF_GENOTYPES
 from mmgibbs.simulation.simulate import FILES, YEARS, check_directory, simulate_beef, write_beef
 
 # What may be simulated beside weights: its function, its years and the options of its own.
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--incidence", type=float, help=f"expected share of ill calves (default: {disease.INCIDENCE:g})"
     )
+    genome_options.add_arguments(parser)
     parser.add_argument("--overwrite", action="store_true", help="write into a directory that holds files already")
 
 
@@ -89,14 +91,18 @@ def main(args: argparse.Namespace) -> int:
 
 def _beef(args: argparse.Namespace) -> tuple[Path, str, tuple[str, ...]]:
     years = YEARS if args.years is None else args.years
-    beef = simulate_beef(args.animals, args.seed, years)
+    genome = genome_options.genome_of(args, args.traits)
+    beef = simulate_beef(args.animals, args.seed, years, genome, args.genotyped or 0)
     how = f"mmgibbs simulate DIRECTORY --animals {args.animals} --years {years} --seed {args.seed}"
+    how += genome_options.as_written(args)
     target = write_beef(beef, args.directory, how, args.overwrite)
     n_herds = int(beef.herd.max()) + 1
-    return target, f"{beef.n_animals:,} animals in {n_herds:,} herds, {beef.n_records:,} of them with records", FILES
+    said = f"{beef.n_animals:,} animals in {n_herds:,} herds, {beef.n_records:,} of them with records"
+    return target, said, FILES if genome is None else FILES + OF_GENOTYPES
 
 
 def _other(args: argparse.Namespace, given: dict) -> tuple[Path, str, tuple[str, ...]]:
+    genome_options.genome_of(args, args.traits)  # refuses what needs weights
     simulate, own_years, _ = KINDS[args.traits]
     years = own_years if args.years is None else args.years
     simulated = simulate(args.animals, args.seed, years, **given)

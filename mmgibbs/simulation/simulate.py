@@ -32,6 +32,8 @@ from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.identity import Identity
 from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
+from mmgibbs.simulation.genome import Genome
+from mmgibbs.simulation.genotypes import SimulatedGenotypes, provenance, simulate_genotypes, write_genotypes
 from pedigree.simulate import Population, simulate_pedigree
 
 if TYPE_CHECKING:
@@ -94,6 +96,7 @@ class Beef:
     group_herd: np.ndarray  # (groups,) int32 herd of each contemporary group
     group_year: np.ndarray  # (groups,) int32
     group_effect: np.ndarray  # (groups, 3) float64, kg
+    genotypes: SimulatedGenotypes | None = None
 
     @property
     def n_animals(self) -> int:
@@ -118,9 +121,13 @@ class Beef:
         return RESIDUAL.copy()
 
 
-def simulate_beef(n_animals: int, seed: int, years: int = YEARS) -> Beef:
+def simulate_beef(
+    n_animals: int, seed: int, years: int = YEARS, genome: Genome | None = None, genotyped: int = 0
+) -> Beef:
     """A beef population of n_animals, founders included, born over `years` years; the same for the same arguments.
 
+    genome: with genotypes and QTL, of the youngest `genotyped` animals (0: of all). Animals, parents and herds are
+    those of the same arguments without a genome; breeding values and records are not.
     Raises ConfigError where the arguments make no population."""
     if not 0 <= seed < 2**32:
         raise ConfigError(f"seed: found {seed}, needed a whole number from 0 to {2**32 - 1}")
@@ -131,7 +138,16 @@ def simulate_beef(n_animals: int, seed: int, years: int = YEARS) -> Beef:
     rng = np.random.default_rng([seed, 1])  # not [seed, 0], which is the generator of the pedigree
     sire, dam_of, year, sex, herd = herds.sire.copy(), herds.dam.copy(), herds.birth, herds.sex, herds.herd
     assert herds.breeding_values is not None, "there are some where G is given"
-    u = herds.breeding_values.astype(np.float32)
+    genotypes = None
+    if genome is None:
+        u = herds.breeding_values.astype(np.float32)
+    else:
+        if not 0 <= genotyped <= n_animals:
+            raise ConfigError(f"--genotyped: found {genotyped:,}, needed at most the {n_animals:,} animals")
+        parents = herds.sire, herds.dam  # the true ones
+        of_genome = np.random.default_rng([seed, 2])
+        genotypes, values = simulate_genotypes(*parents, herds.breeding_values, GENETIC, genome, genotyped, of_genome)
+        u = values.astype(np.float32)
     sire[rng.random(n_animals) < SIRE_UNRECORDED] = -1
     dam_of[rng.random(n_animals) < DAM_UNRECORDED] = -1
     environment = np.float32(np.sqrt(MATERNAL_ENVIRONMENT)) * rng.standard_normal(n_animals, dtype=np.float32)
@@ -157,6 +173,7 @@ def simulate_beef(n_animals: int, seed: int, years: int = YEARS) -> Beef:
         sire, dam_of, year, sex, herd, u, environment,
         calf[used], codes.astype(np.int32), dam_age[used], np.ascontiguousarray(y[used]),
         (present // n_years).astype(np.int32), (present % n_years + year.min()).astype(np.int32), group_effect[present],
+        genotypes,
     )  # fmt: skip
 
 
@@ -260,7 +277,12 @@ def write_beef(
     _write_pedigree(beef, ids, target / "pedigree.csv")
     _write_phenotypes(beef, ids, herds, target / "phenotypes.csv")
     _write_true_values(beef, ids, target / "true_values.csv")
-    (target / "analysis.yaml").write_text(_ANALYSIS.format(name=target.resolve().name), encoding="utf-8")
+    analysis = _ANALYSIS.format(name=target.resolve().name)
+    if beef.genotypes is not None:
+        parents = _parent_ids(ids, beef.sire), _parent_ids(ids, beef.dam)
+        write_genotypes(beef.genotypes, ids, parents, beef.sex, COMPONENTS, target)
+        analysis = analysis.replace("pedigree.csv\n", "pedigree.csv\n  genotypes: genotypes.bed\n", 1)
+    (target / "analysis.yaml").write_text(analysis, encoding="utf-8")
     (target / "PROVENANCE.txt").write_text(_provenance(beef, how), encoding="utf-8")
     return target
 
@@ -397,7 +419,7 @@ def _provenance(beef: Beef, how: str) -> str:
         "true_values.csv    true breeding values (direct on three weights, maternal on weaning weight), and "
         "maternal environment of dams, kg",
         "analysis.yaml      an analysis of these files",
-        "",
+        *(provenance(beef.genotypes) if beef.genotypes is not None else [""]),
         "True parameters (kg, kg^2)",
         f"genetic covariance ({', '.join(COMPONENTS)}):",
         *_matrix(GENETIC),

@@ -1,0 +1,262 @@
+"""Genomes that are passed on: a historic population that makes linkage disequilibrium, then gene dropping.
+
+Loci have two alleles, a bit each; the haplotypes of an individual are 2 rows of words of 64 loci, chromosome after
+chromosome, so that 100,000 animals at 50,000 loci are 1.25 GB. A gamete takes each chromosome from one strand of the
+parent and changes strands where crossovers fall: a Poisson process of one a Morgan, without interference (Haldane 1919,
+J. Genet. 8:299).
+
+Livestock's linkage disequilibrium comes from drift: a random-mating population that shrinks geometrically over
+`generations`, from alleles at frequency 1/2 in equilibrium, with recurrent mutation; what is common in its last
+generation makes the loci, and its gametes the founders (compare Sargolzaei & Schenkel 2009, Bioinformatics 25:680).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.machine.memory import refuse_beyond_free
+
+BASES_PER_MORGAN = 1e8
+WORD = 64  # loci
+_ONE, _FULL = np.uint64(1), np.uint64(2**64 - 1)
+
+
+@dataclass(frozen=True)
+class Genome:
+    """What is to be simulated. `snps` are written; QTL are some of them, or further loci where they are hidden."""
+
+    snps: int
+    qtl: int
+    chromosomes: int = 29
+    morgans: float = 1.0  # of each chromosome
+    qtl_share: float = 1.0  # of the genetic covariance matrix; the rest is polygenic
+    hide_qtl: bool = False
+    generations: int = 500  # of the historic population
+    largest: int = 1500  # individuals of its first generation
+    smallest: int = 120  # and of its last
+    mutation: float = 2.5e-5  # a locus and gamete
+    maf: float = 0.05  # of every locus, in its last generation
+
+    @property
+    def loci(self) -> int:
+        return self.snps + self.qtl * self.hide_qtl
+
+    def refuse(self, n_animals: int, components: int) -> None:
+        """ConfigError for numbers that make no genome, DeviceError where haplotypes would not fit into memory."""
+        limits = {
+            "snps": (1, None),
+            "qtl": (components, None if self.hide_qtl else self.snps),
+            "chromosomes": (1, self.snps),
+        }
+        for name, (least, most) in limits.items():
+            found = getattr(self, name)
+            if found < least or (most is not None and found > most):
+                between = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"
+                raise ConfigError(f"--{name}: found {found:,}, needed {between}")
+        if not 0 < self.qtl_share <= 1:
+            raise ConfigError(f"--qtl-share: found {self.qtl_share:g}, needed a number above 0 and up to 1")
+        historic = 4 * self.largest * _words(_CANDIDATES * self.loci)
+        needed = 8 * (2 * n_animals * _words(self.loci) + 2 * historic)
+        advice = "fewer --animals or --snps, or more memory"
+        refuse_beyond_free(needed, f"haplotypes of {n_animals:,} animals at {self.loci:,} loci", advice)
+
+
+@dataclass(frozen=True)
+class Map:
+    """Where loci lie: chromosome c has loci first[c] .. first[c + 1] - 1."""
+
+    first: np.ndarray  # (C + 1,) int64
+    place: np.ndarray  # (p,) float64 Morgans from the beginning of the chromosome, ascending within it
+    morgans: float  # length of each
+
+    @property
+    def chromosome(self) -> np.ndarray:
+        """(p,) int64, from 1."""
+        return np.repeat(np.arange(1, len(self.first)), np.diff(self.first))
+
+    @property
+    def base_pair(self) -> np.ndarray:
+        """(p,) int64."""
+        return 1 + np.rint(self.place * BASES_PER_MORGAN).astype(np.int64)
+
+    def of(self, loci: np.ndarray) -> Map:
+        """Of some loci, ascending."""
+        return Map(np.searchsorted(loci, self.first), self.place[loci], self.morgans)
+
+
+_CANDIDATES = 2  # loci that the historic population carries for each that is wanted: drift loses some
+
+
+def historic_population(genome: Genome, rng: np.random.Generator) -> tuple[Map, np.ndarray]:
+    """(map, haplotypes (N, 2, words) uint64 of the last generation), at loci whose rarer allele has frequency
+    `genome.maf`. Raises ConfigError where drift has left too few."""
+    each = -(-_CANDIDATES * genome.loci // genome.chromosomes)
+    place = np.sort(rng.uniform(0, genome.morgans, (genome.chromosomes, each)), axis=1).ravel()
+    wide = Map(np.arange(genome.chromosomes + 1) * each, place, genome.morgans)
+    sizes = np.geomspace(genome.largest, genome.smallest, genome.generations + 1).astype(np.int64)
+    shape = (int(sizes[0]), 2, _words(len(place)))
+    parents = rng.integers(0, 2**64, shape, dtype=np.uint64)
+    for size in sizes[1:]:
+        children = np.zeros((int(size), *shape[1:]), np.uint64)
+        _mate(rng, parents, wide.first, wide.place, wide.morgans, genome.mutation, children)
+        parents = children
+    frequency = allele_counts(parents, np.arange(len(place))).mean(axis=1) / 2
+    common = np.flatnonzero(np.minimum(frequency, 1 - frequency) >= genome.maf)
+    if len(common) < genome.loci:
+        raise ConfigError(
+            f"no genome: drift has left {len(common):,} of {len(place):,} loci common enough; needed {genome.loci:,}: "
+            "use more SNPs, or fewer chromosomes"
+        )
+    chosen = np.sort(rng.permutation(common)[: genome.loci])
+    return wide.of(chosen), _columns(parents, chosen)
+
+
+def drop_genes(
+    sire: np.ndarray, dam: np.ndarray, historic: np.ndarray, where: Map, rng: np.random.Generator
+) -> np.ndarray:
+    """(n, 2, words) uint64 haplotypes, paternal and maternal, of animals whose parents (codes, -1 unknown) come before
+    them; an unknown parent is an individual of the historic population."""
+    out = np.zeros((len(sire), 2, historic.shape[2]), np.uint64)
+    _drop(rng, sire, dam, historic, where.first, where.place, where.morgans, out)
+    return out
+
+
+def allele_counts(haplotypes: np.ndarray, loci: np.ndarray, animals: np.ndarray | None = None) -> np.ndarray:
+    """(loci, animals) uint8 copies of allele 1."""
+    every = np.arange(len(haplotypes)) if animals is None else animals
+    out = np.empty((len(loci), len(every)), np.uint8)
+    _count(haplotypes, loci, every, out)
+    return out
+
+
+def bed_rows(haplotypes: np.ndarray, first: int, stop: int, animals: np.ndarray) -> np.ndarray:
+    """(stop - first, ceil(n / 4)) uint8 of loci first .. stop - 1 as a .bed has them, allele 1 counted."""
+    out = np.zeros((stop - first, -(-len(animals) // 4)), np.uint8)
+    _bed(haplotypes, first, animals, out)
+    return out
+
+
+def _words(loci: int) -> int:
+    return -(-loci // WORD)
+
+
+def _columns(haplotypes: np.ndarray, loci: np.ndarray) -> np.ndarray:
+    out = np.zeros((*haplotypes.shape[:2], _words(len(loci))), np.uint64)
+    _gather(haplotypes, loci, out)
+    return out
+
+
+def effects_of_qtl(counts: np.ndarray, target: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(q, k) effects a of one copy, for which counts' a has the covariance matrix `target` (k, k) among these animals.
+
+    counts: (q, n) of the founders. Effects are normal, then changed linearly to give the target exactly.
+    """
+    raw = rng.standard_normal((len(counts), len(target)))
+    values = (counts - counts.mean(axis=1, keepdims=True)).T @ raw
+    found = np.linalg.cholesky(np.cov(values.T))
+    return raw @ np.linalg.solve(found.T, np.linalg.cholesky(target).T)
+
+
+def breeding_values(haplotypes: np.ndarray, qtl: np.ndarray, effects: np.ndarray, mean: Sequence[float]) -> np.ndarray:
+    """(n, k): effects (q, k) times the copies that differ from their mean (q,) among founders."""
+    out = np.empty((len(haplotypes), effects.shape[1]))
+    for first in range(0, len(haplotypes), 10_000):  # keeps the counts of few animals at once
+        part = np.arange(first, min(first + 10_000, len(haplotypes)))
+        counts = allele_counts(haplotypes, qtl, part).astype(np.float64)
+        out[part] = (counts - np.asarray(mean)[:, None]).T @ effects
+    return out
+
+
+# ------------------------------------------------------------------------------------------------ kernels
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _mate(rng, parents, first, place, morgans, mutation, children):
+    loci = place.size
+    for i in range(children.shape[0]):
+        for side in range(2):
+            parent = min(int(rng.random() * parents.shape[0]), parents.shape[0] - 1)
+            _gamete(rng, parents[parent], first, place, morgans, children[i, side])
+            for _ in range(rng.poisson(mutation * loci)):
+                locus = min(int(rng.random() * loci), loci - 1)
+                children[i, side, locus >> 6] ^= _ONE << np.uint64(locus & 63)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _drop(rng, sire, dam, historic, first, place, morgans, out):
+    for i in range(sire.size):
+        for side in range(2):
+            parent = sire[i] if side == 0 else dam[i]
+            if parent >= 0:
+                _gamete(rng, out[parent], first, place, morgans, out[i, side])
+            else:
+                other = min(int(rng.random() * historic.shape[0]), historic.shape[0] - 1)
+                _gamete(rng, historic[other], first, place, morgans, out[i, side])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gamete(rng, parent, first, place, morgans, out):
+    """out (words,) is 0 before."""
+    for c in range(first.size - 1):
+        strand = int(rng.random() < 0.5)
+        begin, stop, x = first[c], first[c + 1], 0.0
+        while begin < stop:
+            x += rng.standard_exponential()
+            end = stop
+            if x < morgans:
+                end = begin + np.searchsorted(place[begin:stop], x)
+            _copy(parent[strand], begin, end, out)
+            begin, strand = end, 1 - strand
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _copy(source, begin, end, out):
+    """Bits begin .. end - 1, into bits that are 0."""
+    if begin >= end:
+        return
+    low, high = begin >> 6, (end - 1) >> 6
+    head = _FULL << np.uint64(begin & 63)
+    tail = _FULL >> np.uint64(63 - ((end - 1) & 63))
+    if low == high:
+        out[low] |= source[low] & head & tail
+        return
+    out[low] |= source[low] & head
+    out[low + 1 : high] = source[low + 1 : high]
+    out[high] |= source[high] & tail
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gather(haplotypes, loci, out):
+    for i in range(out.shape[0]):
+        for side in range(2):
+            for k in range(loci.size):
+                bit = (haplotypes[i, side, loci[k] >> 6] >> np.uint64(loci[k] & 63)) & _ONE
+                out[i, side, k >> 6] |= bit << np.uint64(k & 63)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _count(haplotypes, loci, animals, out):
+    for k in range(loci.size):
+        word, shift = loci[k] >> 6, np.uint64(loci[k] & 63)
+        for i in range(animals.size):
+            both = haplotypes[animals[i], :, word]
+            out[k, i] = ((both[0] >> shift) & _ONE) + ((both[1] >> shift) & _ONE)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bed(haplotypes, first, animals, out):
+    """Bits of four animals to a byte: 3, 2, 0 for 0, 1, 2 copies. Words are read once for their 64 loci."""
+    for low in range(first >> 6, ((first + out.shape[0] - 1) >> 6) + 1):
+        begin, end = max(low * 64, first), min(low * 64 + 64, first + out.shape[0])
+        for i in range(animals.size):
+            one, two = haplotypes[animals[i], 0, low], haplotypes[animals[i], 1, low]
+            for locus in range(begin, end):
+                shift = np.uint64(locus & 63)
+                copies = ((one >> shift) & _ONE) + ((two >> shift) & _ONE)
+                bits = np.uint8(3) - np.uint8(copies) - np.uint8(copies >> _ONE)
+                out[locus - first, i >> 2] |= bits << np.uint8(2 * (i & 3))
