@@ -58,7 +58,8 @@ _COMMANDS = {
         "simulation",
         "write simulated records with known true values: weights, scores, a disease, longevity or counts",
         "mmgibbs simulate data/beef --animals 5000 --seed 1\n"
-        "  mmgibbs simulate data/calving --traits calving_ease --categories 1,2,3 --shares 0.6,0.3,0.1",
+        "  mmgibbs simulate data/calving --traits calving_ease --categories 1,2,3 --shares 0.6,0.3,0.1\n"
+        "  mmgibbs simulate data/chips --animals 20000 --snps 50000 --qtl 300",
     ),
     "bench": Command(
         "bench",

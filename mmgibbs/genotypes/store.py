@@ -23,7 +23,7 @@ from numba import njit
 from mmgibbs.genotypes.products import CHUNK, MISSING, MISSING_FIXED, WORDS, add_rows, dot_rows
 
 STEPS = 127  # codes of fixed point for one copy of the allele
-BLOCK = 1024  # SNPs that are stored or decoded at a time
+BLOCK = 256  # SNPs that are stored or decoded at a time
 
 
 class GenotypeSource(Protocol):
@@ -115,12 +115,16 @@ class Store:
 
     def decode(self, rows: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
         """(m, n) float32 x of these SNPs; without values the dosages, NaN where missing."""
-        values = self.as_read() if values is None else values
-        out = np.zeros((len(rows), self.n_chunks * CHUNK), np.float32)
+        out = np.empty((len(rows), self.n_chunks * CHUNK), np.float32)
+        self.decode_into(rows, self.as_read() if values is None else values, out)
+        return out[:, : self.n_animals]
+
+    def decode_into(self, rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+        """As `decode`, into (m, 128 chunks) float32, of which the first n of a row count."""
+        out[:] = 0.0
         one = np.ones(1, np.float32)
         for i in range(len(rows)):
             add_rows(self.array, rows[i : i + 1], values, one, 0, self.n_chunks, out[i])
-        return out[:, : self.n_animals]
 
     def moments(self, weights: np.ndarray | None = None) -> np.ndarray:
         """(p, 3) float64: sums of w, w m and w m^2 over the animals whose genotype m is known.
@@ -305,13 +309,17 @@ def _fill(out: np.ndarray, block: np.ndarray, missing: float) -> None:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _pack_codes(block, animals, out):
     """The layout of `products`; what is left of the last chunk is missing."""
+    n = animals.size
     for j in range(out.shape[0]):
-        out[j] = 0xFFFFFFFF
-        for a in range(animals.size):
-            chunk, within = a >> 7, a & 127
-            shift = np.uint32(2 * (within >> 3))
-            flip = np.uint32(MISSING - block[j, animals[a]])  # the bits are 11 before
-            out[j, chunk, within & 7] ^= flip << shift
+        for chunk in range(out.shape[1]):
+            first = chunk << 7
+            for lane in range(8):
+                word = np.uint32(0)
+                for s in range(16):
+                    a = first + 8 * s + lane
+                    code = np.uint32(block[j, animals[a]]) if a < n else np.uint32(MISSING)
+                    word |= code << np.uint32(2 * s)
+                out[j, chunk, lane] = word
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -48,7 +48,7 @@ def as_written(args: argparse.Namespace) -> str:
     if args.snps is None:
         return ""
     found = {"snps": args.snps, "qtl": QTL} | _given(args)
-    return "".join(f" {_flag(key)}" + ("" if value is True else f" {value:g}") for key, value in found.items())
+    return "".join(f" {_flag(key)}" + ("" if value is True else f" {value}") for key, value in found.items())
 
 
 def _given(args: argparse.Namespace) -> dict:

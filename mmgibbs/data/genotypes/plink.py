@@ -1,4 +1,4 @@
-"""PLINK 1 files: .bed (genotypes, mapped into memory), .bim (SNPs), .fam (animals).
+"""PLINK 1 files: .bed (genotypes), .bim (SNPs), .fam (animals).
 
 A .bed holds three bytes, 6c 1b 01, and then for each SNP the animals, four to a byte, the first in the lowest bits: 00
 two copies of A1 (fifth column of the .bim), 10 one, 11 none, 01 missing. Copies of A1 are counted.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numba import njit
 
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
@@ -22,18 +23,16 @@ MAGIC = b"\x6c\x1b"
 SNP_MAJOR = 1
 HEAD = 3  # bytes before the first SNP
 _CODES = np.array([2, 3, 1, 0], np.uint8)  # copies of A1, 3 = missing, for 00, 01, 10, 11
-# (256, 4) the four codes of a byte
-_OF_BYTE = _CODES[(np.arange(256)[:, None] >> np.arange(0, 8, 2)) & 3]
 BIM, FAM = ("chromosome", "snp", "centimorgan", "position", "counted", "other"), ("family", "id")
 
 
 class BedSource(GenotypeSource):
-    """The bytes of a .bed, as codes of blocks of SNPs."""
+    """A .bed, read a block of SNPs at a time: what was read is not held."""
 
     real_valued = False
 
-    def __init__(self, bytes_of_snps: np.ndarray, n_animals: int):
-        self.bytes_of_snps, self._n = bytes_of_snps, n_animals  # (p, ceil(n / 4)) uint8
+    def __init__(self, path: Path, n_animals: int, n_snps: int):
+        self.path, self._n, self._p = path, n_animals, n_snps
 
     @property
     def n_animals(self) -> int:
@@ -41,10 +40,14 @@ class BedSource(GenotypeSource):
 
     @property
     def n_snps(self) -> int:
-        return len(self.bytes_of_snps)
+        return self._p
 
     def block(self, first: int, stop: int) -> np.ndarray:
-        return _OF_BYTE[self.bytes_of_snps[first:stop]].reshape(stop - first, -1)[:, : self._n]
+        row = -(-self._n // 4)
+        content = np.fromfile(self.path, np.uint8, (stop - first) * row, offset=HEAD + first * row)
+        out = np.empty((stop - first, self._n), np.uint8)
+        _decode(content.reshape(stop - first, row), _CODES, out)
+        return out
 
 
 def read(genotypes: Genotypes) -> GenotypeFile:
@@ -59,9 +62,11 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     position = table["position"].cast(pl.Float64, strict=False)
     columns = {name: table[name] for name in ("snp", "counted", "other")}
     found = snp_table(**columns, chromosome=table.select(chromosome).to_series(), position=position)
-    content = _bytes_of(bed, fam, rows.height, bim, found.height)
+    _refuse_bytes(bed, fam, rows.height, bim, found.height)
     ids = rows.to_series(1).alias("id")
-    return GenotypeFile(bed.name, ids, np.arange(1, len(ids) + 1), fam.name, found, BedSource(content, len(ids)))
+    return GenotypeFile(
+        bed.name, ids, np.arange(1, len(ids) + 1), fam.name, found, BedSource(bed, len(ids), found.height)
+    )
 
 
 def _columns_of(path: Path, width: int) -> pl.DataFrame:
@@ -74,8 +79,8 @@ def _columns_of(path: Path, width: int) -> pl.DataFrame:
     return frame
 
 
-def _bytes_of(bed: Path, fam: Path, n: int, bim: Path, p: int) -> np.ndarray:
-    """(p, ceil(n / 4)) uint8, mapped into memory, once they are known to be that."""
+def _refuse_bytes(bed: Path, fam: Path, n: int, bim: Path, p: int) -> None:
+    """DataError unless the .bed holds p SNPs of n animals, SNP after SNP."""
     size = bed.stat().st_size
     with open(bed, "rb") as file:
         head = file.read(HEAD)
@@ -97,7 +102,6 @@ def _bytes_of(bed: Path, fam: Path, n: int, bim: Path, p: int) -> np.ndarray:
             f"{bed.name}: {what}: found {size:,} bytes; needed {HEAD + p * row:,}, which is {HEAD} + {p:,} SNPs "
             f"({bim.name}) x {row:,} bytes of {n:,} animals ({fam.name}){_fitting(size, n, p)}"
         )
-    return np.memmap(bed, np.uint8, "r", HEAD, (p, row))
 
 
 def _fitting(size: int, n: int, p: int) -> str:
@@ -109,3 +113,10 @@ def _fitting(size: int, n: int, p: int) -> str:
         most = 4 * (rest // p)
         return f"; with these SNPs it holds {most - 3:,} to {most:,} animals: the .fam may belong to another .bed"
     return ""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _decode(content, codes, out):
+    for j in range(out.shape[0]):
+        for a in range(out.shape[1]):
+            out[j, a] = codes[(content[j, a >> 2] >> np.uint8(2 * (a & 3))) & np.uint8(3)]
