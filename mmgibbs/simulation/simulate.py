@@ -279,7 +279,7 @@ def write_beef(
     _write_true_values(beef, ids, target / "true_values.csv")
     analysis = _ANALYSIS.format(name=target.resolve().name)
     if beef.genotypes is not None:
-        parents = _parent_ids(ids, beef.sire), _parent_ids(ids, beef.dam)
+        parents = parent_ids(ids, beef.sire), parent_ids(ids, beef.dam)
         write_genotypes(beef.genotypes, ids, parents, beef.sex, COMPONENTS, target)
         analysis = analysis.replace("pedigree.csv\n", "pedigree.csv\n  genotypes: genotypes.bed\n", 1)
     (target / "analysis.yaml").write_text(analysis, encoding="utf-8")

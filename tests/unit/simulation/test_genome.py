@@ -200,9 +200,7 @@ def test_the_command_writes_them_and_says_so(tmp_path, capsys):
     assert "genotypes" not in capsys.readouterr().out
     assert "  genotypes: genotypes.bed\n" in (tmp_path / "with" / "analysis.yaml").read_text()
     note = (tmp_path / "with" / "PROVENANCE.txt").read_text()
-    assert (
-        "--snps 100 --qtl 10 --chromosomes 1\n" in note and "10 QTL, which are SNPs of the file" in note
-    )
+    assert "--snps 100 --qtl 10 --chromosomes 1\n" in note and "10 QTL, which are SNPs of the file" in note
     both = [(tmp_path / name / "pedigree.csv").read_bytes() for name in ("with", "without")]
     assert both[0] == both[1]
 
