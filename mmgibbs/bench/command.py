@@ -2,6 +2,7 @@
 
 mmgibbs bench engines               classic, hybrid and structured side by side on three beef systems
 mmgibbs bench evaluation CONFIG     sweeps of an analysis file, everything included (variances, moments, records kept)
+mmgibbs bench markers               effects of SNPs: milliseconds a sweep beside the bound of bytes
 mmgibbs bench sweep --animals N     one sweep of the simulated beef system: seconds, bytes, resident memory
 mmgibbs bench regressions           each regression in the setting of its paper, beside the published numbers
 mmgibbs bench files --animals N     the same system from files on disk to the end of its first sweep
@@ -24,6 +25,7 @@ _SEED = "of the simulated data (default: %(default)s)"
 _HOME = {
     "engines": ("mmgibbs.bench.engines", "bench_engines"),
     "regressions": ("mmgibbs.bench.regressions", "bench_regressions"),
+    "markers": ("mmgibbs.bench.markers", "bench_markers"),
     "evaluation": ("mmgibbs.bench.evaluation", "bench_evaluation"),
     "sweep": ("mmgibbs.bench.systems", "bench_sweep"),
     "files": ("mmgibbs.bench.systems", "bench_files"),
@@ -129,6 +131,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 "--engine", choices=("serial", "structured", "hybrid"), default="serial", help="default: %(default)s"
             )
             p.add_argument("--threads", type=int, default=1, help="default: %(default)s")
+    p = kinds.add_parser("markers", help="sweeps over SNP effects on simulated genotypes, beside the bound of bytes")
+    p.add_argument(
+        "--sizes",
+        nargs="+",
+        metavar="ANIMALSxSNPS",
+        default=["1814x10346", "10000x50000"],
+        help="default: 1814x10346 10000x50000",
+    )
+    p.add_argument("--priors", nargs="+", choices=("rr", "bayes_r"), default=["rr", "bayes_r"], help="default: both")
+    p.add_argument("--sweeps", type=int, default=50, help="timed; from 500 on ESS too (default: %(default)s)")
+    p.add_argument("--burn-in", type=int, default=20, help="default: %(default)s")
+    p.add_argument("--bandwidth", type=float, default=20.0, help="GB/s of memory (default: %(default)s)")
+    p.add_argument("--precision", choices=("single", "double"), default="single", help="default: %(default)s")
+    p.add_argument("--seed", type=int, default=1, help=_SEED)
     for p in kinds.choices.values():
         p.add_argument("--json", metavar="FILE", help="write the figures to FILE as well")
 

@@ -9,6 +9,7 @@ markers:
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Annotated, Self
 
 from pydantic import model_validator
@@ -25,7 +26,9 @@ from mmgibbs.config.fields import (
     number,
     one_of,
 )
+from mmgibbs.errors import nearest
 
+GROUP = "mmgibbs.marker_priors"  # entry points of priors of others
 PRIORS = ("rr", "bayes_a", "bayes_b", "bayes_c", "bayes_r", "lasso", "horseshoe")
 OF_CLASSES = ("bayes_b", "bayes_c", "bayes_r")  # with a class of effects that are exactly 0
 BAYES_R = (0.0, 0.01, 0.1, 1.0)  # variances of its classes, in units of the common one
@@ -100,7 +103,9 @@ class MarkerEffects(Section):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         problems = Problems()
-        given = self.model_fields_set
+        given, known = self.model_fields_set, (*PRIORS, *(e.name for e in entry_points(group=GROUP)))
+        if self.prior not in known:
+            problems.add(("prior",), f"found {self.prior}; {nearest(self.prior, known, 'there are')}")
         if "classes" in given and self.prior != "bayes_r" and self.prior in PRIORS:
             problems.add(("classes",), f"cannot be combined with prior: {self.prior}; it belongs to bayes_r")
         if "pi" in given and self.prior in PRIORS and self.prior not in OF_CLASSES:
