@@ -170,6 +170,28 @@ def test_snps_without_names_are_called_by_their_place(tmp_path):
     assert file.snps["snp"][0] == "1:0" and file.notes[0].startswith("g.bed: 1 SNPs have no name")
 
 
+# ------------------------------------------------------------------------------------------------ VCF and PLINK 2
+
+
+@pytest.mark.parametrize("content", [b"", b"not a VCF\n", b"##fileformat=VCFv4.2\n#CHROM\tPOS\tID\n1\tx\n"])
+def test_what_is_no_vcf_is_refused(content, tmp_path):
+    pytest.importorskip("cyvcf2", reason="needs cyvcf2 (mmgibbs[genotypes])")
+    (tmp_path / "g.vcf").write_bytes(content)
+    with pytest.raises(DataError, match="g.vcf: "):
+        opened(tmp_path / "g.vcf")
+
+
+def test_files_of_plink_2_that_do_not_fit_together(tmp_path):
+    in_pgen(tmp_path)
+    psam = tmp_path / "g.psam"
+    psam.write_text(psam.read_text() + "more\t0\n")
+    with pytest.raises(DataError, match=r"g.pgen: cannot be read with 14 animals \(g.psam\) and 7 SNPs \(g.pvar\)"):
+        opened(tmp_path / "g.pgen")
+    psam.write_text("IID\n")
+    with pytest.raises(DataError, match="g.psam: needed a header that begins with #FID or #IID"):
+        opened(tmp_path / "g.pgen")
+
+
 # ------------------------------------------------------------------------------------------------ twice the same
 
 
