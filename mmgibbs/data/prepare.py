@@ -196,7 +196,8 @@ def _kin(analysis: Analysis, records: Records) -> Kin | None:
 
 def _recorded_ids(analysis: Analysis, records: Records) -> pl.Series | None:
     """Ids of the animals with records, None where no column is known to name them."""
-    column = animal_column(analysis.model.random, records.phenotypes)
+    of_markers = next((m.level for m in analysis.model.markers.values()), None)
+    column = of_markers or animal_column(analysis.model.random, records.phenotypes)
     return None if column is None else records.phenotypes.text(column, "level", analysis.data.unknown_parent)
 
 

@@ -72,6 +72,7 @@ TRUTH = {
         "h2[pneumonia]": 0.5 / 1.75,
     },
     "first": {"animal.var[yearling_weight]": 380.0, "residual.var[yearling_weight]": 450.0},
+    "genomic": {"residual.var[birth_weight]": 11.0, "h2[birth_weight]": 7 / 18},
     "longevity": {
         "herd_year.var[productive_life]": 0.05,
         "animal.var[productive_life]": 0.12,
@@ -162,6 +163,7 @@ ROWS = {
     "decisions": [("genetic", "maternal", "weaning_weight")],
     "disease": [("animal", "", "pneumonia"), ("season", "", "pneumonia")],
     "first": [("animal", "", "yearling_weight"), ("sex", "", "yearling_weight")],
+    "genomic": [("genetic", "", "birth_weight"), ("snps", "gebv", "birth_weight"), ("sex", "", "birth_weight")],
     "longevity": [("animal", "", "productive_life"), ("age_at_first_calving", "", "productive_life")],
     "mastitis": [("permanent_environment", "", "mastitis_cases"), ("lactation", "", "mastitis_cases")],
     "random_regression": [
@@ -268,6 +270,18 @@ def test_beef_is_what_its_command_makes(tmp_path):
     for name in FILES:
         if name != "PROVENANCE.txt":
             assert (made / name).read_text() == (sample / name).read_text(), name
+
+
+def test_genomic_is_what_its_command_makes(tmp_path):
+    sample = ROOT / "data_samples" / "genomic"
+    note = (sample / "PROVENANCE.txt").read_text()
+    same_numpy(note)
+    words = shlex.split(re.search(r"^Made by: mmgibbs (simulate .*)$", note, re.MULTILINE).group(1))
+    made = tmp_path / "genomic"
+    assert main([str(made) if word == "DIRECTORY" else word for word in words]) == 0
+    for path in sample.iterdir():
+        if path.name != "PROVENANCE.txt":
+            assert (made / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 @pytest.mark.parametrize("name", KINDS)
