@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -107,8 +108,21 @@ def prior_spec(name: str, section: MarkerEffects, total: float, phenotypic: floa
         raise ConfigError(f"model.markers.{name}: the trait does not vary; needed variance.start")
     start = given.start if given.start is not None else given.share * phenotypic / (total * factor)
     scale = given.scale if given.scale is not None else start * (given.df + 2) / given.df
-    options: dict = {"classes": s.classes, "pi": s.pi.start, "counts": None if s.pi.fixed else s.pi.prior}
-    options |= {"shape": GAMMA_SHAPE, "rate": (GAMMA_SHAPE - 1) / scale, "global_scale": s.global_scale or start**0.5}
-    if s.prior == "lasso":
-        options["rate"] = (GAMMA_SHAPE - 1) * start / 2  # lambda^2 has its mode at 2 / start
+    of_classes: dict[str, Any] = {"classes": s.classes, "pi": s.pi.start, "counts": None if s.pi.fixed else s.pi.prior}
+    of_scale: dict[str, Any] = {"shape": GAMMA_SHAPE, "rate": (GAMMA_SHAPE - 1) / scale}
+    of_lasso: dict[str, Any] = {
+        "shape": GAMMA_SHAPE,
+        "rate": (GAMMA_SHAPE - 1) * start / 2,
+    }  # lambda^2 has its mode at 2 / start
+    of_horseshoe: dict[str, Any] = {"global_scale": s.global_scale or start**0.5}
+    of_kind: dict[str, dict[str, Any]] = {
+        "rr": {},
+        "bayes_a": of_scale,
+        "bayes_b": of_classes | of_scale,
+        "bayes_c": of_classes,
+        "bayes_r": of_classes,
+        "lasso": of_lasso,
+        "horseshoe": of_horseshoe,
+    }
+    options = of_kind.get(s.prior, of_classes | of_scale | of_horseshoe)  # a plugin takes what it likes
     return MarkerPriorSpec(s.prior, start, given.fixed, given.df, scale, options)

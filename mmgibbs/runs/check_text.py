@@ -23,6 +23,11 @@ def counts_as_text(counts: dict) -> str:
         lines.append(f"{data['animals']:,} animals in the pedigree")
     if "genotypes" in data:
         lines += _genotypes(data["genotypes"])
+    for m in counts["markers"]:
+        lines.append(
+            f"SNP effects '{m['term']}' on {m['trait']}: {m['SNPs']:,} SNPs, prior {m['prior']}, {m['records']:,} "
+            f"records of genotyped animals; variance of an effect starts at {m['effect_variance']['start']:.3g}"
+        )
     rows = [(t["term"], t["kind"], t["levels"], t["equations"], t["colours"]) for t in counts["terms"]]
     lines += ["", *_table(("term", "kind", "levels", "equations", "colours"), rows)]
     rows = [(name, *p.values()) for name, p in counts["partitions"].items()]

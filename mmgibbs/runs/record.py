@@ -76,6 +76,7 @@ def model_record(
         "block_kinds": {t.name: block_kind(t) for t in design.terms},
         "relationships": {t.name: described(t.relationship) for t in design.terms if t.kind == "random"},
         "levels": {t.name: t.n_levels for t in design.terms},
+        **({"markers": described_markers(design)} if design.markers else {}),
         "partition": equations.partition.kind,
         "blocks": len(equations.partition.blocks),
         "device": "cpu",
@@ -122,6 +123,27 @@ def words_of_scales(response: Response | None) -> dict[str, str]:
     return {"h2": "liability, with a residual variance of 1", "h2_observed": observed, "incidence": of}
 
 
+def described_markers(design: Design) -> list[dict]:
+    """Each term of SNP effects with the numbers of its prior, as plain values."""
+    out = []
+    for m in design.markers:
+        spec = m.prior
+        options = {key: value for key, value in spec.options.items() if value not in (None, ())}
+        out.append(
+            {
+                "term": m.name,
+                "trait": design.traits[m.trait],
+                "prior": spec.kind,
+                "SNPs": m.n_snps,
+                "genotyped_animals": m.genotypes.n_animals,
+                "records": int(np.count_nonzero((m.animal >= 0) & design.patterns[:, m.trait][design.pattern])),
+                "effect_variance": {"start": spec.start, "fixed": spec.fixed, "df": spec.df, "scale": spec.scale},
+                "options": {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()},
+            }
+        )
+    return out
+
+
 def block_kind(term: Term) -> str:
     """'pedigree, 4 x 4' and the like: relationship of the levels and size of their blocks."""
     return f"{term.kind}, {term.relationship.words}, {term.n_components} x {term.n_components}"
@@ -161,6 +183,7 @@ def model_counts(analysis: Analysis, prepared: Prepared, assembled: Assembled) -
             }
             for t in design.terms
         ],
+        "markers": described_markers(design),
         "equations": design.n_equations,
         "bytes": equations.bytes,
         "partitions": rows,
