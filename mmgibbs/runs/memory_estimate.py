@@ -7,8 +7,10 @@ import numpy as np
 from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
 from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.model.markers import Markers
 from mmgibbs.runs.assemble import Assembled
 from mmgibbs.sampler.chain import bytes_per_chain
+from mmgibbs.sampler.markers.sweep import BLOCK
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
@@ -48,4 +50,12 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     saved = sum(codes.size * components[name] for name, codes in model.saved.items())
     decided = 0 if model.decisions is None else model.decisions.nbytes
     result = n * 8 * 4 + schedule.n_kept * (sum(sizes) + saved) * 8 + decided
-    return equations + bytes_per_chain(model.design, real) + decided + schedule.chains * result + n * REPORT
+    markers = sum(bytes_of_markers(m, len(model.design.patterns)) for m in model.design.markers)
+    return equations + bytes_per_chain(model.design, real) + decided + schedule.chains * result + n * REPORT + markers
+
+
+def bytes_of_markers(markers: Markers, n_patterns: int) -> int:
+    """The packed genotypes, and of a chain the products within blocks, effects, breeding values and their moments."""
+    store, p = markers.genotypes, markers.n_snps
+    of_chain = p * 4 * BLOCK * n_patterns + 8 * (8 * p + 8 * store.n_animals) + 4 * 8 * 4 * p
+    return store.array.nbytes + of_chain
