@@ -12,6 +12,7 @@ from mmgibbs.config.fields import (
     Interval,
     Problems,
     Section,
+    a_name,
     a_path,
     a_text,
     an_interval,
@@ -229,4 +230,6 @@ class Output(Section):
     save_levels: Annotated[
         SavedLevels, checked(_save_levels)
     ] = ()  # terms whose draws are kept: names, or term -> ids (None: every level)
+    # traits of which every animal gets the probability of each category, or the expected count
+    probabilities: Annotated[tuple[str, ...], checked(list_of(a_name, "names of traits", empty=True))] = ()
     csv: Annotated[str, checked(one_of("auto", "always"))] = "auto"  # auto: solutions.csv up to a million rows

@@ -8,8 +8,9 @@ import numpy as np
 
 from mmgibbs.config.effects import Fixed, Model, Random
 from mmgibbs.config.fields import Problems
-from mmgibbs.config.text import spelled
+from mmgibbs.config.text import show, spelled
 from mmgibbs.config.variances import HalfT, ResidualVariance, UniformHeritability, Variance
+from mmgibbs.errors import nearest
 
 if TYPE_CHECKING:
     from mmgibbs.config.analysis import Analysis
@@ -22,6 +23,7 @@ PRIOR_VARIANCE = 10.0
 
 def check_types(analysis: Analysis, problems: Problems) -> None:
     """Refuse what has no meaning with such traits."""
+    _check_probabilities(analysis, problems)
     for trait in analysis.traits:
         if trait.type == "normal":
             continue
@@ -53,6 +55,24 @@ def _check_missing(analysis: Analysis, problems: Problems) -> None:
                     ("data", "missing"),
                     f"found {cell!r}, which is a category of traits.{trait.name} too; needed it to mean one thing",
                 )
+
+
+def _check_probabilities(analysis: Analysis, problems: Problems) -> None:
+    types = {t.name: t.type for t in analysis.traits}
+    suited = [name for name, of in types.items() if of in (*UNIT_RESIDUAL, "count")]
+    for name in analysis.output.probabilities:
+        where = ("output", "probabilities")
+        if analysis.model.plugin is not None:
+            problems.add(where, "cannot be combined with model.plugin; a regression has no animals")
+            break
+        if name not in types:
+            problems.add(where, f"{show(name)} is not a trait; {nearest(name, types, 'the traits are')}")
+        elif name not in suited:
+            problems.add(
+                where,
+                f"found {name}, whose type is {types[name]}; needed a binary, ordinal or count trait"
+                + (f": {', '.join(suited)}" if suited else ""),
+            )
 
 
 def with_default_priors(analysis: Analysis, model: Model) -> Model:

@@ -7,7 +7,7 @@ puts the list together (sampler/recorder.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -17,6 +17,10 @@ class Theta(Protocol):
     """The locations of one kept draw on the user's scale. They are asked for, so that what nobody asks for stays on
     the device that holds it.
     """
+
+    @property
+    def parameters(self) -> Mapping[str, np.ndarray]:
+        """What the steps drew beside them, by name: covariance matrices, thresholds, ..."""
 
     def levels(self, term: int, codes: np.ndarray) -> np.ndarray:
         """(levels, k) float64: chosen levels of a term."""

@@ -34,14 +34,29 @@ def summary_frame(table: Mapping[str, np.ndarray]) -> pl.DataFrame:
     return pl.DataFrame([names, *(_numbers(c, table[c]) for c in SUMMARY_COLUMNS[1:])])
 
 
-def solutions_frame(prepared: Prepared, pooled: PooledMoments, variances: Mapping[str, np.ndarray]) -> pl.DataFrame:
+LevelColumns = Mapping[str, np.ndarray]  # name of a column -> (q,) of the levels of a component
+
+
+def sd_column(name: str) -> str:
+    """'probability[alive]' -> 'probability_sd[alive]'."""
+    what, bracket, label = name.partition("[")
+    return f"{what}_sd{bracket}{label}"
+
+
+def solutions_frame(
+    prepared: Prepared,
+    pooled: PooledMoments,
+    variances: Mapping[str, np.ndarray],
+    more: Mapping[tuple[int, int], LevelColumns] | None = None,
+) -> pl.DataFrame:
     """Solutions of all levels of all terms.
 
     pooled: moments on the user's scale, an array (q, k) per term; NaN where unknown (BLUP). variances: random term ->
     (k, k) posterior mean of its covariance matrix. Rows run term by term, level by level in reporting order, and within
     a level as the components do: effect, trait, coefficient. A fixed covariate has its power or polynomial for a level,
     so there the coefficient goes before the trait. A level x trait that is held at 0 (dropped, or without records) has
-    mean 0, sd 0 and blanks. Columns that do not apply to a term are blank.
+    mean 0, sd 0 and blanks. Columns that do not apply to a term are blank. more: (term, component) -> further columns,
+    which come last.
     """
     frames = [
         _term_frame(prepared.design.traits, term, labels, mean, sd, mcse, ess, variances.get(term.name))
@@ -49,7 +64,7 @@ def solutions_frame(prepared: Prepared, pooled: PooledMoments, variances: Mappin
             prepared.design.terms, prepared.levels, pooled.mean, pooled.sd, pooled.mcse, pooled.ess, strict=True
         )
     ]
-    frames = [f for f in frames if f.height]
+    frames = [_with_columns(i, f, prepared, more) for i, f in enumerate(frames) if f.height]
     return pl.concat(frames) if frames else _empty_solutions()
 
 
@@ -112,6 +127,22 @@ def _term_frame(
     }
     numbers["accuracy"] = np.where(np.isnan(reliability), np.nan, numbers["accuracy"])
     return pl.DataFrame([text[c].rename(c) if c in _TEXT else _numbers(c, numbers[c]) for c in SOLUTION_COLUMNS])
+
+
+def _with_columns(
+    i: int, frame: pl.DataFrame, prepared: Prepared, more: Mapping[tuple[int, int], LevelColumns] | None
+) -> pl.DataFrame:
+    """The rows of a term with the further columns of its components; blank where another has them."""
+    names = dict.fromkeys(name for columns in (more or {}).values() for name in columns)
+    if not more or not names:
+        return frame
+    term, labels = prepared.design.terms[i], prepared.levels[i]
+    order, components = np.asarray(labels.order), _reported_components(term, labels)
+    found = {name: np.full((term.n_levels, term.n_components), np.nan) for name in names}
+    for (of_term, component), columns in more.items():
+        for name, values in columns.items() if of_term == i else ():
+            found[name][:, component] = values
+    return frame.with_columns(_numbers(n, v[order][:, components].reshape(-1)) for n, v in found.items())
 
 
 def _reported_components(term: Term, labels: LevelLabels) -> np.ndarray:

@@ -48,10 +48,10 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     sizes = [c.start.size for c in (*model.covariances, model.residual) if c is not None]
     components = {t.name: t.n_components for t in model.design.terms}
     saved = sum(codes.size * components[name] for name, codes in model.saved.items())
-    decided = 0 if model.decisions is None else model.decisions.nbytes
-    result = n * 8 * 4 + schedule.n_kept * (sum(sizes) + saved) * 8 + decided
+    followed = model.followed_bytes
+    result = n * 8 * 4 + schedule.n_kept * (sum(sizes) + saved) * 8 + followed
     markers = sum(bytes_of_markers(m, len(model.design.patterns)) for m in model.design.markers)
-    return equations + bytes_per_chain(model.design, real) + decided + schedule.chains * result + n * REPORT + markers
+    return equations + bytes_per_chain(model.design, real) + followed + schedule.chains * result + n * REPORT + markers
 
 
 def bytes_of_markers(markers: Markers, n_patterns: int) -> int:

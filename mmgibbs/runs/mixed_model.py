@@ -33,12 +33,13 @@ from mmgibbs.posterior.summary import LevelDraws, summary_table
 from mmgibbs.results.animals import animals_file
 from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
 from mmgibbs.results.markers import breeding_values_frame, markers_file
-from mmgibbs.results.tables import solutions_frame, summary_frame
+from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
 from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
 from mmgibbs.runs.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
+from mmgibbs.runs.observed_scale import probabilities_asked_for
 from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
@@ -61,6 +62,7 @@ class Found:
     averages: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, birth years, k)
     markers: dict[str, PooledMoments] = field(default_factory=dict)  # of effects, breeding values, chances of classes
     statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
+    probabilities: dict[str, PooledMoments] = field(default_factory=dict)  # trait -> of every level
     decided: Decided | None = None
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -114,6 +116,7 @@ class MixedModelProblem:
             levels=pooled_under(chains, "levels."),
             averages=pooled_under(chains, "averages."),
             markers=pooled_under(chains, "markers."),
+            probabilities=pooled_under(chains, "probabilities."),
             statistics=sample_stats(chains),
             decided=decided,
             notes=[*before, *after],
@@ -209,9 +212,10 @@ class MixedModelProblem:
             breeding_values_frame(m, labels, found.markers[m.key], matrices, design.traits)
             for m, labels in zip(design.markers, self.prepared.markers, strict=True)
         ]
+        solutions = solutions_frame(self.prepared, found.moments, means, self._probability_columns(found))
         return Tables(
             summary=summary_frame(summary_table(parameters.draws, parameters.fixed)),
-            solutions=pl.concat([solutions_frame(self.prepared, found.moments, means), *breeding_values]),
+            solutions=pl.concat([solutions, *breeding_values], how="diagonal"),
             decisions=candidates,
             response=response,
             draws={
@@ -224,6 +228,18 @@ class MixedModelProblem:
             | animals_file(self.prepared.pedigree)
             | decision_files(candidates, response, self.analysis.output.csv),
         )
+
+    def _probability_columns(self, found: Found) -> dict[tuple[int, int], LevelColumns]:
+        """(term, component) -> its columns."""
+        asked = {p.trait: p for p in self.assembled.model.probabilities}
+        of = {(p.term, p.component): (p.columns, found.probabilities[trait]) for trait, p in asked.items()}
+        return {
+            place: {
+                **dict(zip(columns, pooled.mean[0].T, strict=True)),
+                **dict(zip(map(sd_column, columns), pooled.sd[0].T, strict=True)),
+            }
+            for place, (columns, pooled) in of.items()
+        }
 
     def record(self, found: Found, seconds: dict[str, float]) -> dict:
         parameters = named_parameters(
@@ -285,9 +301,12 @@ def mixed_model_counts(analysis: Analysis) -> dict:
 
 
 def _assembled(analysis: Analysis, prepared: Prepared) -> Assembled:
-    """The ranks of the candidates are counted in every draw."""
+    """The ranks of the candidates are counted in every draw, and probabilities of categories are averaged."""
     assembled = assemble(analysis, prepared)
-    return replace(assembled, model=replace(assembled.model, decisions=decisions_asked_for(analysis, prepared)))
+    design, asked = prepared.design, analysis.output.probabilities
+    probabilities = probabilities_asked_for(asked, design, assembled.terms, assembled.model.observed)
+    decisions = decisions_asked_for(analysis, prepared)
+    return replace(assembled, model=replace(assembled.model, decisions=decisions, probabilities=probabilities))
 
 
 def with_trends(assembled: Assembled, prepared: Prepared) -> Assembled:

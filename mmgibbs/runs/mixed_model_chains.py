@@ -47,8 +47,7 @@ class MixedModelFactory:
 
     @property
     def bytes_per_chain(self) -> int:
-        decisions = 0 if self.model.decisions is None else self.model.decisions.nbytes
-        return bytes_per_chain(self.model.design, self.equations.real) + decisions
+        return bytes_per_chain(self.model.design, self.equations.real) + self.model.followed_bytes
 
     def start(self, chain: int, state: dict[str, np.ndarray] | None) -> Chain:
         return Chain(self.model, self.choice.build(self.equations), self.schedule, (self.seed, chain), state)

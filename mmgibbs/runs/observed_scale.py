@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmgibbs.errors import ConfigError
 from mmgibbs.model.design import Design
 from mmgibbs.model.response import Categories, Count, Response
 from mmgibbs.model.terms import Term
@@ -16,9 +17,13 @@ from mmgibbs.posterior.parameters import (
     correlated_effects,
     direct_component,
     liability_name,
+    matrix_name,
     observed_name,
     regressions_on,
+    threshold_name,
 )
+from mmgibbs.posterior.probabilities import Probabilities
+from mmgibbs.runs.residual import reference_class
 
 
 def observed_scales(design: Design, terms: Sequence[TermInfo]) -> tuple[ObservedScale, ...]:
@@ -51,6 +56,33 @@ def _of_response(design: Design, terms: Sequence[TermInfo], response: Categories
         draws = observed_name(t, c), liability_name(t, c)
         found.append(ObservedScale(*draws, names, people, len(labels), scores, of(direct), of(own)))
     return found
+
+
+def probabilities_asked_for(
+    traits: Sequence[str], design: Design, terms: Sequence[TermInfo], scales: Sequence[ObservedScale]
+) -> tuple[Probabilities, ...]:
+    """Of `output.probabilities`. ConfigError where the trait has no effect of the animal itself, or it varies."""
+    return tuple(_probabilities(name, design, terms, scales) for name in traits)
+
+
+def _probabilities(
+    name: str, design: Design, terms: Sequence[TermInfo], scales: Sequence[ObservedScale]
+) -> Probabilities:
+    t = design.traits.index(name)
+    response = next(r for r in design.responses if r.trait == t)
+    scale = next(s for s in scales if s.liability == liability_name(t, reference_class(design, t)))
+    if scale.own is None:
+        regressions = regressions_on(terms, t)
+        found = f"random regressions ({', '.join(sorted(regressions))})" if regressions else "no such effect"
+        raise ConfigError(
+            f"output.probabilities: found {found} of {name}; needed an effect of the animal itself, or of its sire, "
+            "that is the same at every record"
+        )
+    matrix, component = scale.own
+    term = next(i for i, info in enumerate(design.terms) if matrix_name(i) == matrix)
+    labels = response.labels if isinstance(response, Categories) else ()
+    n_levels = design.terms[term].n_levels
+    return Probabilities(name, labels, term, component, n_levels, scale.liability, threshold_name(t))
 
 
 def evenly(records: np.ndarray, most: int = MOST) -> np.ndarray:

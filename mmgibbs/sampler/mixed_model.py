@@ -14,6 +14,7 @@ from mmgibbs.posterior.averages import LevelAverages
 from mmgibbs.posterior.decisions import Decisions
 from mmgibbs.posterior.observed_scale import ObservedScale
 from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name, matrix_name
+from mmgibbs.posterior.probabilities import Probabilities
 
 
 class MatrixUnderScalePrior(NamedTuple):
@@ -38,10 +39,17 @@ class MixedModel:
     )  # term name -> groups of levels whose mean is kept in every draw
     decisions: Decisions | None = None  # candidates whose ranks are counted in every draw
     observed: tuple[ObservedScale, ...] = ()  # incidences and heritabilities that are computed in every draw
+    probabilities: tuple[Probabilities, ...] = ()  # of categories, for every level of a term
 
     def __post_init__(self) -> None:
         if isinstance(self.residual, CovarianceModel):
             object.__setattr__(self, "residual", ResidualModel((self.residual,)))
+
+    @property
+    def followed_bytes(self) -> int:
+        """What one chain keeps of candidates and probabilities."""
+        decided = 0 if self.decisions is None else self.decisions.nbytes
+        return decided + sum(asked.nbytes for asked in self.probabilities)
 
     @property
     def random_terms(self) -> list[int]:

@@ -10,6 +10,7 @@ from mmgibbs.engines.base import Engine, LocationMoments
 from mmgibbs.posterior.averages import AveragedLevels
 from mmgibbs.posterior.decisions import DecisionCounts
 from mmgibbs.posterior.moments import MomentsOfLocations, batch_length
+from mmgibbs.posterior.probabilities import ProbabilitiesOfLevels
 from mmgibbs.posterior.saved import SavedLevels
 from mmgibbs.posterior.tracked import Theta, Tracked
 from mmgibbs.sampler.markers.effects import FollowedMarkers, MarkerEffects
@@ -26,10 +27,11 @@ class FetchedTheta:
     def __init__(self, engine: Engine):
         self._engine, self._design = engine, engine.equations.design
         self._theta: list[np.ndarray] | None = None
+        self.parameters: Mapping[str, np.ndarray] = {}
 
-    def forget(self) -> None:
-        """There is a new draw."""
-        self._theta = None
+    def renew(self, parameters: Mapping[str, np.ndarray]) -> None:
+        """There is a new draw, with these beside it."""
+        self._theta, self.parameters = None, parameters
 
     def arrays(self) -> list[np.ndarray]:
         if self._theta is None:
@@ -46,9 +48,11 @@ class ResidentTheta:
     def __init__(self, moments: LocationMoments):
         self._moments = moments
         self.levels, self.state, self.restore = moments.levels, moments.state, moments.restore
+        self.parameters: Mapping[str, np.ndarray] = {}
 
-    def forget(self) -> None:
-        pass
+    def renew(self, parameters: Mapping[str, np.ndarray]) -> None:
+        """There is a new draw, with these beside it."""
+        self.parameters = parameters
 
     def add(self, _theta: Theta) -> None:
         self._moments.add()
@@ -59,6 +63,8 @@ def tracked_in(model: MixedModel, schedule: Schedule) -> dict[str, Tracked]:
     terms = {t.name: i for i, t in enumerate(model.design.terms)}
     out: dict[str, Tracked] = {f"levels.{term}": SavedLevels(terms[term], codes) for term, codes in model.saved.items()}
     out |= {f"averages.{term}": AveragedLevels(terms[term], groups) for term, groups in model.averaged.items()}
+    for asked in model.probabilities:
+        out[f"probabilities.{asked.trait}"] = ProbabilitiesOfLevels(asked, *schedule.planned_batches)
     if model.decisions is not None:
         out["decisions"] = DecisionCounts(model.decisions, *schedule.planned_batches, terms[model.decisions.term])
     return out
@@ -85,12 +91,12 @@ class Recorder:
                 self.tracked[f"markers.{step.markers.key}"] = FollowedMarkers(step, planned, n_batches)
 
     def __call__(self, facts: Mapping[str, float]) -> None:
-        self.theta.forget()
+        drawn = {name: values for step in self.steps for name, values in step.draws().items()}
+        self.theta.renew(drawn)
         for tracked in self.tracked.values():
             tracked.add(self.theta)
-        for step in self.steps:
-            for name, values in step.draws().items():
-                self.draws[name].append(values.copy())
+        for name, values in drawn.items():
+            self.draws[name].append(values.copy())
         for name, value in facts.items():
             self.facts.setdefault(name, []).append(value)
 

@@ -1,0 +1,80 @@
+"""The probability of each category for every animal, or its expected count: means over the draws, none of them stored.
+
+An animal with the effect u_i of its own, under the average fixed part mu of the records, in one draw:
+
+    categories   P(k) = Phi((t_k - mu - u_i) / sqrt v) - Phi((t_{k-1} - mu - u_i) / sqrt v)
+    counts       E(y) = exp(mu + u_i + v / 2)           at an exposure of 1
+
+v is all variance but that of the animal's own effect: of a sire model, P is that of a progeny. The mean over draws of
+such a function is not the function of the means: Phi of the mean liability is too far from 1/2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from mmgibbs.posterior.moments import Moments, PooledMoments, pool
+from mmgibbs.posterior.tracked import WholeTheta
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """Of which levels, and by which draws."""
+
+    trait: str
+    labels: tuple[str, ...]  # (K,) of the categories, from low to high; none: counts
+    term: int
+    component: int
+    n_levels: int
+    liability: str  # draws of observed_scale.OF_LIABILITY
+    thresholds: str  # draws (K - 2,) of the free thresholds, where there are some
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is reported: of two categories the probability of the higher one."""
+        labels = self.labels[1:] if len(self.labels) == 2 else self.labels
+        return tuple(f"probability[{label}]" for label in labels) or ("expected_count",)
+
+    @property
+    def nbytes(self) -> int:
+        """What one chain keeps."""
+        return self.n_levels * len(self.columns) * 4 * 8
+
+    def of_draw(self, own: np.ndarray, of_liability: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """(q, columns) in one draw: own (q,) effects, of_liability as OF_LIABILITY, thresholds (K - 2,)."""
+        mean, _, _, v = of_liability
+        if not self.labels:
+            return np.exp(mean + own + 0.5 * v)[:, None]
+        below = np.zeros((len(own), len(self.labels) + 1))  # of each threshold, from -inf to inf
+        below[:, -1] = 1.0
+        for k, t in enumerate([0.0, *thresholds], 1):
+            below[:, k] = ndtr((t - mean - own) / np.sqrt(v))
+        return np.diff(below)[:, -len(self.columns) :]
+
+
+class ProbabilitiesOfLevels:
+    """Moments of the probabilities of one chain. `n_draws`, `n_batches`: as for moments.Moments."""
+
+    def __init__(self, asked: Probabilities, n_draws: int, n_batches: int):
+        self.asked = asked
+        self.moments = Moments([(asked.n_levels, len(asked.columns))], n_draws, n_batches)
+
+    def add(self, theta: WholeTheta) -> None:
+        drawn, asked = theta.parameters, self.asked
+        own = theta.arrays()[asked.term][:, asked.component]
+        thresholds = drawn.get(asked.thresholds, np.empty(0))
+        self.moments.add([asked.of_draw(own, drawn[asked.liability], thresholds)])
+
+    def state(self) -> dict[str, np.ndarray]:
+        return self.moments.state()
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.moments = Moments.from_state(state)
+
+    def pool(self, others: Sequence[ProbabilitiesOfLevels]) -> PooledMoments:
+        """One array (q, columns)."""
+        return pool([self.moments, *(o.moments for o in others)])
