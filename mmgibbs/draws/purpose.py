@@ -26,6 +26,7 @@ MARKER = 11  # effects of SNPs
 MARKER_CLASS = 12  # their classes
 MARKER_LOCAL = 13  # variances of single SNPs
 MARKER_SHARES = 14  # shares of the classes, and what is common to all SNPs
+PREDICTED = 15  # records drawn anew, of traits that are not normal: seeds of a generator
 # Regression plugins own 16..255: one purpose per step of their sampler.
 REGRESSION_COEFFICIENT = 16  # beta
 REGRESSION_LATENT = 17  # latent responses z, omega

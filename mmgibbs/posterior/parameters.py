@@ -72,6 +72,11 @@ def liability_name(trait: int, residual_class: int = 0) -> str:
     return f"liability.{trait}.{residual_class}"
 
 
+def predicted_name(trait: int) -> str:
+    """What the draws of records drawn anew are called (predictive.py)."""
+    return f"predicted.{trait}"
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A logged quantity: the names of its dimensions after (chain, draw)."""

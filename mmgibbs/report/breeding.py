@@ -201,6 +201,11 @@ def _extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Tab
     if chosen["reliability"].null_count() < chosen.height:
         columns.append(Column("Reliability", "number", "1 - PEV / ((1 + F) variance)"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
+    for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
+        if chosen[name].count():
+            label = "Expected count" if name == "expected_count" else f"P({name.partition('[')[2][:-1]})"
+            columns.append(Column(label, "number", "mean over the draws, under the average fixed effects"))
+            cells.append(numbers(chosen[name].to_list(), 3))
     if (as_number(chosen["inbreeding"].max()) or 0) > 0:
         columns.append(Column("F", "number", "inbreeding coefficient"))
         cells.append(numbers(chosen["inbreeding"].to_list(), 3))

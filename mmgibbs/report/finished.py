@@ -42,6 +42,7 @@ class Finished:
     animals: pl.DataFrame | None = None  # id, sire, dam, birth; None without a pedigree
     decisions: pl.DataFrame | None = None  # candidates for selection; None where none were asked for
     response: pl.DataFrame | None = None
+    predicted: pl.DataFrame | None = None  # classes of traits that are not normal; None where there is no such trait
     draws: dict[str, np.ndarray] = field(default_factory=dict)  # parameter -> (chains, draws)
     trends: dict[str, Trend] = field(default_factory=dict)  # by term
 
@@ -97,6 +98,7 @@ def read_finished(directory: str | os.PathLike) -> Finished:
         animals=_table_if_any(path / "animals.parquet"),
         decisions=_table_if_any(path / "decisions.parquet"),
         response=_table_if_any(path / "response.parquet"),
+        predicted=_table_if_any(path / "predicted_classes.parquet"),
         draws=draws,
         trends=trends,
     )

@@ -29,11 +29,12 @@ from mmgibbs.report.html_tables import (
     marked,
     numbers,
 )
+from mmgibbs.report.other_traits import extreme_words, other_traits
 from mmgibbs.report.render import render
 from mmgibbs.results.relationships import relationships_of
 
 PARAMETERS = 12  # with figures, besides the heritabilities: those that mix worst
-COEFFICIENTS = "Coefficients"  # of a regression: a caption
+COEFFICIENTS, INCIDENCES = "Coefficients", "Incidences"  # captions: of a regression, of categories
 ROWS = 400  # of one table of parameters (a regression may have many thousands)
 
 
@@ -67,6 +68,8 @@ def page(run: Finished, top: int = 20) -> dict:
         "breeding": breeding_values(run, figures, top),
         "decisions": decision_tables(run, top),
         "decided": run.record.get("decisions", {}),
+        "other_traits": other_traits(run, figures),
+        "extreme": extreme_words(run),
         "others": other_random_effects(run),
         "fixed": fixed_effects(run),
         "files": run.record.get("files", []),
@@ -204,8 +207,10 @@ def parameter_tables(run: Finished) -> list[Table]:
     groups: dict[str, list[dict]] = {"Heritabilities and shares of the phenotypic variance": [], "Correlations": []}
     for row in run.summary.iter_rows(named=True):
         kind = str(row["parameter"]).partition("[")[0]
-        if kind == "h2" or kind == "ratio":
+        if kind in ("h2", "ratio", "h2_observed"):
             caption = "Heritabilities and shares of the phenotypic variance"
+        elif kind == "incidence":
+            caption = INCIDENCES
         elif kind.endswith(".corr"):
             caption = "Correlations"
         elif kind.endswith((".var", ".cov")):
@@ -225,7 +230,7 @@ def _parameter_table(caption: str, rows: list[dict]) -> Table:
         if total > ROWS
         else ""
     )
-    share, correlation = caption.startswith("Herit"), caption == "Correlations"
+    share, correlation = caption.startswith("Herit") or caption == INCIDENCES, caption == "Correlations"
     places = [3 if share or correlation else decimals(r["sd"] or r["mean"]) for r in rows]
     column = lambda key: numbers([r[key] for r in rows], places)
     scale = (0.0, 1.0) if share else (-1.0, 1.0) if correlation else None

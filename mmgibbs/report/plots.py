@@ -271,6 +271,56 @@ def paint_by_year(
     return paint
 
 
+# ------------------------------------------------------------------------------------------------ categories
+
+
+def paint_categories(mean: float, sd: float, thresholds: Sequence[float]) -> Painter:
+    """The normal density of a liability, the area of each category in a colour of its own, a line at each threshold."""
+
+    def paint(axes: Axes) -> None:
+        ends = [min(mean - 3.5 * sd, thresholds[0] - 0.3 * sd), max(mean + 3.5 * sd, thresholds[-1] + 0.3 * sd)]
+        edges = [ends[0], *thresholds, ends[1]]
+        normal = lambda x: np.exp(-0.5 * ((x - mean) / sd) ** 2)
+        for k, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+            x = np.linspace(low, high, 80)
+            axes.fill_between(x, normal(x), color=SERIES[k % len(SERIES)], alpha=0.55, linewidth=0)
+        x = np.linspace(ends[0], ends[1], 200)
+        axes.plot(x, normal(x), color=INK, linewidth=1.2)
+        for t in thresholds:
+            axes.axvline(t, color=INK, linewidth=0.8, dashes=(4, 3))
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlim(*ends)
+        axes.set_ylim(0)
+
+    return paint
+
+
+def paint_observed(
+    observed: np.ndarray, predicted: np.ndarray, low: np.ndarray, high: np.ndarray, first: int = 0
+) -> Painter:
+    """Classes side by side, (classes, columns): intervals of what is predicted, a tick at its mean, dots observed.
+
+    first: number of the colour of the first column.
+    """
+    classes, columns = observed.shape
+
+    def paint(axes: Axes) -> None:
+        for k in range(columns):
+            x = np.arange(classes) + (k - (columns - 1) / 2) * 0.7 / columns
+            colour = SERIES[(first + k) % len(SERIES)]
+            axes.vlines(x, low[:, k], high[:, k], color=colour, linewidth=3.5, alpha=0.45)
+            axes.plot(x, predicted[:, k], "_", color=colour, markersize=7, markeredgewidth=1.4)
+            axes.plot(x, observed[:, k], "o", color=INK, markersize=2.8)
+        axes.set_xticks(range(classes), [str(i + 1) for i in range(classes)])
+        axes.set_xlim(-0.6, classes - 0.4)
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+
+    return paint
+
+
 # ------------------------------------------------------------------------------------------------ several runs
 
 

@@ -29,6 +29,8 @@ CONTENTS = frozenset(
         "solutions.parquet",
         "draws.nc",
         "animals.parquet",
+        "predicted_classes.csv",
+        "predicted_classes.parquet",
         "decisions.csv",
         "decisions.parquet",
         "response.csv",

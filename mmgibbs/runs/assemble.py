@@ -36,6 +36,7 @@ from mmgibbs.posterior.parameters import (
     threshold_name,
 )
 from mmgibbs.runs.observed_scale import observed_scales
+from mmgibbs.runs.predictive import predicted_classes
 from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat
 from mmgibbs.runs.residual import residual_model
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -98,7 +99,9 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     scales = observed_scales(design, infos)
     observed = tuple(ObservedInfo(scale.names, scale.draws) for scale in scales)
     info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds, observed)
-    model = MixedModel(design, tuple(covariances), residual, saved, observed=scales)
+    model = MixedModel(
+        design, tuple(covariances), residual, saved, observed=scales, predicted=predicted_classes(prepared)
+    )
     markers = tuple(MarkerInfo(m.name, design.traits[m.trait], m.trait, m.key) for m in design.markers)
     return Assembled(model, tuple(infos), info, tuple(notes), markers)
 

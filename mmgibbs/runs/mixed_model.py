@@ -33,6 +33,7 @@ from mmgibbs.posterior.summary import LevelDraws, summary_table
 from mmgibbs.results.animals import animals_file
 from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
 from mmgibbs.results.markers import breeding_values_frame, markers_file
+from mmgibbs.results.predictive import predicted_files, predicted_frame
 from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
 from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
 from mmgibbs.runs.chains import Executor
@@ -41,6 +42,7 @@ from mmgibbs.runs.memory_estimate import refuse_sampling_beyond_memory, refuse_s
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.runs.observed_scale import probabilities_asked_for
 from mmgibbs.runs.place import RunFolder
+from mmgibbs.runs.predictive import extreme_levels, liability_facts
 from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_counts, model_record
@@ -226,8 +228,15 @@ class MixedModelProblem:
             },
             files=markers_file(self.prepared, found.markers)
             | animals_file(self.prepared.pedigree)
-            | decision_files(candidates, response, self.analysis.output.csv),
+            | decision_files(candidates, response, self.analysis.output.csv)
+            | predicted_files(self._predicted(found)),
         )
+
+    def _predicted(self, found: Found) -> pl.DataFrame | None:
+        classes = self.assembled.model.predicted
+        if not classes:
+            return None
+        return predicted_frame(classes, [found.draws[of.draws] for of in classes], self.prepared.design.traits)
 
     def _probability_columns(self, found: Found) -> dict[tuple[int, int], LevelColumns]:
         """(term, component) -> its columns."""
@@ -246,9 +255,13 @@ class MixedModelProblem:
             self.assembled.terms, found.draws, self.assembled.residual, self.assembled.markers
         )
         warnings = [*self.assembled.notes, *found.warnings]
-        return model_record(
+        of_run = model_record(
             self.analysis, self.prepared, self.equations, parameters, found.facts, seconds, warnings, found.notes
         )
+        design, scales = self.prepared.design, self.assembled.model.observed
+        liabilities = liability_facts(design, scales, found.draws, found.statistics)
+        extreme = [vars(levels) for levels in extreme_levels(self.prepared)]
+        return of_run | ({"liabilities": liabilities, "extreme_levels": extreme} if liabilities else {})
 
     def _decision_tables(self, found: Found) -> tuple[pl.DataFrame, pl.DataFrame] | tuple[None, None]:
         asked, section = self.assembled.model.decisions, self.analysis.decisions

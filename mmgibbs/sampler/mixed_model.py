@@ -14,6 +14,7 @@ from mmgibbs.posterior.averages import LevelAverages
 from mmgibbs.posterior.decisions import Decisions
 from mmgibbs.posterior.observed_scale import ObservedScale
 from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name, matrix_name
+from mmgibbs.posterior.predictive import PredictedClasses
 from mmgibbs.posterior.probabilities import Probabilities
 
 
@@ -39,6 +40,7 @@ class MixedModel:
     )  # term name -> groups of levels whose mean is kept in every draw
     decisions: Decisions | None = None  # candidates whose ranks are counted in every draw
     observed: tuple[ObservedScale, ...] = ()  # incidences and heritabilities that are computed in every draw
+    predicted: tuple[PredictedClasses, ...] = ()  # classes whose records are drawn anew in every draw
     probabilities: tuple[Probabilities, ...] = ()  # of categories, for every level of a term
 
     def __post_init__(self) -> None:

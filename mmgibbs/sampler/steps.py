@@ -21,6 +21,7 @@ from mmgibbs.sampler.locations import Locations
 from mmgibbs.sampler.markers.effects import MarkerEffects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.observed_scale import ObservedValues
+from mmgibbs.sampler.predictive import PredictedRecords
 from mmgibbs.sampler.schedule import Schedule
 
 
@@ -66,6 +67,7 @@ def gibbs_steps(
         liabilities = [LiabilityStep(model, r, engine, matrices, key, schedule.burn_in) for r in responses]
         of_trait = {step.trait: step for step in liabilities}
         observed = [ObservedValues(o, of_trait[o.population.trait], engine, matrices) for o in model.observed]
+        observed += [PredictedRecords(p, of_trait[p.trait], engine, matrices, key) for p in model.predicted]
     markers: list[Step] = []
     if model.design.markers:
         assert isinstance(engine, HostState), "other engines refuse such a design"

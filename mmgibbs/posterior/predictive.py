@@ -1,0 +1,54 @@
+"""Records drawn anew from the model, class by class: is what was observed what the model would have?
+
+In every kept draw each chosen record gets a new liability l = eta + e, with eta of all its effects and e ~ N(0, R_tt),
+and from it a new category, or a new count. Of each class (a herd, a sex) the shares of the categories are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class PredictedClasses:
+    """The classes of one effect on one trait, and the records that stand for them."""
+
+    trait: int
+    draws: str  # what the draws (classes x columns,) are called
+    effect: str  # '' where all records are one class
+    classes: tuple[str, ...]
+    labels: tuple[str, ...]  # (K,) of the categories; none: counts, of which the mean is predicted
+    records: np.ndarray  # (n,) int64 in model order
+    of_class: np.ndarray  # (n,) int64
+    observed: np.ndarray  # (n,) category, or count
+    exposure: np.ndarray  # (n,) on the scale of the sampler; ones for categories
+
+    @property
+    def columns(self) -> int:
+        return max(1, len(self.labels))
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(classes,) records."""
+        return np.bincount(self.of_class, minlength=len(self.classes))
+
+    def shares(self, values: np.ndarray) -> np.ndarray:
+        """(classes, columns): shares of the categories among values (n,), or their mean."""
+        if not self.labels:
+            sums = np.bincount(self.of_class, values, len(self.classes))[:, None]
+        else:
+            cells = self.of_class * len(self.labels) + values
+            sums = np.bincount(cells, minlength=len(self.classes) * len(self.labels)).reshape(-1, len(self.labels))
+        return sums / self.sizes[:, None]
+
+    def predicted(self, eta: np.ndarray, V: np.ndarray, cuts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(classes, columns) of records drawn anew; eta and V (n,), cuts (K + 1,)."""
+        liability = eta + np.sqrt(V) * rng.standard_normal(eta.size)
+        if self.labels:
+            return self.shares(np.searchsorted(cuts[1:-1], liability))
+        return self.shares(rng.poisson(np.minimum(self.exposure * np.exp(liability), MOST_COUNTED)).astype(float))
+
+
+MOST_COUNTED = 1e9  # expected counts beyond are cut: a generator of counts knows no larger ones

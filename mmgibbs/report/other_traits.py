@@ -1,0 +1,116 @@
+"""Traits in categories and counts on the page: the liability with its thresholds, observed and predicted shares."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mmgibbs.report import plots
+from mmgibbs.report.finished import Finished
+from mmgibbs.report.html_tables import Column, Table, counts, figure, known, listed, marked, number, numbers
+
+
+def other_traits(run: Finished, figures: plots.Figures) -> list[dict]:
+    """Per trait: legend, figures, table of the classes."""
+    if run.predicted is None:
+        return []
+    out = []
+    for (trait,), frame in run.predicted.group_by(["trait"], maintain_order=True):
+        of = run.record.get("liabilities", {}).get(trait)
+        drawn = ([] if of is None else [_liability(str(trait), of, figures)]) + [_classes(str(trait), frame, figures)]
+        legend = [(k % len(plots.SERIES) + 1, label) for k, label in enumerate(of["categories"])] if of else []
+        out.append({"trait": trait, "legend": legend, "figures": drawn, "table": _table(str(trait), frame)})
+    return out
+
+
+def extreme_words(run: Finished) -> list[str]:
+    """Levels whose records all lie in one end category, one sentence for each effect and trait."""
+    out = []
+    for e in run.record.get("extreme_levels", []):
+        named = listed([*e["first"], *(["others"] if e["levels"] > len(e["first"]) else [])])
+        out.append(
+            f"{e['trait']}: all records of {e['levels']:,} of the {e['of']:,} levels of {e['effect']} ({named}) lie in "
+            "one end category. How far such an effect goes is for the prior to say, not for the data."
+        )
+    return out
+
+
+def _liability(trait: str, of: dict, figures: plots.Figures) -> tuple[str, str, str]:
+    """The density with the areas of the categories: (heading, SVG, caption)."""
+    shares = listed(
+        [f"{label} {_per_cent(p)}" for label, p in zip(of["categories"], of["incidence"], strict=True)], most=12
+    )
+    free = of["thresholds"][1:]
+    caption = f"The liability of {trait} among unrelated animals, and the share of each category: {shares}. "
+    caption += "The first threshold is 0 and the residual variance 1 by convention"
+    others = "the other is at" if len(free) == 1 else "the others are at"
+    caption += f"; {others} {listed([number(t, 2) for t in free], most=12)}. " if free else ". "
+    if known(of["threshold_acceptance"]):
+        caption += f"Of the proposed thresholds {_per_cent(of['threshold_acceptance'])} were accepted. "
+    caption += "Drawn as one normal curve at the posterior means."
+    paint = plots.paint_categories(of["mean"], of["sd"], of["thresholds"])
+    svg = figures.draw(paint, f"Liability and thresholds of {trait}", caption, 0.06, "liability")
+    return "Liability and thresholds", svg, caption
+
+
+def _classes(trait: str, frame: pl.DataFrame, figures: plots.Figures) -> tuple[str, str, str]:
+    """Observed and predicted shares by class: (heading, SVG, caption). Of two categories the higher one."""
+    shown, levels = _shown(frame), frame["level"].unique(maintain_order=True).to_list()
+    grid = {c: shown[c].to_numpy().reshape(len(levels), -1) for c in ("observed", "predicted", "low", "high")}
+    outside = int(((grid["observed"] < grid["low"]) | (grid["observed"] > grid["high"])).sum())
+    cells, effect = grid["observed"].size, frame["effect"][0]
+    what = "Mean counts" if frame["category"].null_count() == frame.height else "Shares of the categories"
+    if frame["category"].n_unique() == 2:
+        what = f"Shares of {shown['category'][0]}"
+    by = f"by {effect}, numbered as in the table" if effect else "of all records"
+    caption = f"{what} {by}: dots were observed, bars are 95 % intervals of records drawn anew from the model. "
+    few = figure(0.05 * cells, 1)
+    verdict = f"{outside:,} of {cells:,} dots {'lies' if outside == 1 else 'lie'} outside; about {few} are expected to."
+    caption += verdict if cells > 1 else f"The dot lies {'outside' if outside else 'inside'} its interval."
+    paint, title = plots.paint_observed(**grid, first=_first(frame)), f"Observed and predicted, {trait}"
+    svg = figures.draw(paint, title, caption, x_label="class")
+    return "Observed and predicted", svg, caption
+
+
+def _first(frame: pl.DataFrame) -> int:
+    """Colour of the first category shown."""
+    return 1 if frame["category"].n_unique() == 2 else 0
+
+
+def _shown(frame: pl.DataFrame) -> pl.DataFrame:
+    """Of two categories the higher one alone: the other is 1 less it."""
+    labels = frame["category"].unique(maintain_order=True).to_list()
+    return frame.filter(category=labels[1]) if len(labels) == 2 else frame
+
+
+def _table(trait: str, frame: pl.DataFrame) -> Table:
+    shown, effect = _shown(frame), frame["effect"][0]
+    is_count = frame["category"].null_count() == frame.height
+    numbered = {level: i + 1 for i, level in enumerate(frame["level"].unique(maintain_order=True))}
+    columns = [Column("Number", "number"), Column(effect or "Class", "id"), Column("Records", "number")]
+    cells: list = [
+        counts([numbered[level] for level in shown["level"]]),
+        shown["level"].to_list(),
+        counts(shown["records"].to_list()),
+    ]
+    binary = frame["category"].n_unique() == 2
+    if not is_count and not binary:
+        columns.append(Column("Category"))
+        cells.append(shown["category"].to_list())
+    places = 2 if is_count else 3
+    outside = [not low <= seen <= high for seen, low, high in shown.select("observed", "low", "high").iter_rows()]
+    observed = numbers(shown["observed"].to_list(), places)
+    observed = [marked([n], lambda _: True)[0] if out else n for n, out in zip(observed, outside, strict=True)]
+    columns += [
+        Column("Observed", "number"),
+        Column("Predicted", "number", "mean over the draws"),
+        Column("Low", "number", "2.5 % of the draws lie below"),
+        Column("High", "number", "2.5 % of the draws lie above"),
+    ]
+    cells += [observed, *(numbers(shown[c].to_list(), places) for c in ("predicted", "low", "high"))]
+    what = "mean counts" if is_count else f"share of {shown['category'][0]}" if binary else "shares of the categories"
+    note = "A triangle marks what lies outside its interval; predicted_classes.csv holds the table."
+    return Table(f"{trait}: {what}, observed and predicted", columns, list(zip(*cells, strict=True)), note)
+
+
+def _per_cent(p: float) -> str:
+    return f"{figure(100 * p, 2 if p < 0.995 else 3)} %"
