@@ -51,6 +51,7 @@ from mmgibbs.validation.portable import Portable
 
 EXPECTED = {"dispersion": 1.0, "bias": 0.0}
 EVERY_EFFECT = "all random effects"
+EVERY_EFFECT_AND_FIXED = "all effects"  # of a record that is predicted whole
 FEWEST = 3  # records of a trait in a fold
 
 

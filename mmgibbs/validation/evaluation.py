@@ -33,7 +33,7 @@ from pedigree.tables import quoted
 class Recorded:
     """An analysis and the records that it uses, in the order of the design."""
 
-    analysis: Analysis  # to be solved by BLUP
+    analysis: Analysis  # to be solved by BLUP, or sampled, at given variances
     phenotypes: Phenotypes
     animal: pl.Series  # (n,) String, of each record
     column: str  # that names the animal
@@ -90,12 +90,6 @@ def recorded(analysis: Analysis) -> Recorded:
     """The records of an analysis. Raises ConfigError where it cannot be validated."""
     if analysis.model.plugin is not None:
         raise ConfigError(f"validate: found model.plugin {analysis.model.plugin}, needed a mixed model (model.random)")
-    for trait in analysis.traits:
-        if trait.type != "normal":
-            raise ConfigError(
-                f"validate: cannot be combined with traits.{trait.name}.type: {trait.type}: validation solves for "
-                "breeding values (BLUP), which liabilities do not allow yet"
-            )
     for name, random in analysis.model.random.items():
         for effect in random.effects.values():
             if effect.legendre is not None and effect.legendre.range is None:
@@ -128,13 +122,20 @@ def recorded(analysis: Analysis) -> Recorded:
             f"validate: found no column of {name} that names the animal of a record; needed a random effect with a "
             "relationship whose level is the animal, or a column called animal or id"
         )
-    sampler = analysis.sampler.model_copy(update={"method": "blup", "tolerance": TOLERANCES["blup"], "pev_limit": 0})
     return Recorded(
-        analysis.model_copy(update={"sampler": sampler}),
+        _at_given_variances(analysis),
         phenotypes,
         phenotypes.text(column, "validate", data.unknown_parent),
         column,
     )
+
+
+def _at_given_variances(analysis: Analysis) -> Analysis:
+    """To be solved by BLUP; sampled at held variances where liabilities stand behind records."""
+    if any(trait.type != "normal" for trait in analysis.traits):
+        return analysis.model_copy(update={"variances": analysis.variances.model_copy(update={"mode": "fixed"})})
+    blup = {"method": "blup", "tolerance": TOLERANCES["blup"], "pev_limit": 0}
+    return analysis.model_copy(update={"sampler": analysis.sampler.model_copy(update=blup)})
 
 
 def evaluate(analysis: Analysis, prepared: Prepared | None = None) -> Evaluation:

@@ -16,11 +16,15 @@ from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
+from mmgibbs.model.design import Design
+from mmgibbs.model.response import Categories, Count
+from mmgibbs.runs.assemble import assemble, choose_engine
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import versions
-from mmgibbs.validation import cross, lr
+from mmgibbs.sampler.schedule import Schedule
+from mmgibbs.validation import cross, lr, sampled
 from mmgibbs.validation.evaluation import Evaluation, Recorded, evaluate, evaluate_without, recorded
 from mmgibbs.validation.files import output_folder, starts_of_run, write
 from mmgibbs.validation.focal import Focal, choose_focal
@@ -103,6 +107,8 @@ def examine(records: Recorded, plan: Plan, say: Callable[[str], None], executor:
     rows: list[tuple] = []
     predictions: list[pl.DataFrame] = []
     info: dict[str, Any] = {"notes": []}
+    if prepared.design.responses:
+        return _examine_sampled(records, prepared, plan, codes, say, executor)
     # what is asked for must fit the data before the first of many solutions
     folds = _folds(records, plan, codes, prepared) if plan.method in ("kfold", "both") else []
     focal = _focal(records, prepared, plan, codes) if plan.method in ("lr", "both") else None
@@ -155,6 +161,87 @@ def examine(records: Recorded, plan: Plan, say: Callable[[str], None], executor:
         **executor.facts,
     }
     return Validation(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), pl.concat(predictions), record)
+
+
+def _examine_sampled(
+    records: Recorded,
+    prepared: Prepared,
+    plan: Plan,
+    codes: np.ndarray,
+    say: Callable[[str], None],
+    executor: Executor,
+) -> Validation:
+    """The same where traits are not normal: each fold is sampled without its records."""
+    if plan.method == "lr":
+        raise ConfigError(
+            "validate: --method lr cannot be combined with traits that are not normal: it compares solutions of two "
+            "systems of equations, and liabilities are sampled; needed --method kfold"
+        )
+    design, s = prepared.design, records.analysis.sampler
+    folds = _folds(records, plan, codes, prepared)
+    model = assemble(records.analysis, prepared).model
+    choice, kind, _ = choose_engine(s, model)
+    schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every)
+    say(f"whole data: {design.n_records:,} records of {records.units} (column '{records.column}'); a chain per fold")
+    scored = sampled.cross_validate(sampled.sampling_of(model, choice, kind, schedule, s.seed), folds, say, executor)
+    rows = [row for of in scored for row in _scored_rows(of, design)]
+    notes = [note for of in scored for note in of.notes]
+    notes += ["the LR method is left out: liabilities are sampled, not solved for"] if plan.method == "both" else []
+    normal = [t for i, t in enumerate(design.traits) if i not in {r.trait for r in design.responses}]
+    notes += [f"normal traits are not scored here: {', '.join(normal)}"] if normal else []
+    random = {design.terms[i].name: model.covariance(i).start for i in model.random_terms}
+    residual: Any = model.residual.start
+    if model.residual.classes:
+        residual = dict(zip(model.residual.classes, residual, strict=True))
+    record = {
+        "analysis": records.analysis.name,
+        "plan": asdict(plan),
+        "sampled": {"burn_in": s.burn_in, "samples": s.samples, "thin": s.thin, "seed": s.seed},
+        "versions": versions(),
+        "variances": random | {"residual": residual},
+        "records": design.n_records,
+        "animal_column": records.column,
+        "units": records.units,
+        "standard_errors": {
+            OVER_FOLDS: "standard deviation over folds divided by the root of their number; folds share training data"
+        },
+        "folds": [{"name": f.name, "left_out": int(f.masked.sum()), "predicted": int(f.tested.sum())} for f in folds],
+        "notes": notes,
+        **executor.facts,
+    }
+    predictions = [p for of in scored for p in _scored_predictions(of, design, records, folds)]
+    return Validation(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), pl.concat(predictions), record)
+
+
+def _scored_rows(found: sampled.Scored, design: Design) -> list[tuple]:
+    rows = []
+    for name in found.by_fold[0]:
+        estimates = np.array([of[name][0] for of in found.by_fold])
+        expected = [e for of in found.by_fold if (e := of[name][1]) is not None]
+        error = estimates.std(ddof=1) / np.sqrt(estimates.size)
+        numbers = _number(estimates.mean()), _number(error), float(np.mean(expected)) if expected else None
+        of_trait = ("kfold", cross.EVERY_EFFECT_AND_FIXED, "", design.traits[found.trait])
+        rows.append((*of_trait, name, *numbers, OVER_FOLDS, found.records.size))
+    return rows
+
+
+def _scored_predictions(
+    found: sampled.Scored, design: Design, records: Recorded, folds: Sequence[Fold]
+) -> list[pl.DataFrame]:
+    """Of each category its probability and 1 or 0; of two categories the higher one alone."""
+    names = pl.Series([f.name for f in folds]).gather(found.fold)
+    who = (records.animal.gather(found.records), records.phenotypes.rows[found.records])
+    response = next(r for r in design.responses if r.trait == found.trait)
+    trait, columns = design.traits[found.trait], []
+    if isinstance(response, Categories):
+        first = 1 if len(response.labels) == 2 else 0
+        for k, label in list(enumerate(response.labels))[first:]:
+            columns.append((f"P({label})", found.probabilities[:, k], (found.observed == k).astype(float)))
+    else:
+        what = "expected count" if isinstance(response, Count) else "liability"
+        columns.append((what, found.mean, found.observed))
+    of = lambda effect: cross.Predictor(found.trait, cross.EVERY_EFFECT_AND_FIXED, effect, None)
+    return [_predictions("kfold", of(what), trait, names, *who, p, y) for what, p, y in columns]
 
 
 def _of_errors(rows: list[tuple], texts: dict[str, str]) -> dict[str, str]:

@@ -21,9 +21,14 @@ NAMES = {
     "predictive_ability": "predictive ability",
     "ratio_of_accuracies": "ratio of accuracies, partial to whole",
     "reliability_ratio": "ratio of reliabilities, partial to whole",
+    "auc": "area under the ROC curve",
+    "brier": "Brier score",
+    "log_score": "log score",
+    "ranked_probability": "ranked probability score",
 }
 FAR = 3.0  # standard errors from what is expected: marked
 MOST_POINTS = 1500
+LEAST = 20  # records of a class of a calibration curve
 METHODS = {
     "kfold": ("Cross-validation", "Predicted, from the other folds", "record corrected for fixed effects"),
     "lr": ("LR method: whole against partial data", "Breeding value, partial data", "breeding value, whole data"),
@@ -43,6 +48,7 @@ def page(validation: Validation) -> dict:
         table = validation.table.filter(method=method)
         if table.height:
             summary = kfold_summary(info) if method == "kfold" else lr_summary(info)
+            summary += "" if "sampled" in info else " Solid line: regression; dashed: equality."
             shown = [_figure(figures, part, x, y) for part in _parts(validation.predictions.filter(method=method))]
             sections.append(
                 {
@@ -55,7 +61,7 @@ def page(validation: Validation) -> dict:
             )
     return {
         "title": f"Validation of {info['analysis']}",
-        "subtitle": f"{info['records']:,} records, BLUP at given variances",
+        "subtitle": f"{info['records']:,} records, {'sampled' if 'sampled' in info else 'BLUP'} at given variances",
         "sections": sections,
         "notes": info["notes"],
         "errors": [
@@ -123,6 +129,12 @@ def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: s
     """(heading, svg, caption)."""
     x, y = part["predicted"].to_numpy(), part["observed"].to_numpy()
     name = label(*part.select("term", "effect", "trait").row(0))
+    if part["effect"][0].startswith("P("):
+        return calibration(figures, name, x, y)
+    known_ones = np.isfinite(y)  # of censored records there is nothing to draw
+    x, y = x[known_ones], y[known_ones]
+    if len(x) < 2:
+        return name, "", "Every record is censored: there is nothing to draw."
     slope = float(np.cov(x, y)[0, 1] / x.var(ddof=1)) if x.std() > 0 else None
     caption = "The predictions do not vary."
     if slope is not None:
@@ -132,6 +144,48 @@ def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: s
         paint_regression(x, y, slope), name, f"{y_label} against {x_label}. {caption}", x_label=x_label, size=plots.SIZE
     )
     return name, svg, f"{y_label[0].upper()}{y_label[1:]} against {x_label[0].lower()}{x_label[1:]}. {caption}"
+
+
+def calibration_curve(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(classes, 5): mean prediction, share observed, low and high of its 95 % interval if p is right, records.
+
+    Classes of equal size by predicted probability, of at least LEAST records, at most ten. The interval is that of the
+    mean of independent records with these very probabilities.
+    """
+    order = np.argsort(p, kind="stable")
+    groups = np.array_split(order, int(np.clip(len(p) // LEAST, 1, 10)))
+    rows = []
+    for own in groups:
+        mean, half = p[own].mean(), 1.96 * np.sqrt((p[own] * (1 - p[own])).sum()) / own.size
+        rows.append((mean, y[own].mean(), max(0.0, mean - half), min(1.0, mean + half), own.size))
+    return np.array(rows)
+
+
+def calibration(figures: plots.Figures, name: str, p: np.ndarray, y: np.ndarray) -> tuple[str, str, str]:
+    """(heading, svg, caption) of the calibration curve."""
+    curve = calibration_curve(p, y)
+    outside = int(((curve[:, 1] < curve[:, 2]) | (curve[:, 1] > curve[:, 3])).sum())
+    caption = (
+        f"Share observed against predicted probability, in {len(curve)} classes of {int(curve[:, 4].min()):,} or more "
+        f"records. Bars: where 95 % of the shares lie if the probabilities are right; {outside} of {len(curve)} are "
+        "outside."
+    )
+    svg = figures.draw(paint_calibration(curve), name, caption, x_label="Predicted probability", size=plots.SIZE)
+    return name, svg, caption
+
+
+def paint_calibration(curve: np.ndarray) -> plots.Painter:
+    """The line of equality, dashed; intervals about it, and the observed shares, joined."""
+
+    def paint(axes: Axes) -> None:
+        x, y, low, high, _ = curve.T
+        ends = [min(x.min(), y.min(), low.min()), max(x.max(), y.max(), high.max())]
+        axes.plot(ends, ends, color=plots.INK, linewidth=0.8, dashes=(4, 3))
+        axes.vlines(x, low, high, color=plots.SERIES[0], linewidth=3.5, alpha=0.45)
+        axes.plot(x, y, "o-", color=plots.SERIES[1], linewidth=1.2, markersize=3.5)
+        axes.grid()
+
+    return paint
 
 
 def paint_regression(x: np.ndarray, y: np.ndarray, slope: float | None) -> plots.Painter:

@@ -1,0 +1,112 @@
+"""`mmgibbs validate` of traits that are not normal: files, what is predicted and what is refused."""
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.other_traits import tables
+
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
+from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.validation import sampled
+from mmgibbs.validation.make import validate
+from mmgibbs.validation.plan import Plan
+
+TRAITS = {
+    "alive": {"type": "binary"},
+    "score": {"type": "ordinal"},
+    "cases": {"type": "count", "exposure": "months"},
+    "age": {"type": "censored", "lower": "age", "upper": "oldest"},
+}
+HELD = {"mode": "fixed", "genetic": np.diag([0.5] * 4).tolist(), "residual": np.diag([1.0, 1.0, 0.3, 1.0]).tolist()}
+
+
+def config(path, herd=None, **more):
+    phenotypes, pedigree = tables()
+    oldest = pl.when(pl.int_range(pl.len()) % 3 == 0).then(None).otherwise(pl.col("age"))
+    return {
+        "name": "left out",
+        "data": {"phenotypes": phenotypes.with_columns(oldest.alias("oldest")), "pedigree": pedigree},
+        "traits": TRAITS,
+        "model": {
+            "fixed": {"herd": herd or {}},
+            "random": {"genetic": {"level": "animal", "relationship": "pedigree"}},
+        },
+        "variances": HELD,
+        "sampler": {"burn_in": 20, "samples": 40, "thin": 1, "seed": 2},
+        "output": {"directory": str(path / "run")},
+    } | more
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return validate(config(tmp_path_factory.mktemp("sampled")), Plan(folds=3), progress=False)
+
+
+def test_statistics(found):
+    table = found.table
+    of = lambda trait: table.filter(trait=trait)["statistic"].to_list()
+    assert of("alive") == ["auc", "brier", "log_score", "dispersion", "bias"]
+    assert of("score") == ["concordance", "brier", "ranked_probability", "log_score", "dispersion", "bias"]
+    assert of("cases") == ["predictive_ability", "log_score", "dispersion", "bias"]
+    assert of("age") == ["concordance"]
+    assert table["se"].is_not_null().all() and set(table["se_from"]) == {"folds"}
+    assert table.filter(statistic="brier")["expected"].is_not_null().all()
+
+
+def test_predictions(found):
+    """Every record once; probabilities of categories sum to 1; observed are 1 and 0."""
+    p = found.predictions
+    score = p.filter(trait="score")
+    sums = score.group_by("row").agg(pl.col("predicted").sum(), pl.col("observed").sum(), pl.len())
+    np.testing.assert_allclose(sums["predicted"], 1.0)
+    assert sums.height == 90 and (sums["observed"] == 1).all() and (sums["len"] == 3).all()
+    alive = p.filter(trait="alive")
+    assert set(alive["effect"]) == {"P(1)"} and alive.height == tables()[0]["alive"].count()
+    table = tables()[0].with_row_index("row", 1)
+    seen = alive.join(table.with_columns(pl.col("row").cast(pl.Int64)), on="row", how="left")
+    assert (seen["observed"] == seen["alive"]).all()
+
+
+def test_the_page_and_the_notes(found):
+    page = (found.directory / "validation.html").read_text(encoding="utf-8")
+    assert "Share observed against predicted probability" in page and "area under the ROC curve" in page
+    assert "sampled at given variances" in page
+    assert any("LR method is left out" in note for note in found.info["notes"])
+
+
+def test_the_lr_method_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="--method lr cannot be combined with traits that are not normal"):
+        validate(config(tmp_path), Plan(method="lr"), progress=False)
+
+
+def test_starts_are_needed(tmp_path):
+    with pytest.raises(ConfigError, match="found no start"):
+        validate(config(tmp_path, variances={}), Plan(method="kfold"), progress=False)
+
+
+def test_a_fold_with_all_records_of_a_category_is_refused(tmp_path):
+    wanted = config(tmp_path)
+    rare = pl.when(pl.col("animal") == "a5").then(pl.lit(9)).otherwise(pl.col("score")).alias("score")
+    wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(rare)
+    with pytest.raises(DataError, match="has every record of '9' of trait 'score'"):
+        validate(wanted, Plan(method="kfold", folds=3), progress=False)
+
+
+def test_records_of_a_flat_level_without_others_are_counted(tmp_path):
+    wanted = config(tmp_path, herd={"prior": "flat"})
+    wanted["traits"] = {"cases": TRAITS["cases"]}
+    wanted["variances"] = {"mode": "fixed", "genetic": 0.5, "residual": 0.3}
+    alone = pl.when(pl.col("animal") == "a5").then(pl.lit("alone")).otherwise(pl.col("herd")).alias("herd")
+    wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(alone)
+    found = validate(wanted, Plan(method="kfold", folds=3), progress=False)
+    assert found.predictions.height == 89
+    assert any("1 records meet a level of a flat fixed effect" in note for note in found.info["notes"])
+
+
+def test_rows_of_a_design_keep_their_levels(tmp_path):
+    design = prepare(load_config(config(tmp_path))).design
+    masked = np.arange(90) % 4 == 0
+    training = sampled.without(design, masked, "fold 1")
+    assert training.n_records == 67 and [t.n_levels for t in training.terms] == [t.n_levels for t in design.terms]
+    np.testing.assert_array_equal(training.responses[0].category, design.responses[0].category[~masked])
