@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mmgibbs.config.analysis import Analysis
-from mmgibbs.config.decisions import complete_decisions
+from mmgibbs.config.decisions import check_on_records, complete_decisions
 from mmgibbs.config.effects import Fixed, Model, RandomEffect, component_names
 from mmgibbs.config.fields import Problems
 from mmgibbs.config.markers import MarkerEffects
@@ -62,6 +62,7 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     _check_saved_levels(analysis, model, problems)
     names = [trait.name for trait in analysis.traits]
     decisions = complete_decisions(analysis.decisions, model, names, sampler.method, problems)
+    check_on_records(decisions, {trait.name: trait.type for trait in analysis.traits}, problems)
     if decisions is not None and decisions.candidates.file is not None:
         candidates = decisions.candidates.model_copy(update={"file": absolute(decisions.candidates.file, folder)})
         decisions = decisions.model_copy(update={"candidates": candidates})

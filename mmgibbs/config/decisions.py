@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -28,7 +29,7 @@ from mmgibbs.errors import nearest
 
 _FORMS = "all, a list of ids, {born_after: YEAR} or {file: PATH}"
 Value = TypeVar("Value")
-Weights = dict[str, float]  # component of the term, or trait, -> economic weight
+Weights = dict[str, float]  # component of the term, trait, or probability[trait:category] -> economic weight
 
 
 class Candidates(Section):
@@ -99,11 +100,48 @@ class Decisions(Section):
     term: Annotated[str, checked(a_text("the name of a random effect"))] = ""  # default: the one with relationships
 
 
+_ON_RECORDS = re.compile(r"(probability|expected_count)\[([^\[\]:]+)(?::([^\[\]]+))?\]")
+FORMS_ON_RECORDS = {
+    "binary": "probability[{}]",
+    "ordinal": "probability[{}:CATEGORY]",
+    "count": "expected_count[{}]",
+}
+
+
+def on_records(name: str) -> tuple[str, str, str] | None:
+    """('probability', 'ease', 'difficult') of 'probability[ease:difficult]'; None for the name of a component."""
+    match = _ON_RECORDS.fullmatch(name)
+    return None if match is None else (match[1], match[2], match[3] or "")
+
+
+def check_on_records(decisions: Decisions | None, types: Mapping[str, str], problems: Problems) -> None:
+    """Probabilities and expected counts in an index are of traits that have them; types: trait -> its type."""
+    for index, weights in (decisions.index if decisions is not None else {}).items():
+        for name in weights:
+            found = on_records(name)
+            if found is None:
+                continue
+            what, trait, category = found
+            place = ("decisions", "index", index, name)
+            if trait not in types:
+                problems.add(place, f"{show(trait)} is not a trait; {nearest(trait, types, 'the traits are')}")
+            elif types[trait] not in FORMS_ON_RECORDS:
+                problems.add(place, f"{trait} is {types[trait]}, needed a binary, ordinal or count trait")
+            else:
+                needed = FORMS_ON_RECORDS[types[trait]].format(trait)
+                if (what, bool(category)) != (needed.partition("[")[0], ":" in needed):
+                    problems.add(place, f"{trait} is {types[trait]}, needed {needed}")
+
+
 def criteria(decisions: Decisions, random: Random) -> dict[str, Weights]:
-    """Of complete decisions: trait or index -> component of the term -> weight."""
+    """Of complete decisions: trait or index -> component of the term, or what is on the scale of records -> weight."""
     wanted = {trait: {trait: 1.0} for trait in decisions.traits} | decisions.index
     return {
-        name: {label: w for of, w in weights.items() if (label := component_of(of, random)) is not None}
+        name: {
+            label: w
+            for of, w in weights.items()
+            if (label := of if on_records(of) else component_of(of, random)) is not None
+        }
         for name, weights in wanted.items()
     }
 
@@ -154,7 +192,7 @@ def _check_components(
 ) -> None:
     """A problem for each (place, name) that is neither a component nor a trait."""
     for place, name in wanted:
-        if component_of(name, random) is None:
+        if component_of(name, random) is None and on_records(name) is None:
             labels = component_names(random)
             own = [label for label in labels if label.endswith(f":{name}")]
             needed = f"needed one of {', '.join(own)}" if own else nearest(name, labels, "there are")

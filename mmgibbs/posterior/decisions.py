@@ -1,7 +1,8 @@
 """Decisions: of every kept draw the ranks of the candidates for selection are counted, and no draw is stored.
 
 A criterion gives candidate i the score s_i = sum_c w_c theta_ic, a weighted sum of the components of its level: a trait
-alone, or an index of several. In draw t it has the rank r_it among the m candidates, 1 for the highest score. Over all
+alone, or an index of several; an index may weigh probabilities of categories and expected counts too
+(probabilities.py). In draw t it has the rank r_it among the m candidates, 1 for the highest score. Over all
 N draws of all chains
 
     P(top x)        = #{t: r_it <= n_x} / N,   n_x = x m / 100 to the nearest whole number (a half: up), at least 1
@@ -24,13 +25,14 @@ draw would seem to be independent: MCSE and ESS are then NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 
 from mmgibbs.posterior.moments import LONG_ENOUGH, Moments, PooledMoments, pool
+from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.tracked import Theta
 
 EXACT = 2000  # candidates up to which every rank is counted
@@ -57,6 +59,9 @@ class Decisions:
     weights: np.ndarray  # (criteria, k) float64 of the components of a level
     selected: tuple[int, ...]  # n_x: how many are chosen, for each top
     rank_interval: float = 0.9  # c, the probability of a rank interval
+    # of traits on the scale of their records: probabilities of categories, expected counts, with (criteria, columns)
+    # float64 weights of their columns
+    on_records: tuple[tuple[Probabilities, np.ndarray], ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -80,11 +85,19 @@ class DecisionCounts:
         self.top_squares = np.zeros(self.top.shape, np.int64)  # sum of c_b^2 over the complete batches
 
     def add(self, theta: Theta) -> None:
-        self.count(theta.levels(self.term, self.asked.codes))
+        rows = theta.levels(self.term, self.asked.codes)
+        if self.asked.on_records:
+            self.count(rows, theta.parameters)
+        else:
+            self.count(rows)
 
-    def count(self, rows: np.ndarray) -> None:
-        """One draw; rows: (m, k) float64 levels of the candidates."""
+    def count(self, rows: np.ndarray, drawn: Mapping[str, np.ndarray] | None = None) -> None:
+        """One draw; rows: (m, k) float64 levels of the candidates, drawn: the parameters beside them."""
         scores = np.einsum("mk,sk->sm", rows, self.asked.weights)
+        for of, weights in self.asked.on_records:
+            assert drawn is not None, "probabilities follow from thresholds and variances"
+            thresholds = drawn.get(of.thresholds, np.empty(0))
+            scores += weights @ of.of_draw(rows[:, of.component], drawn[of.liability], thresholds).T
         gains = np.empty((len(scores), len(self.asked.selected)))
         for s, score in enumerate(scores):
             order = np.argsort(-score, kind="stable")

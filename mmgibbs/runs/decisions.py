@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,18 +10,22 @@ import polars as pl
 
 from mmgibbs.config import Analysis, component_names, criteria
 from mmgibbs.config import Decisions as Asked
+from mmgibbs.config.decisions import on_records
 from mmgibbs.data.births import birth_years
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import LevelLabels, Prepared
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
 from mmgibbs.posterior.moments import LONG_ENOUGH
+from mmgibbs.posterior.probabilities import Probabilities
+from mmgibbs.runs.assemble import Assembled
+from mmgibbs.runs.observed_scale import probabilities_of
 from pedigree.read import Pedigree
 
 SHOWN = 5  # unknown ids named one by one
 
 
-def decisions_asked_for(analysis: Analysis, prepared: Prepared) -> Decisions | None:
+def decisions_asked_for(analysis: Analysis, prepared: Prepared, assembled: Assembled) -> Decisions | None:
     """What every chain counts; ConfigError where candidates are unknown, or fewer than two."""
     asked = analysis.decisions
     if asked is None:
@@ -35,8 +39,35 @@ def decisions_asked_for(analysis: Analysis, prepared: Prepared) -> Decisions | N
     for x, n in zip(asked.top, selected, strict=True):
         if n == codes.size:
             raise ConfigError(f"decisions.top: {x:g} % of {n:,} candidates are all of them, needed fewer to choose")
-    weights = np.array([[of.get(label, 0.0) for label in labels] for of in criteria(asked, random).values()])
-    return Decisions(asked.term, codes, weights, selected, asked.rank_interval)
+    wanted = criteria(asked, random)
+    weights = np.array([[of.get(label, 0.0) for label in labels] for of in wanted.values()])
+    on_scale = _on_records(wanted, asked.term, prepared, assembled)
+    return Decisions(asked.term, codes, weights, selected, asked.rank_interval, on_scale)
+
+
+def _on_records(
+    wanted: Mapping[str, Mapping[str, float]], term: str, prepared: Prepared, assembled: Assembled
+) -> tuple[tuple[Probabilities, np.ndarray], ...]:
+    """Probabilities and expected counts in the criteria, with the weights (criteria, columns) of their columns."""
+    design = prepared.design
+    found: dict[str, tuple[Probabilities, np.ndarray]] = {}
+    for name in dict.fromkeys(name for weights in wanted.values() for name in weights):
+        asked = on_records(name)
+        if asked is None:
+            continue
+        what, trait, category = asked
+        where = f"decisions.index: {name}"
+        of = found.get(trait)
+        if of is None:
+            p = probabilities_of(trait, design, assembled.terms, assembled.model.observed, where)
+            of = found[trait] = p, np.zeros((len(wanted), len(p.columns)))
+        if design.terms[of[0].term].name != term:
+            raise ConfigError(f"{where}: the animals' own effect on {trait} is not in {term}, whose levels are ranked")
+        column = of[0].columns[0] if not category else f"{what}[{category}]"
+        if column not in of[0].columns:
+            raise ConfigError(f"{where}: {nearest(category, of[0].labels, f'the categories of {trait} are')}")
+        of[1][:, of[0].columns.index(column)] = [weights.get(name, 0.0) for weights in wanted.values()]
+    return tuple(found.values())
 
 
 def _selected(m: int, per_cent: float) -> int:

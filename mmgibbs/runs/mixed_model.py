@@ -318,7 +318,7 @@ def _assembled(analysis: Analysis, prepared: Prepared) -> Assembled:
     assembled = assemble(analysis, prepared)
     design, asked = prepared.design, analysis.output.probabilities
     probabilities = probabilities_asked_for(asked, design, assembled.terms, assembled.model.observed)
-    decisions = decisions_asked_for(analysis, prepared)
+    decisions = decisions_asked_for(analysis, prepared, assembled)
     return replace(assembled, model=replace(assembled.model, decisions=decisions, probabilities=probabilities))
 
 

@@ -27,11 +27,15 @@ from mmgibbs.runs.residual import reference_class
 
 
 def observed_scales(design: Design, terms: Sequence[TermInfo]) -> tuple[ObservedScale, ...]:
-    """One for each trait in categories or of counts, and for each of its residual classes."""
+    """One for each trait in categories or of counts, and for each of its residual classes.
+
+    None of a trait with SNP effects: what they add to V is not counted yet.
+    """
+    with_markers = {m.trait for m in design.markers}
     return tuple(
         scale
         for response in design.responses
-        if isinstance(response, (Categories, Count)) and all(m.trait != response.trait for m in design.markers)
+        if isinstance(response, (Categories, Count)) and response.trait not in with_markers
         for scale in _of_response(design, terms, response)
     )
 
@@ -62,20 +66,23 @@ def probabilities_asked_for(
     traits: Sequence[str], design: Design, terms: Sequence[TermInfo], scales: Sequence[ObservedScale]
 ) -> tuple[Probabilities, ...]:
     """Of `output.probabilities`. ConfigError where the trait has no effect of the animal itself, or it varies."""
-    return tuple(_probabilities(name, design, terms, scales) for name in traits)
+    return tuple(probabilities_of(name, design, terms, scales, "output.probabilities") for name in traits)
 
 
-def _probabilities(
-    name: str, design: Design, terms: Sequence[TermInfo], scales: Sequence[ObservedScale]
+def probabilities_of(
+    name: str, design: Design, terms: Sequence[TermInfo], scales: Sequence[ObservedScale], where: str
 ) -> Probabilities:
+    """Of one trait; `where` it was asked for is told where it has none."""
     t = design.traits.index(name)
     response = next(r for r in design.responses if r.trait == t)
-    scale = next(s for s in scales if s.liability == liability_name(t, reference_class(design, t)))
+    scale = next((s for s in scales if s.liability == liability_name(t, reference_class(design, t))), None)
+    if scale is None:
+        raise ConfigError(f"{where}: found SNP effects (model.markers) on {name}, which are not counted here yet")
     if scale.own is None:
         regressions = regressions_on(terms, t)
         found = f"random regressions ({', '.join(sorted(regressions))})" if regressions else "no such effect"
         raise ConfigError(
-            f"output.probabilities: found {found} of {name}; needed an effect of the animal itself, or of its sire, "
+            f"{where}: found {found} of {name}; needed an effect of the animal itself, or of its sire, "
             "that is the same at every record"
         )
     matrix, component = scale.own

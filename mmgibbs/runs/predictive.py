@@ -116,7 +116,9 @@ def liability_facts(
         if not isinstance(response, Categories):
             continue
         t, name = response.trait, design.traits[response.trait]
-        scale = next(s for s in scales if s.liability == liability_name(t, reference_class(design, t)))
+        scale = next((s for s in scales if s.liability == liability_name(t, reference_class(design, t))), None)
+        if scale is None:
+            continue
         mean, of_fixed, V, _ = posterior_mean(draws[scale.liability])
         free = posterior_mean(draws[threshold_name(t)]) if len(response.labels) > 2 else np.empty(0)
         p = posterior_mean(draws[scale.draws])[: len(response.labels)]

@@ -76,6 +76,8 @@ class Scored:
 
 def sampling_of(model: MixedModel, choice: EngineChoice, kind: str, schedule: Schedule, seed: int) -> Sampling:
     """ConfigError where the model cannot be validated so."""
+    if model.design.markers:
+        raise ConfigError("validate: SNP effects (model.markers) cannot be combined with traits that are not normal")
     if any(term.groups_fixed for term in model.design.terms):
         raise ConfigError(
             "validate: fixed unknown-parent groups (data.groups) cannot be combined with traits that are not normal; "
@@ -264,6 +266,7 @@ def without(design: Design, masked: np.ndarray, what: str) -> Design:
                     f"validate: {what} has every record of '{empty[0]}' of trait '{design.traits[response.trait]}'; "
                     "needed records of every category in the others: fewer --folds, or another --by"
                 )
+    _check_levels(training, what)
     terms = tuple(replace(t, active=_active(t, training)) for t in training.terms)
     _check_rank(replace(training, terms=terms), what)
     return replace(training, terms=terms)
@@ -303,6 +306,26 @@ def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
                 left = theirs.effects[e].level[observed]
                 lost |= (effect.level >= 0) & ~np.isin(effect.level, left)
     return lost
+
+
+def _check_levels(training: Design, what: str) -> None:
+    """DataError for a level of a flat class effect whose records left are all on one side: it has no posterior."""
+    for response in training.responses:
+        seen, down, up = response.one_sided()
+        for term in training.terms:
+            for e, effect in enumerate(term.effects):
+                own = (term.component_effect == e) & (term.component_trait == response.trait)
+                if effect.covariates is not None or not (_flat(term) & own).any():
+                    continue
+                met = seen & (effect.level >= 0)
+                level, n = effect.level[met], term.n_levels
+                count, low, high = (np.bincount(level, weights, n) for weights in (None, down[met], up[met]))
+                if ((count > 0) & ((low == count) | (high == count))).any():
+                    raise DataError(
+                        f"validate: {what}: the records of '{training.traits[response.trait]}' that it does not hold "
+                        f"leave levels of {term.name} with records on one side alone, whose flat effects have no "
+                        f"posterior; needed fewer --folds, or model.fixed.{term.name}.prior: {{variance: 10}}"
+                    )
 
 
 MOST_VALUES = 50_000_000  # records times flat fixed equations of a trait, up to which their rank is checked

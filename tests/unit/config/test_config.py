@@ -149,7 +149,12 @@ def test_every_default(tmp_path, monkeypatch):
             "tolerance": None,
             "pev_limit": 10000,
         },
-        "output": {"directory": str(tmp_path / "runs" / "analysis"), "save_levels": [], "csv": "auto"},
+        "output": {
+            "directory": str(tmp_path / "runs" / "analysis"),
+            "save_levels": [],
+            "probabilities": [],
+            "csv": "auto",
+        },
     }
 
 

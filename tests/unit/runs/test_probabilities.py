@@ -121,3 +121,47 @@ def test_what_is_refused(tmp_path, asked, random, said):
     with pytest.raises(ConfigError) as caught:
         mmgibbs.run(wanted, overwrite=True, progress=False)
     assert said in str(caught.value)
+
+
+INDEX = {
+    "merit": {"alive": 2.0, "probability[alive]": 500.0, "probability[score:3]": -200.0, "expected_count[cases]": -80.0}
+}
+
+
+def with_index(path, index):
+    wanted = config(path, TRAITS, TRAITS)
+    wanted["traits"]["score"] = {"type": "ordinal", "categories": [1, 2, 3]}
+    return wanted | {"decisions": {"index": index, "top": [10]}}
+
+
+def test_an_index_weighs_probabilities(tmp_path):
+    """The mean score is the weighted sum of what the solutions have."""
+    found = mmgibbs.run(with_index(tmp_path / "run", INDEX), overwrite=True, progress=False)
+    of = lambda trait, column: rows(found, trait).select("level", column)
+    table = of("alive", "mean").rename({"mean": "u"}).join(of("alive", "probability[1]"), on="level")
+    table = table.join(of("score", "probability[3]"), on="level").join(of("cases", "expected_count"), on="level")
+    exact = table.select(
+        "level",
+        merit=2 * pl.col("u")
+        + 500 * pl.col("probability[1]")
+        - 200 * pl.col("probability[3]")
+        - 80 * pl.col("expected_count"),
+    )
+    both = found.decisions.filter(criterion="merit").join(exact, on="level")
+    np.testing.assert_allclose(both["mean"], both["merit"], rtol=1e-9)
+    assert found.info["decisions"]["criteria"]["merit"]["probability[score:3]"] == -200.0
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("probability[score]", "score is ordinal, needed probability[score:CATEGORY]"),
+        ("probability[cases]", "cases is count, needed expected_count[cases]"),
+        ("probability[alife]", "'alife' is not a trait; did you mean 'alive'?"),
+        ("probability[score:7]", "decisions.index: probability[score:7]"),
+    ],
+)
+def test_what_an_index_cannot_weigh(tmp_path, name, said):
+    with pytest.raises(ConfigError) as caught:
+        mmgibbs.run(with_index(tmp_path / "run", {"merit": {name: 1.0}}), overwrite=True, progress=False)
+    assert said in str(caught.value)

@@ -23,7 +23,7 @@ HELD = {"mode": "fixed", "genetic": np.diag([0.5] * 4).tolist(), "residual": np.
 
 def config(path, herd=None, **more):
     phenotypes, pedigree = tables()
-    oldest = pl.when(pl.int_range(pl.len()) % 3 == 0).then(None).otherwise(pl.col("age"))
+    oldest = pl.when(pl.int_range(pl.len()) % 5 == 0).then(None).otherwise(pl.col("age"))
     return {
         "name": "left out",
         "data": {"phenotypes": phenotypes.with_columns(oldest.alias("oldest")), "pedigree": pedigree},
@@ -91,6 +91,21 @@ def test_a_fold_with_all_records_of_a_category_is_refused(tmp_path):
     wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(rare)
     with pytest.raises(DataError, match="has every record of '9' of trait 'score'"):
         validate(wanted, Plan(method="kfold", folds=3), progress=False)
+
+
+def test_a_flat_level_with_records_of_one_kind_left_is_refused(tmp_path):
+    """Of three animals of a herd one is alive: without it the effect of the herd has no posterior."""
+    wanted = config(tmp_path, herd={"prior": "flat"})
+    wanted["traits"] = {"alive": TRAITS["alive"]}
+    wanted["variances"] = {"mode": "fixed", "genetic": 0.5, "residual": 1}
+    few = pl.col("animal").is_in(["a0", "a1", "a2"])
+    frame = wanted["data"]["phenotypes"].with_columns(
+        pl.when(few).then(pl.lit("few")).otherwise(pl.col("herd")).alias("herd"),
+        pl.when(few).then((pl.col("animal") == "a1").cast(pl.Int64)).otherwise(pl.col("alive")).alias("alive"),
+    )
+    wanted["data"]["phenotypes"] = frame
+    with pytest.raises(DataError, match="leave levels of herd .* on one side"):
+        validate(wanted, Plan(method="kfold", folds=20), progress=False)
 
 
 def test_records_of_a_flat_level_without_others_are_counted(tmp_path):
