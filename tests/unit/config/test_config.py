@@ -124,7 +124,7 @@ def test_every_default(tmp_path, monkeypatch):
             "genotypes": None,
         },
         "traits": {"y": {"column": "y", "missing": [], "type": "normal"}},
-        "model": {"intercept": "auto", "fixed": {}, "random": {}},
+        "model": {"intercept": "auto", "fixed": {}, "random": {}, "markers": {}},
         "variances": {
             "mode": "sample",
             "residual": {"start": None, "fixed": False, "prior": "flat", "structure": "full"},
