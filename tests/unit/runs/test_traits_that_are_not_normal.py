@@ -152,6 +152,45 @@ def test_thresholds_are_targets(tmp_path):
     assert run(tmp_path / "run", ("ease",), variances=held, stop=stop).info["stop"]
 
 
+def with_structure(config, name, folder):
+    """The analysis with another random structure."""
+    pedigree, phenotypes = config["data"]["pedigree"], config["data"]["phenotypes"]
+    animal = {"level": "animal", "relationship": "pedigree"}
+    random = {"genetic": animal}
+    if name == "groups":
+        config["data"]["pedigree"] = pedigree.with_columns(origin=pl.lit("here"))
+        config["data"]["groups"] = {"column": "origin"}
+    elif name == "permanent environment":
+        random["permanent_environment"] = {"level": "animal"}
+    elif name == "maternal":
+        effects = {"direct": {"level": "animal"}, "maternal": {"level": "dam", "unknown_level": "omit"}}
+        random["genetic"] = {"relationship": "pedigree", "effects": effects}
+        dam = pedigree.rename({"id": "animal"}).select("animal", "dam")
+        config["data"]["phenotypes"] = phenotypes.join(dam, on="animal", how="left")
+    elif name == "random regression":
+        rr = {"level": "animal", "legendre": {"column": "months", "degree": 1}}
+        random["genetic"] = {"relationship": "pedigree", "effects": {"rr": rr}}
+    elif name == "relationship file":
+        ids = phenotypes["herd"].unique().sort().to_list()
+        rows = [f"{a} {a} {1.5}" for a in ids]
+        (folder / "inverse.txt").write_text("\n".join(rows) + "\n")
+        random["herd_again"] = {"level": "herd", "relationship": str(folder / "inverse.txt")}
+        config["model"]["fixed"] = {}
+    config["model"]["random"] = random
+    return config
+
+
+STRUCTURES = ["groups", "permanent environment", "maternal", "random regression", "relationship file"]
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("engine", ["serial", "structured"])
+def test_random_structures(tmp_path, name, engine):
+    config = with_structure(analysis(tmp_path / "run", ("ease", "days"), samples=15, engine=engine), name, tmp_path)
+    found = mmgibbs.run(config, overwrite=True, progress=False)
+    assert finite(found.summary["mean"]) and finite(found.solutions["mean"])
+
+
 def test_few_levels_have_a_posterior_under_the_default_prior(tmp_path):
     config = analysis(tmp_path / "run", ("alive",), samples=20)
     config["model"] = {"random": {"herd": {}}}
