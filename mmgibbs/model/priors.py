@@ -42,6 +42,16 @@ class HalfT:
         """nu - 1, which with the size of a block is its df, and S (k, k) of G given a."""
         return self.nu - 1, 2 * self.nu * np.diag(1 / a)
 
+    def scaled(self, a: np.ndarray, component: int, g: float) -> np.ndarray:
+        """The auxiliaries that go with row and column `component` of G times g: S and G stay in proportion."""
+        out = a.copy()
+        out[component] /= g * g
+        return out
+
+    def of_scale(self, a: np.ndarray, component: int) -> tuple[float, float]:
+        """(M, c): p(G, a) and the Jacobians of G and a at that move are proportional to g^M exp(-c g^2 / 2)."""
+        return 1.0, float(2 / (self.A[component] ** 2 * a[component]))
+
     def conditional(self, G: np.ndarray, size: np.ndarray) -> Conditional:
         """size (k,): of the block of each component."""
         return Conditional(0.5 * (self.nu + size), self.nu * np.diag(np.linalg.inv(G)) + 1 / self.A**2, True)
@@ -57,6 +67,14 @@ class UniformHeritability:
     def inverse_wishart(self, a: np.ndarray) -> tuple[float, np.ndarray]:
         """df less the size of the block, and S (1, 1)."""
         return 1.0, 2 * a[:, None]
+
+    def scaled(self, a: np.ndarray, component: int, g: float) -> np.ndarray:
+        """See HalfT.scaled."""
+        return a * (g * g)
+
+    def of_scale(self, a: np.ndarray, component: int) -> tuple[float, float]:
+        """See HalfT.of_scale."""
+        return 2.0, float(2 * a[component])
 
     def conditional(self, G: np.ndarray, size: np.ndarray) -> Conditional:
         return Conditional(2.0 * size, 1 + 1 / np.diag(G), False)

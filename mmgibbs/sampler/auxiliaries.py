@@ -23,8 +23,7 @@ class Auxiliaries:
         self._take(self.prior.start())
 
     def _take(self, a: np.ndarray) -> None:
-        self.a = a
-        self.matrices.priors[self.of.name] = self.of.covariance.given(a)
+        self.matrices.take_auxiliaries(self.of.name, self.of.covariance, a)
 
     def __call__(self, number: int) -> None:
         of_class = self.of.residual_class
@@ -39,7 +38,7 @@ class Auxiliaries:
         return {}
 
     def state(self) -> dict[str, np.ndarray]:
-        return {f"auxiliary.{self.of.name}": self.a}
+        return {f"auxiliary.{self.of.name}": self.matrices.auxiliaries[self.of.name]}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self._take(state[f"auxiliary.{self.of.name}"].copy())

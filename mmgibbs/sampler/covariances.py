@@ -24,11 +24,12 @@ class CovarianceMatrices:
     """The matrices of one chain as they are now, by name: what its steps share.
 
     `changed`: a matrix is not the one that the engine took last. `priors`: the inverse Wisharts that stand for scale
-    priors now, by the name of the matrix (auxiliaries.py).
+    priors now, by the name of the matrix, given the `auxiliaries` of it (auxiliaries.py).
     """
 
     def __init__(self, G: Sequence[np.ndarray | None], R: np.ndarray):
         self.priors: dict[str, CovarianceModel] = {}
+        self.auxiliaries: dict[str, np.ndarray] = {}
         self._terms = len(G)
         self._now = {matrix_name(i): g for i, g in enumerate(G) if g is not None} | {RESIDUAL: R}
         self.changed = True
@@ -50,6 +51,10 @@ class CovarianceMatrices:
     @property
     def R(self) -> np.ndarray:
         return self._now[RESIDUAL]
+
+    def take_auxiliaries(self, name: str, covariance: CovarianceModel, a: np.ndarray) -> None:
+        """The auxiliary variables of the scale prior of one matrix are a (k,) now."""
+        self.auxiliaries[name], self.priors[name] = a, covariance.given(a)
 
     def give(self, engine: Engine) -> None:
         """The engine takes G and R, unless it has them."""

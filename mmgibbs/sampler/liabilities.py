@@ -11,12 +11,18 @@
 3. The scale of the liability (Liu & Sabatti 2000): l, theta of the trait and t_2 ... go to g times themselves, where
 
        p(g) ~ g^(M-1) exp(-a g^2/2 - b g)
-       M = n_t + (K - 2) + equations in force of the trait
-       a = sum_r w Q_tt e_t^2 + tr(P_tt S_tt),    b = sum_r w e_t sum_{o != t} Q_to e_o + tr(P_to S_ot)
+       a = sum_r w Q_tt e_t^2 + ...,    b = sum_r w e_t sum_{o != t} Q_to e_o + ...,    M = n_t + (K - 2) + ...
 
-   with, for each term, P = G^-1 and S = Theta' K^-1 Theta, or its prior precision and Theta' Theta; nothing of a flat
-   prior. The covariance matrices stay. It is for traits in categories, whose R_tt = 1 and t_1 = 0 leave the rest to
-   move together slowly.
+   and a term adds, for each of its components of the trait,
+
+       G moves along (row and column times g)       its prior and the Jacobian: flat M += k + 1; a scale prior with its
+                                                    auxiliary variable as it says (model/priors.py)
+       G stays, or a normal prior of precision P    M += equations in force,   a += P_tt S_tt,   b += P_to S_ot
+       flat fixed effects                           M += equations in force
+
+   with P = G^-1 and S = Theta' K^-1 Theta, or the prior precision and Theta' Theta. G moves along where it is sampled,
+   no level is held at 0, and its prior allows it; then heritability moves with the scale, which it would hardly do
+   else. The step is for traits in categories, whose R_tt = 1 and t_1 = 0 leave the rest to move together slowly.
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import LIABILITY_SCALE, THRESHOLD, stream
 from mmgibbs.engines.base import HostState
 from mmgibbs.model.response import Categories
-from mmgibbs.posterior.parameters import Parameter, threshold_name
+from mmgibbs.posterior.parameters import Parameter, matrix_name, threshold_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.residual_scales import ResidualScale
@@ -66,6 +72,7 @@ class LiabilityStep:
         self.name = threshold_name(self.trait)
         self.fact = f"threshold_acceptance[{model.design.traits[self.trait]}]"
         unit_in = [self.trait in m.unit for m in model.residual.matrices]
+        self.moving = [i for i in model.random_terms if self._moves_along(i)]
         self.residual_scales = [
             ResidualScale(model, response, c, engine, matrices, key, burn_in)
             for c, covariance in enumerate(model.residual.matrices)
@@ -84,6 +91,19 @@ class LiabilityStep:
         if self.scaled:
             self._draw_scale(number, *of_residuals)
         return facts
+
+    def _moves_along(self, i: int) -> bool:
+        """Whether G of a random term can go with the scale of the trait."""
+        term, covariance = self.model.design.terms[i], self.model.covariance(i)
+        held = term.active is not None and not np.all(term.active[:, term.component_trait == self.trait])
+        on_trait = bool(np.any(term.component_trait == self.trait))
+        return (
+            on_trait
+            and not covariance.fixed
+            and not held
+            and not term.groups_fixed
+            and (covariance.flat or covariance.scale_prior is not None)
+        )
 
     def _draw_thresholds(self, number: int) -> float:
         """1 where the proposal is accepted, else 0."""
@@ -108,6 +128,20 @@ class LiabilityStep:
         g = draw_scale(M, a, b, (number, self.trait, stream(LIABILITY_SCALE, self.response)), self.key)
         self.engine.scale_trait(self.trait, g)
         self.cuts[2:-1] *= g
+        for i in self.moving:
+            self._scale_matrix(i, g)
+
+    def _scale_matrix(self, term: int, g: float) -> None:
+        """Rows and columns of the trait in G of a term, and the auxiliaries of its prior."""
+        name, covariance = matrix_name(term), self.model.covariance(term)
+        G = self.matrices[name].copy()
+        for component in np.flatnonzero(self.model.design.terms[term].component_trait == self.trait):
+            G[component, :] *= g
+            G[:, component] *= g
+            if covariance.scale_prior is not None:
+                moved = covariance.scale_prior.scaled(self.matrices.auxiliaries[name], int(component), g)
+                self.matrices.take_auxiliaries(name, covariance, moved)
+        self.matrices[name] = G
 
     def scale_density(self, a: float, b: float) -> tuple[float, float, float]:
         """M, a and b of the scale g (see above), given what the residuals add."""
@@ -115,6 +149,10 @@ class LiabilityStep:
         for i, term in enumerate(self.model.design.terms):
             own = term.component_trait == self.trait
             if not own.any():
+                continue
+            if i in self.moving:
+                power, square = self._of_moving(i, own)
+                M, a = M + power, a + square
                 continue
             active = np.ones((term.n_levels, own.size), bool) if term.active is None else term.active
             M += np.count_nonzero(active[:, own])
@@ -128,6 +166,15 @@ class LiabilityStep:
             a += np.sum(P[np.ix_(own, own)] * S[np.ix_(own, own)])
             b += np.sum(P[np.ix_(own, ~own)] * S[np.ix_(own, ~own)])
         return M, float(a), float(b)
+
+    def _of_moving(self, term: int, own: np.ndarray) -> tuple[float, float]:
+        """(M, a) of the prior of a matrix that moves along: p(G) and the Jacobian are g^M exp(-a g^2 / 2)."""
+        covariance, components = self.model.covariance(term), np.flatnonzero(own)
+        if covariance.scale_prior is None:  # flat in each block: nu = -(k + 1)
+            return float(np.sum(covariance.size_of_block[components] + 1)), 0.0
+        auxiliaries = self.matrices.auxiliaries[matrix_name(term)]
+        each = [covariance.scale_prior.of_scale(auxiliaries, int(c)) for c in components]
+        return sum(M for M, _ in each), sum(a for _, a in each)
 
     def draws(self) -> dict[str, np.ndarray]:
         return {self.name: self.cuts[2:-1]} if self.n_gaps else {}

@@ -219,7 +219,7 @@ def other_trait_forgotten(steps):
     draw = engine.liabilities.draw
 
     def spoiled(response, cuts, y, e, Rinv, number, key):
-        draw(response, cuts, y, e, np.eye(2)[None] * Rinv, number, key)
+        return draw(response, cuts, y, e, np.eye(2)[None] * Rinv, number, key)
 
     engine.liabilities.draw = spoiled
 

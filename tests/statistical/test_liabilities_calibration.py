@@ -16,6 +16,7 @@ from scipy.stats import invwishart
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
+from mmgibbs.model import priors
 from mmgibbs.model.covariance import CovarianceModel, full_block
 from mmgibbs.model.residual import ResidualModel, fold_classes
 from mmgibbs.model.response import Categories, Count, Interval
@@ -64,7 +65,7 @@ class Case:
     def truth(self):
         """(G, R (classes, T, T), cuts by trait, b, u) from the prior."""
         rng, T = self.rng, self.T
-        G = invwishart.rvs(DF, self.scale_G, random_state=rng).reshape(T, T)
+        G, self.prior_of_G = self.genetic()
         R = np.stack([self.residual(), *(self.residual_of_the_second() for _ in self.classes[1:])])
         cuts = {t: np.sort(rng.uniform(0, HIGHEST, K - 2)) for t, K in self.K.items()}
         b = rng.standard_normal((HERDS, T))
@@ -100,13 +101,18 @@ class Case:
             responses.append(r)
         return y, tuple(responses)
 
+    def genetic(self):
+        """(G, prior) of the genetic term."""
+        drawn = invwishart.rvs(DF, self.scale_G, random_state=self.rng).reshape(self.T, self.T)
+        return drawn, {"df": DF, "scale": self.scale_G}
+
     def model(self, y, responses):
         plain = models.with_records(
             np.random.default_rng(0), RECORDS, self.terms, [None, np.eye(self.T)], np.eye(self.T)
         )
         design = replace(plain, y=y, responses=responses)
         block = full_block(self.T)
-        G = CovarianceModel(np.eye(self.T), False, block, DF, self.scale_G)
+        G = CovarianceModel(np.eye(self.T), False, block, **self.prior_of_G)
         held = self.unit == tuple(range(self.T)) and self.T == 1
         R = CovarianceModel(np.eye(self.T), held, block, DF, self.scale_R, unit=self.unit)
         if not self.classes:
@@ -184,6 +190,24 @@ class Mixture(Case):
         return R
 
 
+class UniformHeritability(Binary):
+    """h2 uniform: the scale of the liability takes G along."""
+
+    def genetic(self):
+        h2 = self.rng.uniform()
+        return one(h2 / (1 - h2)), {"scale_prior": priors.UniformHeritability()}
+
+
+class HalfT(Mixture):
+    """Standard deviations of G half-t with 2 df, of three traits of which two are in categories."""
+
+    def genetic(self):
+        A = np.array([1.0, 0.6, 0.8])
+        a = 1 / self.rng.gamma(0.5, A**2)
+        S = 2 * 2.0 * np.diag(1 / a)
+        return invwishart.rvs(4, S, random_state=self.rng), {"scale_prior": priors.HalfT(2.0, A)}
+
+
 def within_the_bound(step):
     """The step under a prior of thresholds that ends at HIGHEST: proposals beyond it are refused."""
     engine, ratio = step.engine, step.engine.ratio_of_cuts
@@ -192,12 +216,25 @@ def within_the_bound(step):
         beyond = response == step.response and proposed[-2] > HIGHEST
         return -np.inf if beyond else ratio(response, cuts, proposed)
 
+    draw_scale = step._draw_scale
+
     def bounded_scale(number, a, b):
-        site = number, step.trait, liabilities.stream(liabilities.LIABILITY_SCALE, step.response)
-        g = liabilities.draw_scale(*step.scale_density(a, b), site, step.key)
-        if g * step.cuts[-2] < HIGHEST:
-            engine.scale_trait(step.trait, g)
-            step.cuts[2:-1] *= g
+        before = step.cuts.copy(), {name: m.copy() for name, m in step.matrices.items()}
+        auxiliaries = {name: value.copy() for name, value in step.matrices.auxiliaries.items()}
+        y, theta = engine.y.copy(), [t.copy() for t in engine.theta]
+        draw_scale(number, a, b)
+        if step.cuts[-2] < HIGHEST:
+            return
+        step.cuts = before[0]
+        for name, matrix in before[1].items():
+            step.matrices[name] = matrix
+        for name, value in auxiliaries.items():
+            term = int(name.rpartition(".")[2])
+            step.matrices.take_auxiliaries(name, step.model.covariance(term), value)
+        for term, values in enumerate(theta):
+            engine.put_theta(term, values)
+        engine.take_y(y)
+        engine.refresh()
 
     engine.ratio_of_cuts, step._draw_scale = bounded_ratio, bounded_scale
 
@@ -234,7 +271,7 @@ def calibrated(u):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [Binary, Ordinal, Mixture, Censored, Counts, TwoClasses])
+@pytest.mark.parametrize("kind", [Binary, Ordinal, Mixture, Censored, Counts, TwoClasses, UniformHeritability, HalfT])
 def test_ranks_are_uniform(kind):
     u = ranks(kind)
     assert calibrated(u), (u.mean(axis=0), u.std(axis=0))
@@ -245,6 +282,24 @@ def wrong_variance(steps):
     passes = steps[0].engine.liabilities
     draw = passes.draw
     passes.draw = lambda response, cuts, y, e, Rinv, *site: draw(response, cuts, y, e, 2 * Rinv, *site)
+
+
+def auxiliaries_left_behind(steps):
+    """G scaled, and not the auxiliary variable of its prior."""
+    scale_matrix = steps[0]._scale_matrix
+
+    def spoiled(term, g):
+        kept = {name: value.copy() for name, value in steps[0].matrices.auxiliaries.items()}
+        scale_matrix(term, g)
+        for name, value in kept.items():
+            steps[0].matrices.take_auxiliaries(name, steps[0].model.covariance(term), value)
+
+    steps[0]._scale_matrix = spoiled
+
+
+@pytest.mark.slow
+def test_auxiliaries_left_behind_are_seen():
+    assert not calibrated(ranks(UniformHeritability, spoil=auxiliaries_left_behind))
 
 
 @pytest.mark.slow
