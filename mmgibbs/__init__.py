@@ -30,6 +30,7 @@ __all__ = [
     "MultinomialPG",
     "check",
     "load_config",
+    "predict",
     "run",
     "run_scenarios",
 ]
@@ -41,6 +42,7 @@ _HOME = {
     "HierarchicalSlice": "mmgibbs.regressions.estimators",
     "HorseshoeProbit": "mmgibbs.regressions.estimators",
     "run": "mmgibbs.runs.run",
+    "predict": "mmgibbs.runs.predict",
     "run_scenarios": "mmgibbs.runs.several",
     "check": "mmgibbs.runs.run",
     "load_config": "mmgibbs.config",

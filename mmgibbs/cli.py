@@ -54,6 +54,11 @@ _COMMANDS = {
         "write the report page of a finished run, or compare several",
         "mmgibbs report runs/beef runs/beef-ignored --output comparison.html",
     ),
+    "predict": Command(
+        "runs",
+        "genomic breeding values of further animals, from the SNP effects of a finished run",
+        "mmgibbs predict runs/genomic young.bed --output young.csv",
+    ),
     "simulate": Command(
         "simulation",
         "write simulated records with known true values: weights, scores, a disease, longevity or counts",

@@ -14,7 +14,7 @@ from mmgibbs.config.decisions import check_on_records, complete_decisions
 from mmgibbs.config.effects import Fixed, Model, RandomEffect, component_names
 from mmgibbs.config.fields import Problems
 from mmgibbs.config.markers import MarkerEffects
-from mmgibbs.config.sampling import TOLERANCES
+from mmgibbs.config.sampling import MARKER_DRAWS, TOLERANCES
 from mmgibbs.config.tables import Data
 from mmgibbs.config.text import show
 from mmgibbs.config.types_of_traits import (
@@ -59,6 +59,8 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
         sampler = sampler.model_copy(update={"tolerance": TOLERANCES[sampler.method]})
     directory = Path(os.path.abspath(analysis.output.directory or Path("runs") / name))
     output = analysis.output.model_copy(update={"directory": directory})
+    if model.markers and output.save_marker_draws is None:
+        output = output.model_copy(update={"save_marker_draws": MARKER_DRAWS})
     _check_saved_levels(analysis, model, problems)
     names = [trait.name for trait in analysis.traits]
     decisions = complete_decisions(analysis.decisions, model, names, sampler.method, problems)
@@ -217,6 +219,8 @@ def _check_pedigree(data: Data, model: Model, problems: Problems) -> None:
 
 
 def _check_saved_levels(analysis: Analysis, model: Model, problems: Problems) -> None:
+    if analysis.output.save_marker_draws is not None and not model.markers:
+        problems.add(("output", "save_marker_draws"), "found no SNP effects, needed a term in model.markers")
     terms = [*model.fixed, *model.random]
     for term in analysis.output.save_levels:
         if term not in terms and term != "intercept":

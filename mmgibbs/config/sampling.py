@@ -35,6 +35,7 @@ from mmgibbs.config.text import is_nothing
 TOLERANCES = {"blup": 1e-12, "gibbs": 1e-8}  # by method
 WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
 SavedLevels = tuple[str, ...] | dict[str, tuple[str, ...] | None]  # terms; or term -> ids, None: every level
+MARKER_DRAWS = 200  # of SNP effects: 40 MB for 50,000 SNPs; at least half of them are kept, see posterior/thinned.py
 TEN_MINUTES = Interval(10.0, "minutes")
 
 
@@ -232,4 +233,7 @@ class Output(Section):
     ] = ()  # terms whose draws are kept: names, or term -> ids (None: every level)
     # traits of which every animal gets the probability of each category, or the expected count
     probabilities: Annotated[tuple[str, ...], checked(list_of(a_name, "names of traits", empty=True))] = ()
+    save_marker_draws: Annotated[int | None, checked(whole_number(0))] = (
+        None  # of SNP effects, over all chains, at most; None: MARKER_DRAWS where the model has some
+    )
     csv: Annotated[str, checked(one_of("auto", "always"))] = "auto"  # auto: solutions.csv up to a million rows

@@ -1,15 +1,15 @@
 """What a run found of SNP effects: genomic breeding values among the solutions, and `markers.parquet`.
 
 markers.parquet has a row for each SNP of the file, in its order: what the file and the map say of it, its frequency and
-call rate, whether it was kept, and why not. For each trait: effect_TRAIT, its sd and Monte Carlo error (of one copy of
-the counted allele, whatever the scale of the analysis), and where the prior has classes pip_TRAIT, the probability that
-the effect is not 0, with its Monte Carlo error, and class_k_TRAIT. Probabilities are means of the full conditional ones
-over the draws (Rao-Blackwell).
+call rate, whether it was kept, and why not, and its centre: the copies that are taken from each dosage. For each
+trait: effect_TRAIT, its sd and Monte Carlo error (of one copy of the counted allele, whatever the scale of the
+analysis), and where the prior has classes pip_TRAIT, the probability that the effect is not 0, with its Monte Carlo
+error, and class_k_TRAIT. Probabilities are means of the full conditional ones over the draws (Rao-Blackwell).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from mmgibbs.results.tables import SOLUTION_COLUMNS
 
 FILE = "markers.parquet"
 EFFECT, VALUE, CHANCE = 0, 1, 2  # arrays of the pooled moments
+GEBV = "gebv"  # effect of the rows of genomic breeding values
 
 
 def breeding_values_frame(
@@ -40,19 +41,35 @@ def breeding_values_frame(
     """
     mean, sd, mcse, ess = (part[VALUE][:, 0] for part in (found.mean, found.sd, found.mcse, found.ess))
     v = float(draws[marker_name(markers.key, MEAN_VARIANCE)].mean())
-    prior = squares_of_animals(markers) * v
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reliability = np.where(prior > 0, 1 - sd**2 / prior, np.nan)
+    trait, variance = traits[markers.trait], squares_of_animals(markers) * v
+    return breeding_value_columns(markers.name, GEBV, trait, labels.animals, mean, sd, variance, mcse, ess)
+
+
+def breeding_value_columns(
+    term: str,
+    effect: str,
+    trait: str,
+    level: pl.Series,
+    mean: np.ndarray,
+    sd: np.ndarray,
+    variance: np.ndarray,
+    mcse: np.ndarray | None = None,
+    ess: np.ndarray | None = None,
+    inbreeding: np.ndarray | None = None,
+) -> pl.DataFrame:
+    """The columns of the solutions; variance (n,): of each value under its prior, NaN where unknown."""
     n = len(mean)
+    blank = np.full(n, np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reliability = np.where(variance > 0, 1 - sd**2 / variance, np.nan)
+    text = lambda word: pl.repeat(word, n, dtype=pl.String, eager=True)
     columns: dict[str, Any] = {
-        "term": pl.repeat(markers.name, n, dtype=pl.String, eager=True),
-        "effect": pl.repeat("gebv", n, dtype=pl.String, eager=True),
-        "trait": pl.repeat(traits[markers.trait], n, dtype=pl.String, eager=True),
-        "level": labels.animals,
-        "mean": mean, "sd": sd, "mcse": mcse, "ess": ess, "pev": sd**2,
-        "reliability": reliability, "accuracy": np.sqrt(np.fmax(reliability, 0.0)), "inbreeding": np.full(n, np.nan),
+        "term": text(term), "effect": text(effect), "trait": text(trait), "level": level,
+        "mean": mean, "sd": sd, "mcse": blank if mcse is None else mcse, "ess": blank if ess is None else ess,
+        "pev": sd**2, "reliability": reliability,
+        "accuracy": np.where(np.isnan(reliability), np.nan, np.sqrt(np.fmax(reliability, 0.0))),
+        "inbreeding": blank if inbreeding is None else inbreeding,
     }  # fmt: skip
-    columns["accuracy"] = np.where(np.isnan(reliability), np.nan, columns["accuracy"])
     return pl.DataFrame([_column(name, columns[name]) for name in SOLUTION_COLUMNS])
 
 
@@ -79,11 +96,10 @@ def markers_file(prepared: Prepared, found: Mapping[str, PooledMoments]) -> dict
         out[kept] = values
         return _column(name, out)
 
-    columns = []
-    several = len({m.name for m in prepared.design.markers}) > 1
+    columns = [of_all("centre", prepared.genotypes.centre)]
     for m in prepared.design.markers:
         moments, trait = found[m.key], prepared.design.traits[m.trait]
-        ending = f"{m.name}_{trait}" if several else trait
+        ending = ending_of(m.name, trait, {other.name for other in prepared.design.markers})
         for what, part in (("effect", moments.mean), ("effect_sd", moments.sd), ("effect_mcse", moments.mcse)):
             columns.append(of_all(f"{what}_{ending}", part[EFFECT][:, 0] * m.scale))
         chances, errors = moments.mean[CHANCE], moments.mcse[CHANCE]
@@ -93,6 +109,11 @@ def markers_file(prepared: Prepared, found: Mapping[str, PooledMoments]) -> dict
         if chances.shape[1] > 2:
             columns += [of_all(f"class_{k}_{ending}", chances[:, k]) for k in range(chances.shape[1])]
     return {FILE: frame.with_columns(columns).write_parquet}
+
+
+def ending_of(term: str, trait: str, terms: Collection[str]) -> str:
+    """Of the columns of one term and trait: the trait, after the term where there are several."""
+    return f"{term}_{trait}" if len(terms) > 1 else trait
 
 
 def _column(name: str, values: Any) -> pl.Series:

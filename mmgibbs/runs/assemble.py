@@ -100,7 +100,13 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     observed = tuple(ObservedInfo(scale.names, scale.draws) for scale in scales)
     info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds, observed)
     model = MixedModel(
-        design, tuple(covariances), residual, saved, observed=scales, predicted=predicted_classes(prepared)
+        design,
+        tuple(covariances),
+        residual,
+        saved,
+        marker_draws=analysis.output.save_marker_draws or 0,
+        observed=scales,
+        predicted=predicted_classes(prepared),
     )
     markers = tuple(MarkerInfo(m.name, design.traits[m.trait], m.trait, m.key) for m in design.markers)
     return Assembled(model, tuple(infos), info, tuple(notes), markers)

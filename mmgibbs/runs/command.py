@@ -1,4 +1,4 @@
-"""`mmgibbs run` and `mmgibbs check`: their options, and what they print."""
+"""`mmgibbs run`, `mmgibbs check` and `mmgibbs predict`: their options, and what they print."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 import shlex
 import sys
+import textwrap
 from typing import TYPE_CHECKING
 
 from mmgibbs.machine.signals import end_like_ctrl_c
@@ -137,4 +138,38 @@ def check_command(args: argparse.Namespace) -> None:
     print(counts_as_text(check(args.file, args.set)))
 
 
-COMMANDS = {"run": (add_run_arguments, run_command), "check": (add_check_arguments, check_command)}
+def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = textwrap.fill(
+        "Genomic breeding values of animals that need not have been in the run: copies of the run's counted allele "
+        "less the run's centre, times its SNP effects. The file may have any format of data.genotypes. SNPs are "
+        "matched by name and alleles; where the file counts the other allele they are turned round. A missing "
+        "genotype, and a SNP that the file lacks, stand for the mean of the run. The deviation comes from the "
+        "draws of the effects that the run kept (output.save_marker_draws).",
+        100,
+    )
+    parser.add_argument("run", metavar="RUN", help="the folder of a finished run with SNP effects (model.markers)")
+    parser.add_argument("genotypes", metavar="FILE", help="the genotypes of the animals, such as young.bed")
+    parser.add_argument(
+        "--output", default="gebv.csv", metavar="FILE", help="the table to write, .csv or .parquet (default: gebv.csv)"
+    )
+    parser.add_argument("--format", help="plink, pgen, vcf, blupf90 or table, where the file does not show it")
+    parser.add_argument("--map", metavar="FILE", help="names of the SNPs of a file that has none")
+    parser.add_argument("--animals", metavar="FILE", help="the .fam of a .bed, the .psam of a .pgen, of another name")
+    parser.add_argument("--id", metavar="COLUMN", help="of a table: the column of the animals (default: the first)")
+
+
+def predict_command(args: argparse.Namespace) -> None:
+    from mmgibbs.runs.predict import predict
+
+    options = {key: getattr(args, key) for key in ("format", "map", "animals", "id")}
+    found = predict(args.run, args.genotypes, args.output, **options)
+    for note in found.notes:
+        print(note, file=sys.stderr)
+    print(f"written to {args.output}: genomic breeding values of {found.values['level'].n_unique():,} animals")
+
+
+COMMANDS = {
+    "run": (add_run_arguments, run_command),
+    "check": (add_check_arguments, check_command),
+    "predict": (add_predict_arguments, predict_command),
+}

@@ -25,7 +25,8 @@ def refuse_sampling_beyond_memory(analysis: Analysis, assembled: Assembled, sche
         sampling_bytes(model, schedule, estimated_bytes(model.design, precision), real),
         f"sampling {model.design.n_equations:,} equations in {schedule.chains} chains, {schedule.n_kept:,} draws kept "
         "in each,",
-        "fewer sampler.chains or output.save_levels, a larger sampler.thin, or a machine with more memory",
+        "fewer sampler.chains, output.save_levels or output.save_marker_draws, a larger sampler.thin, or a machine "
+        "with more memory",
     )
 
 
@@ -51,7 +52,8 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
     followed = model.followed_bytes
     result = n * 8 * 4 + schedule.n_kept * (sum(sizes) + saved) * 8 + followed
     markers = sum(bytes_of_markers(m, len(model.design.patterns)) for m in model.design.markers)
-    return equations + bytes_per_chain(model.design, real) + followed + schedule.chains * result + n * REPORT + markers
+    once = equations + bytes_per_chain(model.design, real) + followed + markers + model.bytes_of_marker_draws
+    return once + schedule.chains * result + n * REPORT
 
 
 def bytes_of_markers(markers: Markers, n_patterns: int) -> int:

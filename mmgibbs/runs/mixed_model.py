@@ -30,8 +30,10 @@ from mmgibbs.posterior.result import (
     stacked_draws,
 )
 from mmgibbs.posterior.summary import LevelDraws, summary_table
+from mmgibbs.posterior.thinned import KeptDraws
 from mmgibbs.results.animals import animals_file
 from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
+from mmgibbs.results.marker_draws import marker_draws_file
 from mmgibbs.results.markers import breeding_values_frame, markers_file
 from mmgibbs.results.predictive import predicted_files, predicted_frame
 from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
@@ -63,6 +65,7 @@ class Found:
     levels: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, levels, k) of chosen levels
     averages: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, birth years, k)
     markers: dict[str, PooledMoments] = field(default_factory=dict)  # of effects, breeding values, chances of classes
+    effects: dict[str, KeptDraws] = field(default_factory=dict)  # some draws of SNP effects
     statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
     probabilities: dict[str, PooledMoments] = field(default_factory=dict)  # trait -> of every level
     decided: Decided | None = None
@@ -119,6 +122,7 @@ class MixedModelProblem:
             averages=pooled_under(chains, "averages."),
             markers=pooled_under(chains, "markers."),
             probabilities=pooled_under(chains, "probabilities."),
+            effects=pooled_under(chains, "effects."),
             statistics=sample_stats(chains),
             decided=decided,
             notes=[*before, *after],
@@ -227,6 +231,7 @@ class MixedModelProblem:
                 "attributes": {"analysis": self.analysis.name},
             },
             files=markers_file(self.prepared, found.markers)
+            | marker_draws_file(self.prepared, found.effects, matrices)
             | animals_file(self.prepared.pedigree)
             | decision_files(candidates, response, self.analysis.output.csv)
             | predicted_files(self._predicted(found)),

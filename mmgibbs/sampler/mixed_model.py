@@ -39,6 +39,7 @@ class MixedModel:
         default_factory=dict
     )  # term name -> groups of levels whose mean is kept in every draw
     decisions: Decisions | None = None  # candidates whose ranks are counted in every draw
+    marker_draws: int = 0  # draws of SNP effects that are kept at most, over all chains
     observed: tuple[ObservedScale, ...] = ()  # incidences and heritabilities that are computed in every draw
     predicted: tuple[PredictedClasses, ...] = ()  # classes whose records are drawn anew in every draw
     probabilities: tuple[Probabilities, ...] = ()  # of categories, for every level of a term
@@ -52,6 +53,11 @@ class MixedModel:
         """What one chain keeps of candidates and probabilities."""
         decided = 0 if self.decisions is None else self.decisions.nbytes
         return decided + sum(asked.nbytes for asked in self.probabilities)
+
+    @property
+    def bytes_of_marker_draws(self) -> int:
+        """Of all chains."""
+        return 4 * self.marker_draws * sum(m.n_snps for m in self.design.markers)
 
     @property
     def random_terms(self) -> list[int]:

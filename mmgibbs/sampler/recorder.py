@@ -13,7 +13,7 @@ from mmgibbs.posterior.moments import MomentsOfLocations, batch_length
 from mmgibbs.posterior.probabilities import ProbabilitiesOfLevels
 from mmgibbs.posterior.saved import SavedLevels
 from mmgibbs.posterior.tracked import Theta, Tracked
-from mmgibbs.sampler.markers.effects import FollowedMarkers, MarkerEffects
+from mmgibbs.sampler.markers.effects import FollowedMarkers, KeptEffects, MarkerEffects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import Step
@@ -89,6 +89,9 @@ class Recorder:
         for step in steps:
             if isinstance(step, MarkerEffects):
                 self.tracked[f"markers.{step.markers.key}"] = FollowedMarkers(step, planned, n_batches)
+                if model.marker_draws:
+                    most = model.marker_draws // schedule.chains
+                    self.tracked[f"effects.{step.markers.key}"] = KeptEffects(step, most)
 
     def __call__(self, facts: Mapping[str, float]) -> None:
         drawn = {name: values for step in self.steps for name, values in step.draws().items()}

@@ -21,6 +21,7 @@ from mmgibbs.genotypes.products import CHUNK, add_rows
 from mmgibbs.model.markers import Markers
 from mmgibbs.posterior.moments import Moments, MomentsOfLocations
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
+from mmgibbs.posterior.thinned import ThinnedDraws
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import TRIES, cholesky_prior, draw_scaling
 from mmgibbs.sampler.markers.priors import prior_of
@@ -198,3 +199,18 @@ class FollowedMarkers(MomentsOfLocations):
 
     def __getstate__(self) -> dict[str, Moments]:
         return {"moments": self.moments}  # the step stays with its chain
+
+
+class KeptEffects(ThinnedDraws):
+    """Some draws of the effects, as they are on the scale of the analysis."""
+
+    def __init__(self, step: MarkerEffects, most: int):
+        self.step: MarkerEffects | None = step
+        super().__init__(most, step.markers.n_snps)
+
+    def add(self, _theta: object) -> None:
+        assert self.step is not None, "of a chain at work"
+        self.add_vector(self.step.a)
+
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__ | {"step": None}  # which stays with its chain

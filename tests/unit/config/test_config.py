@@ -153,6 +153,7 @@ def test_every_default(tmp_path, monkeypatch):
             "directory": str(tmp_path / "runs" / "analysis"),
             "save_levels": [],
             "probabilities": [],
+            "save_marker_draws": None,
             "csv": "auto",
         },
     }

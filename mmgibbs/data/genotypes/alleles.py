@@ -1,0 +1,108 @@
+"""The SNPs of an earlier run in another file: by name, and by their alleles, of which either may be the counted one.
+
+A file that counts the other allele than the run has 2 - m copies where the run would have m. Alleles that are not
+those of the run (another strand, another SNP of that name) are refused. A/T and C/G SNPs read the same on both
+strands, so that for them the strand is the user's to know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.data.genotypes.file import GenotypeFile
+from mmgibbs.data.phenotypes import SHOWN
+from mmgibbs.errors import DataError
+from pedigree.tables import quoted
+
+UNKNOWN = ("0", ".", "")  # what files write for an allele that they do not know
+
+
+@dataclass(frozen=True)
+class Counterparts:
+    """Where the q SNPs of a run are in another file."""
+
+    row: np.ndarray  # (q,) int64 in the file; -1: not there
+    turned: np.ndarray  # (q,) bool: the file counts the other allele
+    notes: tuple[str, ...]
+
+
+def counterparts(snps: pl.DataFrame, every: int, file: GenotypeFile, mapped: bool) -> Counterparts:
+    """snps: snp, counted and other of the run; every: SNPs that its file had, number: their place there; mapped: the
+    new file was read with a map, which names its SNPs.
+
+    Raises DataError: none of the SNPs is there, or alleles are others, which are named.
+    """
+    if not file.named and not mapped and file.n_snps != every:
+        raise DataError(
+            f"{file.name}: has {file.n_snps:,} SNPs without names, but the run's file had {every:,}; needed the same "
+            "SNPs in the same order, or a map (--map)"
+        )
+    named = file.snps.select("snp", new_counted="counted", new_other="other").with_row_index("row")
+    if file.named or mapped:
+        joined = snps.join(named, on="snp", how="left", maintain_order="left")
+    else:
+        joined = snps.join(named.drop("snp"), left_on="number", right_on="row", how="left", maintain_order="left")
+        joined = joined.with_columns(row=pl.col("number"))
+    if joined["row"].is_null().all():
+        raise DataError(
+            f"{file.name}: has none of the {snps.height:,} SNPs of the run; the run has {quoted(snps['snp'][0])}, the "
+            f"file {quoted(file.snps['snp'][0])}; needed names written alike"
+        )
+    same, turned, said = _orientation(joined)
+    there = joined["row"].is_not_null().to_numpy()
+    _refuse_others(joined.filter(pl.Series(there & ~same & ~turned)), file.name)
+    turned &= ~same & there
+    return Counterparts(
+        joined["row"].cast(pl.Int64).fill_null(-1).to_numpy(), turned, _notes(joined, file, there, turned, said)
+    )
+
+
+def _orientation(joined: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(may be as in the run, may be turned round, alleles say which), each (q,) bool."""
+    names = {"a": "counted", "b": "other", "c": "new_counted", "d": "new_other"}
+    text = {k: pl.col(v).cast(pl.String).str.to_uppercase() for k, v in names.items()}
+    known = joined.select(**{k: pl.when(~x.is_in(list(UNKNOWN))).then(x) for k, x in text.items()})
+    agree = lambda x, y: (pl.col(x) == pl.col(y)).fill_null(True)
+    found = known.select(same=agree("a", "c") & agree("b", "d"), turned=agree("a", "d") & agree("b", "c"))
+    same, turned = found["same"].to_numpy(), found["turned"].to_numpy()
+    return same, turned.copy(), ~(same & turned)
+
+
+def _refuse_others(others: pl.DataFrame, name: str) -> None:
+    if not others.height:
+        return
+    lines = [
+        f"{name}: SNP {quoted(snp)} has the alleles {c} and {d}; the run has {a} and {b}"
+        for snp, a, b, c, d in others.select("snp", "counted", "other", "new_counted", "new_other")
+        .head(SHOWN)
+        .iter_rows()
+    ]
+    more = [f"... and {others.height - SHOWN:,} more SNPs"] if others.height > SHOWN else []
+    raise DataError("\n".join([*lines, *more, "needed the alleles of the run, in either order: is it another strand?"]))
+
+
+def _notes(
+    joined: pl.DataFrame, file: GenotypeFile, there: np.ndarray, turned: np.ndarray, said: np.ndarray
+) -> tuple[str, ...]:
+    absent, notes = joined["snp"].filter(pl.Series(~there)), []
+    if len(absent):
+        shown = ", ".join(absent.head(SHOWN))
+        notes.append(
+            f"{file.name}: {len(absent):,} of the {joined.height:,} SNPs of the run are not there, such as {shown}; "
+            "their mean in the run stands for them"
+        )
+    if turned.any():
+        notes.append(f"{file.name}: {int(turned.sum()):,} SNPs count the other allele and are turned round")
+    silent = int(np.count_nonzero(there & ~said))
+    if silent:
+        notes.append(
+            f"{file.name}: {silent:,} SNPs without known alleles, here or in the run: they are taken to count the same "
+            "allele"
+        )
+    more = file.n_snps - int(there.sum())
+    if more:
+        notes.append(f"{file.name}: {more:,} SNPs have no effect in the run and are left alone")
+    return tuple(notes)

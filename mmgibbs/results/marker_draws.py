@@ -1,0 +1,86 @@
+"""marker_draws.npz: some draws of the SNP effects, from which `mmgibbs predict` and others take posterior deviations.
+
+    snp                (q,) names of the SNPs that the run kept, in the order of its file
+    number             (draws,) each draw's number among the recorded ones of its chain, from 1
+    term, trait        (terms,) of each term of SNP effects
+    effects.i          (chains, draws, q) float32 draws of term i: of one copy of the counted allele
+    scale.i            (q,) float64 that a copy was multiplied by in the analysis
+    prior_variance.i   posterior mean of the variance of an effect under its prior, on the scale of the analysis
+
+`numpy.load` opens it. Bytes: 4 x draws of all chains x SNPs for each term.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.errors import ConfigError
+from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
+from mmgibbs.posterior.thinned import KeptDraws
+
+FILE = "marker_draws.npz"
+
+
+@dataclass(frozen=True)
+class EffectDraws:
+    """Of one term on one trait, as the file has them."""
+
+    term: str
+    trait: str
+    effects: np.ndarray  # (draws of all chains, q) float32
+    scale: np.ndarray  # (q,)
+    prior_variance: float
+
+
+def marker_draws_file(
+    prepared: Prepared, found: Mapping[str, KeptDraws], draws: Mapping[str, np.ndarray]
+) -> dict[str, Callable[[Path], None]]:
+    """Name -> what writes it; {} where no draws were kept. draws: of the parameters, (chains, draws, ...) by name."""
+    markers = prepared.design.markers
+    if not found or prepared.genotypes is None:
+        return {}
+    content: dict[str, Any] = {
+        "snp": np.array(prepared.genotypes.snps["snp"].to_list(), np.str_),
+        "number": next(iter(found.values())).number,
+        "term": np.array([m.name for m in markers], np.str_),
+        "trait": np.array([prepared.design.traits[m.trait] for m in markers], np.str_),
+    }
+    for i, m in enumerate(markers):
+        content[f"effects.{i}"] = found[m.key].values * m.scale.astype(np.float32)
+        content[f"scale.{i}"] = m.scale
+        content[f"prior_variance.{i}"] = draws[marker_name(m.key, MEAN_VARIANCE)].mean()
+
+    def write(path: Path) -> None:
+        with open(path, "wb") as file:
+            np.savez(file, **content)
+
+    return {FILE: write}
+
+
+def read_marker_draws(run: Path) -> list[EffectDraws]:
+    """Of each term; [] where the run kept none. ConfigError for a file that is damaged."""
+    path = run / FILE
+    if not path.exists():
+        return []
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            each = [file[f"effects.{i}"] for i in range(len(file["term"]))]
+            return [
+                EffectDraws(
+                    str(file["term"][i]),
+                    str(file["trait"][i]),
+                    effects.reshape(-1, effects.shape[-1]),
+                    file[f"scale.{i}"],
+                    float(file[f"prior_variance.{i}"]),
+                )
+                for i, effects in enumerate(each)
+            ]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}; needed the file that the run wrote") from None

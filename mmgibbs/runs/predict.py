@@ -1,0 +1,178 @@
+"""Genomic breeding values of animals that were never in a run, from the SNP effects that its folder keeps.
+
+    g_a = sum_j (m_aj - c_j) b_j
+
+m_aj are the copies of the run's counted allele, c_j the run's centre, b_j the effect of one copy. The mean of g_a comes
+from the posterior means of b in markers.parquet, without further Monte Carlo error; its deviation from the draws of b
+in marker_draws.npz. A genotype that is missing, and a SNP that the new file lacks, stand for the run's mean.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from pydantic import ValidationError
+
+from mmgibbs.config.fields import Problems
+from mmgibbs.config.genotypes import Genotypes
+from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
+from mmgibbs.data.genotypes.file import GenotypeFile, open_genotypes
+from mmgibbs.errors import ConfigError
+from mmgibbs.genotypes.store import BLOCK, dosages
+from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
+from mmgibbs.results.markers import FILE as MARKERS
+from mmgibbs.results.markers import GEBV, breeding_value_columns, ending_of
+
+ANIMALS = 16_384  # at a time: their draws take 8 bytes x draws x terms each
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Genomic breeding values of every animal of a file."""
+
+    values: pl.DataFrame  # a row for each term, trait and animal, with the columns of the solutions, and call_rate
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Effects:
+    """What the run says of its q SNPs; T terms, D draws of each, or none."""
+
+    names: list[tuple[str, str]]  # (T,) term and trait
+    snps: pl.DataFrame  # (q) snp, counted, other, number
+    every: int  # SNPs of the run's file
+    mean: np.ndarray  # (q,) copies that a missing genotype stands for
+    centre: np.ndarray  # (q,)
+    effect: np.ndarray  # (q, T) of a copy
+    draws: list[EffectDraws]  # of each term, or none
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(q, T + T D) float64: what copies are multiplied by, for means and then for draws."""
+        return np.concatenate([self.effect, *(d.effects.T for d in self.draws)], axis=1, dtype=np.float64)
+
+    @property
+    def squares(self) -> np.ndarray:
+        """(q, T) what squares of copies are multiplied by, for the prior variance of g."""
+        return np.stack([d.prior_variance * d.scale**2 for d in self.draws], axis=1)
+
+
+def predict(
+    run: str | os.PathLike,
+    genotypes: str | os.PathLike,
+    output: str | os.PathLike | None = None,
+    **options: Any,
+) -> Predicted:
+    """Genomic breeding values (`gebv`) of all animals of a file of genotypes, with the SNP effects of a finished run.
+
+    genotypes: any file that `data.genotypes` reads; options: its other keys (`map`, `format`, `animals`, `id`, ...).
+    output: a file to write, .parquet or .csv. sd, PEV and reliability are null where the run kept no draws
+    (`output.save_marker_draws: 0`). Raises ConfigError for a run without SNP effects, DataError for the file.
+    """
+    effects = _effects_of(_finished(run))
+    section = _section({"file": str(genotypes)} | {k: v for k, v in options.items() if v is not None})
+    file = open_genotypes(section)
+    found = counterparts(effects.snps, effects.every, file, section.map is not None)
+    frames = [
+        _values(effects, file, found, first, min(first + ANIMALS, file.n_animals))
+        for first in range(0, file.n_animals, ANIMALS)
+    ]
+    order = pl.DataFrame({"term": [t for t, _ in effects.names], "trait": [s for _, s in effects.names]})
+    values = pl.concat(frames)
+    values = pl.concat([values.filter(term=term, trait=trait) for term, trait in order.iter_rows()])
+    notes = file.notes + found.notes
+    if not effects.draws:
+        notes += ("no sd: the run kept no draws of SNP effects (output.save_marker_draws)",)
+    if output is not None:
+        _write(values, Path(output))
+    return Predicted(values, notes)
+
+
+def _finished(run: str | os.PathLike) -> Finished:
+    try:
+        return read_finished(run)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("report:", "predict:", 1)) from None
+
+
+def _section(options: dict[str, Any]) -> Genotypes:
+    """Keys as in `data.genotypes`, paths as from where the command runs."""
+    try:
+        return Genotypes.model_validate(options).completed().with_paths(Path.absolute)
+    except ValidationError as error:
+        problems = Problems()
+        problems.add_all(error)
+        raise ConfigError("\n".join(f"predict: {'.'.join(at)}: {said}" for at, said in problems.found)) from None
+
+
+def _write(values: pl.DataFrame, path: Path) -> None:
+    try:
+        values.write_parquet(path) if path.suffix == ".parquet" else values.write_csv(path)
+    except OSError as error:
+        raise ConfigError(f"predict: cannot write '{path}': {error.strerror}") from None
+
+
+def _effects_of(finished: Finished) -> _Effects:
+    path = finished.directory / MARKERS
+    if not path.exists():
+        raise ConfigError(
+            f"predict: '{finished.directory}' has no {MARKERS}; needed a finished run with SNP effects (model.markers)"
+        )
+    table = pl.read_parquet(path).with_row_index("number")
+    kept = table.filter("kept")
+    terms = finished.record["analysis"]["model"]["markers"]
+    traits = list(finished.record["analysis"]["traits"])
+    names = [(term, trait) for term, section in terms.items() for trait in section["traits"] or traits]
+    columns = [f"effect_{ending_of(term, trait, terms)}" for term, trait in names]
+    draws = {(d.term, d.trait): d for d in read_marker_draws(finished.directory)}
+    return _Effects(
+        names,
+        kept.select("snp", "counted", "other", "number"),
+        table.height,
+        2 * kept["frequency"].to_numpy(),
+        kept["centre"].to_numpy(),
+        kept.select(columns).to_numpy(),
+        [draws[name] for name in names] if draws else [],
+    )
+
+
+def _values(effects: _Effects, file: GenotypeFile, found: Counterparts, first: int, stop: int) -> pl.DataFrame:
+    """Of animals first .. stop - 1 of the file."""
+    n, q, terms = stop - first, len(found.row), len(effects.names)
+    weights, squares = effects.weights, effects.squares if effects.draws else np.zeros((q, terms))
+    absent = found.row < 0
+    offset = (effects.mean - effects.centre)[absent]
+    g = np.tile(offset @ weights[absent], (n, 1))
+    prior = np.tile(offset**2 @ squares[absent], (n, 1))
+    known = np.zeros(n)
+    order = np.argsort(found.row, kind="stable")
+    for begin in range(0, file.n_snps, BLOCK):
+        own = order[slice(*np.searchsorted(found.row[order], [begin, begin + BLOCK]))]
+        if not own.size:
+            continue
+        block = file.source.block(begin, min(begin + BLOCK, file.n_snps))
+        m = dosages(block[found.row[own] - begin, first:stop]).astype(np.float64)
+        m = np.where(found.turned[own, None], 2 - m, m)
+        missing = np.isnan(m)
+        known += (~missing).sum(axis=0)
+        x = np.where(missing, effects.mean[own, None], m) - effects.centre[own, None]
+        g += x.T @ weights[own]
+        prior += (x**2).T @ squares[own]
+    ids = file.ids[first:stop]
+    frames = []
+    for i, (term, trait) in enumerate(effects.names):
+        sd = variance = np.full(n, np.nan)
+        if effects.draws:
+            d = [len(e.effects) for e in effects.draws]
+            at = terms + sum(d[:i])
+            variance = prior[:, i]
+            sd = g[:, at : at + d[i]].std(axis=1, ddof=1) if d[i] > 1 else sd
+        columns = breeding_value_columns(term, GEBV, trait, ids, g[:, i], sd, variance)
+        frames.append(columns.with_columns(call_rate=pl.Series(known / q)))
+    return pl.concat(frames)

@@ -1,0 +1,217 @@
+"""Genomic breeding values of animals that were never in the run, from what its folder keeps."""
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.genotypes import write_plink
+
+import mmgibbs
+from mmgibbs.cli import main
+from mmgibbs.errors import ConfigError, DataError
+
+SAMPLER = {"chains": 2, "burn_in": 20, "samples": 60, "thin": 1, "seed": 4}
+N, SNPS, TRAINED = 80, 30, 60
+IDS = [f"a{i}" for i in range(N)]
+NAMES = [f"rs{j}" for j in range(SNPS)]
+CHROMOSOMES, POSITIONS = [1 + j // 15 for j in range(SNPS)], [1000 * (j + 1) for j in range(SNPS)]
+
+
+@pytest.fixture(scope="module")
+def genotypes(tmp_path_factory):
+    """(folder, codes (SNPs, animals)): train.bed of the first animals, all.bed of all, SNPs in another order."""
+    folder, rng = tmp_path_factory.mktemp("predict"), np.random.default_rng(3)
+    codes = rng.binomial(2, rng.uniform(0.2, 0.8, SNPS)[:, None], (SNPS, N)).astype(np.uint8)
+    codes[rng.random(codes.shape) < 0.02] = 3
+    write_plink(folder / "train.bed", codes[:, :TRAINED], IDS[:TRAINED], NAMES, CHROMOSOMES, POSITIONS)
+    back = range(SNPS)[::-1]
+    columns = [[values[j] for j in back] for values in (NAMES, CHROMOSOMES, POSITIONS)]
+    write_plink(folder / "all.bed", codes[::-1], IDS, *columns)
+    return folder, codes
+
+
+def analysis(genotypes, path, section=None, output=None, data=None, traits=("milk",), **sampler):
+    folder, codes = genotypes
+    rng = np.random.default_rng(5)
+    g = np.where(codes == 3, 1, codes)[:5, :TRAINED].T @ np.array([0.8, -0.6, 0.5, 0.4, 0.3])
+    records = pl.DataFrame({"animal": IDS[:TRAINED]} | {t: g + rng.standard_normal(TRAINED) for t in traits})
+    return {
+        "data": {"phenotypes": records, "genotypes": {"file": str(folder / "train.bed")} | (data or {})},
+        "traits": list(traits),
+        "model": {"markers": {"snps": section or {}}},
+        "sampler": SAMPLER | sampler,
+        "output": {"directory": str(path)} | (output or {}),
+    }
+
+
+def run(*arguments, **options):
+    return mmgibbs.run(analysis(*arguments, **options), overwrite=True, progress=False)
+
+
+@pytest.fixture(scope="module")
+def finished(genotypes, tmp_path_factory):
+    path = tmp_path_factory.mktemp("finished") / "run"
+    return run(genotypes, path, {"prior": "bayes_r"}, {"save_marker_draws": 1000})
+
+
+def gebv(frame):
+    return frame.filter(effect="gebv").sort("trait", "level")
+
+
+def compare(found, solutions, own=None):
+    """Every draw was kept, so that deviations are those of the moments."""
+    known = set(solutions["level"])
+    there = gebv(found.values.filter(pl.col("level").is_in(own or known)))
+    expected = gebv(solutions.filter(pl.col("level").is_in(own or known)))
+    assert there.height == expected.height > 0
+    for name, tolerance in (("mean", 1e-6), ("sd", 1e-5), ("reliability", 1e-4)):
+        np.testing.assert_allclose(there[name], expected[name], atol=tolerance, rtol=tolerance)
+
+
+def test_the_animals_of_the_run_get_their_breeding_values(genotypes, finished):
+    found = mmgibbs.predict(finished.directory, genotypes[0] / "all.bed")
+    compare(found, finished.solutions)
+    assert found.values.height == N and found.notes == ()
+    assert found.values.filter(pl.col("level") == "a70")["sd"].is_finite().all()
+
+
+@pytest.mark.parametrize(
+    ("section", "data"),
+    [
+        ({"prior": "rr", "scale": "standard"}, {"frequencies": "half"}),
+        ({"prior": "bayes_c"}, {"quality": {"maf": 0.3}}),
+    ],
+)
+def test_scales_frequencies_and_several_traits(genotypes, tmp_path, section, data):
+    result = run(genotypes, tmp_path / "run", section, {"save_marker_draws": 1000}, data, ("milk", "fat"))
+    compare(mmgibbs.predict(result.directory, genotypes[0] / "all.bed"), result.solutions)
+
+
+def test_fewer_draws_give_the_deviation_within_its_error(genotypes, tmp_path):
+    result = run(genotypes, tmp_path / "run", output={"save_marker_draws": 100}, samples=400)
+    with np.load(result.directory / "marker_draws.npz") as file:
+        draws = file["effects.0"].shape[:2]
+    assert draws == (2, 50)
+    found = gebv(mmgibbs.predict(result.directory, genotypes[0] / "train.bed").values)
+    expected = gebv(result.solutions)
+    np.testing.assert_allclose(found["mean"], expected["mean"], atol=1e-6)
+    # the sd of a sd from 100 independent draws is 1 / sqrt(200) = 7 % of it; draws follow each other a little
+    ratio = found["sd"].to_numpy() / expected["sd"].to_numpy()
+    assert abs(ratio.mean() - 1) < 0.2 and np.abs(ratio - 1).max() < 0.5
+
+
+def test_no_draws_give_means_alone(genotypes, tmp_path):
+    result = run(genotypes, tmp_path / "run", output={"save_marker_draws": 0})
+    assert not (result.directory / "marker_draws.npz").exists()
+    found = mmgibbs.predict(result.directory, genotypes[0] / "all.bed")
+    assert found.values["sd"].null_count() == N and "no sd" in found.notes[-1]
+    own = gebv(found.values.filter(pl.col("level").is_in(IDS[:TRAINED])))
+    np.testing.assert_allclose(own["mean"], gebv(result.solutions)["mean"], atol=1e-6)
+
+
+def test_a_run_in_pieces_keeps_the_same_draws(genotypes, tmp_path):
+    options = {"section": {"prior": "bayes_b"}, "output": {"save_marker_draws": 40}}
+    run(genotypes, tmp_path / "whole", **options)
+    run(genotypes, tmp_path / "pieces", **options, samples=23)
+    mmgibbs.run(analysis(genotypes, tmp_path / "pieces", **options, samples=23), extend=37, progress=False)
+    whole, pieces = (np.load(tmp_path / name / "marker_draws.npz") for name in ("whole", "pieces"))
+    with whole, pieces:
+        assert whole["effects.0"].shape == (2, 15, SNPS) and list(whole["number"][:2]) == [4, 8]
+        for key in whole.files:
+            np.testing.assert_array_equal(whole[key], pieces[key])
+
+
+def rewritten(folder, name, codes, alleles=None, names=NAMES):
+    """A .bed with other alleles: SNP name -> (counted, other)."""
+    write_plink(folder / f"{name}.bed", codes, IDS[: codes.shape[1]], names, CHROMOSOMES[: len(names)], POSITIONS)
+    bim = folder / f"{name}.bim"
+    lines = [line.split("\t") for line in bim.read_text().splitlines()]
+    for line in lines:
+        line[4:] = (alleles or {}).get(line[1], line[4:])
+    bim.write_text("".join("\t".join(line) + "\n" for line in lines))
+    return folder / f"{name}.bed"
+
+
+def test_swapped_alleles_are_turned_round(genotypes, finished, tmp_path):
+    codes = genotypes[1].copy()
+    codes[:7] = np.array([2, 1, 0, 3], np.uint8)[codes[:7]]
+    swapped = dict.fromkeys(NAMES[:7], ("C", "a"))
+    found = mmgibbs.predict(finished.directory, rewritten(tmp_path, "swapped", codes, swapped))
+    compare(found, finished.solutions)
+    assert found.notes == ("swapped.bed: 7 SNPs count the other allele and are turned round",)
+    # PLINK writes 0 for an allele that no animal of the file has
+    codes = genotypes[1].copy()
+    codes[0, codes[0] != 3] = 2
+    straight = mmgibbs.predict(finished.directory, rewritten(tmp_path, "straight", codes))
+    other = np.array([2, 1, 0, 3], np.uint8)[codes]
+    one = {NAMES[0]: ("0", "A")}
+    turned = mmgibbs.predict(finished.directory, rewritten(tmp_path, "turned", np.r_[other[:1], codes[1:]], one))
+    np.testing.assert_array_equal(straight.values["mean"], turned.values["mean"])
+
+
+def test_other_alleles_are_refused_by_name(genotypes, finished, tmp_path):
+    path = rewritten(tmp_path, "strand", genotypes[1], {"rs3": ("T", "G"), "rs9": ("A", "T")})
+    with pytest.raises(DataError) as caught:
+        mmgibbs.predict(finished.directory, path)
+    assert str(caught.value).splitlines() == [
+        "strand.bed: SNP 'rs3' has the alleles T and G; the run has A and C",
+        "strand.bed: SNP 'rs9' has the alleles A and T; the run has A and C",
+        "needed the alleles of the run, in either order: is it another strand?",
+    ]
+
+
+def test_absent_snps_and_missing_genotypes_stand_for_the_mean(genotypes, finished, tmp_path):
+    few = mmgibbs.predict(finished.directory, rewritten(tmp_path, "few", genotypes[1][:20], names=NAMES[:20]))
+    assert few.notes[0].startswith("few.bed: 10 of the 30 SNPs of the run are not there, such as rs20, rs21")
+    codes = genotypes[1].copy()
+    codes[20:] = 3
+    missing = mmgibbs.predict(finished.directory, rewritten(tmp_path, "missing", codes))
+    for name in ("mean", "sd", "reliability", "call_rate"):
+        np.testing.assert_allclose(few.values[name], missing.values[name], rtol=1e-9, atol=1e-12)
+    assert few.values["call_rate"].max() <= 20 / 30
+
+
+def test_a_table_without_alleles(genotypes, finished, tmp_path):
+    codes = genotypes[1]
+    columns = {n: [None if c == 3 else int(c) for c in row] for n, row in zip(NAMES, codes, strict=True)}
+    path = tmp_path / "all.csv"
+    pl.DataFrame({"tag": IDS, "more": 1} | columns).select("more", "tag", *NAMES).write_csv(path)
+    found = mmgibbs.predict(finished.directory, path, id="tag")
+    compare(found, finished.solutions)
+    assert "30 SNPs without known alleles" in found.notes[0] and "1 SNPs have no effect" in found.notes[1]
+
+
+def test_files_without_names_need_the_same_snps(genotypes, finished, tmp_path):
+    digits = np.array(["0", "1", "2", "5"])[genotypes[1].T]
+    (tmp_path / "all.txt").write_text("".join(f"{i} {''.join(row)}\n" for i, row in zip(IDS, digits, strict=True)))
+    compare(mmgibbs.predict(finished.directory, tmp_path / "all.txt"), finished.solutions)
+    (tmp_path / "few.txt").write_text("".join(f"{i} {''.join(row[:9])}\n" for i, row in zip(IDS, digits, strict=True)))
+    with pytest.raises(DataError, match="has 9 SNPs without names, but the run's file had 30"):
+        mmgibbs.predict(finished.directory, tmp_path / "few.txt")
+
+
+def test_other_snps_are_refused(genotypes, finished, tmp_path):
+    path = rewritten(tmp_path, "others", genotypes[1], names=[f"x{j}" for j in range(SNPS)])
+    with pytest.raises(DataError, match="has none of the 30 SNPs of the run; the run has 'rs0', the file 'x0'"):
+        mmgibbs.predict(finished.directory, path)
+
+
+def test_the_command(genotypes, finished, tmp_path, capsys):
+    output = tmp_path / "young.parquet"
+    assert main(["predict", str(finished.directory), str(genotypes[0] / "all.bed"), "--output", str(output)]) == 0
+    assert capsys.readouterr().out == f"written to {output}: genomic breeding values of 80 animals\n"
+    assert pl.read_parquet(output).columns == [*finished.solutions.columns, "call_rate"]
+    assert main(["predict", str(tmp_path), "x.bed"]) == 2
+    assert capsys.readouterr().err.startswith(f"predict: '{tmp_path}' is not the folder of a finished run")
+    assert main(["predict", str(finished.directory), "no.bed", "--output", str(output)]) == 2
+
+
+def test_wrong_options_are_named(finished):
+    with pytest.raises(ConfigError, match="predict: format: found 'bad', needed"):
+        mmgibbs.predict(finished.directory, "x.bed", format="bad")
+
+
+def test_draws_are_of_snp_effects(tmp_path):
+    with pytest.raises(ConfigError, match="output.save_marker_draws: found no SNP effects"):
+        mmgibbs.load_config(
+            {"data": {"phenotypes": "x.csv"}, "traits": ["y"], "output": {"save_marker_draws": 5}},
+        )
