@@ -202,6 +202,8 @@ def _complete_markers(analysis: Analysis, traits: tuple[str, ...], problems: Pro
                 problems.add((*place, "traits"), f"{show(trait)} is not a trait; {nearest(trait, traits, 'there are')}")
         for key, message in section.refusals():
             problems.add((*place, *key), message)
+        if section.windows is not None and analysis.output.save_marker_draws == 0:
+            problems.add((*place, "windows"), "cannot be combined with output.save_marker_draws: 0; needed some draws")
     if found and analysis.data.genotypes is None:
         problems.add(("data", "genotypes"), "missing, needed the file of genotypes for model.markers")
     if found and analysis.sampler.method == "blup":

@@ -25,6 +25,7 @@ from mmgibbs.config.fields import (
     list_of,
     number,
     one_of,
+    whole_number,
 )
 from mmgibbs.errors import nearest
 
@@ -35,6 +36,8 @@ BAYES_R = (0.0, 0.01, 0.1, 1.0)  # variances of its classes, in units of the com
 SHARES_OF_BAYES_R = (0.95, 0.03, 0.015, 0.005)
 HALF = (0.5, 0.5)  # of bayes_b and bayes_c, as BGLR starts
 COUNTS_OF_HALF = (5.0, 5.0)  # and its ten imaginary SNPs
+SIZE = 1_000_000.0  # of a window, in base pairs
+SNPS = 100  # of a window where no map says where they are
 _positive = number("a number above 0", above=0)
 _some = number("a number of 0 or more")
 
@@ -85,6 +88,26 @@ class EffectVariance(Section):
     scale: Annotated[float | None, checked(_positive)] = None  # S; None: the prior has its mode at the start
 
 
+class Windows(Section):
+    """Windows of neighbouring SNPs whose shares of the genetic variance are reported."""
+
+    size: Annotated[float | None, checked(_positive)] = None  # in the unit of the map; None: SIZE, where there is one
+    snps: Annotated[int | None, checked(whole_number(1))] = None  # so many SNPs in each; None: SNPS, without a map
+    share: Annotated[float, checked(_share)] = 0.01  # s of the probability that a window has more than it
+
+    @classmethod
+    def long_form(cls, value: object) -> object:
+        return {} if value is True else value
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        problems = Problems()
+        if self.size is not None and self.snps is not None:
+            problems.add(("snps",), "cannot be combined with size; needed one of them")
+        problems.refuse()
+        return self
+
+
 class MarkerEffects(Section):
     """Effects of all SNPs of `data.genotypes` on the animals of a column."""
 
@@ -98,6 +121,7 @@ class MarkerEffects(Section):
     pi: Shares = Shares()
     variance: EffectVariance = EffectVariance()
     global_scale: Annotated[float | None, checked(_positive)] = None  # A of the horseshoe; None: from the share
+    windows: Windows | None = None  # none unless asked for
     without_genotypes: Annotated[str, checked(one_of("refuse", "keep", "drop"))] = "refuse"  # records of such animals
 
     @model_validator(mode="after")

@@ -50,6 +50,7 @@ from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_counts, model_record
 from mmgibbs.runs.targets import StoppingRule, check_targets, stopping_rule
 from mmgibbs.runs.trends import birth_year_averages
+from mmgibbs.runs.windows import files_of_windows
 from mmgibbs.sampler.covariances import START_SCALES, starting_matrices
 from mmgibbs.sampler.interweave import reason_not_interweaved, terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
@@ -232,6 +233,7 @@ class MixedModelProblem:
             },
             files=markers_file(self.prepared, found.markers)
             | marker_draws_file(self.prepared, found.effects, matrices)
+            | files_of_windows(self.prepared, found.effects, found.markers)
             | animals_file(self.prepared.pedigree)
             | decision_files(candidates, response, self.analysis.output.csv)
             | predicted_files(self._predicted(found)),
