@@ -190,6 +190,7 @@ def test_counts_that_were_not_made():
         equations=3,
         bytes=2_500_000,
         partitions=partitions,
+        markers=[],
         notes=["n"],
         warnings=["w"],
     )
