@@ -25,6 +25,7 @@ from mmgibbs.results.tables import SOLUTION_COLUMNS
 
 FILE = "markers.parquet"
 EFFECT, VALUE, CHANCE = 0, 1, 2  # arrays of the pooled moments
+TOTAL = "total"  # of those of genomic and polygenic values together
 GEBV = "gebv"  # effect of the rows of genomic breeding values
 
 
@@ -40,9 +41,13 @@ def breeding_values_frame(
     Reliability is 1 - PEV / (x'x v), v the posterior mean of the variance of an effect under its prior.
     """
     mean, sd, mcse, ess = (part[VALUE][:, 0] for part in (found.mean, found.sd, found.mcse, found.ess))
-    v = float(draws[marker_name(markers.key, MEAN_VARIANCE)].mean())
-    trait, variance = traits[markers.trait], squares_of_animals(markers) * v
+    trait, variance = traits[markers.trait], prior_variances(markers, draws)
     return breeding_value_columns(markers.name, GEBV, trait, labels.animals, mean, sd, variance, mcse, ess)
+
+
+def prior_variances(markers: Markers, draws: Mapping[str, np.ndarray]) -> np.ndarray:
+    """(n,) of breeding values under the prior, with the posterior mean of the variance of an effect."""
+    return squares_of_animals(markers) * float(draws[marker_name(markers.key, MEAN_VARIANCE)].mean())
 
 
 def breeding_value_columns(

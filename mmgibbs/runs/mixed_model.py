@@ -34,7 +34,7 @@ from mmgibbs.posterior.thinned import KeptDraws
 from mmgibbs.results.animals import animals_file
 from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
 from mmgibbs.results.marker_draws import marker_draws_file
-from mmgibbs.results.markers import breeding_values_frame, markers_file
+from mmgibbs.results.markers import breeding_values_frame, markers_file, prior_variances
 from mmgibbs.results.predictive import predicted_files, predicted_frame
 from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
 from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
@@ -49,6 +49,7 @@ from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_counts, model_record
 from mmgibbs.runs.targets import StoppingRule, check_targets, stopping_rule
+from mmgibbs.runs.totals import totals_frame, with_totals
 from mmgibbs.runs.trends import birth_year_averages
 from mmgibbs.runs.windows import files_of_windows
 from mmgibbs.sampler.covariances import START_SCALES, starting_matrices
@@ -66,6 +67,7 @@ class Found:
     levels: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, levels, k) of chosen levels
     averages: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, birth years, k)
     markers: dict[str, PooledMoments] = field(default_factory=dict)  # of effects, breeding values, chances of classes
+    totals: dict[str, PooledMoments] = field(default_factory=dict)  # number of the trait -> of total breeding values
     effects: dict[str, KeptDraws] = field(default_factory=dict)  # some draws of SNP effects
     statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
     probabilities: dict[str, PooledMoments] = field(default_factory=dict)  # trait -> of every level
@@ -123,6 +125,7 @@ class MixedModelProblem:
             averages=pooled_under(chains, "averages."),
             markers=pooled_under(chains, "markers."),
             probabilities=pooled_under(chains, "probabilities."),
+            totals=pooled_under(chains, "totals."),
             effects=pooled_under(chains, "effects."),
             statistics=sample_stats(chains),
             decided=decided,
@@ -222,7 +225,7 @@ class MixedModelProblem:
         solutions = solutions_frame(self.prepared, found.moments, means, self._probability_columns(found))
         return Tables(
             summary=summary_frame(summary_table(parameters.draws, parameters.fixed)),
-            solutions=pl.concat([solutions, *breeding_values], how="diagonal"),
+            solutions=pl.concat([solutions, *breeding_values, *self._totals(found)], how="diagonal"),
             decisions=candidates,
             response=response,
             draws={
@@ -238,6 +241,19 @@ class MixedModelProblem:
             | decision_files(candidates, response, self.analysis.output.csv)
             | predicted_files(self._predicted(found)),
         )
+
+    def _totals(self, found: Found) -> list[pl.DataFrame]:
+        design, terms = (
+            self.prepared.design,
+            dict(zip(self.assembled.model.random_terms, self.assembled.terms, strict=True)),
+        )
+        frames = []
+        for total in self.assembled.model.totals:
+            G = posterior_mean(found.draws[terms[total.term].matrix])
+            genomic = [prior_variances(design.markers[j], found.draws) for j in total.markers]
+            own = found.totals[str(total.trait)], float(G[total.component, total.component]), genomic
+            frames.append(totals_frame(total, self.prepared, *own))
+        return frames
 
     def _predicted(self, found: Found) -> pl.DataFrame | None:
         classes = self.assembled.model.predicted
@@ -297,7 +313,7 @@ def read_mixed_model(analysis: Analysis, samples: int | None, console: Console, 
     samples: sweeps after burn-in to go to, where that is not for the analysis to say.
     """
     prepared = prepare(analysis, lambda stage: console.say(f"reading: {stage}"))
-    assembled = with_trends(_assembled(analysis, prepared), prepared)
+    assembled = with_totals(with_trends(_assembled(analysis, prepared), prepared), prepared)
     clock.lap("data")
     console.say_all((*prepared.design.notes, *assembled.notes))
     choice, kind, why = choose_engine(analysis.sampler, assembled.model)

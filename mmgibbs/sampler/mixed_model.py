@@ -27,6 +27,17 @@ class MatrixUnderScalePrior(NamedTuple):
     residual_class: int | None = None  # number of the class whose residuals it is of
 
 
+class TotalValues(NamedTuple):
+    """Animals with breeding values from SNPs and from a random term, whose sums are followed."""
+
+    trait: int
+    term: int
+    component: int
+    markers: tuple[int, ...]  # numbers of the terms of SNP effects
+    places: np.ndarray  # (n,) int64 of the animals in the stores of those
+    codes: np.ndarray  # (n,) int64 their levels of the term
+
+
 @dataclass(frozen=True)
 class MixedModel:
     """Design and covariance matrices: what is sampled."""
@@ -39,6 +50,7 @@ class MixedModel:
         default_factory=dict
     )  # term name -> groups of levels whose mean is kept in every draw
     decisions: Decisions | None = None  # candidates whose ranks are counted in every draw
+    totals: tuple[TotalValues, ...] = ()  # breeding values from SNPs and pedigree together
     marker_draws: int = 0  # draws of SNP effects that are kept at most, over all chains
     observed: tuple[ObservedScale, ...] = ()  # incidences and heritabilities that are computed in every draw
     predicted: tuple[PredictedClasses, ...] = ()  # classes whose records are drawn anew in every draw

@@ -14,6 +14,7 @@ from mmgibbs.posterior.probabilities import ProbabilitiesOfLevels
 from mmgibbs.posterior.saved import SavedLevels
 from mmgibbs.posterior.tracked import Theta, Tracked
 from mmgibbs.sampler.markers.effects import FollowedMarkers, KeptEffects, MarkerEffects
+from mmgibbs.sampler.markers.totals import FollowedTotals
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import Step
@@ -92,6 +93,10 @@ class Recorder:
                 if model.marker_draws:
                     most = model.marker_draws // schedule.chains
                     self.tracked[f"effects.{step.markers.key}"] = KeptEffects(step, most)
+        of_markers = [step for step in steps if isinstance(step, MarkerEffects)]
+        for total in model.totals:
+            own = [of_markers[j] for j in total.markers]
+            self.tracked[f"totals.{total.trait}"] = FollowedTotals(total, own, planned, n_batches)
 
     def __call__(self, facts: Mapping[str, float]) -> None:
         drawn = {name: values for step in self.steps for name, values in step.draws().items()}

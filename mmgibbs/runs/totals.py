@@ -1,0 +1,67 @@
+"""Which total breeding values a model has: traits with SNP effects and a polygenic effect of the same animals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.data.levels import lookup
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.posterior.moments import PooledMoments
+from mmgibbs.posterior.parameters import components_on, direct_component
+from mmgibbs.results.markers import TOTAL, breeding_value_columns
+from mmgibbs.runs.assemble import Assembled
+from mmgibbs.sampler.mixed_model import TotalValues
+
+
+def with_totals(assembled: Assembled, prepared: Prepared) -> Assembled:
+    """The model with the totals of each trait that has both: of animals that are genotyped and levels of the term."""
+    every = [total_of(t, assembled, prepared) for t in range(len(prepared.design.traits))]
+    found = tuple(total for total in every if total is not None)
+    return replace(assembled, model=replace(assembled.model, totals=found))
+
+
+def total_of(trait: int, assembled: Assembled, prepared: Prepared) -> TotalValues | None:
+    """None where the trait has no SNP effects, no effect of the animal itself, or one that changes with covariates."""
+    terms = assembled.terms
+    direct = direct_component(terms, components_on(terms, trait))
+    if direct is None:
+        return None
+    info, component = terms[direct[0]], direct[1]
+    effect = info.effect_of_component[component]
+    markers = [
+        j
+        for j, (m, labels) in enumerate(zip(prepared.design.markers, prepared.markers, strict=True))
+        if m.trait == trait and labels.section.level == info.level_columns[effect]
+    ]
+    if not markers or info.regression[effect]:
+        return None
+    term = assembled.model.random_terms[direct[0]]
+    labels = prepared.levels[term]
+    codes = lookup(prepared.markers[markers[0]].animals, labels.ids.head(len(labels.ids) - labels.n_groups))
+    places = np.flatnonzero(codes.is_not_null().to_numpy())
+    known = codes.drop_nulls().to_numpy().astype(np.int64)
+    return TotalValues(trait, term, component, tuple(markers), places, known) if places.size else None
+
+
+def totals_frame(
+    values: TotalValues, prepared: Prepared, found: PooledMoments, variance: float, genomic: Sequence[np.ndarray]
+) -> pl.DataFrame:
+    """Rows of the solutions, effect `total`, term the names of its terms joined by '+'.
+
+    variance: of the random effect. genomic: for each term of SNP effects (animals of its store,) the prior variance of
+    the breeding value. Reliability is 1 - PEV / ((1 + F) variance + sum of the genomic ones).
+    """
+    design, labels = prepared.design, prepared.levels[values.term]
+    term = design.terms[values.term]
+    inbreeding = None if labels.inbreeding is None else labels.inbreeding[values.codes]
+    prior = variance * (1.0 + (0.0 if inbreeding is None else inbreeding)) + sum(g[values.places] for g in genomic)
+    if not term.relationship.known_diagonal:
+        prior = np.full(values.codes.size, np.nan)
+    mean, sd, mcse, ess = (part[0][:, 0] for part in (found.mean, found.sd, found.mcse, found.ess))
+    name = "+".join([term.name, *(design.markers[j].name for j in values.markers)])
+    ids = prepared.markers[values.markers[0]].animals.gather(values.places)
+    return breeding_value_columns(name, TOTAL, design.traits[values.trait], ids, mean, sd, prior, mcse, ess, inbreeding)
