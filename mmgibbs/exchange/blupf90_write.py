@@ -21,6 +21,7 @@ import polars as pl
 from mmgibbs.errors import ConfigError
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.folder import CONTENTS
+from mmgibbs.results.markers import GEBV, TOTAL
 
 FILES = ("solutions", "levels.csv", "postgibbs_samples", "postind")
 
@@ -90,6 +91,7 @@ def numbered_terms(finished: Finished) -> list[TermNumbers]:
     terms: list[TermNumbers] = []
     solutions = finished.solutions
     assert solutions is not None, "only mixed models are exported"
+    solutions = solutions.filter(~pl.col("effect").fill_null("").is_in([GEBV, TOTAL]))  # sums, no levels of a term
     for name in solutions["term"].unique(maintain_order=True):
         rows = solutions.filter(term=name)
         labels = pl.col("effect").fill_null("")

@@ -5,6 +5,7 @@ import polars as pl
 from unit.runs.test_markers import GENOTYPED, analysis, tables
 
 import mmgibbs
+from mmgibbs.exchange.blupf90_write import export_blupf90
 
 __all__ = ["tables"]
 DRAWS = 60
@@ -49,6 +50,8 @@ def test_totals_are_the_moments_of_the_sums(tables, tmp_path):
     prior = own["pev"] / (1 - own["reliability"]) + gebv["pev"] / (1 - gebv["reliability"])
     np.testing.assert_allclose(found["reliability"], 1 - found["pev"] / prior, rtol=1e-6)
     assert found["ess"].is_not_null().all() == gebv["ess"].is_not_null().all()
+    levels = pl.read_csv(export_blupf90(result.directory, tmp_path / "export") / "levels.csv")
+    assert not {"snps", "genetic+snps"} & set(levels["term"]) and "genetic" in set(levels["term"])
 
 
 def test_two_terms_of_snp_effects_add_up(tables, tmp_path):
