@@ -38,7 +38,7 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
             frame = frame.join(years, on="level", how="left", maintain_order="left")
         label = words.component_label(effect, trait, term, several)
         drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait))
-        tables = [_extreme(frame, label, top, descending) for descending in (True, False)]
+        tables = [extreme(frame, label, top, descending) for descending in (True, False)]
         out.append(
             {"label": label, "animals": frame.height, "figures": drawn, "highest": tables[0], "lowest": tables[1]}
         )
@@ -167,7 +167,7 @@ def _trend(
     )
 
 
-def _extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Table:
+def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Table:
     """The `top` levels with the highest (or lowest) means."""
     chosen = (
         frame.filter(pl.col("mean").is_not_null()).sort("mean", descending=descending, maintain_order=True).head(top)

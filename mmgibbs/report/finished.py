@@ -42,6 +42,9 @@ class Finished:
     animals: pl.DataFrame | None = None  # id, sire, dam, birth; None without a pedigree
     decisions: pl.DataFrame | None = None  # candidates for selection; None where none were asked for
     response: pl.DataFrame | None = None
+    markers: pl.DataFrame | None = None  # SNPs with their effects; None without SNP effects
+    windows: pl.DataFrame | None = None  # of neighbouring SNPs; None where none were asked for
+    chromosomes: pl.DataFrame | None = None
     predicted: pl.DataFrame | None = None  # classes of traits that are not normal; None where there is no such trait
     draws: dict[str, np.ndarray] = field(default_factory=dict)  # parameter -> (chains, draws)
     trends: dict[str, Trend] = field(default_factory=dict)  # by term
@@ -98,6 +101,9 @@ def read_finished(directory: str | os.PathLike) -> Finished:
         animals=_table_if_any(path / "animals.parquet"),
         decisions=_table_if_any(path / "decisions.parquet"),
         response=_table_if_any(path / "response.parquet"),
+        markers=_table_if_any(path / "markers.parquet"),
+        windows=_table_if_any(path / "windows.parquet"),
+        chromosomes=_csv_if_any(path / "chromosomes.csv"),
         predicted=_table_if_any(path / "predicted_classes.parquet"),
         draws=draws,
         trends=trends,
@@ -106,6 +112,16 @@ def read_finished(directory: str | os.PathLike) -> Finished:
 
 def _table_if_any(path: Path) -> pl.DataFrame | None:
     return _table(path) if path.exists() else None
+
+
+def _csv_if_any(path: Path) -> pl.DataFrame | None:
+    """Names of chromosomes stay text."""
+    if not path.exists():
+        return None
+    try:
+        return pl.read_csv(path, schema_overrides=dict.fromkeys(("term", "trait", "chromosome"), pl.String))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ConfigError(f"report: '{path}' cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def _table(path: Path) -> pl.DataFrame:

@@ -6,6 +6,7 @@ import polars as pl
 
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import NORMAL_95, Column, Number, Table, as_number, bars, decimals, known, numbers
+from mmgibbs.results.markers import GEBV, TOTAL
 
 LEVELS = 200  # shown of one effect on one trait; of more, half the lowest and half the highest
 
@@ -15,7 +16,8 @@ def fixed_effects(run: Finished) -> list[Table]:
     if run.solutions is None:
         return []
     random = list(run.relationships)
-    shown = run.solutions.filter(~pl.col("term").is_in(random) | (pl.col("effect") == "group"))
+    of_snps = pl.col("effect").is_in([GEBV, TOTAL])
+    shown = run.solutions.filter((~pl.col("term").is_in(random) & ~of_snps) | (pl.col("effect") == "group"))
     out = []
     for (term,), frame in shown.group_by(["term"], maintain_order=True):
         caption = f"{term}: unknown-parent groups" if term in random else str(term)

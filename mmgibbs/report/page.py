@@ -16,6 +16,7 @@ from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.findings import ESS, RHAT, attention, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.fixed import fixed_effects
+from mmgibbs.report.genomic import genomic_section
 from mmgibbs.report.html_tables import (
     Column,
     Table,
@@ -66,6 +67,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "estimated": run.summary["hpd_low"].count() > 0,
         "diagnostics": diagnostics(run, figures),
         "breeding": breeding_values(run, figures, top),
+        "genomic": genomic_section(run, figures, top),
         "decisions": decision_tables(run, top),
         "decided": run.record.get("decisions", {}),
         "other_traits": other_traits(run, figures),
@@ -100,13 +102,14 @@ def model_section(record: dict) -> dict | None:
     """The model in words and in symbols; None for an analysis without terms (a regression)."""
     analysis = record.get("analysis", {})
     model = analysis.get("model", {})
-    if not (model.get("fixed") or model.get("random")):
+    if not (model.get("fixed") or model.get("random") or model.get("markers")):
         return None
     intercept = analysis.get("traits", {}) if "intercept" in record.get("levels", {}) else ()
     random = {name: kind["symbol"] for name, kind in relationships_of(record).items()}
     return {
         "equations": words.model_equations(analysis, intercept),
         "random": random,
+        "markers": list(model.get("markers") or {}),
         "terms": words.model_table(record),
     }
 
@@ -132,6 +135,7 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
         "Animals": _animals(data) if "animals" in data else None,
         "Unknown-parent groups": f"{data['groups']:,}" if data.get("groups") else None,
         "Phenotype file": os.path.basename(str(tables["phenotypes"])) if tables.get("phenotypes") else None,
+        "Genotypes": _genotypes(data["genotypes"]) if "genotypes" in data else None,
         "Pedigree file": os.path.basename(str(tables["pedigree"])) if tables.get("pedigree") else None,
     }
     chosen = {
@@ -171,6 +175,12 @@ def _animals(data: Mapping) -> str:
     if "animals_with_records" in data:
         text += f", {data['animals_with_records']:,} with records"
     return text + (f", {data['founders_added']:,} added as founders" if data.get("founders_added") else "")
+
+
+def _genotypes(counts: Mapping) -> str:
+    kept = counts.get("kept", {})
+    of = f"{kept['SNPs']:,} SNPs of {kept['animals']:,} animals" if {"SNPs", "animals"} <= set(kept) else "read"
+    return f"{of}, {counts.get('file', 'one file')}"
 
 
 def _regression(record: dict, analysis: dict) -> str:

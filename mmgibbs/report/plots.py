@@ -22,6 +22,8 @@ from matplotlib.ticker import MaxNLocator
 
 Painter = Callable[[Axes], None]
 SIZE, SMALL = (3.6, 2.1), (2.9, 1.9)  # inches of 72 units: three or four side by side on a wide screen
+WIDE = (7.6, 2.1)  # of a page
+GENOME_POINTS = 3000  # of a figure along the genome; of more the highest, and an even sample of the others
 TRACE_POINTS = 300  # of one chain; longer chains are drawn by the lowest and highest draw of each stretch
 # Colours that stand for a variable of the style sheet, one each.
 INK, FAINT, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
@@ -317,6 +319,87 @@ def paint_observed(
         axes.set_ylim(bottom=0)
         axes.grid(axis="y")
         axes.spines["left"].set_visible(False)
+
+    return paint
+
+
+# ------------------------------------------------------------------------------------------------ the genome
+
+
+def highest_and_some(values: np.ndarray, most: int = GENOME_POINTS) -> np.ndarray:
+    """(m,) places of at most `most` values in their order: the highest half of them, and an even sample of the rest."""
+    if len(values) <= most:
+        return np.arange(len(values))
+    order = np.argsort(-values, kind="stable")
+    rest = np.sort(order[most // 2 :])
+    even = rest[np.linspace(0, len(rest) - 1, most - most // 2).astype(np.int64)]
+    return np.sort(np.concatenate([order[: most // 2], even]))
+
+
+def paint_along_genome(
+    at: np.ndarray,
+    values: np.ndarray,
+    chromosome: np.ndarray,
+    ticks: Sequence[tuple[float, str]],
+    ceiling: bool = False,
+    stems: bool = False,
+) -> Painter:
+    """Points, or stems, in two colours by turns; chromosome (n,) int counts up. ceiling: values are probabilities."""
+
+    def paint(axes: Axes) -> None:
+        shown = highest_and_some(np.nan_to_num(values))
+        for turn in (0, 1):
+            own = shown[chromosome[shown] % 2 == turn]
+            if stems:
+                axes.vlines(at[own], 0, values[own], color=SERIES[turn], linewidth=1.2)
+            else:
+                axes.plot(at[own], values[own], "o", color=SERIES[turn], markersize=1.8, markeredgewidth=0)
+        span = max(float(at.max() - at.min()), 1.0)
+        axes.set_xlim(at.min() - 0.01 * span, at.max() + 0.01 * span)
+        axes.set_ylim(0, 1.02 if ceiling else None)
+        if len(ticks) > 1:
+            axes.set_xticks([x for x, _ in ticks], _without_crowding(ticks, span))
+            axes.tick_params(axis="x", length=0)
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+
+    return paint
+
+
+def _without_crowding(ticks: Sequence[tuple[float, str]], span: float) -> list[str]:
+    """Names that have room beside the one before them."""
+    out, last = [], -span
+    for at, name in ticks:
+        room = at - last > 0.025 * span
+        out.append(name if room else "")
+        last = at if room else last
+    return out
+
+
+def paint_in_order(values: np.ndarray) -> Painter:
+    """values (n,) of 0 or more, the largest first."""
+
+    def paint(axes: Axes) -> None:
+        n = np.arange(1, len(values) + 1)
+        axes.fill_between(n, values, color=BAND, linewidth=0)
+        axes.plot(n, values, color=SERIES[0], linewidth=1.5)
+        axes.set_ylim(0)
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+
+    return paint
+
+
+def paint_cloud(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Painter:
+    """Points on one scale in both directions; of more than `most` an even sample."""
+
+    def paint(axes: Axes) -> None:
+        every = slice(None, None, -(-len(x) // most))
+        axes.plot(x[every], y[every], "o", color=SERIES[0], markersize=1.8, alpha=0.6, markeredgewidth=0)
+        axes.axhline(0, color=FAINT, linewidth=0.6)
+        axes.axvline(0, color=FAINT, linewidth=0.6)
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.grid()
 
     return paint
 

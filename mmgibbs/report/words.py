@@ -39,6 +39,9 @@ def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> lis
                 if trait in (spec.get("traits") or [trait]):
                     curve = " curve" if spec.get("legendre") or spec.get("covariates") else ""
                     parts.append(f"{name}{'.' + effect if effect else ''}{curve} ({spec.get('level') or name})")
+        for name, markers in (model.get("markers") or {}).items():
+            if trait in (markers.get("traits") or [trait]):
+                parts.append(f"{name} (SNP effects, {markers.get('level')})")
         out.append((trait, [*parts, "residual"]))
     return out
 
@@ -89,6 +92,10 @@ def model_table(record: dict) -> Table:
                     _treated(variances, name),
                 )
             )
+    snps = record.get("data", {}).get("genotypes", {}).get("kept", {}).get("SNPs")
+    for name, markers in (analysis["model"].get("markers") or {}).items():
+        held = "held at its given value" if (markers.get("variance") or {}).get("fixed") else "sampled with the effects"
+        rows.append((name, f"effects of SNPs, prior {markers.get('prior')}", on(markers), snps, held))
     rows.append(
         (
             "residual",

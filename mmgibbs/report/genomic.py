@@ -1,0 +1,342 @@
+"""SNP effects on the page: along the genome, by size, against the pedigree; the best SNPs, windows and animals."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.report import plots
+from mmgibbs.report.breeding import extreme
+from mmgibbs.report.finished import Finished
+from mmgibbs.report.html_tables import (
+    Column,
+    Number,
+    Table,
+    as_number,
+    bars,
+    counted,
+    counts,
+    decimals,
+    figure,
+    known,
+    number,
+    numbers,
+)
+from mmgibbs.results.markers import GEBV, TOTAL, ending_of
+
+LARGEST = 100  # effects that are shown in their order
+LIKELY = 0.5  # probability from which a SNP is counted in words
+PARAMETERS = {  # end of the name before '[' -> in words
+    "var": "variance of the genomic breeding values among the genotyped animals as they are: with the disequilibrium "
+    "and the relationships there are, not the sum of 2pqa²",
+    "effect_var": "variance of the effect of one copy of an allele under the prior (of an effect that is not 0; of the "
+    "class of factor 1), on the scale of the analysis",
+    "pi": "share of the SNPs in each class, 0 for no effect; it trades off with the variance of an effect, so that "
+    "both are known less well than the variance of the breeding values",
+    "in_class": "number of SNPs in each class",
+    "scale": "scale S of the variances of single SNPs",
+    "lambda2": "lambda² of the lasso: the larger, the smaller the effects",
+    "tau2": "square of the global scale of the horseshoe, which all effects share",
+}
+
+
+class _Term(NamedTuple):
+    term: str
+    trait: str
+    label: str
+    ending: str  # of its columns in markers.parquet
+
+
+def genomic_section(run: Finished, figures: plots.Figures, top: int) -> dict | None:
+    """None for a run without SNP effects."""
+    terms = run.record.get("analysis", {}).get("model", {}).get("markers") or {}
+    if run.markers is None or not terms:
+        return None
+    traits = list(run.record["analysis"]["traits"])
+    each = [
+        _Term(name, trait, f"{name}, {trait}", ending_of(name, trait, terms))
+        for name, section in terms.items()
+        for trait in section.get("traits") or traits
+    ]
+    return {
+        "items": [_item(run, term, figures, top) for term in each],
+        "quality": quality_table(run.record.get("data", {}).get("genotypes", {})),
+        "parameters": explained(run.summary["parameter"].to_list(), list(terms)),
+        "draws": (run.record.get("analysis", {}).get("output") or {}).get("save_marker_draws"),
+    }
+
+
+def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
+    assert run.markers is not None
+    snps = on_a_line(run.markers.filter("kept"))
+    wide = [_manhattan(snps, of, figures)]
+    windows = None if run.windows is None else run.windows.filter(term=of.term, trait=of.trait)
+    if windows is not None and windows.height:
+        wide.append(_window_figure(windows, of, figures))
+    values = _values(run, of)
+    tables = [_top_snps(snps, of, top)]
+    if windows is not None and windows.height:
+        tables.append(_top_windows(windows, of, top))
+    if run.chromosomes is not None:
+        tables.append(_chromosome_table(run.chromosomes.filter(term=of.term, trait=of.trait), of))
+    small = [_effect_sizes(snps, of, figures), *_against_pedigree(values, of, figures)]
+    return {
+        "label": of.label,
+        "wide": wide,
+        "figures": small,
+        "tables": [t for t in tables if t.rows],
+        "animals": [extreme(values["best"], values["what"], top, True)] if values["best"].height else [],
+    }
+
+
+# ------------------------------------------------------------------------------------------------ along the genome
+
+
+def on_a_line(frame: pl.DataFrame, place: str = "position") -> pl.DataFrame:
+    """With `at`, places of chromosomes one after another, else numbers, and `chromosome_number`, from 0."""
+    frame = frame.with_row_index("row")
+    number = pl.col("chromosome").cast(pl.Float64, strict=False)
+    frame = frame.sort(number, "chromosome", place, "row", nulls_last=True, maintain_order=True)
+    frame = frame.with_columns(chromosome_number=pl.struct("chromosome").rle_id().cast(pl.Int64))
+    if frame[place].null_count() or frame["chromosome"].null_count():
+        return frame.with_columns(at=pl.int_range(1, pl.len() + 1).cast(pl.Float64))
+    lengths = frame.group_by("chromosome_number").agg(length=pl.col(place).max()).sort("chromosome_number")
+    starts = lengths.select("chromosome_number", before=pl.col("length").cum_sum() - pl.col("length"))
+    joined = frame.join(starts, on="chromosome_number", how="left", maintain_order="left")
+    return joined.with_columns(at=pl.col(place) + pl.col("before")).drop("before")
+
+
+def _ticks(frame: pl.DataFrame) -> list[tuple[float, str]]:
+    """(middle, name) of each chromosome; names that are longer than a number are left out of a drawing."""
+    middles = frame.group_by("chromosome_number", "chromosome").agg((pl.col("at").min() + pl.col("at").max()) / 2)
+    plain = re.compile(r"[0-9A-Za-z]{1,3}")
+    return [
+        (at, name if name is not None and plain.fullmatch(name) else "")
+        for _, name, at in middles.sort("chromosome_number").iter_rows()
+    ]
+
+
+def _manhattan(snps: pl.DataFrame, of: _Term, figures: plots.Figures) -> tuple[str, str, str]:
+    pip = f"pip_{of.ending}"
+    by_chance = pip in snps.columns
+    heights = snps[pip] if by_chance else snps[f"effect_{of.ending}"].abs()
+    values = heights.to_numpy()
+    highest = int(np.nanargmax(values))
+    name, where = snps["snp"][highest], snps["chromosome"][highest]
+    peak = f"the highest is {name}" + (f" on chromosome {where}" if where is not None else "")
+    if by_chance:
+        likely = int(np.count_nonzero(values >= LIKELY))
+        caption = (
+            f"Posterior probability that a SNP has an effect, {counted(len(values), 'SNP')}; {peak} with "
+            f"{number(values[highest], 3)}, {likely:,} {'is' if likely == 1 else 'are'} at {LIKELY} or above. "
+            "Neighbours that are inherited together share the probability of one QTL."
+        )
+    else:
+        caption = (
+            f"Size of the effect of one copy of an allele, whatever its sign, {counted(len(values), 'SNP')}; {peak} "
+            f"with {figure(values[highest])}. Under this prior every SNP has an effect."
+        )
+    paint = plots.paint_along_genome(
+        snps["at"].to_numpy(), values, snps["chromosome_number"].to_numpy(), _ticks(snps), ceiling=by_chance
+    )
+    heading = "Probability of an effect along the genome" if by_chance else "Size of effects along the genome"
+    label = "SNP number" if snps["chromosome"].null_count() else "chromosome"
+    return heading, figures.draw(paint, f"{heading}, {of.label}", caption, 0.07, label, size=plots.WIDE), caption
+
+
+def _window_figure(windows: pl.DataFrame, of: _Term, figures: plots.Figures) -> tuple[str, str, str]:
+    frame = on_a_line(windows, "start")
+    values = 100 * frame["share"].to_numpy()
+    best, above = int(np.argmax(values)), windows["above"][0]
+    likely = int((windows["ppa"] >= LIKELY).sum())
+    caption = (
+        f"Share of the genetic variance of each of {counted(len(values), 'window')}, in per cent; the largest has "
+        f"{number(values[best], 1)} % (from {frame['first_snp'][best]} to {frame['last_snp'][best]}). {likely:,} "
+        f"{'has' if likely == 1 else 'have'} more than {100 * above:g} % with a probability of {LIKELY} or above."
+    )
+    paint = plots.paint_along_genome(
+        frame["at"].to_numpy(), values, frame["chromosome_number"].to_numpy(), _ticks(frame), stems=True
+    )
+    heading = "Genetic variance along the genome, in per cent"
+    label = "window number" if windows["chromosome"].null_count() else "chromosome"
+    return heading, figures.draw(paint, f"{heading}, {of.label}", caption, 0.07, label, size=plots.WIDE), caption
+
+
+# ------------------------------------------------------------------------------------------------ sizes, and animals
+
+
+def _effect_sizes(snps: pl.DataFrame, of: _Term, figures: plots.Figures) -> tuple[str, str, str]:
+    effects = np.sort(np.abs(snps[f"effect_{of.ending}"].to_numpy()))[::-1]
+    squares = np.cumsum(effects**2)
+    half = int(np.searchsorted(squares, squares[-1] / 2)) + 1 if squares[-1] > 0 else 0
+    caption = (
+        f"Sizes of the effects (posterior means) in order, the largest first: from {figure(effects[0])} down to a "
+        f"median of {figure(float(np.median(effects)))}. The {half:,} largest have half of the sum of squares."
+    )
+    caption += f" Shown are the first {LARGEST}." if len(effects) > LARGEST else ""
+    paint = plots.paint_in_order(effects[:LARGEST])
+    title = f"Sizes of effects in order, {of.label}"
+    return "Sizes of effects", figures.draw(paint, title, caption, x_label="SNPs, largest effect first"), caption
+
+
+def _values(run: Finished, of: _Term) -> dict:
+    """Genomic and polygenic values, side by side where there are both; what is best to select by."""
+    assert run.solutions is not None, "SNP effects stand in mixed models alone"
+    own = run.solutions.filter(trait=of.trait)
+    gebv, total = own.filter(term=of.term, effect=GEBV), own.filter(effect=TOTAL)
+    total = total.filter(pl.col("term").str.split("+").list.contains(of.term))
+    if not total.height:
+        return {"best": gebv, "what": f"{of.label}, genomic", "both": None}
+    polygenic = own.filter(pl.col("term") == total["term"][0].partition("+")[0])
+    both = gebv.select("level", gebv="mean").join(polygenic.select("level", polygenic="mean"), on="level")
+    what = f"{of.trait}, genomic and polygenic"
+    return {"best": total, "what": what, "both": both.drop_nulls()}
+
+
+def _against_pedigree(values: dict, of: _Term, figures: plots.Figures) -> list[tuple[str, str, str]]:
+    both = values["both"]
+    if both is None or both.height < 3:
+        return []
+    x, y = (both[c].to_numpy() for c in ("gebv", "polygenic"))
+    apart = "the SNPs leave little to the pedigree" if x.std() > 3 * y.std() else "both have a part"
+    if y.std() > 3 * x.std():
+        apart = "the SNPs explain little"
+    r = float(np.corrcoef(x, y)[0, 1]) if x.std() > 0 and y.std() > 0 else float("nan")
+    caption = (
+        f"Polygenic value (up) against genomic value (right) of {counted(both.height, 'animal')}: standard deviations "
+        f"{figure(float(y.std()))} and {figure(float(x.std()))}, correlation {number(r, 2) or 'unknown'}; {apart}."
+    )
+    paint = plots.paint_cloud(x, y)
+    title = f"Polygenic against genomic values, {of.label}"
+    return [("Genomic and polygenic values", figures.draw(paint, title, caption, x_label="genomic value"), caption)]
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+def _top_snps(snps: pl.DataFrame, of: _Term, top: int) -> Table:
+    effect, sd, pip = (f"{name}_{of.ending}" for name in ("effect", "effect_sd", "pip"))
+    by = [pl.col(pip)] if pip in snps.columns else []
+    chosen = snps.sort(*by, pl.col(effect).abs(), descending=True).head(top)
+    places = decimals(as_number(chosen[sd].median()))
+    columns, cells = (
+        [Column("Rank", "number"), Column("SNP", "id")],
+        [
+            counts(range(1, chosen.height + 1)),
+            chosen["snp"].to_list(),
+        ],
+    )
+    columns += [c for c, _ in _place_columns(chosen, "position")]
+    cells += [values for _, values in _place_columns(chosen, "position")]
+    if chosen["counted"].count():
+        columns.append(Column("Allele", "text", "whose copies are counted"))
+        cells.append([v or "" for v in chosen["counted"].to_list()])
+    columns += [
+        Column("Frequency", "number", "of the counted allele among the genotyped animals"),
+        Column("Effect", "number", "of one copy of the counted allele, posterior mean"),
+        Column("SD", "number", "posterior standard deviation"),
+    ]
+    cells += [numbers(chosen["frequency"].to_list(), 3), *(numbers(chosen[c].to_list(), places) for c in (effect, sd))]
+    if by:
+        columns.append(Column("PIP", "number", "posterior probability that the effect is not 0"))
+        cells.append(numbers(chosen[pip].to_list(), 3))
+    what = "the most probable effects" if by else "the largest effects"
+    note = f"{chosen.height:,} of {snps.height:,}; markers.parquet holds all." if chosen.height < snps.height else ""
+    return Table(f"{of.label}: {what}", columns, list(zip(*cells, strict=True)), note)
+
+
+def _place_columns(frame: pl.DataFrame, *places: str) -> list[tuple[Column, list]]:
+    """Chromosome and places, where they are known."""
+    out: list[tuple[Column, list]] = []
+    if frame["chromosome"].count():
+        numbered = [as_number(v) for v in frame["chromosome"].cast(pl.Float64, strict=False).to_list()]
+        names = [v or "" for v in frame["chromosome"].to_list()]
+        out.append((Column("Chromosome", "number"), [Number(n, v) for n, v in zip(names, numbered, strict=True)]))
+    for place in places:
+        if frame[place].count():
+            whole = all(v is None or v == int(v) for v in frame[place].to_list())
+            out.append((Column(place.capitalize(), "number"), numbers(frame[place].to_list(), 0 if whole else 3)))
+    return out
+
+
+def _top_windows(windows: pl.DataFrame, of: _Term, top: int) -> Table:
+    chosen = windows.sort("ppa", "share", descending=True).head(top)
+    share = {c: [100 * v for v in chosen[c].to_list()] for c in ("share", "share_low", "share_high")}
+    above = 100 * windows["above"][0]
+    columns = [Column("Rank", "number"), Column("From", "id"), Column("To", "id")]
+    cells = [counts(range(1, chosen.height + 1)), chosen["first_snp"].to_list(), chosen["last_snp"].to_list()]
+    columns += [c for c, _ in _place_columns(chosen, "start")]
+    cells += [values for _, values in _place_columns(chosen, "start")]
+    columns += [
+        Column("SNPs", "number"),
+        Column("Share %", "number", "of the genetic variance among the genotyped animals"),
+        Column("Low", "number", "2.5 % of the draws"),
+        Column("High", "number", "97.5 % of the draws"),
+        Column("Interval", "bar"),
+        Column(f"P(> {above:g} %)", "number", "posterior probability that the share is larger"),
+    ]
+    cells += [
+        counts(chosen["snps"].to_list()),
+        *(numbers(values, 2) for values in share.values()),
+        bars(share["share"], share["share_low"], share["share_high"]),
+    ]
+    cells += [numbers(chosen["ppa"].to_list(), 3)]
+    if chosen["p_any"].count():
+        columns.append(Column("P(any)", "number", "posterior probability that some SNP has an effect"))
+        cells.append(numbers(chosen["p_any"].to_list(), 3))
+    note = (
+        f"{chosen.height:,} of {windows.height:,}; windows.parquet holds all. "
+        if chosen.height < windows.height
+        else ""
+    )
+    note += f"From {windows['draws'][0]:,} draws of the effects. Shares need not add up to 100 %: windows covary."
+    return Table(f"{of.label}: windows", columns, list(zip(*cells, strict=True)), note)
+
+
+def _chromosome_table(chromosomes: pl.DataFrame, of: _Term) -> Table:
+    lists = {c: chromosomes[c].to_list() for c in chromosomes.columns}
+    places = decimals(as_number(chromosomes["variance_sd"].median()))
+    columns = [
+        Column("Chromosome"),
+        Column("SNPs", "number"),
+        Column("Variance", "number", "of the sum of its effects among the genotyped animals"),
+        Column("Low", "number", "2.5 % of the draws"),
+        Column("High", "number", "97.5 % of the draws"),
+        Column("Interval", "bar"),
+        Column("Covariance with the rest", "number", "of the genome"),
+        Column("Share %", "number", "variance in per cent of that of the breeding values"),
+    ]
+    cells = [
+        ["no place" if v is None else str(v) for v in lists["chromosome"]],
+        counts(lists["snps"]),
+        *(numbers(lists[c], places) for c in ("variance", "variance_low", "variance_high")),
+        bars(lists["variance"], lists["variance_low"], lists["variance_high"]),
+        numbers(lists["covariance_with_rest"], places),
+        numbers([100 * v if known(v) else None for v in lists["share"]], 1),
+    ]
+    return Table(f"{of.label}: chromosomes", columns, list(zip(*cells, strict=True)))
+
+
+def quality_table(counted_: dict) -> Table | None:
+    """What quality control left out, and why."""
+    if not {"read", "dropped", "kept"} <= set(counted_):
+        return None
+    rows = [("read", counted_["read"])]
+    rows += [(f"left out: {d['why']}", {d["what"]: d["count"]}) for d in counted_["dropped"]]
+    rows.append(("kept", counted_["kept"]))
+    cells = [[name for name, _ in rows], *(counts([of.get(k) for _, of in rows]) for k in ("SNPs", "animals"))]
+    columns = [Column("Step"), Column("SNPs", "number"), Column("Animals", "number")]
+    note = "Steps in this order; markers.parquet says of each SNP why it was left out."
+    return Table(
+        f"Quality control of {counted_.get('file', 'the genotypes')}", columns, list(zip(*cells, strict=True)), note
+    )
+
+
+def explained(parameters: list[str], terms: list[str]) -> list[tuple[str, str]]:
+    """(name, meaning) of each kind of genomic parameter of the summary."""
+    kinds = dict.fromkeys(p.partition("[")[0] for p in parameters)
+    names = [(f"{term}.{kind}", words) for term in terms for kind, words in PARAMETERS.items()]
+    return [(name, words) for name, words in names if name in kinds]
