@@ -64,6 +64,7 @@ class MarkerEffects:
         self.chances[:, -1] = 1.0
         self.g, self.largest_drift = np.zeros(self.chunks * CHUNK), 0.0
         self._z, self._u = np.empty((2, p)), np.empty(p)
+        self._values: np.ndarray | None = None  # breeding values of this sweep, once they are asked for
         trait = model.design.traits[m.trait]
         self.fact = f"interweaving_acceptance[{m.key}]"
         self.drift = f"marker_drift[{m.key}]"
@@ -77,6 +78,7 @@ class MarkerEffects:
 
     def __call__(self, number: int) -> dict[str, float]:
         self.matrices.give(self.engine)
+        self._values = None
         s, d = self._draw_effects(number)
         effects = Effects(self.a, self.of_class)
         self.prior.update(effects, number)
@@ -139,7 +141,12 @@ class MarkerEffects:
         return drift
 
     def breeding_values(self) -> np.ndarray:
-        """(animals,) of every animal of the store, with records or not."""
+        """(animals,) of every animal of the store, with records or not; made once a sweep."""
+        if self._values is None:
+            self._values = self._breeding_values()
+        return self._values
+
+    def _breeding_values(self) -> np.ndarray:
         store = self.markers.genotypes
         out = np.zeros(store.n_chunks * CHUNK)
         out[: len(self.g)] = self.g
@@ -174,6 +181,7 @@ class MarkerEffects:
         own = {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
         self.a, self.of_class, self.g = own["a"].copy(), own["class"].copy(), own["g"].copy()
         self.largest_drift = float(own["drift"])
+        self._values = None
         self.prior.restore({n.removeprefix("prior."): v for n, v in own.items() if n.startswith("prior.")})
 
 

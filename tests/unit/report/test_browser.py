@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 from helpers.finished_run import write_run
+from helpers.genomic_run import write_genomic_run
 
 from mmgibbs.report.make import make_report
 
@@ -34,7 +35,9 @@ def browser():
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     first, second = write_run(folder / "first"), write_run(folder / "second", mixed=False, seed=7)
-    return {"report": make_report([first]), "comparison": make_report([first, second], folder / "comparison.html")}
+    genomic = make_report([write_genomic_run(folder / "genomic")])
+    comparison = make_report([first, second], folder / "comparison.html")
+    return {"report": make_report([first]), "comparison": comparison, "genomic": genomic}
 
 
 @pytest.fixture
@@ -71,7 +74,7 @@ def heading(found, text):
     return next(h for h in found.find_elements("css selector", "thead th") if words(h) == text)
 
 
-@pytest.mark.parametrize("name", ["report", "comparison"])
+@pytest.mark.parametrize("name", ["report", "comparison", "genomic"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_error_is_logged_and_nothing_overflows(browser, pages, name, scheme):
     browser.execute_cdp_cmd(
@@ -150,7 +153,7 @@ def test_a_search_leaves_the_rows_with_all_words(report):
     assert column(report, found, "Animal") == animals and status.text == ""
 
 
-@pytest.mark.parametrize("name", ["report", "comparison"])
+@pytest.mark.parametrize("name", ["report", "comparison", "genomic"])
 def test_every_plot_speaks(browser, pages, name):
     """What a screen reader is told: each plot is one image with a name and a description."""
     browser.get(pages[name].as_uri())
