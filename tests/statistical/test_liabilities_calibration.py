@@ -284,22 +284,20 @@ def wrong_variance(steps):
     passes.draw = lambda response, cuts, y, e, Rinv, *site: draw(response, cuts, y, e, 2 * Rinv, *site)
 
 
-def auxiliaries_left_behind(steps):
-    """G scaled, and not the auxiliary variable of its prior."""
-    scale_matrix = steps[0]._scale_matrix
+def jacobian_forgotten(steps):
+    """G and its auxiliary variable scaled by g^2 each, and no g^4 in the density of g."""
+    of_moving = steps[0]._of_moving
 
-    def spoiled(term, g):
-        kept = {name: value.copy() for name, value in steps[0].matrices.auxiliaries.items()}
-        scale_matrix(term, g)
-        for name, value in kept.items():
-            steps[0].matrices.take_auxiliaries(name, steps[0].model.covariance(term), value)
+    def spoiled(term, own):
+        power, square = of_moving(term, own)
+        return power - 4, square
 
-    steps[0]._scale_matrix = spoiled
+    steps[0]._of_moving = spoiled
 
 
 @pytest.mark.slow
-def test_auxiliaries_left_behind_are_seen():
-    assert not calibrated(ranks(UniformHeritability, spoil=auxiliaries_left_behind))
+def test_a_forgotten_jacobian_is_seen():
+    assert not calibrated(ranks(UniformHeritability, spoil=jacobian_forgotten))
 
 
 @pytest.mark.slow
