@@ -27,7 +27,7 @@ def posterior_sd(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) 
     flat = np.flatnonzero(np.concatenate([a.ravel() for a in active]))
     variance = np.zeros(sum(a.size for a in active))
     variance[flat] = np.diag(covariance)
-    moved, B = _original_scale_rows(design, active)
+    moved, B = original_scale_rows(design, active)
     if moved.size:
         full = np.zeros((moved.size, flat.size))
         full[:] = B[:, flat]
@@ -68,7 +68,7 @@ def equation_name(design: Design, number: int) -> str:
     raise IndexError(number)
 
 
-def _original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The rows of B that differ from the identity, as (their numbers, (rows, n) matrix);
     found by transforming unit vectors.
     """

@@ -1,0 +1,167 @@
+"""C on a pattern that holds for all variances, its factor, and the traces of C^-1 that derivatives ask for.
+
+The pattern is that of every component and covariance that may be other than 0. Each stored element of the explicit
+blocks (equations/explicit) knows its place in the panels of the factor: new variances are written there, and elements
+of C^-1 are read there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy.sparse import coo_array, csr_array
+
+from mmgibbs.engines.direct.factor import Factor, factorise
+from mmgibbs.engines.direct.symbolic import Symbolic, symbolic
+from mmgibbs.engines.pcg.direct import equation_name
+from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
+from mmgibbs.equations.explicit.unit_blocks import UnitBlock
+from mmgibbs.model.design import Design
+
+Blocks = Sequence[tuple[int, ...]]  # components that may covary
+
+
+class Traces(NamedTuple):
+    """Sums over C^-1 that log|C| brings to derivatives."""
+
+    of_terms: list[np.ndarray]  # per term (k, k): sum_lm kappa_lm C^-1[(l, a), (m, b)]
+    of_records: np.ndarray  # (patterns, T, T): sum over the records of a pattern of w_r W_r C^-1 W_r'
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """The coefficient matrix of a design, for any variances of one structure."""
+
+    explicit: ExplicitEquations
+    symbolic: Symbolic
+    places: dict[tuple[int, int], np.ndarray]  # scalar effects i >= j -> (nnz,) int64 place in the panels; -1: none
+
+    @property
+    def design(self) -> Design:
+        return self.explicit.design
+
+    def factor(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> Factor:
+        """Of C at these variances; ModelError, which names the equation, where it is not positive definite."""
+        self.explicit.set_variances(G, R)
+        panels = np.zeros(self.symbolic.elements)
+        for pair, places in self.places.items():
+            if pair in self.explicit.values:
+                _scatter(self.explicit.values[pair], places, panels)
+        return factorise(self.symbolic, panels, lambda number: equation_name(self.design, number))
+
+    def diagonal(self, inverse: np.ndarray) -> np.ndarray:
+        """(equations,) the diagonal of C^-1, from the selected inverse."""
+        s = self.symbolic
+        node = s.supernode
+        width = s.first[node + 1] - s.first[node]
+        own = np.arange(node.size) - s.first[node]
+        return inverse[s.panel_ptr[node] + own * width + own][s.place]
+
+    def traces(self, inverse: np.ndarray) -> Traces:
+        """From the selected inverse (elements,)."""
+        design = self.design
+        T, scalars = design.n_traits, self.explicit.scalar_effects
+        of_terms = [np.zeros((t.n_components, t.n_components)) for t in design.terms]
+        of_records = np.zeros((len(design.patterns), T, T))
+        for (i, j), places in self.places.items():
+            row, column = scalars[i], scalars[j]
+            unit = self.explicit.units[row.effect, column.effect]
+            by_pattern = np.zeros(len(design.patterns))
+            sums = unit.sums[row.covariate, column.covariate]
+            total = _sums(unit.kappa, unit.position, unit.pattern, sums, places, inverse, by_pattern)
+            of_records[:, row.trait, column.trait] += by_pattern
+            if i != j:
+                of_records[:, column.trait, row.trait] += by_pattern
+            if row.term == column.term:
+                of_terms[row.term][row.component, column.component] = total
+                of_terms[row.term][column.component, row.component] = total
+        return Traces(of_terms, of_records)
+
+
+def coefficients(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> Coefficients:
+    """The pattern and its symbolic factor. of_terms: components that may covary, None for fixed terms; of_residuals:
+    traits that may, for each class of residuals."""
+    explicit = explicit_equations(design)
+    used = {pair: _numbered(explicit, *pair) for pair in _joined(explicit, of_terms, of_residuals)}
+    known = symbolic(_pattern(explicit.n_equations, [in_force for _, in_force in used.values()]))
+    places = {pair: known.places(*numbers) for pair, (numbers, _in_force) in used.items()}
+    return Coefficients(explicit, known, places)
+
+
+def _joined(
+    explicit: ExplicitEquations, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
+) -> Iterator[tuple[int, int]]:
+    """Scalar effects (i, j), i >= j, whose block of C may be other than 0."""
+    design = explicit.design
+    priors = [_prior_mask(design, number, blocks) for number, blocks in enumerate(of_terms)]
+    by_records = np.zeros((design.n_traits, design.n_traits), bool)
+    for observed, residual_class in zip(design.patterns, design.class_of_pattern, strict=True):
+        for block in of_residuals[residual_class]:
+            inside = np.zeros(design.n_traits, bool)
+            inside[list(block)] = True
+            by_records |= np.outer(observed & inside, observed & inside)
+    for i, row in enumerate(explicit.scalar_effects):
+        for j, column in enumerate(explicit.scalar_effects[: i + 1]):
+            unit = explicit.units.get((row.effect, column.effect))
+            if unit is None:
+                continue
+            by_prior = row.term == column.term and priors[row.term][row.component, column.component]
+            if by_records[row.trait, column.trait] or (by_prior and unit.kappa.size):
+                yield i, j
+
+
+def _prior_mask(design: Design, number: int, blocks: Blocks | None) -> np.ndarray:
+    term = design.terms[number]
+    k = term.n_components
+    if term.kind == "fixed" or blocks is None:
+        return np.zeros((k, k), bool) if term.prior_precision is None else np.asarray(term.prior_precision) != 0.0
+    mask = np.zeros((k, k), bool)
+    for block in blocks:
+        mask[np.ix_(block, block)] = True
+    return mask
+
+
+Numbers = tuple[np.ndarray, np.ndarray]
+
+
+def _numbered(explicit: ExplicitEquations, i: int, j: int) -> tuple[Numbers, Numbers]:
+    """(row equations, column equations) of the stored elements of a block, -1 where held at 0; and those in force."""
+    row, column = explicit.scalar_effects[i], explicit.scalar_effects[j]
+    unit: UnitBlock = explicit.units[row.effect, column.effect]
+    equation = explicit.layout.split(explicit.layout.equation)
+    rows = np.repeat(equation[row.term][:, row.component], np.diff(unit.indptr))
+    columns = equation[column.term][:, column.component][unit.indices]
+    in_force = (rows >= 0) & (columns >= 0)
+    return (rows, columns), (rows[in_force], columns[in_force])
+
+
+def _pattern(n: int, pairs: Sequence[Numbers]) -> csr_array:
+    rows = np.concatenate([np.arange(n), *(r for r, _ in pairs), *(c for _, c in pairs)])
+    columns = np.concatenate([np.arange(n), *(c for _, c in pairs), *(r for r, _ in pairs)])
+    matrix = csr_array(coo_array((np.ones(rows.size, bool), (rows, columns)), shape=(n, n)))
+    matrix.sort_indices()
+    return matrix
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _scatter(values, places, out):
+    for e in range(values.size):
+        if places[e] >= 0:
+            out[places[e]] = values[e]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sums(kappa, position, pattern, sums, places, inverse, by_pattern):
+    """sum_e kappa_e Z_e; by_pattern[p] += sum of U^p_e Z_e."""
+    total = 0.0
+    for e in range(kappa.size):
+        if places[e] >= 0:
+            total += kappa[e] * inverse[places[e]]
+    for m in range(sums.size):
+        if places[position[m]] >= 0:
+            by_pattern[pattern[m]] += sums[m] * inverse[places[position[m]]]
+    return total
