@@ -31,6 +31,7 @@ ROOMS = {
     },  # of the engines, their contract alone: see SAMPLER_SEES
     "regressions": {"draws", "machine", "posterior"},
     "data": {"config", "genotypes", "model", "pedigree"},
+    "reml": {"engines", "equations", "model", "machine"},
     "results": {"posterior", "data", "model", "pedigree"},
     "report": {"results", "data"},
 }
@@ -53,6 +54,7 @@ CORE = (
     "engines",
     "sampler",
     "posterior",
+    "reml",
     "regressions",
 )
 DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core"}

@@ -1,0 +1,1 @@
+"""Variances with the location effects integrated out: restricted maximum likelihood."""

@@ -1,0 +1,85 @@
+"""The boundary of the positive definite matrices: variances at 0, correlations at 1 or -1, their combinations.
+
+In units of its start a block G has eigenvalues; those at `FLOOR` stand for 0 (below it C^-1 has too few digits left).
+A direction v of such a one is *closed* where the likelihood rises beyond the boundary, v' D v < 0: steps then keep
+v' (dG) v = 0, and the estimate is on the boundary.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mmgibbs.reml.elements import Elements, MatrixBlock, Variances
+from mmgibbs.reml.likelihood import Derivatives
+
+FLOOR = 1e-5  # smallest eigenvalue, in units of the starting variances
+AT_FLOOR = 10 * FLOOR
+NEAREST = 0.1  # share of the smallest eigenvalue down to which a step in the matrices themselves may lead
+OWN = 0.99  # share of one component in a direction from which it is that component's variance
+
+
+class Closed(NamedTuple):
+    """A direction in which a matrix is at its boundary."""
+
+    block: int
+    direction: np.ndarray  # (k,) in units of the start
+
+    def row(self, elements: Elements, other: Closed) -> np.ndarray:
+        """(p,) a with a'd = v' (dG) w for scaled changes d of the elements, w another direction of the block."""
+        out, v, w = np.zeros(len(elements)), self.direction, other.direction
+        for n in elements.of_block(self.block):
+            _, i, j = elements.elements[n]
+            out[n] = v[i] * w[j] if i == j else v[i] * w[j] + v[j] * w[i]
+        return out
+
+    def component(self) -> int | None:
+        """Whose variance is 0; None where it is a combination of several."""
+        largest = int(np.argmax(np.abs(self.direction)))
+        return largest if self.direction[largest] ** 2 > OWN else None
+
+
+def closed_directions(elements: Elements, variances: Variances, derivatives: Derivatives) -> list[Closed]:
+    """Of all blocks."""
+    out, D = [], Variances(derivatives.G, derivatives.R)
+    for number, block in enumerate(elements.blocks):
+        values, vectors = np.linalg.eigh(block.scaled(block.of(variances)))
+        null = vectors[:, values <= AT_FLOOR]
+        slope = block.of(D) * block.scale[:, None] * block.scale
+        slopes, within = np.linalg.eigh(null.T @ slope @ null)
+        out += [Closed(number, v) for v in (null @ within[:, slopes < 0]).T]
+    return out
+
+
+def constraints(elements: Elements, closed: list[Closed]) -> np.ndarray:
+    """(m, p) rows a with a'd = 0 for steps d in scaled elements that keep to the boundary."""
+    rows = [a.row(elements, b) for n, a in enumerate(closed) for b in closed[: n + 1] if a.block == b.block]
+    return np.array(rows).reshape(-1, len(elements))
+
+
+def stays_inside(elements: Elements, vector: np.ndarray, at: Variances) -> bool:
+    """A step to this vector leaves every eigenvalue at least a share NEAREST of the smallest one of its block."""
+    there = elements.variances(vector, at)
+    return all(_smallest(b, there) >= max(NEAREST * _smallest(b, at), AT_FLOOR) for b in elements.blocks)
+
+
+def _smallest(block: MatrixBlock, variances: Variances) -> float:
+    return float(np.linalg.eigvalsh(block.scaled(block.of(variances)))[0])
+
+
+def raised(elements: Elements, variances: Variances) -> Variances:
+    """The same matrices, changed in place, their eigenvalues raised to FLOOR."""
+    for block in elements.blocks:
+        matrix = on_or_above_floor(block.scaled(block.of(variances))) * block.scale[:, None] * block.scale
+        block.whole(variances)[np.ix_(block.components, block.components)] = matrix
+    return variances
+
+
+def on_or_above_floor(scaled: np.ndarray) -> np.ndarray:
+    """A symmetric matrix (k, k) in units of the start, its eigenvalues raised to FLOOR."""
+    values, vectors = np.linalg.eigh(scaled)
+    if values[0] >= FLOOR:
+        return scaled
+    raised = (vectors * np.maximum(values, FLOOR)) @ vectors.T
+    return (raised + raised.T) / 2

@@ -1,0 +1,126 @@
+"""What is estimated: the free elements of the covariance matrices, as one vector.
+
+The matrices are those of the random terms and of each class of residuals. An element is free where its matrix is not
+held fixed and its two components may covary; others keep their start. So do residual variances of a class without
+records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.model.design import Design
+from mmgibbs.model.residual import ResidualModel
+
+
+class Variances(NamedTuple):
+    """The covariance matrices at one place."""
+
+    G: list[np.ndarray | None]  # (k, k) per term, None for fixed terms
+    R: np.ndarray  # (classes, T, T); one class where all records share one matrix
+
+
+class Element(NamedTuple):
+    """One free element of a symmetric matrix, row >= column."""
+
+    block: int
+    row: int
+    column: int
+
+
+@dataclass(frozen=True)
+class MatrixBlock:
+    """Components of one matrix that may covary and are estimated."""
+
+    term: int | None  # None: of the residuals
+    residual_class: int
+    name: str  # of its term, or 'residual', with the class of residuals
+    components: tuple[int, ...]
+    scale: np.ndarray  # (k,) standard deviations at the start, the unit of its elements
+
+    def of(self, variances: Variances) -> np.ndarray:
+        """(k, k), a copy."""
+        return self.whole(variances)[np.ix_(self.components, self.components)]
+
+    def whole(self, variances: Variances) -> np.ndarray:
+        """The matrix that it is a block of."""
+        if self.term is None:
+            return variances.R[self.residual_class]
+        matrix = variances.G[self.term]
+        assert matrix is not None
+        return matrix
+
+    def scaled(self, matrix: np.ndarray) -> np.ndarray:
+        """A block (k, k) in units of the start: its variances are near 1, whatever those of the traits."""
+        return matrix / self.scale[:, None] / self.scale
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The vector of free elements."""
+
+    blocks: tuple[MatrixBlock, ...]
+    elements: tuple[Element, ...]
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """(p,) the unit of each element."""
+        return np.array([self.blocks[b].scale[i] * self.blocks[b].scale[j] for b, i, j in self.elements])
+
+    def of_block(self, block: int) -> list[int]:
+        """Numbers of the elements of one block."""
+        return [n for n, e in enumerate(self.elements) if e.block == block]
+
+    def vector(self, variances: Variances) -> np.ndarray:
+        """(p,)"""
+        blocks = [b.of(variances) for b in self.blocks]
+        return np.array([blocks[b][i, j] for b, i, j in self.elements])
+
+    def variances(self, vector: np.ndarray, at: Variances) -> Variances:
+        """The matrices with these elements; all others are those of `at`."""
+        out = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
+        for value, (b, i, j) in zip(vector, self.elements, strict=True):
+            block = self.blocks[b]
+            row, column = block.components[i], block.components[j]
+            whole = block.whole(out)
+            whole[row, column] = whole[column, row] = value
+        return out
+
+
+def starting_variances(covariances: Sequence[CovarianceModel | None], residual: ResidualModel) -> Variances:
+    """Where the model starts."""
+    G = [None if c is None else np.array(c.start, float) for c in covariances]
+    return Variances(G, np.stack([np.array(m.start, float) for m in residual.matrices]))
+
+
+def free_elements(design: Design, covariances: Sequence[CovarianceModel | None], residual: ResidualModel) -> Elements:
+    """Of a model."""
+    blocks: list[MatrixBlock] = []
+    elements: list[Element] = []
+
+    def add(model: CovarianceModel, term: int | None, residual_class: int, name: str, observed: np.ndarray) -> None:
+        for components in () if model.fixed else model.blocks:
+            known = [c for c in components if observed[c]]
+            if not known:
+                continue
+            scale = np.sqrt(np.diag(model.start)[known])
+            blocks.append(MatrixBlock(term, residual_class, name, tuple(known), scale))
+            for i in range(len(known)):
+                elements.extend(Element(len(blocks) - 1, i, j) for j in range(i + 1))
+
+    for number, model in enumerate(covariances):
+        if model is not None:
+            k = len(model.start)
+            add(model, number, 0, design.terms[number].name, np.ones(k, bool))
+    for c, model in enumerate(residual.matrices):
+        name = f"residual|{residual.classes[c]}" if residual.classes else "residual"
+        add(model, None, c, name, design.patterns[design.class_of_pattern == c].any(axis=0))
+    return Elements(tuple(blocks), tuple(elements))

@@ -1,0 +1,133 @@
+"""Estimates of the variances of a model by REML, their errors, and the solutions at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.engines.direct.standard_errors import posterior_sd
+from mmgibbs.errors import ModelError
+from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.model.design import Design
+from mmgibbs.model.labels import parameter_labels
+from mmgibbs.model.residual import ResidualModel
+from mmgibbs.reml.boundary import Closed
+from mmgibbs.reml.elements import Elements, MatrixBlock, Variances, free_elements, starting_variances
+from mmgibbs.reml.likelihood import Criteria, RestrictedLikelihood
+from mmgibbs.reml.maximise import Maximum, maximise
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What REML found."""
+
+    variances: Variances
+    elements: Elements
+    covariance: np.ndarray  # (p, p) of the free elements, inverse average information; 0 where the boundary holds them
+    undetermined: np.ndarray  # (p, u) directions of which the data say nothing
+    criteria: Criteria
+    solutions: list[np.ndarray]  # (q, k) per term, on the user's scale
+    sd: list[np.ndarray]  # (q, k) sqrt of PEV and of sampling variances
+    facts: dict  # for run.json
+    notes: tuple[str, ...]
+
+
+def estimate(
+    design: Design,
+    covariances: Sequence[CovarianceModel | None],
+    residual: ResidualModel,
+    tolerance: float,
+    max_iterations: int,
+) -> Estimates:
+    """Raises ModelError where the iteration does not converge, with what it reached and what may help."""
+    of_terms = [None if c is None else c.blocks for c in covariances]
+    likelihood = RestrictedLikelihood(design, of_terms, [m.blocks for m in residual.matrices])
+    known = likelihood.coefficients.symbolic
+    refuse_beyond_free(
+        known.bytes,
+        f"a Cholesky factor of {design.n_equations:,} equations, {known.nonzeros:,} elements,",
+        "a machine with more memory, or sampler.method: gibbs",
+    )
+    elements = free_elements(design, covariances, residual)
+    start = starting_variances(covariances, residual)
+    found = maximise(likelihood, elements, start, tolerance, max_iterations)
+    if not found.converged:
+        raise ModelError(_not_converged(found, elements, design, tolerance, max_iterations))
+    point, about = found.point, found.quadratic
+    scale = elements.scale
+    sd = posterior_sd(likelihood.coefficients, point.factor, point.selected)
+    parameters = about.open.shape[1]
+    criteria = Criteria(point.log_likelihood, parameters, likelihood.freedom)
+    return Estimates(
+        point.variances,
+        elements,
+        about.covariance * scale[:, None] * scale,
+        about.undetermined,
+        criteria,
+        design.to_original_scale(point.solutions),
+        sd,
+        _facts(found, criteria, likelihood),
+        tuple(boundary_words(elements, c, design) for c in about.closed),
+    )
+
+
+def _facts(found: Maximum, criteria: Criteria, likelihood: RestrictedLikelihood) -> dict:
+    known = likelihood.coefficients.symbolic
+    return {
+        "log_likelihood": criteria.log_likelihood,
+        "log_likelihood_without_2_pi": criteria.log_likelihood + criteria.freedom * float(np.log(2 * np.pi)) / 2,
+        "log_likelihood_constant": "log density of the error contrasts up to the scale of the fixed effects: "
+        f"-{criteria.freedom}/2 log(2 pi) is in log_likelihood, log|X'X| is not",
+        "estimated_elements": criteria.parameters,
+        "degrees_of_freedom": criteria.freedom,
+        "aic": criteria.aic,
+        "bic": criteria.bic,
+        "iterations": found.iterations,
+        "em_steps": found.em_steps,
+        "distance_to_maximum": found.distance,
+        "log_likelihoods": list(found.log_likelihoods),
+        "factor_nonzeros": known.nonzeros,
+        "factor_operations": known.flops,
+    }
+
+
+def component_names(block: MatrixBlock, design: Design) -> list[str]:
+    """(k,) of a block: as parameters name them."""
+    labels = list(design.traits) if block.term is None else parameter_labels(design.terms[block.term], design.traits)
+    return [labels[c] for c in block.components]
+
+
+def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
+    """Which estimate is on the boundary, and what that means for it."""
+    block = elements.blocks[closed.block]
+    names, component = component_names(block, design), closed.component()
+    if component is not None:
+        return (
+            f"{block.name}: the variance of {names[component]} is on the boundary: the likelihood is highest at 0; it "
+            "is held just above, and has no standard error"
+        )
+    involved = [n for n, v in zip(names, closed.direction, strict=True) if v**2 > 1e-3]
+    return (
+        f"{block.name}: the matrix is on the boundary: a combination of {', '.join(involved)} has no variance "
+        "(correlations at 1 or -1, or impossible together); the standard errors are those along the boundary"
+    )
+
+
+def _not_converged(found: Maximum, elements: Elements, design: Design, tolerance: float, max_iterations: int) -> str:
+    reached = f"after {found.iterations} iterations at a log likelihood of {found.point.log_likelihood:.4f}"
+    why = (
+        f"which rises no further by steps that are left (sampler.max_iterations is {max_iterations})"
+        if found.iterations < max_iterations
+        else f"sampler.max_iterations: {max_iterations}"
+    )
+    near = "".join(f"\n{boundary_words(elements, c, design)}" for c in found.quadratic.closed)
+    unknown = found.quadratic.undetermined.shape[1]
+    near += f"\n{unknown} combinations of the variances are not determined by the data" if unknown else ""
+    missed = (
+        f"REML has not converged {reached}, {found.distance:.1e} standard errors from the maximum of its quadratic, "
+        f"needed {tolerance:.1e} (sampler.tolerance): {why}; "
+    )
+    return f"{missed}needed more iterations, other starts (variances.*.start), or a model with fewer variances{near}"

@@ -1,0 +1,126 @@
+"""The maximum of the restricted likelihood by average information, damped where a full step does not rise.
+
+    psi <- psi + AI^-1 g
+
+Where that leads out of the positive definite matrices, or the likelihood does not rise by a share of what its quadratic
+promises, a step of the matrices' factors is taken (quadratic.py), damped more and more, and in the end an EM step
+(Dempster, Laird & Rubin 1977), which never lowers the likelihood and stays inside:
+
+    G <- G + 2 G D_G G / q        R <- R + 2 R D_R R / n
+
+Matrices stay positive definite (boundary.py). The iteration has converged where the distance to the maximum of the
+quadratic, sqrt(g' AI^-1 g), in standard errors, is at most `tolerance`; on the boundary the one of the factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.errors import ModelError
+from mmgibbs.reml.boundary import raised, stays_inside
+from mmgibbs.reml.elements import Elements, Variances
+from mmgibbs.reml.likelihood import Point, RestrictedLikelihood
+from mmgibbs.reml.quadratic import Quadratic, factor_step, quadratic
+
+DAMPING = (0.0, 1e-3, 1e-2, 0.1, 1.0, 10.0)  # mu, one after another
+PROMISED = 0.25  # share of the rise that the quadratic promises
+ROUNDING = 1e-11  # relative: by how much rounding lets a likelihood fall
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """Where the iteration ended."""
+
+    point: Point
+    quadratic: Quadratic
+    distance: float  # to the maximum, in standard errors
+    converged: bool
+    iterations: int
+    log_likelihoods: tuple[float, ...]  # at the start and after each iteration
+    em_steps: int
+
+
+Say = Callable[[int, float, float], None]  # iteration, log likelihood, distance in standard errors
+
+
+def maximise(
+    likelihood: RestrictedLikelihood,
+    elements: Elements,
+    start: Variances,
+    tolerance: float,
+    max_iterations: int,
+    say: Say | None = None,
+) -> Maximum:
+    """From `start`; ModelError where C is not positive definite there."""
+    point = likelihood.at(start)
+    history, em_steps = [point.log_likelihood], 0
+    for iteration in range(max_iterations + 1):
+        about = quadratic(point, elements)
+        distance = np.sqrt(2.0 * factor_step(elements, point.variances, point.derivatives, about, 0.0)[1])
+        if say is not None:
+            say(iteration, point.log_likelihood, distance)
+        converged = distance <= tolerance
+        if converged or iteration == max_iterations:
+            break
+        following = _uphill(likelihood, elements, point, about)
+        if following is None:
+            em_steps += 1
+            following = _em(likelihood, elements, point)
+        if following is None:
+            break
+        point = following
+        history.append(point.log_likelihood)
+    return Maximum(point, about, distance, converged, len(history) - 1, tuple(history), em_steps)
+
+
+def _uphill(likelihood: RestrictedLikelihood, elements: Elements, point: Point, about: Quadratic) -> Point | None:
+    """The first step that rises by a good share of what it promises, otherwise the highest of those that rise."""
+    best: Point | None = None
+    for variances, promised in _candidates(elements, point, about):
+        found = _tried(likelihood, variances)
+        if found is None:
+            continue
+        rise = found.log_likelihood - point.log_likelihood
+        if rise >= PROMISED * promised - _rounding(point):
+            return found
+        if rise > _rounding(point) and (best is None or found.log_likelihood > best.log_likelihood):
+            best = found
+    return best
+
+
+def _candidates(elements: Elements, point: Point, about: Quadratic) -> Iterator[tuple[Variances, float]]:
+    """Steps of the matrices where they stay inside, of factors, of the matrices pulled back inside, of damped factors;
+    and the rise that each promises."""
+    full = elements.vector(point.variances) + about.step * elements.scale
+    if not about.undetermined.size and stays_inside(elements, full, point.variances):
+        yield elements.variances(full, point.variances), about.distance**2 / 2
+    for mu in DAMPING:
+        variances, promised = factor_step(elements, point.variances, point.derivatives, about, mu)
+        yield variances, promised
+        if mu == 0.0:
+            yield raised(elements, elements.variances(full, point.variances)), promised
+
+
+def _em(likelihood: RestrictedLikelihood, elements: Elements, point: Point) -> Point | None:
+    D, at = point.derivatives, point.variances
+    moved = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
+    for block in elements.blocks:
+        index = np.ix_(block.components, block.components)
+        matrix, slope = block.of(at), block.of(Variances(D.G, D.R))
+        block.whole(moved)[index] = matrix + 2.0 * matrix @ slope @ matrix / likelihood.counted(block)
+    found = _tried(likelihood, raised(elements, moved))
+    return found if found is not None and found.log_likelihood > point.log_likelihood + _rounding(point) else None
+
+
+def _tried(likelihood: RestrictedLikelihood, variances: Variances) -> Point | None:
+    try:
+        return likelihood.at(variances)
+    except ModelError:
+        return None
+
+
+def _rounding(point: Point) -> float:
+    return ROUNDING * max(1.0, abs(point.log_likelihood))

@@ -1,0 +1,59 @@
+"""The maximum: no neighbour is higher, also on the boundary; what does not converge says so."""
+
+import numpy as np
+import pytest
+from reference import models
+from unit.reml.test_likelihood import CLASSES, example_of, likelihood_of, parts
+
+from mmgibbs.errors import ModelError
+from mmgibbs.reml.estimate import estimate
+from mmgibbs.reml.maximise import maximise
+
+# Twenty-four variances of nine animals, ten of 24 records: the likelihood is flat where two combinations have no
+# variance, and the iteration creeps.
+FLAT = ("three_traits_maternal", "direct_maternal")
+ASKED = [name for name in models.NAMES if name not in FLAT] + [CLASSES]
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_no_neighbour_is_higher(name):
+    likelihood, elements, start = likelihood_of(example_of(name))
+    found = maximise(likelihood, elements, start, 1e-5, 200)
+    assert found.converged and found.log_likelihoods[-1] > found.log_likelihoods[0]
+    assert np.all(np.diff(found.log_likelihoods) > -1e-8)
+    rng = np.random.default_rng(5)
+    blocks = [block.scaled(block.of(found.point.variances)) for block in elements.blocks]
+    for _ in range(30):
+        moved = found.point.variances._replace(
+            G=[None if g is None else g.copy() for g in found.point.variances.G], R=found.point.variances.R.copy()
+        )
+        for block, matrix in zip(elements.blocks, blocks, strict=True):
+            k = len(matrix)
+            values, vectors = np.linalg.eigh(matrix)
+            B = vectors * np.sqrt(values) + 0.02 * rng.standard_normal((k, k))
+            near = (B @ B.T + 1e-5 * np.eye(k)) * block.scale[:, None] * block.scale
+            block.whole(moved)[np.ix_(block.components, block.components)] = near
+        assert likelihood.at(moved).log_likelihood < found.point.log_likelihood + 1e-6
+
+
+def test_starts_do_not_matter():
+    likelihood, elements, start = likelihood_of(models.example("univariate_animal"))
+    ends = []
+    for scale in (0.05, 1.0, 20.0):
+        there = start._replace(G=[None if g is None else g * scale for g in start.G])
+        ends.append(elements.vector(maximise(likelihood, elements, there, 1e-8, 200).point.variances))
+    np.testing.assert_allclose(ends[1:], [ends[0]] * 2, rtol=1e-5)
+
+
+def test_a_variance_at_its_boundary_is_named():
+    """Records of random_groups, whose genetic matrix has no full rank at the maximum."""
+    example = models.example("random_groups")
+    found = estimate(example.design, *parts(example), 1e-5, 200)
+    assert len(found.notes) == 1 and "on the boundary" in found.notes[0] and found.notes[0].startswith("genetic")
+    assert found.criteria.parameters == len(found.elements) - 1
+
+
+def test_what_does_not_converge_says_so():
+    example = models.example("direct_maternal")
+    with pytest.raises(ModelError, match=r"REML has not converged after 1 iterations .* sampler.max_iterations: 1;"):
+        estimate(example.design, *parts(example), 1e-5, 1)
