@@ -55,7 +55,7 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
         problems.add(("model",), "found no effect and intercept: false, needed at least one effect")
     _check_pedigree(data, model, problems)
     sampler = analysis.sampler
-    if sampler.tolerance is None and (sampler.method == "blup" or sampler.engine == "pcg"):
+    if sampler.tolerance is None and (sampler.method != "gibbs" or sampler.engine == "pcg"):
         sampler = sampler.model_copy(update={"tolerance": TOLERANCES[sampler.method]})
     directory = Path(os.path.abspath(analysis.output.directory or Path("runs") / name))
     output = analysis.output.model_copy(update={"directory": directory})
@@ -105,8 +105,11 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
     if model.plugin is not None:
         if analysis.traits:
             problems.add(("traits",), "cannot be combined with model.plugin; needed model.response alone")
-        if analysis.sampler.method == "blup":
-            problems.add(("sampler", "method"), "found blup, which cannot be combined with model.plugin; needed gibbs")
+        method = analysis.sampler.method
+        if method != "gibbs":
+            problems.add(
+                ("sampler", "method"), f"found {method}, which cannot be combined with model.plugin; needed gibbs"
+            )
         if analysis.sampler.stop is not None and analysis.sampler.stop.mcse_ebv is not None:
             problems.add(
                 ("sampler", "stop", "mcse_ebv"),
@@ -206,8 +209,9 @@ def _complete_markers(analysis: Analysis, traits: tuple[str, ...], problems: Pro
             problems.add((*place, "windows"), "cannot be combined with output.save_marker_draws: 0; needed some draws")
     if found and analysis.data.genotypes is None:
         problems.add(("data", "genotypes"), "missing, needed the file of genotypes for model.markers")
-    if found and analysis.sampler.method == "blup":
-        problems.add(("sampler", "method"), "blup cannot be combined with model.markers; needed gibbs")
+    if found and analysis.sampler.method != "gibbs":
+        method = analysis.sampler.method
+        problems.add(("sampler", "method"), f"{method} cannot be combined with model.markers; needed gibbs")
     return {name: s.model_copy(update={"traits": s.traits or traits}) for name, s in found.items()}
 
 
@@ -258,6 +262,8 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
             "found sample, which cannot be combined with sampler.method: blup, which solves at given variances; "
             "needed fixed",
         )
+    if analysis.sampler.method == "reml":
+        _check_reml(variances, problems)
     why = "sampler.method: blup" if blup else "variances.mode: fixed" if variances.mode == "fixed" else None
 
     def finish(place: tuple[str, ...], variance: OfVariance, labels: tuple[str, ...]) -> OfVariance:
@@ -298,7 +304,23 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
             ("variances", "residual", "classes"), "found classes without by, needed by: COLUMN of the phenotypes"
         )
     mode = "fixed" if all(v.fixed for v in matrices) else "sample"
+    if mode == "fixed" and analysis.sampler.method == "reml":
+        problems.add(
+            ("sampler", "method"), "found reml, but every variance is held fixed; needed blup, or variances to estimate"
+        )
     return variances.model_copy(update={"mode": mode, "terms": terms, "residual": residual})
+
+
+def _check_reml(variances: Variances, problems: Problems) -> None:
+    """Estimates have no priors: one that was given would be dropped."""
+    classes = {("residual", "classes", name): c for name, c in variances.residual.classes.items()}
+    terms = {(name,): v for name, v in variances.terms.items()}
+    for place, given in (classes | terms | {("residual",): variances.residual}).items():
+        if given.prior is not None:
+            problems.add(
+                ("variances", *place, "prior"),
+                "cannot be combined with sampler.method: reml, which has no priors; needed flat, or method: gibbs",
+            )
 
 
 def _size(labels: Sequence[str]) -> str:

@@ -32,7 +32,8 @@ from mmgibbs.config.text import is_nothing
 # this value: no level of the simdata evaluation (4,807 equations) is off by more than 3e-7 of its standard deviation,
 # none of the beef sample (15,195) by more than 5e-6, where ten thousand draws know a mean to 1e-2. Three digits less
 # save a quarter to two fifths of the iterations and leave 5e-4 and 3e-3, which a long chain begins to see.
-TOLERANCES = {"blup": 1e-12, "gibbs": 1e-8}  # by method
+# For reml the distance to the maximum, in standard errors of the estimates.
+TOLERANCES = {"blup": 1e-12, "gibbs": 1e-8, "reml": 1e-5}  # by method
 WORD = 2**32  # seeds, chains and sweeps are words of the random-number counter
 SavedLevels = tuple[str, ...] | dict[str, tuple[str, ...] | None]  # terms; or term -> ids, None: every level
 MARKER_DRAWS = 200  # of SNP effects: 40 MB for 50,000 SNPs; at least half of them are kept, see posterior/thinned.py
@@ -101,7 +102,7 @@ class Stop(Section):
 class Sampler(Section):
     """How the posterior is computed."""
 
-    method: Annotated[str, checked(one_of("gibbs", "blup"))] = "gibbs"
+    method: Annotated[str, checked(one_of("gibbs", "blup", "reml"))] = "gibbs"
     chains: Annotated[int, checked(whole_number(1, WORD - 1))] = 4
     burn_in: Annotated[int, checked(whole_number(0))] = 2000
     samples: Annotated[int, checked(whole_number(1))] = 10_000  # sweeps after burn-in
@@ -120,9 +121,11 @@ class Sampler(Section):
     )
     checkpoint_every: Annotated[Interval | str, checked(_checkpoint_every)] = TEN_MINUTES  # or 'never'
     stop: Stop | None = None
-    # of PCG alone: for `blup` the relative residual, for engine pcg the error left, in posterior standard deviations
+    # for `blup` the relative residual, for engine pcg the error left, in posterior standard deviations, for `reml` the
+    # distance to the maximum, in standard errors
     tolerance: Annotated[float | None, checked(number("a number between 0 and 1", above=0, below=1))] = None
     pev_limit: Annotated[int, checked(whole_number(0))] = 10_000  # equations up to which `blup` inverts for PEV
+    max_iterations: Annotated[int, checked(whole_number(1))] = 100  # of `reml`
 
     @property
     def most_samples(self) -> int:
@@ -157,6 +160,8 @@ class Sampler(Section):
         if self.engine == "serial" and self.device == "gpu":
             problems.add(("device",), "found gpu, which cannot be combined with engine: serial; needed cpu or auto")
         self._check_engine(problems)
+        if self.method == "reml":
+            self._check_reml(problems)
         if self.method == "blup" and self.engine not in ("auto", "pcg"):
             problems.add(
                 ("engine",), f"found {self.engine}, which cannot be combined with method: blup; needed pcg or auto"
@@ -166,16 +171,16 @@ class Sampler(Section):
 
     def _check_engine(self, problems: Problems) -> None:
         """What one engine takes cannot be combined with another, which would drop it."""
-        solves = self.method == "blup" or self.engine == "pcg"
-        what = "method: blup" if self.method == "blup" else f"engine: {self.engine}"
+        solves = self.method != "gibbs" or self.engine == "pcg"
+        what = f"method: {self.method}" if self.method != "gibbs" else f"engine: {self.engine}"
         if solves and self.update == "site":
-            why = "which draws nothing" if self.method == "blup" else "which draws all levels at once"
+            why = "which draws nothing" if self.method != "gibbs" else "which draws all levels at once"
             problems.add(("update",), f"found site, which cannot be combined with {what}, {why}; needed level")
         if self.tolerance is not None and not solves:
             problems.add(
                 ("tolerance",),
                 f"found {self.tolerance:g}, which cannot be combined with {what}, which solves nothing; "
-                "needed engine: pcg or method: blup",
+                "needed engine: pcg, or method: blup or reml",
             )
         if self.engine in ("serial", "pcg") and self.method == "gibbs" and (self.threads or 1) > 1:
             problems.add(
@@ -183,6 +188,17 @@ class Sampler(Section):
                 f"found {self.threads}, which cannot be combined with {what}, which runs on one thread; "
                 "needed 1 or auto, or engine: structured or hybrid",
             )
+
+    def _check_reml(self, problems: Problems) -> None:
+        """REML factorises the equations on the CPU, in double precision."""
+        for key, found, needed in (
+            ("engine", self.engine, "auto"),
+            ("precision", self.precision, "double"),
+        ):
+            if found != needed:
+                problems.add((key,), f"found {found}, which cannot be combined with method: reml; needed {needed}")
+        if self.device == "gpu":
+            problems.add(("device",), "found gpu, which cannot be combined with method: reml; needed cpu or auto")
 
     def _check_stop(self, stop: Stop, problems: Problems) -> None:
         if self.method != "gibbs":

@@ -27,10 +27,11 @@ def check_types(analysis: Analysis, problems: Problems) -> None:
     for trait in analysis.traits:
         if trait.type == "normal":
             continue
-        if analysis.sampler.method == "blup":
+        if analysis.sampler.method != "gibbs":
+            method = analysis.sampler.method
             problems.add(
                 ("sampler", "method"),
-                f"blup cannot be combined with traits.{trait.name}.type: {trait.type}, whose liabilities are not "
+                f"{method} cannot be combined with traits.{trait.name}.type: {trait.type}, whose liabilities are not "
                 "known; needed method: gibbs, with variances.mode: fixed to hold the variances",
             )
             break

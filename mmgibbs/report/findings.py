@@ -60,7 +60,7 @@ def remarks(run: Finished) -> list[Finding]:
 def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
     """Parameters that move, but whose chains do not agree or whose draws are too few."""
     out, sampled = [], summary.filter(pl.col("sd") > 0)
-    if record.get("method") == "blup" or sampled.is_empty():
+    if record.get("method") in ("blup", "reml") or sampled.is_empty():
         return []
     of_all = f"of {counted(sampled.height, 'parameter')}"
     apart = sampled.filter(pl.col("rhat") > RHAT).sort("rhat", descending=True)

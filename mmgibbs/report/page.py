@@ -65,6 +65,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "counted": run.record.get("variances_counted", {}),
         "parameters": parameter_tables(run),
         "estimated": run.summary["hpd_low"].count() > 0,
+        "reml": run.record.get("method") == "reml",
         "diagnostics": diagnostics(run, figures),
         "breeding": breeding_values(run, figures, top),
         "genomic": genomic_section(run, figures, top),
@@ -88,6 +89,8 @@ def subtitle(record: dict) -> str:
         parts.append(counted(len(data["observations"]), "trait"))
     if record.get("method") == "blup":
         parts.append("solved at given variances (BLUP)")
+    elif record.get("method") == "reml":
+        parts.append("variances by REML")
     elif "kept_draws_per_chain" in record:
         parts.append(
             f"{counted(sampler.get('chains', 1), 'chain')} of {counted(record['kept_draws_per_chain'], 'kept draw')}"
@@ -120,7 +123,7 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     sampler, tables = analysis.get("sampler", {}), analysis.get("data", {})
     records = data.get("records", {})
     seconds = {k: v for k, v in record.get("seconds", {}).items() if isinstance(v, (int, float))}
-    gibbs = record.get("method") != "blup"
+    gibbs = record.get("method") not in ("blup", "reml")
     kin = any(kind["of_pedigree"] for kind in relationships_of(record).values())
     inbreeding = {
         "account": "accounted for, in the relationships and in reliability",
@@ -144,6 +147,8 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
         if "plugin" in record
         else "Gibbs sampling"
         if gibbs
+        else words.reml_words(record)
+        if record.get("method") == "reml"
         else "BLUP: mixed-model equations solved at given variances",
         "Chains": _chains(record, sampler) if gibbs else None,
         "Targets": listed([_target(t) for t in record["stop"]]) if record.get("stop") else None,

@@ -14,6 +14,7 @@ ENGINES = {
     "serial": "the structured equations in plain loops",
     "structured": "levels of one colour at once, on equations that are never stored as a matrix",
     "hybrid": "row blocks of the explicit equations, the others' right-hand sides updated at the same time",
+    "direct": "a sparse Cholesky factor of the equations",
     "pcg": "solutions by preconditioned conjugate gradients",
 }
 
@@ -145,6 +146,14 @@ def engine_words(record: dict) -> str:
     name = record.get("engine", "unknown")
     why = record.get("engine_chosen_because")
     return f"{name}: {ENGINES.get(name, 'see the documentation')}" + (f" ({why})" if why else "")
+
+
+def reml_words(record: dict) -> str:
+    """What REML reached."""
+    return (
+        f"REML: log likelihood {record['log_likelihood']:,.3f}, AIC {record['aic']:,.1f}, BIC {record['bic']:,.1f}, "
+        f"{counted(record['iterations'], 'iteration')}"
+    )
 
 
 # ------------------------------------------------------------------------------------------------ the figures

@@ -56,6 +56,7 @@ class Assembled:
 def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     """Covariance matrices for every random term and the residual; ModelError where a posterior cannot exist."""
     design = prepared.design
+    sampled = analysis.sampler.method != "reml"  # there is a posterior to be looked after
     all_fixed = analysis.variances.mode == "fixed" or analysis.sampler.method == "blup"
     default, of_records = default_starts(design, prepared.phenotypic_variance)
     covariances: list[CovarianceModel | None] = []
@@ -73,15 +74,16 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         covariance = covariance_model(spec, start, blocks, all_fixed, term.name, labels, prior)
         if covariance.flat and not covariance.fixed:
             notes += refuse_flat(term, labels, design)
-        notes += check_posterior_exists(term.name, covariance, term.n_prior_levels)
+        if sampled:
+            notes += check_posterior_exists(term.name, covariance, term.n_prior_levels)
         covariances.append(covariance)
         columns = [random.effects[e.name].level for e in term.effects]
         infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed, i))
     residual, of_residual = residual_model(
-        analysis.variances.residual, design, of_records, all_fixed, prepared.phenotypic_variance
+        analysis.variances.residual, design, of_records, all_fixed, prepared.phenotypic_variance, sampled
     )
     notes += of_residual
-    notes += check_degrees_of_freedom(design, covariances, residual)
+    notes += [] if not sampled else check_degrees_of_freedom(design, covariances, residual)
     for t in np.flatnonzero(prepared.phenotypic_variance == 0):
         if any(not m.fixed and m.flat for m in residual.matrices):
             raise ModelError(

@@ -36,7 +36,7 @@ def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> No
     n, equations = design.n_equations, estimated_bytes(design, analysis.sampler.precision)
     vectors = sum(t.n_levels * t.n_components for t in design.terms) * (8 * 8 + REPORT)
     refuse_beyond_free(equations + vectors, f"solving {n:,} equations", "a machine with more memory")
-    if n <= pev_limit:
+    if analysis.sampler.method == "blup" and n <= pev_limit:
         advice = f"a machine with more memory, or sampler.pev_limit below {n} (PEV and reliability are then blank)"
         refuse_beyond_free(equations + vectors + 2 * 8 * n * n, f"inverting {n:,} equations for PEV", advice)
 

@@ -31,6 +31,7 @@ from mmgibbs.posterior.result import (
 )
 from mmgibbs.posterior.summary import LevelDraws, summary_table
 from mmgibbs.posterior.thinned import KeptDraws
+from mmgibbs.reml.estimate import Estimates, estimate
 from mmgibbs.results.animals import animals_file
 from mmgibbs.results.decisions import candidates_frame, decision_files, response_frame
 from mmgibbs.results.marker_draws import marker_draws_file
@@ -48,6 +49,7 @@ from mmgibbs.runs.predictive import extreme_levels, liability_facts
 from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.record import model_counts, model_record
+from mmgibbs.runs.reml import estimates_table, matrices_by_name
 from mmgibbs.runs.targets import StoppingRule, check_targets, stopping_rule
 from mmgibbs.runs.totals import totals_frame, with_totals
 from mmgibbs.runs.trends import birth_year_averages
@@ -72,6 +74,7 @@ class Found:
     statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
     probabilities: dict[str, PooledMoments] = field(default_factory=dict)  # trait -> of every level
     decided: Decided | None = None
+    estimates: Estimates | None = None  # by REML
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -90,12 +93,17 @@ class MixedModelProblem:
 
     @property
     def stage(self) -> str:
-        return "solving" if self.analysis.sampler.method == "blup" else "sampling"
+        return "sampling" if self.analysis.sampler.method == "gibbs" else "solving"
 
     def solve(self, folder: RunFolder, console: Console, executor: Executor) -> Found:
-        blup = self.analysis.sampler.method == "blup"
         try:
-            return self._blup(console, executor) if blup else self._gibbs(folder, console, executor)
+            match self.analysis.sampler.method:
+                case "blup":
+                    return self._blup(console, executor)
+                case "reml":
+                    return self._reml(console, executor)
+                case _:
+                    return self._gibbs(folder, console, executor)
         except ModelError as error:
             warned = (f"warning: {note}" for note in self.assembled.notes)  # most likely why
             raise ModelError("\n".join([str(error), *warned])) from error
@@ -210,6 +218,21 @@ class MixedModelProblem:
         fixed = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
         return Found(moments, fixed, facts, notes=[blank] if sd is None else [])
 
+    # REML
+
+    def _reml(self, console: Console, executor: Executor) -> Found:
+        """Variances by REML, and BLUP at them with the PEV of every level."""
+        model, s = self.assembled.model, self.analysis.sampler
+        shared = (model.design, model.covariances, model.residual)
+        ((found,),) = (executor.each(estimate, shared, [(s.tolerance, s.max_iterations)], ["estimating"]),)
+        for iteration, log_likelihood in enumerate(found.facts["log_likelihoods"]):
+            console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
+        console.say_all(found.notes)
+        matrices = matrices_by_name([found.variances], bool(model.residual.classes))
+        facts = {"method": "reml", "engine": "direct", **found.facts, **executor.facts}
+        moments = PooledMoments.exact(found.solutions, found.sd)
+        return Found(moments, matrices, facts, estimates=found, notes=list(found.notes))
+
     # What was found, as tables
 
     def tables(self, found: Found) -> Tables:
@@ -224,7 +247,11 @@ class MixedModelProblem:
         ]
         solutions = solutions_frame(self.prepared, found.moments, means, self._probability_columns(found))
         return Tables(
-            summary=summary_frame(summary_table(parameters.draws, parameters.fixed)),
+            summary=summary_frame(
+                summary_table(parameters.draws, parameters.fixed)
+                if found.estimates is None
+                else estimates_table(found.estimates, self.assembled)
+            ),
             solutions=pl.concat([solutions, *breeding_values, *self._totals(found)], how="diagonal"),
             decisions=candidates,
             response=response,
@@ -354,10 +381,10 @@ def with_trends(assembled: Assembled, prepared: Prepared) -> Assembled:
 
 def _checked_schedule(analysis: Analysis, assembled: Assembled, samples: int | None) -> Schedule:
     """ConfigError for targets of what is not sampled, DeviceError where it would not fit into memory."""
-    s, blup = analysis.sampler, analysis.sampler.method == "blup"
-    interweave = () if blup else terms_to_interweave(assembled.model, s.interweave)
+    s, solves = analysis.sampler, analysis.sampler.method != "gibbs"
+    interweave = () if solves else terms_to_interweave(assembled.model, s.interweave)
     schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains, interweave, samples or s.most_samples)
-    if blup:
+    if solves:
         refuse_solving_beyond_memory(analysis, assembled)
     else:
         check_targets(s.stop, assembled)

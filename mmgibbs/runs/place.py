@@ -111,7 +111,7 @@ class RunFolder:
             if facts is None or self.checkpoints is None:
                 raise ConfigError(
                     f"{shown}: its run kept no checkpoints to continue from (sampler.checkpoint_every: never, or "
-                    "method: blup)"
+                    "method: blup or reml)"
                 )
             self.kind, self.samples = EXTENDED, facts["samples"] + extend
             self._check_chains(self.checkpoints)

@@ -21,9 +21,17 @@ from mmgibbs.runs.priors import covariance_model, prior_of, unit_traits
 
 
 def residual_model(
-    spec: ResidualVariance, design: Design, default: np.ndarray, all_fixed: bool, phenotypic: np.ndarray
+    spec: ResidualVariance,
+    design: Design,
+    default: np.ndarray,
+    all_fixed: bool,
+    phenotypic: np.ndarray,
+    sampled: bool = True,
 ) -> tuple[ResidualModel, list[str]]:
-    """The residual covariance matrix of all records, or of each class of them, and what there is to say of it."""
+    """The residual covariance matrix of all records, or of each class of them, and what there is to say of it.
+
+    sampled: False where no posterior is asked for (REML).
+    """
     classes, matrices, notes = design.residual_classes, [], []
     observed = design.patterns[design.pattern]
     for c, name in enumerate(classes or ("",)):
@@ -39,11 +47,11 @@ def residual_model(
         notes += _covariances_left_out(own, matrix, design.traits, called)
         in_class = observed[of_class[design.pattern]]
         records = {b: int(in_class[:, list(b)].any(axis=1).sum()) for b in blocks}
-        notes += check_posterior_exists(called, matrix, records, "records")
+        notes += check_posterior_exists(called, matrix, records, "records") if sampled else []
         for t in np.flatnonzero(~in_class.any(axis=0)) if classes and not matrix.fixed else ():
             notes.append(
                 f"variances.{called}: no record of class '{name}' has trait {design.traits[t]}: its residual variance "
-                "there is drawn from the prior"
+                f"there {'is drawn from the prior' if sampled else 'stays at its start'}"
             )
         matrices.append(matrix)
     return ResidualModel(tuple(matrices), classes), notes

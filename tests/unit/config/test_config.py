@@ -148,6 +148,7 @@ def test_every_default(tmp_path, monkeypatch):
             "stop": None,
             "tolerance": None,
             "pev_limit": 10000,
+            "max_iterations": 100,
         },
         "output": {
             "directory": str(tmp_path / "runs" / "analysis"),

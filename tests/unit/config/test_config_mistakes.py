@@ -433,13 +433,13 @@ MISTAKES = [
         "sampler",
         {"tolerance": 1e-6},
         "sampler.tolerance: found 1e-06, which cannot be combined with engine: auto, which solves nothing; needed "
-        "engine: pcg or method: blup",
+        "engine: pcg, or method: blup or reml",
     ),
     (
         "sampler",
         {"engine": "serial", "tolerance": 1e-6},
         "sampler.tolerance: found 1e-06, which cannot be combined with engine: serial, which solves nothing; needed "
-        "engine: pcg or method: blup",
+        "engine: pcg, or method: blup or reml",
     ),
     (
         "sampler",

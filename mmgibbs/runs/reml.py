@@ -1,0 +1,63 @@
+"""Estimates by REML as parameters with names and standard errors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmgibbs.posterior.diagnostics import COLUMNS
+from mmgibbs.posterior.parameters import RESIDUAL, NamedParameters, matrix_name, named_parameters
+from mmgibbs.reml.elements import Variances
+from mmgibbs.reml.estimate import Estimates
+from mmgibbs.runs.assemble import Assembled
+
+STEP = 1e-6  # of the unit of an element: central differences of functions of the matrices
+NO_ERROR = 1e-6  # of what the elements' units would give: a standard error that small is that of a boundary
+
+
+def matrices_by_name(variances: list[Variances], classes: bool) -> dict[str, np.ndarray]:
+    """(1, places, ...) of each covariance matrix, as parameters are made of."""
+    first = variances[0]
+    out = {
+        matrix_name(i): np.stack([v.G[i] for v in variances])[None]  # type: ignore[misc]
+        for i, g in enumerate(first.G)
+        if g is not None
+    }
+    R = np.stack([v.R for v in variances])
+    return out | {RESIDUAL: (R if classes else R[:, 0])[None]}
+
+
+def estimates_table(found: Estimates, assembled: Assembled) -> dict[str, np.ndarray]:
+    """The columns of a summary: estimates as mean, standard errors as sd, the rest NaN.
+
+    Standard errors by the delta method, se(f) = sqrt(J V J') with J = df/dpsi; NaN where the boundary or the data leave
+    none.
+    """
+    named = _named(found, assembled, [found.variances])
+    J = _jacobian(found, assembled)
+    reach = np.abs(J) @ found.elements.scale
+    errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", J, found.covariance, J), 0.0))
+    unknown = np.abs((J * found.elements.scale) @ found.undetermined).max(axis=1, initial=0.0) > NO_ERROR * reach
+    errors = np.where(unknown | (errors <= NO_ERROR * reach), np.nan, errors)
+    held = np.array([name in named.fixed for name in named.draws])
+    table = {name: np.full(len(held), np.nan) for name in COLUMNS}
+    table["mean"] = np.array([float(draws[0, 0]) for draws in named.draws.values()])
+    table["sd"] = np.where(held, 0.0, errors)
+    return {"parameter": np.array(list(named.draws), dtype=object)} | table
+
+
+def _jacobian(found: Estimates, assembled: Assembled) -> np.ndarray:
+    """(parameters, p) by central differences."""
+    vector, scale, p = found.elements.vector(found.variances), found.elements.scale, len(found.elements)
+    places = []
+    for sign in (1.0, -1.0):
+        for n in range(p):
+            moved = vector.copy()
+            moved[n] += sign * STEP * scale[n]
+            places.append(found.elements.variances(moved, found.variances))
+    values = np.array([draws[0] for draws in _named(found, assembled, places).draws.values()])
+    return (values[:, :p] - values[:, p:]) / (2 * STEP * scale)
+
+
+def _named(found: Estimates, assembled: Assembled, places: list[Variances]) -> NamedParameters:
+    classes = bool(assembled.model.residual.classes)
+    return named_parameters(assembled.terms, matrices_by_name(places, classes), assembled.residual)

@@ -1,0 +1,154 @@
+"""`sampler.method: reml` from the analysis file to the run folder: what is written, what is refused."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.small_analysis import FILES
+
+import mmgibbs
+from mmgibbs.cli import main
+from mmgibbs.errors import ConfigError, ModelError
+
+ANALYSIS = """\
+name: milk
+data: {phenotypes: records.csv}
+traits: [milk, fat]
+model:
+  fixed: {herd: {}}
+  random: {cow: {}}
+sampler: {method: reml}
+output: {directory: run}
+"""
+
+
+def records():
+    rng = np.random.default_rng(3)
+    cow = np.repeat(np.arange(60), 3)
+    own = rng.standard_normal((60, 2)) @ np.linalg.cholesky([[2.0, 0.8], [0.8, 1.0]]).T
+    y = 10 + own[cow] + rng.standard_normal((180, 2)) @ np.linalg.cholesky([[1.0, 0.3], [0.3, 1.5]]).T
+    table = pl.DataFrame({"cow": [f"c{c}" for c in cow], "herd": cow % 4, "milk": y[:, 0], "fat": y[:, 1]})
+    return table.with_columns(fat=pl.when(pl.int_range(180) % 5 == 0).then(None).otherwise("fat"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    records().write_csv(tmp_path / "records.csv")
+    (tmp_path / "analysis.yaml").write_text(ANALYSIS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_run(folder):
+    assert main(["check", "analysis.yaml"]) == 0
+    assert main(["run", "analysis.yaml", "--quiet"]) == 0
+    info = json.loads((folder / "run" / "run.json").read_text())
+    assert info["method"] == "reml" and info["engine"] == "direct" and info["iterations"] > 1
+    assert info["distance_to_maximum"] <= info["analysis"]["sampler"]["tolerance"]
+    assert info["aic"] == pytest.approx(-2 * info["log_likelihood"] + 2 * 6)
+    freedom = 180 + 144 - 8
+    assert info["bic"] == pytest.approx(-2 * info["log_likelihood"] + 6 * np.log(freedom))
+    summary = pl.read_parquet(folder / "run" / "summary.parquet")
+    assert summary["sd"].null_count() == 0 and summary["rhat"].null_count() == summary.height
+    assert {"cow.corr[milk,fat]", "residual.corr[milk,fat]", "ratio[cow:milk]"} <= set(summary["parameter"])
+    solutions = pl.read_parquet(folder / "run" / "solutions.parquet").filter(pl.col("term") == "cow")
+    assert solutions.height == 120 and solutions["reliability"].is_between(0, 1).all()
+    page = (folder / "run" / "report.html").read_text()
+    assert "log likelihood" in page and "Estimates by REML" in page
+
+
+def test_standard_errors_by_the_delta_method(folder):
+    """Of a correlation and a ratio, from the covariances of the elements with their derivatives written out."""
+    from mmgibbs.config import load_config
+    from mmgibbs.data.prepare import prepare
+    from mmgibbs.reml.estimate import estimate
+    from mmgibbs.runs.assemble import assemble
+    from mmgibbs.runs.reml import estimates_table
+
+    analysis = load_config("analysis.yaml")
+    assembled = assemble(analysis, prepare(analysis))
+    model = assembled.model
+    found = estimate(model.design, model.covariances, model.residual, 1e-6, 100)
+    table = estimates_table(found, assembled)
+    errors = dict(zip(table["parameter"], table["sd"], strict=True))
+    (a, c, b, ra, _, _), V = found.elements.vector(found.variances), found.covariance
+    r = c / np.sqrt(a * b)
+    J = np.array([-r / (2 * a), 1 / np.sqrt(a * b), -r / (2 * b), 0, 0, 0])
+    assert errors["cow.corr[milk,fat]"] == pytest.approx(np.sqrt(J @ V @ J), rel=1e-5)
+    J = np.array([ra, 0, 0, -a, 0, 0]) / (a + ra) ** 2
+    assert errors["ratio[cow:milk]"] == pytest.approx(np.sqrt(J @ V @ J), rel=1e-5)
+    assert errors["cow.var[milk]"] == pytest.approx(np.sqrt(V[0, 0]), rel=1e-6)
+
+
+def test_solutions_are_those_of_blup_at_the_estimates(folder):
+    estimated = mmgibbs.run("analysis.yaml", progress=False)
+    values = dict(zip(estimated.summary["parameter"], estimated.summary["mean"], strict=True))
+
+    def matrix(term):
+        c = values[f"{term}.cov[milk,fat]"]
+        return [[values[f"{term}.var[milk]"], c], [c, values[f"{term}.var[fat]"]]]
+
+    starts = [f"variances.{term}={json.dumps(matrix(term))}" for term in ("cow", "residual")]
+    solved = mmgibbs.run("analysis.yaml", ["sampler.method=blup", *starts], directory="blup", progress=False)
+    for column in ("mean", "sd", "pev", "reliability"):
+        one, other = (s.solutions[column].to_numpy() for s in (estimated, solved))
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+
+
+def test_a_matrix_that_is_held_fixed(folder):
+    result = mmgibbs.run("analysis.yaml", ["variances.cow={start: [[2, 0.5], [0.5, 1]], fixed: true}"], progress=False)
+    row = result.summary.filter(parameter="cow.var[milk]").row(0, named=True)
+    assert (row["mean"], row["sd"]) == (2.0, 0.0)
+    assert result.info["estimated_elements"] == 3
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("variances.cow.prior={df: 5, scale: [[1, 0], [0, 1]]}", "variances.cow.prior: cannot be combined with .*reml"),
+        ("variances.mode=fixed", "needed blup, or variances to estimate"),
+        ("sampler.engine=serial", "sampler.engine: found serial, which cannot be combined with method: reml"),
+        ("sampler.precision=single", "found single, which cannot be combined with method: reml"),
+        ("sampler.update=site", "found site, which cannot be combined with method: reml"),
+        ("sampler.device=gpu", "found gpu, which cannot be combined with method: reml"),
+        ("sampler.stop={rhat: 1.01}", "cannot be combined with method: reml"),
+        ("traits.fat.type=ordinal", "reml cannot be combined with traits.fat.type: ordinal"),
+    ],
+)
+def test_what_is_refused(folder, setting, words):
+    starts = ["variances.cow.start=[[2, 0.5], [0.5, 1]]", "variances.residual.start=[[1, 0], [0, 1]]"]
+    more = starts if "mode" in setting else []
+    text = ANALYSIS.replace("traits: [milk, fat]", "traits: {milk: {}, fat: {}}")
+    (folder / "analysis.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        mmgibbs.check("analysis.yaml", [*more, setting])
+
+
+def test_what_does_not_converge(folder):
+    with pytest.raises(ModelError, match="REML has not converged after 1 iterations"):
+        mmgibbs.run("analysis.yaml", ["sampler.max_iterations=1"], progress=False)
+
+
+def test_a_boundary_has_no_standard_error(folder):
+    table = records().with_columns(
+        milk=pl.Series(np.random.default_rng(1).standard_normal(180)),
+        cow=pl.Series([f"c{i % 60}" for i in range(180)]),
+    )
+    table.with_columns(milk=pl.col("milk") - pl.col("milk").mean().over("cow")).write_csv("records.csv")
+    result = mmgibbs.run("analysis.yaml", ["traits=[milk]"], progress=False)
+    row = result.summary.filter(parameter="cow.var[milk]").row(0, named=True)
+    assert row["mean"] < 1e-4 and row["sd"] is None
+    assert any("the variance of milk is on the boundary" in note for note in result.info["notes"])
+
+
+def test_small_analysis_in_files(tmp_path, monkeypatch):
+    """Seven records do not hold six variances; whatever comes of it is said in words."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    try:
+        result = mmgibbs.run("analysis.yaml", ["sampler.method=reml"], progress=False)
+        assert np.isfinite(result.info["log_likelihood"])
+    except ModelError as error:
+        assert "needed" in str(error)
