@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.engines.direct.standard_errors import posterior_sd
+from mmgibbs.engines.direct.standard_errors import sd_of_factor
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.model.covariance import CovarianceModel
@@ -58,7 +58,7 @@ def estimate(
         raise ModelError(_not_converged(found, elements, design, tolerance, max_iterations))
     point, about = found.point, found.quadratic
     scale = elements.scale
-    sd = posterior_sd(likelihood.coefficients, point.factor, point.selected)
+    sd = sd_of_factor(likelihood.coefficients, point.factor, point.selected)
     parameters = about.open.shape[1]
     criteria = Criteria(point.log_likelihood, parameters, likelihood.freedom)
     return Estimates(

@@ -31,14 +31,11 @@ def refuse_sampling_beyond_memory(analysis: Analysis, assembled: Assembled, sche
 
 
 def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> None:
-    """A DeviceError with the numbers where the equations, or their inverse for PEV, would not fit into memory."""
-    design, pev_limit = assembled.model.design, analysis.sampler.pev_limit
+    """A DeviceError with the numbers where the equations would not fit into memory."""
+    design = assembled.model.design
     n, equations = design.n_equations, estimated_bytes(design, analysis.sampler.precision)
     vectors = sum(t.n_levels * t.n_components for t in design.terms) * (8 * 8 + REPORT)
     refuse_beyond_free(equations + vectors, f"solving {n:,} equations", "a machine with more memory")
-    if analysis.sampler.method == "blup" and n <= pev_limit:
-        advice = f"a machine with more memory, or sampler.pev_limit below {n} (PEV and reliability are then blank)"
-        refuse_beyond_free(equations + vectors + 2 * 8 * n * n, f"inverting {n:,} equations for PEV", advice)
 
 
 def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: np.dtype) -> int:

@@ -12,7 +12,7 @@ from mmgibbs.config import Analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
-from mmgibbs.engines.pcg.direct import posterior_sd
+from mmgibbs.engines.direct.standard_errors import posterior_sd
 from mmgibbs.engines.pcg.solver import PcgSolver, Solution
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
@@ -196,7 +196,7 @@ class MixedModelProblem:
     # BLUP
 
     def _blup(self, console: Console, executor: Executor) -> Found:
-        """By PCG at the given variances; PEV by a direct inverse where the equations are few enough."""
+        """By PCG at the given variances; PEV by a selected inverse where the equations are few enough."""
         model, s, equations = self.assembled.model, self.analysis.sampler, self.equations
         G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
         if equations.real != np.float64:
@@ -227,6 +227,10 @@ class MixedModelProblem:
         ((found,),) = (executor.each(estimate, shared, [(s.tolerance, s.max_iterations)], ["estimating"]),)
         for iteration, log_likelihood in enumerate(found.facts["log_likelihoods"]):
             console.say(f"REML: iteration {iteration}, log likelihood {log_likelihood:.4f}")
+        console.say(
+            f"REML: log likelihood {found.criteria.log_likelihood:.3f}, AIC {found.criteria.aic:.2f}, BIC "
+            f"{found.criteria.bic:.2f} ({found.criteria.parameters} elements of covariance matrices)"
+        )
         console.say_all(found.notes)
         matrices = matrices_by_name([found.variances], bool(model.residual.classes))
         facts = {"method": "reml", "engine": "direct", **found.facts, **executor.facts}
@@ -412,4 +416,6 @@ def blup(
     solver = PcgSolver(equations)
     solver.set_variances(G, R)
     solution = solver.solve(tolerance)
-    return solution, posterior_sd(equations.design, G, R) if equations.n_equations <= pev_limit else None
+    if equations.n_equations > pev_limit:
+        return solution, None
+    return solution, posterior_sd(equations.design, G, R, equations.bytes + 8 * 8 * solver.active.size)

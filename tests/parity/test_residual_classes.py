@@ -11,8 +11,8 @@ from reference import dense, models
 
 from mmgibbs.engines.choice import engine_class
 from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.direct.standard_errors import posterior_sd
 from mmgibbs.engines.hybrid.engine import HybridEngine
-from mmgibbs.engines.pcg.direct import posterior_sd
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.equations.partition import partition

@@ -17,7 +17,7 @@ import mmgibbs
 from mmgibbs.config import load_config
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.data.prepare import prepare
-from mmgibbs.engines.pcg.direct import posterior_sd
+from mmgibbs.engines.direct.standard_errors import posterior_sd
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations

@@ -16,8 +16,8 @@ from numba import njit
 from scipy.sparse import coo_array, csr_array
 
 from mmgibbs.engines.direct.factor import Factor, factorise
+from mmgibbs.engines.direct.places import equation_name
 from mmgibbs.engines.direct.symbolic import Symbolic, symbolic
-from mmgibbs.engines.pcg.direct import equation_name
 from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
 from mmgibbs.model.design import Design

@@ -1,0 +1,63 @@
+"""What solutions by whatever means share: the names of equations, and the way back to the user's scale."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, diags_array
+
+from mmgibbs.model.design import Design
+from mmgibbs.model.labels import component_labels
+
+
+def equation_name(design: Design, number: int) -> str:
+    """An equation in force by its number from 0, in model order: 'effect herd (weight), level number 2 of 7'."""
+    for term in design.terms:
+        active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active
+        places = np.flatnonzero(active)
+        if number < places.size:
+            level, component = divmod(int(places[number]), term.n_components)
+            return (
+                f"effect {term.name} ({component_labels(term, design.traits)[component]}), level number "
+                f"{level + 1} of {term.n_levels}"
+            )
+        number -= places.size
+    raise IndexError(number)
+
+
+def original_scale_rows(design: Design, active: list[np.ndarray]) -> tuple[np.ndarray, csr_array]:
+    """The rows of B that differ from the identity, as (their numbers, a sparse (rows, n) matrix);
+    found by transforming unit vectors.
+    """
+    touched = {r.term for r in design.rescale} | {s.source for s in design.shifts}
+    bounds = np.cumsum([0] + [a.size for a in active])
+    n = int(bounds[-1])
+    zero = np.concatenate([z.ravel() for z in design.to_original_scale([np.zeros(a.shape) for a in active])])
+    places: list[np.ndarray] = []
+    columns: list[np.ndarray] = []
+    values: list[np.ndarray] = []
+    for term in sorted(touched):
+        for j in range(active[term].size):
+            unit = [np.zeros(a.shape) for a in active]
+            unit[term].reshape(-1)[j] = 1.0
+            moved = np.concatenate([m.ravel() for m in design.to_original_scale(unit)]) - zero
+            other = np.flatnonzero(moved)
+            places.append(other)
+            columns.append(np.full(other.size, bounds[term] + j))
+            values.append(moved[other])
+    if not places:
+        return np.empty(0, np.int64), csr_array((0, n))
+    of_columns = csr_array(
+        coo_array((np.concatenate(values), (np.concatenate(places), np.concatenate(columns))), shape=(n, n))
+    )
+    own = np.ones(n)
+    own[[bounds[term] + j for term in touched for j in range(active[term].size)]] = 0.0
+    B = csr_array(of_columns + diags_array(own))
+    rows = np.array([row for row in range(n) if not _is_unit(B, row)], np.int64)
+    return rows, csr_array(B[rows])
+
+
+def _is_unit(B: csr_array, row: int) -> bool:
+    """A row of the identity."""
+    first, last = B.indptr[row], B.indptr[row + 1]
+    indices, values = B.indices[first:last], B.data[first:last]
+    return bool(np.all(np.where(indices == row, values == 1.0, values == 0.0)))

@@ -1,0 +1,39 @@
+"""PEV and variances of fixed levels from the selected inverse against a dense one."""
+
+import numpy as np
+import pytest
+from helpers.small_analysis import FILES
+from reference import dense, models
+
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
+from mmgibbs.engines.direct.standard_errors import posterior_sd
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_every_model(name):
+    example = models.example(name)
+    truth = dense.build(example.design, example.G, example.R)
+    found = posterior_sd(example.design, example.G, example.R)
+    for one, other in zip(found, truth.theta(np.sqrt(np.diag(truth.covariance))), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_scaled_covariates(tmp_path):
+    """B by transforming every unit vector."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    design = prepare(load_config(tmp_path / "analysis.yaml")).design
+    assert design.rescale and design.shifts
+    G = [np.array([[6.0, 8.0], [8.0, 90.0]]) if t.kind == "random" else None for t in design.terms]
+    R = np.array([[9.0, 10.0], [10.0, 160.0]])
+    truth = dense.build(design, G, R)
+    shapes = [(t.n_levels, t.n_components) for t in design.terms]
+    zero = np.concatenate([z.ravel() for z in design.to_original_scale([np.zeros(s) for s in shapes])])
+    B = []
+    for i in range(truth.size):
+        moved = design.to_original_scale(truth.theta(np.eye(truth.size)[i]))
+        B.append(np.concatenate([m.ravel() for m in moved]) - zero)
+    expected = np.sqrt(np.einsum("ix,ij,jx->x", np.array(B), truth.covariance, np.array(B)))
+    found = np.concatenate([sd.ravel() for sd in posterior_sd(design, G, R)])
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
