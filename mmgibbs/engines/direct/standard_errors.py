@@ -28,7 +28,7 @@ def posterior_sd(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, 
     known, n = matrix.symbolic, design.n_equations
     refuse_beyond_free(
         used + known.bytes,
-        f"inverting {n:,} equations for PEV ({known.nonzeros:,} elements of a Cholesky factor)",
+        f"inverting {n:,} equations for PEV",
         f"a machine with more memory, or sampler.pev_limit below {n} (PEV and reliability are then blank)",
     )
     factor = matrix.factor(G, R)
