@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.small_analysis import FILES
+from helpers.support import ROOT
 
 import mmgibbs
 from mmgibbs.cli import main
@@ -152,3 +153,21 @@ def test_small_analysis_in_files(tmp_path, monkeypatch):
         assert np.isfinite(result.info["log_likelihood"])
     except ModelError as error:
         assert "needed" in str(error)
+
+
+CONFIGS = (
+    "weights", "residual_classes", "covariates", "unknown_parent_groups", "selfing", "random_regression",
+    "repeated_records", "relationship_file",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*CONFIGS, pytest.param("beef", marks=pytest.mark.slow)])
+def test_every_kind_of_analysis_converges(tmp_path, name):
+    """Weights, classes of residuals, slopes, groups, selfing, curves, correlated effects, a user's relationships."""
+    flat = ["variances.line.prior=flat", "variances.residual.prior=flat"] if name == "relationship_file" else []
+    path = ROOT / "configs" / f"{name}.yaml"
+    result = mmgibbs.run(path, ["sampler.method=reml", *flat], directory=tmp_path / "run", progress=False)
+    assert result.info["em_steps"] == 0 and result.info["iterations"] < 15
+    assert result.summary["sd"].null_count() == 0
+    random = result.solutions.filter(pl.col("pev").is_not_null())
+    assert random.height and (random["pev"] > 0).all()
