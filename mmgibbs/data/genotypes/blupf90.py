@@ -11,17 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numba import njit
 
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
+from mmgibbs.genotypes.reading import LINE_END, pack_digits, split_lines
 from mmgibbs.genotypes.store import PackedGenotypes, PackedSource, chunks_of
 from pedigree.tables import quoted
-
-SNPS_AT_ONCE = 64  # of one chunk of animals: their words stay in the first cache while digits become bits
-_BLANK, _LINE_END, _RETURN, _TAB, _ZERO, _FIVE = 32, 10, 13, 9, 48, 53
 
 
 def read(genotypes: Genotypes) -> GenotypeFile:
@@ -35,7 +32,7 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     _refuse_lines(name, content, bounds)
     p, n = int(bounds[0, 3] - bounds[0, 2]), len(bounds)
     words = np.empty((p, chunks_of(n), PackedGenotypes.width), np.uint32)
-    animal, snp = _pack_digits(content, np.ascontiguousarray(bounds[:, 2]), words)
+    animal, snp = pack_digits(content, np.ascontiguousarray(bounds[:, 2]), words)
     if animal >= 0:
         found = chr(content[bounds[animal, 2] + snp])
         raise DataError(
@@ -84,59 +81,6 @@ def _refuse_lines(name: str, content: np.ndarray, bounds: np.ndarray) -> None:
 def _lines(content: np.ndarray) -> np.ndarray:
     """(n, 5) int64 for each line that is not blank: where its id begins and ends, its string begins and ends (0, 0
     where it has not two fields), its number from 1."""
-    ends = np.empty(int(np.count_nonzero(content == _LINE_END)) + 1, np.int64)
+    ends = np.empty(int(np.count_nonzero(content == LINE_END)) + 1, np.int64)
     out = np.zeros((ends.size, 5), np.int64)
-    return out[: _split(content, out)]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _split(content, out):
-    found, begin, line = 0, 0, 0
-    while begin < content.size:
-        line += 1
-        end = begin
-        while end < content.size and content[end] != _LINE_END:
-            end += 1
-        fields, at = 0, begin
-        while at < end:
-            while at < end and content[at] <= _BLANK:
-                at += 1
-            if at == end:
-                break
-            start = at
-            while at < end and content[at] > _BLANK:
-                at += 1
-            fields += 1
-            if fields <= 2:
-                out[found, 2 * fields - 2] = start
-                out[found, 2 * fields - 1] = at
-        if fields > 0:
-            if fields != 2:
-                out[found, 1] = at  # the whole line, for the message
-                out[found, 2] = 0
-                out[found, 3] = 0
-            out[found, 4] = line
-            found += 1
-        begin = end + 1
-    return found
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _pack_digits(content, start, words):
-    """The digits from `start` of each animal as the words of PackedGenotypes; (animal, SNP) of the first that is
-    none, or (-1, -1)."""
-    n, p = start.size, words.shape[0]
-    words[:] = 0xFFFFFFFF
-    for chunk in range(words.shape[1]):
-        last = min(n, (chunk + 1) * 128)
-        for first in range(0, p, SNPS_AT_ONCE):
-            for a in range(chunk * 128, last):
-                within = a & 127
-                shift, lane = np.uint32(2 * (within >> 3)), within & 7
-                for j in range(first, min(p, first + SNPS_AT_ONCE)):
-                    digit = content[start[a] + j]
-                    if digit != _FIVE:
-                        if digit < _ZERO or digit > _ZERO + 2:
-                            return a, j
-                        words[j, chunk, lane] ^= np.uint32(3 - (digit - _ZERO)) << shift
-    return -1, -1
+    return out[: split_lines(content, out)]

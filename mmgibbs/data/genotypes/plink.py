@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numba import njit
 
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, snp_table
 from mmgibbs.data.phenotypes import read_any
 from mmgibbs.errors import DataError
+from mmgibbs.genotypes.reading import decode_bed
 from mmgibbs.genotypes.store import GenotypeSource
 
 MAGIC = b"\x6c\x1b"
@@ -46,7 +46,7 @@ class BedSource(GenotypeSource):
         row = -(-self._n // 4)
         content = np.fromfile(self.path, np.uint8, (stop - first) * row, offset=HEAD + first * row)
         out = np.empty((stop - first, self._n), np.uint8)
-        _decode(content.reshape(stop - first, row), _CODES, out)
+        decode_bed(content.reshape(stop - first, row), _CODES, out)
         return out
 
 
@@ -113,10 +113,3 @@ def _fitting(size: int, n: int, p: int) -> str:
         most = 4 * (rest // p)
         return f"; with these SNPs it holds {most - 3:,} to {most:,} animals: the .fam may belong to another .bed"
     return ""
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _decode(content, codes, out):
-    for j in range(out.shape[0]):
-        for a in range(out.shape[1]):
-            out[j, a] = codes[(content[j, a >> 2] >> np.uint8(2 * (a & 3))) & np.uint8(3)]
