@@ -66,6 +66,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         kin = _kin(analysis, records)
     genotypes = None
     of_markers: list[str] = []
+    ungenotyped = 0  # records that a term of SNP effects drops
     markers: list[Markers] = []
     marker_labels: list[MarkerLabels] = []
     if analysis.data.genotypes is not None:
@@ -73,8 +74,10 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             recorded = _recorded_ids(analysis, records)
             genotypes = prepare_genotypes(analysis.data.genotypes, recorded, kin.pedigree if kin else None)
             left, of_markers = without_records_of_others(analysis, records.phenotypes, genotypes)
-            if len(left) < len(records.phenotypes):
-                records = read_records(analysis, left)
+            ungenotyped = len(records.phenotypes) - len(left)
+            if ungenotyped:
+                again = read_records(analysis, left)
+                records = replace(again, n_read=records.n_read, notes=records.notes + again.notes)
             markers, marker_labels = marker_terms(analysis, records, genotypes, analysis.traits)
     with stage("fixed effects"):
         effects, fixed_labels = _fixed_effects(analysis, records)
@@ -112,7 +115,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         () if classes is None else classes[0], pattern_class, tuple(responses.values()), tuple(markers),
     )  # fmt: skip
     labels = tuple(fixed_labels) + tuple(label for _, label in built)
-    counts = _counts(analysis, records, kin, design) | {"missing_patterns": n_patterns}
+    counts = _counts(analysis, records, kin, design, ungenotyped) | {"missing_patterns": n_patterns}
     if classes is not None:
         in_class = np.bincount(classes[1], minlength=len(classes[0]))
         counts["residual_classes"] = dict(zip(classes[0], in_class.tolist(), strict=True))
@@ -343,10 +346,13 @@ def _intercept_traits(analysis: Analysis, effects: Effects) -> tuple[int, ...]:
 # ------------------------------------------------------------------------------------------------ counts
 
 
-def _counts(analysis: Analysis, records: Records, kin: Kin | None, design: Design) -> dict:
+def _counts(analysis: Analysis, records: Records, kin: Kin | None, design: Design, ungenotyped: int) -> dict:
     used = len(records.y)
+    left_out = {"no observed trait": records.n_read - ungenotyped - used}
+    if ungenotyped:
+        left_out["no genotypes"] = ungenotyped
     counts = {
-        "records": {"read": records.n_read, "used": used, "left_out": {"no observed trait": records.n_read - used}},
+        "records": {"read": records.n_read, "used": used, "left_out": left_out},
         "observations": {t.name: int(n) for t, n in zip(analysis.traits, records.observed.sum(axis=0), strict=False)},
         "missing_patterns": len(design.patterns),
         "levels": {t.name: t.n_levels for t in design.terms},

@@ -14,6 +14,7 @@ one copy in memory.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -42,7 +43,7 @@ class GenotypeSource(Protocol):
         """(stop - first, n_animals) of SNPs first .. stop - 1: uint8 codes, or float32 dosages, NaN = missing."""
 
 
-class Store:
+class Store(ABC):
     """Genotypes of n animals at p SNPs. `array` (p, chunks, ..) is read only where it is mapped from a file."""
 
     kind: ClassVar[str]  # what the file of a run calls it
@@ -92,9 +93,9 @@ class Store:
         """(p, 4) float32: x is 1, and 0 where missing."""
         return np.tile(self._one, (self.n_snps, 1))
 
+    @abstractmethod
     def _known_values(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """(p, 4) float64 `values` with 0 where missing."""
-        raise NotImplementedError
 
     def dot(self, rows: np.ndarray, values: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(m,) float64: sum_a x[rows_i, a] v[a], in the precision of v (n,)."""
@@ -126,17 +127,17 @@ class Store:
         for i in range(len(rows)):
             add_rows(self.array, rows[i : i + 1], values, one, 0, self.n_chunks, out[i])
 
+    @abstractmethod
     def moments(self, weights: np.ndarray | None = None) -> np.ndarray:
         """(p, 3) float64: sums of w, w m and w m^2 over the animals whose genotype m is known.
 
         weights: (n,) w; 1 without. With centre c, x'Dx = S2 - 2 c S1 + c^2 S0 and x'D1 = S1 - c S0.
         """
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def pack(cls, block: np.ndarray, animals: np.ndarray, out: np.ndarray) -> None:
         """Columns `animals` of a block (m, N) of a source, in this order, into rows `out` of an array of this kind."""
-        raise NotImplementedError
 
 
 class PackedGenotypes(Store):

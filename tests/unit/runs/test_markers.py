@@ -5,7 +5,9 @@ import polars as pl
 import pytest
 
 import mmgibbs
+from mmgibbs.config import markers as config_of_markers
 from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.sampler.markers import priors
 
 SAMPLER = {"chains": 1, "burn_in": 20, "samples": 30, "thin": 1, "seed": 4}
 PRIORS = ["rr", "bayes_a", "bayes_b", "bayes_c", "bayes_r", "lasso", "horseshoe"]
@@ -129,7 +131,15 @@ def test_without_genotypes(tables, tmp_path):
         run(tables, tmp_path / "run", section={"without_genotypes": "refuse"})
     dropped = run(tables, tmp_path / "run", section={"without_genotypes": "drop"}, random=False)
     kept = run(tables, tmp_path / "run", random=False)
-    assert dropped.info["data"]["records"]["used"] < kept.info["data"]["records"]["used"]
+    of_dropped, of_kept = (r.info["data"]["records"] for r in (dropped, kept))
+    assert of_dropped["read"] == of_kept["read"] == of_kept["used"]
+    assert of_dropped["left_out"]["no genotypes"] == of_dropped["read"] - of_dropped["used"] > 0
+    assert "no genotypes" not in of_kept["left_out"]
+
+
+def test_the_names_of_an_analysis_are_those_of_the_sampler():
+    """Two rooms that do not see each other hold the same list."""
+    assert tuple(priors.PRIORS) == config_of_markers.PRIORS and config_of_markers.GROUP == priors.GROUP
 
 
 def test_two_terms_by_their_own_prior(tables, tmp_path):

@@ -17,7 +17,7 @@ from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Normals, Site
-from mmgibbs.sampler.markers.priors.common import Shares, chi_squares, in_classes
+from mmgibbs.sampler.markers.priors.common import Shares, chi_squares
 
 OF_SCALE = 1 << 16  # level of the draw of S, apart from those of pi
 
@@ -71,28 +71,22 @@ class OwnVariancesOrZero(OwnVariances):
 
     def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
         super().__init__(spec, p, site)
-        counts = spec.options["counts"]
-        self.shares = Shares(spec.options["pi"], None if counts is None else np.array(counts, float), site)
-        self.in_class = np.zeros(2, np.int64)
-        self.parameters |= {
-            "pi": Parameter(("marker_class",), "share of the SNPs in each class"),
-            "in_class": Parameter(("marker_class",), "SNPs in each class"),
-        }
+        self.shares = Shares(spec, site)
+        self.parameters |= self.shares.parameters
 
     def conditional(self) -> Mixture:
         return Mixture(np.stack([np.zeros_like(self.v), self.v]), self.shares.log)
 
     def update(self, effects: Effects, number: int) -> None:
         super().update(effects, number)
-        self.in_class = in_classes(effects, 2)
-        self.shares.draw(self.in_class, number)
+        self.shares.draw(effects, number)
 
     def draws(self) -> dict[str, np.ndarray]:
-        return super().draws() | {"pi": self.shares.pi, "in_class": self.in_class.astype(float)}
+        return super().draws() | self.shares.draws()
 
     def state(self) -> dict[str, np.ndarray]:
-        return super().state() | {"pi": self.shares.pi, "in_class": self.in_class}
+        return super().state() | self.shares.state()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
-        self.shares.pi, self.in_class = state["pi"].copy(), state["in_class"].copy()
+        self.shares.restore(state)

@@ -12,9 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from mmgibbs.model.markers import MarkerPriorSpec
-from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Site
-from mmgibbs.sampler.markers.priors.common import CommonVariance, Shares, in_classes
+from mmgibbs.sampler.markers.priors.common import CommonVariance, Shares
 
 
 class Classes(CommonVariance):
@@ -24,31 +23,25 @@ class Classes(CommonVariance):
         super().__init__(spec, p, site)
         self.factor = np.array(spec.options["classes"], float)
         assert self.factor[0] == 0 and np.all(self.factor[1:] > 0)
-        counts = spec.options["counts"]
-        self.shares = Shares(spec.options["pi"], None if counts is None else np.array(counts, float), site)
+        self.shares = Shares(spec, site)
         self.n_classes = len(self.factor)
-        self.in_class = np.zeros(self.n_classes, np.int64)
-        self.parameters |= {
-            "pi": Parameter(("marker_class",), "share of the SNPs in each class"),
-            "in_class": Parameter(("marker_class",), "SNPs in each class"),
-        }
+        self.parameters |= self.shares.parameters
 
     def conditional(self) -> Mixture:
         return Mixture((self.factor * self.v)[:, None], self.shares.log)
 
     def update(self, effects: Effects, number: int) -> None:
-        self.in_class = in_classes(effects, self.n_classes)
         inside = effects.of_class > 0
         squares = effects.a[inside] ** 2 / self.factor[effects.of_class[inside]]
         self.draw_variance(float(squares.sum()), int(inside.sum()), number)
-        self.shares.draw(self.in_class, number)
+        self.shares.draw(effects, number)
 
     def draws(self) -> dict[str, np.ndarray]:
-        return super().draws() | {"pi": self.shares.pi, "in_class": self.in_class.astype(float)}
+        return super().draws() | self.shares.draws()
 
     def state(self) -> dict[str, np.ndarray]:
-        return super().state() | {"pi": self.shares.pi, "in_class": self.in_class}
+        return super().state() | self.shares.state()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
-        self.shares.pi, self.in_class = state["pi"].copy(), state["in_class"].copy()
+        self.shares.restore(state)

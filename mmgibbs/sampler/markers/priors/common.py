@@ -52,29 +52,44 @@ class CommonVariance:
 
 
 class Shares:
-    """pi ~ Dirichlet(counts), or held; pi | classes ~ Dirichlet(counts + n_k)."""
+    """pi ~ Dirichlet(counts), or held; pi | classes ~ Dirichlet(counts + n_k).
 
-    def __init__(self, start: np.ndarray, counts: np.ndarray | None, site: Site):
-        self.pi, self.counts, self.site = np.array(start, float), counts, site
+    Of a prior with classes: options pi (K,), where they start, and counts (K,), None where they are held.
+    """
+
+    def __init__(self, spec: MarkerPriorSpec, site: Site):
+        counts = spec.options["counts"]
+        self.pi, self.site = np.array(spec.options["pi"], float), site
+        self.counts = None if counts is None else np.array(counts, float)
+        self.in_class = np.zeros(len(self.pi), np.int64)  # SNPs in each class
+        self.parameters = {
+            "pi": Parameter(("marker_class",), "share of the SNPs in each class"),
+            "in_class": Parameter(("marker_class",), "SNPs in each class"),
+        }
 
     @property
     def log(self) -> np.ndarray:
         with np.errstate(divide="ignore"):
             return np.log(self.pi)
 
-    def draw(self, in_class: np.ndarray, number: int) -> None:
-        """in_class (K,): SNPs in each class."""
+    def draw(self, effects: Effects, number: int) -> None:
+        """pi given the classes of the effects."""
+        self.in_class = np.bincount(effects.of_class, minlength=len(self.pi))
         if self.counts is None:
             return
         at = stream(MARKER_SHARES, self.site.term)
         g = np.array([gamma(float(c + n), number, k, at, 0, *self.site.key)
-                      for k, (c, n) in enumerate(zip(self.counts, in_class, strict=True))])  # fmt: skip
+                      for k, (c, n) in enumerate(zip(self.counts, self.in_class, strict=True))])  # fmt: skip
         self.pi = g / g.sum()
 
+    def draws(self) -> dict[str, np.ndarray]:
+        return {"pi": self.pi, "in_class": self.in_class.astype(float)}
 
-def in_classes(effects: Effects, n_classes: int) -> np.ndarray:
-    """(K,) SNPs in each class."""
-    return np.bincount(effects.of_class, minlength=n_classes)
+    def state(self) -> dict[str, np.ndarray]:
+        return {"pi": self.pi, "in_class": self.in_class}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        self.pi, self.in_class = state["pi"].copy(), state["in_class"].copy()
 
 
 def chi_squares(df: np.ndarray, number: int, site: Site) -> np.ndarray:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.model.markers import MarkerPriorSpec
-from mmgibbs.sampler.markers.priors.base import Effects, Normals, Site
+from mmgibbs.sampler.markers.priors.base import Effects, Normals
 from mmgibbs.sampler.markers.priors.common import CommonVariance
 
 
@@ -13,9 +12,6 @@ class Ridge(CommonVariance):
     """a_j ~ N(0, v)."""
 
     n_classes = 1
-
-    def __init__(self, spec: MarkerPriorSpec, p: int, site: Site):
-        super().__init__(spec, p, site)
 
     def conditional(self) -> Normals:
         return Normals(np.full(self.p, self.v))
