@@ -27,7 +27,8 @@ _LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy")
 # A parent and the state of the pass at hand in 16 bytes: `share` is u_j or, where that is not known, one of two
 # marks. Founders that are no ancestors of the sire at hand have share 0.
 _PARENT = np.dtype([("sire", np.int32), ("dam", np.int32), ("share", np.float64)])
-_NOT_YET, _LISTED = -1.0, -2.0
+_NOT_YET, _LISTED = -1.0, -2.0  # no share: relationships of metafounders are above -1, and so are averages of them
+NO_GAMMA = np.empty((0, 0))
 
 
 def inbreeding(sire: np.ndarray, dam: np.ndarray) -> np.ndarray:
@@ -39,8 +40,30 @@ def inbreeding(sire: np.ndarray, dam: np.ndarray) -> np.ndarray:
     """
     sire, dam = checked_codes(sire, dam)
     F = np.zeros(sire.size)
-    _inbreeding(sire, dam, F, 0, np.empty(0), np.empty(0))
+    _inbreeding(sire, dam, F, 0, np.empty(0), np.empty(0), NO_GAMMA)
     return F
+
+
+def inbreeding_with_metafounders(sire: np.ndarray, dam: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """F of each animal, A_ii - 1, (n,) float64, where metafounders stand for unknown parents (see metafounders.py).
+
+    Codes as in `inbreeding`, but n .. n + m - 1 are the metafounders, whose relationships gamma holds, (m, m) float64;
+    -1 is still an unrelated parent that is not inbred. An animal with parents of little related populations may have
+    F below 0: that is relative to the base which gamma refers to. Raises PedigreeError for codes above n + m - 1.
+    """
+    sire, dam = checked_codes(sire, dam)
+    n, m = sire.size, len(gamma)
+    highest = int(max(sire.max(initial=-1), dam.max(initial=-1)))
+    if highest >= n + m:
+        raise PedigreeError(f"found parent code {highest}: codes run to {n + m - 1} ({n} animals, {m} metafounders)")
+    first = [np.concatenate([np.full(m, -1), _metafounders_first(p, n, m)]).astype(np.int32) for p in (sire, dam)]
+    F = np.concatenate([np.diag(gamma) - 1.0, np.zeros(n)])
+    _inbreeding(*first, F, m, np.empty(0), np.empty(0), np.ascontiguousarray(gamma, np.float64))
+    return F[m:].copy()
+
+
+def _metafounders_first(parent: np.ndarray, n: int, m: int) -> np.ndarray:
+    return np.where(parent >= n, parent - n, np.where(parent >= 0, parent + m, -1))
 
 
 def inbreeding_with_selfing(sire: np.ndarray, dam: np.ndarray, lost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +74,7 @@ def inbreeding_with_selfing(sire: np.ndarray, dam: np.ndarray, lost: np.ndarray)
     """
     sire, dam = checked_codes(sire, dam)
     F, within = np.zeros(sire.size), np.zeros(sire.size)
-    _inbreeding(sire, dam, F, 0, np.ascontiguousarray(lost, np.float64), within)
+    _inbreeding(sire, dam, F, 0, np.ascontiguousarray(lost, np.float64), within, NO_GAMMA)
     return F, within
 
 
@@ -60,7 +83,7 @@ def continue_inbreeding(sire: np.ndarray, dam: np.ndarray, F: np.ndarray, first:
 
     Codes as in `inbreeding`, not checked again; F: (n,) float64.
     """
-    _inbreeding(sire, dam, F, first, np.empty(0), np.empty(0))
+    _inbreeding(sire, dam, F, first, np.empty(0), np.empty(0), NO_GAMMA)
 
 
 def checked_codes(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +110,8 @@ def _first_out_of_order(sire, dam):
 
 
 @numba.njit(**_LOOP)
-def _inbreeding(sire, dam, F, first, lost, within):
+def _inbreeding(sire, dam, F, first, lost, within, gamma):
+    """With metafounders, (m, m) gamma, these are animals 0 .. m - 1, F[:m] is given, and `first` is at least m."""
     number, animal, begin = _numbered_parents(sire, dam)
     n_parents, n_generations = animal.size - 1, begin.size - 1
     parent, generation = _parent_table(sire, dam, number, animal, begin)
@@ -112,7 +136,9 @@ def _inbreeding(sire, dam, F, first, lost, within):
     for s in range(1, n_parents + 1):
         if start[s] == start[s + 1]:
             continue
-        latest = _relate_ancestors(s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end)
+        latest = _relate_ancestors(
+            s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end, number, gamma
+        )
         for g in range(latest + 1):
             middle[g] = end[g]
         for m in mate[start[s] : start[s + 1]]:
@@ -215,13 +241,20 @@ def _matings(sire, dam, number, n_parents, first):
 
 
 @numba.njit(**_LOOP)
-def _relate_ancestors(s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end):
-    """u_j of s and of all of its ancestors, which are listed; returns the generation of s."""
+def _relate_ancestors(s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end, number, gamma):
+    """u_j of s and of all of its ancestors, which are listed, and of every metafounder: gamma times their shares of s;
+    returns the generation of s.
+    """
+    metafounders = number[: len(gamma)]
+    from_metafounders = np.zeros(len(gamma))
     last = generation[s]
     list_[end[last]] = s
     end[last] += 1
     gene_share[s] = 1.0
     for g in range(last, -1, -1):
+        if g == 0:
+            for k in range(metafounders.size):
+                from_metafounders[k] = gene_share[metafounders[k]]  # 0 of one without progeny, whose number is 0
         for v in range(begin[g], end[g]):
             j = list_[v]
             d = 1.0 + parent_within[j]
@@ -234,6 +267,12 @@ def _relate_ancestors(s, parent, parent_F, parent_within, generation, gene_share
                     d -= 0.25 * (1.0 + parent_F[p])
             parent[j].share = gene_share[j] * d  # w_j
             gene_share[j] = 0.0
+    for k in range(metafounders.size):
+        share = 0.0
+        for other in range(metafounders.size):
+            share += gamma[k, other] * from_metafounders[other]
+        if metafounders[k] > 0:  # it has progeny
+            parent[metafounders[k]].share = share
     for g in range(last + 1):
         for j in list_[begin[g] : end[g]]:
             parent[j].share += 0.5 * (parent[parent[j].sire].share + parent[parent[j].dam].share)
