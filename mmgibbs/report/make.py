@@ -35,8 +35,8 @@ def make_report(runs: Sequence[str | os.PathLike], output: str | os.PathLike | N
     missing = missing_libraries()
     if missing:
         raise ConfigError(
-            f'report: found no {" and no ".join(missing)}; needed: pip install "mmgibbs[report]", then mmgibbs report '
-            f"{shlex.join(map(str, runs))}"
+            f"report: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}, then "
+            f"mmgibbs report {shlex.join(map(str, runs))}"
         )
     if len(runs) == 1:
         from mmgibbs.report.page import write_report

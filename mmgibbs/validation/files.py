@@ -91,7 +91,7 @@ def write(validation: Validation, path: Path, report: bool, say: Callable[[str],
         (work / FILES[3]).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         missing = missing_libraries()
         if report and missing:
-            say(f'no validation.html: found no {" and no ".join(missing)}; needed: pip install "mmgibbs[report]"')
+            say(f"no validation.html: found no {' and no '.join(missing)}; needed: pip install {' '.join(missing)}")
         elif report:
             from mmgibbs.validation.page import write_page
 

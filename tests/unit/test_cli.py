@@ -289,7 +289,8 @@ def test_a_closed_pipe_is_no_bug(analysis):
 def test_help_does_not_load_the_solver():
     command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
     command += (
-        "from mmgibbs.cli import main; main(['--help']); print(sorted({'numba', 'polars', 'numpy'} & set(sys.modules)))"
+        "from mmgibbs.cli import main; main(['--help']); "
+        "print(sorted({'numba', 'polars', 'numpy', 'matplotlib', 'jinja2'} & set(sys.modules)))"
     )
     shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
     assert shown.endswith("[]\n")

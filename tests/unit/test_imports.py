@@ -57,7 +57,7 @@ CORE = (
     "reml",
     "regressions",
 )
-DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core"}
+DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core", "matplotlib", "jinja2", "sklearn"}
 CORE_LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "yaml", "tqdm", "cupy", "cupyx", "cupy_backends"}
 # Libraries that the core imports inside functions: diagnostics, files of draws, processes.
 LAZY_CORE_LIBRARIES = {"arviz_stats", "xarray", "h5netcdf", "h5py", "joblib", "threadpoolctl", "psutil"}

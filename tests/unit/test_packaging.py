@@ -14,6 +14,7 @@ import yaml
 from helpers.support import ROOT
 
 import mmgibbs
+from mmgibbs.report.render import LIBRARIES
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
@@ -58,6 +59,12 @@ def test_dependency_groups_are_the_extras_of_the_same_name():
     """pip knows groups from 25.1 on; before that the same lists are extras."""
     groups, extras = PYPROJECT["dependency-groups"], PROJECT["optional-dependencies"]
     assert groups and all(groups[name] == extras[name] for name in groups)
+
+
+def test_the_report_needs_no_extra():
+    """Every installation makes pages; the extra of that name is empty, for commands that still have it."""
+    needed = {re.split(r"[<>=~]", text)[0] for text in PROJECT["dependencies"]}
+    assert set(LIBRARIES) <= needed and PYPROJECT["project"]["optional-dependencies"]["report"] == []
 
 
 def test_package_data_is_complete():

@@ -227,7 +227,7 @@ def test_missing_libraries_are_told_and_the_run_stays(run, monkeypatch, capsys):
     assert (
         len(said) == 1
         and "found no matplotlib_of_the_future" in said[0]
-        and 'pip install "mmgibbs[report]"' in said[0]
+        and "pip install matplotlib_of_the_future, then mmgibbs report" in said[0]
         and "the run is complete" in said[0]
     )
     assert main(["report", str(run)]) == 2
