@@ -9,121 +9,28 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-import xarray
-from helpers.small_analysis import (
-    ANALYSIS,
-    PHENOTYPES,
-    assert_readable,
-    command,
-    contents,
-    refused,
-    replaced,
-    write_files,
+from helpers.kept_runs import (
+    RUN,
+    SWEEPS,
+    assert_same,
+    at_sweep,
+    found_in,
+    stop_at,
 )
+from helpers.small_analysis import PHENOTYPES, assert_readable, command, contents, refused
 from helpers.support import ROOT
 
-from mmgibbs.engines.serial import SerialEngine
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.fingerprint import changes
 from mmgibbs.runs.log import RunLog
 
-PRIORS = """\
-  genetic: {start: [[6, 8], [8, 90]], prior: {df: 8, scale: [[30, 40], [40, 450]]}}
-  residual: {start: [[9, 10], [10, 160]], prior: {df: 8, scale: [[45, 50], [50, 800]]}}
-"""
-SAMPLER = "chains: 2, burn_in: 10, samples: 50, thin: 2, checkpoint_every: 7, refresh_every: 9"
-SMALL = replaced(ANALYSIS, "  genetic: [[6, 8], [8, 90]]\n  residual: [[9, 10], [10, 160]]\n", PRIORS)
-SMALL = replaced(SMALL, "directory: run", "directory: run, save_levels: [genetic]")
-SAMPLED = replaced(SMALL, "method: blup", SAMPLER)
-RUN = ("run", "analysis.yaml", "--quiet")
-SWEEPS = 2 * 60  # of both chains
-
-
-@pytest.fixture(autouse=True)
-def one_core(tmp_path, monkeypatch):
-    """Chains one after another in this process; temporary files in a folder of their own, which must be empty at the
-    end.
-    """
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    monkeypatch.setattr("mmgibbs.runs.local.cores", lambda: 1)
-    yield
-    assert contents(scratch) == {}
-
-
-@pytest.fixture
-def folder(tmp_path):
-    write_files(tmp_path / "analysis", {"analysis.yaml": SAMPLED})
-    return tmp_path / "analysis"
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """What the run in one go finds."""
-    return found_in_one_go(tmp_path_factory.mktemp("whole"))
-
-
-def found_in_one_go(folder: Path) -> dict:
-    write_files(folder, {"analysis.yaml": SAMPLED})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmgibbs.runs.local.cores", lambda: 1)
-        assert command(folder, *RUN).code == 0
-    return found_in(folder / "run")
-
-
-def found_in(run: Path) -> dict:
-    """All that a run has drawn and computed."""
-    with xarray.open_datatree(run / "draws.nc", engine="h5netcdf") as tree:
-        draws = {
-            f"{group}/{name}": v.values
-            for group in ("posterior", "sample_stats")
-            for name, v in tree[group].data_vars.items()
-        }
-    return {
-        "draws": draws,
-        "summary": pl.read_parquet(run / "summary.parquet"),
-        "solutions": pl.read_parquet(run / "solutions.parquet"),
-    }
-
-
-def assert_same(run: Path, whole: dict) -> None:
-    found = found_in(run)
-    assert found["draws"].keys() == whole["draws"].keys()
-    for name, values in whole["draws"].items():
-        np.testing.assert_array_equal(found["draws"][name], values, err_msg=name)
-    for table in ("summary", "solutions"):
-        assert found[table].equals(whole[table], null_equal=True)
-
-
-def at_sweep(monkeypatch, number: int, act) -> None:
-    """Do something in the middle of the number-th sweep from now."""
-    sweep, seen = SerialEngine.sweep, [0]
-
-    def counted(engine, *arguments):
-        seen[0] += 1
-        if seen[0] == number:
-            act()
-        return sweep(engine, *arguments)
-
-    monkeypatch.setattr(SerialEngine, "sweep", counted)
-
-
-def stop_at(monkeypatch, folder: Path, number: int, *arguments: str, how=signal.SIGTERM):
-    """A run that gets a signal at some sweep."""
-    with monkeypatch.context() as patch:
-        at_sweep(patch, number, lambda: os.kill(os.getpid(), how))
-        outcome = command(folder, *RUN, *arguments)
-    assert outcome.code == 128 + how, outcome
-    return outcome
-
+pytestmark = pytest.mark.usefixtures("one_core")
 
 # ------------------------------------------------------------------------------------------------ killed
 
@@ -527,67 +434,6 @@ def test_a_log_in_use_and_a_log_that_is_gone(tmp_path):
     RunLog(tmp_path).close()
 
 
-# ------------------------------------------------------------------------------------------------ targets
-
-
-def with_targets(**stop) -> str:
-    stop = ", ".join(f"{key}: {value}" for key, value in stop.items())
-    return replaced(SMALL, "method: blup", SAMPLER.replace("samples: 50", f"samples: 20, stop: {{{stop}}}"))
-
-
-def test_chains_stop_at_their_targets_with_the_draws_of_a_plain_run(folder, monkeypatch, whole):
-    write_files(folder, {"analysis.yaml": with_targets(rhat=50, mcse_ebv=0.9, max_samples=50)})
-    outcome = command(folder, "run", "analysis.yaml")
-    assert outcome.code == 0
-    record = outcome.record
-    n = record["kept_draws_per_chain"]
-    assert n == 10 and record["sweeps_per_chain"] == 30 and [t["met"] for t in record["stop"]] == [True, True]
-    assert "after 20 samples: largest R-hat" in outcome.err and outcome.err.count(": met") == 2
-    found = found_in(folder / "run")
-    for name, values in whole["draws"].items():
-        np.testing.assert_array_equal(found["draws"][name], values[:, :n], err_msg=name)
-
-
-def test_targets_that_are_missed_are_named(folder, monkeypatch, whole):
-    """Also where the run was stopped between: the pauses change no draw."""
-    write_files(folder, {"analysis.yaml": with_targets(ess=10**6, mcse_ebv=0.0001, max_samples=50)})
-    stop_at(monkeypatch, folder, 75)
-    told = command(folder, *RUN, "--resume")
-    assert told.code == 0
-    record = json.loads((folder / "run" / "run.json").read_text())
-    assert record["sweeps_per_chain"] == 60 and [t["met"] for t in record["stop"]] == [False, False]
-    missed = [w for w in record["warnings"] if w.startswith("sampler.stop.")]
-    assert (
-        len(missed) == 2
-        and "smallest effective sample size" in missed[0]
-        and missed[0].endswith("needed at least 1e+06")
-        and missed[0].count("missed") == 1
-    )
-    assert [line for line in told.err.splitlines() if "sampler.stop" in line] == [f"warning: {m}" for m in missed]
-    assert "genetic" in missed[1] and " of " in missed[1] and "MCSE of a breeding value" in missed[1]
-    found = found_in(folder / "run")
-    for name, values in whole["draws"].items():
-        np.testing.assert_array_equal(found["draws"][name], values, err_msg=name)
-    assert command(folder, *RUN, "--extend", "10").code == 0  # unconditionally
-    assert json.loads((folder / "run" / "run.json").read_text())["sweeps_per_chain"] == 70
-
-
-def test_targets_by_pattern(folder, whole):
-    """Of a mixed model too: errors in the unit of each parameter, R-hat of some parameters alone."""
-    stop = with_targets(mcse="{'h2[*]': 5, 'genetic.var[*]': 5000}", rhat=50, parameters="['h2[*]']", max_samples=50)
-    write_files(folder, {"analysis.yaml": stop})
-    outcome = command(folder, "run", "analysis.yaml")
-    assert outcome.code == 0, outcome.err
-    rhat, h2, variances = outcome.record["stop"]
-    assert rhat["met"] and rhat["parameters"] == ["h2[*]"] and rhat["at"].startswith("h2[")
-    assert h2["target"] == "mcse" and h2["at"].startswith("h2[") and variances["at"].startswith("genetic.var[")
-    n = outcome.record["kept_draws_per_chain"]
-    for name, values in whole["draws"].items():
-        np.testing.assert_array_equal(found_in(folder / "run")["draws"][name], values[:, :n], err_msg=name)
-    message = refused(folder, "--overwrite", "--set=sampler.stop={mcse: {'h3[*]': 1}}")
-    assert message.startswith("sampler.stop.mcse: no parameter fits 'h3[*]'"), message
-
-
 def test_a_run_of_an_earlier_version_is_known_again():
     """It knew no targets by pattern, and wrote a tolerance where there was nothing to solve."""
     then = {"sampler.seed": "1", "sampler.stop.rhat": "1.01", "sampler.tolerance": "1e-08"}
@@ -596,17 +442,6 @@ def test_a_run_of_an_earlier_version_is_known_again():
     assert changes({"analysis": now}, {"analysis": then}) == ["sampler.tolerance: was null, now 1e-08"]
     more = now | {"sampler.stop.mcse": "0.1"}
     assert changes({"analysis": then}, {"analysis": more}) == ["sampler.stop.mcse: was not there, now 0.1"]
-
-
-def test_targets_of_what_is_not_sampled(folder):
-    fixed = ("--set=variances.mode=fixed", "--set=sampler.samples=20")
-    assert "sampler.stop.ess: every variance is held fixed" in refused(folder, *fixed, "--set=sampler.stop={ess: 100}")
-    no_random = SMALL.replace("  random:\n    genetic: {relationship: pedigree, level: animal}\n", "").replace(
-        ", save_levels: [genetic]", ""
-    )
-    no_random = no_random.replace(PRIORS.splitlines(keepends=True)[0], "").replace("method: blup", SAMPLER)
-    write_files(folder, {"analysis.yaml": no_random})
-    assert "sampler.stop.mcse_ebv: found no random term" in refused(folder, "--set=sampler.stop={mcse_ebv: 0.1}")
 
 
 def test_checkpoints_hold_nothing_else(folder):
