@@ -59,6 +59,11 @@ _COMMANDS = {
         "genomic breeding values of further animals, from the SNP effects of a finished run",
         "mmgibbs predict runs/genomic young.bed --output young.csv",
     ),
+    "schema": Command(
+        "config",
+        "print the JSON schema of the analysis file, with which editors complete keys and mark mistakes",
+        "mmgibbs schema --output mmgibbs.schema.json",
+    ),
     "simulate": Command(
         "simulation",
         "write simulated records with known true values: weights, scores, a disease, longevity or counts",

@@ -11,13 +11,14 @@ from typing import Annotated, ClassVar
 
 from mmgibbs.config.decisions import Decisions
 from mmgibbs.config.effects import Model
-from mmgibbs.config.fields import Section, a_text, checked, expected
+from mmgibbs.config.fields import TEXT, Section, a_text, accepts, checked, expected
 from mmgibbs.config.sampling import Output, Sampler
 from mmgibbs.config.tables import Data
 from mmgibbs.config.traits import Trait, read_traits
 from mmgibbs.config.variances import Variances
 
 
+@accepts(TEXT)
 def _analysis_name(value: object) -> str:
     text = a_text("a name")(value)
     if text in (".", "..") or len(text) > 200 or any(c in "/\\" or not c.isprintable() for c in text):
@@ -30,13 +31,29 @@ class Analysis(Section):
 
     filled_in: ClassVar = ("path",)
     name: Annotated[str, checked(_analysis_name)] = ""
+    """Name of the analysis, which the run folder and the report carry. Default: the name of the file."""
+
     data: Data
+    """The tables: records, pedigree and genotypes."""
+
     traits: Annotated[tuple[Trait, ...], checked(read_traits)] = ()
+    """The traits: a list of columns, or a mapping from the name of each trait to its keys."""
+
     model: Model = Model()
+    """The effects on the traits."""
+
     variances: Variances = Variances()
+    """Start, prior and structure of the covariance matrix of each random effect and of the residuals."""
+
     sampler: Sampler = Sampler()
+    """How the posterior is computed."""
+
     output: Output = Output()
+    """The run folder, and what is kept in it."""
+
     decisions: Decisions | None = None
+    """Whom to select: probabilities to be among the best, ranks and the response. Default: not computed."""
+
     path: Path | None = None  # of the analysis file
 
     @classmethod

@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from mmgibbs.config.effects import Model, Random, Traits, component_names
 from mmgibbs.config.fields import (
+    TEXT,
     Kind,
     Problems,
+    Schema,
     Section,
     a_name,
     a_path,
     a_text,
+    accepts,
     checked,
     expected,
     list_of,
@@ -35,9 +38,16 @@ Weights = dict[str, float]  # component of the term, trait, or probability[trait
 class Candidates(Section):
     """Who may be selected: every level of the term where nothing else is said."""
 
+    short_forms: ClassVar = ({"const": "all"}, {"type": "array", "items": TEXT, "minItems": 1})
+
     ids: Annotated[tuple[str, ...], checked(list_of(a_text("an id"), "a list of ids"))] = ()
-    born_after: Annotated[float | None, checked(number("a year, such as 2015"))] = None  # in later years than this one
-    file: Annotated[Path | None, checked(a_path)] = None  # absolute; one id per line
+    """The ids of the candidates."""
+
+    born_after: Annotated[float | None, checked(number("a year, such as 2015"))] = None
+    """Candidates are the animals born in later years than this one."""
+
+    file: Annotated[Path | None, checked(a_path)] = None
+    """A text file with the id of a candidate on each line."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
@@ -74,11 +84,16 @@ def _each(value: object, kind: Kind[Value], needed: str, name_kind: Kind[str] = 
     return out
 
 
+_OF_WEIGHTS: Schema = {"type": "object", "additionalProperties": {"type": "number"}, "minProperties": 1}
+
+
+@accepts(_OF_WEIGHTS)
 def _weights(value: object) -> Weights:
     weight = number("a number: what one unit of the trait is worth")
     return _each(value, weight, "the weights of traits: {TRAIT: WEIGHT}")
 
 
+@accepts({"type": ["object", "null"], "additionalProperties": _OF_WEIGHTS})
 def _index(value: object) -> dict[str, Weights]:
     if is_nothing(value) or value == {}:
         return {}
@@ -93,11 +108,22 @@ class Decisions(Section):
     """The posterior of whom to select."""
 
     candidates: Candidates = Candidates()
+    """Who may be selected: all, a list of ids, {born_after: YEAR} or {file: PATH}."""
+
     top: Annotated[tuple[float, ...], checked(list_of(_per_cent, "a list of per cents"))] = (1.0, 5.0, 10.0)
-    traits: Traits = ()  # default: every trait; beside an index those with a direct effect in the term
-    index: Annotated[dict[str, Weights], checked(_index)] = {}  # name -> component or trait -> economic weight
+    """Per cents of the candidates that are selected."""
+
+    traits: Traits = ()
+    """Traits to rank by. Default: every trait; beside an index, those with a direct effect in the term."""
+
+    index: Annotated[dict[str, Weights], checked(_index)] = {}
+    """Indexes: name of each -> trait or component -> economic weight of one unit."""
+
     rank_interval: Annotated[float, checked(_probability)] = 0.9
-    term: Annotated[str, checked(a_text("the name of a random effect"))] = ""  # default: the one with relationships
+    """Probability that the interval of a rank covers."""
+
+    term: Annotated[str, checked(a_text("the name of a random effect"))] = ""
+    """The random effect whose levels are ranked. Default: the one with relationships."""
 
 
 _ON_RECORDS = re.compile(r"(probability|expected_count)\[([^\[\]:]+)(?::([^\[\]]+))?\]")

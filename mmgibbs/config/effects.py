@@ -8,13 +8,18 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from mmgibbs.config.fields import (
+    KeyOf,
     Problems,
+    Schema,
     Section,
     a_column,
     a_name,
     a_name_or_none,
     a_range,
     a_text,
+    accepted_by,
+    accepts,
+    any_of,
     auto_or_boolean,
     checked,
     expected,
@@ -43,16 +48,21 @@ class Legendre(Section):
     """Normalised Legendre polynomials sqrt((2j+1)/2) P_j, j = 0..degree, of a covariate, `range` mapped to [-1, 1]."""
 
     degree: Degree
-    range: Annotated[tuple[float, float] | None, checked(a_range)] = None  # None: the range of the data
+    """Degree of the highest polynomial; there are degree + 1 of them."""
+
+    range: Annotated[tuple[float, float] | None, checked(a_range)] = None
+    """Values of the covariate [low, high] that are mapped to [-1, 1]. Default: the range of the data."""
 
 
 class LegendreOfColumn(Legendre):
     column: Column
+    """Column of the covariate."""
 
 
 _positive = number("a number above 0", above=0)
 
 
+@accepts(any_of(accepted_by(_positive), {"type": "object", "additionalProperties": accepted_by(_positive)}))
 def _variance_by_trait(value: object) -> float | dict[str, float]:
     """A number for every trait of the effect, or trait -> number; traits that are not named have a flat prior."""
     if not isinstance(value, dict):
@@ -64,8 +74,10 @@ def _variance_by_trait(value: object) -> float | dict[str, float]:
 
 class NormalPrior(Section):
     variance: Annotated[float | dict[str, float], checked(_variance_by_trait)]
+    """Variance of the normal prior with mean 0: a number for every trait, or a mapping from traits to numbers."""
 
 
+@accepts(NormalPrior)
 def _prior_of_fixed(value: object) -> float | dict[str, float]:
     return NormalPrior.model_validate(value).variance
 
@@ -76,15 +88,28 @@ class Fixed(Section):
     A covariate has one curve for all records, or one for each level of the class column `by`.
     """
 
-    column: Annotated[str, checked(a_column)] = ""  # default: the name of the effect
+    column: Annotated[str, checked(a_column)] = ""
+    """Column of the records. Default: the name of the effect."""
+
     kind: Annotated[str, checked(one_of("class", "covariate"))] = "class"
+    """class: an effect for each value of the column; covariate: a regression on the number in the column."""
+
     degree: Annotated[int, checked(whole_number(1, 20))] = 1
+    """Highest power of a covariate."""
+
     legendre: Legendre | None = None
+    """Legendre polynomials of the covariate in place of powers."""
+
     by: Annotated[str | None, checked(a_column)] = None
-    traits: Traits = ()  # default: every trait
+    """Class column: the curve of the covariate is estimated for each of its levels."""
+
+    traits: Traits = ()
+    """Traits that have the effect. Default: every trait."""
+
     prior_variance: Annotated[
         float | dict[str, float] | None, checked(unless("flat", _prior_of_fixed)), Field(alias="prior")
-    ] = None  # None: flat
+    ] = None
+    """flat, or {variance: V}: a normal prior with mean 0 and variance V, also V by trait."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -112,6 +137,7 @@ class Fixed(Section):
         return {key: v for key, v in super().as_file().items() if key not in of_a_covariate} | {"prior": prior}
 
 
+@accepts({"type": "object"})
 def _options(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise expected(value, "a mapping of options")
@@ -121,11 +147,20 @@ def _options(value: object) -> dict[str, Any]:
 class RandomEffect(Section):
     """One way in which records meet the levels of a random term; with covariates, a random regression."""
 
-    level: Annotated[str, checked(a_column)] = ""  # column; default for an unnamed effect: the name of the term
-    traits: Traits = ()  # default: every trait
+    level: Annotated[str, checked(a_column)] = ""
+    """Column of the records that says which level a record has. Default for an unnamed effect: the name of the term."""
+
+    traits: Traits = ()
+    """Traits that have the effect. Default: every trait."""
+
     covariates: Annotated[tuple[str, ...] | None, checked(list_of(a_column, "the names of one or more columns"))] = None
+    """Columns whose numbers multiply the coefficients of a level: a random regression."""
+
     legendre: LegendreOfColumn | None = None
+    """Legendre polynomials of a column that multiply the coefficients of a level: a random regression."""
+
     unknown_level: Annotated[str, checked(one_of("error", "omit"))] = "error"
+    """Records without a level: error refuses them, omit lets them have no effect of this term."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -148,7 +183,10 @@ class Random(Section):
     """A random term: its effects share one covariance matrix. One unnamed effect has the name ''."""
 
     relationship: Annotated[Relationship, checked(a_relationship)] = Identity()
+    """How levels are related: identity (independent), pedigree, or the file of an inverse matrix."""
+
     effects: Annotated[dict[str, RandomEffect], checked(mapping_of(RandomEffect, "effect", a_name_or_none))] = {}
+    """Effects that share one covariance matrix, such as direct and maternal: name of each -> its keys."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
@@ -156,6 +194,10 @@ class Random(Section):
             return value
         effect = {key: v for key, v in value.items() if key in _OF_THE_EFFECT}
         return {key: v for key, v in value.items() if key not in effect} | {"effects": {"": effect}}
+
+    @classmethod
+    def more_keys(cls) -> dict[str, Schema]:
+        return {key: KeyOf(RandomEffect, key) for key in _OF_THE_EFFECT}
 
     @classmethod
     def unknown_key(cls, key: str) -> str:
@@ -195,23 +237,40 @@ class Model(Section):
     """The effects, or (`plugin`) a regression."""
 
     intercept: Annotated[str | bool, checked(auto_or_boolean)] = "auto"
+    """auto: one where no fixed class effect of a trait takes its place; true or false."""
+
     fixed: Annotated[dict[str, Fixed], checked(mapping_of(Fixed, "fixed effect"))] = {}
+    """Fixed effects: name of each -> its keys. An empty entry is a class effect of the column of that name."""
+
     random: Annotated[dict[str, Random], checked(mapping_of(Random, "random effect"))] = {}
+    """Random effects: name of each -> its keys."""
+
     markers: Annotated[dict[str, MarkerEffects], checked(mapping_of(MarkerEffects, "term of SNP effects"))] = {}
+    """SNP effects of data.genotypes: name of each term -> its keys."""
+
     plugin: Annotated[str | None, checked(a_text("the name of a regression, such as horseshoe_probit"))] = None
+    """The name of a regression, in place of a mixed model."""
+
     response: Annotated[
         tuple[str, ...], checked(list_of(a_column, "the name of a column, or of one column of counts for each class"))
     ] = ()
+    """Column of the response of a regression, or one column of counts for each class."""
+
     predictors: Annotated[
         tuple[str, ...], checked(list_of(a_column, "the names of one or more columns, or patterns such as snp_*"))
     ] = ()
-    groups: Annotated[str | None, checked(a_column)] = (
-        None  # column whose values part the records of a hierarchical regression
-    )
+    """Columns of the predictors of a regression, or patterns such as snp_*."""
+
+    groups: Annotated[str | None, checked(a_column)] = None
+    """Column that divides the records of a hierarchical regression into groups."""
+
     group_predictors: Annotated[
         tuple[str, ...], checked(list_of(a_column, "the names of one or more columns", empty=True))
     ] = ()
+    """Columns of the predictors of the groups of a hierarchical regression."""
+
     options: Annotated[dict[str, Any], checked(_options)] = {}
+    """Options of the regression; `mmgibbs check` prints all of them with their values."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, PlainValidator, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -25,6 +25,7 @@ from mmgibbs.errors import nearest
 Value = TypeVar("Value")
 OfSection = TypeVar("OfSection", bound="Section")
 Kind = Callable[[object], Value]  # what a user wrote -> the value that is meant
+Schema = Any  # JSON schema, in which a Section class stands for its own schema, a KeyOf for that of one of its keys
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 NOT_IN_A_NAME = "[],:/="  # they stand between the parts of a parameter's name: genetic.cov[direct:a,maternal:b]
 
@@ -68,11 +69,18 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     filled_in: ClassVar[tuple[str, ...]] = ()  # attributes that no key sets
+    short_forms: ClassVar[tuple[Schema, ...]] = ()  # what `long_form` takes beside a mapping
+    other_keys: ClassVar[Schema] = False  # schema of keys that `long_form` takes beside the fields
 
     @classmethod
     def long_form(cls, value: object) -> object:
         """What a short way of writing this section stands for."""
         return value
+
+    @classmethod
+    def more_keys(cls) -> dict[str, Schema]:
+        """Keys that `long_form` takes beside the fields, and their schemas."""
+        return {}
 
     @classmethod
     def keys(cls) -> list[str]:
@@ -117,6 +125,13 @@ class Section(BaseModel):
         return section
 
 
+class KeyOf(NamedTuple):
+    """A key of a section, in a schema."""
+
+    section: type[Section]
+    key: str
+
+
 def plain(value: object) -> Any:
     """Nested dicts and lists of text, numbers, booleans and None."""
     if isinstance(value, Section):
@@ -140,9 +155,38 @@ def checked(kind: Kind[Any]) -> PlainValidator:
     return PlainValidator(kind)
 
 
+def accepting(kind: Kind[Value], schema: Schema) -> Kind[Value]:
+    """The kind itself, which from now on says what it accepts."""
+    kind.accepted = schema  # type: ignore[attr-defined]
+    return kind
+
+
+def accepts(schema: Schema) -> Callable[[Kind[Value]], Kind[Value]]:
+    """Decorator: the JSON schema of what a kind accepts."""
+    return lambda kind: accepting(kind, schema)
+
+
+def accepted_by(kind: Kind[Any]) -> Schema:
+    """The JSON schema of what a kind accepts; {}, which is anything, where it does not say."""
+    return getattr(kind, "accepted", {})
+
+
+def any_of(*schemas: Schema) -> Schema:
+    """One of the schemas; those of a schema that itself is `any_of` some are taken by themselves."""
+    flat = [s["anyOf"] if isinstance(s, dict) and list(s) == ["anyOf"] else [s] for s in schemas]
+    return {"anyOf": [schema for several in flat for schema in several]}
+
+
 def unless(word: str, function: Kind[Value]) -> Kind[Value | None]:
     """None where the word is written."""
-    return lambda value: None if isinstance(value, str) and value == word else function(value)
+
+    def check(value: object) -> Value | None:
+        return None if isinstance(value, str) and value == word else function(value)
+
+    return accepting(check, any_of({"const": word}, accepted_by(function)))
+
+
+TEXT: Schema = {"type": ["string", "integer"]}  # names may be numbers: a column called 2019
 
 
 def a_text(needed: str = "text") -> Kind[str]:
@@ -155,12 +199,13 @@ def a_text(needed: str = "text") -> Kind[str]:
             raise expected(value, needed)
         return str(value)
 
-    return check
+    return accepting(check, TEXT)
 
 
 a_column = a_text("the name of a column")
 
 
+@accepts({"type": ["string", "number", "boolean"]})
 def a_cell(value: object) -> str:
     """A value as it stands in a table: any text, also none; numbers, true and false are taken as they are written."""
     if isinstance(value, bool):
@@ -173,6 +218,7 @@ def a_cell(value: object) -> str:
     return str(value)
 
 
+@accepts(TEXT)
 def a_name(value: object) -> str:
     """A name that the run folder can use."""
     text = a_text("a name")(value)
@@ -186,6 +232,7 @@ def a_name(value: object) -> str:
     return text
 
 
+@accepts({"enum": [True, False, *_YES[1:], *_NO[1:]]})
 def a_boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
@@ -194,6 +241,7 @@ def a_boolean(value: object) -> bool:
     raise expected(value, "true or false")
 
 
+@accepts({"enum": ["auto", True, False, *_YES[1:], *_NO[1:]]})
 def auto_or_boolean(value: object) -> str | bool:
     if isinstance(value, str) and value.lower() == "auto":
         return "auto"
@@ -224,7 +272,8 @@ def whole_number(least: int, most: int | None = None) -> Kind[int]:
             raise expected(value, needed)
         return int(number)
 
-    return check
+    limits = {"minimum": least} if most is None else {"minimum": least, "maximum": most}
+    return accepting(check, {"type": "integer"} | limits)
 
 
 def number(needed: str = "a number", above: float = -math.inf, below: float = math.inf) -> Kind[float]:
@@ -236,7 +285,8 @@ def number(needed: str = "a number", above: float = -math.inf, below: float = ma
             raise expected(value, needed)
         return float(found)
 
-    return check
+    limits = {"exclusiveMinimum": above, "exclusiveMaximum": below}
+    return accepting(check, {"type": "number"} | {key: v for key, v in limits.items() if math.isfinite(v)})
 
 
 def one_of(*choices: str, later: Sequence[str] = ()) -> Kind[str]:
@@ -251,7 +301,7 @@ def one_of(*choices: str, later: Sequence[str] = ()) -> Kind[str]:
             raise expected(value, _listed(choices) + (f"; {close}" if close.startswith("did") else ""))
         return text
 
-    return check
+    return accepting(check, {"enum": list(choices)})
 
 
 def _listed(choices: Sequence[str]) -> str:
@@ -280,9 +330,12 @@ def list_of(item: Kind[Value], needed: str, unique: bool = True, empty: bool = F
             raise wrong(f"found {show(twice)} twice, needed every value once")
         return tuple(items)
 
-    return check
+    one = accepted_by(item)
+    several = {"type": "array", "items": one, "minItems": 0 if empty else 1, "uniqueItems": unique}
+    return accepting(check, any_of(several, one))
 
 
+@accepts(TEXT)
 def a_name_or_none(value: object) -> str:
     return "" if value == "" else a_name(value)
 
@@ -305,9 +358,10 @@ def mapping_of(section: type[OfSection], what: str, named: Kind[str] = a_name) -
         problems.refuse()
         return out
 
-    return check
+    return accepting(check, {"type": ["object", "null"], "additionalProperties": section})
 
 
+@accepts({"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2})
 def a_range(value: object) -> tuple[float, float]:
     needed = "two numbers [low, high], low below high"
     if not isinstance(value, list) or len(value) != 2:
@@ -318,6 +372,10 @@ def a_range(value: object) -> tuple[float, float]:
     return low, high
 
 
+NUMBERS: Schema = {"type": "array", "items": {"type": "number"}, "minItems": 1}
+
+
+@accepts(any_of({"type": "number"}, {"type": "array", "items": NUMBERS, "minItems": 1}))
 def a_matrix(value: object) -> tuple[tuple[float, ...], ...]:
     """Rows of numbers; a number is a 1 x 1 matrix. Its size is judged where the model is known."""
     if not isinstance(value, list):
@@ -335,6 +393,7 @@ def a_matrix(value: object) -> tuple[tuple[float, ...], ...]:
     return tuple(rows)
 
 
+@accepts({"type": "string"})
 def a_path(value: object) -> Path:
     text = value if isinstance(value, str) else None
     if text is None or text.strip() == "" or "\0" in text:
@@ -345,6 +404,7 @@ def a_path(value: object) -> Path:
         raise wrong(f"found {show(value)}, but there is no such home directory") from None
 
 
+@accepts({"type": "string"})
 def a_table(value: object) -> Path | pl.DataFrame:
     """The path of a table, or (from Python) a Polars data frame."""
     if isinstance(value, str):
@@ -360,6 +420,7 @@ def a_table(value: object) -> Path | pl.DataFrame:
     return a_path(value)
 
 
+@accepts({"type": "string"})
 def a_separator(value: object) -> str:
     """One character; ' ' stands for any white space."""
     words = {"whitespace": " ", "space": " ", "blank": " ", "tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}
@@ -369,6 +430,7 @@ def a_separator(value: object) -> str:
     return str(text)
 
 
+@accepts(TEXT)
 def name_or_position(value: object) -> str | int:
     """A column by its name or, as a number without quotation marks, by its position from 1."""
     if isinstance(value, int) or (isinstance(value, Plain) and as_number(value) is not None):
@@ -387,6 +449,7 @@ class Interval:
         return f"{self.every:g}m" if self.unit == "minutes" else f"{int(self.every)}"
 
 
+@accepts(any_of({"type": "integer", "minimum": 1}, {"type": "string", "pattern": "^[0-9.]+ ?(m|min|minutes)$"}))
 def an_interval(value: object) -> Interval:
     text = re.fullmatch(r"([0-9.]+) ?(m|min|minutes)", value.strip()) if isinstance(value, str) else None
     try:

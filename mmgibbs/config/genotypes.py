@@ -17,6 +17,8 @@ from mmgibbs.config.fields import (
     a_column,
     a_path,
     a_separator,
+    accepting,
+    accepts,
     checked,
     expected,
     list_of,
@@ -46,9 +48,10 @@ def a_share(most: float) -> Callable[[object], float]:
             raise expected(value, needed)
         return share
 
-    return check
+    return accepting(check, {"type": "number", "minimum": 0, "maximum": most})
 
 
+@accepts({"type": "string"})
 def a_frequency_choice(value: object) -> str | Path:
     """genotyped | recorded | half, or the path of a table with a column of SNPs and one of frequencies."""
     needed = f"{', '.join(FREQUENCIES)} or the path of a file such as frequencies.txt"
@@ -66,33 +69,68 @@ def a_frequency_choice(value: object) -> str | Path:
 class Quality(Section):
     """What is left out. Shares are of the genotyped animals, or of the SNPs."""
 
-    call_rate: Annotated[float, checked(a_share(1))] = 0.9  # a SNP needs this share of known genotypes
-    animal_call_rate: Annotated[float, checked(a_share(1))] = 0.9  # so does an animal
-    maf: Annotated[float, checked(a_share(0.5))] = 0.01  # the rarer allele of a SNP needs this frequency
-    monomorphic: Annotated[str, checked(one_of("drop", "keep"))] = "drop"  # SNPs of one genotype
-    duplicates: Annotated[str, checked(one_of("keep", "drop"))] = "keep"  # SNPs with the genotypes of an earlier one
-    duplicate_animals: Annotated[str, checked(one_of("keep", "drop"))] = "keep"  # animals with those of an earlier one
-    parent_progeny: Annotated[str, checked(one_of("report", "drop", "ignore"))] = "report"  # pairs of the pedigree
-    conflicts: Annotated[float, checked(a_share(1))] = 0.01  # a pair may have this share of opposing homozygotes
+    call_rate: Annotated[float, checked(a_share(1))] = 0.9
+    """Share of known genotypes that a SNP needs."""
+
+    animal_call_rate: Annotated[float, checked(a_share(1))] = 0.9
+    """Share of known genotypes that an animal needs."""
+
+    maf: Annotated[float, checked(a_share(0.5))] = 0.01
+    """Frequency that the rarer allele of a SNP needs."""
+
+    monomorphic: Annotated[str, checked(one_of("drop", "keep"))] = "drop"
+    """SNPs of which all animals have the same genotype."""
+
+    duplicates: Annotated[str, checked(one_of("keep", "drop"))] = "keep"
+    """SNPs with the same genotypes as an earlier one."""
+
+    duplicate_animals: Annotated[str, checked(one_of("keep", "drop"))] = "keep"
+    """Animals with the same genotypes as an earlier one."""
+
+    parent_progeny: Annotated[str, checked(one_of("report", "drop", "ignore"))] = "report"
+    """Parents and progeny of the pedigree whose genotypes exclude each other."""
+
+    conflicts: Annotated[float, checked(a_share(1))] = 0.01
+    """Share of opposing homozygotes that a parent and its progeny may have."""
 
 
 class Genotypes(Section):
     """The file of genotypes, and what belongs to it. Paths are relative to the analysis file."""
 
     file: Annotated[Path, checked(a_path)]
+    """The file of genotypes."""
+
     format: Annotated[str, checked(one_of("auto", *FORMATS))] = "auto"
-    map: Annotated[Path | None, checked(a_path)] = None  # SNPs with chromosome and position; .bed: the .bim beside it
-    animals: Annotated[Path | None, checked(a_path)] = None  # of .bed: the .fam beside it; of .pgen: the .psam
-    id: Annotated[str | None, checked(a_column)] = None  # column of a table that holds the animals; None: the first
-    separator: Annotated[str | None, checked(a_separator)] = None  # of a table; None: guessed
+    """Format of the file; auto: told by its name or its lines."""
+
+    map: Annotated[Path | None, checked(a_path)] = None
+    """File of the SNPs with chromosome and position. Default for .bed and .pgen: the file beside it."""
+
+    animals: Annotated[Path | None, checked(a_path)] = None
+    """File of the animals. Default for .bed and .pgen: the .fam or .psam beside it."""
+
+    id: Annotated[str | None, checked(a_column)] = None
+    """Column of a table that has the ids of the animals. Default: the first."""
+
+    separator: Annotated[str | None, checked(a_separator)] = None
+    """Character between the columns of a table. Default: guessed."""
+
     missing: Annotated[tuple[str, ...], checked(list_of(a_cell, "a list of values as they are in the table"))] = (
         "",
         "NA",
     )
-    dosages: Annotated[str, checked(one_of("byte", "single"))] = "byte"  # real values: to 1/254 in 8 bits, or float32
-    frequencies: Annotated[str | Path, checked(a_frequency_choice)] = "genotyped"  # centre, and sum of 2 p q
-    quality: Quality = Quality()
+    """Cells that mean an unknown genotype."""
 
+    dosages: Annotated[str, checked(one_of("byte", "single"))] = "byte"
+    """How real-valued dosages are stored: byte, in steps of 1/254, or single precision."""
+
+    frequencies: Annotated[str | Path, checked(a_frequency_choice)] = "genotyped"
+    """Allele frequencies for centring: of the genotyped animals, of those with records, 0.5, or from a file."""
+
+    quality: Quality = Quality()
+    """Which SNPs and animals are left out before the analysis."""
+
+    short_forms: ClassVar = ({"type": "string"},)
     paths: ClassVar = ("file", "map", "animals", "frequencies")  # keys that may hold one
 
     @classmethod

@@ -10,16 +10,18 @@ markers:
 from __future__ import annotations
 
 from importlib.metadata import entry_points
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import model_validator
 
 from mmgibbs.config.fields import (
+    NUMBERS,
     Problems,
     Section,
     a_boolean,
     a_column,
     a_text,
+    accepts,
     checked,
     expected,
     list_of,
@@ -42,6 +44,7 @@ _positive = number("a number above 0", above=0)
 _some = number("a number of 0 or more")
 
 
+@accepts({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})
 def _share(value: object) -> float:
     found = number("a number between 0 and 1")(value)
     if not 0 < found < 1:
@@ -52,11 +55,18 @@ def _share(value: object) -> float:
 class Shares(Section):
     """Shares of the SNPs in each class, from the class of no effect on: where they start, or are held."""
 
+    short_forms: ClassVar = (NUMBERS,)
+
     start: Annotated[tuple[float, ...] | None, checked(list_of(_some, "numbers that add up to 1", unique=False))] = None
+    """Where the shares start, from the class of no effect on; they add up to 1."""
+
     prior: Annotated[
         tuple[float, ...] | None, checked(list_of(_positive, "numbers above 0, one for each class", unique=False))
     ] = None
+    """Counts of the Dirichlet prior, one for each class."""
+
     fixed: Annotated[bool, checked(a_boolean)] = False
+    """Keep the shares at their start."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
@@ -81,19 +91,35 @@ class Shares(Section):
 class EffectVariance(Section):
     """The variance of an effect: start or share, df and scale of its prior nu S / chi2(nu)."""
 
-    share: Annotated[float, checked(_share)] = 0.5  # of the phenotypic variance that all SNPs together start with
-    start: Annotated[float | None, checked(_positive)] = None  # on the scale of the analysis; None: from the share
+    share: Annotated[float, checked(_share)] = 0.5
+    """Share of the phenotypic variance that all SNPs together start with."""
+
+    start: Annotated[float | None, checked(_positive)] = None
+    """Variance of one effect to start with, on the scale of the analysis. Default: from the share."""
+
     fixed: Annotated[bool, checked(a_boolean)] = False
+    """Keep the variance at its start."""
+
     df: Annotated[float, checked(_positive)] = 5.0
-    scale: Annotated[float | None, checked(_positive)] = None  # S; None: the prior has its mode at the start
+    """Degrees of freedom of its scaled inverse chi-square prior."""
+
+    scale: Annotated[float | None, checked(_positive)] = None
+    """Scale of that prior. Default: the prior has its mode at the start."""
 
 
 class Windows(Section):
     """Windows of neighbouring SNPs whose shares of the genetic variance are reported."""
 
-    size: Annotated[float | None, checked(_positive)] = None  # in the unit of the map; None: SIZE, where there is one
-    snps: Annotated[int | None, checked(whole_number(1))] = None  # so many SNPs in each; None: SNPS, without a map
-    share: Annotated[float, checked(_share)] = 0.01  # s of the probability that a window has more than it
+    short_forms: ClassVar = ({"const": True},)
+
+    size: Annotated[float | None, checked(_positive)] = None
+    """Size of a window in the unit of the map. Default: 1,000,000 base pairs where there is a map."""
+
+    snps: Annotated[int | None, checked(whole_number(1))] = None
+    """SNPs in each window. Default: 100 where there is no map."""
+
+    share: Annotated[float, checked(_share)] = 0.01
+    """Report the probability that a window has more than this share of the genetic variance."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
@@ -112,17 +138,36 @@ class MarkerEffects(Section):
     """Effects of all SNPs of `data.genotypes` on the animals of a column."""
 
     level: Annotated[str, checked(a_column)] = "animal"
+    """Column of the records with the ids of the genotyped animals."""
+
     prior: Annotated[str, checked(a_text("the name of a prior, such as bayes_r"))] = "rr"
+    """Prior of the SNP effects: rr, bayes_a, bayes_b, bayes_c, bayes_r, lasso, horseshoe, or the name of a plugin's."""
+
     traits: Annotated[tuple[str, ...], checked(list_of(a_text("the name of a trait"), "the names of traits"))] = ()
-    scale: Annotated[str, checked(one_of("allele", "standard"))] = "allele"  # effect of an allele, or of one sd of it
+    """Traits that have the effects. Default: every trait."""
+
+    scale: Annotated[str, checked(one_of("allele", "standard"))] = "allele"
+    """Scale of an effect: of one allele, or of one standard deviation of the genotypes."""
+
     classes: Annotated[
         tuple[float, ...], checked(list_of(_some, "variances of classes, the first 0", unique=True))
     ] = ()
+    """Variances of the classes of bayes_r in units of the common variance, the first 0."""
+
     pi: Shares = Shares()
+    """Shares of the SNPs in each class, from the class of no effect on."""
+
     variance: EffectVariance = EffectVariance()
-    global_scale: Annotated[float | None, checked(_positive)] = None  # A of the horseshoe; None: from the share
-    windows: Windows | None = None  # none unless asked for
-    without_genotypes: Annotated[str, checked(one_of("refuse", "keep", "drop"))] = "refuse"  # records of such animals
+    """The variance of the effects and its prior."""
+
+    global_scale: Annotated[float | None, checked(_positive)] = None
+    """Scale of the half-Cauchy prior of the horseshoe's global parameter. Default: from the share."""
+
+    windows: Windows | None = None
+    """Report windows of neighbouring SNPs; true for the defaults."""
+
+    without_genotypes: Annotated[str, checked(one_of("refuse", "keep", "drop"))] = "refuse"
+    """Records of animals without genotypes: refuse the analysis, keep them, or drop them."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

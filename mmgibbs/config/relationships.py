@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
-from mmgibbs.config.fields import Problems, Section, a_column, a_path, checked, expected
+from mmgibbs.config.fields import Problems, Schema, Section, a_column, a_path, accepts, any_of, checked, expected
 from mmgibbs.config.text import show
 from mmgibbs.errors import nearest
 
@@ -27,6 +27,10 @@ class Relationship(Section):
     name: ClassVar[str]
     related: ClassVar[bool] = True  # levels are not independent
     of_pedigree: ClassVar[bool] = False  # levels are the animals of data.pedigree
+
+    @classmethod
+    def more_keys(cls) -> dict[str, Schema]:
+        return {"kind": {"const": cls.name}}
 
     @property
     def pedigree_columns(self) -> dict[str, str]:
@@ -65,7 +69,8 @@ class Identity(Relationship):
 class Pedigree(Relationship):
     """Additive relationships of the pedigree file."""
 
-    selfing: Annotated[str | None, checked(a_column)] = None  # column: generations of selfing after the cross
+    selfing: Annotated[str | None, checked(a_column)] = None
+    """Column of the pedigree: generations of selfing after the cross."""
 
     name = "pedigree"
     of_pedigree = True
@@ -89,6 +94,7 @@ class File(Relationship):
     """A user's sparse inverse, rows `id1 id2 value`."""
 
     file: Annotated[Path, checked(a_path)]
+    """File of the inverse of the relationship matrix: rows of two ids and a value."""
 
     name = "file"
 
@@ -102,6 +108,7 @@ class File(Relationship):
 KINDS: dict[str, type[Relationship]] = {kind.name: kind for kind in (Identity, Pedigree, File)}
 
 
+@accepts(any_of({"enum": ["identity", "pedigree"]}, {"type": "string"}, *KINDS.values()))
 def a_relationship(value: object) -> Relationship:
     """A word, a mapping, or the path of a file: a lone word that is no kind is more likely a slip than a file."""
     if isinstance(value, dict):

@@ -9,13 +9,17 @@ from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
 from mmgibbs.config.fields import (
+    TEXT,
     Interval,
     Problems,
     Section,
     a_name,
     a_path,
     a_text,
+    accepted_by,
+    accepts,
     an_interval,
+    any_of,
     auto_or_boolean,
     checked,
     expected,
@@ -40,6 +44,7 @@ MARKER_DRAWS = 200  # of SNP effects: 40 MB for 50,000 SNPs; at least half of th
 TEN_MINUTES = Interval(10.0, "minutes")
 
 
+@accepts(any_of({"const": "never"}, accepted_by(an_interval)))
 def _checkpoint_every(value: object) -> Interval | str:
     if is_nothing(value):
         return TEN_MINUTES
@@ -49,6 +54,7 @@ def _checkpoint_every(value: object) -> Interval | str:
 _MCSE = "a mapping from patterns of parameters to errors in the unit of each, such as {'h2[*]': 0.01}"
 
 
+@accepts({"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}})
 def _mcse(value: object) -> dict[str, float]:
     if not isinstance(value, dict) or not value:
         raise expected(value, _MCSE)
@@ -71,15 +77,26 @@ class Stop(Section):
     """
 
     rhat: Annotated[float | None, checked(number("a number above 1, such as 1.01", above=1))] = None
+    """R-hat of every parameter is at most this, such as 1.01."""
+
     ess: Annotated[float | None, checked(number("a number above 0, such as 400", above=0))] = None
+    """Effective sample sizes (bulk and tail) of every parameter are at least this, such as 400."""
+
     mcse: Annotated[dict[str, float] | None, checked(_mcse)] = None
+    """Pattern of parameters -> Monte Carlo error of each that is small enough, in its unit."""
+
     mcse_ebv: Annotated[
         float | None, checked(number("a number between 0 and 1: a fraction of the posterior SD", above=0, below=1))
     ] = None
+    """Monte Carlo error of every breeding value, as a fraction of its posterior standard deviation."""
+
     parameters: Annotated[
         tuple[str, ...] | None, checked(list_of(a_text("a pattern"), "a list of patterns of parameters"))
     ] = None
-    max_samples: Annotated[int | None, checked(whole_number(1))] = None  # sweeps after burn-in; None: 10 x samples
+    """Patterns of the parameters that rhat and ess are for; `*` stands for any text. Default: all."""
+
+    max_samples: Annotated[int | None, checked(whole_number(1))] = None
+    """Sweeps after burn-in at most. Default: ten times samples."""
 
     @property
     def targets(self) -> tuple[tuple[str, float, tuple[str, ...]], ...]:
@@ -103,29 +120,62 @@ class Sampler(Section):
     """How the posterior is computed."""
 
     method: Annotated[str, checked(one_of("gibbs", "blup", "reml"))] = "gibbs"
+    """gibbs: draws from the posterior; reml: restricted maximum likelihood; blup: solutions at given variances."""
+
     chains: Annotated[int, checked(whole_number(1, WORD - 1))] = 4
+    """Number of chains. R-hat needs at least two."""
+
     burn_in: Annotated[int, checked(whole_number(0))] = 2000
-    samples: Annotated[int, checked(whole_number(1))] = 10_000  # sweeps after burn-in
+    """Sweeps of each chain that are dropped at its start."""
+
+    samples: Annotated[int, checked(whole_number(1))] = 10_000
+    """Sweeps of each chain after burn-in."""
+
     thin: Annotated[int, checked(whole_number(1))] = 10
+    """Every so many sweeps a draw is kept."""
+
     seed: Annotated[int, checked(whole_number(0, WORD - 1))] = 42
+    """Seed of the random numbers: the same seed and file give the same draws."""
+
     engine: Annotated[str, checked(one_of("auto", "serial", "hybrid", "structured", "pcg"))] = "auto"
+    """What draws the location effects; auto: serial below 50,000 equations, else structured."""
+
     partition: Annotated[str, checked(one_of("auto", "effect", "equal", "colour"))] = "auto"
+    """How equations are put into blocks; auto: what the engine does best with."""
+
     update: Annotated[str, checked(one_of("level", "site"))] = "level"
-    # auto: the CPU, so that a file gives the same bits on every machine; a GPU is used where gpu asks for it
+    """level: all effects of a level are drawn at once; site: one at a time."""
+
     device: Annotated[str, checked(one_of("auto", "cpu", "gpu"))] = "auto"
-    threads: Annotated[int | None, checked(unless("auto", whole_number(1, 10_000)))] = None  # None: every core
+    """auto and cpu: the CPU, so that a file gives the same bits on every machine; gpu: an NVIDIA GPU."""
+
+    threads: Annotated[int | None, checked(unless("auto", whole_number(1, 10_000)))] = None
+    """Threads of the whole run; auto: every core."""
+
     precision: Annotated[str, checked(one_of("double", "single"))] = "double"
+    """Floating-point precision of the location effects."""
+
     interweave: Annotated[str | bool, checked(auto_or_boolean)] = "auto"
-    refresh_every: Annotated[int, checked(whole_number(1))] = (
-        1000  # sweeps between two computations of the residuals from scratch
-    )
-    checkpoint_every: Annotated[Interval | str, checked(_checkpoint_every)] = TEN_MINUTES  # or 'never'
+    """Draw covariance matrices a second time given standardised effects, which mixes faster."""
+
+    refresh_every: Annotated[int, checked(whole_number(1))] = 1000
+    """Sweeps between two computations of the residuals from scratch."""
+
+    checkpoint_every: Annotated[Interval | str, checked(_checkpoint_every)] = TEN_MINUTES
+    """How often a run saves its state: a number of sweeps, minutes such as 10m, or never."""
+
     stop: Stop | None = None
-    # for `blup` the relative residual, for engine pcg the error left, in posterior standard deviations, for `reml` the
-    # distance to the maximum, in standard errors
+    """Targets at which the chains stop. Default: after `samples` sweeps."""
+
     tolerance: Annotated[float | None, checked(number("a number between 0 and 1", above=0, below=1))] = None
-    pev_limit: Annotated[int, checked(whole_number(0))] = 10_000  # equations up to which `blup` inverts for PEV
-    max_iterations: Annotated[int, checked(whole_number(1))] = 100  # of `reml`
+    """What may be left of the error. Default: 1e-8 posterior standard deviations for engine pcg, a relative residual
+    of 1e-12 for blup, 1e-5 standard errors for reml."""
+
+    pev_limit: Annotated[int, checked(whole_number(0))] = 10_000
+    """Equations up to which blup computes prediction error variances."""
+
+    max_iterations: Annotated[int, checked(whole_number(1))] = 100
+    """Iterations of reml at most."""
 
     @property
     def most_samples(self) -> int:
@@ -216,6 +266,10 @@ class Sampler(Section):
             )
 
 
+_LEVELS = any_of(TEXT, {"type": "object", "additionalProperties": {"type": ["array", "null"], "items": TEXT}})
+
+
+@accepts(any_of(_LEVELS, {"type": "array", "items": _LEVELS}))
 def _save_levels(value: object) -> SavedLevels:
     """A tuple of terms (every level), or term -> ids where ids are chosen; None in place of ids: every level."""
     needed = "a list of terms, or of TERM: [ids]"
@@ -241,15 +295,17 @@ def _save_levels(value: object) -> SavedLevels:
 class Output(Section):
     """The run folder."""
 
-    directory: Annotated[Path | None, checked(a_path)] = (
-        None  # absolute; relative ones from where the command runs; default runs/NAME
-    )
-    save_levels: Annotated[
-        SavedLevels, checked(_save_levels)
-    ] = ()  # terms whose draws are kept: names, or term -> ids (None: every level)
-    # traits of which every animal gets the probability of each category, or the expected count
+    directory: Annotated[Path | None, checked(a_path)] = None
+    """The run folder; a relative path starts where the command runs. Default: runs/NAME."""
+
+    save_levels: Annotated[SavedLevels, checked(_save_levels)] = ()
+    """Terms whose draws are kept: names, or TERM: [ids] for some levels."""
+
     probabilities: Annotated[tuple[str, ...], checked(list_of(a_name, "names of traits", empty=True))] = ()
-    save_marker_draws: Annotated[int | None, checked(whole_number(0))] = (
-        None  # of SNP effects, over all chains, at most; None: MARKER_DRAWS where the model has some
-    )
-    csv: Annotated[str, checked(one_of("auto", "always"))] = "auto"  # auto: solutions.csv up to a million rows
+    """Traits of which every animal gets the probability of each category, or its expected count."""
+
+    save_marker_draws: Annotated[int | None, checked(whole_number(0))] = None
+    """Draws of SNP effects to keep over all chains, at most. Default: 200 where the model has SNP effects."""
+
+    csv: Annotated[str, checked(one_of("auto", "always"))] = "auto"
+    """auto: solutions.csv up to a million rows; always: whatever its size."""

@@ -29,9 +29,16 @@ class PedigreeColumns(Section):
     """Columns of the pedigree by name, or by position from 1; None: the reader looks for a name that it knows."""
 
     id: Annotated[str | int | None, checked(name_or_position)] = None
+    """Column of the animal, by name or by position from 1."""
+
     sire: Annotated[str | int | None, checked(name_or_position)] = None
+    """Column of the sire."""
+
     dam: Annotated[str | int | None, checked(name_or_position)] = None
+    """Column of the dam."""
+
     birth: Annotated[str | int | None, checked(name_or_position)] = None
+    """Column of the birth year."""
 
     @property
     def given(self) -> dict[str, str | int]:
@@ -53,26 +60,56 @@ class Groups(Section):
     """Unknown-parent groups: the pedigree column that names the group of an animal's unknown parents."""
 
     column: Annotated[str, checked(a_column)]
+    """Column of the pedigree with the group of an animal's unknown parents."""
+
     effect: Annotated[str, checked(one_of("random", "fixed"))] = "random"
+    """Whether groups have a random or a fixed effect."""
 
 
 class Data(Section):
     """The tables. Paths are relative to the analysis file."""
 
-    phenotypes: Annotated[Any, checked(a_table)]  # absolute Path, or a Polars DataFrame
+    phenotypes: Annotated[Any, checked(a_table)]
+    """The table of records: csv, tsv, white-space separated, parquet or arrow. Paths are relative to this file."""
+
     pedigree: Annotated[Any, checked(a_table)] = None
-    separator: Annotated[str | None, checked(a_separator)] = None  # None: guessed; ' ': any white space
+    """The table of animals with their sires and dams."""
+
+    separator: Annotated[str | None, checked(a_separator)] = None
+    """Character between the columns of the records; ' ' for any white space. Default: guessed."""
+
     pedigree_separator: Annotated[str | None, checked(a_separator)] = None
+    """Character between the columns of the pedigree. Default: guessed."""
+
     header: Annotated[tuple[str, ...] | None, checked(list_of(a_column, "the names of the columns"))] = None
+    """Names of the columns of records without a header line."""
+
     missing: Annotated[tuple[str, ...], checked(_cells)] = ("", "NA")
+    """Cells of the records that mean a missing value."""
+
     weights: Annotated[str | None, checked(a_column)] = None
+    """Column of the weights of the records: the residual variance of a record is divided by its weight."""
+
     pedigree_columns: PedigreeColumns | None = None
+    """Which columns of the pedigree have id, sire, dam and birth. Default: found by their names."""
+
     pedigree_header: Annotated[bool | None, checked(a_boolean)] = None
+    """Whether the pedigree has a header line. Default: guessed."""
+
     unknown_parent: Annotated[tuple[str, ...], checked(_cells)] = ("", "NA", "0")
+    """Cells of the pedigree that mean an unknown parent."""
+
     add_missing_animals: Annotated[bool, checked(a_boolean)] = False
+    """Add parents, and animals with records, that have no row of their own in the pedigree."""
+
     inbreeding: Annotated[str, checked(one_of("account", "ignore"))] = "account"
+    """account: the inverse relationship matrix accounts for inbreeding; ignore: as if there were none."""
+
     groups: Groups | None = None
+    """Unknown-parent groups. Default: none."""
+
     genotypes: Genotypes | None = None
+    """The file of genotypes, or a mapping with the file and how to read it."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

@@ -13,6 +13,9 @@ from mmgibbs.config.fields import (
     a_cell,
     a_column,
     a_name,
+    accepted_by,
+    accepts,
+    any_of,
     checked,
     list_of,
     mapping_of,
@@ -38,9 +41,14 @@ OF_TYPE = {
 class Sides(Section):
     """What the cells of the column `censored` say of a record: the value is a bound from one side, or exact."""
 
-    left: Annotated[tuple[str, ...], checked(_cells)] = ()  # at most the value
-    right: Annotated[tuple[str, ...], checked(_cells)] = ()  # at least the value
-    none: Annotated[tuple[str, ...], checked(_cells)] = ()  # the value itself
+    left: Annotated[tuple[str, ...], checked(_cells)] = ()
+    """Cells that mean: the true value is at most the recorded one."""
+
+    right: Annotated[tuple[str, ...], checked(_cells)] = ()
+    """Cells that mean: the true value is at least the recorded one."""
+
+    none: Annotated[tuple[str, ...], checked(_cells)] = ()
+    """Cells that mean: the recorded value is the true one."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -66,17 +74,38 @@ class Trait(Section):
 
     filled_in: ClassVar = ("name",)
     name: str = ""
-    column: Annotated[str, checked(a_column)] = ""  # default: the name
+    column: Annotated[str, checked(a_column)] = ""
+    """Column of the records. Default: the name of the trait."""
+
     missing: Annotated[tuple[str, ...], checked(_cells)] = ()
+    """Further cells that mean a missing value of this trait."""
+
     type: Annotated[str, checked(one_of(*TYPES))] = "normal"
+    """Kind of the trait: a normal value, two classes, ordered classes, a value known only within bounds, or a count."""
+
     categories: Annotated[tuple[str, ...] | None, checked(list_of(a_cell, "the categories from low to high"))] = None
+    """Categories of an ordinal trait from low to high. Default: the numbers found, in order."""
+
     positive: Annotated[str | None, checked(a_cell)] = None
+    """Cell of a binary trait that counts as yes."""
+
     lower: Annotated[str | None, checked(a_column)] = None
+    """Column of the lower bound of a censored trait; an empty cell is open."""
+
     upper: Annotated[str | None, checked(a_column)] = None
+    """Column of the upper bound of a censored trait; an empty cell is open."""
+
     log: Annotated[bool, checked(a_boolean)] = False
+    """Analyse the logarithm of a censored trait."""
+
     censored: Annotated[str | None, checked(a_column)] = None
+    """Column that says whether the value of a censored trait is exact or a bound."""
+
     values: Sides | None = None
+    """What the cells of the column `censored` mean."""
+
     exposure: Annotated[str | None, checked(a_column)] = None
+    """Column with the time or the area that a count belongs to."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -133,6 +162,7 @@ _trait_mapping = mapping_of(Trait, "trait")
 _trait_names = list_of(a_name, "the names of one or more traits")
 
 
+@accepts(any_of(accepted_by(_trait_names), accepted_by(_trait_mapping)))
 def read_traits(value: object) -> tuple[Trait, ...]:
     """A list of columns, or a mapping from names to their keys."""
     if is_nothing(value):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from mmgibbs.config.fields import (
     Section,
     a_boolean,
     a_column,
     a_matrix,
+    accepted_by,
+    accepts,
+    any_of,
     checked,
     list_of,
     mapping_of,
@@ -25,31 +28,40 @@ class Prior(Section):
     """IW(df, scale) of a covariance matrix; of a single variance the scaled inverse chi-square scale / chi2(df)."""
 
     df: Annotated[float, checked(number("a number below 1e12", above=-1e12, below=1e12))]
+    """Degrees of freedom of the inverse Wishart prior."""
+
     scale: Annotated[Matrix, checked(a_matrix)]
+    """Its scale: a matrix, or a number for a single variance."""
 
 
 class UniformHeritability(Section):
     """h2 = s / (s + 1) uniform on (0, 1), s the variance of one component of a trait whose residual variance is 1."""
 
     h2: Annotated[str, checked(one_of("uniform"))]
+    """uniform: the heritability on the liability scale is uniform on (0, 1)."""
 
 
 class HalfTScale(Section):
     """Half-t of each standard deviation: df, and its scale for every component (default: wide)."""
 
     df: Annotated[float, checked(number("a number above 0", above=0, below=1e6))] = 2.0
+    """Degrees of freedom of the half-t priors; 2 makes correlations uniform."""
+
     scale: Annotated[tuple[float, ...] | None, checked(list_of(_positive, "numbers above 0", unique=False))] = None
+    """Scale of the standard deviation of each component. Default: wide."""
 
 
 class HalfT(Section):
     """Half-t priors of the standard deviations, uniform correlations for df 2 (Huang & Wand 2013)."""
 
     half_t: HalfTScale
+    """Half-t priors of the standard deviations: {df, scale}."""
 
 
 AnyPrior = Prior | UniformHeritability | HalfT
 
 
+@accepts(any_of(Prior, UniformHeritability, HalfT))
 def a_prior(value: object) -> AnyPrior:
     """{df, scale}, {h2: uniform} or {half_t: {df, scale}}."""
     if isinstance(value, dict) and "h2" in value:
@@ -62,11 +74,22 @@ def a_prior(value: object) -> AnyPrior:
 class Variance(Section):
     """The covariance matrix of a random term or of the residuals."""
 
-    start: Annotated[Matrix | None, checked(a_matrix)] = None  # (k, k); None: the phenotypic variance split equally
-    fixed: Annotated[bool, checked(a_boolean)] = False  # held at its start
+    short_forms: ClassVar = (accepted_by(a_matrix),)
+
+    start: Annotated[Matrix | None, checked(a_matrix)] = None
+    """Where the matrix starts, or where it is held: a number or a list of rows. Default: an equal split of the
+    phenotypic variance."""
+
+    fixed: Annotated[bool, checked(a_boolean)] = False
+    """Hold the matrix at its start."""
+
     # None: flat, df = -(k+1) and scale = 0; on traits in categories, where the file says nothing, see runs/priors.py
     prior: Annotated[AnyPrior | None, checked(unless("flat", a_prior))] = None
+    """flat, {df, scale} (inverse Wishart), {h2: uniform} or {half_t: {df, scale}}. Default: flat; proper for traits in
+    categories."""
+
     structure: Annotated[str, checked(one_of("full", "diagonal"))] = "full"
+    """full, or diagonal: no covariances between components."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
@@ -80,9 +103,16 @@ class Variance(Section):
 class ResidualClass(Section):
     """What is said of one class of residuals; the rest is that of all classes."""
 
+    short_forms: ClassVar = (accepted_by(a_matrix),)
+
     start: Annotated[Matrix | None, checked(a_matrix)] = None
+    """Where the matrix of this class starts. Default: that of all classes."""
+
     fixed: Annotated[bool | None, checked(a_boolean)] = None
+    """Hold the matrix of this class at its start. Default: as for all classes."""
+
     prior: Annotated[AnyPrior | None, checked(unless("flat", a_prior))] = None
+    """Prior of the matrix of this class. Default: that of all classes."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
@@ -96,8 +126,11 @@ class ResidualClass(Section):
 class ResidualVariance(Variance):
     """The covariance matrix of the residuals: one, or one for each class of a column of the phenotypes."""
 
-    by: Annotated[str | None, checked(a_column)] = None  # None: one matrix for all records
+    by: Annotated[str | None, checked(a_column)] = None
+    """Column of the records: each of its values has a residual matrix of its own. Default: one for all records."""
+
     classes: Annotated[dict[str, ResidualClass], checked(mapping_of(ResidualClass, "residual class"))] = {}
+    """Value of that column -> what is said of its matrix alone."""
 
     def as_file(self) -> dict:
         file = super().as_file()
@@ -113,9 +146,16 @@ class ResidualVariance(Variance):
 class Variances(Section):
     """Covariance matrices by the name of their random term; mode 'fixed' means that every one is held at its start."""
 
+    other_keys: ClassVar = Variance  # those of `terms` have no key of their own in the file
+
     mode: Annotated[str, checked(one_of("sample", "fixed"))] = "sample"
+    """sample: matrices are estimated; fixed: every one is held at its start."""
+
     residual: ResidualVariance = ResidualVariance()
+    """The covariance matrix of the residuals."""
+
     terms: Annotated[dict[str, Variance], checked(mapping_of(Variance, "random effect"))] = {}
+    """The covariance matrix of each random effect, by its name."""
 
     @classmethod
     def long_form(cls, value: object) -> object:

@@ -9,6 +9,7 @@ import polars as pl
 import yaml
 
 from mmgibbs.config import load_config
+from mmgibbs.config.schema import MODELINE, write_schema
 from mmgibbs.errors import ConfigError
 from mmgibbs.exchange.blupf90_analysis import translate
 from mmgibbs.exchange.blupf90_read import ParameterFile, read_parameter_file
@@ -52,8 +53,9 @@ def import_blupf90(
     text = yaml.dump(
         translation.analysis, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
     )
-    written[path] = "".join(f"# {line}\n" for line in head) + text
+    written[path] = MODELINE + "".join(f"# {line}\n" for line in head) + text
     _write(written)
+    write_schema(path.parent)
     return path, said
 
 

@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+from mmgibbs.config.schema import FILE as SCHEMA
+from mmgibbs.config.schema import with_schema
 from mmgibbs.errors import ConfigError
 from mmgibbs.simulation import calving, disease, files, genome_options, longevity, mastitis
 from mmgibbs.simulation.genotypes import FILES as OF_GENOTYPES
@@ -82,8 +84,9 @@ def main(args: argparse.Namespace) -> int:
             of = next(kind for kind, (_, _, options) in KINDS.items() if name in options)
             raise ConfigError(f"--{name} cannot be combined with --traits {args.traits}; needed --traits {of}")
     target, lines, names = _beef(args) if args.traits == "weights" else _other(args, given)
+    with_schema(target / "analysis.yaml")
     print(lines)
-    for file in names:
+    for file in (*names, SCHEMA):
         print(f"wrote {target / file}")
     print(f"next: mmgibbs run {target / 'analysis.yaml'}")
     return 0

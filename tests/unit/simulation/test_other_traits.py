@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mmgibbs.config.schema import FILE as SCHEMA
 from mmgibbs.errors import ConfigError
 from mmgibbs.runs.run import check, run
 from mmgibbs.simulation import calving, command, disease, files, longevity, mastitis
@@ -170,7 +171,7 @@ def test_true_parameters_by_hand(calvings):
 def test_files_and_an_analysis_that_runs(traits, tmp_path, capsys):
     target = write(tmp_path, "--traits", traits, "--animals", 600, "--years", 6)
     assert f"next: mmgibbs run {target / 'analysis.yaml'}" in capsys.readouterr().out
-    assert sorted(p.name for p in target.iterdir()) == sorted(files.FILES)
+    assert sorted(p.name for p in target.iterdir()) == sorted([*files.FILES, SCHEMA])
     note = (target / "PROVENANCE.txt").read_text()
     assert f"mmgibbs simulate DIRECTORY --traits {traits} --animals 600 --years 6 --seed 1" in note
     phenotypes = pl.read_csv(target / "phenotypes.csv", infer_schema_length=None)
