@@ -195,7 +195,7 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
 
 
 def _complete_markers(analysis: Analysis, traits: tuple[str, ...], problems: Problems) -> dict[str, MarkerEffects]:
-    found = {name: section.completed() for name, section in analysis.model.markers.items()}
+    found = {name: section.completed().on_traits(traits) for name, section in analysis.model.markers.items()}
     for name, section in found.items():
         place = ("model", "markers", name)
         if name in RESERVED or name in analysis.model.fixed or name in analysis.model.random:
@@ -203,8 +203,10 @@ def _complete_markers(analysis: Analysis, traits: tuple[str, ...], problems: Pro
         for trait in section.traits:
             if trait not in traits:
                 problems.add((*place, "traits"), f"{show(trait)} is not a trait; {nearest(trait, traits, 'there are')}")
-        for key, message in section.refusals():
+        refusals = section.refusals()
+        for key, message in refusals:
             problems.add((*place, *key), message)
+        found[name] = section if refusals else _with_checked_matrices(section, place, problems)
         if section.windows is not None and analysis.output.save_marker_draws == 0:
             problems.add((*place, "windows"), "cannot be combined with output.save_marker_draws: 0; needed some draws")
     if found and analysis.data.genotypes is None:
@@ -212,7 +214,18 @@ def _complete_markers(analysis: Analysis, traits: tuple[str, ...], problems: Pro
     if found and analysis.sampler.method != "gibbs":
         method = analysis.sampler.method
         problems.add(("sampler", "method"), f"{method} cannot be combined with model.markers; needed gibbs")
-    return {name: s.model_copy(update={"traits": s.traits or traits}) for name, s in found.items()}
+    return found
+
+
+def _with_checked_matrices(section: MarkerEffects, place: tuple[str, ...], problems: Problems) -> MarkerEffects:
+    """The section with the matrices of its variance as they are meant."""
+    given = {key: getattr(section.variance, key) for key in ("start", "scale")}
+    checked = {
+        key: _checked_matrix(rows, section.traits, "full", True, (*place, "variance", key), problems)
+        for key, rows in given.items()
+        if isinstance(rows, tuple)
+    }
+    return section.model_copy(update={"variance": section.variance.model_copy(update=checked)})
 
 
 def _check_pedigree(data: Data, model: Model, problems: Problems) -> None:

@@ -5,6 +5,7 @@ markers:
     level: animal                # column of the records with the genotyped animals
     prior: bayes_r               # rr | bayes_a | bayes_b | bayes_c | bayes_r | lasso | horseshoe, or that of a plugin
     variance: {share: 0.3}       # of the phenotypic variance, from which the prior of the effects gets its scale
+    across_traits: joint         # joint | one_by_one | shared | independent: effects of a SNP on several traits
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from mmgibbs.config.fields import (
     Section,
     a_boolean,
     a_column,
+    a_matrix,
     a_text,
     accepts,
+    any_of,
     checked,
     expected,
     list_of,
@@ -40,6 +43,12 @@ HALF = (0.5, 0.5)  # of bayes_b and bayes_c, as BGLR starts
 COUNTS_OF_HALF = (5.0, 5.0)  # and its ten imaginary SNPs
 SIZE = 1_000_000.0  # of a window, in base pairs
 SNPS = 100  # of a window where no map says where they are
+ACROSS_TRAITS = {  # how the effects of a SNP on several traits depend on each other -> priors that can
+    "joint": ("rr", "bayes_c"),
+    "one_by_one": ("bayes_c",),
+    "shared": ("bayes_c", "bayes_r"),
+}
+MOST_TRAITS = {"joint": 4, "one_by_one": 6}  # with a state for every set of traits
 _positive = number("a number above 0", above=0)
 _some = number("a number of 0 or more")
 
@@ -52,8 +61,17 @@ def _share(value: object) -> float:
     return found
 
 
+@accepts(any_of({"type": "number", "exclusiveMinimum": 0}, {"type": "array", "items": NUMBERS, "minItems": 1}))
+def _positive_or_matrix(value: object) -> float | tuple[tuple[float, ...], ...]:
+    return a_matrix(value) if isinstance(value, list) else _positive(value)
+
+
 class Shares(Section):
-    """Shares of the SNPs in each class, from the class of no effect on: where they start, or are held."""
+    """Shares of the SNPs in each class, from the class of no effect on: where they start, or are held.
+
+    Where effects are in a state for every set of traits: of each trait, or of the states in their order (none, first,
+    second, both, ...).
+    """
 
     short_forms: ClassVar = (NUMBERS,)
 
@@ -94,17 +112,18 @@ class EffectVariance(Section):
     share: Annotated[float, checked(_share)] = 0.5
     """Share of the phenotypic variance that all SNPs together start with."""
 
-    start: Annotated[float | None, checked(_positive)] = None
-    """Variance of one effect to start with, on the scale of the analysis. Default: from the share."""
+    start: Annotated[float | tuple[tuple[float, ...], ...] | None, checked(_positive_or_matrix)] = None
+    """Variance of one effect to start with, on the scale of the analysis; a covariance matrix where effects on several
+    traits have one prior. Default: from the share."""
 
     fixed: Annotated[bool, checked(a_boolean)] = False
     """Keep the variance at its start."""
 
     df: Annotated[float, checked(_positive)] = 5.0
-    """Degrees of freedom of its scaled inverse chi-square prior."""
+    """Degrees of freedom of its scaled inverse chi-square prior, also of each variance of a matrix."""
 
-    scale: Annotated[float | None, checked(_positive)] = None
-    """Scale of that prior. Default: the prior has its mode at the start."""
+    scale: Annotated[float | tuple[tuple[float, ...], ...] | None, checked(_positive_or_matrix)] = None
+    """Scale of that prior, a number or a matrix. Default: the prior of each variance has its mode at the start."""
 
 
 class Windows(Section):
@@ -169,6 +188,10 @@ class MarkerEffects(Section):
     without_genotypes: Annotated[str, checked(one_of("refuse", "keep", "drop"))] = "refuse"
     """Records of animals without genotypes: refuse the analysis, keep them, or drop them."""
 
+    across_traits: Annotated[str | None, checked(one_of(*ACROSS_TRAITS, "independent"))] = None
+    """How the effects of a SNP on several traits depend on each other. Default: joint for rr, and for bayes_c up to 4
+    traits; else independent."""
+
     @model_validator(mode="after")
     def _agree(self) -> Self:
         problems = Problems()
@@ -203,8 +226,56 @@ class MarkerEffects(Section):
         pi = self.pi.model_copy(update={"start": start, "prior": prior})
         return self.model_copy(update={"classes": classes, "pi": pi})
 
+    def on_traits(self, every: tuple[str, ...]) -> Self:
+        """With its traits filled in, and how the effects on them depend on each other."""
+        traits, across = self.traits or every, self.across_traits
+        if across is None:
+            can = self.prior in ACROSS_TRAITS["joint"] and (self.prior == "rr" or len(traits) <= MOST_TRAITS["joint"])
+            across = "joint" if can and len(traits) > 1 else "independent"
+        return self.model_copy(update={"traits": traits, "across_traits": across})
+
+    @property
+    def together(self) -> bool:
+        """Effects on several traits have one prior."""
+        return len(self.traits) > 1 and self.across_traits != "independent"
+
+    @property
+    def n_states(self) -> int:
+        """Of a SNP over all traits, where there is one for every set of them; 0 else."""
+        return 2 ** len(self.traits) if self.together and self.prior != "rr" and self.across_traits != "shared" else 0
+
     def refusals(self) -> list[tuple[tuple[str, ...], str]]:
         """What does not fit once everything is filled in."""
-        if self.prior not in OF_CLASSES or self.pi.start is None or len(self.pi.start) == len(self.classes):
-            return []
-        return [(("pi", "start"), f"found {len(self.pi.start)} shares, needed {len(self.classes)}, one for each class")]
+        return [*self._of_classes(), *self._of_traits()]
+
+    def _of_classes(self) -> list[tuple[tuple[str, ...], str]]:
+        out: list[tuple[tuple[str, ...], str]] = []
+        needed = f"{len(self.classes)}, one for each class"
+        if self.n_states > 2:
+            needed += f", or {self.n_states}, one for each set of traits"
+        for key, given in (("start", self.pi.start), ("prior", self.pi.prior)):
+            if self.prior in OF_CLASSES and given is not None and len(given) not in (len(self.classes), self.n_states):
+                what = "shares" if key == "start" else "numbers"
+                out.append((("pi", key), f"found {len(given)} {what}, needed {needed}"))
+        return out
+
+    def _of_traits(self) -> list[tuple[tuple[str, ...], str]]:
+        out: list[tuple[tuple[str, ...], str]] = []
+        across, T = self.across_traits, len(self.traits)
+        if across is None or across == "independent":
+            for key in ("start", "scale"):
+                if isinstance(getattr(self.variance, key), tuple):
+                    out.append((("variance", key), "found a matrix, needed one number: the effects have one variance"))
+            return out
+        if T == 1:
+            out.append((("across_traits",), f"found {across} with one trait, {self.traits[0]}; needed several"))
+        elif self.prior not in ACROSS_TRAITS[across]:
+            can = " or ".join(ACROSS_TRAITS[across])
+            out.append((("across_traits",), f"{across} cannot be combined with prior: {self.prior}; needed {can}"))
+        elif self.n_states and MOST_TRAITS[across] < T:
+            other = "one_by_one (up to 6 traits), " if across == "joint" and MOST_TRAITS["one_by_one"] >= T else ""
+            found = f"found {across} with {T} traits, which are {self.n_states} sets of traits"
+            out.append(
+                (("across_traits",), f"{found}; needed at most {MOST_TRAITS[across]}, {other}shared or independent")
+            )
+        return out

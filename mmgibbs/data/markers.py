@@ -17,7 +17,7 @@ from mmgibbs.data.phenotypes import SHOWN, Phenotypes
 from mmgibbs.data.traits import Records
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.genotypes.store import Store
-from mmgibbs.model.markers import MarkerPriorSpec, Markers
+from mmgibbs.model.markers import JointPriorSpec, MarkerPriorSpec, Markers, states_of_traits
 
 GAMMA_SHAPE = 1.1  # of priors of a scale, as in BGLR: its mode is the value that the share asks for
 
@@ -74,16 +74,23 @@ def marker_terms(
         animal = of_record.join(place, on="animal", how="left", maintain_order="left")["place"].fill_null(-1).to_numpy()
         store = genotypes.packed(order)
         variance = column_variances(store)
-        for trait in section.traits or names:
-            t = names.index(trait)
+        scale = 1 / np.sqrt(variance) if section.scale == "standard" else np.ones(len(variance))
+        total = float(np.sum(variance * scale**2))
+        numbers, n = genotypes.checked.kept_snps, int(has.sum())
+        own = [names.index(trait) for trait in section.traits or names]
+        for t in own:
             if not np.any(records.observed[:, t] & (animal >= 0)):
-                raise DataError(f"model.markers.{name}: trait '{trait}' has records, but of no genotyped animal")
-            scale = 1 / np.sqrt(variance) if section.scale == "standard" else np.ones(len(variance))
-            spec = prior_spec(name, section, float(np.sum(variance * scale**2)), float(records.variance[t]))
-            numbers, n = genotypes.checked.kept_snps, int(has.sum())
+                raise DataError(f"model.markers.{name}: trait '{names[t]}' has records, but of no genotyped animal")
+            if section.variance.start is None and not records.variance[t] > 0:
+                raise ConfigError(f"model.markers.{name}: the trait '{names[t]}' does not vary; needed variance.start")
+        joint = joint_prior_spec(section, own, total, records.variance[own]) if section.together else None
+        for i, t in enumerate(own):
+            spec = (
+                prior_spec(section, total, float(records.variance[t])) if joint is None else _on_one(section, joint, i)
+            )
             centred = genotypes.centre, scale, genotypes.mean
-            terms.append(Markers(name, t, animal.astype(np.int32), store, numbers, *centred, spec, n))
-            labels.append(MarkerLabels(name, order, np.arange(len(order)) < int(has.sum()), section))
+            terms.append(Markers(name, t, animal.astype(np.int32), store, numbers, *centred, spec, n, joint))
+            labels.append(MarkerLabels(name, order, np.arange(len(order)) < n, section))
     return terms, labels
 
 
@@ -94,7 +101,7 @@ def column_variances(store: Store) -> np.ndarray:
     return np.maximum(second / known - (first / known) ** 2, 1e-12)
 
 
-def prior_spec(name: str, section: MarkerEffects, total: float, phenotypic: float) -> MarkerPriorSpec:
+def prior_spec(section: MarkerEffects, total: float, phenotypic: float) -> MarkerPriorSpec:
     """The numbers of a prior; total: the genetic variance of effects of variance 1, phenotypic: that of the trait.
 
     A share h of the phenotypic variance asks for effects of variance h phenotypic / (total x mean factor of a class).
@@ -104,8 +111,7 @@ def prior_spec(name: str, section: MarkerEffects, total: float, phenotypic: floa
     factor = 1.0
     if s.classes and s.pi.start is not None:
         factor = float(np.dot(s.classes, s.pi.start))
-    if not phenotypic > 0:
-        raise ConfigError(f"model.markers.{name}: the trait does not vary; needed variance.start")
+    assert not isinstance(given.start, tuple) and not isinstance(given.scale, tuple), "one variance"
     start = given.start if given.start is not None else given.share * phenotypic / (total * factor)
     scale = given.scale if given.scale is not None else start * (given.df + 2) / given.df
     of_classes: dict[str, Any] = {"classes": s.classes, "pi": s.pi.start, "counts": None if s.pi.fixed else s.pi.prior}
@@ -126,3 +132,52 @@ def prior_spec(name: str, section: MarkerEffects, total: float, phenotypic: floa
     }
     options = of_kind.get(s.prior, of_classes | of_scale | of_horseshoe)  # a plugin takes what it likes
     return MarkerPriorSpec(s.prior, start, given.fixed, given.df, scale, options)
+
+
+def joint_prior_spec(
+    section: MarkerEffects, traits: Sequence[int], total: float, phenotypic: np.ndarray
+) -> JointPriorSpec:
+    """The numbers of a prior of effects on T traits together; phenotypic (T,): variances of the traits.
+
+    G ~ IW(df + T - 1, (df + 2) start): each variance then has the prior that `prior_spec` gives it alone, nu = df.
+    Shares of single traits make those of sets of traits as if they were independent, with as many imaginary SNPs.
+    """
+    s, given, T = section, section.variance, len(traits)
+    states, factor, pi, counts = _states(section)
+    matrix = lambda value: np.array(value) if isinstance(value, tuple) else np.diag(np.broadcast_to(value, T))
+    inside = (pi * factor) @ states
+    start = matrix(given.start if given.start is not None else given.share * phenotypic / (total * inside))
+    scale = start * (given.df + 2) if given.scale is None else given.df * matrix(given.scale)
+    one_by_one = s.across_traits == "one_by_one"
+    return JointPriorSpec(
+        tuple(traits), states, factor, pi, counts, start, given.fixed, given.df + T - 1, scale, one_by_one
+    )
+
+
+def _states(section: MarkerEffects) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """States (K, T), their factors, shares and counts (or None)."""
+    T, pi = len(section.traits), section.pi
+    if section.prior == "rr":
+        return np.ones((1, T), bool), np.ones(1), np.ones(1), None
+    assert pi.start is not None, "filled in by the configuration"
+    counts = None if pi.fixed or pi.prior is None else np.array(pi.prior)
+    if section.across_traits == "shared":
+        factor = np.array(section.classes)
+        return np.repeat(factor[:, None] > 0, T, axis=1), np.where(factor > 0, factor, 1.0), np.array(pi.start), counts
+    states = states_of_traits(T)
+    if counts is not None and len(counts) == 2:
+        counts = counts.sum() * of_sets(counts / counts.sum(), states)
+    start = of_sets(np.array(pi.start), states) if len(pi.start) == 2 else np.array(pi.start)
+    return states, np.ones(len(states)), start, counts
+
+
+def of_sets(shares: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """(K,) shares of sets of traits from those of no effect and of one on a trait."""
+    return np.prod(np.where(states, shares[1], shares[0]), axis=1)
+
+
+def _on_one(section: MarkerEffects, joint: JointPriorSpec, i: int) -> MarkerPriorSpec:
+    """What the prior says of one of its traits."""
+    df = section.variance.df
+    own = float(joint.start[i, i]), joint.fixed, df, float(joint.scale[i, i]) / df
+    return MarkerPriorSpec(section.prior, *own, {"classes": section.classes} if section.classes else {})

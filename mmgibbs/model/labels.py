@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from mmgibbs.model.markers import JointPriorSpec
     from mmgibbs.model.terms import Effect, Term
 
 
@@ -50,6 +51,17 @@ def component_labels(term: Term, traits: Sequence[str]) -> list[str]:
 def parameter_labels(term: Term, traits: Sequence[str]) -> list[str]:
     """(k,) labels of a random term as parameters are named: coefficients are numbered, 'rr.0:yield', '.1:y'."""
     return [component_label(label, traits[t]) for e in term.effects for t in e.traits for label in numbered(e)]
+
+
+def state_labels(spec: JointPriorSpec, traits: Sequence[str]) -> list[str]:
+    """(K,) the states of a SNP over several traits: 'none', 'milk', 'fat', 'milk+fat'; classes that traits share by
+    number, 'milk+fat:1'.
+    """
+    own = [traits[t] for t in spec.traits]
+    if spec.whole:
+        return [f"{'+'.join(own)}:{k}" for k in range(len(spec.states))]
+    none = "none" if "none" not in own else "no trait"
+    return ["+".join(trait for trait, acts in zip(own, state, strict=True) if acts) or none for state in spec.states]
 
 
 def numbered(effect: Effect) -> list[str]:

@@ -27,10 +27,43 @@ class MarkerPriorSpec:
 
 
 @dataclass(frozen=True)
+class JointPriorSpec:
+    """The prior of the effects b_j of a SNP on T traits together.
+
+    A SNP is in one of K states: state k acts on the traits of states[k], and their effects have the covariance matrix
+    factor_k G_kk, G_kk the rows and columns of G of those traits; the other effects are exactly 0. G ~ IW(df, scale),
+    the shares of the states ~ Dirichlet(counts).
+    """
+
+    traits: tuple[int, ...]  # (T,) of the design
+    states: np.ndarray  # (K, T) bool
+    factor: np.ndarray  # (K,) above 0
+    pi: np.ndarray  # (K,) where the shares start
+    counts: np.ndarray | None  # (K,); None: the shares are held
+    start: np.ndarray  # (T, T) of G
+    fixed: bool  # G is held at its start
+    df: float
+    scale: np.ndarray  # (T, T)
+    one_by_one: bool = False  # the states of a SNP move one trait at a time, else all at once
+
+    @property
+    def whole(self) -> bool:
+        """Each state acts on all traits or on none: classes that the traits share."""
+        return bool(np.all(self.states.all(axis=1) | ~self.states.any(axis=1)))
+
+
+def states_of_traits(n_traits: int) -> np.ndarray:
+    """(2^T, T) bool: every set of traits, that of none first; trait t is in state k where bit t of k is set."""
+    return (np.arange(1 << n_traits)[:, None] >> np.arange(n_traits)) & 1 == 1
+
+
+@dataclass(frozen=True)
 class Markers:
     """One term of SNP effects on one trait.
 
     Animals with records stand first in the store; `n_recorded` of them. The others have breeding values, no say.
+    A term whose effects on several traits have a prior in common has one of these for each of its traits, one after
+    the other, which share the store and `joint`.
     """
 
     name: str
@@ -43,6 +76,18 @@ class Markers:
     mean: np.ndarray  # (p,) the dosage that a missing genotype stands for
     prior: MarkerPriorSpec
     n_recorded: int
+    joint: JointPriorSpec | None = None  # of all traits of the term; then `prior` is what it says of this one
+
+    @property
+    def first(self) -> bool:
+        """Of those that share a prior."""
+        return self.joint is None or self.trait == self.joint.traits[0]
+
+    @property
+    def joint_key(self) -> str:
+        """What the draws of all its traits together are called."""
+        assert self.joint is not None, "of effects with a prior in common"
+        return f"{self.name}.{'+'.join(map(str, self.joint.traits))}"
 
     @property
     def key(self) -> str:

@@ -7,6 +7,13 @@ no name):
     h2[trait]            TERM.corr[a,b]         residual.corr[trait,trait]
     ratio[TERM:trait]    ratio[TERM.effect:trait] where TERM has several effects
     threshold[trait:low|high]    incidence[trait:category]    h2_observed[trait:category]    (observed_scale.py)
+    SNPS.var[trait]    SNPS.effect_var[trait]    SNPS.pi[trait:class]    SNPS.in_class[trait:class]
+    SNPS.cov[trait,trait]    SNPS.corr[trait,trait]    SNPS.effect_cov[trait,trait]    SNPS.effect_corr[trait,trait]
+    SNPS.pi[state]    SNPS.in_class[state]
+
+with SNPS a term of SNP effects: var, cov and corr are those of the genomic breeding values among the genotyped animals,
+effect_... those of the effect of a SNP under the prior; the second and third line of them where the effects on several
+traits have one prior.
 
 Where the residuals have classes (`variances.residual.by`), whatever depends on them ends in the class:
 residual.var[trait|class], residual.cov[trait,trait|class], h2[trait|class], residual.corr[trait,trait|class],
@@ -161,6 +168,41 @@ class MarkerInfo:
 
 
 @dataclass(frozen=True)
+class JointMarkerInfo:
+    """The same of effects on several traits that have one prior."""
+
+    name: str
+    traits: tuple[str, ...]
+    states: tuple[str, ...]  # what the states of a SNP are called
+    draws: str
+
+    def named(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Covariances and correlations of breeding values and of effects, shares of the states."""
+        out: dict[str, np.ndarray] = {}
+        for what, word in (("genetic_covariance", ""), ("covariance", "effect_")):
+            G = draws.get(marker_name(self.draws, what))
+            pairs = (
+                [] if G is None else [(a, b) for a in range(len(self.traits)) for b in range(a + 1, len(self.traits))]
+            )
+            for a, b in pairs:
+                assert G is not None
+                label = f"[{self.traits[a]},{self.traits[b]}]"
+                out[f"{self.name}.{word}cov{label}"] = G[..., a, b]
+                out[f"{self.name}.{word}corr{label}"] = _correlation_or_0(G, a, b)
+        for word in ("pi", "in_class"):
+            values = draws.get(marker_name(self.draws, word))
+            if values is not None:
+                out |= {f"{self.name}.{word}[{state}]": values[..., k] for k, state in enumerate(self.states)}
+        return out
+
+
+def _correlation_or_0(G: np.ndarray, a: int, b: int) -> np.ndarray:
+    """0 in draws in which one of the two does not vary."""
+    product = G[..., a, a] * G[..., b, b]
+    return np.where(product > 0, G[..., a, b] / np.sqrt(np.where(product > 0, product, 1.0)), 0.0)
+
+
+@dataclass(frozen=True)
 class ResidualInfo:
     """What the names and ratios need to know of the residuals: of all records, or class by class."""
 
@@ -223,7 +265,7 @@ def named_parameters(
     terms: Sequence[TermInfo],
     matrices: Mapping[str, np.ndarray],
     residual: ResidualInfo,
-    markers: Sequence[MarkerInfo] = (),
+    markers: Sequence[MarkerInfo | JointMarkerInfo] = (),
 ) -> NamedParameters:
     """All parameters of the run.
 
@@ -240,8 +282,9 @@ def named_parameters(
         fixed.update(named if info.fixed else ())
     for of_markers in markers:
         draws.update(of_markers.named(matrices))
+    of_traits = [m for m in markers if isinstance(m, MarkerInfo)]
     shares = [
-        _Shares(terms, matrices, residual.traits[t], t, *r, [m for m in markers if m.trait_number == t])
+        _Shares(terms, matrices, residual.traits[t], t, *r, [m for m in of_traits if m.trait_number == t])
         for t in range(len(residual.traits))
         for r in residuals
     ]

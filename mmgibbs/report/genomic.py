@@ -34,8 +34,12 @@ PARAMETERS = {  # end of the name before '[' -> in words
     "and the relationships there are, not the sum of 2pqa²",
     "effect_var": "variance of the effect of one copy of an allele under the prior (of an effect that is not 0; of the "
     "class of factor 1), on the scale of the analysis",
-    "pi": "share of the SNPs in each class, 0 for no effect; it trades off with the variance of an effect, so that "
-    "both are known less well than the variance of the breeding values",
+    "cov": "covariance of the genomic breeding values of two traits among the genotyped animals as they are",
+    "corr": "genomic correlation: of the breeding values of two traits among the genotyped animals as they are",
+    "effect_cov": "covariance of the effects of a SNP on two traits under the prior, of SNPs with an effect on both",
+    "effect_corr": "correlation of the effects of a SNP on two traits under the prior, of SNPs with an effect on both",
+    "pi": "share of the SNPs in each class (or with effects on a set of traits), 0 for no effect; it trades off with "
+    "the variance of an effect, so that both are known less well than the variance of the breeding values",
     "in_class": "number of SNPs in each class",
     "scale": "scale S of the variances of single SNPs",
     "lambda2": "lambda² of the lasso: the larger, the smaller the effects",

@@ -4,7 +4,9 @@ markers.parquet has a row for each SNP of the file, in its order: what the file 
 call rate, whether it was kept, and why not, and its centre: the copies that are taken from each dosage. For each
 trait: effect_TRAIT, its sd and Monte Carlo error (of one copy of the counted allele, whatever the scale of the
 analysis), and where the prior has classes pip_TRAIT, the probability that the effect is not 0, with its Monte Carlo
-error, and class_k_TRAIT. Probabilities are means of the full conditional ones over the draws (Rao-Blackwell).
+error, and class_k_TRAIT. Where there is a state for every set of traits, state_SET is the probability that a SNP has an
+effect on just the traits of SET (state_none, state_milk, state_milk+fat), with state_mcse_SET. Probabilities are means
+of the full conditional ones over the draws (Rao-Blackwell).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import polars as pl
 
 from mmgibbs.data.markers import MarkerLabels
 from mmgibbs.data.prepared import Prepared
+from mmgibbs.model.labels import state_labels
 from mmgibbs.model.markers import Markers
 from mmgibbs.posterior.moments import PooledMoments
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
@@ -89,8 +92,10 @@ def squares_of_animals(markers: Markers) -> np.ndarray:
     return out
 
 
-def markers_file(prepared: Prepared, found: Mapping[str, PooledMoments]) -> dict[str, Callable[[Path], None]]:
-    """Name -> what writes it; {} without SNP effects."""
+def markers_file(
+    prepared: Prepared, found: Mapping[str, PooledMoments], states: Mapping[str, PooledMoments]
+) -> dict[str, Callable[[Path], None]]:
+    """Name -> what writes it; {} without SNP effects. states: of terms with states over several traits, by key."""
     if not prepared.design.markers or prepared.genotypes is None:
         return {}
     frame = prepared.genotypes.checked.snps
@@ -102,9 +107,10 @@ def markers_file(prepared: Prepared, found: Mapping[str, PooledMoments]) -> dict
         return _column(name, out)
 
     columns = [of_all("centre", prepared.genotypes.centre)]
+    terms = {m.name for m in prepared.design.markers}
     for m in prepared.design.markers:
         moments, trait = found[m.key], prepared.design.traits[m.trait]
-        ending = ending_of(m.name, trait, {other.name for other in prepared.design.markers})
+        ending = ending_of(m.name, trait, terms)
         for what, part in (("effect", moments.mean), ("effect_sd", moments.sd), ("effect_mcse", moments.mcse)):
             columns.append(of_all(f"{what}_{ending}", part[EFFECT][:, 0] * m.scale))
         chances, errors = moments.mean[CHANCE], moments.mcse[CHANCE]
@@ -113,6 +119,14 @@ def markers_file(prepared: Prepared, found: Mapping[str, PooledMoments]) -> dict
             columns.append(of_all(f"pip_mcse_{ending}", errors[:, 0]))
         if chances.shape[1] > 2:
             columns += [of_all(f"class_{k}_{ending}", chances[:, k]) for k in range(chances.shape[1])]
+    for m in prepared.design.markers:
+        if m.joint is None or not m.first or m.joint_key not in states:
+            continue
+        of_states = states[m.joint_key]
+        for k, label in enumerate(state_labels(m.joint, prepared.design.traits)):
+            ending = ending_of(m.name, label, terms)
+            columns.append(of_all(f"state_{ending}", of_states.mean[0][:, k]))
+            columns.append(of_all(f"state_mcse_{ending}", of_states.mcse[0][:, k]))
     return {FILE: frame.with_columns(columns).write_parquet}
 
 

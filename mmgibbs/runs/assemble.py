@@ -22,11 +22,12 @@ from mmgibbs.model.covariance import (
     full_block,
 )
 from mmgibbs.model.design import Design
-from mmgibbs.model.labels import component_labels
+from mmgibbs.model.labels import component_labels, state_labels
 from mmgibbs.model.residual import ResidualModel
 from mmgibbs.model.response import Categories
 from mmgibbs.model.terms import Term
 from mmgibbs.posterior.parameters import (
+    JointMarkerInfo,
     MarkerInfo,
     ObservedInfo,
     ResidualInfo,
@@ -50,7 +51,7 @@ class Assembled:
     terms: tuple[TermInfo, ...]  # of the random terms, for names
     residual: ResidualInfo
     notes: tuple[str, ...]  # warnings about the data and the posterior
-    markers: tuple[MarkerInfo, ...] = ()  # of the terms of SNP effects, for names
+    markers: tuple[MarkerInfo | JointMarkerInfo, ...] = ()  # of the terms of SNP effects, for names
 
 
 def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
@@ -110,8 +111,22 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         observed=scales,
         predicted=predicted_classes(prepared),
     )
-    markers = tuple(MarkerInfo(m.name, design.traits[m.trait], m.trait, m.key) for m in design.markers)
-    return Assembled(model, tuple(infos), info, tuple(notes), markers)
+    return Assembled(model, tuple(infos), info, tuple(notes), marker_infos(design))
+
+
+def marker_infos(design: Design) -> tuple[MarkerInfo | JointMarkerInfo, ...]:
+    """Of each term of SNP effects and trait, then of each term whose effects on several traits have one prior."""
+    joint = [
+        JointMarkerInfo(
+            m.name,
+            tuple(design.traits[t] for t in m.joint.traits),
+            tuple(state_labels(m.joint, design.traits)),
+            m.joint_key,
+        )
+        for m in design.markers
+        if m.joint is not None and m.first
+    ]
+    return (*(MarkerInfo(m.name, design.traits[m.trait], m.trait, m.key) for m in design.markers), *joint)
 
 
 def check_degrees_of_freedom(

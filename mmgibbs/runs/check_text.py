@@ -28,6 +28,10 @@ def counts_as_text(counts: dict) -> str:
             f"SNP effects '{m['term']}' on {m['trait']}: {m['SNPs']:,} SNPs, prior {m['prior']}, {m['records']:,} "
             f"records of genotyped animals; variance of an effect starts at {m['effect_variance']['start']:.3g}"
         )
+        if "joint" in m:
+            joint, states = m["joint"], m["joint"].get("states", {})
+            of_states = f"; states of a SNP: {', '.join(states)}" if states else ""
+            lines.append(f"SNP effects '{m['term']}' on {' and '.join(joint['traits'])} covary{of_states}")
     rows = [(t["term"], t["kind"], t["levels"], t["equations"], t["colours"]) for t in counts["terms"]]
     lines += ["", *_table(("term", "kind", "levels", "equations", "colours"), rows)]
     rows = [(name, *p.values()) for name, p in counts["partitions"].items()]

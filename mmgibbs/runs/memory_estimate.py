@@ -54,7 +54,13 @@ def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: 
 
 
 def bytes_of_markers(markers: Markers, n_patterns: int) -> int:
-    """The packed genotypes, and of a chain the products within blocks, effects, breeding values and their moments."""
+    """The packed genotypes, and of a chain the products within blocks, effects, breeding values and their moments.
+
+    Traits with one prior share the genotypes and the products: they count with the first.
+    """
     store, p = markers.genotypes, markers.n_snps
-    of_chain = p * 4 * BLOCK * n_patterns + 8 * (8 * p + 8 * store.n_animals) + 4 * 8 * 4 * p
-    return store.array.nbytes + of_chain
+    of_chain = 8 * (8 * p + 8 * store.n_animals) + 4 * 8 * 4 * p
+    if not markers.first:
+        return of_chain
+    states = 0 if markers.joint is None else 4 * 8 * p * len(markers.joint.pi)
+    return store.array.nbytes + p * 4 * BLOCK * n_patterns + of_chain + states

@@ -69,6 +69,7 @@ class Found:
     levels: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, levels, k) of chosen levels
     averages: dict[str, np.ndarray] = field(default_factory=dict)  # (chains, draws, birth years, k)
     markers: dict[str, PooledMoments] = field(default_factory=dict)  # of effects, breeding values, chances of classes
+    states: dict[str, PooledMoments] = field(default_factory=dict)  # of SNPs over several traits
     totals: dict[str, PooledMoments] = field(default_factory=dict)  # number of the trait -> of total breeding values
     effects: dict[str, KeptDraws] = field(default_factory=dict)  # some draws of SNP effects
     statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
@@ -132,6 +133,7 @@ class MixedModelProblem:
             levels=pooled_under(chains, "levels."),
             averages=pooled_under(chains, "averages."),
             markers=pooled_under(chains, "markers."),
+            states=pooled_under(chains, "states."),
             probabilities=pooled_under(chains, "probabilities."),
             totals=pooled_under(chains, "totals."),
             effects=pooled_under(chains, "effects."),
@@ -265,7 +267,7 @@ class MixedModelProblem:
                 "sample_stats": found.statistics,
                 "attributes": {"analysis": self.analysis.name},
             },
-            files=markers_file(self.prepared, found.markers)
+            files=markers_file(self.prepared, found.markers, found.states)
             | marker_draws_file(self.prepared, found.effects, matrices)
             | files_of_windows(self.prepared, found.effects, found.markers)
             | animals_file(self.prepared.pedigree)

@@ -15,6 +15,7 @@ import numpy as np
 
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import partition
+from mmgibbs.model.labels import state_labels
 from mmgibbs.model.response import Categories, Count, Interval, Response
 from mmgibbs.results.relationships import described
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mmgibbs.data.prepared import Prepared
     from mmgibbs.equations.structured import StructuredEquations
     from mmgibbs.model.design import Design
+    from mmgibbs.model.markers import JointPriorSpec
     from mmgibbs.model.terms import Term
     from mmgibbs.posterior.parameters import NamedParameters
     from mmgibbs.runs.assemble import Assembled
@@ -129,8 +131,10 @@ def described_markers(design: Design) -> list[dict]:
     for m in design.markers:
         spec = m.prior
         options = {key: value for key, value in spec.options.items() if value not in (None, ())}
+        joint = {} if m.joint is None or not m.first else {"joint": described_joint(m.joint, design.traits)}
         out.append(
-            {
+            joint
+            | {
                 "term": m.name,
                 "trait": design.traits[m.trait],
                 "prior": spec.kind,
@@ -142,6 +146,19 @@ def described_markers(design: Design) -> list[dict]:
             }
         )
     return out
+
+
+def described_joint(spec: JointPriorSpec, traits: Sequence[str]) -> dict:
+    """The prior of effects on several traits, as plain values."""
+    states = dict(zip(state_labels(spec, traits), spec.pi.tolist(), strict=True))
+    counts = {} if spec.counts is None else {"counts": spec.counts.tolist()}
+    return {
+        "traits": [traits[t] for t in spec.traits],
+        "one_by_one": spec.one_by_one,
+        "effect_covariance": {"start": spec.start.tolist(), "fixed": spec.fixed, "df": spec.df,
+                              "scale": spec.scale.tolist()},
+        **({"states": states} | counts if len(states) > 1 else {}),
+    }  # fmt: skip
 
 
 def block_kind(term: Term) -> str:

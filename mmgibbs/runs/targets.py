@@ -18,6 +18,7 @@ from mmgibbs.posterior.stopping import Target, Wanted, assess, largest_error, ma
 from mmgibbs.runs.assemble import Assembled
 from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.sampler.markers.effects import starting_draws
+from mmgibbs.sampler.markers.joint import joint_starting_draws
 from mmgibbs.sampler.mixed_model import MixedModel
 
 Parameters = Callable[[list], Mapping[str, np.ndarray]]  # results of all chains -> name -> (chains, draws)
@@ -111,7 +112,8 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
         starts |= {threshold_name(r.trait): r.start_of_cuts()[None, None, 2:-1] for r in ordinal}
         starts |= {scale.draws: np.zeros((1, 1, len(scale.names))) for scale in model.observed}
         for markers in model.design.markers:
-            starts |= starting_draws(markers)
+            own = starting_draws(markers) if markers.joint is None else joint_starting_draws(markers, markers.joint)
+            starts |= own
         check_patterns(wanted, _sampled(assembled, starts))
 
 

@@ -13,7 +13,8 @@ from mmgibbs.posterior.moments import MomentsOfLocations, batch_length
 from mmgibbs.posterior.probabilities import ProbabilitiesOfLevels
 from mmgibbs.posterior.saved import SavedLevels
 from mmgibbs.posterior.tracked import Theta, Tracked
-from mmgibbs.sampler.markers.effects import FollowedMarkers, KeptEffects, MarkerEffects
+from mmgibbs.sampler.markers.effects import EffectsFollowed, FollowedMarkers, KeptEffects, MarkerEffects
+from mmgibbs.sampler.markers.joint import FollowedStates, JointMarkerEffects
 from mmgibbs.sampler.markers.totals import FollowedTotals
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -87,16 +88,22 @@ class Recorder:
             self.theta, shapes = FetchedTheta(engine), [(t.n_levels, t.n_components) for t in model.design.terms]
             moments = MomentsOfLocations(shapes, planned, n_batches)
         self.tracked: dict[str, Tracked] = {MOMENTS: moments} | tracked_in(model, schedule)  # moments see a draw first
+        of_markers: list[EffectsFollowed] = []
         for step in steps:
             if isinstance(step, MarkerEffects):
-                self.tracked[f"markers.{step.markers.key}"] = FollowedMarkers(step, planned, n_batches)
-                if model.marker_draws:
-                    most = model.marker_draws // schedule.chains
-                    self.tracked[f"effects.{step.markers.key}"] = KeptEffects(step, most)
-        of_markers = [step for step in steps if isinstance(step, MarkerEffects)]
+                of_markers.append(step)
+            if isinstance(step, JointMarkerEffects):
+                of_markers += step.on_traits
+                if not step.prior.spec.whole:
+                    self.tracked[f"states.{step.first.joint_key}"] = FollowedStates(step, planned, n_batches)
+        for own in of_markers:
+            self.tracked[f"markers.{own.markers.key}"] = FollowedMarkers(own, planned, n_batches)
+            if model.marker_draws:
+                most = model.marker_draws // schedule.chains
+                self.tracked[f"effects.{own.markers.key}"] = KeptEffects(own, most)
         for total in model.totals:
-            own = [of_markers[j] for j in total.markers]
-            self.tracked[f"totals.{total.trait}"] = FollowedTotals(total, own, planned, n_batches)
+            parts = [of_markers[j] for j in total.markers]
+            self.tracked[f"totals.{total.trait}"] = FollowedTotals(total, parts, planned, n_batches)
 
     def __call__(self, facts: Mapping[str, float]) -> None:
         drawn = {name: values for step in self.steps for name, values in step.draws().items()}

@@ -19,6 +19,7 @@ from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations
 from mmgibbs.sampler.markers.effects import MarkerEffects
+from mmgibbs.sampler.markers.joint import JointMarkerEffects
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.observed_scale import ObservedValues
 from mmgibbs.sampler.predictive import PredictedRecords
@@ -71,8 +72,10 @@ def gibbs_steps(
     markers: list[Step] = []
     if model.design.markers:
         assert isinstance(engine, HostState), "other engines refuse such a design"
-        every = range(len(model.design.markers))
-        markers = [MarkerEffects(model, m, engine, matrices, key, schedule.refresh_every) for m in every]
+        for j, own in enumerate(model.design.markers):
+            if own.first:
+                kind = MarkerEffects if own.joint is None else JointMarkerEffects
+                markers.append(kind(model, j, engine, matrices, key, schedule.refresh_every))
     return [
         *liabilities,
         Locations(engine, matrices, key, schedule.refresh_every),

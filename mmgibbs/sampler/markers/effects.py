@@ -12,6 +12,8 @@ Every `refresh_every` sweeps g is X a anew; the largest drift so far is a fact o
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from mmgibbs.draws.normal import fill_pairs
@@ -29,6 +31,23 @@ from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Site
 from mmgibbs.sampler.markers.priors.common import uniforms
 from mmgibbs.sampler.markers.sweep import gram_blocks, room, sweep_mixture, sweep_normal
 from mmgibbs.sampler.mixed_model import MixedModel
+
+
+class EffectsFollowed(Protocol):
+    """Effects of a term on one trait, as they are now: what is followed of them."""
+
+    markers: Markers
+
+    @property
+    def a(self) -> np.ndarray:
+        """(p,)"""
+
+    @property
+    def chances(self) -> np.ndarray:
+        """(p, classes) probability of each class given all else."""
+
+    def breeding_values(self) -> np.ndarray:
+        """(animals,) of every animal of the store."""
 
 
 class MarkerEffects:
@@ -195,7 +214,7 @@ def starting_draws(markers: Markers) -> dict[str, np.ndarray]:
 class FollowedMarkers(MomentsOfLocations):
     """Moments of effects, breeding values and, Rao-Blackwellised, of the probability of each class."""
 
-    def __init__(self, step: MarkerEffects, n_draws: int, n_batches: int):
+    def __init__(self, step: EffectsFollowed, n_draws: int, n_batches: int):
         self.step = step
         m = step.markers
         shapes = [(m.n_snps, 1), (m.genotypes.n_animals, 1), step.chances.shape]
@@ -212,8 +231,8 @@ class FollowedMarkers(MomentsOfLocations):
 class KeptEffects(ThinnedDraws):
     """Some draws of the effects, as they are on the scale of the analysis."""
 
-    def __init__(self, step: MarkerEffects, most: int):
-        self.step: MarkerEffects | None = step
+    def __init__(self, step: EffectsFollowed, most: int):
+        self.step: EffectsFollowed | None = step
         super().__init__(most, step.markers.n_snps)
 
     def add(self, _theta: object) -> None:

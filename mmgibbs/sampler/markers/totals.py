@@ -14,14 +14,14 @@ import numpy as np
 
 from mmgibbs.posterior.moments import Moments, MomentsOfLocations
 from mmgibbs.posterior.tracked import Theta
-from mmgibbs.sampler.markers.effects import MarkerEffects
+from mmgibbs.sampler.markers.effects import EffectsFollowed
 from mmgibbs.sampler.mixed_model import TotalValues
 
 
 class FollowedTotals(MomentsOfLocations):
     """Moments of t of the animals that are genotyped and levels of the random term."""
 
-    def __init__(self, values: TotalValues, steps: Sequence[MarkerEffects], n_draws: int, n_batches: int):
+    def __init__(self, values: TotalValues, steps: Sequence[EffectsFollowed], n_draws: int, n_batches: int):
         self.values, self.steps = values, steps
         super().__init__([(values.codes.size, 1)], n_draws, n_batches)
 

@@ -120,7 +120,8 @@ def test_what_cannot_be_combined(tables, tmp_path, sampler):
 
 def test_beside_a_trait_that_is_not_normal_and_residual_classes(tables, tmp_path):
     traits = {"milk": {}, "alive": {"type": "binary", "positive": "yes"}}
-    found = run(tables, tmp_path / "run", traits, {"prior": "bayes_c"}, variances={"residual": {"by": "barn"}})
+    section = {"prior": "bayes_c", "across_traits": "independent"}
+    found = run(tables, tmp_path / "run", traits, section, variances={"residual": {"by": "barn"}})
     assert finite(found.summary)
     names = set(found.summary["parameter"])
     assert {"snps.var[milk]", "snps.var[alive]", "h2[alive|one]", "snps.pi[alive:0]"} <= names

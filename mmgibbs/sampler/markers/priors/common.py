@@ -106,7 +106,7 @@ def _chi_squares(df, number, level, stream, seed, chain):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def uniforms(out, number, level, stream, seed, chain):
+def uniforms(out, number, level, stream, seed, chain, draw=0):
     """out (p,): a uniform for each SNP."""
     for j in range(level.size):
-        out[j], _ = uniform_pair(number, level[j], stream, draw_word(0, 0), seed, chain)
+        out[j], _ = uniform_pair(number, level[j], stream, draw_word(draw, 0), seed, chain)
