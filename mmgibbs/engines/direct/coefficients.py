@@ -1,7 +1,7 @@
 """C on a pattern that holds for all variances, its factor, and the traces of C^-1 that derivatives ask for.
 
 The pattern is that of every component and covariance that may be other than 0. Each stored element of the explicit
-blocks (equations/explicit) knows its place in the panels of the factor: new variances are written there, and elements
+blocks (equations/explicit) knows its place in the factor: new variances are written there, and elements
 of C^-1 are read there.
 """
 
@@ -15,9 +15,11 @@ import numpy as np
 from numba import njit
 from scipy.sparse import coo_array, csr_array
 
-from mmgibbs.engines.direct.factor import Factor, factorise
+from mmgibbs.engines.direct.columns import Columns, columns_of
+from mmgibbs.engines.direct.elimination import elimination
+from mmgibbs.engines.direct.factor import Factor, factor_pattern, factorise
 from mmgibbs.engines.direct.places import equation_name
-from mmgibbs.engines.direct.symbolic import Symbolic, symbolic
+from mmgibbs.engines.direct.symbolic import Symbolic
 from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
 from mmgibbs.model.design import Design
@@ -37,8 +39,8 @@ class Coefficients:
     """The coefficient matrix of a design, for any variances of one structure."""
 
     explicit: ExplicitEquations
-    symbolic: Symbolic
-    places: dict[tuple[int, int], np.ndarray]  # scalar effects i >= j -> (nnz,) int64 place in the panels; -1: none
+    symbolic: Symbolic | Columns
+    places: dict[tuple[int, int], np.ndarray]  # scalar effects i >= j -> (nnz,) int64 place in the factor; -1: none
 
     @property
     def design(self) -> Design:
@@ -47,19 +49,15 @@ class Coefficients:
     def factor(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> Factor:
         """Of C at these variances; ModelError, which names the equation, where it is not positive definite."""
         self.explicit.set_variances(G, R)
-        panels = np.zeros(self.symbolic.elements)
+        values = np.zeros(self.symbolic.elements)
         for pair, places in self.places.items():
             if pair in self.explicit.values:
-                _scatter(self.explicit.values[pair], places, panels)
-        return factorise(self.symbolic, panels, lambda number: equation_name(self.design, number))
+                _scatter(self.explicit.values[pair], places, values)
+        return factorise(self.symbolic, values, lambda number: equation_name(self.design, number))
 
     def diagonal(self, inverse: np.ndarray) -> np.ndarray:
         """(equations,) the diagonal of C^-1, from the selected inverse."""
-        s = self.symbolic
-        node = s.supernode
-        width = s.first[node + 1] - s.first[node]
-        own = np.arange(node.size) - s.first[node]
-        return inverse[s.panel_ptr[node] + own * width + own][s.place]
+        return inverse[self.symbolic.diagonal_places]
 
     def traces(self, inverse: np.ndarray) -> Traces:
         """From the selected inverse (elements,)."""
@@ -82,12 +80,15 @@ class Coefficients:
         return Traces(of_terms, of_records)
 
 
-def coefficients(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> Coefficients:
+def coefficients(
+    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks], columns_alone: bool = False
+) -> Coefficients:
     """The pattern and its symbolic factor. of_terms: components that may covary, None for fixed terms; of_residuals:
-    traits that may, for each class of residuals."""
+    traits that may, for each class of residuals; columns_alone: whatever it costs (factor.py)."""
     explicit = explicit_equations(design)
     used = {pair: _numbered(explicit, *pair) for pair in _joined(explicit, of_terms, of_residuals)}
-    known = symbolic(_pattern(explicit.n_equations, [in_force for _, in_force in used.values()]))
+    pattern = _pattern(explicit.n_equations, [in_force for _, in_force in used.values()])
+    known = columns_of(elimination(pattern)) if columns_alone else factor_pattern(pattern)
     places = {pair: known.places(*numbers) for pair, (numbers, _in_force) in used.items()}
     return Coefficients(explicit, known, places)
 

@@ -13,17 +13,11 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.engines.direct.blocks import inverse_of_lower
-from mmgibbs.engines.direct.symbolic import Symbolic
-
-
-def selected_inverse(symbolic: Symbolic, panels: np.ndarray) -> np.ndarray:
-    """(elements,) C^-1 in the places of the panels of L, diagonal blocks whole."""
-    s = symbolic
-    return _selected(s.first, s.row_ptr, s.rows, s.panel_ptr, s.supernode, s.widest_below, panels)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _selected(first, row_ptr, rows, panel_ptr, supernode, widest_below, panels):
+def selected_panels(first, row_ptr, rows, panel_ptr, supernode, widest_below, panels):
+    """(elements,) C^-1 in the places of the panels of L, diagonal blocks whole."""
     Z = np.empty(panels.size)
     below = np.empty(max(1, widest_below * widest_below))
     position = np.empty(max(1, widest_below), np.int64)

@@ -1,14 +1,8 @@
-"""The order of the equations, the pattern of the factor and what it costs: once for all variances.
+"""L by supernodes: the pattern of the factor, for factors whose columns are long.
 
-Equations are eliminated by minimum degree (Liu 1985; that of SuperLU), in a postorder of the elimination tree (Liu
-1990). Columns of one pattern that follow each other are one *supernode*: a dense panel of its own rows and columns
-first, then of the rows below, all in one flat array. A child joins its parent where few zeros are stored for it;
-supernodes wider than `WIDEST` are cut.
-
-Measured against the LDL' of the package qdldl (one core of two, others at work): gryphon with one and two traits 0.8
-and 0.9 ms for a factorisation at new variances, C and its assembly included, where qdldl, given C, takes 0.1 and 0.4;
-simdata (4,807 equations) 13 against 2.3. Neither is what an evaluation waits for, so there is no dependence on a
-package that has no selected inverse: here it takes 0.6, 1.2 and 11 ms, in the places of the same panels.
+Columns of one pattern that follow each other are one *supernode*: a dense panel of its own rows and columns first, then
+of the rows below, all in one flat array. A child joins its parent where few zeros are stored for it; supernodes wider
+than `WIDEST` are cut.
 """
 
 from __future__ import annotations
@@ -17,7 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from scipy.sparse import csc_array, csr_array
+
+from mmgibbs.engines.direct.elimination import Elimination
+from mmgibbs.engines.direct.panels import factorise_panels, log_determinant_panels, solve_panels
+from mmgibbs.engines.direct.selected import selected_panels
+from mmgibbs.machine.threads import blas_threads
 
 WIDEST = 64  # columns of a supernode: its own block is factorised by plain loops, the rest by BLAS
 ZEROS = 0.15  # share of stored zeros up to which a child joins its parent
@@ -64,130 +62,58 @@ class Symbolic(NamedTuple):
         )  # fmt: skip
 
     @property
+    def diagonal_places(self) -> np.ndarray:
+        """(n,) int64 where the diagonal of each equation stands."""
+        node = self.supernode
+        own = np.arange(node.size) - self.first[node]
+        width = self.first[node + 1] - self.first[node]
+        return (self.panel_ptr[node] + own * width + own)[self.place]
+
+    def factorise(self, values: np.ndarray) -> int:
+        """values (elements,): C becomes L. -1, or the place of the first pivot that is not positive."""
+        with blas_threads(1):  # sums then run in one order, whatever else the machine does
+            return factorise_panels(
+                self.first, self.row_ptr, self.rows, self.panel_ptr, self.parent, self.stack, self.widest_below, values
+            )
+
+    def log_determinant(self, values: np.ndarray) -> float:
+        """log|C| = 2 sum_i log L_ii"""
+        return float(log_determinant_panels(self.first, self.row_ptr, self.panel_ptr, values))
+
+    def solve(self, values: np.ndarray, x: np.ndarray) -> None:
+        """x (n, m) <- C^-1 x in place, rows in the order of the factor."""
+        solve_panels(self.first, self.row_ptr, self.rows, self.panel_ptr, values, x)
+
+    def selected_inverse(self, values: np.ndarray) -> np.ndarray:
+        """(elements,) C^-1 in the places of L."""
+        with blas_threads(1):
+            return selected_panels(
+                self.first, self.row_ptr, self.rows, self.panel_ptr, self.supernode, self.widest_below, values
+            )
+
+    @property
     def bytes(self) -> int:
         """Of a factor, a selected inverse and what waits for its parent while they are made."""
         return 8 * (2 * self.elements + self.stack + 2 * self.widest_below**2) + 8 * self.rows.size
 
 
-def symbolic(pattern: csr_array) -> Symbolic:
-    """Of a symmetric matrix with a full diagonal, (n, n), both triangles; its values are not read."""
-    n = pattern.shape[0]
-    order = minimum_degree(pattern)
-    indptr, indices = _permuted(pattern, order)
-    tree = elimination_tree(indptr, indices)
-    after = postorder(tree)
-    order = order[after]
-    indptr, indices = _permuted(pattern, order)
-    tree = elimination_tree(indptr, indices)
-    first = _merged(tree, column_counts(indptr, indices, tree))
+def symbolic(known: Elimination) -> Symbolic:
+    """The supernodes of an elimination."""
+    first = _merged(known.tree, known.counts)
     supernode = np.repeat(np.arange(first.size - 1), np.diff(first))
-    row_ptr, rows = _rows(indptr, indices, first, supernode)
+    row_ptr, rows = _rows(known.indptr, known.indices, first, supernode)
     width, height = np.diff(first), np.diff(row_ptr)
     parent = np.full(width.size, -1, np.int64)
     inner = height > width
     parent[inner] = supernode[rows[row_ptr[:-1][inner] + width[inner]]]
     panel_ptr = np.concatenate([[0], np.cumsum(width * height)])
-    place = np.empty(n, np.int64)
-    place[order] = np.arange(n)
+    place = np.empty(known.order.size, np.int64)
+    place[known.order] = np.arange(known.order.size)
     below = height - width
     return Symbolic(
-        order, place, supernode, first, parent, row_ptr, rows, panel_ptr,
+        known.order, place, supernode, first, parent, row_ptr, rows, panel_ptr,
         _stack_size(parent, below), int(below.max(initial=0)),
     )  # fmt: skip
-
-
-def minimum_degree(pattern: csr_array) -> np.ndarray:
-    """(n,) int64 the equations in the order of their elimination: minimum degree on the pattern.
-
-    SuperLU orders before it factorises; asked for a factor without fill, it does little else. The values that it sees
-    make any pivot on the diagonal a good one.
-    """
-    from scipy.sparse.linalg import spilu
-
-    n = pattern.shape[0]
-    if n == 1:
-        return np.zeros(1, np.int64)
-    row = np.repeat(np.arange(n), np.diff(pattern.indptr))
-    heavy = np.diff(pattern.indptr).astype(float) + 1.0
-    values = np.where(row == pattern.indices, heavy[row], -1.0)
-    matrix = csc_array(
-        (values, pattern.indices.astype(np.int32), pattern.indptr.astype(np.int32)), shape=(n, n)
-    )  # symmetric: rows are columns
-    lu = spilu(
-        matrix,
-        drop_tol=1.0,
-        fill_factor=1.0,
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-    return np.argsort(lu.perm_c).astype(np.int64)
-
-
-def _permuted(pattern: csr_array, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """indptr and indices of the pattern with its rows and columns in this order."""
-    moved = pattern[order][:, order]
-    return moved.indptr.astype(np.int64), moved.indices.astype(np.int64)
-
-
-@njit(cache=True)
-def elimination_tree(indptr, indices):
-    """(n,) parent of each column, -1 for a root: the first row below its diagonal in L (Liu 1990)."""
-    n = indptr.size - 1
-    parent, ancestor = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
-    for i in range(n):
-        for e in range(indptr[i], indptr[i + 1]):
-            k = indices[e]
-            while k != -1 and k < i:
-                above = ancestor[k]
-                ancestor[k] = i
-                if above == -1:
-                    parent[k] = i
-                k = above
-    return parent
-
-
-@njit(cache=True)
-def postorder(parent):
-    """(n,) the columns, each after all below it in the tree, subtrees in one piece."""
-    n = parent.size
-    child, sibling = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
-    for k in range(n - 1, -1, -1):
-        if parent[k] >= 0:
-            sibling[k] = child[parent[k]]
-            child[parent[k]] = k
-    out, stack, done = np.empty(n, np.int64), np.empty(n, np.int64), 0
-    for start in range(n):
-        if parent[start] >= 0:
-            continue
-        top, stack[0] = 1, start
-        while top > 0:
-            k = stack[top - 1]
-            if child[k] >= 0:
-                stack[top] = child[k]
-                top += 1
-                child[k] = sibling[child[k]]
-            else:
-                out[done] = k
-                done += 1
-                top -= 1
-    return out
-
-
-@njit(cache=True)
-def column_counts(indptr, indices, parent):
-    """(n,) elements of each column of L, the diagonal included: each row walks up the tree from its own elements."""
-    n = parent.size
-    counts, seen = np.ones(n, np.int64), np.full(n, -1, np.int64)
-    for i in range(n):
-        seen[i] = i
-        for e in range(indptr[i], indptr[i + 1]):
-            k = indices[e]
-            while k < i and seen[k] != i:
-                seen[k] = i
-                counts[k] += 1
-                k = parent[k]
-    return counts
 
 
 @njit(cache=True)

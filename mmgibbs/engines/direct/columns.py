@@ -1,0 +1,273 @@
+"""C = L D L', column by column without supernodes: for factors with few elements a column, as those of animal models.
+
+Row i of L is found from the rows before it ("up-looking", Davis 2006, chapter 4): with y the row of C, for each column
+j of its pattern, from the left,
+
+    y_r -= L_rj y_j  for the rows r < i of column j,        L_ij = y_j / D_j,        D_i = C_ii - sum_j L_ij y_j
+
+The pattern is known, so that all loops run over lists. C^-1 on it is the derivative of log|C| = sum_i log D_i, which is
+the same loop backwards (the reverse mode of Smith 1995, here the recursion of Takahashi, Fagan & Chin 1973); d before
+a symbol is the derivative with respect to it,
+
+    b_j = dL_ij / D_j - 2 L_ij dD_i - sum_r L_rj b_r,      dL_rj -= y_j b_r,      C^-1_ij = b_j / 2,   C^-1_ii = dD_i
+
+It takes twice the operations of the factorisation.
+
+Elements stand in one flat array: L below the diagonal, column by column, then D.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.small_matrices import SINGULAR
+from mmgibbs.engines.direct.elimination import Elimination
+
+
+class Columns(NamedTuple):
+    """The pattern of the factor of n equations, by columns and by rows; what the same of supernodes is: symbolic.py."""
+
+    order: np.ndarray  # (n,) int64 the equation at each place of the factor
+    place: np.ndarray  # (n,) int64 the place of each equation
+    column_ptr: np.ndarray  # (n + 1,) uint64
+    row_of: np.ndarray  # (below,) uint32 rows below the diagonal of each column, ascending
+    row_ptr: np.ndarray  # (n + 1,) uint64
+    column_of: np.ndarray  # (below,) uint32 columns left of the diagonal of each row, ascending
+
+    @property
+    def elements(self) -> int:
+        """Stored elements: L below the diagonal, and D."""
+        return self.row_of.size + self.order.size
+
+    @property
+    def nonzeros(self) -> int:
+        return self.elements
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions of one factorisation: the squares of the columns' lengths."""
+        lengths = np.diff(self.column_ptr).astype(float) + 1.0
+        return int((lengths**2).sum())
+
+    @property
+    def bytes(self) -> int:
+        """Of the pattern, a factor, a selected inverse and what they are made with."""
+        return 8 * 3 * self.elements + 8 * self.row_of.size + 32 * self.order.size
+
+    @property
+    def diagonal_places(self) -> np.ndarray:
+        """(n,) int64 where the diagonal of each equation stands."""
+        return self.row_of.size + self.place
+
+    def places(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """(m,) int64 where elements (row, column), or their mirror images, stand; equation -1: -1."""
+        return _places(
+            rows.astype(np.int64), columns.astype(np.int64), self.place, self.column_ptr.astype(np.int64), self.row_of
+        )
+
+    def factorise(self, values: np.ndarray) -> int:
+        """values (elements,): C becomes L and D. -1, or the place of the first pivot that is not positive."""
+        n = self.order.size
+        filled, y, reciprocal = np.empty(n, np.uint64), np.empty(n), np.empty(n)
+        lists = self.column_ptr, self.row_of, self.row_ptr, self.column_of
+        return int(factorise_columns(*lists, values, filled, y, reciprocal, SINGULAR))
+
+    def log_determinant(self, values: np.ndarray) -> float:
+        """log|C| = sum_i log D_i"""
+        return float(log_determinant_columns(self.row_of.size, values))
+
+    def solve(self, values: np.ndarray, x: np.ndarray) -> None:
+        """x (n, m) <- C^-1 x in place, rows in the order of the factor."""
+        solve_columns(self.column_ptr, self.row_of, values, x)
+
+    def selected_inverse(self, values: np.ndarray) -> np.ndarray:
+        """(elements,) C^-1 in the places of L and D."""
+        out = np.empty(self.elements)
+        selected_columns(self.column_ptr, self.row_of, self.row_ptr, self.column_of, values, out)
+        return out
+
+
+def columns_of(known: Elimination) -> Columns:
+    """The columns of an elimination."""
+    place = np.empty(known.order.size, np.int64)
+    place[known.order] = np.arange(known.order.size)
+    return Columns(known.order, place, *_pattern(known.indptr, known.indices, known.tree))
+
+
+@njit(cache=True)
+def _pattern(indptr, indices, parent):
+    """Row i of L has the columns met on the way up the tree from its elements in C."""
+    n = parent.size
+    seen, below = np.full(n, -1, np.int64), np.zeros(n + 1, np.int64)
+    left = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        seen[i] = i
+        for e in range(indptr[i], indptr[i + 1]):
+            k = indices[e]
+            while k < i and seen[k] != i:
+                seen[k] = i
+                below[k + 1] += 1
+                left[i + 1] += 1
+                k = parent[k]
+    column_ptr, row_ptr = np.cumsum(below), np.cumsum(left)
+    row_of, column_of = np.empty(column_ptr[n], np.uint32), np.empty(row_ptr[n], np.uint32)
+    fill = column_ptr[:-1].copy()
+    seen[:] = -1
+    for i in range(n):
+        seen[i] = i
+        for e in range(indptr[i], indptr[i + 1]):
+            k = indices[e]
+            while k < i and seen[k] != i:
+                seen[k] = i
+                row_of[fill[k]] = i
+                fill[k] += 1
+                k = parent[k]
+    fill = row_ptr[:-1].copy()
+    for j in range(n):
+        for p in range(column_ptr[j], column_ptr[j + 1]):
+            i = row_of[p]
+            column_of[fill[i]] = j
+            fill[i] += 1
+    return column_ptr.astype(np.uint64), row_of, row_ptr.astype(np.uint64), column_of
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _places(rows, columns, place, column_ptr, row_of):
+    """(m,) by bisection in the column; the pattern has every element that is asked for."""
+    out = np.full(rows.size, -1, np.int64)
+    for e in range(rows.size):
+        if rows[e] < 0 or columns[e] < 0:
+            continue
+        i, j = place[rows[e]], place[columns[e]]
+        if i < j:
+            i, j = j, i
+        if i == j:
+            out[e] = row_of.size + i
+            continue
+        low, high = column_ptr[j], column_ptr[j + 1] - 1
+        while low < high:
+            middle = (low + high) // 2
+            if row_of[middle] < i:
+                low = middle + 1
+            else:
+                high = middle
+        out[e] = low
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def factorise_columns(column_ptr, row_of, row_ptr, column_of, values, filled, y, reciprocal, singular):
+    """values (elements,): C becomes L and D. Returns -1, or the place of the first pivot that is not above `singular`
+    times the diagonal of C.
+
+    filled (n,) uint64, y (n,) and reciprocal (n,) 1 / D: work space, `reciprocal` for the solutions too.
+    """
+    n = y.size
+    below = np.uint64(row_of.size)
+    for j in range(n):
+        filled[j] = column_ptr[j]
+    for i in range(np.uint64(n)):
+        first, last = row_ptr[i], row_ptr[i + np.uint64(1)]
+        d = values[below + i]
+        least = singular * d
+        for q in range(first, last):
+            j = column_of[q]
+            y[j] = values[filled[j]]
+        for q in range(first, last):
+            j = column_of[q]
+            yj, end = y[j], filled[j]
+            for p in range(column_ptr[j], end):
+                y[row_of[p]] -= values[p] * yj
+            ratio = yj * reciprocal[j]
+            d -= ratio * yj
+            values[end] = ratio
+            filled[j] = end + np.uint64(1)
+        if not d > least:
+            return np.int64(i)
+        values[below + i] = d
+        reciprocal[i] = 1.0 / d
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve_lower(column_ptr, row_of, values, x):
+    """x (n,) <- L^-1 x, in place."""
+    for j in range(np.uint64(x.size)):
+        xj = x[j]
+        if xj != 0.0:
+            for p in range(column_ptr[j], column_ptr[j + np.uint64(1)]):
+                x[row_of[p]] -= values[p] * xj
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve_upper(column_ptr, row_of, values, x):
+    """x (n,) <- L'^-1 x, in place."""
+    n = x.size
+    for step in range(n):
+        j = np.uint64(n - 1 - step)
+        total = x[j]
+        for p in range(column_ptr[j], column_ptr[j + np.uint64(1)]):
+            total -= values[p] * x[row_of[p]]
+        x[j] = total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve_columns(column_ptr, row_of, values, x):
+    """x (n, m) <- C^-1 x, in place."""
+    n, below = x.shape[0], np.uint64(row_of.size)
+    column = np.empty(n)
+    for v in range(x.shape[1]):
+        for i in range(n):
+            column[i] = x[i, v]
+        solve_lower(column_ptr, row_of, values, column)
+        for i in range(np.uint64(n)):
+            column[i] /= values[below + i]
+        solve_upper(column_ptr, row_of, values, column)
+        for i in range(n):
+            x[i, v] = column[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_determinant_columns(below, values):
+    """sum_i log D_i"""
+    total = 0.0
+    for i in range(below, values.size):
+        total += np.log(values[i])
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def selected_columns(column_ptr, row_of, row_ptr, column_of, values, out):
+    """out (elements,): C^-1 in the places of L and D."""
+    n = column_ptr.size - 1
+    below = np.uint64(row_of.size)
+    ends, slope = column_ptr[1:].copy(), np.empty(n)
+    one = np.uint64(1)
+    for e in range(out.size):
+        out[e] = 0.0
+    for i in range(n):
+        out[below + np.uint64(i)] = 1.0 / values[below + np.uint64(i)]
+    for step in range(n):
+        i = np.uint64(n - 1 - step)
+        first, last = row_ptr[i], row_ptr[i + one]
+        slope_of_d = out[below + i]
+        for q in range(first, last):
+            slope[column_of[q]] = 0.0
+        for back in range(last - first):
+            j = column_of[last - one - np.uint64(back)]
+            end = ends[j] - one
+            ends[j] = end
+            ratio, d, slope_of_l = values[end], values[below + j], out[end]
+            yj = ratio * d
+            total = slope[j] + slope_of_l / d - 2.0 * slope_of_d * ratio
+            for p in range(column_ptr[j], end):
+                r = row_of[p]
+                b = slope[r]
+                total -= values[p] * b
+                out[p] -= yj * b
+            out[below + j] += slope_of_d * ratio * ratio - slope_of_l * ratio / d
+            slope[j] = total
+            out[end] = 0.5 * total

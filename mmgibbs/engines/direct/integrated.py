@@ -1,0 +1,322 @@
+"""log p(y | psi), the location effects theta integrated out, by one compiled pass for each psi (all variances).
+
+    log p = -1/2 [ sum_p n_p log|R_p| + sum_j q_j log|G_j| + log|C| + y'R^-1 y - b' C^-1 b ] + constant,   b = W'R^-1 y
+
+C is written into the places of its factor (sums.py), which is renewed, and L w = b is solved: b'C^-1 b is the sum of
+w_i^2 / D_i. Given the factor theta is drawn exactly,
+
+    theta = L'^-1 (D^-1 w + D^-1/2 z)  ~  N(C^-1 b, C^-1)          z independent normals
+
+with nothing factorised or solved anew but L'. Derivatives by the elements of G^-1 and R^-1 ask for C^-1 on the pattern
+of C: with t = C^-1 b,
+
+    d log p / dC_ij = -1/2 (C^-1_ij + t_i t_j) (twice off the diagonal),       d log p / db = t
+
+y is taken less a fit by the flat fixed effects, which changes nothing but the constant and digits that would cancel.
+Everything is float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.small_matrices import SINGULAR, cholesky
+from mmgibbs.engines.direct.coefficients import Blocks, Coefficients, coefficients
+from mmgibbs.engines.direct.columns import (
+    Columns,
+    factorise_columns,
+    selected_columns,
+    solve_lower,
+    solve_upper,
+)
+from mmgibbs.engines.direct.sums import (
+    Sums,
+    coefficient_places,
+    squares_of_records,
+    sums_of_C,
+    sums_of_right_hand_side,
+)
+from mmgibbs.model.design import Design
+
+
+class Work(NamedTuple):
+    """What one evaluation leaves: the factor at one psi. All written over by the next."""
+
+    v: np.ndarray  # (coefficients,)
+    values: np.ndarray  # (elements,) L and D
+    filled: np.ndarray  # (n,) uint64
+    y: np.ndarray  # (n,)
+    reciprocal: np.ndarray  # (n,) 1 / D
+    w: np.ndarray  # (n,) L^-1 b
+
+
+class Matrices(NamedTuple):
+    """The covariance matrices of a design, as the kernels read them."""
+
+    sizes: np.ndarray  # (m,) int64: of each random term
+    levels: np.ndarray  # (m,) float64: q
+    observed: np.ndarray  # (patterns, T) bool
+    records: np.ndarray  # (patterns,) float64
+    of_class: np.ndarray  # (patterns,) int64
+
+
+class IntegratedLikelihood:
+    """Of a design with normal traits. psi: G of each random term, row by row, one after another; then R of each class.
+
+    of_terms, of_residuals: components that may covary (see coefficients). Two psi are known at a time: the one `at` was
+    called with last, and the one that was `kept`.
+    """
+
+    def __init__(self, design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]):
+        self.design = design
+        self.coefficients: Coefficients = coefficients(design, of_terms, of_residuals, columns_alone=True)
+        known = self.coefficients.symbolic
+        assert isinstance(known, Columns)
+        self.columns = known
+        self.lists = known.column_ptr, known.row_of, known.row_ptr, known.column_of
+        self.random = [i for i, t in enumerate(design.terms) if t.kind == "random"]
+        self.classes = max(1, len(design.residual_classes))
+        terms = [design.terms[i] for i in self.random]
+        self.matrices = Matrices(
+            np.array([t.n_components for t in terms], np.int64),
+            np.array([t.n_prior_levels for t in terms], np.float64),
+            np.ascontiguousarray(design.patterns),
+            np.bincount(design.pattern, minlength=len(design.patterns)).astype(float),
+            np.ascontiguousarray(design.class_of_pattern, np.int64),
+        )
+        self.at_coefficient = coefficient_places(design)
+        self.of_C = sums_of_C(self.coefficients, self.at_coefficient)
+        y = np.where(design.patterns[design.pattern], design.y, 0.0)
+        self.centre = np.zeros(known.order.size)  # by place: what the fixed effects that y is taken less are
+        self._take(y)
+        n = known.order.size
+        both = [
+            Work(np.empty(self.at_coefficient.size), np.empty(known.elements), np.empty(n, np.uint64), np.empty(n),
+                 np.empty(n), np.empty(n))
+            for _ in range(2)
+        ]  # fmt: skip
+        self.last, self.kept = both
+        self._centre(y)
+
+    @property
+    def bytes(self) -> int:
+        """Of the pattern, the lists and two factors."""
+        lists = sum(array.nbytes for sums in (self.of_C, self.of_b) for array in sums)
+        return lists + self.columns.bytes + 8 * self.columns.elements
+
+    def _take(self, y: np.ndarray) -> None:
+        self.of_b: Sums = sums_of_right_hand_side(self.coefficients, self.at_coefficient, y)
+        self.of_squares = squares_of_records(self.design, y)
+
+    def at(self, psi: np.ndarray) -> float:
+        """log p(y | psi) up to a constant; -inf where a matrix is not positive definite."""
+        return float(_evaluate(psi, self.matrices, self.of_C, self.of_b, self.of_squares, *self.lists, *self.last))
+
+    def _centre(self, y: np.ndarray) -> None:
+        """Take y less what the flat fixed effects fit where every variance is that of the trait."""
+        design, layout = self.design, self.coefficients.explicit.layout
+        if not np.isfinite(self.at(_variances_of_traits(design, self.random, y))):
+            return
+        theta, flat = self._solved(np.zeros(self.centre.size)), self._flat()
+        places = self.columns.place[flat]
+        self.centre[places] = theta[places]
+        thetas = np.zeros(layout.size)
+        thetas[np.flatnonzero(layout.active)[flat]] = theta[places]
+        fitted = fitted_values(design, layout.split(thetas))
+        self._take(np.where(design.patterns[design.pattern], y - fitted, 0.0))
+
+    def _flat(self) -> np.ndarray:
+        """Equations of fixed effects under flat priors."""
+        of_term = [t.kind == "fixed" and t.prior_precision is None for t in self.design.terms]
+        flat = np.repeat(of_term, [t.n_levels * t.n_components for t in self.design.terms])
+        return np.flatnonzero(flat[self.coefficients.explicit.layout.active])
+
+    def keep(self) -> None:
+        """The psi of the last call of `at` is the one that draws are made at."""
+        self.last, self.kept = self.kept, self.last
+
+    def draw(self, z: np.ndarray) -> np.ndarray:
+        """theta (n,) at the psi that was kept, equations in their own order; z (n,) normals in that order."""
+        self.last, self.kept = self.kept, self.last
+        theta = self._solved(z[self.columns.order]) + self.centre
+        self.last, self.kept = self.kept, self.last
+        return theta[self.columns.place]
+
+    def _solved(self, z: np.ndarray) -> np.ndarray:
+        """L'^-1 (D^-1 w + D^-1/2 z) by place, of the last psi."""
+        x = self.last.w * self.last.reciprocal + np.sqrt(self.last.reciprocal) * z
+        solve_upper(self.columns.column_ptr, self.columns.row_of, self.last.values, x)
+        return x
+
+    def gradient(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """Symmetric D with d log p = tr(D dG) for each random term, and (classes, T, T) of R, at the last psi."""
+        t = self._solved(np.zeros(self.centre.size))
+        selected = np.empty(self.columns.elements)
+        selected_columns(*self.lists, self.last.values, selected)
+        slope = np.zeros(self.at_coefficient.size)
+        columns = np.repeat(np.arange(t.size), np.diff(self.columns.column_ptr).astype(np.int64)).astype(np.uint32)
+        _slopes_of_C(self.of_C, columns, self.columns.row_of, selected, t, slope)
+        _slopes_of_b(self.of_b, t, slope)
+        return self._chain(slope)
+
+    def _chain(self, slope: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """From slopes by elements of G^-1 and R_p^-1 to slopes by elements of G and R."""
+        at, T, v = self.at_coefficient, self.design.n_traits, self.last.v
+        G = []
+        for i, q in zip(self.random, self.matrices.levels, strict=True):
+            k, first = self.design.terms[i].n_components, at.of_term[i]
+            inverse, D = (a[first : first + k * k].reshape(k, k) for a in (v, slope))
+            G.append(-0.5 * q * inverse - inverse @ ((D + D.T) / 2) @ inverse)
+        R = np.zeros((self.classes, T, T))
+        for p, n in enumerate(self.matrices.records):
+            first = at.of_records + p * T * T
+            inverse, D = (a[first : first + T * T].reshape(T, T) for a in (v, slope))
+            D = (D + D.T) / 2 - 0.5 * self.of_squares[p]
+            R[self.matrices.of_class[p]] += -0.5 * n * inverse - inverse @ D @ inverse
+        return G, R
+
+
+def _variances_of_traits(design: Design, random: Sequence[int], y: np.ndarray) -> np.ndarray:
+    """psi of diagonal matrices, each variance that of the records of its trait."""
+    observed = design.patterns[design.pattern]
+    of_trait = np.array([np.var(y[seen, t]) if seen.any() else 0.0 for t, seen in enumerate(observed.T)])
+    of_trait[of_trait == 0.0] = 1.0
+    G = [np.diag(of_trait[design.terms[i].component_trait]).ravel() for i in random]
+    return np.concatenate([*G, *[np.diag(of_trait).ravel()] * max(1, len(design.residual_classes))])
+
+
+def fitted_values(design: Design, thetas: Sequence[np.ndarray]) -> np.ndarray:
+    """(n, T) W theta; thetas: (q, k) per term."""
+    out = np.zeros(design.y.shape)
+    for term, theta in zip(design.terms, thetas, strict=True):
+        component = 0
+        for effect in term.effects:
+            met = effect.level >= 0
+            for trait in effect.traits:
+                for a in range(effect.n_regressors):
+                    z = 1.0 if effect.covariates is None else effect.covariates[met, a]
+                    out[met, trait] += z * theta[effect.level[met], component]
+                    component += 1
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _evaluate(
+    psi, matrices, of_C, of_b, of_squares, column_ptr, row_of, row_ptr, column_of, v, values, filled, y, reciprocal, w
+):
+    """log p(y | psi) up to a constant, or -inf."""
+    total = _precisions(psi, matrices, v)
+    if not np.isfinite(total):
+        return -np.inf
+    values[:] = 0.0
+    _add_up(of_C, v, values)
+    w[:] = 0.0
+    _add_up(of_b, v, w)
+    if factorise_columns(column_ptr, row_of, row_ptr, column_of, values, filled, y, reciprocal, SINGULAR) >= 0:
+        return -np.inf
+    solve_lower(column_ptr, row_of, values, w)
+    below = row_of.size
+    for i in range(w.size):
+        total += np.log(values[below + i]) - w[i] * w[i] * reciprocal[i]
+    first = v.size - of_squares.size
+    squares = of_squares.ravel()
+    for e in range(squares.size):
+        total += v[first + e] * squares[e]
+    return -0.5 * total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_up(sums, v, out):
+    """out[place] = sum of numbers times coefficients."""
+    for e in range(sums.place.size):
+        total = 0.0
+        for m in range(sums.first[e], sums.first[e + 1]):
+            total += sums.number[m] * v[sums.coefficient[m]]
+        out[sums.place[e]] = total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _precisions(psi, matrices, v):
+    """v from psi; sum_j q_j log|G_j| + sum_p n_p log|R_p|, or inf where one is not positive definite."""
+    v[0], total, at, out = 1.0, 0.0, 0, 1
+    for j in range(matrices.sizes.size):
+        k = matrices.sizes[j]
+        inverse = v[out : out + k * k].reshape((k, k))
+        total += matrices.levels[j] * _invert(psi[at : at + k * k].reshape((k, k)), inverse)
+        at, out = at + k * k, out + k * k
+    patterns, T = matrices.observed.shape
+    block = np.empty((T, T))
+    for p in range(patterns):
+        R = psi[at + matrices.of_class[p] * T * T : at + (matrices.of_class[p] + 1) * T * T].reshape((T, T))
+        m = 0
+        for t in range(T):
+            if matrices.observed[p, t]:
+                n = 0
+                for u in range(T):
+                    if matrices.observed[p, u]:
+                        block[m, n] = R[t, u]
+                        n += 1
+                m += 1
+        inverse = np.empty((m, m))
+        total += matrices.records[p] * _invert(block[:m, :m], inverse)
+        m = 0
+        for t in range(T):
+            n = 0
+            for u in range(T):
+                both = matrices.observed[p, t] and matrices.observed[p, u]
+                v[out] = inverse[m, n] if both else 0.0
+                n += matrices.observed[p, u]
+                out += 1
+            m += matrices.observed[p, t]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _invert(A, out):
+    """out = A^-1 (k, k), exactly symmetric; log|A|, or inf where A is not positive definite."""
+    k = A.shape[0]
+    L, X = np.zeros((k, k)), np.zeros((k, k))
+    if not cholesky(A, L, SINGULAR):
+        return np.inf
+    total = 0.0
+    for i in range(k):
+        total += 2.0 * np.log(L[i, i])
+        X[i, i] = 1.0 / L[i, i]
+        for j in range(i):
+            s = 0.0
+            for m in range(j, i):
+                s -= L[i, m] * X[m, j]
+            X[i, j] = s / L[i, i]
+    for i in range(k):
+        for j in range(i + 1):
+            s = 0.0
+            for m in range(i, k):
+                s += X[m, i] * X[m, j]
+            out[i, j] = s
+            out[j, i] = s
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _slopes_of_C(sums, column, row_of, selected, t, out):
+    """out[c] += sum over the contributions of c of number * d log p / dC_e."""
+    below = row_of.size
+    for e in range(sums.place.size):
+        place = sums.place[e]
+        if place < below:
+            slope = -(selected[place] + t[row_of[place]] * t[column[place]])
+        else:
+            slope = -0.5 * (selected[place] + t[place - below] * t[place - below])
+        for m in range(sums.first[e], sums.first[e + 1]):
+            out[sums.coefficient[m]] += sums.number[m] * slope
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _slopes_of_b(sums, t, out):
+    for e in range(sums.place.size):
+        for m in range(sums.first[e], sums.first[e + 1]):
+            out[sums.coefficient[m]] += sums.number[m] * t[sums.place[e]]

@@ -1,0 +1,89 @@
+"""log p(y | psi) by one compiled pass, its derivatives, and theta given psi, against REML's and dense formulas."""
+
+import numpy as np
+import pytest
+from helpers.mutants import mutant
+from reference import dense, models
+from unit.reml.test_likelihood import CLASSES, elsewhere, example_of, likelihood_of, parts
+
+import mmgibbs.engines.direct.integrated as module
+
+
+def integrated(example, source=module):
+    covariances, residual = parts(example)
+    of_terms = [None if c is None else c.blocks for c in covariances]
+    return source.IntegratedLikelihood(example.design, of_terms, [m.blocks for m in residual.matrices])
+
+
+def psi_of(variances):
+    return np.concatenate([*[g.ravel() for g in variances.G if g is not None], variances.R.ravel()])
+
+
+@pytest.mark.parametrize("name", [*models.NAMES, CLASSES])
+def test_value_and_derivatives(name):
+    example = example_of(name)
+    own = integrated(example)
+    likelihood, _, start = likelihood_of(example)
+    differences = []
+    for variances in (start, elsewhere(start)):
+        point = likelihood.at(variances)
+        differences.append(own.at(psi_of(variances)) - point.log_likelihood)
+        G, R = own.gradient()
+        for found, i in zip(G, own.random, strict=True):
+            np.testing.assert_allclose(found, point.derivatives.G[i], rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(R, point.derivatives.R, rtol=1e-8, atol=1e-9)
+    assert abs(differences[0] - differences[1]) < 1e-10
+
+
+@pytest.mark.parametrize("name", ["bivariate_missing", "direct_maternal", "fixed_groups", "fixed_covariates"])
+def test_draws_have_mean_and_covariance_of_theta(name):
+    """theta is linear in its normals z: their images give the covariance matrix exactly."""
+    example = models.example(name)
+    own, truth = integrated(example), dense.build(example.design, example.G, example.R)
+    own.at(psi_of(likelihood_of(example)[2]))
+    own.keep()
+    n = example.design.n_equations
+    mean = own.draw(np.zeros(n))
+    np.testing.assert_allclose(mean, truth.solution, rtol=1e-8, atol=1e-9)
+    root = np.array([own.draw(z) - mean for z in np.eye(n)]).T
+    np.testing.assert_allclose(root @ root.T, truth.covariance, rtol=1e-8, atol=1e-9)
+
+
+def test_draws_are_made_at_the_psi_that_was_kept():
+    example = models.example("direct_maternal")
+    own, start = integrated(example), likelihood_of(example)[2]
+    z = np.linspace(-1, 1, example.design.n_equations)
+    own.at(psi_of(start))
+    own.keep()
+    kept = own.draw(z)
+    own.at(psi_of(elsewhere(start)))
+    np.testing.assert_array_equal(own.draw(z), kept)
+    own.keep()
+    assert np.abs(own.draw(z) - kept).max() > 0.1
+
+
+def test_no_likelihood_where_a_matrix_is_not_positive_definite():
+    example = models.example("direct_maternal")
+    own, start = integrated(example), psi_of(likelihood_of(example)[2])
+    for broken in (0, -1):
+        psi = start.copy()
+        psi[broken] = -1.0
+        assert own.at(psi) == -np.inf
+    assert np.isfinite(own.at(start))
+
+
+MUTANTS = {
+    "without log|G|": ("total += matrices.levels[j] * _invert(", "total += 0.0 * _invert("),
+    "cross product with the wrong sign": ("- w[i] * w[i] * reciprocal[i]", "+ w[i] * w[i] * reciprocal[i]"),
+    "without log|C|": ("total += np.log(values[below + i]) -", "total += 0.0 -"),
+    "without log|R|": ("total += matrices.records[p] * _invert(", "total += 0.0 * _invert("),
+}
+
+
+@pytest.mark.parametrize("right, wrong", MUTANTS.values(), ids=MUTANTS)
+def test_a_likelihood_without_a_term_is_found_wrong(right, wrong):
+    example = models.example("direct_maternal")
+    own = integrated(example, mutant(module, right, wrong, compiled=False))
+    likelihood, _, start = likelihood_of(example)
+    values = [own.at(psi_of(v)) - likelihood.at(v).log_likelihood for v in (start, elsewhere(start))]
+    assert abs(values[0] - values[1]) > 0.1
