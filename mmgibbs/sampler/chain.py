@@ -35,8 +35,8 @@ class Chain:
     ):
         self.engine, self.schedule, self.key = engine, schedule, key
         self.number, self._seconds, self._since = 0, 0.0, time.perf_counter()
-        self._steps = gibbs_steps(model, engine, schedule, key)
-        self._record = Recorder(model, schedule, engine, self._steps)
+        self.steps = gibbs_steps(model, engine, schedule, key)  # of a sweep, in their order
+        self._record = Recorder(model, schedule, engine, self.steps)
         if state is not None:
             self._restore(state)
 
@@ -51,7 +51,7 @@ class Chain:
         """
         for number in range(self.number + 1, until + 1):
             facts: dict[str, float] = {"sweep": number}
-            for step in self._steps:
+            for step in self.steps:
                 facts |= step(number) or {}
             self.number = number
             if self.schedule.keeps(number):
@@ -61,18 +61,18 @@ class Chain:
 
     def draws(self) -> dict[str, np.ndarray]:
         """The parameters as they are now, not copied: 'R', and 'G.i' for random term i."""
-        return {name: values for step in self._steps for name, values in step.draws().items()}
+        return {name: values for step in self.steps for name, values in step.draws().items()}
 
     def state(self) -> dict[str, np.ndarray]:
         """Named arrays, not copied: number of sweeps, seconds, what the steps hold, and what was recorded."""
         own = {"number": np.array(self.number), "seconds": np.array(self.seconds)}
-        for step in self._steps:
+        for step in self.steps:
             own |= step.state()
         return own | {RECORD + name: array for name, array in self._record.state().items()}
 
     def _restore(self, state: dict[str, np.ndarray]) -> None:
         self.number, self._seconds = int(state["number"]), float(state["seconds"])
-        for step in self._steps:
+        for step in self.steps:
             step.restore(state)
         self._record.restore({n.removeprefix(RECORD): array for n, array in state.items() if n.startswith(RECORD)})
 

@@ -8,7 +8,8 @@ import textwrap
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
-        "Validate an evaluation, by BLUP at given variances. k-fold cross-validation leaves out the records of "
+        "Validate an evaluation, by BLUP at given variances, and by sampling where traits are not normal or SNPs have "
+        "effects. k-fold cross-validation leaves out the records of "
         "one fold "
         "after the other, predicts them, and holds the predictions against records corrected for fixed effects: "
         "correlation (predictive ability), accuracy (it divided by the root of h2), dispersion (regression of "
@@ -24,10 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folds", type=int, metavar="N", help="folds of cross-validation (default: 5)")
     parser.add_argument(
         "--by",
-        choices=["random", "family", "time"],
-        help="what a fold is: animals at random, half-sib families by sire kept together, or one of the last N birth "
-        "years, predicted from the years before it (default: random)",
+        choices=["random", "family", "time", "column"],
+        help="what a fold is: animals at random, half-sib families by sire kept together, one of the last N birth "
+        "years, predicted from the years before it, or the value of a column of the records (default: random)",
     )
+    parser.add_argument("--column", metavar="NAME", help="with --by column: which one")
     parser.add_argument("--time", metavar="COLUMN", help="with --by time: a column of the records, not the birth year")
     parser.add_argument(
         "--cutoff",
@@ -42,7 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cutoff, their records are the ones left out)",
     )
     parser.add_argument(
-        "--variances", metavar="RUN", help="take the posterior means of a finished run (default: the starts in FILE)"
+        "--variances",
+        metavar="RUN",
+        help="take the posterior means of a finished run (default: the starts in FILE); the word sample: sample them "
+        "in every chain, without the records that are left out",
     )
     parser.add_argument("--seed", type=int, default=1, help="of folds and simulation (default: 1)")
     parser.add_argument(
@@ -73,8 +78,9 @@ def main(args: argparse.Namespace) -> None:
     from mmgibbs.validation.plan import Plan
 
     plan = Plan(
-        args.method, args.folds, args.by, args.time, args.cutoff, args.focal, args.variances, args.seed, args.replicates
-    )
+        args.method, args.folds, args.by, args.time, args.cutoff, args.focal, args.variances, args.seed,
+        args.replicates, args.column,
+    )  # fmt: skip
     where = {"output": args.output, "overwrite": args.overwrite, "cluster": args.cluster}
     validation = validate(args.file, plan, args.set, **where, progress=not args.quiet, report=not args.no_report)
     print(validation.as_text())

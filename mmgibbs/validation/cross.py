@@ -63,10 +63,14 @@ class Predictor:
     term: str
     effect: str
     heritability: float | None  # of the trait, where p is the direct breeding value
+    markers: tuple[int, ...] = ()  # numbers of the terms of SNP effects that it has
+    polygenic: tuple[str, str] | None = None  # term and effect beside those
 
     def chosen(self, term: Term, effect: Effect) -> bool:
-        of_this = self.term == EVERY_EFFECT or (term.name, effect.name) == (self.term, self.effect)
-        return of_this and term.kind == "random"
+        own = (term.name, effect.name)
+        return (self.term == EVERY_EFFECT or own in ((self.term, self.effect), self.polygenic)) and (
+            term.kind == "random"
+        )
 
 
 @dataclass(frozen=True)
@@ -80,18 +84,25 @@ class Predicted:
     predicted: np.ndarray  # (m,)
     known: tuple[str, ...] = ()  # other random effects of these records that their training data know
     elsewhere: bool = False  # other unknown-parent groups were held at 0 than in the whole data
+    noise: np.ndarray | None = None  # (folds,) what Monte Carlo error adds to the variance of p; None: nothing
+    complete: str = EVERY_EFFECT  # the prediction that has all effects
 
     def by_fold(self) -> dict[str, np.ndarray]:
         """Statistic -> (folds,)."""
         h2, found = self.predictor.heritability, []
         for k in range(self.fold.max() + 1):
-            own = self.fold == k
-            found.append(fold_statistics(self.observed[own], self.predicted[own], h2))
+            own, noise = self.fold == k, 0.0 if self.noise is None else float(self.noise[k])
+            found.append(fold_statistics(self.observed[own], self.predicted[own], h2, noise))
         return {name: np.array([f[name] for f in found]) for name in found[0]}
 
 
-def fold_statistics(observed: np.ndarray, predicted: np.ndarray, heritability: float | None) -> dict[str, float]:
-    """The statistics above; those that need a prediction that varies are NaN where none does."""
+def fold_statistics(
+    observed: np.ndarray, predicted: np.ndarray, heritability: float | None, noise: float = 0.0
+) -> dict[str, float]:
+    """The statistics above; those that need a prediction that varies are NaN where none does.
+
+    noise: of var(p), what Monte Carlo error adds; dispersion divides by the rest.
+    """
     (var_y, cov), (_, var_p) = np.cov(observed, predicted)
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = cov / np.sqrt(var_y * var_p)
@@ -99,7 +110,7 @@ def fold_statistics(observed: np.ndarray, predicted: np.ndarray, heritability: f
         return {
             "predictive_ability": correlation,
             **accuracy,
-            "dispersion": cov / var_p,
+            "dispersion": cov / (var_p - noise) if var_p > noise else np.nan,
             "bias": predicted.mean() - observed.mean(),
         }
 
@@ -119,6 +130,9 @@ def known_effects(design: Design, predictor: Predictor, fold: Fold) -> list[str]
             shared = np.isin(own[own >= 0], np.concatenate(seen))
             if shared.any() or (own.max(initial=-1) >= 0 and term.relationship.related):
                 found.append(" ".join(p for p in (term.name, effect.name) if p))
+    for j, m in enumerate(design.markers):
+        if m.trait == predictor.trait and j not in predictor.markers and (m.animal[tested] >= 0).any():
+            found.append(m.name)
     return found
 
 
@@ -129,7 +143,7 @@ def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], se
         expected, void = {}, {"accuracy"}
         notes.append(
             f"other records know {' and '.join(found.known)} of the records left out, which this prediction lacks: no "
-            f"accuracy, and no expectation of dispersion and bias; '{EVERY_EFFECT}' holds them"
+            f"accuracy, and no expectation of dispersion and bias; '{found.complete}' holds them"
         )
     if not observed[:, p.trait].all():
         expected = {}
@@ -172,7 +186,7 @@ def predictors(whole: Evaluation) -> list[Predictor]:
         counted = [c for of, c in named.variances_counted.items() if of.partition("|")[0] == trait]
         direct = components.get(counted[0].get("direct_variance") or "" if counted else "")
         if direct is not None:
-            h2 = _heritability(named, whole, trait, t)
+            h2 = heritability(named, design, t)
             out.append(Predictor(t, direct[0].name, direct[1], h2))
         if (
             direct is None
@@ -182,14 +196,14 @@ def predictors(whole: Evaluation) -> list[Predictor]:
     return out
 
 
-def _heritability(named: NamedParameters, whole: Evaluation, trait: str, t: int) -> float:
-    """Of the records of a trait: with residual classes the phenotypic variance is their mean over the records."""
-    design = whole.design
+def heritability(named: NamedParameters, design: Design, trait: int) -> float:
+    """Posterior mean; with residual classes the phenotypic variance is the mean over the records."""
+    name = design.traits[trait]
     if not design.residual_classes:
-        return float(named.draws[f"h2[{trait}]"][0, 0])
-    own = design.class_of_pattern[design.pattern[~np.isnan(design.y[:, t])]]
+        return float(named.draws[f"h2[{name}]"].mean())
+    own = design.class_of_pattern[design.pattern[~np.isnan(design.y[:, trait])]]
     share = np.bincount(own, minlength=len(design.residual_classes)) / own.size
-    each = [named.draws[f"h2[{trait}|{name}]"][0, 0] for name in design.residual_classes]
+    each = [named.draws[f"h2[{name}|{of}]"].mean() for of in design.residual_classes]
     return float(1.0 / np.sum(share / np.array(each)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -86,8 +86,8 @@ class Evaluation:
         return self.solver
 
 
-def recorded(analysis: Analysis) -> Recorded:
-    """The records of an analysis. Raises ConfigError where it cannot be validated."""
+def recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
+    """The records of an analysis. Raises ConfigError where it cannot be validated. sampled: so are its variances."""
     if analysis.model.plugin is not None:
         raise ConfigError(f"validate: found model.plugin {analysis.model.plugin}, needed a mixed model (model.random)")
     for name, random in analysis.model.random.items():
@@ -100,10 +100,10 @@ def recorded(analysis: Analysis) -> Recorded:
                 )
     for name, spec in (analysis.variances.terms | {"residual": analysis.variances.residual}).items():
         own = getattr(spec, "classes", {})
-        if spec.start is None and not (own and all(c.start is not None for c in own.values())):
+        if not sampled and spec.start is None and not (own and all(c.start is not None for c in own.values())):
             raise ConfigError(
-                f"variances.{name}: found no start, needed one, or --variances RUN for the posterior means of a "
-                "finished run"
+                f"variances.{name}: found no start, needed one, --variances RUN for the posterior means of a "
+                "finished run, or --variances sample to sample them in every chain"
             )
     data = analysis.data
     header = True if data.header is None else list(data.header)
@@ -115,24 +115,32 @@ def recorded(analysis: Analysis) -> Recorded:
         if r.relationship.related
         for e in r.effects.values()
         if e.level not in PARENT_COLUMNS
-    ]
+    ] + [m.level for m in analysis.model.markers.values()]
     column = animal_column(analysis.model.random, phenotypes) or next(iter(related), None)
     if column is None or not phenotypes.has(column):
         raise ConfigError(
             f"validate: found no column of {name} that names the animal of a record; needed a random effect with a "
-            "relationship whose level is the animal, or a column called animal or id"
+            "relationship, or SNP effects, whose level is the animal, or a column called animal or id"
         )
     return Recorded(
-        _at_given_variances(analysis),
+        analysis if sampled else _at_given_variances(analysis),
         phenotypes,
         phenotypes.text(column, "validate", data.unknown_parent),
         column,
     )
 
 
+def without_others(records: Recorded, prepared: Prepared) -> Recorded:
+    """Without the records that the design lacks: SNP effects may drop those of animals without genotypes."""
+    used = np.isin(records.phenotypes.rows, prepared.record_row)
+    if used.all():
+        return records
+    return replace(records, phenotypes=records.phenotypes.keep(used), animal=records.animal.filter(pl.Series(used)))
+
+
 def _at_given_variances(analysis: Analysis) -> Analysis:
-    """To be solved by BLUP; sampled at held variances where liabilities stand behind records."""
-    if any(trait.type != "normal" for trait in analysis.traits):
+    """To be solved by BLUP; sampled at held variances where liabilities stand behind records, or SNPs have effects."""
+    if any(trait.type != "normal" for trait in analysis.traits) or analysis.model.markers:
         return analysis.model_copy(update={"variances": analysis.variances.model_copy(update={"mode": "fixed"})})
     blup = {"method": "blup", "tolerance": TOLERANCES["blup"], "pev_limit": 0}
     return analysis.model_copy(update={"sampler": analysis.sampler.model_copy(update=blup)})

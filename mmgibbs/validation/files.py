@@ -15,8 +15,9 @@ from mmgibbs.report.finished import read_finished
 from mmgibbs.results.folder import plain
 
 if TYPE_CHECKING:
-    from mmgibbs.validation.make import Validation
+    from mmgibbs.validation.found import Validation
 
+WITH_COMMON_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors whose variance can be held
 FILES = ("validation.csv", "validation.parquet", "predictions.parquet", "validation.json", "validation.html")
 
 
@@ -29,6 +30,11 @@ def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
     mean = dict(finished.summary.select("parameter", "mean").iter_rows())
     ours = analysis.resolved()["model"]["random"]
     theirs = finished.record.get("analysis", {}).get("model", {}).get("random")
+    markers = finished.record.get("analysis", {}).get("model", {}).get("markers") or {}
+    if {name: of.get("prior") for name, of in markers.items()} != {
+        name: of.prior for name, of in analysis.model.markers.items()
+    }:
+        raise ConfigError(f"--variances {run}: its terms of SNP effects are not those of this analysis")
     if theirs != ours or list(finished.record["analysis"]["traits"]) != [t.name for t in analysis.traits]:
         raise ConfigError(f"--variances {run}: its traits or random effects are not those of this analysis")
     out = []
@@ -55,7 +61,20 @@ def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
             [mean[f"{name}.var[{a}]"] if a == b else _covariance(mean, name, a, b) for b in labels] for a in labels
         ]
         out.append(f"variances.{name}.start={json.dumps(start)}")
-    return out
+    return out + [line for name in analysis.model.markers for line in _starts_of_markers(name, analysis, mean)]
+
+
+def _starts_of_markers(name: str, analysis: Analysis, mean: dict) -> list[str]:
+    """Variance and class shares of the effects of SNPs, held; none where the prior has no common variance, or where
+    several traits have one each: those are sampled in every chain."""
+    section = analysis.model.markers[name]
+    traits = section.traits or tuple(t.name for t in analysis.traits)
+    if len(traits) != 1 or section.prior not in WITH_COMMON_VARIANCE:
+        return []
+    at = f"model.markers.{name}"
+    out = [f"{at}.variance={json.dumps({'start': mean[f'{name}.effect_var[{traits[0]}]'], 'fixed': True})}"]
+    shares = [mean[p] for k in range(len(section.classes)) if (p := f"{name}.pi[{traits[0]}:{k}]") in mean]
+    return [*out, f"{at}.pi={json.dumps({'start': shares, 'fixed': True})}"] if shares else out
 
 
 def _covariance(mean: dict, name: str, a: str, b: str, of_class: str = "") -> float:

@@ -54,6 +54,19 @@ def forward_folds(time: np.ndarray, folds: int) -> list[Fold]:
     return [Fold(f"{value:.15g}", time >= value, time == value) for value in values[-folds:]]
 
 
+def given_folds(of_record: pl.Series, column: str) -> list[Fold]:
+    """A fold for each value of a column (n,) String of the records, in their order; without one a record is never left
+    out.
+    """
+    values = of_record.drop_nulls().unique()
+    numbers = values.cast(pl.Float64, strict=False)
+    values = values.sort() if numbers.null_count() else values.gather(numbers.arg_sort())
+    if len(values) < 2:
+        raise ConfigError(f"validate: found {len(values)} values in column '{column}' (--column), needed one per fold")
+    masks = [(of_record == value).fill_null(False).to_numpy() for value in values]
+    return [Fold(f"{column} {value}", mask, mask) for value, mask in zip(values, masks, strict=True)]
+
+
 def check_number(folds: int) -> None:
     """ConfigError for fewer than two folds."""
     if folds < 2:

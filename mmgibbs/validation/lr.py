@@ -90,6 +90,11 @@ def bootstrap(sums: np.ndarray, genetic_variance: float, rng: np.random.Generato
     return {k: _sd(v[np.isfinite(v)]) if m > 1 else np.nan for k, v in found.items()}
 
 
+def families_text(units: str) -> str:
+    """What such standard errors are."""
+    return f"{BOOTSTRAPS} bootstrap samples of half-sib families by sire among the focal {units}"
+
+
 def _sd(values: np.ndarray) -> float:
     return float(values.std(ddof=1)) if values.size > 1 else np.nan
 

@@ -13,9 +13,10 @@ from mmgibbs.report import plots
 from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, number, numbers
 from mmgibbs.report.render import render
 from mmgibbs.validation.evaluation import label
+from mmgibbs.validation.plan import SAMPLE
 
 if TYPE_CHECKING:
-    from mmgibbs.validation.make import Validation
+    from mmgibbs.validation.found import Validation
 
 NAMES = {
     "predictive_ability": "predictive ability",
@@ -48,7 +49,8 @@ def page(validation: Validation) -> dict:
         table = validation.table.filter(method=method)
         if table.height:
             summary = kfold_summary(info) if method == "kfold" else lr_summary(info)
-            summary += "" if "sampled" in info else " Solid line: regression; dashed: equality."
+            calibrated = method == "kfold" and validation.predictions["effect"].str.starts_with("P(").any()
+            summary += "" if calibrated else " Solid line: regression; dashed: equality."
             shown = [_figure(figures, part, x, y) for part in _parts(validation.predictions.filter(method=method))]
             sections.append(
                 {
@@ -61,7 +63,7 @@ def page(validation: Validation) -> dict:
             )
     return {
         "title": f"Validation of {info['analysis']}",
-        "subtitle": f"{info['records']:,} records, {'sampled' if 'sampled' in info else 'BLUP'} at given variances",
+        "subtitle": f"{info['records']:,} records, {how_solved(info)}",
         "sections": sections,
         "notes": info["notes"],
         "errors": [
@@ -72,12 +74,19 @@ def page(validation: Validation) -> dict:
     }
 
 
+def how_solved(info: dict) -> str:
+    if info.get("variances") == SAMPLE:
+        return "sampled, variances too"
+    return f"{'sampled' if 'sampled' in info else 'BLUP'} at given variances"
+
+
 def kfold_summary(info: dict) -> str:
     plan, folds = info["plan"], info["folds"]
     by = {
         "random": f"{info['units']} at random",
         "family": "half-sib families by sire" + ("" if info["units"] == "animals" else f" of the {info['units']}"),
         "time": "one for each of the last times, predicted from the records before it",
+        "column": f"the values of column '{plan.get('column')}'",
     }
     sizes = [f["predicted"] for f in folds]
     blank = any(note.startswith("cross-validation") for note in info["notes"])

@@ -10,8 +10,13 @@ import numpy as np
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.folds import check_number
 
-DEFAULTS: dict[str, Any] = {"folds": 5, "by": "random", "replicates": 100}
-OPTIONS = {"kfold": ("folds", "by", "time"), "lr": ("cutoff", "focal", "replicates")}  # that nothing else uses
+SAMPLE = "sample"  # in place of a run: variances are sampled in every chain
+DEFAULTS: dict[str, Any] = {"folds": 5, "by": "random"}
+REPLICATES = 100  # where solutions are those of BLUP
+OPTIONS = {
+    "kfold": ("folds", "by", "time", "column"),
+    "lr": ("cutoff", "focal", "replicates"),
+}  # that nothing else uses
 
 
 @dataclass(frozen=True)
@@ -20,13 +25,17 @@ class Plan:
 
     method: str = "both"  # 'kfold' | 'lr' | 'both'
     folds: int | None = None
-    by: str | None = None  # 'random' | 'family' | 'time'
+    by: str | None = None  # 'random' | 'family' | 'time' | 'column'
     time: str | None = None  # a column of the records
     cutoff: float | None = None  # birth year
     focal: str | None = None  # file of ids
-    variances: str | None = None  # folder of a finished run
+    variances: str | None = None  # folder of a finished run, or SAMPLE
     seed: int = 1
-    replicates: int | None = None  # of the simulation behind standard errors of the LR method; 0: bootstrap of families
+    replicates: int | None = (
+        None  # of the simulation behind standard errors of the LR method; 0: bootstrap of families; None:
+    )
+    # REPLICATES of BLUP, none of sampling
+    column: str | None = None  # of the records: which fold
 
 
 def settled(plan: Plan) -> Plan:
@@ -34,10 +43,16 @@ def settled(plan: Plan) -> Plan:
 
     ConfigError for an option that is out of range, or would be ignored.
     """
+    if plan.column is not None and plan.by != "column":
+        raise ConfigError(f"validate: --column cannot be combined with --by {plan.by or 'random'}; needed --by column")
+    if plan.by == "column" and (plan.column is None or plan.folds is not None):
+        found = "no --column" if plan.column is None else "--folds"
+        raise ConfigError(f"validate: found --by column with {found}, needed --column NAME, whose values are the folds")
     for method, options in OPTIONS.items():
         given = [option for option in options if getattr(plan, option) is not None]
         if plan.method in (method, "both"):
-            plan = replace(plan, **{o: DEFAULTS[o] for o in options if o in DEFAULTS and o not in given})
+            unused = ["folds"] if plan.by == "column" else []
+            plan = replace(plan, **{o: DEFAULTS[o] for o in options if o in DEFAULTS and o not in given + unused})
         elif given:
             raise ConfigError(
                 f"validate: --{given[0]} cannot be combined with --method {plan.method}; "

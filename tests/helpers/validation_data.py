@@ -9,6 +9,8 @@ from mmgibbs.simulation.simulate import GENETIC, RESIDUAL, Beef, animal_ids, sim
 
 G, R = float(GENETIC[0, 0]), float(RESIDUAL[0, 0])  # birth weight
 
+N, FOUNDERS, GENETIC_OF_LIABILITY = 2400, 240, 3.0  # of binary records
+
 
 def beef_frames(beef: Beef) -> tuple[pl.DataFrame, pl.DataFrame]:
     """(phenotypes, pedigree) of the animals weighed at birth."""
@@ -46,3 +48,18 @@ def analysis_of(
 
 def small_beef(n: int, seed: int, years: int) -> Beef:
     return simulate_beef(n, seed, years)
+
+
+def binary_population() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Binary records of a pedigree with a heritability of .75 on the liability."""
+    rng = np.random.default_rng(11)
+    sire = np.where(np.arange(N) < FOUNDERS, -1, rng.integers(0, FOUNDERS // 4, N))
+    dam = np.where(np.arange(N) < FOUNDERS, -1, rng.integers(FOUNDERS // 4, FOUNDERS, N))
+    u = np.zeros(N)
+    for i in range(N):
+        own = rng.standard_normal() * np.sqrt(GENETIC_OF_LIABILITY)
+        u[i] = own if sire[i] < 0 else 0.5 * (u[sire[i]] + u[dam[i]]) + np.sqrt(0.5) * own
+    alive = (0.6 + u + rng.standard_normal(N) > 0).astype(int)
+    name = lambda code: [None if c < 0 else f"a{c}" for c in code]
+    phenotypes = pl.DataFrame({"animal": [f"a{i}" for i in range(N)], "alive": alive})
+    return phenotypes, pl.DataFrame({"id": phenotypes["animal"], "sire": name(sire), "dam": name(dam)})

@@ -5,8 +5,9 @@ copies must fail: squared probabilities, and Phi of the mean liability in place 
 """
 
 import numpy as np
-import polars as pl
 import pytest
+from helpers.validation_data import GENETIC_OF_LIABILITY as GENETIC
+from helpers.validation_data import binary_population
 from scipy.special import ndtr
 
 from mmgibbs.validation import sampled
@@ -15,26 +16,10 @@ from mmgibbs.validation.page import calibration_curve
 from mmgibbs.validation.plan import Plan
 
 pytestmark = pytest.mark.slow
-N, FOUNDERS, GENETIC = 2400, 240, 3.0
-
-
-def population():
-    """Binary records of a pedigree with a heritability of .75 on the liability."""
-    rng = np.random.default_rng(11)
-    sire = np.where(np.arange(N) < FOUNDERS, -1, rng.integers(0, FOUNDERS // 4, N))
-    dam = np.where(np.arange(N) < FOUNDERS, -1, rng.integers(FOUNDERS // 4, FOUNDERS, N))
-    u = np.zeros(N)
-    for i in range(N):
-        own = rng.standard_normal() * np.sqrt(GENETIC)
-        u[i] = own if sire[i] < 0 else 0.5 * (u[sire[i]] + u[dam[i]]) + np.sqrt(0.5) * own
-    alive = (0.6 + u + rng.standard_normal(N) > 0).astype(int)
-    name = lambda code: [None if c < 0 else f"a{c}" for c in code]
-    phenotypes = pl.DataFrame({"animal": [f"a{i}" for i in range(N)], "alive": alive})
-    return phenotypes, pl.DataFrame({"id": phenotypes["animal"], "sire": name(sire), "dam": name(dam)})
 
 
 def predictions(path):
-    phenotypes, pedigree = population()
+    phenotypes, pedigree = binary_population()
     config = {
         "name": "calibrated",
         "data": {"phenotypes": phenotypes, "pedigree": pedigree},

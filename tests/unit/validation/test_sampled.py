@@ -8,9 +8,9 @@ from helpers.other_traits import tables
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
-from mmgibbs.validation import sampled
 from mmgibbs.validation.make import validate
 from mmgibbs.validation.plan import Plan
+from mmgibbs.validation.training import without
 
 TRAITS = {
     "alive": {"type": "binary"},
@@ -40,7 +40,7 @@ def config(path, herd=None, **more):
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return validate(config(tmp_path_factory.mktemp("sampled")), Plan(folds=3), progress=False)
+    return validate(config(tmp_path_factory.mktemp("sampled")), Plan(method="kfold", folds=3), progress=False)
 
 
 def test_statistics(found):
@@ -72,12 +72,6 @@ def test_the_page_and_the_notes(found):
     page = (found.directory / "validation.html").read_text(encoding="utf-8")
     assert "Share observed against predicted probability" in page and "area under the ROC curve" in page
     assert "sampled at given variances" in page
-    assert any("LR method is left out" in note for note in found.info["notes"])
-
-
-def test_the_lr_method_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="--method lr cannot be combined with traits that are not normal"):
-        validate(config(tmp_path), Plan(method="lr"), progress=False)
 
 
 def test_starts_are_needed(tmp_path):
@@ -122,6 +116,6 @@ def test_records_of_a_flat_level_without_others_are_counted(tmp_path):
 def test_rows_of_a_design_keep_their_levels(tmp_path):
     design = prepare(load_config(config(tmp_path))).design
     masked = np.arange(90) % 4 == 0
-    training = sampled.without(design, masked, "fold 1")
+    training = without(design, masked, "fold 1")
     assert training.n_records == 67 and [t.n_levels for t in training.terms] == [t.n_levels for t in design.terms]
     np.testing.assert_array_equal(training.responses[0].category, design.responses[0].category[~masked])

@@ -189,7 +189,7 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--method", "lr", "--cutoff", "2002", "--focal", "strangers.txt"), "--focal strangers.txt line 4: focal "
             "animal 'nobody' is no level of 'animal'"),
         (("--focal", "strangers.txt"), "--focal strangers.txt line 4: focal animal 'nobody' is no level of 'animal'"),
-        (("--set", "variances={}"), "variances.animal: found no start, needed one, or --variances RUN"),
+        (("--set", "variances={}"), "variances.animal: found no start, needed one, --variances RUN"),
         (("--variances", "elsewhere"), "--variances: 'elsewhere' is not the folder of a finished run"),
         (("--seed", "-1"), "found --seed -1, needed 0 or more"),
         (("--replicates", "-5"), "found --replicates -5, needed at least 2, or 0 for none"),
@@ -201,6 +201,11 @@ def test_forward_in_time_never_sees_the_future(folder):
             "--method kfold, or both"),
         (("--method", "lr", "--by", "random"), "--by cannot be combined with --method lr"),
         (("--method", "lr", "--time", "year"), "--time cannot be combined with --method lr"),
+        (("--by", "column"), "found --by column with no --column, needed --column NAME"),
+        (("--by", "column", "--column", "herd", "--folds", "3"), "found --by column with --folds"),
+        (("--column", "herd"), "--column cannot be combined with --by random; needed --by column"),
+        (("--by", "column", "--column", "hred"), "there is no column 'hred' (--column)"),
+        (("--variances", "sample", "--replicates", "5"), "found --replicates 5 for an analysis that is sampled"),
         (("--output", "out"), "'out' holds a validation; choose another one, or give --overwrite"),
         (("--output", ".", "--overwrite"), "'.' holds other files; choose another one"),
         (

@@ -1,0 +1,127 @@
+"""Validation by BLUP at given variances: solutions with and without records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.record import versions
+from mmgibbs.validation import cross, lr
+from mmgibbs.validation.chosen import Chosen, family_of, levels_of
+from mmgibbs.validation.evaluation import Evaluation, Recorded, evaluate, evaluate_without
+from mmgibbs.validation.focal import Focal
+from mmgibbs.validation.found import (
+    FOLDS_TEXT,
+    FROM_FAMILIES,
+    FROM_MODEL,
+    FROM_SIMULATION,
+    OVER_FOLDS,
+    Validation,
+    of_errors,
+    statistics_frame,
+)
+from mmgibbs.validation.plan import REPLICATES, Plan
+from mmgibbs.validation.rows import facts_of_folds, fold_predictions, fold_rows, lr_predictions, lr_rows
+from mmgibbs.validation.simulated import can_simulate
+
+FEW_FAMILIES = 20  # below, a bootstrap of families says little
+
+
+def examine_by_blup(
+    records: Recorded,
+    prepared: Prepared,
+    plan: Plan,
+    chosen: Chosen,
+    say: Callable[[str], None],
+    executor: Executor,
+) -> Validation:
+    """See make.examine."""
+    plan = replace(plan, replicates=REPLICATES) if plan.replicates is None and chosen.focal is not None else plan
+    rows: list[tuple] = []
+    predictions: list[pl.DataFrame] = []
+    info: dict[str, Any] = {"notes": []}
+    whole = evaluate(records.analysis, prepared)
+    of = f"{whole.design.n_records:,} records of {records.units} (column '{records.column}')"
+    say(f"whole data: {of}, {whole.design.n_equations:,} equations")
+    if chosen.folds:
+        predicted = cross.cross_validate(records, whole, chosen.folds, say, executor)
+        for p in predicted:
+            own, notes = fold_rows(p, whole.design)
+            rows += own
+            info["notes"] += notes
+        predictions += [fold_predictions(p, records, whole.design, chosen.folds) for p in predicted]
+        info["folds"] = facts_of_folds(chosen.folds)
+    if chosen.focal is not None:
+        compared, info["lr"], notes = _lr(records, whole, chosen.focal, plan, say, executor)
+        info["notes"] += notes
+        others = FROM_SIMULATION if info["lr"]["replicates"] else FROM_FAMILIES
+        rows += [row for c in compared for row in lr_rows(c, FROM_MODEL, others)]
+        predictions += [lr_predictions(c, chosen.focal.animals) for c in compared]
+    model = whole.assembled.model
+    record = {
+        "analysis": records.analysis.name,
+        "plan": asdict(plan),
+        "versions": versions(),
+        "variances": {
+            info.name: whole.variance(i) for i, info in zip(model.random_terms, whole.assembled.terms, strict=True)
+        }
+        | {
+            "residual": dict(zip(model.residual.classes, model.residual.start, strict=True))
+            if model.residual.classes
+            else model.residual.start
+        },
+        "records": whole.design.n_records,
+        "animal_column": records.column,
+        "units": records.units,
+        "standard_errors": of_errors(
+            rows,
+            {
+                OVER_FOLDS: FOLDS_TEXT,
+                FROM_MODEL: "the inverse equations with and without the records, at the given variances",
+                FROM_SIMULATION: f"{plan.replicates} sets of records simulated on this pedigree at the given variances",
+                FROM_FAMILIES: lr.families_text(records.units),
+            },
+        ),
+        **info,
+        **executor.facts,
+    }
+    return Validation(statistics_frame(rows), pl.concat(predictions), record)
+
+
+def _lr(
+    records: Recorded, whole: Evaluation, focal: Focal, plan: Plan, say: Callable[[str], None], executor: Executor
+) -> tuple[list[lr.Compared], dict[str, Any], list[str]]:
+    """(statistics per component, facts, notes)."""
+    n_left_out, levels = int(focal.masked.sum()), levels_of(focal, whole.prepared)
+    family = family_of(focal, whole.prepared.pedigree)
+    say(f"LR: {n_left_out:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal {records.units}")
+    partial = evaluate_without(records, focal.masked, focal.what)
+    assert plan.replicates is not None, "it was filled in"
+    replicates = plan.replicates if can_simulate(whole) else 0
+    found = lr.compare(whole, partial, focal.masked, levels, family, replicates, plan.seed, executor)
+    facts = focal_facts(focal, family) | {"replicates": replicates}
+    notes = [*focal.notes, *([] if replicates else few_families(facts["families"]))]
+    return found, facts, notes + [note for c in found for note in c.notes]
+
+
+def focal_facts(focal: Focal, family: np.ndarray) -> dict[str, Any]:
+    """For validation.json."""
+    sizes = {
+        "left_out": int(focal.masked.sum()),
+        "focal_animals": len(focal.animals),
+        "families": len(np.unique(family)),
+    }
+    return {"cutoff": focal.cutoff, **sizes}
+
+
+def few_families(n: int) -> list[str]:
+    """A note where a bootstrap has too few of them."""
+    if n >= FEW_FAMILIES:
+        return []
+    return [f"the focal animals are of {n} half-sib families: standard errors from a bootstrap of so few are too small"]

@@ -1,0 +1,253 @@
+"""Validation by sampling: a chain for each fold, and for the LR method one of the whole and one of the partial data.
+
+For traits that are not normal, for SNP effects, and wherever variances are to be sampled without the records too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.config import Analysis
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.errors import ConfigError
+from mmgibbs.posterior.parameters import NamedParameters, named_parameters
+from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
+from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.record import versions
+from mmgibbs.sampler.interweave import terms_to_interweave
+from mmgibbs.sampler.schedule import Schedule
+from mmgibbs.validation import effects, lr, lr_sampled, sampled
+from mmgibbs.validation.by_blup import few_families, focal_facts
+from mmgibbs.validation.chains import Follower, Sampling, sample, sampling_of
+from mmgibbs.validation.chosen import Chosen, family_of
+from mmgibbs.validation.cross import Predictor
+from mmgibbs.validation.evaluation import Recorded
+from mmgibbs.validation.focal import FEWEST, Focal
+from mmgibbs.validation.folds import Fold
+from mmgibbs.validation.found import (
+    FOLDS_TEXT,
+    FROM_DRAWS,
+    FROM_FAMILIES,
+    OVER_FOLDS,
+    Validation,
+    of_errors,
+    statistics_frame,
+)
+from mmgibbs.validation.plan import SAMPLE, Plan
+from mmgibbs.validation.rows import (
+    facts_of_folds,
+    fold_predictions,
+    fold_rows,
+    lr_predictions,
+    lr_rows,
+    scored_predictions,
+    scored_rows,
+)
+from mmgibbs.validation.training import without
+from mmgibbs.validation.values import BreedingValue, FollowedValue, FollowedValues, values_of
+
+WHOLE, PARTIAL = 100_000, 100_001  # numbers of these chains, beyond those of the folds
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a chain of the whole or of the partial data says."""
+
+    effects: effects.MeanEffects
+    values: list[FollowedValue]
+    parameters: dict[str, np.ndarray]  # name -> (draws, ...)
+
+
+def examine_by_sampling(
+    records: Recorded,
+    prepared: Prepared,
+    plan: Plan,
+    chosen: Chosen,
+    say: Callable[[str], None],
+    executor: Executor,
+) -> Validation:
+    """See make.examine."""
+    if plan.replicates:
+        raise ConfigError(
+            f"validate: found --replicates {plan.replicates} for an analysis that is sampled: each would be two more "
+            "chains; needed none"
+        )
+    analysis, design = records.analysis, prepared.design
+    assembled = assemble(analysis, prepared)
+    sampling = sampling_for(analysis, assembled)
+    of = f"{design.n_records:,} records of {records.units} (column '{records.column}')"
+    say(f"whole data: {of}; a chain per fold and set of data")
+    values, notes = ([], []) if chosen.focal is None else values_of(assembled, prepared, chosen.focal)
+    if chosen.focal is not None and not values:
+        raise ConfigError(
+            f"validate: fewer than {FEWEST} of the {len(chosen.focal.animals)} focal {records.units} are genotyped, "
+            "and no effect has a relationship; needed genotyped ones (--focal, --cutoff), or --method kfold"
+        )
+    whole = _whole(sampling, chosen, values, executor)
+    rows: list[tuple] = []
+    predictions: list[pl.DataFrame] = []
+    info: dict[str, Any] = {"notes": notes}
+    if chosen.folds:
+        found = _kfold(sampling, assembled, records, prepared, chosen.folds, whole, say, executor)
+        rows, predictions = rows + found[0], predictions + found[1]
+        info = info | {"folds": facts_of_folds(chosen.folds), "notes": info["notes"] + found[2]}
+    if chosen.focal is not None and whole is not None:
+        found = _lr(sampling, assembled, records, prepared, chosen.focal, values, whole, plan, say, executor)
+        rows, predictions = rows + found[0], predictions + found[1]
+        info["notes"] += found[2]
+        info["lr"] = focal_facts(chosen.focal, family_of(chosen.focal, prepared.pedigree)) | {"replicates": 0}
+    return Validation(
+        statistics_frame(rows),
+        pl.concat(predictions),
+        _record(records, assembled, plan, rows) | info | executor.facts,
+    )
+
+
+def sampling_for(analysis: Analysis, assembled: Assembled) -> Sampling:
+    """How each chain is sampled."""
+    s, model = analysis.sampler, assembled.model
+    choice, kind, _ = choose_engine(s, model)
+    held = analysis.variances.mode == "fixed"
+    interweave = () if held else terms_to_interweave(model, s.interweave)
+    schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, interweave=interweave)
+    return sampling_of(model, choice, kind, schedule, s.seed)
+
+
+def _record(records: Recorded, assembled: Assembled, plan: Plan, rows: list[tuple]) -> dict[str, Any]:
+    """For validation.json."""
+    model, s = assembled.model, records.analysis.sampler
+    random = {model.design.terms[i].name: model.covariance(i).start for i in model.random_terms}
+    residual: Any = model.residual.start
+    if model.residual.classes:
+        residual = dict(zip(model.residual.classes, residual, strict=True))
+    texts = {
+        OVER_FOLDS: FOLDS_TEXT,
+        FROM_DRAWS: "the draws without the records and with them, and Monte Carlo error",
+        FROM_FAMILIES: lr.families_text(records.units),
+    }
+    return {
+        "analysis": records.analysis.name,
+        "plan": asdict(plan),
+        "sampled": {"burn_in": s.burn_in, "samples": s.samples, "thin": s.thin, "seed": s.seed},
+        "versions": versions(),
+        "variances": SAMPLE if plan.variances == SAMPLE else random | {"residual": residual},
+        "records": model.design.n_records,
+        "animal_column": records.column,
+        "units": records.units,
+        "standard_errors": of_errors(rows, texts),
+    }
+
+
+# ------------------------------------------------------------------------------------------------ chains
+
+
+def _whole(sampling: Sampling, chosen: Chosen, values: list[BreedingValue], executor: Executor) -> Followed | None:
+    """The chain of all records; None where nobody asks for it."""
+    design = sampling.model.design
+    if chosen.focal is None and len(design.responses) == design.n_traits:
+        return None
+    (found,) = executor.each(follow, (sampling, values), [(WHOLE, None, "")], ["whole data"])
+    return found
+
+
+def follow(
+    sampling: Sampling, values: list[BreedingValue], number: int, masked: np.ndarray | None, what: str
+) -> Followed:
+    """One chain without the masked records, which are those of `what`."""
+    design = sampling.model.design
+    training = design if masked is None else without(design, masked, what)
+    mean, n = effects.MeanEffects(), sampling.schedule.n_kept
+    of_values = [FollowedValues(value, n) for value in values]
+    parameters = sample(sampling, number, training, [mean, *of_values])
+    return Followed(mean, [v.found() for v in of_values], parameters)
+
+
+def predict_fold(
+    sampling: Sampling, wanted: Sequence[Predictor], number: int, fold: Fold
+) -> tuple[list[sampled.LeftOut], list[effects.PredictedFold]]:
+    """One chain without the fold; what is left out of each response, and what each predictor says."""
+    design = sampling.model.design
+    training = without(design, fold.masked, fold.name)
+    of_responses = [sampled.Predictions(design, training, r, fold) for r in design.responses]
+    of_effects = [effects.PredictedEffects(design, fold, p, sampling.schedule.n_kept) for p in wanted]
+    followers: list[Follower] = [*of_responses, *of_effects]
+    sample(sampling, number, training, followers)
+    return [p.found() for p in of_responses], [p.found() for p in of_effects]
+
+
+# ------------------------------------------------------------------------------------------------ the two methods
+
+Tables = tuple[list[tuple], list[pl.DataFrame], list[str]]  # rows of statistics, predictions, notes
+
+
+def _kfold(
+    sampling: Sampling,
+    assembled: Assembled,
+    records: Recorded,
+    prepared: Prepared,
+    folds: list[Fold],
+    whole: Followed | None,
+    say: Callable[[str], None],
+    executor: Executor,
+) -> Tables:
+    design = prepared.design
+    wanted = [] if whole is None else effects.predictors(assembled, prepared, named(assembled, whole))
+    calls, names = list(enumerate(folds)), [f.name for f in folds]
+    responses, predicted = [], []
+    for fold, found in zip(folds, executor.each(predict_fold, (sampling, wanted), calls, names), strict=True):
+        say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
+        responses.append(found[0])
+        predicted.append(found[1])
+    rows: list[tuple] = []
+    frames: list[pl.DataFrame] = []
+    notes: list[str] = []
+    for i, response in enumerate(design.responses):
+        scored = sampled.scored(design, response, [of[i] for of in responses])
+        rows += scored_rows(scored, design)
+        frames += scored_predictions(scored, design, records, folds)
+        notes += scored.notes
+    if whole is not None:
+        y = effects.corrected(design, whole.effects)
+        for i, predictor in enumerate(wanted):
+            found_over = effects.over_folds(design, predictor, [of[i] for of in predicted], folds, y)
+            own, said = fold_rows(found_over, design)
+            rows += own
+            frames.append(fold_predictions(found_over, records, design, folds))
+            notes += [*said, *effects.noisy(found_over, design.traits[predictor.trait])]
+    return rows, frames, notes
+
+
+def named(assembled: Assembled, whole: Followed) -> NamedParameters:
+    """Parameters of the chain of all records."""
+    draws = {name: values[None] for name, values in whole.parameters.items()}
+    return named_parameters(assembled.terms, draws, assembled.residual, assembled.markers)
+
+
+def _lr(
+    sampling: Sampling,
+    assembled: Assembled,
+    records: Recorded,
+    prepared: Prepared,
+    focal: Focal,
+    values: list[BreedingValue],
+    whole: Followed,
+    plan: Plan,
+    say: Callable[[str], None],
+    executor: Executor,
+) -> Tables:
+    left_out, design = int(focal.masked.sum()), prepared.design
+    say(f"LR: {left_out:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal {records.units}")
+    (partial,) = executor.each(follow, (sampling, values), [(PARTIAL, focal.masked, focal.what)], ["partial data"])
+    family = family_of(focal, prepared.pedigree)
+    matrices = {i: info.matrix for i, info in zip(assembled.model.random_terms, assembled.terms, strict=True)}
+    parameters = whole.parameters
+    compared = lr_sampled.compare(design, values, whole.values, partial.values, parameters, matrices, family, plan.seed)
+    rows = [row for c in compared for row in lr_rows(c, FROM_DRAWS, FROM_FAMILIES)]
+    frames = [lr_predictions(c, focal.animals.gather(v.animals)) for c, v in zip(compared, values, strict=True)]
+    notes = [*focal.notes, *few_families(len(np.unique(family)))]
+    return rows, frames, notes + [note for c in compared for note in c.notes]

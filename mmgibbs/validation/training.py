@@ -1,0 +1,143 @@
+"""The design of some of the records of a model, for chains that do without the others.
+
+Levels, columns and numbers of animals stay those of all records, so that what is drawn without some of them predicts
+the others. Genotyped animals keep their genotypes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mmgibbs.errors import DataError
+from mmgibbs.model.design import Design
+from mmgibbs.model.response import Categories
+from mmgibbs.model.terms import Levels, Term
+
+
+def rows_of(design: Design, rows: np.ndarray) -> Design:
+    """The design of some of the records: the same levels, fewer rows."""
+
+    def kept(term: Term) -> Term:
+        effects = tuple(
+            replace(e, level=e.level[rows], covariates=None if e.covariates is None else e.covariates[rows])
+            for e in term.effects
+        )
+        return replace(term, incidence=Levels(effects, term.n_levels))
+
+    return replace(
+        design,
+        y=design.y[rows],
+        pattern=design.pattern[rows],
+        weight=design.weight[rows],
+        terms=tuple(kept(t) for t in design.terms),
+        responses=tuple(r.keep(rows) for r in design.responses),
+        markers=tuple(replace(m, animal=m.animal[rows]) for m in design.markers),
+    )
+
+
+def without(design: Design, masked: np.ndarray, what: str) -> Design:
+    """The design without some records; flat levels of which no record is left are held at 0.
+
+    DataError where a category, or a trait, has no record left; `what` the records are.
+    """
+    training = rows_of(design, np.flatnonzero(~masked))
+    for response in training.responses:
+        if isinstance(response, Categories):
+            counts = np.bincount(response.category[response.category >= 0], minlength=len(response.labels))
+            empty = [label for label, n in zip(response.labels, counts, strict=True) if n == 0]
+            if empty:
+                raise DataError(
+                    f"validate: {what} has every record of '{empty[0]}' of trait '{design.traits[response.trait]}'; "
+                    "needed records of every category in the others: fewer --folds, or another --by"
+                )
+    _check_levels(training, what)
+    terms = tuple(replace(t, active=_active(t, training)) for t in training.terms)
+    _check_rank(replace(training, terms=terms), what)
+    return replace(training, terms=terms)
+
+
+def _flat(term: Term) -> np.ndarray:
+    """(k,) bool: components with a flat prior."""
+    if term.kind == "random":
+        return np.zeros(term.n_components, bool)
+    precision = term.prior_precision
+    return np.ones(term.n_components, bool) if precision is None else np.diag(precision) == 0
+
+
+def _active(term: Term, training: Design) -> np.ndarray | None:
+    """(q, k): flat components of levels without a record of their trait are held at 0."""
+    flat = _flat(term)
+    if not flat.any():
+        return term.active
+    observed = training.patterns[training.pattern]
+    active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active.copy()
+    for c in np.flatnonzero(flat):
+        effect = term.effects[int(term.component_effect[c])]
+        level = effect.level[observed[:, term.component_trait[c]]]
+        active[np.setdiff1d(np.arange(term.n_levels), level), c] = False
+    return active
+
+
+def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
+    """(n,) bool: the row meets a level whose flat effect on the trait has no record left in training."""
+    lost = np.zeros(rows.n_records, bool)
+    observed = training.patterns[training.pattern][:, trait]
+    for ours, theirs in zip(rows.terms, training.terms, strict=True):
+        flat = _flat(ours)
+        for e, effect in enumerate(ours.effects):
+            own = (ours.component_effect == e) & (ours.component_trait == trait) & flat
+            if own.any():
+                left = theirs.effects[e].level[observed]
+                lost |= (effect.level >= 0) & ~np.isin(effect.level, left)
+    return lost
+
+
+def _check_levels(training: Design, what: str) -> None:
+    """DataError for a level of a flat class effect whose records left are all on one side: it has no posterior."""
+    for response in training.responses:
+        seen, down, up = response.one_sided()
+        for term in training.terms:
+            for e, effect in enumerate(term.effects):
+                own = (term.component_effect == e) & (term.component_trait == response.trait)
+                if effect.covariates is not None or not (_flat(term) & own).any():
+                    continue
+                met = seen & (effect.level >= 0)
+                level, n = effect.level[met], term.n_levels
+                count, low, high = (np.bincount(level, weights, n) for weights in (None, down[met], up[met]))
+                if ((count > 0) & ((low == count) | (high == count))).any():
+                    raise DataError(
+                        f"validate: {what}: the records of '{training.traits[response.trait]}' that it does not hold "
+                        f"leave levels of {term.name} with records on one side alone, whose flat effects have no "
+                        f"posterior; needed fewer --folds, or model.fixed.{term.name}.prior: {{variance: 10}}"
+                    )
+
+
+MOST_VALUES = 50_000_000  # records times flat fixed equations of a trait, up to which their rank is checked
+
+
+def _check_rank(training: Design, what: str) -> None:
+    """DataError where flat fixed effects cannot be told apart without the fold: their draws would run away."""
+    observed = training.patterns[training.pattern]
+    for t, trait in enumerate(training.traits):
+        columns = []
+        for term in training.terms:
+            flat = _flat(term) & (term.component_trait == t)
+            for c in np.flatnonzero(flat):
+                effect = term.effects[int(term.component_effect[c])]
+                first = np.flatnonzero(term.component_effect == term.component_effect[c])[0]
+                j = (int(c) - int(first)) % effect.n_regressors
+                z = np.ones(training.n_records) if effect.covariates is None else effect.covariates[:, j]
+                active = np.ones(term.n_levels, bool) if term.active is None else term.active[:, c]
+                columns += [np.where(effect.level == q, z, 0.0) for q in np.flatnonzero(active)]
+                if len(columns) * training.n_records > MOST_VALUES:
+                    return
+        if not columns:
+            continue
+        X = np.stack(columns, axis=1)[observed[:, t]]
+        if np.linalg.matrix_rank(X.T @ X, hermitian=True) < X.shape[1]:
+            raise DataError(
+                f"validate: without the records of {what} the fixed effects on trait '{trait}' cannot be told apart; "
+                "needed fewer --folds, or a normal prior of the fixed effects ({prior: {variance: 10}})"
+            )

@@ -1,0 +1,167 @@
+"""Breeding values of the focal animals, draw by draw: those of random terms, of SNPs, and the sum of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.data.levels import lookup
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.model.design import Design
+from mmgibbs.model.markers import Markers
+from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
+from mmgibbs.posterior.thinned import ThinnedDraws
+from mmgibbs.results.markers import GEBV, TOTAL
+from mmgibbs.runs.assemble import Assembled
+from mmgibbs.runs.totals import total_of
+from mmgibbs.validation.chains import Draw
+from mmgibbs.validation.effects import followed, means_and_noise
+from mmgibbs.validation.evaluation import label
+from mmgibbs.validation.focal import FEWEST, Focal
+from mmgibbs.validation.lr import related_terms
+
+MOST_DRAWS = 1000  # of the values of the focal animals that are kept
+
+
+@dataclass(frozen=True)
+class BreedingValue:
+    """One kind of breeding value on one trait, of the focal animals that have it."""
+
+    term: str
+    effect: str
+    trait: str
+    animals: np.ndarray  # (m,) int64 their numbers among the focal animals
+    random: tuple[int, int] | None  # term and component
+    codes: np.ndarray  # (m,) int64 their levels of that term
+    markers: tuple[int, ...]  # numbers of the terms of SNP effects
+    places: np.ndarray  # (m,) int64 of the animals in the stores of those
+
+    @property
+    def label(self) -> str:
+        return label(self.term, self.effect, self.trait)
+
+    def of_draw(self, draw: Draw) -> np.ndarray:
+        """(m,)."""
+        out = np.zeros(self.animals.size)
+        if self.random is not None:
+            term, component = self.random
+            out += draw.theta[term][self.codes, component]
+        for j in self.markers:
+            out += draw.genomic[j][self.places]
+        return out
+
+    def variance(self, design: Design, parameters: Mapping[str, np.ndarray], matrices: Mapping[int, str]) -> float:
+        """Of the values among these animals under the prior, at the posterior means of variances: for a random term
+        (1 + Fbar - 2 fbar) sigma2_u, for SNPs v sum_j var(x_aj), v the mean variance of an effect.
+
+        parameters: name -> (draws, ...); matrices: term -> name of the draws of its covariance matrix.
+        """
+        out = 0.0
+        if self.random is not None:
+            term, c = self.random
+            spread = design.terms[term].relationship.spread(self.codes)
+            out += spread * float(parameters[matrices[term]][:, c, c].mean())
+        for j in self.markers:
+            v = float(parameters[marker_name(design.markers[j].key, MEAN_VARIANCE)].mean())
+            out += v * spread_of_genotypes(design.markers[j], self.places)
+        return out
+
+
+def spread_of_genotypes(markers: Markers, places: np.ndarray) -> float:
+    """sum_j var(x_aj) over the animals at these places: the expected variance of their breeding values, in units of
+    that of an effect.
+    """
+    store, total = markers.genotypes, 0.0
+    values = store.values(markers.centre, markers.scale, markers.mean)
+    for first in range(0, store.n_snps, 1024):
+        x = store.decode(store.every[first : first + 1024], values)[:, places]
+        total += float(x.var(axis=1, dtype=np.float64).sum())
+    return total
+
+
+def values_of(assembled: Assembled, prepared: Prepared, focal: Focal) -> tuple[list[BreedingValue], list[str]]:
+    """Every kind of breeding value that enough of the focal animals have, and notes on those that lack one."""
+    out, notes = _of_random_terms(assembled, prepared, focal), []
+    genomic = _of_markers(prepared, focal) + _totals(assembled, prepared, focal)
+    for value in genomic:
+        lost = len(focal.animals) - value.animals.size
+        if value.animals.size >= FEWEST:
+            out.append(value)
+        if lost and value.effect == GEBV:
+            few = "" if value.animals.size >= FEWEST else f": fewer than {FEWEST} are left, and nothing is compared"
+            notes.append(f"{value.label}: {lost:,} focal animals are not genotyped and have no genomic value{few}")
+    return out, notes
+
+
+def _of_random_terms(assembled: Assembled, prepared: Prepared, focal: Focal) -> list[BreedingValue]:
+    design, out = prepared.design, []
+    infos, every, none = {t.name: t for t in assembled.terms}, np.arange(len(focal.animals)), np.empty(0, np.int64)
+    for i in related_terms(design):
+        info, codes = infos[design.terms[i].name], focal.levels(prepared.levels[i].ids, design.terms[i].name)
+        for c, component in enumerate(info.components):
+            trait = design.traits[info.trait_of_component[c]]
+            effect = component.removesuffix(trait).removesuffix(":")
+            out.append(BreedingValue(info.name, effect, trait, every, (i, c), codes, (), none))
+    return out
+
+
+def _of_markers(prepared: Prepared, focal: Focal) -> list[BreedingValue]:
+    design, out = prepared.design, []
+    for j, (markers, labels) in enumerate(zip(design.markers, prepared.markers, strict=True)):
+        animals, places = _places(focal.animals, labels.animals)
+        trait = design.traits[markers.trait]
+        out.append(BreedingValue(markers.name, GEBV, trait, animals, None, np.empty(0, np.int64), (j,), places))
+    return out
+
+
+def _totals(assembled: Assembled, prepared: Prepared, focal: Focal) -> list[BreedingValue]:
+    design, out = prepared.design, []
+    for t, trait in enumerate(design.traits):
+        total = total_of(t, assembled, prepared)
+        if total is None:
+            continue
+        animals, places = _places(focal.animals, prepared.markers[total.markers[0]].animals)
+        code_at = np.full(prepared.markers[total.markers[0]].animals.len(), -1)
+        code_at[total.places] = total.codes
+        there = code_at[places] >= 0
+        animals, places = animals[there], places[there]
+        name = "+".join([design.terms[total.term].name, *(design.markers[j].name for j in total.markers)])
+        random = total.term, total.component
+        out.append(BreedingValue(name, TOTAL, trait, animals, random, code_at[places], total.markers, places))
+    return out
+
+
+def _places(wanted: pl.Series, ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers among the wanted ones, places among the ids) of those that are there."""
+    code = lookup(wanted, ids)
+    there = np.flatnonzero(code.is_not_null().to_numpy())
+    return there, code.drop_nulls().to_numpy().astype(np.int64)
+
+
+@dataclass(frozen=True)
+class FollowedValue:
+    """Posterior mean, Monte Carlo error and some draws of one kind of breeding value."""
+
+    mean: np.ndarray  # (m,)
+    noise: float  # what Monte Carlo error adds to the variance of the means
+    draws: np.ndarray  # (draws, m) float32, evenly spaced
+
+
+class FollowedValues:
+    """Of one chain."""
+
+    def __init__(self, value: BreedingValue, n_draws: int):
+        self.value, size = value, value.animals.size
+        self.moments, self.kept = followed(size, n_draws), ThinnedDraws(MOST_DRAWS, size)
+
+    def add(self, draw: Draw) -> None:
+        u = self.value.of_draw(draw)
+        self.moments.add([u[:, None], u.mean(keepdims=True)[:, None]])
+        self.kept.add_vector(u)
+
+    def found(self) -> FollowedValue:
+        (mean, _), noise = means_and_noise(self.moments)
+        return FollowedValue(mean, noise, self.kept.draws)

@@ -1,0 +1,141 @@
+"""The LR method and cross-validation by sampling: at known variances they are those of BLUP, and of a binary trait the
+statistics are what is expected where the model made the records."""
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.mutants import mutant
+from helpers.validation_data import GENETIC_OF_LIABILITY, G, analysis_of, beef_frames, binary_population, small_beef
+
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
+from mmgibbs.runs.local import LocalExecutor
+from mmgibbs.validation import lr_sampled
+from mmgibbs.validation.by_sampling import examine_by_sampling
+from mmgibbs.validation.chosen import choose
+from mmgibbs.validation.evaluation import recorded
+from mmgibbs.validation.make import examine, validate
+from mmgibbs.validation.plan import Plan, settled
+
+CUTOFF, DRAWS = 2003, 3000
+
+
+def frames():
+    return beef_frames(small_beef(240, 3, 4))
+
+
+def by_blup():
+    config = load_config(analysis_of(*frames(), group="herd"))
+    plan = Plan(folds=3, cutoff=CUTOFF, replicates=0)
+    return examine(recorded(config), plan, lambda _: None)
+
+
+def by_sampling(samples):
+    analysis = analysis_of(*frames(), group="herd")
+    analysis["variances"] |= {"mode": "fixed"}
+    analysis["sampler"] = {"burn_in": 100, "samples": samples, "thin": 1, "seed": 3}
+    records = recorded(load_config(analysis), sampled=True)
+    plan, prepared = settled(Plan(folds=3, cutoff=CUTOFF)), prepare(records.analysis)
+    chosen = choose(records, prepared, plan)
+    return examine_by_sampling(records, prepared, plan, chosen, lambda _: None, LocalExecutor())
+
+
+@pytest.fixture(scope="module")
+def both():
+    return by_blup(), by_sampling(DRAWS)
+
+
+def of(found, method):
+    names = "effect", "statistic", "estimate", "se", "expected"
+    return {(e, s): (v, se, x) for e, s, v, se, x in found.table.filter(method=method).select(names).iter_rows()}
+
+
+def test_predictions_are_those_of_blup(both):
+    """Within the Monte Carlo error of 3,000 draws, of which no fewer than one in six is worth an independent one."""
+    error = np.sqrt(G * 6 / DRAWS)
+    blup, drawn = (b.predictions for b in both)
+    assert (blup["animal"] == drawn["animal"]).all() and (blup["method"] == drawn["method"]).all()
+    for method in ("kfold", "lr"):
+        a, b = (p.filter(method=method) for p in (blup, drawn))
+        for column in ("predicted", "observed"):
+            difference = (a[column] - b[column]).to_numpy()
+            assert np.sqrt((difference**2).mean()) < error, (method, column, difference.std())
+            assert error < 0.15 * a[column].std()
+
+
+def test_statistics_are_those_of_blup(both):
+    for method, tolerance in (("kfold", 0.06), ("lr", 0.06)):
+        exact, drawn = (of(found, method) for found in both)
+        assert set(exact) == set(drawn)
+        for name, (value, _, expected) in exact.items():
+            assert abs(drawn[name][0] - value) < tolerance * (5 if "bias" in name else 1), (name, value, drawn[name])
+            assert drawn[name][2] == expected
+
+
+def standard_errors(both):
+    exact, drawn = (of(found, "lr") for found in both)
+    return [(name[1], exact[name][1], drawn[name][1]) for name in exact if name[1] in lr_sampled.EXPECTED]
+
+
+def test_standard_errors_are_those_of_the_inverse_equations(both):
+    found = standard_errors(both)
+    assert len(found) == 2
+    for name, exact, drawn in found:
+        assert abs(drawn / exact - 1) < 0.15, (name, exact, drawn)
+
+
+def test_standard_errors_without_what_the_whole_data_leave_are_noticed(monkeypatch):
+    wrong = mutant(lr_sampled, " - of_whole.var(ddof=1)", "")
+    monkeypatch.setattr(lr_sampled, "_error", wrong._error)
+    for name, exact, drawn in standard_errors((by_blup(), by_sampling(1000))):
+        assert drawn / exact > 1.15, (name, exact, drawn)
+
+
+@pytest.fixture
+def dispersions(monkeypatch):
+    """Of the LR method from a few draws: with Monte Carlo error taken out, and with it left in."""
+    right = of(by_sampling(60), "lr")[("", "dispersion")][0]
+    monkeypatch.setattr(lr_sampled, "without_noise", lambda sums, *_: sums)
+    return right, of(by_sampling(60), "lr")[("", "dispersion")][0]
+
+
+def test_monte_carlo_error_is_taken_out_of_the_variance(both, dispersions):
+    """Sixty draws leave much of it in p; dispersion is then too small by a share of it."""
+    exact = of(both[0], "lr")[("", "dispersion")][0]
+    right, left_in = dispersions
+    assert left_in < right - 0.05
+    assert abs(right - exact) < abs(left_in - exact)
+
+
+@pytest.mark.slow
+def test_a_binary_trait_is_expected_to_have_no_bias_and_no_dispersion(tmp_path):
+    """Breeding values of the liability, of 400 young animals: within four standard errors of what is expected; where
+    the records of the young ones are turned round, they are not."""
+    phenotypes, pedigree = binary_population()
+    (tmp_path / "young.txt").write_text("\n".join(phenotypes["animal"][-400:]))
+
+    def table(name, phenotypes):
+        config = {
+            "name": "young",
+            "data": {"phenotypes": phenotypes, "pedigree": pedigree},
+            "traits": {"alive": {"type": "binary"}},
+            "model": {"random": {"genetic": {"level": "animal", "relationship": "pedigree"}}},
+            "variances": {"mode": "fixed", "genetic": GENETIC_OF_LIABILITY, "residual": 1},
+            "sampler": {"burn_in": 200, "samples": 2000, "thin": 1, "seed": 2},
+            "output": {"directory": str(tmp_path / name)},
+        }
+        plan = Plan(method="lr", focal=str(tmp_path / "young.txt"))
+        return validate(config, plan, progress=False, report=False).table
+
+    def z(found, statistic, expected):
+        row = found.row(by_predicate=pl.col("statistic") == statistic, named=True)
+        return (row["estimate"] - expected) / row["se"]
+
+    right = table("right", phenotypes)
+    assert abs(z(right, "bias", 0)) < 4 and abs(z(right, "dispersion", 1)) < 4
+    accuracy = right.filter(statistic="accuracy")["estimate"][0]
+    assert 0.3 < accuracy < 1
+    young = pl.int_range(pl.len()) >= len(phenotypes) - 400
+    turned = pl.when(young).then(1 - pl.col("alive")).otherwise("alive").alias("alive")
+    wrong = table("wrong", phenotypes.with_columns(turned))
+    assert abs(z(wrong, "bias", 0)) > 4 and abs(z(wrong, "dispersion", 1)) > 4
