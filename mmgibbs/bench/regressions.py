@@ -15,7 +15,7 @@ from typing import Any
 from mmgibbs.bench.machine import peak_bytes
 from mmgibbs.errors import DataError, DeviceError
 from mmgibbs.regressions.arrays.base import Arrays
-from mmgibbs.regressions.estimators import make_arrays
+from mmgibbs.regressions.estimator import make_arrays
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import Keys, RegressionData, Sampler
 

@@ -37,7 +37,10 @@ def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
         i = int(missing.argmax())
         raise DataError(f"{name} row {i + 1}: found {y[i]}, needed a class label")
     if y.dtype.kind == "O":
-        classes = _sorted(set(y.tolist()))
+        try:
+            classes = _sorted(set(y.tolist()))
+        except TypeError:
+            raise DataError(f"{name}: found {y[0]!r} in row 1, needed labels of classes: numbers or texts") from None
         code = {label: k for k, label in enumerate(classes)}
         codes = np.array([code[v] for v in y.tolist()])
     else:
@@ -47,7 +50,8 @@ def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
         raise DataError(f"{name}: found the single class {classes[0]!r} in all {len(y)} rows, needed at least two")
     if y.dtype.kind == "f" and 2 < len(y) == len(classes) and (y != np.floor(y)).any():
         raise DataError(
-            f"{name}: found another number in each of the {len(y)} rows, such as {y[0]:g}, needed labels of classes"
+            f"{name}: found another number in each of the {len(y)} rows, such as {y[0]:g}: continuous measurements; "
+            "needed labels of classes"
         )
     return codes.astype(np.int64), classes
 

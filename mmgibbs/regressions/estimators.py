@@ -1,217 +1,34 @@
-"""Regressions called from Python, in scikit-learn's manner: `HorseshoeProbit(chains=4, seed=1).fit(X, y)`."""
+"""Five regressions called from Python, in scikit-learn's manner: `HorseshoeProbit(chains=4, seed=1).fit(X, y)`."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Self
+import warnings
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from mmgibbs.draws.purpose import check_key
-from mmgibbs.errors import ConfigError, ModelError
-from mmgibbs.machine.threads import blas_threads
-from mmgibbs.posterior.summary import summary_table
+from mmgibbs.errors import DataError, ModelError
+from mmgibbs.regressions.estimator import Classifier, Regression, as_array
 from mmgibbs.regressions.hierarchical.slice import HierarchicalSliceModel
 from mmgibbs.regressions.horseshoe.probit import HorseshoeProbitModel
 from mmgibbs.regressions.lasso import Lasso
-from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.multinomial.hmc import MultinomialHMCModel
 from mmgibbs.regressions.multinomial.polya_gamma import MultinomialPGModel
-from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import Frame, read_predictors
-from mmgibbs.regressions.protocol import GroupPredictors, Keys, Parameter, Plugin, RegressionData
+from mmgibbs.regressions.protocol import GroupPredictors
 
-if TYPE_CHECKING:
-    import xarray
+__all__ = [
+    "BayesianLasso",
+    "Classifier",
+    "HierarchicalSlice",
+    "HorseshoeProbit",
+    "MultinomialHMC",
+    "MultinomialPG",
+    "Regression",
+]
 
-    from mmgibbs.regressions.arrays.base import Arrays
-
-
-def make_arrays(device: str, threads: int | None) -> Arrays:
-    """Where arrays live: `cpu` or `gpu`; `auto` is the CPU, as everywhere. DeviceError says what a GPU lacks."""
-    if device in ("cpu", "auto"):
-        from mmgibbs.regressions.arrays.base import Host
-
-        return Host(threads)
-    if device != "gpu":
-        raise ConfigError(f"device: found {device!r}, needed 'cpu', 'gpu' or 'auto'")
-    from mmgibbs.regressions.arrays.gpu import Gpu
-
-    return Gpu()
-
-
-class Regression:
-    """Base of the estimators. A subclass names its plugin and lists the plugin's options, with their defaults, in
-    __init__.
-
-    After `fit`: `posterior` (xarray.Dataset, dims chain, draw, ...), `coef_` and `intercept_` (posterior means, on the
-    scale of the columns as given), `feature_names_in_`, `n_features_in_`, for classifiers `classes_`; `summary()`,
-    `predict(X)`, for classifiers `predict_proba(X)`.
-    """
-
-    plugin: Plugin
-    chains: int
-    burn_in: int
-    samples: int
-    thin: int
-    seed: int
-    device: str
-    threads: int | None
-    standardise: bool
-    progress: bool
-
-    def _take(self, values: dict) -> None:
-        """Keep the parameters of the constructor, from its `locals()`, under their names."""
-        for name in self._parameter_names():
-            setattr(self, name, values[name])
-
-    @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-
-    def get_params(self, deep: bool = True) -> dict:
-        """Parameters of the constructor by name."""
-        return {name: getattr(self, name) for name in self._parameter_names()}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters of the constructor. ConfigError for an unknown name."""
-        known = self.get_params()
-        for name, value in parameters.items():
-            if name not in known:
-                raise ConfigError(
-                    f"{type(self).__name__}: unknown parameter '{name}', needed one of {', '.join(known)}"
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        changed = {
-            k: v for k, v in self.get_params().items() if v is not defaults[k].default and v != defaults[k].default
-        }
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
-
-    def fit(
-        self,
-        X: npt.ArrayLike | Frame,
-        y: npt.ArrayLike | Frame,
-        groups: npt.ArrayLike | None = None,
-        group_predictors: GroupPredictors = None,
-    ) -> Self:
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) or (n, K).
-
-        DataError names row and column of what cannot be used.
-        """
-        for name, least in (("chains", 1), ("burn_in", 0), ("samples", 1), ("thin", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise ConfigError(f"{name}: found {value!r}, needed a whole number from {least}")
-        check_key(self.seed, self.chains - 1)
-        options = fill_options(
-            self.plugin.Options,
-            {f.name: getattr(self, f.name) for f in fields(self.plugin.Options)},
-            type(self).__name__,
-        )
-        arrays = make_arrays(self.device, self.threads)
-        predictors = read_predictors(X, standardise=self.standardise)
-        name = ", ".join(map(str, y.columns)) if hasattr(y, "columns") else "y"
-        data = RegressionData(
-            predictors, np.asarray(y), name, None if groups is None else np.asarray(groups), group_predictors
-        )
-        with blas_threads(getattr(arrays, "threads", None)):
-            sampler = self.plugin.prepare(data, options, arrays)
-        chains = SideBySideChains(sampler, arrays, Keys(self.seed, tuple(range(self.chains))), self.burn_in, self.thin)
-        self._advance(chains)
-        self._predictors, self._sampler_coords, self._parameters = predictors, sampler.coords, sampler.parameters
-        self._run = chains.result()
-        self.classes_ = np.asarray(sampler.coords["class"]) if "class" in sampler.coords else None
-        self.feature_names_in_, self.n_features_in_ = np.array(predictors.names, dtype=object), predictors.p
-        means = {name: values.mean(axis=(0, 1)) for name, values in self._run.draws.items()}
-        self.coef_ = means.get("beta")
-        self.intercept_ = means.get("intercept")
-        return self
-
-    def _advance(self, chains: SideBySideChains) -> None:
-        n_sweeps = self.burn_in + self.samples
-        if not self.progress:
-            chains.advance(n_sweeps)
-            return
-        from tqdm import tqdm
-
-        def show(chains: SideBySideChains) -> bool:
-            bar.update()
-            return False
-
-        with tqdm(total=n_sweeps, desc=f"{self.plugin.name}, {self.chains} chains", unit="sweep") as bar:
-            chains.advance(n_sweeps, show)
-
-    @property
-    def posterior(self) -> xarray.Dataset:
-        """The draws: xarray.Dataset with dims (chain, draw, ...)."""
-        import xarray
-
-        self._needs_fit()
-        shape = next(iter(self._run.draws.values())).shape
-        coords: dict[str, Any] = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
-        used = {d for p in self._parameters.values() for d in p.dims}
-        coords |= {d: list(labels) for d, labels in self._sampler_coords.items() if d in used}
-        variables = {
-            name: (("chain", "draw", *self._parameters[name].dims), values) for name, values in self._run.draws.items()
-        }
-        return xarray.Dataset(variables, coords=coords)
-
-    def summary(self) -> dict[str, np.ndarray]:
-        """parameter, mean, median, sd, mcse, ess_bulk, ess_tail, rhat, hpd_low, hpd_high:
-        an array each (polars.DataFrame(...) shows it).
-        """
-        self._needs_fit()
-        return summary_table(named_draws(self._run.draws, self._parameters, self._sampler_coords))
-
-    def _needs_fit(self) -> None:
-        if not hasattr(self, "_run"):
-            raise ModelError(f"{type(self).__name__}: not fitted yet, needed fit(X, y) before this")
-
-    def _predicted(self, X: npt.ArrayLike | Frame) -> np.ndarray:
-        self._needs_fit()
-        new = read_predictors(X, like=self._predictors)
-        pooled = {name: values.reshape(-1, *values.shape[2:]) for name, values in self._run.draws.items()}
-        return self.plugin.predict(pooled, new, None if self.classes_ is None else list(self.classes_))
-
-    def predict(self, X: npt.ArrayLike | Frame) -> np.ndarray:
-        """The posterior mean of the response, or the most probable class."""
-        predicted = self._predicted(X)
-        return predicted if self.classes_ is None else self.classes_[predicted.argmax(axis=1)]
-
-
-class Classifier(Regression):
-    """Base of the estimators whose response is a class."""
-
-    def predict_proba(self, X: npt.ArrayLike | Frame) -> np.ndarray:
-        """(n, K): posterior mean probabilities, columns as in `classes_`."""
-        return self._predicted(X)
-
-    def score(self, X: npt.ArrayLike | Frame, y: npt.ArrayLike) -> float:
-        """Accuracy."""
-        return float(np.mean(self.predict(X) == np.asarray(y)))
-
-
-def named_draws(
-    draws: Mapping[str, np.ndarray], parameters: Mapping[str, Parameter], coords: Mapping[str, Sequence]
-) -> dict[str, np.ndarray]:
-    """beta[name], beta[name,class], ...: (chains, draws) each, in the order of the plugin's parameters."""
-    out = {}
-    for name, parameter in parameters.items():
-        values = draws[name]
-        if not parameter.dims:
-            out[name] = values
-            continue
-        for index in np.ndindex(*values.shape[2:]):
-            label = ",".join(str(coords[d][i]) for d, i in zip(parameter.dims, index, strict=True))
-            out[f"{name}[{label}]"] = values[(slice(None), slice(None), *index)]
-    return out
+ONE_GROUP = "all rows"  # the label of the one group of a fit without groups
 
 
 class BayesianLasso(Regression):
@@ -226,6 +43,7 @@ class BayesianLasso(Regression):
 
     def __init__(
         self,
+        *,
         penalty: float | None = None,
         penalty_shape: float = 1.0,
         penalty_rate: float = 1.78,
@@ -236,13 +54,26 @@ class BayesianLasso(Regression):
         burn_in: int = 1000,
         samples: int = 1000,
         thin: int = 1,
-        seed: int = 1,
+        seed: int | None = 1,
         device: str = "cpu",
         threads: int | None = None,
         standardise: bool = True,
         progress: bool = False,
     ) -> None:
         self._take(locals())
+
+    def fit(
+        self,
+        X: npt.ArrayLike | Frame,
+        y: npt.ArrayLike | Frame,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) numbers. sample_weight (n,), from 0: a
+        record of weight w counts as w equal records, and is that much more precise.
+
+        DataError names row and column of what cannot be used.
+        """
+        return self._fit(X, y, sample_weight)
 
 
 class HorseshoeProbit(Classifier):
@@ -258,9 +89,11 @@ class HorseshoeProbit(Classifier):
     """
 
     plugin = HorseshoeProbitModel
+    several_classes: ClassVar[bool] = False
 
     def __init__(
         self,
+        *,
         expansion: bool = True,
         collapsed: bool | None = None,
         intercept_prior_sd: float | None = 1000.0,
@@ -272,7 +105,7 @@ class HorseshoeProbit(Classifier):
         burn_in: int = 1000,
         samples: int = 1000,
         thin: int = 1,
-        seed: int = 1,
+        seed: int | None = 1,
         device: str = "cpu",
         threads: int | None = None,
         standardise: bool = True,
@@ -296,6 +129,7 @@ class MultinomialHMC(Classifier):
 
     def __init__(
         self,
+        *,
         prior: str = "cauchy",
         scale: float = 2.5,
         intercept: bool = True,
@@ -310,13 +144,26 @@ class MultinomialHMC(Classifier):
         burn_in: int = 1000,
         samples: int = 1000,
         thin: int = 1,
-        seed: int = 1,
+        seed: int | None = 1,
         device: str = "cpu",
         threads: int | None = None,
         standardise: bool = True,
         progress: bool = False,
     ) -> None:
         self._take(locals())
+
+    def fit(
+        self,
+        X: npt.ArrayLike | Frame,
+        y: npt.ArrayLike | Frame,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or (n, K) counts.
+        sample_weight (n,), whole numbers from 0: a row of weight w counts as w equal rows.
+
+        DataError names row and column of what cannot be used.
+        """
+        return self._fit(X, y, sample_weight)
 
 
 class HierarchicalSlice(Classifier):
@@ -334,9 +181,12 @@ class HierarchicalSlice(Classifier):
     """
 
     plugin = HierarchicalSliceModel
+    family: str
+    save_groups: bool
 
     def __init__(
         self,
+        *,
         family: str = "logit",
         method: str = "slice",
         population_sd: float = 10.0,
@@ -350,13 +200,37 @@ class HierarchicalSlice(Classifier):
         burn_in: int = 1000,
         samples: int = 1000,
         thin: int = 1,
-        seed: int = 1,
+        seed: int | None = 1,
         device: str = "cpu",
         threads: int | None = None,
         standardise: bool = True,
         progress: bool = False,
     ) -> None:
         self._take(locals())
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """As scikit-learn calls it: counts are predicted, classes are classified."""
+        return "regressor" if self.family == "poisson" else "classifier"
+
+    def fit(
+        self,
+        X: npt.ArrayLike | Frame,
+        y: npt.ArrayLike | Frame,
+        groups: npt.ArrayLike | None = None,
+        group_predictors: GroupPredictors = None,
+    ) -> Self:
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or counts, or (n, K) counts.
+        groups (n,): label of each row's group; without them, which is warned of, all rows are one group.
+
+        DataError names row and column of what cannot be used.
+        """
+        one_group = groups is None
+        if one_group:
+            warnings.warn("HierarchicalSlice: fit without groups: all rows are taken as one", stacklevel=2)
+        self._fit(X, y, groups=ONE_GROUP if one_group else groups, group_predictors=group_predictors)
+        self._one_group = one_group
+        return self
 
     def predict(
         self,
@@ -375,9 +249,11 @@ class HierarchicalSlice(Classifier):
         group_predictors: npt.ArrayLike | None = None,
     ) -> np.ndarray:
         """(n, K). groups: (n,) labels; a label that the fit has not seen, and every row where there are none, gets the
-        population's mean.
+        population's mean; after a fit without groups every row belongs to the one there is.
 
-        group_predictors: (n, q), of the rows of new groups."""
+        group_predictors: (n, q), of the rows of new groups. ModelError for family 'poisson', which has no classes."""
+        if self.family == "poisson":
+            raise ModelError("HierarchicalSlice: predict_proba needs classes, found family 'poisson'; use predict")
         return self._of_groups(X, groups, group_predictors)
 
     def _of_groups(
@@ -386,11 +262,18 @@ class HierarchicalSlice(Classifier):
         self._needs_fit()
         new = read_predictors(X, like=self._predictors)
         pooled = {name: values.reshape(-1, *values.shape[2:]) for name, values in self._run.draws.items()}
+        classes = None if self.classes_ is None else list(self.classes_)
+        return self.plugin.predict(pooled, new, classes, self._group_numbers(groups, new.n), group_predictors)
+
+    def _group_numbers(self, groups: npt.ArrayLike | None, n: int) -> list[int] | None:
+        """Numbers of the groups of n rows among those of the fit, -1 for others; None: the population."""
+        if groups is None:
+            return [0] * n if self._one_group and self.save_groups else None
         numbers = {label: i for i, label in enumerate(self._sampler_coords["group"])}
-        group = None if groups is None else [numbers.get(label, -1) for label in np.asarray(groups).tolist()]
-        return self.plugin.predict(
-            pooled, new, None if self.classes_ is None else list(self.classes_), group, group_predictors
-        )
+        labels = as_array(groups, "groups")
+        if labels.shape != (n,):
+            raise DataError(f"groups: found an array of shape {labels.shape}, needed ({n},), a label for each row")
+        return [numbers.get(label, -1) for label in labels.tolist()]
 
 
 class MultinomialPG(Classifier):
@@ -407,6 +290,7 @@ class MultinomialPG(Classifier):
 
     def __init__(
         self,
+        *,
         prior_mean: npt.ArrayLike = 0.0,
         prior_precision: npt.ArrayLike = 0.1,
         intercept: bool = True,
@@ -417,10 +301,23 @@ class MultinomialPG(Classifier):
         burn_in: int = 1000,
         samples: int = 1000,
         thin: int = 1,
-        seed: int = 1,
+        seed: int | None = 1,
         device: str = "cpu",
         threads: int | None = None,
         standardise: bool = True,
         progress: bool = False,
     ) -> None:
         self._take(locals())
+
+    def fit(
+        self,
+        X: npt.ArrayLike | Frame,
+        y: npt.ArrayLike | Frame,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or (n, K) counts.
+        sample_weight (n,), whole numbers from 0: a row of weight w counts as w equal rows.
+
+        DataError names row and column of what cannot be used.
+        """
+        return self._fit(X, y, sample_weight)

@@ -11,6 +11,9 @@ of all that follows) and, where they are standardised, of length 1; y is centred
     beta | sigma^2, tau      ~ N(A^-1 Z'y, sigma^2 A^-1),    A = Z'Z + D^-1             at once after its sigma^2
     1/tau_j^2 | beta, sigma^2, lambda ~ InvGauss(lambda sigma / |beta_j|, lambda^2)
     lambda^2 | tau           ~ Gamma(r + p, rate delta + sum_j tau_j^2 / 2)
+
+A record of weight w counts as w equal records: with W = diag(w), n is the sum of the weights, means are weighted, and
+rows of Z and y are multiplied by sqrt(w), so that Z'Z, Z'y and y'y are Z'WZ, Z'Wy and y'Wy.
 """
 
 from __future__ import annotations
@@ -30,8 +33,8 @@ from mmgibbs.draws.purpose import (
     REGRESSION_START,
     stream,
 )
-from mmgibbs.errors import DataError
 from mmgibbs.regressions.arrays.base import Arrays
+from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import Predictors
 from mmgibbs.regressions.protocol import Array, Keys, Parameter, RegressionData, State
@@ -63,7 +66,7 @@ class Lasso:
     def prepare(data: RegressionData, options: LassoOptions, arrays: Arrays) -> LassoSampler:
         """DataError for a response that is not one finite number for each row, or has the same value in all."""
         X, y = data.predictors, read_numbers(data.response, data.predictors.n, data.response_name)
-        return LassoSampler(X, y, options, arrays)
+        return LassoSampler(X, y, options, arrays, data.weights)
 
     @staticmethod
     def predict(draws: Mapping[str, np.ndarray], predictors: Predictors, classes: list | None = None) -> np.ndarray:
@@ -72,36 +75,30 @@ class Lasso:
         return given.times(draws["beta"].mean(axis=0)[:, None])[:, 0] + draws["intercept"].mean()
 
 
-def read_numbers(response: npt.ArrayLike, n: int, name: str) -> np.ndarray:
-    """(n,) float64 that varies. DataError names the row."""
-    y = np.asarray(response)
-    if y.shape != (n,):
-        raise DataError(
-            f"{name}: found an array of shape {y.shape}, needed one number for each of the {n} rows of predictors"
-        )
-    if y.dtype.kind not in "fiub":
-        raise DataError(f"{name}: found values of type {y.dtype}, needed numbers")
-    y = y.astype(np.float64)
-    bad = np.flatnonzero(~np.isfinite(y))
-    if bad.size:
-        raise DataError(f"{name} row {bad[0] + 1}: found {y[bad[0]]}, needed a finite number")
-    if np.all(y == y[0]):
-        raise DataError(f"{name}: found {y[0]:g} in all {n} rows, needed a response that varies")
-    return y
-
-
 class LassoSampler:
     """State: beta (C, p) of Z, tau2 (C, p), sigma2, lambda2 and alpha (C, 1):
     the intercept at the means of the predictors.
     """
 
-    def __init__(self, X: Predictors, y: np.ndarray, options: LassoOptions, arrays: Arrays):
-        self.arrays, self.options, self.n, self.p = arrays, options, X.n, X.p
-        self.X = unit_columns(X)
-        self.mean, y = y.mean(), y - y.mean()
-        self.start_variance = float(y @ y) / self.n
+    def __init__(
+        self,
+        X: Predictors,
+        y: np.ndarray,
+        options: LassoOptions,
+        arrays: Arrays,
+        weights: np.ndarray | None = None,
+    ):
+        self.arrays, self.options, self.p = arrays, options, X.p
+        self.n = X.n if weights is None else float(weights.sum())  # records that the rows stand for
+        self.X = unit_columns(X, weights)
+        self.mean = y.mean() if weights is None else weights @ y / self.n
+        y = y - self.mean
+        self.start_variance = float(y @ (y if weights is None else weights * y)) / self.n
         real = np.float32 if options.precision == "single" else np.float64
-        self.fit = ByRows(self.X, y, arrays, real) if self.n < self.p else ByColumns(self.X, y, arrays)
+        if X.n < self.p:
+            self.fit: ByRows | ByColumns = ByRows(self.X, y, arrays, real, weights)
+        else:
+            self.fit = ByColumns(self.X, y, arrays, weights)
         self.parameters = {
             "beta": Parameter(("predictor",), "coefficients"),
             "intercept": Parameter(),
@@ -155,7 +152,7 @@ class LassoSampler:
 
     def log(self, state: State) -> dict:
         beta = state["beta"] / self.arrays.asarray(self.X.scale)
-        intercept = state["alpha"][:, 0] - (beta * self.arrays.asarray(self.X.centre)).sum(1)
+        intercept = state["alpha"][:, 0] - (beta * self.arrays.asarray(self.X.origin)).sum(1)
         return {
             "beta": beta,
             "intercept": intercept,
@@ -167,11 +164,14 @@ class LassoSampler:
         return {}
 
 
-def unit_columns(X: Predictors) -> Predictors:
+def unit_columns(X: Predictors, weights: np.ndarray | None = None) -> Predictors:
     """X with its columns centred; those that are standardised are of length 1 instead of variance 1."""
-    if X.plain:
-        return replace(X, centre=sum(block.sum(0, dtype=np.float64) for _, _, block in X.blocks()) / X.n)
-    return replace(X, scale=X.scale * np.sqrt(X.n))
+    n = X.n if weights is None else weights.sum()
+    if not X.plain:
+        return replace(X, scale=X.scale * np.sqrt(n))
+    if weights is None:
+        return replace(X, centre=sum(block.sum(0, dtype=np.float64) for _, _, block in X.blocks()) / n)
+    return replace(X, centre=sum(weights[a:b] @ block for a, b, block in X.blocks()) / n)
 
 
 class ByColumns:
@@ -179,10 +179,11 @@ class ByColumns:
     is.
     """
 
-    def __init__(self, X: Predictors, y: np.ndarray, arrays: Arrays):
-        self.arrays, self.y_square = arrays, float(y @ y)
-        self.gram = arrays.asarray(X.gram())
-        self.right = arrays.asarray(X.transposed_times(y[:, None])[:, 0])
+    def __init__(self, X: Predictors, y: np.ndarray, arrays: Arrays, weights: np.ndarray | None = None):
+        weighted = y if weights is None else weights * y
+        self.arrays, self.y_square = arrays, float(y @ weighted)
+        self.gram = arrays.asarray(X.gram(weights))
+        self.right = arrays.asarray(X.transposed_times(weighted[:, None])[:, 0])
         self.identity = arrays.asarray(np.eye(X.p))
 
     def given(self, tau: Array) -> ByColumns.Posterior:
@@ -211,9 +212,17 @@ class ByColumns:
 class ByRows:
     """n < p, from M = I + Z D Z' (Woodbury); a draw by Bhattacharya, Chakraborty & Mallick (2016), O(n^2 p)."""
 
-    def __init__(self, X: Predictors, y: np.ndarray, arrays: Arrays, real: npt.DTypeLike):
+    def __init__(
+        self,
+        X: Predictors,
+        y: np.ndarray,
+        arrays: Arrays,
+        real: npt.DTypeLike,
+        weights: np.ndarray | None = None,
+    ):
         self.arrays, self.real, self.n, self.p = arrays, real, X.n, X.p
-        self.values, self.y = arrays.asarray(X.values), arrays.asarray(y)
+        self.root = None if weights is None else arrays.asarray(np.sqrt(weights))  # (n,), of each row
+        self.values, self.y = arrays.asarray(X.values), arrays.asarray(y if weights is None else np.sqrt(weights) * y)
         self.centre, self.scale = arrays.asarray(X.centre), arrays.asarray(X.scale)
         self.identity = arrays.asarray(np.eye(X.n))
 
@@ -229,6 +238,8 @@ class ByRows:
             half = (X - self.centre[at].astype(self.real)) * (tau[:, None, at] / self.scale[at]).astype(
                 self.real
             )  # Z T
+            if self.root is not None:
+                half = half * self.root[:, None].astype(self.real)
             M += half @ half.swapaxes(1, 2)
         L = self.arrays.cholesky(M)
         return self.Posterior(self, tau, L, self.arrays.solve_lower(L, self.y))
@@ -239,10 +250,11 @@ class ByRows:
         total = self.arrays.xp.zeros((1, self.n)) - (u * self.centre).sum(1, keepdims=True)
         for at, X in self.columns():
             total += (X @ u[:, at, None].astype(self.real))[..., 0]
-        return total
+        return total if self.root is None else total * self.root
 
     def transposed_times(self, r: Array) -> Array:
         """Z' r, (C, p), of (C, n)."""
+        r = r if self.root is None else r * self.root
         out, column = self.arrays.xp.empty((len(r), self.p)), r[..., None].astype(self.real)
         for at, X in self.columns():
             out[:, at] = (X.T @ column)[..., 0]

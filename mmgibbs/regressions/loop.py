@@ -15,13 +15,27 @@ import numpy as np
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays
-from mmgibbs.regressions.protocol import Array, Keys, RegressionDraws, Sampler, State
+from mmgibbs.regressions.options import OptionsClass
+from mmgibbs.regressions.protocol import Array, Keys, Plugin, RegressionData, RegressionDraws, Sampler, State
 
 LIKELY = (
     "most likely the posterior is improper or a predictor's scale is extreme; needed a proper prior, or "
     "standardised predictors"
 )
+SINGULAR = (
+    "a matrix of the predictors has no Cholesky factor: most likely a column is a sum of others, or its scale is "
+    "extreme; needed independent columns, standardised predictors, or a proper prior"
+)
 CHECK_EVERY = 100  # sweeps between two looks for values that are no longer finite
+
+
+def prepared_sampler(plugin: Plugin, data: RegressionData, options: OptionsClass, arrays: Arrays) -> Sampler:
+    """The plugin's sampler of these data. ModelError where a matrix of them cannot be factored."""
+    try:
+        with blas_threads(getattr(arrays, "threads", None)):
+            return plugin.prepare(data, options, arrays)
+    except np.linalg.LinAlgError:
+        raise ModelError(SINGULAR) from None
 
 
 class SideBySideChains:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -17,6 +19,8 @@ class OptionsClass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
+SMALLEST, LARGEST = 1e-70, 1e70  # of a number in size: its fourth power is still a number
+MOST = 2**53  # of a whole number
 Options = TypeVar("Options", bound=OptionsClass)
 
 
@@ -50,15 +54,23 @@ def _checked(value: Any, hint: Any, limits: Mapping[str, Any], path: str) -> Any
         value = value.item()
     for kind in kinds:
         if get_origin(kind) is Literal:
-            if value in get_args(kind):
+            if isinstance(value, str) and value in get_args(kind):
                 return value
-        elif kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value):
+        elif kind is float and _is_real(value):
+            if value and not SMALLEST <= abs(value) <= LARGEST:
+                raise ConfigError(f"{path}: found {value:g}, needed a number from {SMALLEST:g} to {LARGEST:g} in size")
             return _within(float(value), limits, path)
         elif kind is int and isinstance(value, int) and not isinstance(value, bool):
+            if abs(value) > MOST:
+                raise ConfigError(f"{path}: found {value:g}, needed a whole number below {MOST:g}")
             return _within(value, limits, path)
         elif kind not in (int, float) and isinstance(kind, type) and isinstance(value, kind):
             return value
-    raise ConfigError(f"{path}: found {value!r}, needed {_needed(kinds, type(None) in get_args(hint))}")
+    raise ConfigError(f"{path}: found {reprlib.repr(value)}, needed {_needed(kinds, type(None) in get_args(hint))}")
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _within(value: float, limits: Mapping[str, Any], path: str) -> float:

@@ -19,6 +19,8 @@ from mmgibbs.errors import DataError
 
 ROW_BLOCK_BYTES = 1 << 20  # a block of rows, widened to the working type, that stays in the cache
 GRAM_ROWS = 2048
+LARGEST = 1e70  # of a value in size: its fourth power is still a number
+FAR = 1e5  # standard deviations of a column from 0: its square then loses ten digits of sixteen
 TYPES = ("float64", "float32", "uint8", "int8")
 
 
@@ -42,7 +44,8 @@ class Predictors:
     """X with the names of its columns, and what is subtracted from and divided out of each column.
 
     values: (n, p), C order. centre, scale: (p,) float64, zeros and ones where nothing is standardised. The intercept is
-    no column of X.
+    no column of X. moved: (p,) what was subtracted from the columns as given to make `values`, where they lie so far
+    from 0 that products of them would lose the digits that count; None elsewhere.
     """
 
     values: np.ndarray
@@ -50,6 +53,7 @@ class Predictors:
     centre: np.ndarray
     scale: np.ndarray
     notes: tuple[str, ...] = field(default=())
+    moved: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -58,6 +62,11 @@ class Predictors:
     @property
     def p(self) -> int:
         return self.values.shape[1]
+
+    @property
+    def origin(self) -> np.ndarray:
+        """(p,): where the standardised columns are 0, in units of the columns as given."""
+        return self.centre if self.moved is None else self.centre + self.moved
 
     @property
     def plain(self) -> bool:
@@ -76,7 +85,7 @@ class Predictors:
     def to_original_scale(self, beta: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (..., p) and intercept (...) of the user's own columns from those of the standardised ones."""
         beta = beta / self.scale
-        return beta, intercept - beta @ self.centre
+        return beta, intercept - beta @ self.origin
 
     def gram(self, weights: np.ndarray | None = None, real: npt.DTypeLike = np.float64) -> np.ndarray:
         """(p, p) float64: Z' diag(w) Z of the standardised columns Z, summed over blocks of rows."""
@@ -115,73 +124,151 @@ def read_predictors(
     names: Sequence[str] | None = None,
     standardise: bool = False,
     like: Predictors | None = None,
+    weights: np.ndarray | None = None,
 ) -> Predictors:
     """Predictors from an array (n, p), a memory map, or a frame with named columns (its dtype must then be one for
     all).
 
-    standardise: columns are centred and divided by their standard deviation (stated in every output and undone in it);
-    constant columns are refused then. `like`: new data for a fitted model: the same columns, its centres and scales.
-    DataError for no rows or columns, a wrong type, values that are missing or infinite (row and column named).
+    standardise: columns are centred and divided by their standard deviation (stated in every output and undone in it),
+    with `weights` (n,) those of the weighted rows; constant columns are refused then. `like`: new data for a fitted
+    model: the same columns, its centres and scales. DataError for no rows or columns, a wrong type, values that are
+    missing or infinite (row and column named), and columns that lie so far from 0 that they lose the digits that count.
     """
     if is_frame(X):
-        names = [str(c) for c in X.columns] if names is None else names
-        if like is not None and set(like.names) <= set(names):
-            X, names = X[list(like.names)], like.names
-        X = X.to_numpy()
-    values = X if isinstance(X, np.ndarray) else np.asarray(X)
+        X, names = _columns_of(X, names, like)
+    values = _as_table(X)
+    if like is None:
+        names = tuple(names) if names is not None else tuple(f"x{j}" for j in range(values.shape[1]))
+        if len(names) != values.shape[1]:
+            raise DataError(f"predictors: found {values.shape[1]} columns, needed {len(names)}, one for each name")
+        return _checked(values, names, standardise, weights)
+    names = like.names if names is None else tuple(names)
+    if names != like.names:
+        missing = [name for name in like.names if name not in names]
+        raise DataError(
+            f"predictors: found the columns {_few(names)}, needed those of the fitted model; missing: {_few(missing)}"
+        )
+    if values.shape[1] != like.p:
+        raise DataError(
+            f"predictors: X has {values.shape[1]} features, but prediction is expecting {like.p} features as input, "
+            f"the columns of the fitted model: {_few(like.names)}"
+        )
+    return Predictors(_finite(values, names), names, like.centre, like.scale)
+
+
+def _columns_of(
+    X: Frame, names: Sequence[str] | None, like: Predictors | None
+) -> tuple[np.ndarray, Sequence[str] | None]:
+    """The values of a frame and the names of their columns; of new data the fitted columns, in their order."""
+    labels = list(X.columns)
+    found = [str(label) for label in labels] if names is None else list(names)
+    twice = [name for name in found if found.count(name) > 1] if len(set(found)) < len(found) else []
+    if twice:
+        raise DataError(f"predictors: found the column '{twice[0]}' twice, needed columns of different names")
+    if like is not None and set(like.names) <= set(found):
+        X, found = X[[labels[found.index(name)] for name in like.names]], list(like.names)
+    return X.to_numpy(), found
+
+
+def _as_table(X: npt.ArrayLike | Frame) -> np.ndarray:
+    """(n, p) in one of TYPES. DataError for what is no table of numbers."""
+    if hasattr(X, "toarray"):
+        raise DataError("predictors: found a sparse matrix, needed a dense one: X.toarray()")
+    try:
+        values = X if isinstance(X, np.ndarray) else np.asarray(X)
+    except (TypeError, ValueError):
+        raise DataError("predictors: found rows of different lengths, needed a table of n rows and p columns") from None
     if values.ndim != 2:
         raise DataError(
-            f"predictors: found an array of {values.ndim} dimensions, needed a table of n rows and p columns"
+            f"predictors: found an array of {values.ndim} dimensions, needed a table of n rows and p columns. "
+            "Reshape your data: X.reshape(-1, 1) of one column, X.reshape(1, -1) of one row"
         )
-    if 0 in values.shape:
-        raise DataError(
-            f"predictors: found {values.shape[0]} rows and {values.shape[1]} columns, needed at least one of each"
-        )
-    if values.dtype.name not in TYPES:
-        if values.dtype.kind not in "fiub":
-            raise DataError(f"predictors: found values of type {values.dtype}, needed numbers ({', '.join(TYPES)})")
-        values = values.astype(np.float64)
-    names = (
-        tuple(names)
-        if names is not None
-        else like.names
-        if like is not None
-        else tuple(f"x{j}" for j in range(values.shape[1]))
-    )
-    if len(names) != values.shape[1]:
-        raise DataError(f"predictors: found {values.shape[1]} columns, needed {len(names)}, one for each name")
-    if like is not None:
-        if names != like.names:
-            missing = [name for name in like.names if name not in names]
-            raise DataError(
-                f"predictors: found the columns {_few(names)}, needed those of the fitted model; missing: "
-                f"{_few(missing)}"
-            )
-        return Predictors(_finite(values, names), names, like.centre, like.scale)
+    n, p = values.shape
+    if p == 0:
+        raise DataError(f"predictors: found 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
+    if n == 0:
+        raise DataError(f"predictors: found 0 rows and {p} columns, needed at least one of each")
+    if values.dtype.name in TYPES:
+        return values
+    if values.dtype.kind == "c":
+        raise DataError(f"predictors: found values of type {values.dtype}, needed numbers. Complex data not supported")
+    if values.dtype.kind not in "fiubO":
+        raise DataError(f"predictors: found values of type {values.dtype}, needed numbers ({', '.join(TYPES)})")
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        i, j = next(place for place in np.ndindex(values.shape) if not _is_number(values[place]))
+        raise DataError(f"predictors row {i + 1}, column {j + 1}: found {values[i, j]!r}, needed a number") from None
+
+
+def _is_number(value: object) -> bool:
+    try:
+        np.float64(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _checked(values: np.ndarray, names: tuple[str, ...], standardise: bool, weights: np.ndarray | None) -> Predictors:
     _finite(values, names)
     p = values.shape[1]
-    if not standardise:
-        return Predictors(values, names, np.zeros(p), np.ones(p))
     plain = Predictors(values, names, np.zeros(p), np.ones(p))
-    mean = sum(X.sum(0, dtype=np.float64) for _, _, X in plain.blocks()) / plain.n
-    square = sum(((X - mean) ** 2).sum(0, dtype=np.float64) for _, _, X in plain.blocks())
-    sd = np.sqrt(square / plain.n)
+    if not standardise:
+        if values.dtype.kind == "f":
+            _refuse_offsets(plain, *_moments(plain, weights))
+        return plain
+    mean, sd = _moments(plain, weights)
+    _refuse_constants(names, mean, sd, len(values))
+    far = np.abs(mean) > FAR * sd
+    note = "coefficients are reported for the columns as given"
+    notes = [f"{p} predictors centred and divided by their standard deviation; {note}"]
+    moved = None
+    if far.any():
+        moved = np.where(far, mean, 0.0)
+        plain = Predictors(values.astype(np.float64) - moved, names, np.zeros(p), np.ones(p))
+        mean, sd = _moments(plain, weights)
+        _refuse_constants(names, mean + moved, sd, len(values))
+        at = np.flatnonzero(far)
+        notes.append(
+            f"{at.size} predictors whose mean is above {FAR:,.0f} standard deviations were centred before anything "
+            f"else, in a copy: {_few([names[j] for j in at])}"
+        )
+    return Predictors(plain.values, names, mean, sd, tuple(notes), moved)
+
+
+def _moments(plain: Predictors, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """(mean, standard deviation) of each column, of rows that count as often as their weights say."""
+    if weights is None:
+        mean = sum(X.sum(0, dtype=np.float64) for _, _, X in plain.blocks()) / plain.n
+        square = sum(((X - mean) ** 2).sum(0, dtype=np.float64) for _, _, X in plain.blocks())
+        return mean, np.sqrt(square / plain.n)
+    total = weights.sum()
+    mean = sum(weights[a:b] @ X for a, b, X in plain.blocks()) / total
+    return mean, np.sqrt(sum(weights[a:b] @ (X - mean) ** 2 for a, b, X in plain.blocks()) / total)
+
+
+def _refuse_constants(names: Sequence[str], mean: np.ndarray, sd: np.ndarray, n: int) -> None:
+    """DataError for columns that cannot be divided by their standard deviation."""
+    if n == 1:
+        raise DataError("predictors: found one sample, a table of 1 row, needed at least two to standardise columns")
     constant = np.flatnonzero(sd <= 1e-12 * np.maximum(1.0, np.abs(mean)))
     if constant.size:
         raise DataError(
             f"predictors: column '{names[constant[0]]}' has one value in every row, needed columns that vary to "
             "standardise them"
         )
-    return Predictors(
-        values,
-        names,
-        mean,
-        sd,
-        (
-            f"{p} predictors centred and divided by their standard deviation; coefficients are reported for the "
-            "columns as given",
-        ),
-    )
+
+
+def _refuse_offsets(plain: Predictors, mean: np.ndarray, sd: np.ndarray) -> None:
+    """DataError for columns that do not vary to speak of beside their own mean."""
+    for j in np.flatnonzero(np.abs(mean) > FAR * sd):
+        column = plain.values[:, j]
+        if column.min() == column.max() and abs(mean[j]) <= FAR:
+            continue  # an intercept of the user's own
+        raise DataError(
+            f"predictors: column '{plain.names[j]}' has mean {mean[j]:g} and standard deviation {sd[j]:.3g}, so that "
+            "products of it lose the digits that count; needed standardise=True, or the column less its mean"
+        )
 
 
 def _few(names: Sequence[str], most: int = 5) -> str:
@@ -193,13 +280,13 @@ def _few(names: Sequence[str], most: int = 5) -> str:
 def _finite(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
     if values.dtype.kind == "f":
         step = max(1, ROW_BLOCK_BYTES // (values.itemsize * values.shape[1]))
+        most = min(LARGEST, float(np.finfo(values.dtype).max))
         for first in range(0, len(values), step):
-            bad = ~np.isfinite(values[first : first + step])
+            bad = ~(np.abs(values[first : first + step]) <= most)  # NaN is
             if bad.any():
                 i, j = np.argwhere(bad)[0]
                 found = values[first + i, j]
-                what = "a missing value (nan)" if np.isnan(found) else str(found)
-                raise DataError(
-                    f"predictors row {first + i + 1}, column '{names[j]}': found {what}, needed a finite number"
-                )
+                what = "a missing value (NaN)" if np.isnan(found) else str(found)
+                needed = f"a number below {LARGEST:g} in size" if np.isfinite(found) else "a finite number"
+                raise DataError(f"predictors row {first + i + 1}, column '{names[j]}': found {what}, needed {needed}")
     return values

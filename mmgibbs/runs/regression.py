@@ -12,7 +12,7 @@ from mmgibbs.config import Analysis
 from mmgibbs.data.regression import RegressionTable, read_regression
 from mmgibbs.errors import ConfigError
 from mmgibbs.posterior.summary import summary_table
-from mmgibbs.regressions.estimators import named_draws
+from mmgibbs.regressions.estimator import named_draws
 from mmgibbs.regressions.options import OptionsClass, fill_options
 from mmgibbs.regressions.predictors import read_predictors
 from mmgibbs.regressions.protocol import RegressionData, RegressionDraws, Sampler

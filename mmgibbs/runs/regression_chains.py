@@ -9,10 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays
-from mmgibbs.regressions.estimators import make_arrays
-from mmgibbs.regressions.loop import SideBySideChains
+from mmgibbs.regressions.estimator import make_arrays
+from mmgibbs.regressions.loop import SideBySideChains, prepared_sampler
 from mmgibbs.regressions.options import OptionsClass
 from mmgibbs.regressions.protocol import Keys, RegressionData, Sampler
 from mmgibbs.regressions.registry import find_plugin
@@ -53,8 +52,7 @@ class RegressionFactory:
         ConfigError for a plugin that is not installed here.
         """
         arrays = make_arrays(self.device, self.threads)
-        with blas_threads(getattr(arrays, "threads", None)):
-            return find_plugin(self.plugin).prepare(self.data, self.options, arrays), arrays
+        return prepared_sampler(find_plugin(self.plugin), self.data, self.options, arrays), arrays
 
     def __getstate__(self) -> dict:
         return {name: value for name, value in vars(self).items() if name != "prepared"}

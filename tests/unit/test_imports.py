@@ -57,10 +57,10 @@ CORE = (
     "reml",
     "regressions",
 )
-DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core", "matplotlib", "jinja2", "sklearn"}
+DOOR_LIBRARIES = {"polars", "pydantic", "pydantic_core", "matplotlib", "jinja2"}
 CORE_LIBRARIES = {"numpy", "scipy", "numba", "llvmlite", "yaml", "tqdm", "cupy", "cupyx", "cupy_backends"}
-# Libraries that the core imports inside functions: diagnostics, files of draws, processes.
-LAZY_CORE_LIBRARIES = {"arviz_stats", "xarray", "h5netcdf", "h5py", "joblib", "threadpoolctl", "psutil"}
+# Libraries that the core imports inside functions: diagnostics, files of draws, processes, what scikit-learn asks.
+LAZY_CORE_LIBRARIES = {"arviz_stats", "xarray", "h5netcdf", "h5py", "joblib", "threadpoolctl", "psutil", "sklearn"}
 
 
 class Import(NamedTuple):

@@ -78,10 +78,9 @@ def read_group_predictors(values: GroupPredictors, labels: list) -> tuple[np.nda
             raise DataError(
                 f"group_predictors: found no values for group {lacking[0]!r}, needed them for each of the {G} groups"
             )
-        values = np.array([np.atleast_1d(values[label]) for label in labels], np.float64)
+        values = as_rows([np.atleast_1d(values[label]) for label in labels])
     elif not hasattr(values, "columns"):
-        values = np.asarray(values)
-        values = values[:, None] if values.ndim == 1 else values
+        values = as_rows(values)
     Z = read_predictors(values, None if hasattr(values, "columns") else [f"z{k}" for k in range(values.shape[-1])])
     if Z.n > G:
         raise DataError(
@@ -93,6 +92,25 @@ def read_group_predictors(values: GroupPredictors, labels: list) -> tuple[np.nda
             f"group_predictors: found {Z.n} rows, needed {G}, one for each group in sorted order of the labels"
         )
     return np.column_stack([np.ones(G), Z.values.astype(np.float64)]), ["intercept", *Z.names]
+
+
+def as_rows(values: npt.ArrayLike) -> np.ndarray:
+    """(G, q); one column of values that stand alone. DataError for what is no table."""
+    try:
+        rows = np.asarray(values)
+    except (TypeError, ValueError):
+        raise DataError("group_predictors: found rows of different lengths, needed as many values in each") from None
+    if rows.ndim not in (1, 2):
+        raise DataError(f"group_predictors: found an array of shape {rows.shape}, needed a row for each group")
+    return rows[:, None] if rows.ndim == 1 else rows
+
+
+def read_rows(values: npt.ArrayLike, n: int) -> np.ndarray:
+    """(n, q) float64 for n rows of new data. DataError names the row."""
+    rows = read_predictors(as_rows(values)).values
+    if len(rows) != n:
+        raise DataError(f"group_predictors: found {len(rows)} rows, needed {n}, one for each row to be predicted")
+    return rows.astype(np.float64)
 
 
 def pack(

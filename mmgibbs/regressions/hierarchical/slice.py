@@ -38,7 +38,7 @@ from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.classes import read_classes
 from mmgibbs.regressions.hierarchical import kernels as slice_kernels
 from mmgibbs.regressions.hierarchical import polya_gamma as group_polya_gamma
-from mmgibbs.regressions.hierarchical.grouped import Groups, pack, read_group_predictors, read_groups
+from mmgibbs.regressions.hierarchical.grouped import Groups, pack, read_group_predictors, read_groups, read_rows
 from mmgibbs.regressions.multinomial.softmax_gradient import softmax
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import Predictors
@@ -67,7 +67,7 @@ class HierarchicalSliceOptions:
     )
     covariance_mean: float = option(1.0, "prior mean of V is this times the identity", above=0)
     width: float = option(2.5, "first bracket of a slice, in standard deviations of its coordinate, roughly", above=0)
-    most_steps: int = option(8, "m: brackets grow to at most m widths", least=1)
+    most_steps: int = option(8, "m: brackets grow to at most m widths", least=1, most=1_000_000)
     save_groups: bool = option(True, "keep the draws of every group's coefficients, not of the population's alone")
     precision: Literal["double", "single"] = option("double", "single: predictors kept in float32, sums in float64")
 
@@ -102,7 +102,7 @@ class HierarchicalSliceModel:
         m, q, _, M = population.shape
         z = np.ones((predictors.n, 1))
         if group_predictors is not None:
-            z = np.column_stack([z, np.asarray(group_predictors, np.float64)])
+            z = np.column_stack([z, read_rows(group_predictors, predictors.n)])
         if z.shape[1] != q and (group < 0).any():
             raise ModelError(
                 f"prediction for a new group: found {z.shape[1] - 1} group predictors, needed the {q - 1} of the "
@@ -136,7 +136,8 @@ def _means(eta: np.ndarray, classes: list | None) -> np.ndarray:
     if classes is None:
         return np.exp(eta).sum(0).T
     if len(classes) == 2:
-        p = 1 / (1 + np.exp(-eta[:, 0]))
+        with np.errstate(over="ignore"):  # a probability of 0
+            p = 1 / (1 + np.exp(-eta[:, 0]))
         return np.column_stack([(1 - p).sum(0), p.sum(0)])
     softmax(eta)
     p = eta.sum(0).T
@@ -350,5 +351,5 @@ def original_scale(predictors: Predictors, M: int) -> np.ndarray:
     """(d, d): coefficients of the columns as given from those of the standardised ones."""
     D = predictors.p + 1
     T = np.diag(np.append(1 / predictors.scale, 1.0))
-    T[-1, :-1] = -predictors.centre / predictors.scale
+    T[-1, :-1] = -predictors.origin / predictors.scale
     return np.kron(np.eye(M), T) if M > 1 else T.reshape(D, D)

@@ -88,7 +88,8 @@ class HorseshoeProbitModel:
             )
         if len(classes) > 2:
             raise DataError(
-                f"{data.response_name}: found {len(classes)} classes, {', '.join(map(repr, classes[:5]))}, needed two"
+                f"{data.response_name}: found {len(classes)} classes, {', '.join(map(repr, classes[:5]))}, needed two. "
+                "Only binary classification is supported."
             )
         return HorseshoeProbitSampler(X, codes == 1, classes, options, arrays)
 
@@ -205,7 +206,7 @@ class HorseshoeProbitSampler:
         beta = state["beta"] / self.rows.scale
         out = {
             "beta": beta,
-            "intercept": state["intercept"] - (beta * self.rows.centre).sum(1),
+            "intercept": state["intercept"] - (beta * self.arrays.asarray(self.X.origin)).sum(1),
             "tau": state["global"] ** -0.5,
         }
         if self.options.slab_scale is not None:

@@ -54,7 +54,9 @@ class MultinomialHMCOptions:
         "mass matrix: the Hessian at the classes' frequencies, with adaptation at the running mean; its diagonal, "
         "with adaptation the running variances; or the identity",
     )
-    leapfrog_steps: int = option(100, "leapfrog steps of a trajectory; with adaptation the most of them", least=1)
+    leapfrog_steps: int = option(
+        100, "leapfrog steps of a trajectory; with adaptation the most of them", least=1, most=1_000_000
+    )
     step_size: float | None = option(None, "leapfrog step; with adaptation the first one", above=0)
     temperature: float = option(
         1000.0, "without adaptation: T at the start of the burn-in; 1 for no annealing", least=1
@@ -79,7 +81,7 @@ class MultinomialHMCModel:
             raise DataError(f"{data.response_name}: found {len(response)} rows, {needed}")
         if options.adaptation == "none" and options.step_size is None:
             raise ConfigError("step_size: found nothing, needed a number above 0 where adaptation is 'none'")
-        if X.centre.any() and not options.intercept:
+        if X.origin.any() and not options.intercept:
             raise ConfigError(
                 "intercept: found false with centred predictors, whose means it takes up; "
                 "needed true, or standardise: false"

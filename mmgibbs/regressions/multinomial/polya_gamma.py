@@ -91,7 +91,7 @@ class MultinomialPGSampler:
             raise DataError(
                 f"{data.response_name}: found {len(response)} rows, needed {X.n}, one for each row of the predictors"
             )
-        if X.centre.any() and not o.intercept:
+        if X.origin.any() and not o.intercept:
             raise ConfigError(
                 "intercept: found false with centred predictors, whose means it takes up; needed true, or "
                 "standardise: false"
@@ -138,7 +138,7 @@ class MultinomialPGSampler:
         slopes = state["beta"][..., :p] / asarray(self.X.scale)
         found = {"beta": slopes.swapaxes(1, 2)}
         if self.options.intercept:
-            found["intercept"] = state["beta"][..., p] - (slopes * asarray(self.X.centre)).sum(2)
+            found["intercept"] = state["beta"][..., p] - (slopes * asarray(self.X.origin)).sum(2)
         return found
 
     def statistics(self, state: State) -> dict:

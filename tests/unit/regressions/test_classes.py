@@ -46,7 +46,10 @@ def test_counts_of_named_columns():
         (["a", None, "b"], "litter row 2: found None, needed a class label"),
         ([1.0, 0.0, np.nan], "litter row 3: found nan, needed a class label"),
         (np.array(["2024-01-01", "NaT"], "M8[D]"), "row 2: found NaT"),
-        ([1.5, 2.0, 3.25], "litter: found another number in each of the 3 rows, such as 1.5, needed labels of classes"),
+        (
+            [1.5, 2.0, 3.25],
+            "litter: found another number in each of the 3 rows, such as 1.5: continuous measurements; needed labels",
+        ),
         (["a", "a"], "litter: found the single class 'a' in all 2 rows, needed at least two"),
         ([], "found no rows"),
         (np.zeros((3, 1)), "found an array of shape (3, 1), needed labels (n,) or counts (n, K)"),

@@ -57,15 +57,19 @@ def test_frames_keep_their_names_and_new_data_are_put_in_order():
 NAN, INFINITE = SMALL.astype(float), SMALL.astype(np.float32)
 NAN[20, 3], INFINITE[56, 0] = np.nan, np.inf
 MISTAKES = {
-    "missing": (NAN, {}, "predictors row 21, column 'x3': found a missing value (nan), needed a finite number"),
+    "missing": (NAN, {}, "predictors row 21, column 'x3': found a missing value (NaN), needed a finite number"),
     "infinite": (INFINITE, {}, "predictors row 57, column 'x0': found inf, needed a finite number"),
     "one dimension": (NAN[0], {}, "found an array of 1 dimensions"),
     "no rows": (SMALL[:0], {}, "found 0 rows and 6 columns, needed at least one of each"),
-    "no columns": (SMALL[:, :0], {}, "found 57 rows and 0 columns"),
+    "no columns": (SMALL[:, :0], {}, "found 0 feature(s) (shape=(57, 0)) while a minimum of 1 is required"),
     "text": (SMALL.astype(str), {}, "found values of type <U"),
     "names": (SMALL, {"names": ["a", "b"]}, "found 6 columns, needed 2, one for each name"),
     "a constant column": (np.ones((5, 1)), {"standardise": True}, "column 'x0' has one value in every row"),
-    "new data with other columns": (SMALL[:, :2], {"like": read_predictors(SMALL)}, "found 2 columns, needed 6"),
+    "new data with other columns": (
+        SMALL[:, :2],
+        {"like": read_predictors(SMALL)},
+        "X has 2 features, but prediction is expecting 6 features as input",
+    ),
 }
 
 

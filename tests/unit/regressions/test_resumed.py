@@ -12,7 +12,7 @@ import pytest
 import xarray
 
 from mmgibbs.cli import main
-from mmgibbs.regressions.estimators import make_arrays
+from mmgibbs.regressions.estimator import make_arrays
 from mmgibbs.regressions.loop import SideBySideChains
 from mmgibbs.regressions.options import fill_options
 from mmgibbs.regressions.predictors import read_predictors

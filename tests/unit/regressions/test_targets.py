@@ -139,7 +139,7 @@ def test_the_device_that_auto_chooses_is_the_cpu(monkeypatch):
     """As in a mixed model: the same file gives the same bits on a machine with and without a GPU."""
     from mmgibbs.config import load_config
     from mmgibbs.regressions.arrays import gpu
-    from mmgibbs.regressions.estimators import make_arrays
+    from mmgibbs.regressions.estimator import make_arrays
 
     monkeypatch.setattr(gpu, "Gpu", lambda: pytest.fail("a GPU was asked for"))
     tables = {"phenotypes": "p.csv"}

@@ -1,0 +1,289 @@
+"""What the estimators of Python have in common: parameters by name, one fit, draws, summary, predictions.
+
+They are estimators of scikit-learn (tags, clone, Pipeline, GridSearchCV, cross_val_score, pickle) without needing it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.posterior.summary import summary_table
+from mmgibbs.regressions.arguments import check_sampling, read_seed
+from mmgibbs.regressions.loop import SideBySideChains, prepared_sampler
+from mmgibbs.regressions.numbers import read_numbers
+from mmgibbs.regressions.options import fill_options
+from mmgibbs.regressions.predictors import Frame, read_predictors
+from mmgibbs.regressions.protocol import GroupPredictors, Keys, Parameter, Plugin, RegressionData
+from mmgibbs.regressions.scikit_learn import not_fitted, tags_of, warn_of_a_column
+from mmgibbs.regressions.weights import read_weights, weighted_classes
+
+if TYPE_CHECKING:
+    import xarray
+
+    from mmgibbs.regressions.arrays.base import Arrays
+
+
+def make_arrays(device: str, threads: int | None) -> Arrays:
+    """Where arrays live: `cpu` or `gpu`; `auto` is the CPU, as everywhere. DeviceError says what a GPU lacks."""
+    if device in ("cpu", "auto"):
+        from mmgibbs.regressions.arrays.base import Host
+
+        return Host(threads)
+    if device != "gpu":
+        raise ConfigError(f"device: found {device!r}, needed 'cpu', 'gpu' or 'auto'")
+    from mmgibbs.regressions.arrays.gpu import Gpu
+
+    return Gpu()
+
+
+class Regression:
+    """Base of the estimators. A subclass names its plugin and lists the plugin's options, with their defaults, in
+    __init__, as keywords.
+
+    After `fit`: `posterior` (xarray.Dataset, dims chain, draw, ...), `coef_` and `intercept_` (posterior means, on the
+    scale of the columns as given), `feature_names_in_`, `n_features_in_`, `seed_` (the one used), for classifiers
+    `classes_`; `summary()`, `predict(X)`, `score(X, y)`, for classifiers `predict_proba(X)`.
+    """
+
+    plugin: Plugin
+    kind: ClassVar[str] = "regressor"  # or 'classifier'
+    several_classes: ClassVar[bool] = True  # of a classifier: more than two
+    chains: int
+    burn_in: int
+    samples: int
+    thin: int
+    seed: int | None
+    device: str
+    threads: int | None
+    standardise: bool
+    progress: bool
+    classes_: np.ndarray | None
+
+    def _take(self, values: dict) -> None:
+        """Keep the parameters of the constructor, from its `locals()`, under their names."""
+        for name in self._parameter_names():
+            setattr(self, name, values[name])
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict:
+        """Parameters of the constructor by name."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters of the constructor. ConfigError for an unknown name."""
+        known = self.get_params()
+        for name, value in parameters.items():
+            if name not in known:
+                raise ConfigError(
+                    f"{type(self).__name__}: unknown parameter '{name}', needed one of {', '.join(known)}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = {k: v for k, v in self.get_params().items() if not _is(v, defaults[k].default)}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+    def __sklearn_tags__(self) -> Any:
+        return tags_of(self.kind, several_classes=self.several_classes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_run")
+
+    def fit(self, X: npt.ArrayLike | Frame, y: npt.ArrayLike | Frame) -> Self:
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,).
+
+        DataError names row and column of what cannot be used.
+        """
+        return self._fit(X, y)
+
+    def _fit(
+        self,
+        X: npt.ArrayLike | Frame,
+        y: npt.ArrayLike | Frame,
+        weights: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+        group_predictors: GroupPredictors = None,
+    ) -> Self:
+        check_sampling(self)
+        seed = read_seed(self.seed)
+        given = {f.name: getattr(self, f.name) for f in fields(self.plugin.Options)}
+        options = fill_options(self.plugin.Options, given, type(self).__name__)
+        arrays = make_arrays(self.device, None if self.threads is None else int(self.threads))
+        data, classes = self._read(X, y, weights, groups, group_predictors)
+        sampler = prepared_sampler(self.plugin, data, options, arrays)
+        keys = Keys(seed, tuple(range(int(self.chains))))
+        chains = SideBySideChains(sampler, arrays, keys, int(self.burn_in), int(self.thin))
+        self._advance(chains)
+        coords = dict(sampler.coords)
+        if classes is not None:
+            coords |= {"class": classes, "contrast": classes[:-1]}
+        self._predictors, self._sampler_coords, self._parameters = data.predictors, coords, sampler.parameters
+        self._run, self.seed_ = chains.result(), seed
+        self.classes_ = np.asarray(coords["class"]) if "class" in coords else None
+        self.feature_names_in_ = np.array(data.predictors.names, dtype=object)
+        self.n_features_in_ = data.predictors.p
+        means = {name: values.mean(axis=(0, 1)) for name, values in self._run.draws.items()}
+        self.coef_ = means.get("beta")
+        self.intercept_ = means.get("intercept")
+        return self
+
+    def _read(
+        self,
+        X: npt.ArrayLike | Frame,
+        y: npt.ArrayLike | Frame,
+        weights: npt.ArrayLike | None,
+        groups: npt.ArrayLike | None,
+        group_predictors: GroupPredictors,
+    ) -> tuple[RegressionData, list | None]:
+        """The data as a plugin takes them, and the classes of a response whose records were counted by weight."""
+        name = ", ".join(map(str, y.columns)) if hasattr(y, "columns") else "y"
+        standardise = bool(self.standardise)
+        if weights is None:
+            predictors = read_predictors(X, standardise=standardise)
+            own = None if groups is None else as_array(groups, "groups")
+            own = np.full(predictors.n, own) if own is not None and own.ndim == 0 else own  # one label for all
+            return RegressionData(predictors, _response(y, name), name, own, group_predictors), None
+        plain = read_predictors(X)
+        response, w = _response(y, name), read_weights(weights, plain.n)
+        if len(response) != plain.n:
+            raise DataError(f"{name}: found {len(response)} rows, needed {plain.n}, one for each row of predictors")
+        counts = w > 0
+        values, response, w = (a if counts.all() else a[counts] for a in (plain.values, response, w))
+        predictors = read_predictors(values, plain.names, standardise, weights=w)
+        if self.kind == "regressor":
+            return RegressionData(predictors, response, name, weights=w), None
+        trials, classes = weighted_classes(response, w, name)
+        return RegressionData(predictors, trials, name), classes
+
+    def _advance(self, chains: SideBySideChains) -> None:
+        n_sweeps = int(self.burn_in) + int(self.samples)
+        if not self.progress:
+            chains.advance(n_sweeps)
+            return
+        from tqdm.auto import tqdm  # a widget in a notebook
+
+        def show(chains: SideBySideChains) -> bool:
+            bar.update()
+            return False
+
+        with tqdm(total=n_sweeps, desc=f"{self.plugin.name}, {self.chains} chains", unit="sweep") as bar:
+            chains.advance(n_sweeps, show)
+
+    @property
+    def posterior(self) -> xarray.Dataset:
+        """The draws: xarray.Dataset with dims (chain, draw, ...)."""
+        import xarray
+
+        self._needs_fit()
+        shape = next(iter(self._run.draws.values())).shape
+        coords: dict[str, Any] = {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
+        used = {d for p in self._parameters.values() for d in p.dims}
+        coords |= {d: list(labels) for d, labels in self._sampler_coords.items() if d in used}
+        variables = {
+            name: (("chain", "draw", *self._parameters[name].dims), values) for name, values in self._run.draws.items()
+        }
+        return xarray.Dataset(variables, coords=coords)
+
+    def summary(self) -> dict[str, np.ndarray]:
+        """parameter, mean, median, sd, mcse, ess_bulk, ess_tail, rhat, hpd_low, hpd_high:
+        an array each (polars.DataFrame(...) shows it).
+        """
+        self._needs_fit()
+        return summary_table(named_draws(self._run.draws, self._parameters, self._sampler_coords))
+
+    def _needs_fit(self) -> None:
+        if not hasattr(self, "_run"):
+            raise not_fitted(f"{type(self).__name__}: not fitted yet, needed fit(X, y) before this")
+
+    def _predicted(self, X: npt.ArrayLike | Frame) -> np.ndarray:
+        self._needs_fit()
+        new = read_predictors(X, like=self._predictors)
+        pooled = {name: values.reshape(-1, *values.shape[2:]) for name, values in self._run.draws.items()}
+        return self.plugin.predict(pooled, new, None if self.classes_ is None else list(self.classes_))
+
+    def predict(self, X: npt.ArrayLike | Frame) -> np.ndarray:
+        """The posterior mean of the response, or the most probable class."""
+        predicted = self._predicted(X)
+        return predicted if self.classes_ is None else self.classes_[predicted.argmax(axis=1)]
+
+    def score(self, X: npt.ArrayLike | Frame, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+        """The share of the variance of y that the predictions explain, 1 - sum (y - f)^2 / sum (y - mean)^2; of a
+        classifier its accuracy.
+        """
+        predicted, observed = self.predict(X), as_array(y, "y")
+        observed = observed.reshape(len(observed)) if observed.ndim == 2 and observed.shape[1] == 1 else observed
+        if observed.shape != predicted.shape:
+            raise DataError(f"y: found an array of shape {observed.shape}, needed {predicted.shape}, one for each row")
+        w = np.ones(len(predicted)) if sample_weight is None else read_weights(sample_weight, len(predicted))
+        if self.classes_ is not None:
+            return float(np.average(predicted == observed, weights=w))
+        observed = read_numbers(observed, len(predicted), "y", varying=False)
+        left = w @ (observed - predicted) ** 2
+        total = w @ (observed - np.average(observed, weights=w)) ** 2
+        return float(1 - left / total) if total > 0 else float("nan")
+
+
+class Classifier(Regression):
+    """Base of the estimators whose response is a class."""
+
+    kind: ClassVar[str] = "classifier"
+
+    def predict_proba(self, X: npt.ArrayLike | Frame) -> np.ndarray:
+        """(n, K): posterior mean probabilities, columns as in `classes_`."""
+        return self._predicted(X)
+
+
+def named_draws(
+    draws: Mapping[str, np.ndarray], parameters: Mapping[str, Parameter], coords: Mapping[str, Sequence]
+) -> dict[str, np.ndarray]:
+    """beta[name], beta[name,class], ...: (chains, draws) each, in the order of the plugin's parameters."""
+    out = {}
+    for name, parameter in parameters.items():
+        values = draws[name]
+        if not parameter.dims:
+            out[name] = values
+            continue
+        for index in np.ndindex(*values.shape[2:]):
+            label = ",".join(str(coords[d][i]) for d, i in zip(parameter.dims, index, strict=True))
+            out[f"{name}[{label}]"] = values[(slice(None), slice(None), *index)]
+    return out
+
+
+def _response(y: npt.ArrayLike | Frame, name: str) -> np.ndarray:
+    """(n,) or, of counts, (n, K). DataError for what is no array."""
+    if y is None:
+        raise DataError("y: found nothing; fit requires y to be passed, but the target y is None")
+    if hasattr(y, "toarray"):
+        raise DataError(f"{name}: found a sparse matrix, needed a dense one: y.toarray()")
+    response = as_array(y, name)
+    if response.ndim == 0:
+        raise DataError(f"{name}: found a single value, needed one for each row: y should be a 1d array")
+    if response.ndim == 2 and response.shape[1] == 1:
+        warn_of_a_column(response.shape)
+        return response[:, 0]
+    return response
+
+
+def as_array(values: npt.ArrayLike | Frame, name: str) -> np.ndarray:
+    """DataError for what is no array."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        raise DataError(f"{name}: found rows of different lengths, needed one value for each row") from None
+
+
+def _is(value: object, default: object) -> bool:
+    """The same parameter; arrays are never a default."""
+    return value is default or (type(value) is type(default) and np.ndim(value) == 0 and value == default)  # type: ignore[arg-type]
