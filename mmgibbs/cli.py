@@ -33,6 +33,12 @@ class Command(NamedTuple):
 
 
 _COMMANDS = {
+    "init": Command(
+        "draft",
+        "write a first analysis file from what the tables look like, with comments and alternatives",
+        "mmgibbs init phenotypes.csv --pedigree pedigree.csv\n"
+        "  mmgibbs init records.txt --pedigree ped.txt --traits weight,height --output weights.yaml",
+    ),
     "run": Command(
         "runs",
         "run an analysis, or several, and write a run folder for each",
@@ -97,6 +103,7 @@ Breeding values with their reliability, and variance components with their uncer
 from pedigree and phenotype tables."""
 _EXAMPLES = """\
 examples:
+  mmgibbs init records.csv --pedigree ped.csv  write a first analysis file for your own tables
   mmgibbs simulate data/beef                   write example data and their analysis file
   mmgibbs check data/beef/analysis.yaml        read and check everything, count, stop
   mmgibbs run data/beef/analysis.yaml          sample, and write the run folder

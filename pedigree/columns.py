@@ -12,7 +12,7 @@ from pedigree.tables import Source, Table, counted, open_table, quoted
 _ROLES = ("id", "sire", "dam", "birth")
 _SHOWN = 8  # columns named one by one
 # Compared in lower case without punctuation: 'Birth_Year' is 'birthyear'.
-_RECOGNISED = {
+RECOGNISED = {
     "id": "id animal animalid idanimal animalnumber individual ind indiv calf progeny offspring tag eartag".split(),
     "sire": "sire sireid idsire father fatherid idfather dad pollenparent maleparent".split(),
     "dam": "dam damid iddam mother motherid idmother mum mom seedparent femaleparent".split(),
@@ -82,7 +82,7 @@ def _given(
 def _by_name(columns: tuple[str, ...], where: str) -> PedigreeColumns | None:
     """Columns with recognised names; None where neither parent is recognised."""
     found = {}
-    for role, names in _RECOGNISED.items():
+    for role, names in RECOGNISED.items():
         at = [c for wanted in names for c in columns if _plain(c) == wanted]
         if at:
             found[role] = at[0]
@@ -115,7 +115,7 @@ def _neither_parent(columns: tuple[str, ...], where: str) -> UnknownColumns:
 def _columns_and_names(columns: tuple[str, ...], roles: tuple[str, ...]) -> str:
     """The end of a message about columns whose role is not known, in several lines."""
     shown = ", ".join(quoted(c) for c in columns[:_SHOWN]) + (", ..." if len(columns) > _SHOWN else "")
-    known = "\n".join(f"recognised as the {role}: {', '.join(_RECOGNISED[role])}" for role in roles)
+    known = "\n".join(f"recognised as the {role}: {', '.join(RECOGNISED[role])}" for role in roles)
     return f"Its columns are {shown}\n{known}"
 
 
@@ -133,7 +133,7 @@ def _first_line_is_data(bare: Table, unknown: tuple[str, ...]) -> bool:
     It is none where one of its fields is a usual name of the column of ids: 'animal,weight1,weight2' has a digit.
     """
     first = (bare.first_record or ())[:3]
-    if any(_plain(field) in _RECOGNISED["id"] for field in first):
+    if any(_plain(field) in RECOGNISED["id"] for field in first):
         return False
     if len(first) < 3 or any(value in unknown or any(c.isdigit() for c in value) for value in first):
         return True

@@ -15,7 +15,7 @@ from pedigree.recode import IdIndex, parents_first, parents_first_order, recode
 from pedigree.tables import Source, Table, counted, quoted
 
 # What other programs write for an unknown parent: named in a note where it stands among the parents without a row.
-_LOOKS_UNKNOWN = (
+LOOKS_UNKNOWN = (
     ".",
     "-",
     "*",
@@ -238,7 +238,7 @@ def _parents_without_row(
 
 def _founder_note(added: pl.Series, sire: np.ndarray, dam: np.ndarray, n_rows: int) -> str:
     note = f"{counted(len(added), 'parent')} without a row of their own became founders (the first: {quoted(added[0])})"
-    for _i, parent in enumerate(added.str.to_lowercase().is_in(_LOOKS_UNKNOWN).arg_true().head(3)):
+    for _i, parent in enumerate(added.str.to_lowercase().is_in(LOOKS_UNKNOWN).arg_true().head(3)):
         times = int(np.count_nonzero(sire == n_rows + parent) + np.count_nonzero(dam == n_rows + parent))
         note += f"; {quoted(added[parent])} is one of them, {counted(times, 'time')} a parent: "
         note += "if it means unknown, add it to the values for an unknown parent"

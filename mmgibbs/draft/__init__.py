@@ -1,0 +1,1 @@
+"""A first analysis file, from what the tables look like."""

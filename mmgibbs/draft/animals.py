@@ -1,0 +1,106 @@
+"""Which columns of the records name the animal, its sire and its dam, judged by their names and by the pedigree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from mmgibbs.draft.columns import Column
+from pedigree.columns import RECOGNISED
+from pedigree.read import Pedigree
+
+# Without a pedigree, what else may be one level per plant or line.
+OF_PLANTS = ("line", "genotype", "entry", "variety", "cultivar", "hybrid", "clone", "accession", "tree", "plant")
+_MOST_IDS = 0.5  # share of the ids of a column that must be in the pedigree
+_AGREE = 0.95  # share of the records on which a column must name the parent that the pedigree has
+
+
+@dataclass(frozen=True)
+class Animals:
+    """Columns of the records; None where there is none. `of_parents`: the pedigree knows the sires alone."""
+
+    animal: Column | None
+    sire: Column | None
+    dam: Column | None
+    known: int = 0  # distinct ids of the animals' column (of the sires', without one) that are in the pedigree
+    distinct: int = 0
+    why: str = ""
+
+    @property
+    def all(self) -> list[Column]:
+        return [c for c in (self.animal, self.sire, self.dam) if c is not None]
+
+
+def recognised(name: str, role: str) -> bool:
+    return "".join(c for c in name.lower() if c.isalnum()) in RECOGNISED[role]
+
+
+def find_animals(columns: Sequence[Column], pedigree: Pedigree | None) -> Animals:
+    """The columns that name animals and their parents."""
+    named = {role: next((c for c in columns if recognised(c.name, role)), None) for role in ("id", "sire", "dam")}
+    if pedigree is None:
+        animal = named["id"] or next((c for c in columns if c.name.lower() in OF_PLANTS), None)
+        return Animals(animal, named["sire"], named["dam"], why="by its name")
+    parents = _parents_of(pedigree)
+    best = max(columns, key=lambda c: _score(c, columns, parents), default=None)
+    if best is None or _score(best, columns, parents) <= 0:
+        return _of_sires(named["id"], named["sire"], named["dam"], parents)
+    sire, dam = (_agreeing(best, columns, parents, role) or named[role] for role in ("sire", "dam"))
+    known, distinct = _known(best, parents)
+    return Animals(best, sire, dam, known, distinct, f"{known:,} of its {distinct:,} ids are in the pedigree")
+
+
+def _parents_of(pedigree: Pedigree) -> pl.DataFrame:
+    """id, sire, dam as text."""
+    ids = pedigree.ids
+    return pl.DataFrame(
+        {
+            "id": ids,
+            "sire": [ids[int(s)] if 0 <= s < len(ids) else None for s in pedigree.sire],
+            "dam": [ids[int(d)] if 0 <= d < len(ids) else None for d in pedigree.dam],
+        },
+        schema={"id": pl.String, "sire": pl.String, "dam": pl.String},
+    )
+
+
+def _score(column: Column, columns: Sequence[Column], parents: pl.DataFrame) -> float:
+    """How well a column names the animals: its name, parents that agree with the pedigree, how many ids it has."""
+    ids = column.text.drop_nulls().unique()
+    share = float(ids.is_in(parents["id"].to_list()).mean() or 0)  # type: ignore[arg-type]
+    if share < _MOST_IDS or recognised(column.name, "sire") or recognised(column.name, "dam"):
+        return 0.0
+    agree = sum(_agreeing(column, columns, parents, role) is not None for role in ("sire", "dam"))
+    named = recognised(column.name, "id")
+    if not named and not agree and (column.numbers is not None or share < 1):
+        return 0.0  # numbers of herds are numbers of animals too
+    return 4 * named + 2 * agree + share * len(ids) / max(column.known, 1)
+
+
+def _agreeing(animal: Column, columns: Sequence[Column], parents: pl.DataFrame, role: str) -> Column | None:
+    """The column that names this parent of the animals as the pedigree does."""
+    records = pl.DataFrame({"id": animal.text}).join(parents, on="id", how="left", maintain_order="left")
+    for column in columns:
+        pair = pl.DataFrame({"here": column.text, "there": records[role]}).drop_nulls()
+        if column is not animal and pair.height and (pair["here"] == pair["there"]).mean() >= _AGREE:  # type: ignore[operator]
+            return column
+    return None
+
+
+def _known(column: Column, parents: pl.DataFrame) -> tuple[int, int]:
+    """(ids of the column that are in the pedigree, all its ids)."""
+    ids = column.text.drop_nulls().unique()
+    return int(ids.is_in(parents["id"].to_list()).sum()), len(ids)
+
+
+def _of_sires(animal: Column | None, sire: Column | None, dam: Column | None, parents: pl.DataFrame) -> Animals:
+    """Where no column has the animals of the pedigree: a sire model, if it has the sires; else other ids."""
+    if sire is not None:
+        known, distinct = _known(sire, parents)
+        if known >= _MOST_IDS * distinct:
+            return Animals(None, sire, dam, known, distinct, f"the pedigree has {known:,} of {distinct:,} sires")
+    if animal is None:
+        return Animals(None, sire, dam, why="no column has the ids of the pedigree")
+    known, distinct = _known(animal, parents)
+    return Animals(animal, sire, dam, known, distinct, f"only {known:,} of its {distinct:,} ids are in the pedigree")

@@ -1,0 +1,124 @@
+"""What each column of a table of records looks like: numbers or text, how many levels, what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+MISSING = ("", "NA")  # what an analysis takes for a missing value where it says nothing else
+# What other programs write for a missing value; taken for one in a column whose other values are numbers.
+ALSO_MISSING = (".", "*", "?", "-", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "none", "na")
+FEW = 20  # whole numbers of at most so many values may be codes of classes
+_REPEATED = 0.7  # and of at most this share of the records
+_DATE = r"^\d{4}-\d{1,2}-\d{1,2}$|^\d{1,2}[./]\d{1,2}[./]\d{4}$"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the records.
+
+    text: (n,) String, null where missing. numbers: (n,) float64 with NaN where missing, None where some value is no
+    number.
+    """
+
+    name: str
+    text: pl.Series
+    numbers: np.ndarray | None
+    levels: int  # distinct values
+    missing: int  # records without a value
+
+    @property
+    def n(self) -> int:
+        return len(self.text)
+
+    @property
+    def known(self) -> int:
+        return self.n - self.missing
+
+    @property
+    def whole(self) -> bool:
+        """Every value is a whole number."""
+        return self.numbers is not None and bool(np.all(self.numbers[~np.isnan(self.numbers)] % 1 == 0))
+
+    @property
+    def few(self) -> bool:
+        """Few whole numbers, each several times, which may be codes."""
+        return self.whole and self.levels <= min(FEW, _REPEATED * self.known)
+
+    @property
+    def years(self) -> bool:
+        """Whole numbers that look like calendar years."""
+        if not self.whole or self.numbers is None or self.known == 0:
+            return False
+        return bool(np.nanmin(self.numbers) >= 1900 and np.nanmax(self.numbers) <= 2100)
+
+    @property
+    def dates(self) -> bool:
+        return self.numbers is None and bool(self.text.drop_nulls().str.contains(_DATE).all())
+
+    @property
+    def records_per_level(self) -> float:
+        return self.known / max(self.levels, 1)
+
+    def values(self) -> list[str]:
+        """Distinct values, the most frequent first, ties in order of the text."""
+        counts = self.text.drop_nulls().value_counts().sort(["count", self.text.name], descending=[True, False])
+        return counts[self.text.name].to_list()
+
+    def describe(self) -> str:
+        """'numbers from 2.1 to 3.5', 'text, 3 levels (a, b, c)', and how many are missing."""
+        gaps = f", {self.missing:,} missing" if self.missing else ""
+        if self.numbers is not None and self.known:
+            low, high = np.nanmin(self.numbers), np.nanmax(self.numbers)
+            kind = "whole numbers" if self.whole else "numbers"
+            return f"{kind} from {low:g} to {high:g}, {self.levels:,} different{gaps}"
+        shown = ", ".join(self.values()[:4]) + (", ..." if self.levels > 4 else "")
+        kind = "dates" if self.dates and self.known else "text"
+        return f"{kind}, {self.levels:,} different{f' ({shown})' if self.levels else ''}{gaps}"
+
+
+def missing_tokens(frame: pl.DataFrame) -> tuple[str, ...]:
+    """Further texts that mean a missing value: the only texts of a column that else has numbers."""
+    found: list[str] = []
+    for name in frame.columns:
+        text = frame[name].drop_nulls()
+        text = text.filter(~text.is_in(list(MISSING)))
+        no_number = text.filter(text.cast(pl.Float64, strict=False).is_null() | text.is_in(list(ALSO_MISSING)))
+        tokens = no_number.unique().to_list()
+        if tokens and len(no_number) < len(text) and set(tokens) <= set(ALSO_MISSING):
+            found += [t for t in sorted(tokens) if t not in found]
+    return tuple(found)
+
+
+def look_at(frame: pl.DataFrame, missing: Iterable[str]) -> list[Column]:
+    """Every column of a frame of text."""
+    absent = [m for m in missing if m != ""]
+    return [_column(name, frame[name], absent) for name in frame.columns]
+
+
+def _column(name: str, text: pl.Series, absent: list[str]) -> Column:
+    text = text.to_frame().select(pl.when(~pl.col(name).is_in(absent)).then(pl.col(name))).to_series()
+    numbers = text.cast(pl.Float64, strict=False)
+    numeric = numbers.null_count() == text.null_count() and numbers.is_finite().all()
+    return Column(
+        name=name,
+        text=text,
+        numbers=numbers.to_numpy().astype(float) if numeric else None,
+        levels=text.drop_nulls().n_unique(),
+        missing=text.null_count(),
+    )
+
+
+def words_of(name: str) -> list[str]:
+    """'calvingYear' and 'calving_year' are calving, year."""
+    return [w.lower() for w in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
+
+
+def determines(fine: Column, coarse: Column) -> bool:
+    """Every value of `fine` is found with one value of `coarse` alone, as each herd-year lies in one herd."""
+    pair = pl.DataFrame({"fine": fine.text, "coarse": coarse.text}).drop_nulls()
+    return pair.height > 0 and pair.n_unique() == pair["fine"].n_unique()

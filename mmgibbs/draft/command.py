@@ -1,0 +1,36 @@
+"""`mmgibbs init`: its options, and what it prints."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("phenotypes", help="the table of records: csv, tsv, white-space separated, parquet or arrow")
+    parser.add_argument("--pedigree", metavar="FILE", help="the table of animals with their sires and dams")
+    parser.add_argument(
+        "--genotypes", metavar="FILE", help="the file of genotypes: .bed, .pgen, .vcf, BLUPF90 or table"
+    )
+    parser.add_argument(
+        "--traits", metavar="A,B,...", help="columns to analyse, with commas between them (default: guessed)"
+    )
+    parser.add_argument(
+        "--output", metavar="YAML", default="analysis.yaml", help="the file to write (default: %(default)s)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace the file where it exists")
+
+
+def main(args: argparse.Namespace) -> int:
+    from mmgibbs.draft.make import draft
+
+    wanted = tuple(name.strip() for name in (args.traits or "").split(",") if name.strip())
+    made = draft(args.phenotypes, args.pedigree, args.genotypes, wanted, args.output, force=args.force)
+    print("\n".join(made.said))
+    print(f"\nwritten to {made.path}")
+    if made.refused is not None:
+        print(f"it needs a change before it can run:\n{made.refused}")
+    print(f"next: read it, then mmgibbs run {made.path}")
+    return 0
+
+
+COMMANDS = {"init": (add_arguments, main)}

@@ -1,0 +1,209 @@
+"""A model guessed from the tables: which columns have an effect, which are left out, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from mmgibbs.draft.animals import Animals, find_animals, recognised
+from mmgibbs.draft.columns import MISSING, Column, determines, look_at, missing_tokens
+from mmgibbs.draft.roles import Role, hint, roles, status_of, type_of
+from mmgibbs.errors import ConfigError, DataError
+from pedigree.errors import PedigreeError, TableError
+from pedigree.read import Pedigree, read_pedigree
+from pedigree.tables import nearest, open_table
+
+_MOST_FIXED, _OF_A_LEVEL = 10, 20.0  # levels, and records in each, of a fixed class of a trait that is not normal
+UNKNOWN_PARENT = ("", "NA", "0")
+
+
+@dataclass
+class Guess:
+    """Everything that the analysis file is written from; lists are in the order of the table."""
+
+    phenotypes: Path
+    columns: list[Column]
+    named: bool  # the table has a line of names
+    missing: tuple[str, ...]  # texts that mean a missing value beside the usual ones
+    animals: Animals
+    roles: dict[str, Role]
+    pedigree_file: Path | None = None
+    pedigree: Pedigree | None = None
+    unknown_parent: tuple[str, ...] = ()  # beside the usual ones
+    selfing: str | None = None  # column of the pedigree
+    genotypes: Path | None = None
+    genotyped: tuple[int, int] = (0, 0)  # of the animals with records: with genotypes, all
+    traits: list[Column] = field(default_factory=list)  # the first is analysed, the others are offered
+    n_traits: int = 1
+    censored: tuple[Column, dict[str, list[str]]] | None = None
+
+    def of_use(self, use: str) -> list[Column]:
+        return [c for c in self.columns if self.roles[c.name].use == use]
+
+    @property
+    def repeated(self) -> int:
+        """Animals with several records of the first trait."""
+        animal = self.animals.animal
+        if animal is None:
+            return 0
+        known = pl.DataFrame({"id": animal.text, "y": self.traits[0].text}).drop_nulls()
+        return int((known["id"].value_counts()["count"] > 1).sum())
+
+
+def guess(
+    phenotypes: Path, pedigree_file: Path | None = None, genotypes: Path | None = None, traits: Sequence[str] = ()
+) -> Guess:
+    """Look at the tables. `traits`: columns to analyse, where they are not to be guessed.
+
+    Raises DataError for a table that cannot be read, ConfigError for a trait that is no column and for a table without
+    a column that could be a trait.
+    """
+    frame, named = _records(phenotypes)
+    missing = missing_tokens(frame)
+    columns = look_at(frame, (*MISSING, *missing))
+    kin, unknown, selfing = (None, (), None) if pedigree_file is None else _pedigree(pedigree_file)
+    animals = find_animals(columns, kin)
+    found = {c.name: Role("left out", "") for c in columns}
+    rest = [c for c in columns if all(c is not a for a in animals.all)]
+    ids = [c.name for c in rest if recognised(c.name, "id")]
+    found |= roles([c for c in rest if c.name not in ids], named) | _roles_of_animals(animals)
+    found |= dict.fromkeys(ids, Role("left out", "its name says that it has ids"))
+    out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown, selfing)
+    _choose_traits(out, traits)
+    _leave_out_repetitions(out)
+    _random_for_liabilities(out)
+    if genotypes is not None:
+        out.genotypes, out.genotyped = genotypes, _count_genotyped(genotypes, animals)
+    return out
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+def _records(path: Path) -> tuple[pl.DataFrame, bool]:
+    """The records as text, and whether the first line holds names: it does not where one of them is a number."""
+    try:
+        first = open_table(path, header=False).first_record or ()  # none in parquet, which has names
+        named = not any(_is_number(name) for name in first)
+        header = True if named else [f"column{i}" for i in range(1, len(first) + 1)]
+        return open_table(path, header=header).read(), named
+    except TableError as error:
+        raise DataError(str(error)) from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _pedigree(path: Path) -> tuple[Pedigree, tuple[str, ...], str | None]:
+    """The pedigree, what it writes for an unknown parent, and its column of generations of selfing."""
+    unknown = _unknown_parents(path)
+    try:
+        try:
+            return read_pedigree(path, unknown=(*UNKNOWN_PARENT, *unknown)), unknown, None
+        except PedigreeError:
+            selfing = _selfing_column(path)
+            if selfing is None:
+                raise
+            every = (*UNKNOWN_PARENT, *unknown)
+            return read_pedigree(path, unknown=every, hermaphrodites=True, more=(selfing,)), unknown, selfing
+    except (PedigreeError, TableError) as error:
+        raise DataError(str(error)) from None
+
+
+def _unknown_parents(path: Path) -> tuple[str, ...]:
+    """Texts such as '.' that are parents of many and animals of no row."""
+    from pedigree.columns import choose_columns
+    from pedigree.read import LOOKS_UNKNOWN
+
+    try:
+        table, chosen = choose_columns(path, None, None, None, UNKNOWN_PARENT, None)
+        frame = table.read([chosen.id, chosen.sire, chosen.dam])
+    except (PedigreeError, TableError):
+        return ()  # read_pedigree says what is wrong
+    parents = pl.concat([frame[c].rename("id") for c in (chosen.sire, chosen.dam)]).drop_nulls().unique()
+    odd = parents.filter(parents.str.to_lowercase().is_in(list(LOOKS_UNKNOWN)) & ~parents.is_in(list(UNKNOWN_PARENT)))
+    return tuple(sorted(odd.filter(~odd.is_in(frame[chosen.id].drop_nulls().unique().to_list()))))
+
+
+def _selfing_column(path: Path) -> str | None:
+    try:
+        return next((name for name in open_table(path).names if "self" in name.lower()), None)
+    except TableError:
+        return None
+
+
+def _count_genotyped(path: Path, animals: Animals) -> tuple[int, int]:
+    """(animals with records and genotypes, animals with records)."""
+    from mmgibbs.config.genotypes import Genotypes
+    from mmgibbs.data.genotypes.file import open_genotypes
+
+    ids = open_genotypes(Genotypes.model_validate(str(path.resolve())).completed()).ids
+    if animals.animal is None:
+        raise ConfigError("init: found no column of the records with the ids of animals, which --genotypes needs")
+    own = animals.animal.text.drop_nulls().unique()
+    return int(own.is_in(ids.to_list()).sum()), len(own)
+
+
+# ------------------------------------------------------------------------------------------------ columns
+
+
+def _roles_of_animals(animals: Animals) -> dict[str, Role]:
+    whose = {"animal": animals.animal, "sire": animals.sire, "dam": animals.dam}
+    why = {"animal": f"the animal of the record: {animals.why}", "sire": "the sire", "dam": "the dam"}
+    return {c.name: Role("animal" if role == "animal" else "parent", why[role]) for role, c in whose.items() if c}
+
+
+def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
+    by_name = {c.name: c for c in g.columns}
+    for name in wanted:
+        if name not in by_name:
+            raise ConfigError(f"init: --traits: {g.phenotypes.name} has no column '{name}'; {nearest(name, by_name)}")
+        g.roles[name] = Role("trait", "you asked for it")
+    candidates = g.of_use("trait")
+    if not candidates:
+        raise ConfigError(f"init: {g.phenotypes.name}: no column looks like a trait; needed --traits COLUMN")
+    likely = sorted(  # stable: the first of those that are alike
+        candidates, key=lambda c: (c.numbers is None or c.few, hint(c.name) != "trait", c.whole and not g.named)
+    )
+    g.traits = [by_name[n] for n in wanted] + [c for c in likely if c.name not in wanted]
+    g.n_traits = max(1, len(wanted))
+    g.censored = status_of(g.traits[0], [c for c in g.columns if c is not g.traits[0]])
+    if g.censored is not None:
+        g.roles[g.censored[0].name] = Role("status", f"says whether {g.traits[0].name} has ended")
+        g.traits = [c for c in g.traits if c is not g.censored[0]]
+
+
+def _leave_out_repetitions(g: Guess) -> None:
+    """Columns that say again what another says: the animal a second time, the herd beside the herd-year."""
+    for c in g.columns:
+        role, animal = g.roles[c.name], g.animals.animal
+        if role.use not in ("class", "random", "covariate"):
+            continue
+        if animal is not None and c.text.equals(animal.text):
+            g.roles[c.name] = Role("left out", f"the same as {animal.name}")
+            continue
+        classes = [f for f in g.of_use("class") if f is not c]
+        coarser = next((f for f in classes if hint(c.name) == "covariate" and determines(c, f)), None)
+        finer = next((f for f in classes if role.use == "class" and determines(f, c)), None)
+        if coarser is not None:
+            g.roles[c.name] = Role("left out", f"{coarser.name} is made of it")
+        elif finer is not None and hint(finer.name) != "covariate":
+            g.roles[c.name] = Role("left out", f"each level of {finer.name} lies in one of {c.name}")
+
+
+def _random_for_liabilities(g: Guess) -> None:
+    """Traits that are not normal: a level whose records are all of one category has no estimate with a flat prior."""
+    if g.censored is None and all(type_of(c)[0] == "normal" for c in g.traits[: g.n_traits]):
+        return
+    for c in g.of_use("class"):
+        if c.levels > _MOST_FIXED or c.records_per_level < _OF_A_LEVEL:
+            why = f"{g.roles[c.name].why}; random, as levels may have records of one category alone"
+            g.roles[c.name] = Role("random", why)

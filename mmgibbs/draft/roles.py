@@ -1,0 +1,175 @@
+"""What each column is likely to be for: a trait, a class effect, a random effect, a covariate, or nothing.
+
+Names decide first ('herd_year' ends in a word of classes), the values where the name says nothing. Each guess comes
+with its reason, which the analysis file shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mmgibbs.draft.columns import Column, words_of
+
+CLASSES = """sex gender herd flock farm year yr byear birthyear season month contemporary cg hys htd htm htw hy group
+    batch pen block breed housing parity lactation lact treatment trt station technician region location site
+    environment env rep replicate feed cohort class ward mob generation type stall milking""".split()
+OF_RANDOM = "nest litter cage family plot tank fosternest room".split()
+COVARIATES = """age dim day days date time temperature temp thi inbreeding latitude longitude depth months interval
+    heterozygosity""".split()
+TRAITS = """weight weights wt bwt yield milk fat prot protein gain score length height tarsus fleece backfat trait
+    phenotype pheno diameter ease width size speed scs count cases number laydate value response depth
+    girth adg""".split()
+COUNTS = "count counts cases number ncm nba tnb born events lesions ticks".split()
+STATUS = "status censored censoring event culled".split()
+YES = {"yes", "y", "true", "ill", "sick", "affected", "diseased", "dead", "case", "positive", "pos", "1"}
+NO = {"no", "n", "false", "well", "healthy", "unaffected", "alive", "control", "negative", "neg", "0"}
+STILL = {"alive", "living", "censored", "in herd", "in_herd", "active", "right"}  # a life that has not ended
+ENDED = {"culled", "dead", "died", "event", "failed", "sold", "exact", "ended"}
+_ENDINGS = {"year": "class", "date": "covariate", "nest": "random", "litter": "random", "weight": "trait"}
+_OF_A_CLASS = 5.0  # records per level from which a class is taken as fixed
+_OF_RANDOM = 1.5
+_MOST_LEVELS = 0.5  # of the records: above it a text is a name, not a class
+
+
+class Role(NamedTuple):
+    use: str  # trait | class | random | covariate | left out
+    why: str
+
+
+def named_for(name: str, words: Collection[str]) -> bool:
+    return any(word in words for word in words_of(name))
+
+
+def hint(name: str) -> str | None:
+    """What the name says: its last word first, for 'dam_age_class' is a class and 'yearling_weight' a trait."""
+    groups = (("class", CLASSES), ("random", OF_RANDOM), ("covariate", COVARIATES), ("trait", TRAITS))
+    for word in reversed([w for w in words_of(name) if not w.isdigit()]):
+        of_word = next((kind for kind, words in groups if word in words), None)
+        ending = next((kind for end, kind in _ENDINGS.items() if word.endswith(end)), None)
+        if of_word or ending:
+            return of_word or ending
+    return None
+
+
+def roles(columns: Sequence[Column], named: bool) -> dict[str, Role]:
+    """Column -> what it is for; `named`: the table has names of columns."""
+    found = {c.name: _role(c, named) for c in columns}
+    markers = [c.name for c in columns if c.whole and c.levels <= 3 and _of_a_series(c, columns)]
+    if len(markers) >= _SERIES:
+        found |= dict.fromkeys(markers, Role("one of many", "columns of 0, 1 and 2 that are named alike: genotypes?"))
+    if not any(role.use == "trait" for role in found.values()):
+        found |= _trait_of_last_resort(columns, found)
+    return found
+
+
+_SERIES = 10  # columns of genotypes
+
+
+def _of_a_series(column: Column, columns: Sequence[Column]) -> bool:
+    stem = column.name.rstrip("0123456789")
+    return stem != column.name and sum(c.name.rstrip("0123456789") == stem for c in columns) >= _SERIES
+
+
+def _role(c: Column, named: bool) -> Role:
+    if c.levels < 2:
+        return Role("left out", "every record has the same value" if c.levels else "no record has a value")
+    if c.dates:
+        return Role("left out", "dates; a class such as year and season, made of them, may have an effect")
+    said = hint(c.name) if named else None
+    if c.numbers is None:
+        return _of_text(c, said)
+    return _of_codes(c, said, named) if c.few or c.years or said in ("class", "random") else _of_numbers(c, said)
+
+
+def _of_text(c: Column, said: str | None) -> Role:
+    if said == "trait":
+        return Role("trait", "its name says so")
+    if c.levels <= 3 and ({v.lower() for v in c.values()} & YES and {v.lower() for v in c.values()} & NO):
+        return Role("trait", "yes or no, which is more often an outcome than an effect")
+    if c.levels <= 3 and named_for(c.name, STATUS):
+        return Role("left out", "its name is that of a status, which is an outcome")
+    if c.levels > _MOST_LEVELS * c.known:
+        return Role("left out", "almost every record has a value of its own")
+    return _of_classes(c, said, "its name says so" if said in ("class", "random") else "text of few values")
+
+
+def _of_codes(c: Column, said: str | None, named: bool) -> Role:
+    if said == "trait" or named_for(c.name, COUNTS):
+        return Role("trait", "its name says so")
+    if said in ("class", "random") or c.years:
+        return _of_classes(c, said, "its name says so" if said else "years")
+    if said == "covariate":
+        return _of_classes(c, "class", "few values of a covariate are best taken as classes")
+    if not named:
+        return _of_classes(c, None, "few whole numbers")
+    return Role("left out", "few whole numbers, and the name does not say whether they are classes or a trait")
+
+
+def _of_numbers(c: Column, said: str | None) -> Role:
+    if said == "covariate":
+        return Role("covariate", "numbers, and the name of a covariate")
+    return Role("trait", "numbers" + (", and its name says so" if said == "trait" else ""))
+
+
+def _of_classes(c: Column, said: str | None, why: str) -> Role:
+    """Fixed where there are several records in each level, random where there are few or the name says so."""
+    size = f"{c.levels:,} levels, {c.records_per_level:,.0f} records each"
+    if said == "random" and c.records_per_level >= _OF_RANDOM:
+        return Role("random", f"{why}; {size}")
+    if c.records_per_level >= _OF_A_CLASS or c.levels <= 3:
+        return Role("class", f"{why}; {size}")
+    if c.records_per_level >= _OF_RANDOM:
+        return Role("random", f"{why}; {size}, too few each for a fixed effect")
+    return Role("left out", f"{size}")
+
+
+def _trait_of_last_resort(columns: Sequence[Column], found: dict[str, Role]) -> dict[str, Role]:
+    """Where nothing looks like a trait: numbers of many values first, else a text or code that is no known class."""
+    by_name = {c.name: c for c in columns}
+    many = [n for n, role in found.items() if role.use == "covariate"]
+    codes = [n for n, r in found.items() if by_name[n].levels > 1 and not by_name[n].dates and hint(n) is None]
+    codes.sort(key=lambda n: (by_name[n].numbers is None, by_name[n].levels))
+    chosen = max(many, key=lambda n: by_name[n].levels) if many else next(iter(codes), None)
+    return {} if chosen is None else {chosen: Role("trait", "no other column looks more like a trait")}
+
+
+# ------------------------------------------------------------------------------------------------ types of traits
+
+
+def type_of(c: Column) -> tuple[str, dict[str, object], str]:
+    """(type, further keys, why) of a trait."""
+    if c.levels == 2:
+        return _two_classes(c)
+    if c.numbers is not None and c.whole and named_for(c.name, COUNTS) and float(np.nanmin(c.numbers)) >= 0:
+        return "count", {}, "whole numbers from 0, and its name says so"
+    if c.numbers is None:
+        return "ordinal", {"categories": sorted(c.values())}, "categories: PUT THEM IN ORDER, from low to high"
+    if c.whole and c.levels <= 8:
+        return "ordinal", {}, f"{c.levels} different whole numbers: scores"
+    return "normal", {}, "numbers"
+
+
+def _two_classes(c: Column) -> tuple[str, dict[str, object], str]:
+    values = c.values()
+    yes = next((v for v in values if v.lower() in YES and v != "0"), None)
+    if c.numbers is not None:
+        return "binary", {}, "two values"
+    if yes is not None:
+        return "binary", {"positive": yes}, f"two values, of which '{yes}' is the event"
+    return "binary", {"positive": values[-1]}, f"two values; the rarer one, '{values[-1]}', is taken as the event"
+
+
+def status_of(trait: Column, columns: Sequence[Column]) -> tuple[Column, dict[str, list[str]]] | None:
+    """A column that says whether the value of a trait is known or only a bound, and what its cells mean."""
+    if trait.numbers is None:
+        return None
+    for c in columns:
+        values = c.values()
+        if c.numbers is None and 2 <= len(values) <= 3 and {v.lower() for v in values} <= STILL | ENDED:
+            right = [v for v in values if v.lower() in STILL]
+            if right and len(right) < len(values):
+                return c, {"right": right, "none": [v for v in values if v not in right]}
+    return None

@@ -1,0 +1,331 @@
+"""The text of a drafted analysis file: what was seen, what was guessed, and what could be written in its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from mmgibbs.config.complete import RESERVED
+from mmgibbs.config.fields import NOT_IN_A_NAME
+from mmgibbs.config.schema import MODELINE
+from mmgibbs.draft.columns import MISSING, Column
+from mmgibbs.draft.guess import UNKNOWN_PARENT, Guess
+from mmgibbs.draft.roles import hint, named_for, type_of
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_WORDS = {"yes", "no", "on", "off", "true", "false", "null", "y", "n", "none"}
+_PROGENY = 1.5  # with records, of each dam, from which maternal effects are offered
+_FEW_RECORDS = 100  # below it variances can hardly be estimated
+
+
+def analysis_text(g: Guess, path: Path) -> str:
+    """The whole file, which is to be written to `path`: its folder is what paths in it are relative to."""
+    name = _file_name(path)
+    lines = [
+        *_head(g, path),
+        f"name: {_yaml(name)}",
+        *_data(g, path.parent),
+        "",
+        *_traits(g),
+        "",
+        "model:",
+        *_fixed(g),
+        *_random(g),
+        *_markers(g),
+        "",
+        *_sampler(g),
+        f"output: {{directory: {_yaml(f'runs/{name}')}}}  # relative to where the command runs",
+    ]
+    return MODELINE + "\n".join(lines) + "\n"
+
+
+def what_was_guessed(g: Guess) -> list[str]:
+    """A line for each column and for what was seen across columns: the head of the file, and what the command says."""
+    width = max(len(c.name) for c in g.columns)
+    lines = [f"{g.phenotypes.name}: {g.columns[0].n:,} records"]
+    many = g.of_use("one of many")
+    for c in g.columns:
+        if c not in many:
+            lines.append(f"  {c.name:<{width}}  {c.describe()}: {_use(g, c)}")
+        elif c is many[0]:
+            lines.append(f"  {c.name} and {len(many) - 1} more: left out ({g.roles[c.name].why})")
+    return lines + _across(g)
+
+
+def _use(g: Guess, c: Column) -> str:
+    role = g.roles[c.name]
+    if role.use == "trait":
+        chosen = c in g.traits[: g.n_traits]
+        return f"{'trait' if chosen else 'may be a trait'} ({role.why})"
+    return f"{role.use} ({role.why})" if role.why else role.use
+
+
+def _across(g: Guess) -> list[str]:
+    out = []
+    if g.pedigree is not None and g.pedigree_file is not None:
+        founders = int(((g.pedigree.sire < 0) & (g.pedigree.dam < 0)).sum())
+        out.append(f"{g.pedigree_file.name}: {g.pedigree.n_animals:,} animals, {founders:,} of them without parents")
+    if g.repeated:
+        out.append(f"{g.repeated:,} animals have several records of {g.traits[0].name}")
+    dams = _dams(g)
+    if dams is not None:
+        out.append(dams)
+    if g.genotypes is not None:
+        out.append(
+            f"{g.genotypes.name}: genotypes of {g.genotyped[0]:,} of the {g.genotyped[1]:,} animals with records"
+        )
+    known = g.traits[0].known
+    if known < _FEW_RECORDS:
+        out.append(f"warning: {known} records of {g.traits[0].name} are too few to estimate variances well")
+    if g.animals.distinct and g.animals.known < 0.5 * g.animals.distinct:
+        out.append("warning: most animals with records are not in the pedigree: are ids written alike in both files?")
+    return out
+
+
+def _dams(g: Guess) -> str | None:
+    """How many dams the recorded animals have, and how many of these have records."""
+    animal = g.animals.animal
+    if g.pedigree is None or animal is None:
+        return None
+    own = animal.text.drop_nulls().unique()
+    codes = g.pedigree.codes(own).drop_nulls().to_list()
+    of_each = _dam_of_each(g)
+    dams = set(of_each)
+    if not dams:
+        return None
+    both, each = len(dams & set(codes)), len(of_each) / len(dams)
+    return f"{len(dams):,} dams have {each:.1f} progeny with records each; {both:,} have records of their own"
+
+
+def _dam_of_each(g: Guess) -> list[int]:
+    """The dams of the animals with records, as often as they have progeny."""
+    assert g.pedigree is not None and g.animals.animal is not None
+    codes = g.pedigree.codes(g.animals.animal.text.drop_nulls().unique()).drop_nulls().to_list()
+    return [int(g.pedigree.dam[c]) for c in codes if 0 <= g.pedigree.dam[c] < g.pedigree.n_animals]
+
+
+def _several_progeny(g: Guess) -> bool:
+    dams = _dam_of_each(g)
+    return len(dams) >= _PROGENY * len(set(dams))
+
+
+# ------------------------------------------------------------------------------------------------ sections
+
+
+def _head(g: Guess, path: Path) -> list[str]:
+    lines = [
+        "Written by mmgibbs init, from what the tables look like. Nothing here is certain: read it, change what is",
+        "wrong, take lines that begin with # where they fit better. Then",
+        f"  mmgibbs check {path.name}",
+        f"  mmgibbs run {path.name}",
+        "",
+        *what_was_guessed(g),
+    ]
+    return [f"# {line}".rstrip() for line in lines] + [""]
+
+
+def _data(g: Guess, folder: Path) -> list[str]:
+    lines = ["data:", f"  phenotypes: {_yaml(_relative(g.phenotypes, folder))}"]
+    if not g.named:
+        names = ", ".join(_yaml(c.name) for c in g.columns)
+        lines.append("  # The file has no line of names: give the columns names that mean something to you.")
+        lines.append(f"  header: [{names}]")
+    if g.missing:
+        lines.append(f"  missing: {_list([*MISSING, *g.missing])}")
+    if g.pedigree_file is not None:
+        lines.append(f"  pedigree: {_yaml(_relative(g.pedigree_file, folder))}")
+    if g.unknown_parent:
+        lines.append(f"  unknown_parent: {_list([*UNKNOWN_PARENT, *g.unknown_parent])}")
+    absent = g.animals.distinct - g.animals.known
+    if g.pedigree is not None and absent:
+        lines.append(f"  add_missing_animals: true  # {absent:,} animals with records have no row in the pedigree")
+    if g.genotypes is not None:
+        lines.append(f"  genotypes: {_yaml(_relative(g.genotypes, folder))}")
+        lines.append("  # genotypes: {file: ..., quality: {maf: 0.05, call_rate: 0.95}}")
+    return lines
+
+
+def _traits(g: Guess) -> list[str]:
+    lines = ["traits:"]
+    for i, c in enumerate(g.traits):
+        if i == g.n_traits:
+            lines.append("  # Traits that are listed together are analysed together, with their correlations:")
+        lines += _trait(g, c, "  " if i < g.n_traits else "  # ")
+    return lines
+
+
+def _trait(g: Guess, c: Column, indent: str) -> list[str]:
+    type, keys, why = type_of(c)
+    if c is g.traits[0] and g.censored is not None:
+        status, cells = g.censored
+        values = ", ".join(f"{side}: {_list(v)}" for side, v in cells.items())
+        keys, type, why = {"censored": status.name}, "censored", f"{status.name} says which values are only bounds"
+        body = f"type: censored, censored: {_yaml(status.name)}, values: {{{values}}}, log: true"
+        return [f"{indent}{_entry(c, body)}  # {why}"]
+    body = "" if type == "normal" else f"type: {type}"
+    for key, value in keys.items():
+        body += f", {key}: {_list(value) if isinstance(value, list) else _yaml(str(value))}"
+    lines = [f"{indent}{_entry(c, body)}  # {why}"]
+    zeros = 0 if c.numbers is None else int((c.numbers == 0).sum())
+    if type == "normal" and zeros and c.known and bool((c.numbers[c.numbers != 0] > 0).all()):  # type: ignore[index]
+        lines.append(f"  # {zeros:,} records have 0; where that means missing: {_entry(c, 'missing: [0]')}")
+    return lines
+
+
+def _fixed(g: Guess) -> list[str]:
+    lines = []
+    for c in g.columns:
+        role = g.roles[c.name]
+        gaps = _without(g, c)
+        if role.use in ("class", "covariate"):
+            body = "kind: covariate" if role.use == "covariate" else ""
+            lines.append(_line(c, body, role.why, gaps))
+            if role.use == "covariate":
+                lines.append(f"    # {_entry(c, 'kind: covariate, degree: 2')}  # a curve")
+            elif c.numbers is not None and c.levels > 4 and _in_order(c):
+                lines.append(f"    # {_entry(c, 'kind: covariate, degree: 2')}  # as numbers")
+        elif role.use == "left out" and c.levels > 1 and c.n > c.levels and _may_have_an_effect(c):
+            body = "kind: covariate" if c.numbers is not None and not c.few else ""
+            lines.append(f"    # {_entry(c, body)}  # left out: {role.why}")
+    active = any(not line.lstrip().startswith("#") for line in lines)
+    return ["  fixed:" if active else "  fixed: {}  # the mean is there without being asked for", *lines]
+
+
+def _in_order(c: Column) -> bool:
+    """Codes such as ages and parities, which may also be taken as numbers."""
+    return hint(c.name) == "covariate" or named_for(c.name, ("parity", "lactation", "lact"))
+
+
+def _may_have_an_effect(c: Column) -> bool:
+    return not c.dates and c.levels <= 0.5 * c.known
+
+
+def _line(c: Column, body: str, why: str, gaps: int) -> str:
+    """An effect; as a comment where some records of the trait lack its value, which a run refuses."""
+    if gaps:
+        return f"    # {_entry(c, body)}  # {gaps:,} records lack it: left out until they have a value ({why})"
+    return f"    {_entry(c, body)}  # {why}"
+
+
+def _without(g: Guess, c: Column) -> int:
+    """Records of a chosen trait without a value in this column."""
+    observed = pl.DataFrame([t.text.is_not_null() for t in g.traits[: g.n_traits]]).select(pl.any_horizontal(pl.all()))
+    return int((observed.to_series() & c.text.is_null()).sum())
+
+
+def _random(g: Guess) -> list[str]:
+    lines, animal = [], g.animals.animal
+    if g.pedigree is not None:
+        lines += _genetic(g)
+    elif animal is not None and (g.repeated or any(animal.name.lower() == w for w in ("line", "genotype", "variety"))):
+        lines += [f"    {_entry(animal, '')}  # several records of each; levels independent, for there is no pedigree"]
+        lines += [f"    # {_entry(animal, 'relationship: inverse.txt')}  # the inverse of a relationship matrix"]
+    for c in g.of_use("random"):
+        body = "unknown_level: omit" if _without(g, c) else ""
+        lines += [f"    {_entry(c, body, 'level')}  # {g.roles[c.name].why}"]
+    lines += [
+        f"    # {_entry(c, '', 'level')}  # random in place of fixed: {c.levels:,} levels"
+        for c in g.of_use("class")
+        if c.levels > 20
+    ]
+    active = any(not line.lstrip().startswith("#") for line in lines)
+    return (["  random:"] if active else ["  random: {}  # no pedigree, and one record of each animal"]) + lines
+
+
+def _genetic(g: Guess) -> list[str]:
+    animal = g.animals.animal
+    if animal is None:
+        if g.animals.sire is None:
+            return [
+                "    # genetic: {level: COLUMN, relationship: pedigree}  # which column has the ids of the pedigree?"
+            ]
+        omit = ", unknown_level: omit" if _without(g, g.animals.sire) else ""
+        sire = _yaml(g.animals.sire.name)
+        return [f"    sire: {{level: {sire}, relationship: pedigree{omit}}}  # a sire model: {g.animals.why}"]
+    level = _yaml(animal.name)
+    kind = "pedigree" if g.selfing is None else f"{{kind: pedigree, selfing: {_yaml(g.selfing)}}}"
+    lines = [f"    genetic: {{level: {level}, relationship: {kind}}}  # breeding values; {g.animals.why}"]
+    if g.repeated:
+        lines += [f"    permanent_environment: {{level: {level}}}  # {g.repeated:,} animals have several records"]
+    dams = _dams(g)
+    if dams is None or not _several_progeny(g):
+        return lines
+    dam = _yaml(g.animals.dam.name if g.animals.dam is not None else "dam")
+    omit = ", unknown_level: omit" if _some_dams_unknown(g) else ""
+    return [
+        *lines,
+        f"    # {dams}.",
+        "    # With maternal effects, in place of `genetic`:",
+        "    # genetic:",
+        f"    #   relationship: {kind}",
+        f"    #   effects: {{direct: {{level: {level}}}, maternal: {{level: {dam}{omit}}}}}",
+        f"    # maternal_environment: {{level: {dam}{omit}}}",
+    ]
+
+
+def _some_dams_unknown(g: Guess) -> bool:
+    assert g.pedigree is not None and g.animals.animal is not None
+    if g.animals.dam is not None:
+        return _without(g, g.animals.dam) > 0
+    codes = g.pedigree.codes(g.animals.animal.text.drop_nulls().unique())
+    return codes.null_count() > 0 or any(g.pedigree.dam[c] < 0 for c in codes.to_list())
+
+
+def _markers(g: Guess) -> list[str]:
+    if g.genotypes is None or g.animals.animal is None:
+        return []
+    body = f"level: {_yaml(g.animals.animal.name)}"
+    if g.genotyped[0] < g.genotyped[1]:
+        body += ", without_genotypes: keep"
+    return [
+        "  markers:",
+        f"    snps: {{{body}}}  # SNP effects beside the pedigree",
+        f"    # snps: {{{body}, prior: bayes_r}}  # many SNPs without an effect, few with a large one",
+    ]
+
+
+def _sampler(g: Guess) -> list[str]:
+    seed = "seed: 42}  # a longer run has smaller Monte Carlo errors"
+    lines = [f"sampler: {{chains: 4, burn_in: 1000, samples: 6000, thin: 5, {seed}"]
+    if g.genotypes is None and all(type_of(c)[0] == "normal" for c in g.traits[: g.n_traits]) and g.censored is None:
+        lines.append("# sampler: {method: reml}  # estimates of the variances with standard errors, in seconds")
+    return lines
+
+
+# ------------------------------------------------------------------------------------------------ words of YAML
+
+
+def _entry(c: Column, body: str, key: str = "column") -> str:
+    """'NAME: {column: COLUMN, BODY}', the column where it is not the name."""
+    name = "".join("_" if x in NOT_IN_A_NAME or not x.isprintable() else x for x in c.name).strip()
+    name = f"{name}_effect" if name in RESERVED else name
+    of_column = f"{key}: {_yaml(c.name)}" if name != c.name else ""
+    return f"{_yaml(name)}: {{{', '.join(filter(None, (of_column, body)))}}}"
+
+
+def _yaml(text: str) -> str:
+    plain = _PLAIN.fullmatch(text) or re.fullmatch(r"[A-Za-z0-9_./-]*[A-Za-z_/][A-Za-z0-9_./-]*", text)
+    return text if plain and text.lower() not in _WORDS else json.dumps(text, ensure_ascii=False)
+
+
+def _list(values: Iterable[str]) -> str:
+    return f"[{', '.join(_yaml(v) if v else json.dumps(v) for v in values)}]"
+
+
+def _relative(path: Path, folder: Path) -> str:
+    try:
+        return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+    except ValueError:  # another drive
+        return path.resolve().as_posix()
+
+
+def _file_name(path: Path) -> str:
+    return path.stem if path.stem != "analysis" else (path.resolve().parent.name or "analysis")
+
+
+__all__: Sequence[str] = ("analysis_text", "what_was_guessed")

@@ -1,0 +1,192 @@
+"""`mmgibbs init`: the file that it writes is accepted by `check`, for tables that it has never seen."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers.support import ROOT, shared_data
+
+import mmgibbs
+from mmgibbs.cli import main
+from mmgibbs.config import load_config
+from mmgibbs.config.schema import FILE, MODELINE
+from mmgibbs.draft.make import draft
+from mmgibbs.errors import ConfigError, DataError
+
+SAMPLES = ROOT / "data_samples"
+TEXTBOOK = "data/textbook/mrode4_mixblup"
+
+
+def of_sample(name, records="phenotypes.csv", pedigree="pedigree.csv", genotypes=None):
+    files = [SAMPLES / name / f for f in (records, pedigree, genotypes) if f is not None]
+    return files + [None] * (2 - len(files))
+
+
+CASES = {
+    "beef": (of_sample("beef"), {"birth_weight"}, {"contemporary_group", "sex", "dam_age_class"}, {"genetic"}),
+    "calving_ease": (of_sample("calving_ease"), {"birth_weight"}, {"contemporary_group", "sex"}, {"genetic"}),
+    "disease": (of_sample("disease"), {"pneumonia"}, {"sex", "season"}, {"genetic", "contemporary_group"}),
+    "genomic": (of_sample("genomic", genotypes="genotypes.bed"), {"birth_weight"}, {"sex"}, {"genetic"}),
+    "lines": (of_sample("lines", "trial.csv", None), {"yield"}, {"block"}, {"line"}),
+    "longevity": (of_sample("longevity"), {"days"}, {"age_at_first_calving"}, {"genetic", "herd_year"}),
+    "markers": (of_sample("markers", "calves.csv", None), {"weight"}, {"herd", "birth"}, set()),
+    "mastitis": (of_sample("mastitis"), {"mastitis_cases"}, {"lactation"}, {"genetic", "permanent_environment"}),
+    "pigs": (of_sample("pigs", "growth.csv"), {"daily_gain"}, {"batch", "sex"}, {"genetic"}),
+    "selfed": (of_sample("selfed", "trial.csv"), {"yield"}, {"block"}, {"genetic", "permanent_environment"}),
+    "sheep": (of_sample("sheep", "shearings.csv"), {"fleece_weight"}, {"flock_year"}, {"genetic"}),
+}
+SHARED = {
+    "bluetits": ("data/bluetits/BTdata.csv", "data/bluetits/BTped.csv", "tarsus", {"sex", "hatchdate"}),
+    "milk": ("data/milk/milk.csv", "data/milk/pedCows.csv", "milk", {"lact", "herd", "dim"}),
+    "mastitis of sires": ("data/milk/mastitis.csv", "data/milk/pedSires.csv", "mastitis", {"DIM"}),
+    "warcolak": ("data/warcolak/warcolak.csv", "data/warcolak/warcolak.csv", "trait1", {"sex"}),
+    "gryphon": ("data/gryphon/gryphon.csv", "data/gryphon/gryphonped.csv", "bwt", {"sex", "byear"}),
+    "laying dates": ("data/gryphon/gryphonRM.csv", "data/gryphon/gryphonped.csv", "laydate", {"age"}),
+    "Mrode 4.1": (f"{TEXTBOOK}/Ex_4.1_Animal_Model/data_4.1.txt", "ped_4.1.txt", "column5", {"column2"}),
+    "Mrode 5.1": (f"{TEXTBOOK}/Ex_5.1_Repeatability_Model/data_5.1.txt", "ped_5.1.txt", "column7", {"column5"}),
+    "Mrode 6.1": (f"{TEXTBOOK}/Ex_6.1_Bivariate_Model/data_6.1.txt", "ped_6.1.txt", "column5", {"column2"}),
+    "Mrode 11.1": (f"{TEXTBOOK}/Ex_11.1_GBLUP/data_11.1.txt", "ped_11.1.txt", "column6", set()),
+    "Mrode 12.1": (f"{TEXTBOOK}/Ex_12.1_ssGBLUP/data_12.1.txt", "ped_12.1.txt", "column6", set()),
+    "test days": ("data/textbook/mrode_ch9_testday/testday.csv", "pedigree.csv", "tdy", set()),
+}  # fmt: skip
+
+
+def accepted(made):
+    """The analysis that was written, which `check` accepts."""
+    assert made.refused is None
+    assert mmgibbs.check(made.path)["equations"] > 0
+    return load_config(made.path)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_samples(name, tmp_path):
+    files, traits, fixed, random = CASES[name]
+    analysis = accepted(draft(*files, output=tmp_path / "analysis.yaml"))
+    assert {t.name for t in analysis.traits} == traits
+    assert fixed <= set(analysis.model.fixed) and random <= set(analysis.model.random)
+    assert set(analysis.model.markers) == ({"snps"} if name == "genomic" else set())
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_data_that_the_project_has_not_seen(name, tmp_path):
+    records, pedigree, trait, fixed = SHARED[name]
+    records = shared_data(records)
+    pedigree = shared_data(pedigree) if "/" in pedigree else records.with_name(pedigree)
+    made = draft(records, pedigree, output=tmp_path / "analysis.yaml")
+    analysis = accepted(made)
+    assert [t.name for t in analysis.traits] == [trait] and fixed <= set(analysis.model.fixed)
+    assert any(r.relationship.of_pedigree for r in analysis.model.random.values())
+
+
+def test_types_of_traits(tmp_path):
+    kinds = {"disease": "binary", "longevity": "censored", "mastitis": "count", "beef": "normal"}
+    for name, kind in kinds.items():
+        made = draft(*CASES[name][0], output=tmp_path / f"{name}.yaml")
+        assert load_config(made.path).traits[0].type == kind, name
+
+
+def test_alternatives_are_valid_too(tmp_path):
+    """The maternal model and the further traits, without their marks of comments."""
+    made = draft(*of_sample("beef"), output=tmp_path / "a.yaml")
+    lines = made.path.read_text(encoding="utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.endswith("in place of `genetic`:"))
+    plain = [i for i, line in enumerate(lines) if line.startswith("    genetic:")]
+    of_traits = [i for i, line in enumerate(lines) if line.startswith("  # ") and line.endswith("{}  # numbers")]
+    assert len(of_traits) == 2
+    for i in [*range(start + 1, start + 5), *of_traits]:
+        lines[i] = lines[i].replace("# ", "", 1)
+    made.path.write_text("\n".join(line for i, line in enumerate(lines) if i not in plain), encoding="utf-8")
+    counts = mmgibbs.check(made.path)
+    assert set(counts["data"]["observations"]) == {"birth_weight", "weaning_weight", "yearling_weight"}
+    assert list(load_config(made.path).model.random["genetic"].effects) == ["direct", "maternal"]
+
+
+def test_the_command_says_what_it_guessed_and_why(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    sample = SAMPLES / "sheep"
+    assert main(["init", str(sample / "shearings.csv"), "--pedigree", str(sample / "pedigree.csv")]) == 0
+    said = capsys.readouterr().out
+    assert "730 animals have several records of fleece_weight" in said and "written to analysis.yaml" in said
+    assert "459 dams have 1.8 progeny with records each; 328 have records of their own" in said
+    text = Path("analysis.yaml").read_text(encoding="utf-8")
+    assert text.startswith(MODELINE) and Path(FILE).exists()
+    assert all(f"# {line}" in text for line in said.splitlines()[:5])
+    assert f"name: {tmp_path.name}" in text or f'name: "{tmp_path.name}"' in text
+
+
+def test_it_never_replaces_a_file_unasked(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("analysis.yaml").write_text("mine")
+    words = ["init", str(SAMPLES / "lines" / "trial.csv")]
+    assert main(words) == 2
+    assert "exists; choose another --output, or give --force" in capsys.readouterr().err
+    assert Path("analysis.yaml").read_text() == "mine" and list(tmp_path.iterdir()) == [tmp_path / "analysis.yaml"]
+    assert main([*words, "--force"]) == 0
+    assert Path("analysis.yaml").read_text(encoding="utf-8").startswith(MODELINE)
+
+
+def test_a_table_is_no_output(tmp_path):
+    (tmp_path / "t.csv").write_text("animal,weight\na,1.5\nb,2.5\nc,2.0\n")
+    with pytest.raises(ConfigError, match="is one of the tables"):
+        draft(tmp_path / "t.csv", output=tmp_path / "t.csv", force=True)
+    assert (tmp_path / "t.csv").read_text().startswith("animal")
+
+
+def write(tmp_path, records, pedigree=None):
+    (tmp_path / "r.csv").write_text(records)
+    if pedigree is not None:
+        (tmp_path / "p.csv").write_text(pedigree)
+    return tmp_path / "r.csv", None if pedigree is None else tmp_path / "p.csv"
+
+
+ROWS = [f"a{i},{'m' if i % 2 else 'f'},{i % 3},{20 + (i * 7) % 11 + i / 10}" for i in range(40)]
+
+
+def test_texts_that_mean_missing_and_unknown_parents(tmp_path):
+    """'.' among numbers is a missing value, '.' among parents an unknown one; animals without a row are added."""
+    rows = [*ROWS, "b1,m,1,.", "b2,f,1,."]
+    pedigree = "id,sire,dam\n" + "\n".join(f"a{i},.,." if i < 10 else f"a{i},a{i % 4},." for i in range(40))
+    made = draft(*write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(rows), pedigree), output=tmp_path / "a.yaml")
+    data = accepted(made).data
+    assert data.missing == ("", "NA", ".") and data.unknown_parent == ("", "NA", "0", ".") and data.add_missing_animals
+
+
+def test_what_was_asked_for_is_the_trait(tmp_path):
+    files = of_sample("beef")
+    made = draft(*files, traits=("yearling_weight", "weaning_weight"), output=tmp_path / "a.yaml")
+    assert [t.name for t in accepted(made).traits] == ["yearling_weight", "weaning_weight"]
+    with pytest.raises(ConfigError, match="has no column 'yearling'; nearest: 'yearling_weight'"):
+        draft(*files, traits=("yearling",), output=tmp_path / "b.yaml")
+    assert not (tmp_path / "b.yaml").exists()
+
+
+def test_odd_names_are_quoted(tmp_path):
+    """Names that YAML or the run folder would take otherwise: no, a colon, one of the reserved names."""
+    rows = [f"a{i},{'m' if i % 2 else 'f'},{i % 3},{20 + (i * 7) % 11 + i / 10}" for i in range(60)]
+    text = "animal,no sex,residual block,weight: kg\n" + "\n".join(rows)
+    made = draft(*write(tmp_path, text), output=tmp_path / "a.yaml")
+    analysis = accepted(made)
+    assert analysis.traits[0].column == "weight: kg" and "no sex" in analysis.model.fixed
+    rows = [row.replace(",", ";") for row in rows]
+    made = draft(*write(tmp_path, "animal;sex;mode;weight,kg\n" + "\n".join(rows)), output=tmp_path / "b.yaml")
+    assert accepted(made).traits[0].column == "weight,kg"
+
+
+def test_few_records_and_strange_ids_are_warned_of(tmp_path):
+    pedigree = "id,sire,dam\n" + "\n".join(f"x{i},," for i in range(40))
+    made = draft(*write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(ROWS), pedigree), output=tmp_path / "a.yaml")
+    assert any("too few to estimate variances" in line for line in made.said)
+    assert any("most animals with records are not in the pedigree: are ids written alike" in line for line in made.said)
+    assert accepted(made).data.add_missing_animals
+
+
+def test_a_table_without_a_trait_and_a_broken_pedigree(tmp_path):
+    names = pl.DataFrame({"animal": [f"a{i}" for i in range(9)]})
+    names.write_csv(tmp_path / "r.csv")
+    with pytest.raises(ConfigError, match="no column looks like a trait"):
+        draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+    with pytest.raises(DataError, match="p.csv row"):
+        draft(*write(tmp_path, "animal,w\na,1.5\nb,2\n", "id,sire,dam\na,b,\nb,a,\n"), output=tmp_path / "a.yaml")
+    with pytest.raises(DataError, match="none.csv"):
+        draft(tmp_path / "none.csv", output=tmp_path / "a.yaml")
+    assert not (tmp_path / "a.yaml").exists()
