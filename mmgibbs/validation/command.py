@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mmgibbs.validation.compare import Comparison
+    from mmgibbs.validation.found import Validation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data: bias, dispersion, ratio of accuracies, ratio of reliabilities, accuracy, with standard errors.",
         100,
     )
-    parser.add_argument("file", metavar="FILE", help="the analysis file (YAML), with a start for every variance")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="+",
+        help="the analysis file (YAML), with a start for every variance; several of the same records are validated "
+        "alike and compared",
+    )  # fmt: skip
     parser.add_argument("--method", choices=["kfold", "lr", "both"], default="both", help="default: both")
     parser.add_argument("--folds", type=int, metavar="N", help="folds of cross-validation (default: 5)")
     parser.add_argument(
@@ -46,8 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variances",
         metavar="RUN",
+        action="append",
         help="take the posterior means of a finished run (default: the starts in FILE); the word sample: sample them "
-        "in every chain, without the records that are left out",
+        "in every chain, without the records that are left out; with several FILEs once for all, or once for each",
     )
     parser.add_argument("--seed", type=int, default=1, help="of folds and simulation (default: 1)")
     parser.add_argument(
@@ -76,15 +86,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     from mmgibbs.validation.make import validate
     from mmgibbs.validation.plan import Plan
+    from mmgibbs.validation.several import validate_several
 
+    variances = args.variances or [None]
     plan = Plan(
-        args.method, args.folds, args.by, args.time, args.cutoff, args.focal, args.variances, args.seed,
+        args.method, args.folds, args.by, args.time, args.cutoff, args.focal, variances[-1], args.seed,
         args.replicates, args.column,
     )  # fmt: skip
-    where = {"output": args.output, "overwrite": args.overwrite, "cluster": args.cluster}
-    validation = validate(args.file, plan, args.set, **where, progress=not args.quiet, report=not args.no_report)
-    print(validation.as_text())
-    print(f"written to {validation.directory}")
+    where: dict[str, Any] = {"output": args.output, "overwrite": args.overwrite, "cluster": args.cluster}
+    where |= {"progress": not args.quiet, "report": not args.no_report}
+    if len(args.file) == 1:
+        found: Validation | Comparison = validate(args.file[0], plan, args.set, **where)
+    else:
+        found = validate_several(args.file, plan, args.set, variances=variances, **where)
+    print(found.as_text())
+    print(f"written to {found.directory}")
 
 
 COMMANDS = {"validate": (add_arguments, main)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,12 @@ from mmgibbs.report.finished import read_finished
 from mmgibbs.results.folder import plain
 
 if TYPE_CHECKING:
+    from mmgibbs.validation.compare import Comparison
     from mmgibbs.validation.found import Validation
 
 WITH_COMMON_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors whose variance can be held
 FILES = ("validation.csv", "validation.parquet", "predictions.parquet", "validation.json", "validation.html")
+COMPARISON = ("comparison.csv", "comparison.parquet", "comparison.html")
 
 
 def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
@@ -83,9 +85,12 @@ def _covariance(mean: dict, name: str, a: str, b: str, of_class: str = "") -> fl
     return mean.get(f"{name}.cov[{a},{b}{end}", mean.get(f"{name}.cov[{b},{a}{end}", 0.0))
 
 
-def output_folder(directory: str | os.PathLike, overwrite: bool) -> Path:
-    """The absolute path, once it is sure that it may be written."""
+def output_folder(directory: str | os.PathLike, overwrite: bool, folders: Sequence[str] = ()) -> Path:
+    """The absolute path, once it is sure that it may be written. folders: of several validations beside a comparison of
+    theirs."""
     path = Path(directory).resolve()
+    if folders:
+        return _folder_of_folders(path, directory, overwrite, folders)
     if path.exists() and not path.is_dir():
         raise ConfigError(f"--output: '{directory}' is a file, needed a directory")
     there = {p.name for p in path.iterdir()} if path.is_dir() else set()
@@ -93,6 +98,34 @@ def output_folder(directory: str | os.PathLike, overwrite: bool) -> Path:
         what, remedy = ("other files", "") if there - set(FILES) else ("a validation", ", or give --overwrite")
         raise ConfigError(f"--output: '{directory}' holds {what}; choose another one{remedy}")
     return path
+
+
+def _folder_of_folders(path: Path, directory: str | os.PathLike, overwrite: bool, folders: Sequence[str]) -> Path:
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"--output: '{directory}' is a file, needed a directory")
+    there = {p.name for p in path.iterdir()} if path.is_dir() else set()
+    if there & set(COMPARISON) and not overwrite:
+        raise ConfigError(f"--output: '{directory}' holds a comparison; choose another one, or give --overwrite")
+    for folder in folders:
+        output_folder(path / folder, overwrite)
+    return path
+
+
+def write_comparison(comparison: Comparison, path: Path, report: bool, say: Callable[[str], None]) -> None:
+    """The files of COMPARISON, beside the folders of the validations."""
+    from mmgibbs.report.render import missing_libraries
+
+    try:
+        comparison.table.write_csv(path / COMPARISON[0])
+        comparison.table.write_parquet(path / COMPARISON[1])
+        if report and not missing_libraries():
+            from mmgibbs.validation.compare_page import write_page
+
+            write_page(comparison, path / COMPARISON[2])
+    except OSError as error:
+        raise ConfigError(f"--output: cannot write '{path}': {error.strerror}") from None
+    for note in comparison.notes:
+        say(f"note: {note}")
 
 
 def write(validation: Validation, path: Path, report: bool, say: Callable[[str], None]) -> None:

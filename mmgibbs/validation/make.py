@@ -9,6 +9,7 @@ from dataclasses import replace
 from mmgibbs.config import load_config
 from mmgibbs.config.analysis import Analysis
 from mmgibbs.data.prepare import prepare
+from mmgibbs.data.prepared import Prepared
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.progress import Console
@@ -71,11 +72,12 @@ def examine(
     say: Callable[[str], None],
     executor: Executor | None = None,
     chosen: Chosen | None = None,
+    prepared: Prepared | None = None,
 ) -> Validation:
     """Statistics, without files. executor: None for this machine; the same come out anywhere. chosen: what is left out,
-    where that is not for the plan to say."""
+    where that is not for the plan to say; prepared: of the analysis, where it is there already."""
     executor, plan = executor or LocalExecutor(), settled(plan)
-    prepared = prepare(records.analysis)
+    prepared = prepare(records.analysis) if prepared is None else prepared
     records = without_others(records, prepared)
     # what is asked for must fit the data before the first of many solutions
     chosen = choose(records, prepared, plan) if chosen is None else chosen

@@ -13,6 +13,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.make import validate
 from mmgibbs.validation.plan import Plan
+from mmgibbs.validation.several import validate_several
 from mmgibbs.validation.values import spread_of_genotypes
 
 ANIMALS, SNPS = 120, 60
@@ -189,3 +190,19 @@ def test_the_spread_of_genotypes_is_that_of_the_expected_variance(path):
     variances = (a @ x).var(axis=1)
     error = variances.std() / np.sqrt(4000)
     assert abs(variances.mean() - spread_of_genotypes(markers, places)) < 4 * error
+
+
+def test_with_snp_effects_against_without(path, tmp_path):
+    """SNPs of a fifth of which trait and pedigree know little: the difference is paired over the same records, also
+    where SNP effects drop some of them."""
+    pl.read_csv(path / "genotypes.csv")[2:].write_csv(tmp_path / "genotypes.csv")
+    genomic, plain = config(path), config(path, name="pedigree")
+    genomic["data"] |= {"genotypes": {"file": str(tmp_path / "genotypes.csv"), "quality": {"parent_progeny": "ignore"}}}
+    genomic["model"]["markers"]["snps"]["without_genotypes"] = "drop"
+    del plain["data"]["genotypes"], plain["model"]["markers"]
+    plan = Plan("kfold", folds=3, **PLAN)
+    found = validate_several([plain, genomic], plan, progress=False, report=False, output=tmp_path / "out")
+    ability = found.table.filter(statistic="predictive_ability")
+    assert ability["effect"].to_list() == ["", "total"] and ability["n"].to_list() == [216, 216]
+    assert ability["difference"][1] > 3 * ability["se_of_difference"][1] > 0
+    assert any("pedigree: 4 predicted records" in note for note in found.notes)

@@ -1,0 +1,144 @@
+"""Validations of several analyses side by side: the predictions of the same records, fold by fold.
+
+Of cross-validation, the most complete prediction of each analysis is held against the records that all of them predict,
+
+    predictive ability   cor(y*, p)              probabilities: area under the ROC curve
+    error                mean (y* - p)^2         probabilities: their Brier score
+    dispersion, bias     as in cross
+
+with y* the record corrected for the fixed effects of that analysis. A difference from the first analysis is the mean
+over folds of the differences within folds, and its standard error their deviation divided by the root of their number:
+what is hard to predict in a fold is so for all analyses, and leaves the difference alone. Of the LR method the
+statistics of each analysis stand side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.validation import scores
+from mmgibbs.validation.cross import EVERY_EFFECT, EVERY_EFFECT_AND_FIXED, fold_statistics
+from mmgibbs.validation.found import Validation, number
+
+ORDER = (EVERY_EFFECT_AND_FIXED, EVERY_EFFECT, "total", "gebv")  # of terms or effects, the most complete one first
+SCHEMA = dict.fromkeys(("method", "analysis", "term", "effect", "trait", "statistic"), pl.String) | {
+    "estimate": pl.Float64, "se": pl.Float64, "difference": pl.Float64, "se_of_difference": pl.Float64, "n": pl.Int64,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several validations side by side."""
+
+    # method, analysis, term, effect, trait, statistic, estimate, se, difference (from the first), its se, n
+    table: pl.DataFrame
+    by_fold: pl.DataFrame  # analysis, trait, term, effect, fold, of (a category), statistic, value, n
+    names: list[str]
+    notes: list[str]
+    directory: Path | None = None
+
+    def as_text(self) -> str:
+        """The table for people to read."""
+        with pl.Config(
+            tbl_rows=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_width_chars=180,
+            tbl_cols=-1, float_precision=4, fmt_str_lengths=80,
+        ):  # fmt: skip
+            return str(self.table)
+
+
+def compare(found: Sequence[Validation]) -> Comparison:
+    """Side by side, in their order."""
+    names = [v.info["analysis"] for v in found]
+    folds, notes = _of_folds(found, names)
+    rows = _kfold_rows(folds, names) if folds.height else []
+    rows += [row for v in found for row in _lr_rows(v)]
+    return Comparison(pl.DataFrame(rows, schema=SCHEMA, orient="row"), folds, names, notes)
+
+
+def complete(predictions: pl.DataFrame) -> pl.DataFrame:
+    """The predictions by everything that the analysis knows, of each trait."""
+    rank = pl.lit(len(ORDER))
+    for place in range(len(ORDER) - 1, -1, -1):
+        chosen = (pl.col("term") == ORDER[place]) | (pl.col("effect") == ORDER[place])
+        rank = pl.when(chosen).then(place).otherwise(rank)
+    ranked = predictions.with_columns(rank.alias("rank"))
+    return ranked.filter(pl.col("rank") == pl.col("rank").min().over("trait"))
+
+
+def _of_folds(found: Sequence[Validation], names: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
+    """(frame by_fold of a Comparison, notes)."""
+    each = [complete(v.predictions.filter(method="kfold")) for v in found]
+    notes, frames = [], []
+    shared = each[0].select("trait", "row").unique()
+    for frame in each[1:]:
+        shared = shared.join(frame.select("trait", "row").unique(), on=["trait", "row"])
+    for name, frame in zip(names, each, strict=True):
+        own = frame.join(shared, on=["trait", "row"], how="semi", maintain_order="left")
+        lost = frame.select("trait", "row").unique().height - shared.height
+        if lost:
+            notes.append(f"{name}: {lost:,} predicted records that another analysis does not predict are not compared")
+        for keys, part in own.group_by(["trait", "term", "effect", "fold"], maintain_order=True):
+            effect = str(keys[2])
+            of = effect if effect.startswith("P(") else ""  # a category has statistics of its own
+            frames += [(name, *keys, of, s, v, part.height) for s, v in statistics_of(part).items()]
+    columns = ["analysis", "trait", "term", "effect", "fold", "of", "statistic", "value", "n"]
+    types = dict.fromkeys(columns[:7], pl.String) | {"value": pl.Float64, "n": pl.Int64}
+    return pl.DataFrame(frames, schema=types, orient="row"), notes
+
+
+def statistics_of(part: pl.DataFrame) -> dict[str, float]:
+    """Of the predictions of one fold."""
+    seen = part.filter(pl.col("observed").is_finite())
+    p, y = seen["predicted"].to_numpy(), seen["observed"].to_numpy()
+    if p.size < 2:
+        return {}
+    error = float(((p - y) ** 2).mean())
+    if str(part["effect"][0]).startswith("P("):
+        return {
+            "auc": scores.concordance(p, y, y),
+            "brier": error,
+            "dispersion": scores.dispersion(p, y),
+            "bias": float(p.mean() - y.mean()),
+        }
+    found = fold_statistics(y, p, None)
+    return {"predictive_ability": float(found.pop("predictive_ability")), "error": error} | {
+        k: float(v) for k, v in found.items()
+    }
+
+
+def _kfold_rows(folds: pl.DataFrame, names: Sequence[str]) -> list[tuple]:
+    rows = []
+    for (trait, _, statistic), own in folds.group_by(["trait", "of", "statistic"], maintain_order=True):
+        first = own.filter(analysis=names[0])
+        for name in names:
+            mine = own.filter(analysis=name)
+            if not mine.height:
+                continue
+            estimate, se = _mean_and_error(mine["value"].to_numpy())
+            both = first.join(mine, on="fold")
+            difference, error = (
+                (None, None)
+                if name == names[0] or not both.height
+                else _mean_and_error((both["value_right"] - both["value"]).to_numpy())
+            )
+            of_this = "kfold", name, mine["term"][0], mine["effect"][0], trait, statistic
+            rows.append((*of_this, estimate, se, difference, error, mine["n"].sum()))
+    return rows
+
+
+def _mean_and_error(values: np.ndarray) -> tuple[float | None, float | None]:
+    error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
+    return number(float(values.mean())), number(float(error))
+
+
+def _lr_rows(found: Validation) -> list[tuple]:
+    columns = ["term", "effect", "trait", "statistic", "estimate", "se"]
+    return [
+        ("lr", found.info["analysis"], *row, None, None, n)
+        for *row, n in found.table.filter(method="lr").select(*columns, "n").iter_rows()
+    ]

@@ -1,0 +1,101 @@
+"""comparison.html: validations of several analyses side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from mmgibbs.report import plots
+from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, numbers
+from mmgibbs.report.render import render
+from mmgibbs.validation.page import FAR, NAMES
+
+if TYPE_CHECKING:
+    from mmgibbs.validation.compare import Comparison
+
+DRAWN = ("predictive_ability", "auc")
+HEADINGS = {
+    "kfold": ("Cross-validation", "The most complete prediction of each analysis, of the records that all predict."),
+    "lr": ("LR method: whole against partial data", "Each analysis against itself with the records of young animals."),
+}
+ERRORS = [
+    ("differences", "deviation over folds of the difference within folds, divided by the root of their number"),
+    ("others", "as on the page of each analysis"),
+]
+
+
+def write_page(comparison: Comparison, path: Path) -> Path:
+    """Write the page and return its path."""
+    return render("validation.html.j2", page(comparison), path)
+
+
+def page(comparison: Comparison) -> dict:
+    """What the template shows."""
+    figures, sections = plots.Figures(), []
+    for method, (heading, summary) in HEADINGS.items():
+        table = comparison.table.filter(method=method)
+        if table.height:
+            shown = fold_figures(comparison, figures) if method == "kfold" else []
+            own = {"figures": shown, "table": comparison_table(table)}
+            sections.append({"id": method, "heading": heading, "summary": summary} | own)
+    return {
+        "title": f"Validation of {len(comparison.names)} analyses",
+        "subtitle": ", ".join(comparison.names),
+        "sections": sections,
+        "notes": comparison.notes,
+        "errors": ERRORS,
+    }
+
+
+def comparison_table(table: pl.DataFrame) -> Table:
+    """A row per statistic and analysis; differences of more than FAR standard errors are marked."""
+    places = [decimals(se) if known(se) else 3 for se in table["se"]]
+    z = [None if None in (d, s) or s == 0 else d / s for d, s in table.select("difference", "se_of_difference").rows()]
+    columns = [Column("Of"), Column("Statistic"), Column("Analysis"), Column("Prediction")]
+    columns += [Column(c, "number") for c in ("Estimate", "Standard error", "Difference", "Its standard error")]
+    columns += [Column("z", "number", "difference from the first analysis, in standard errors"), Column("n", "number")]
+    predictions = [" ".join(p for p in names if p) for names in table.select("term", "effect").iter_rows()]
+    rows = zip(
+        table["trait"],
+        [NAMES.get(s, s) for s in table["statistic"]],
+        table["analysis"],
+        predictions,
+        *(numbers(table[c].to_list(), places) for c in ("estimate", "se", "difference", "se_of_difference")),
+        marked(numbers(z, 1), lambda v: abs(v) > FAR),
+        numbers(table["n"].to_list(), 0),
+        strict=True,
+    )
+    return Table("Statistics", columns, list(rows), f"Marked: differences of more than {FAR:g} standard errors.")
+
+
+def fold_figures(comparison: Comparison, figures: plots.Figures) -> list[tuple[str, str, str]]:
+    """(heading, svg, caption) of each trait: how well each analysis predicts each fold."""
+    out = []
+    chosen = comparison.by_fold.filter(pl.col("statistic").is_in(DRAWN))
+    for (trait, of, statistic), own in chosen.group_by(["trait", "of", "statistic"], maintain_order=True):
+        names = own["analysis"].unique(maintain_order=True).to_list()
+        values = np.array([own.filter(analysis=name)["value"].to_numpy() for name in names])
+        means = ", ".join(f"{name} {figure(v)}" for name, v in zip(names, values.mean(axis=1), strict=True))
+        what = NAMES.get(statistic, statistic)
+        caption = f"{what[0].upper()}{what[1:]} of each fold, a line each, and their mean: {means}."
+        heading = f"{trait}, {of}" if of else trait
+        out.append((heading, figures.draw(paint_folds(values, names), heading, caption, size=plots.SIZE), caption))
+    return out
+
+
+def paint_folds(values: np.ndarray, names: list[str]) -> plots.Painter:
+    """values (analyses, folds)."""
+
+    def paint(axes: Axes) -> None:
+        x = np.arange(len(names))
+        axes.plot(x, values, "o-", color=plots.SERIES[0], linewidth=0.8, markersize=2.5, alpha=0.5)
+        axes.plot(x, values.mean(axis=1), "o-", color=plots.SERIES[1], linewidth=1.8, markersize=4)
+        axes.set_xticks(x, names)
+        axes.set_xlim(-0.4, len(names) - 0.6)
+        axes.grid()
+
+    return paint

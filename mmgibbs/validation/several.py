@@ -1,0 +1,146 @@
+"""Several analyses of the same records validated alike, and held against each other: with SNP effects and without, say.
+
+All leave out the same records. Folds and focal animals are chosen for one analysis that uses every record that any of
+them uses, and taken over by row of the table.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from mmgibbs.config.analysis import Analysis
+from mmgibbs.data.prepare import prepare
+from mmgibbs.data.prepared import Prepared
+from mmgibbs.errors import ConfigError
+from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.local import LocalExecutor
+from mmgibbs.runs.progress import Console
+from mmgibbs.validation import cross
+from mmgibbs.validation.chosen import Chosen, choose
+from mmgibbs.validation.compare import Comparison, compare
+from mmgibbs.validation.evaluation import Recorded, recorded, without_others
+from mmgibbs.validation.files import output_folder, write, write_comparison
+from mmgibbs.validation.found import Validation
+from mmgibbs.validation.make import analysis_of, examine
+from mmgibbs.validation.plan import SAMPLE, Plan, settled
+
+FOLDER = "validations"  # beside the run folder of the first analysis
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """One analysis, its records and its design."""
+
+    plan: Plan
+    records: Recorded
+    prepared: Prepared
+
+    @property
+    def rows(self) -> np.ndarray:
+        """(n,) lines of the table."""
+        return self.records.phenotypes.rows
+
+
+def validate_several(
+    files: Sequence[str | os.PathLike | dict],
+    plan: Plan = Plan(),  # noqa: B008  frozen
+    overrides: Sequence[str] = (),
+    *,
+    variances: Sequence[str | None] = (),
+    output: str | os.PathLike | None = None,
+    overwrite: bool = False,
+    progress: bool = True,
+    report: bool = True,
+    cluster: str | None = None,
+) -> Comparison:
+    """Validate each analysis into a folder of its name, and write their comparison beside those.
+
+    variances: as `plan.variances`, one for each analysis, or one for all. output: the folder of folders. The rest as of
+    `make.validate`. Raises ConfigError too where the analyses have the same name, or not the same table of records.
+    """
+    console, plan = Console(progress), settled(plan)
+    of_each = list(variances) or [plan.variances]
+    of_each = of_each * len(files) if len(of_each) == 1 else of_each
+    if len(of_each) != len(files):
+        raise ConfigError(
+            f"validate: found {len(of_each)} --variances for {len(files)} analyses; needed one each, or one"
+        )
+    plans = [replace(plan, variances=v) for v in of_each]
+    analyses = [analysis_of(file, p, overrides) for file, p in zip(files, plans, strict=True)]
+    refuse_alike(analyses)
+    beside = Path(analyses[0].output.directory or ".").parent
+    path = output_folder(output or beside / FOLDER, overwrite, [a.name or "" for a in analyses])
+    loaded = [_load(analysis, p) for analysis, p in zip(analyses, plans, strict=True)]
+    base = widest(loaded)
+    chosen = choose(base.records, base.prepared, base.plan)
+
+    def all_of_them(executor: Executor) -> list[Validation]:
+        return [_examine(one, base, chosen, console.say, executor) for one in loaded]
+
+    if cluster is None:
+        found = all_of_them(LocalExecutor())
+    else:
+        from mmgibbs.runs.cluster import ClusterExecutor, connect  # and Dask with it
+
+        with connect(cluster, console.say) as workers:
+            found = all_of_them(ClusterExecutor(workers, console.say))
+    for validation in found:
+        write(validation, path / validation.info["analysis"], report, console.say)
+    comparison = compare(found)
+    write_comparison(comparison, path, report, console.say)
+    return replace(comparison, directory=path)
+
+
+def refuse_alike(analyses: Sequence[Analysis]) -> None:
+    """ConfigError where two analyses have the same name, or another table of records."""
+    names = [a.name for a in analyses]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"validate: found {names.count(name)} analyses called '{name}', needed a name for each")
+    tables = [a.data.phenotypes for a in analyses]
+    for analysis, table in zip(analyses, tables, strict=True):
+        if isinstance(table, Path) and table != tables[0]:
+            raise ConfigError(
+                f"validate: analysis '{analysis.name}' has the records of '{table}', '{analyses[0].name}' those of "
+                f"'{tables[0]}'; needed the same data.phenotypes, so that the same records are left out"
+            )
+
+
+def _load(analysis: Analysis, plan: Plan) -> _Loaded:
+    records = recorded(analysis, sampled=plan.variances == SAMPLE)
+    prepared = prepare(records.analysis)
+    return _Loaded(plan, without_others(records, prepared), prepared)
+
+
+def widest(loaded: Sequence[_Loaded]) -> _Loaded:
+    """One that uses every record that another uses, with a pedigree where there is one. ConfigError without."""
+    every = np.unique(np.concatenate([one.rows for one in loaded]))
+    wide = [one for one in loaded if one.rows.size == every.size]
+    if not wide:
+        sizes = ", ".join(f"'{one.records.analysis.name}' {one.rows.size:,}" for one in loaded)
+        raise ConfigError(
+            f"validate: no analysis uses all {every.size:,} records that one of them uses ({sizes}); needed one that "
+            "does, so that the same records are left out"
+        )
+    return next((one for one in wide if one.prepared.pedigree is not None), wide[0])
+
+
+def _examine(one: _Loaded, base: _Loaded, chosen: Chosen, say: Callable[[str], None], executor: Executor) -> Validation:
+    say(f"--- {one.records.analysis.name}")
+    own = restricted(chosen, base.rows, one.rows)
+    cross.check_folds(one.prepared.design, own.folds)
+    return examine(one.records, one.plan, say, executor, own, one.prepared)
+
+
+def restricted(chosen: Chosen, rows: np.ndarray, own: np.ndarray) -> Chosen:
+    """What is chosen among the records of `rows` (n,), for those of `own` (m,), which are some of them."""
+    order = np.argsort(rows)
+    place = order[np.searchsorted(rows, own, sorter=order)]
+    folds = [replace(f, masked=f.masked[place], tested=f.tested[place]) for f in chosen.folds]
+    focal = None if chosen.focal is None else replace(chosen.focal, masked=chosen.focal.masked[place])
+    return Chosen(folds, focal)

@@ -1,0 +1,117 @@
+"""Several analyses of the same records: the same folds, paired differences, files, and what is refused."""
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from helpers.small_analysis import command
+from helpers.validation_data import analysis_of, beef_frames, small_beef
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.validation.compare import compare, complete
+from mmgibbs.validation.files import COMPARISON
+from mmgibbs.validation.found import SCHEMA, Validation
+from mmgibbs.validation.plan import Plan
+from mmgibbs.validation.several import validate_several
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """With the pedigree, without it, and from the records of the first herds alone."""
+    path = tmp_path_factory.mktemp("several")
+    phenotypes, pedigree = beef_frames(small_beef(160, 3, 4))
+    phenotypes.write_csv(path / "phenotypes.csv")
+    phenotypes[5:].write_csv(path / "other.csv")
+    pedigree.write_csv(path / "pedigree.csv")
+    base = analysis_of(phenotypes, pedigree, group="herd")
+    base["data"] = {"phenotypes": "phenotypes.csv", "pedigree": "pedigree.csv"}
+    weak = base | {"name": "weak", "variances": {"animal": 0.01, "residual": base["variances"]["residual"]}}
+    other = base | {"name": "other", "data": base["data"] | {"phenotypes": "other.csv"}}
+    for name, analysis in (("birth", base), ("weak", weak), ("other", other)):
+        (path / f"{name}.yaml").write_text(yaml.safe_dump(analysis))
+    options = "--folds", "4", "--cutoff", "2003", "--replicates", "0", "--output", "out"
+    outcome = command(path, "validate", "birth.yaml", "weak.yaml", *options)
+    assert outcome.code == 0, outcome.err
+    assert "se_of_difference" in outcome.out
+    return path
+
+
+@pytest.fixture(scope="module")
+def table(folder):
+    return pl.read_parquet(folder / "out" / "comparison.parquet")
+
+
+def test_each_has_a_folder_and_the_comparison_stands_beside_them(folder):
+    out = folder / "out"
+    assert sorted(p.name for p in out.iterdir()) == sorted(["birth", "weak", *COMPARISON])
+    page = (out / "comparison.html").read_text(encoding="utf-8")
+    assert "Validation of 2 analyses" in page and "predictive ability" in page and "</svg>" in page
+
+
+def test_the_folds_are_the_same(folder):
+    one, two = (pl.read_parquet(folder / "out" / name / "predictions.parquet") for name in ("birth", "weak"))
+    of = lambda frame: frame.filter(method="kfold").select("row", "fold").sort("row")
+    assert of(one).equals(of(two))
+
+
+def test_differences_are_paired_by_fold(folder, table):
+    """From the predictions of the two, written out."""
+    values = {}
+    for name in ("birth", "weak"):
+        p = pl.read_parquet(folder / "out" / name / "predictions.parquet").filter(method="kfold")
+        parts = p.partition_by("fold", maintain_order=True)
+        values[name] = np.array([np.corrcoef(q["predicted"], q["observed"])[0, 1] for q in parts])
+    difference = values["weak"] - values["birth"]
+    row = table.row(
+        by_predicate=(pl.col("statistic") == "predictive_ability") & (pl.col("analysis") == "weak"), named=True
+    )
+    assert row["estimate"] == pytest.approx(values["weak"].mean())
+    assert row["difference"] == pytest.approx(difference.mean())
+    assert row["se_of_difference"] == pytest.approx(difference.std(ddof=1) / 2)
+    first = table.filter(analysis="birth", method="kfold")
+    assert first["difference"].null_count() == first.height
+
+
+def test_dispersion_tells_them_apart(table):
+    """Breeding values shrunk a hundredfold too much."""
+    dispersion = table.filter(method="kfold", statistic="dispersion")["estimate"]
+    assert dispersion[1] > 10 * abs(dispersion[0])
+    assert table.filter(method="lr")["analysis"].unique(maintain_order=True).to_list() == ["birth", "weak"]
+
+
+def test_the_most_complete_prediction_is_compared():
+    rows = [("a", "genetic", ""), ("a", "snps", "gebv"), ("a", "genetic+snps", "total"), ("b", "genetic", "")]
+    frame = pl.DataFrame(rows, schema=["trait", "term", "effect"], orient="row")
+    assert complete(frame)["term"].to_list() == ["genetic+snps", "genetic"]
+    more = pl.concat([frame, pl.DataFrame({"trait": "a", "term": "all random effects", "effect": ""})])
+    assert complete(more)["term"].to_list() == ["genetic", "all random effects"]
+
+
+def validation(name, rows, predicted):
+    own = {"method": "kfold", "term": "alive", "effect": "P(yes)", "trait": "alive", "fold": "1", "animal": "a"}
+    frame = pl.DataFrame({"row": rows, "predicted": predicted, "observed": [float(r % 2) for r in rows]})
+    predictions = frame.with_columns(pl.lit(v).alias(k) for k, v in own.items())
+    return Validation(pl.DataFrame(schema=SCHEMA), predictions, {"analysis": name})
+
+
+def test_records_that_one_alone_predicts_are_left_out_and_counted():
+    found = compare([validation("all", [1, 2, 3, 4], [0.9, 0.1, 0.8, 0.7]), validation("some", [1, 2, 3], [0.9] * 3)])
+    assert found.table["n"].unique().to_list() == [3]
+    brier = found.table.filter(statistic="brier")["estimate"].to_list()
+    assert brier == pytest.approx([np.mean([0.01, 0.01, 0.04]), np.mean([0.01, 0.81, 0.01])])
+    assert found.table.filter(statistic="auc")["estimate"].to_list() == [1.0, 0.5]
+    assert found.notes == ["all: 1 predicted records that another analysis does not predict are not compared"]
+
+
+def test_what_is_refused(folder):
+    plan = Plan("kfold", folds=2)
+    files = [folder / f"{name}.yaml" for name in ("birth", "other")]
+    with pytest.raises(ConfigError, match="needed the same data.phenotypes"):
+        validate_several(files, plan, progress=False, output=folder / "no")
+    with pytest.raises(ConfigError, match="found 2 analyses called 'birth', needed a name for each"):
+        validate_several(files[:1] * 2, plan, progress=False, output=folder / "no")
+    with pytest.raises(ConfigError, match="found 3 --variances for 2 analyses"):
+        validate_several(files, plan, variances=["sample"] * 3, progress=False, output=folder / "no")
+    with pytest.raises(ConfigError, match="holds a comparison"):
+        both = [folder / "birth.yaml", folder / "weak.yaml"]
+        validate_several(both, plan, progress=False, output=folder / "out")
