@@ -60,6 +60,12 @@ _COMMANDS = {
         "write the report page of a finished run, or compare several",
         "mmgibbs report runs/beef runs/beef-ignored --output comparison.html",
     ),
+    "compare": Command(
+        "comparison",
+        "compare two runs, or the solutions of two programs: correlations, ranks, largest differences",
+        "mmgibbs compare runs/beef runs/beef-ignored\n"
+        "  mmgibbs compare runs/beef blupf90/solutions --output comparison",
+    ),
     "predict": Command(
         "runs",
         "genomic breeding values of further animals, from the SNP effects of a finished run",

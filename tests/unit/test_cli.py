@@ -244,7 +244,7 @@ def test_an_unknown_option_shows_the_options_of_its_command(arguments, capsys):
     assert said.endswith(f"error: unrecognized arguments: {arguments[-1]}\n")
 
 
-COMMANDS = "run check report predict simulate bench validate export import-blupf90 schema init".split()
+COMMANDS = "run check report predict simulate bench validate export import-blupf90 schema init compare".split()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -36,9 +36,9 @@ ROOMS = {
     "report": {"results", "data"},
 }
 ROOMS["runs"] = set(ROOMS) - {"errors"} | {"pedigree"}
-for edge in ("validation", "exchange", "bench", "simulation", "draft", "cli"):
+for edge in ("validation", "exchange", "bench", "simulation", "draft", "comparison", "cli"):
     ROOMS[edge] = set(ROOMS["runs"]) | {"runs"}
-ROOMS["cli"] |= {"validation", "exchange", "bench", "simulation", "draft"}
+ROOMS["cli"] |= {"validation", "exchange", "bench", "simulation", "draft", "comparison"}
 ROOMS["bench"] |= {"simulation"}
 SAMPLER_SEES = {"mmgibbs.engines.base"}
 CONFIG_SEES = {"mmgibbs.model.labels"}

@@ -1,0 +1,102 @@
+"""Likelihood-ratio test of two nested models that were both fitted by REML.
+
+    D = 2 (l_large - l_small)
+
+Under the smaller model D is chi-square with as many degrees of freedom as covariances that it lacks. A variance that it
+lacks is 0 there, on the boundary of what it can be (Self & Liang 1987): for one variance with its c covariances D is
+half chi2_c, half chi2_(c+1) (Stram & Lee 1994); for m variances without covariances, whose estimates are taken as
+independent, the mixture of chi2_0 .. chi2_m with binomial weights. Where neither holds the weights depend on the data;
+chi2_(m+c) then gives an upper bound of the p value.
+
+Restricted likelihoods of models with other fixed effects, or of other data, are not comparable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+import polars as pl
+from scipy.stats import chi2
+
+from mmgibbs.report.finished import Finished
+
+
+@dataclass(frozen=True)
+class LikelihoodRatio:
+    """small, large: 'a' or 'b'. p: upper tail probability; exact: whether p has the mixture's weights."""
+
+    small: str
+    large: str
+    statistic: float
+    variances: int  # that the smaller model lacks
+    covariances: int
+    p: float
+    p_without_boundary: float  # chi2 with all elements, as if none lay on the boundary
+    exact: bool
+    lacking: tuple[str, ...]
+
+
+def likelihood_ratio(a: Finished, b: Finished) -> LikelihoodRatio | str | None:
+    """The test; why there is none, in words; None where not both runs are REML."""
+    if a.record.get("method") != "reml" or b.record.get("method") != "reml":
+        return None
+    reason = _not_comparable(a.record, b.record)
+    if reason:
+        return reason
+    free = {"a": _free_elements(a.summary), "b": _free_elements(b.summary)}
+    small, large = ("a", "b") if free["a"] < free["b"] else ("b", "a")
+    if not free[small] < free[large]:
+        return "no test: neither model is a part of the other; compare their AIC or BIC"
+    runs = {"a": a, "b": b}
+    kept = runs[small].relationships
+    if any(kept[term] != runs[large].relationships.get(term) for term in kept):
+        return "no test: a random effect of both models has other relationships; compare their AIC or BIC"
+    lacking = tuple(name for name in runs[large].summary["parameter"] if name in free[large] - free[small])
+    statistic = 2 * (runs[large].record["log_likelihood"] - runs[small].record["log_likelihood"])
+    m = sum(".var[" in name for name in lacking)
+    c = len(lacking) - m
+    p, exact = _tail(max(statistic, 0.0), m, c)
+    return LikelihoodRatio(small, large, statistic, m, c, p, float(chi2.sf(max(statistic, 0.0), m + c)), exact, lacking)
+
+
+def _tail(statistic: float, variances: int, covariances: int) -> tuple[float, bool]:
+    """(p, whether the weights of the mixture are known)."""
+    if variances == 0:
+        return float(chi2.sf(statistic, covariances)), True
+    if variances == 1:
+        return _mixture(statistic, {covariances: 0.5, covariances + 1: 0.5}), True
+    if covariances == 0:
+        return _mixture(statistic, {j: comb(variances, j) / 2**variances for j in range(variances + 1)}), True
+    return float(chi2.sf(statistic, variances + covariances)), False
+
+
+def _mixture(statistic: float, weights: dict[int, float]) -> float:
+    """Sum of weight x P(chi2_df >= statistic); chi2_0 is 0."""
+    of_zero = 1.0 if statistic <= 0 else 0.0
+    return sum(w * (float(chi2.sf(statistic, df)) if df else of_zero) for df, w in weights.items())
+
+
+def _free_elements(summary: pl.DataFrame) -> set[str]:
+    """Variances and covariances that were estimated; those that were held have a standard error of 0."""
+    elements = summary.filter(pl.col("parameter").str.contains(r"\.(var|cov)\["))
+    return set(elements.filter(pl.col("sd").is_null() | (pl.col("sd") != 0))["parameter"])
+
+
+def _not_comparable(a: dict[str, Any], b: dict[str, Any]) -> str:
+    """Why restricted likelihoods of these runs cannot be compared; '' where they can."""
+    for what, path in (("data", ("data",)), ("traits", ("traits",)), ("fixed effects", ("model", "fixed"))):
+        if _at(a["analysis"], path) != _at(b["analysis"], path):
+            return f"no test: the {what} of the two runs differ, and restricted likelihoods are of the same {what} only"
+    if a["analysis"]["model"].get("intercept") != b["analysis"]["model"].get("intercept"):
+        return "no test: one run has an intercept that the other lacks"
+    if a["degrees_of_freedom"] != b["degrees_of_freedom"] or a["data"]["records"] != b["data"]["records"]:
+        return "no test: the two runs used other records"
+    return ""
+
+
+def _at(tree: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        tree = tree.get(key)
+    return tree

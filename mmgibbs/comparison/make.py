@@ -1,0 +1,60 @@
+"""`mmgibbs compare`: two runs, or two programs' solutions, read, compared and written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import polars as pl
+
+from mmgibbs.comparison.likelihood_ratio import likelihood_ratio
+from mmgibbs.comparison.sides import read_side
+from mmgibbs.comparison.solutions import Pair, pairs, parameter_table
+from mmgibbs.comparison.text import as_text
+from mmgibbs.errors import ConfigError
+
+FILES = ("comparison.txt", "comparison.csv", "levels.csv", "parameters.csv")
+
+
+def compare(
+    a: str | os.PathLike,
+    b: str | os.PathLike,
+    output: str | os.PathLike | None = None,
+    *,
+    levels: str | os.PathLike | None = None,
+    top: int = 20,
+) -> str:
+    """Compare two run folders or files of solutions; the text of the comparison.
+
+    output: a folder for comparison.txt, comparison.csv (a row for each component), levels.csv (a row for each level,
+    with its ranks and difference) and, of two runs, parameters.csv. levels: table with the columns effect, level and
+    id, for a BLUPF90 file that has none beside it. top: how many of the highest count as selected.
+
+    Raises ConfigError and DataError where one of them cannot be read, or `top` is below 1.
+    """
+    if top < 1:
+        raise ConfigError(f"compare: --top: found {top}, needed at least 1")
+    sides = tuple(read_side(Path(side), None if levels is None else Path(levels)) for side in (a, b))
+    found = pairs(sides[0], sides[1])
+    parameters = parameter_table(sides[0], sides[1])
+    runs = [side.run for side in sides if side.run is not None]
+    test = likelihood_ratio(runs[0], runs[1]) if len(runs) == 2 else None
+    text = as_text((sides[0], sides[1]), found, parameters, test, top)
+    if output is not None:
+        _write(Path(output), text, found, parameters, top)
+    return text
+
+
+def _write(folder: Path, text: str, found: list[Pair], parameters: pl.DataFrame | None, top: int) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / FILES[0]).write_text(text + "\n", encoding="utf-8")
+        rows = [pair.statistics(top) for pair in found]
+        pl.DataFrame(rows, infer_schema_length=None).write_csv(folder / FILES[1])
+        by_level = [pair.table.select(pl.lit(pair.label).alias("component"), pl.all()) for pair in found]
+        if by_level:
+            pl.concat(by_level).write_csv(folder / FILES[2])
+        if parameters is not None:
+            parameters.write_csv(folder / FILES[3])
+    except OSError as error:
+        raise ConfigError(f"compare: cannot write '{folder}': {error.strerror or error}") from None

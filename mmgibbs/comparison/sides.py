@@ -1,0 +1,176 @@
+"""What is compared: a run folder, the `solutions` of a BLUPF90 program, or a table of ids and values.
+
+Each becomes levels with a value, by component: a run has (term, effect, trait), a BLUPF90 file numbers of effects and
+traits, a table its columns of numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.report.finished import Finished, read_finished
+from pedigree.columns import RECOGNISED
+from pedigree.errors import TableError
+from pedigree.tables import nearest, open_table
+
+LEVELS = "levels.csv"  # beside a solutions file: effect, level, id[, term, name], as `mmgibbs export` writes it
+_VALUES = ("mean", "ebv", "solution", "value", "estimate", "blup", "bv")  # a lone column of values by these names
+
+
+@dataclass(frozen=True)
+class Component:
+    """One effect on one trait. values: level, value."""
+
+    term: str  # '' where the file has no names
+    effect: str
+    trait: str
+    values: pl.DataFrame
+
+    @property
+    def label(self) -> str:
+        return ", ".join(part for part in (self.term, self.effect, self.trait) if part) or "values"
+
+
+@dataclass(frozen=True)
+class Side:
+    name: str
+    kind: str  # 'run' | 'blupf90' | 'table'
+    components: list[Component]
+    run: Finished | None = None
+
+
+def read_side(path: Path, levels: Path | None = None) -> Side:
+    """A run folder or a file of solutions. levels: table that says which id each number of a level stands for.
+
+    Raises ConfigError: no such path, no run, no values; DataError: a file that cannot be read.
+    """
+    if path.is_dir():
+        return _of_run(path)
+    if not path.exists():
+        raise ConfigError(f"compare: {path}: no such file or folder; needed a run folder or a file of solutions")
+    with path.open("rb") as file:
+        head = file.readline(200).decode("utf-8", "replace").lower()
+    if "effect" in head and "level" in head and "solution" in head and "," not in head:
+        return _of_blupf90(path, levels)
+    return _of_table(path)
+
+
+# ------------------------------------------------------------------------------------------------ runs
+
+
+def _of_run(path: Path) -> Side:
+    try:
+        run = read_finished(path)
+    except ConfigError as error:  # it speaks for the command that reads most runs
+        raise ConfigError(f"compare: {str(error).removeprefix('report: ')}") from None
+    if run.solutions is None:
+        raise ConfigError(f"compare: '{path}' holds a regression, needed the run of a mixed model")
+    return Side(path.resolve().name, "run", _by_names(run.solutions), run)
+
+
+def _by_names(solutions: pl.DataFrame) -> list[Component]:
+    """Components of a table with the columns of solutions.csv, in its order."""
+    frame = solutions.filter(pl.col("effect").fill_null("") != "group").with_columns(pl.col("effect").fill_null(""))
+    out = []
+    for (term, effect, trait), rows in frame.group_by("term", "effect", "trait", maintain_order=True):
+        values = rows.select(pl.col("level").cast(pl.String).fill_null(""), pl.col("mean").alias("value")).drop_nulls()
+        out.append(Component(str(term), str(effect), str(trait), values))
+    return out
+
+
+# ------------------------------------------------------------------------------------------------ BLUPF90
+
+
+def _of_blupf90(path: Path, levels: Path | None) -> Side:
+    """`solutions`, also with the original ids that OPTION origID adds."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    own_ids = "original" in lines[0].lower()
+    fields = [line.split() for line in lines[1:] if line.strip()]
+    least = 5 if own_ids else 4
+    short = next((i for i, f in enumerate(fields, 2) if len(f) < least), None)
+    if short is not None:
+        raise DataError(f"{path} row {short}: found {len(fields[short - 2])} values, needed at least {least}")
+    try:
+        frame = pl.DataFrame(
+            {
+                "trait": [int(f[0]) for f in fields],
+                "effect": [int(f[1]) for f in fields],
+                "level": [int(f[2]) for f in fields],
+                "id": [f[3] if own_ids else f[2] for f in fields],
+                "value": [float(f[least - 1].replace("D", "E")) for f in fields],
+            }
+        )
+    except ValueError as error:
+        raise DataError(f"{path}: {error}; needed numbers of trait, effect and level, and a solution") from None
+    if not own_ids:
+        frame = _with_ids(frame, path, levels)
+    out = []
+    for (effect, trait), rows in frame.group_by("effect", "trait", maintain_order=True):
+        values = rows.select(pl.col("id").alias("level"), "value")
+        out.append(Component("", str(effect), str(trait), values))
+    return Side(path.name, "blupf90", out)
+
+
+def _with_ids(frame: pl.DataFrame, path: Path, levels: Path | None) -> pl.DataFrame:
+    """With the ids of `levels`, of levels.csv beside the file, or of each renaddEE.ped, which is about effect EE."""
+    beside = path.with_name(LEVELS)
+    if levels is not None or beside.exists():
+        known = _level_table(levels or beside)
+    else:
+        known = pl.concat([pl.DataFrame(schema=_KNOWN), *(_renumbered(p) for p in path.parent.glob("renadd*.ped"))])
+    joined = frame.join(known, on=["effect", "level"], how="left", suffix="_known", maintain_order="left")
+    return joined.with_columns(id=pl.coalesce("id_known", "id"))
+
+
+_KNOWN = {"effect": pl.Int64, "level": pl.Int64, "id": pl.String}
+
+
+def _level_table(path: Path) -> pl.DataFrame:
+    try:
+        return open_table(path).read(list(_KNOWN)).select(pl.col(c).cast(t) for c, t in _KNOWN.items()).unique()
+    except TableError as error:
+        raise DataError(str(error)) from None
+
+
+def _renumbered(path: Path) -> pl.DataFrame:
+    """renadd02.ped of renumf90 is about effect 2: its first column is the new number, its tenth the id."""
+    digits = path.stem.removeprefix("renadd")
+    rows = [line.split() for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    if not digits.isdigit() or any(len(row) < 10 for row in rows):
+        return pl.DataFrame(schema=_KNOWN)
+    columns = {"effect": [int(digits)] * len(rows), "level": [int(r[0]) for r in rows], "id": [r[9] for r in rows]}
+    return pl.DataFrame(columns, schema=_KNOWN)
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+def _of_table(path: Path) -> Side:
+    """Solutions as `mmgibbs run` writes them, or a column of ids and columns of numbers, one for each trait."""
+    try:
+        frame = open_table(path).read()
+    except TableError as error:
+        raise DataError(str(error)) from None
+    if {"term", "effect", "trait", "level", "mean"} <= set(frame.columns):
+        numbers = frame.with_columns(pl.col("mean").cast(pl.Float64, strict=False))
+        return Side(path.name, "table", _by_names(numbers))
+    plain = {"".join(c for c in name.lower() if c.isalnum()): name for name in frame.columns}
+    ids = next((plain[name] for name in (*RECOGNISED["id"], "level") if name in plain), None)
+    if ids is None:
+        needed = f"a column of ids named {', '.join(RECOGNISED['id'][:4])} or level"
+        raise ConfigError(f"compare: {path}: {nearest('id', frame.columns)}; needed {needed}")
+    others = frame.select(pl.exclude(ids).cast(pl.Float64, strict=False))
+    numeric = [c for c in others.columns if others[c].null_count() == frame[c].null_count() and others[c].len()]
+    if not numeric:
+        raise ConfigError(f"compare: {path}: found no column of numbers beside '{ids}'; needed the values to compare")
+    found = [Component("", "", c, _values(frame[ids], others[c])) for c in numeric]
+    lone = [c for c in found if c.trait.lower() in _VALUES]
+    return Side(path.name, "table", lone[:1] or found)
+
+
+def _values(ids: pl.Series, numbers: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame({"level": ids, "value": numbers}).drop_nulls().filter(pl.col("value").is_finite())

@@ -1,0 +1,130 @@
+"""Components of two sides that belong together, and how far their solutions agree.
+
+b = cov(x, y) / var(x) is the regression of y on x: below 1 where y is shrunk more, or where x is inflated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import polars as pl
+from scipy.stats import spearmanr
+
+from mmgibbs.comparison.sides import Component, Side
+
+_SAME = 0.5  # share of common levels from which components of files without names belong together
+_LEAST = 3  # levels, for correlations
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One component of both sides. table: level, a, b, rank_a, rank_b, difference (b - a), places (rank_a - rank_b)."""
+
+    label: str
+    label_b: str
+    table: pl.DataFrame
+    only_a: int  # levels that the other side lacks
+    only_b: int
+
+    def statistics(self, top: int = 20) -> dict[str, float | int | str | None]:
+        """The row of this pair in comparison.csv; None where values do not vary."""
+        a, b = self.table["a"].to_numpy(), self.table["b"].to_numpy()
+        varies = len(a) >= _LEAST and min(a.std(), b.std()) > 0
+        cov = np.cov(a, b) if varies else None
+        n = min(top, len(a))
+        return {
+            "component": self.label,
+            "component_b": self.label_b,
+            "levels": len(a),
+            "only_a": self.only_a,
+            "only_b": self.only_b,
+            "correlation": None if cov is None else float(cov[0, 1] / np.sqrt(cov[0, 0] * cov[1, 1])),
+            "rank_correlation": float(spearmanr(a, b).statistic) if varies else None,
+            "regression_of_b_on_a": None if cov is None else float(cov[0, 1] / cov[0, 0]),
+            "regression_of_a_on_b": None if cov is None else float(cov[0, 1] / cov[1, 1]),
+            "mean_a": float(a.mean()),
+            "mean_b": float(b.mean()),
+            "sd_a": float(a.std(ddof=1)) if len(a) > 1 else None,
+            "sd_b": float(b.std(ddof=1)) if len(b) > 1 else None,
+            "largest_difference": float(np.abs(b - a).max()),
+            "top": n,
+            "in_both_top": self.table.filter(pl.col("rank_a") <= n, pl.col("rank_b") <= n).height,
+            "median_places": float(self.table["places"].abs().median() or 0),  # type: ignore[arg-type]
+            "most_places": int(self.table["places"].abs().max() or 0),  # type: ignore[arg-type]
+        }
+
+    def farthest(self, n: int) -> pl.DataFrame:
+        """The levels with the largest differences."""
+        return self.table.sort(pl.col("difference").abs(), descending=True, maintain_order=True).head(n)
+
+
+def pairs(a: Side, b: Side) -> list[Pair]:
+    """Components that belong together, in the order of the first side."""
+    return [_pair(x, y) for x, y in matched(a, b)]
+
+
+def matched(a: Side, b: Side) -> list[tuple[Component, Component]]:
+    """By names where both have some; else the traits in their order, by the levels that they have in common."""
+    if all(c.term for c in a.components) and all(c.term for c in b.components):
+        named = {(c.term, c.effect, c.trait): c for c in b.components}
+        return [(c, named[c.term, c.effect, c.trait]) for c in a.components if (c.term, c.effect, c.trait) in named]
+    of_a, of_b = _trait_numbers(a.components), _trait_numbers(b.components)
+    places = product(range(len(a.components)), range(len(b.components)))
+    alike = {(i, j): _alike(a.components[i], b.components[j]) for i, j in places}
+    chosen: dict[int, int] = {}
+    for (i, j), share in sorted(alike.items(), key=lambda item: (-item[1], item[0])):  # the first of equal ones
+        free = share > 0 and i not in chosen and j not in chosen.values()
+        if free and _same_trait(a.components[i], b.components[j], of_a, of_b):
+            chosen[i] = j
+    return [(a.components[i], b.components[j]) for i, j in sorted(chosen.items())]
+
+
+def _alike(x: Component, y: Component) -> float:
+    """Common levels as a share of all levels of both; 0 where most levels of the smaller are not in the other."""
+    common = int(x.values["level"].is_in(y.values["level"].to_list()).sum())
+    least = min(x.values.height, y.values.height)
+    return 0.0 if common < max(1.0, _SAME * least) else common / (x.values.height + y.values.height - common)
+
+
+def _trait_numbers(components: Sequence[Component]) -> dict[str, int]:
+    """Trait -> 1, 2, ... in the order of the file."""
+    names = list(dict.fromkeys(c.trait for c in components))
+    if all(name.isdigit() for name in names):
+        return {name: int(name) for name in names}
+    return {name: i for i, name in enumerate(names, 1)}
+
+
+def _same_trait(x: Component, y: Component, of_a: dict[str, int], of_b: dict[str, int]) -> bool:
+    """By name; by number where one side has numbers alone, or one trait."""
+    if x.trait == y.trait or len(of_a) == 1 or len(of_b) == 1:
+        return True
+    return (x.trait.isdigit() or y.trait.isdigit()) and of_a[x.trait] == of_b[y.trait]
+
+
+def _pair(x: Component, y: Component) -> Pair:
+    both = x.values.rename({"value": "a"}).join(
+        y.values.rename({"value": "b"}), on="level", how="inner", maintain_order="left"
+    )
+    ranks = [pl.col(c).rank("ordinal", descending=True).cast(pl.Int64).alias(f"rank_{c}") for c in ("a", "b")]
+    table = both.with_columns(*ranks).with_columns(
+        difference=pl.col("b") - pl.col("a"), places=pl.col("rank_a") - pl.col("rank_b")
+    )
+    return Pair(x.label, y.label, table, x.values.height - both.height, y.values.height - both.height)
+
+
+def parameter_table(a: Side, b: Side) -> pl.DataFrame | None:
+    """Means and SDs of the parameters of two runs; `apart`: difference in units of the mean of both SDs."""
+    if a.run is None or b.run is None:
+        return None
+    frames = [
+        side.run.summary.select("parameter", pl.col("mean").alias(f"mean_{x}"), pl.col("sd").alias(f"sd_{x}"))
+        for side, x in ((a, "a"), (b, "b"))
+        if side.run is not None
+    ]
+    both = frames[0].join(frames[1], on="parameter", how="inner", maintain_order="left")
+    spread = (pl.col("sd_a") + pl.col("sd_b")) / 2
+    apart = pl.when(spread > 0).then((pl.col("mean_b") - pl.col("mean_a")) / spread)
+    return both.with_columns(apart=apart)

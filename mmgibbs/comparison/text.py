@@ -1,0 +1,109 @@
+"""A comparison for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from mmgibbs.comparison.likelihood_ratio import LikelihoodRatio
+from mmgibbs.comparison.sides import Side
+from mmgibbs.comparison.solutions import Pair
+
+MOST_PARAMETERS = 40
+
+
+def as_text(
+    sides: tuple[Side, Side],
+    pairs: Sequence[Pair],
+    parameters: pl.DataFrame | None,
+    test: LikelihoodRatio | str | None,
+    top: int,
+) -> str:
+    a, b = sides
+    lines = [f"a: {a.name} ({_KINDS[a.kind]})", f"b: {b.name} ({_KINDS[b.kind]})"]
+    for pair in pairs:
+        lines += ["", *_of_pair(pair, top)]
+    if not pairs:
+        lines += ["", "nothing to compare: no effect of both sides has the same levels (are ids written alike?)"]
+    if parameters is not None and parameters.height:
+        lines += ["", *_of_parameters(parameters)]
+    if test is not None:
+        lines += ["", *_of_test(test, sides)]
+    return "\n".join(lines)
+
+
+_KINDS = {"run": "run folder", "blupf90": "solutions of BLUPF90", "table": "table"}
+
+
+def _number(value: float | int | str | None, digits: int = 4) -> str:
+    return "none" if value is None else f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+
+def _of_pair(pair: Pair, top: int) -> list[str]:
+    s = pair.statistics(top)
+    title = pair.label if pair.label == pair.label_b else f"{pair.label}  |  {pair.label_b}"
+    missing = [f"{n:,} in {x} alone" for x, n in (("a", pair.only_a), ("b", pair.only_b)) if n]
+    lines = [f"{title}: {s['levels']:,} levels in both" + (f", {', '.join(missing)}" if missing else "")]
+    if s["correlation"] is not None:
+        lines += [
+            f"  correlation {_number(s['correlation'])}, of the ranks {_number(s['rank_correlation'])}",
+            f"  regression of b on a {_number(s['regression_of_b_on_a'])}, "
+            f"of a on b {_number(s['regression_of_a_on_b'])}; "
+            f"SD {_number(s['sd_a'])} and {_number(s['sd_b'])}",
+            f"  means {_number(s['mean_a'])} and {_number(s['mean_b'])}",
+            f"  {s['in_both_top']} of the {s['top']} highest of a are among those of b; "
+            f"half of the levels move by at most {s['median_places']:,.0f} places, one by {s['most_places']:,}",
+        ]
+    shown = pair.farthest(5)
+    if pair.table.height and float(s["largest_difference"] or 0) > 0:
+        lines.append("  largest differences (level: a, b, b - a, places gained):")
+        lines += [
+            f"    {r['level']}: {r['a']:.4f}, {r['b']:.4f}, {r['difference']:+.4f}, {r['places']:+,}"
+            for r in shown.iter_rows(named=True)
+        ]
+    return lines
+
+
+def _of_parameters(table: pl.DataFrame) -> list[str]:
+    width = max(len(name) for name in table["parameter"].head(MOST_PARAMETERS))
+    lines = [f"{'parameter':<{width}}  {'a':>12}  {'b':>12}  {'apart, SD':>9}"]
+    for row in table.head(MOST_PARAMETERS).iter_rows(named=True):
+        apart = "" if row["apart"] is None else f"{row['apart']:+.2f}"
+        means = [f"{row[c]:.5g}" if row[c] is not None else "" for c in ("mean_a", "mean_b")]
+        lines.append(f"{row['parameter']:<{width}}  {means[0]:>12}  {means[1]:>12}  {apart:>9}")
+    rest = table.height - MOST_PARAMETERS
+    return lines + ([f"... and {rest} more: parameters.csv has all of them (--output)"] if rest > 0 else [])
+
+
+def _of_test(test: LikelihoodRatio | str, sides: tuple[Side, Side]) -> list[str]:
+    if isinstance(test, str):
+        return [f"likelihood-ratio test: {test}"]
+    names = dict(zip("ab", (side.name for side in sides), strict=True))
+    lines = [
+        f"likelihood-ratio test of {test.small} ({names[test.small]}) within {test.large} ({names[test.large]}): "
+        f"D = {test.statistic:.4f}, p = {_p(test.p)}",
+        f"  the smaller model lacks {', '.join(test.lacking)}",
+    ]
+    if test.variances == 0:
+        return [*lines, f"  chi-square with {_degrees(test.covariances)}"]
+    if test.exact:
+        elements = test.variances + test.covariances
+        return [
+            *lines,
+            f"  a variance of 0 lies on the boundary of what it can be: p is of the mixture of chi-squares "
+            f"(chi-square with {_degrees(elements)}: p = {_p(test.p_without_boundary)})",
+        ]
+    return [
+        *lines,
+        "  variances of 0 lie on the boundary, and the weights of the mixture of chi-squares depend on the data: p, of "
+        f"{_degrees(test.variances + test.covariances)}, is an upper bound",
+    ]
+
+
+def _degrees(n: int) -> str:
+    return f"{n} degree{'s' if n > 1 else ''} of freedom"
+
+
+def _p(value: float) -> str:
+    return f"{value:.4f}" if value >= 0.0001 else f"{value:.1e}"

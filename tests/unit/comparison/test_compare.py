@@ -1,0 +1,201 @@
+"""`mmgibbs compare`: figures against plain NumPy, files of other programs, and the likelihood-ratio test."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.finished_run import write_run
+from helpers.support import ROOT
+
+from mmgibbs.cli import main
+from mmgibbs.comparison import likelihood_ratio as module
+from mmgibbs.comparison.likelihood_ratio import LikelihoodRatio, likelihood_ratio
+from mmgibbs.comparison.make import FILES, compare
+from mmgibbs.comparison.sides import read_side
+from mmgibbs.comparison.solutions import pairs
+from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.exchange.blupf90_write import export_blupf90
+from mmgibbs.report.finished import read_finished
+from mmgibbs.runs.run import run
+
+
+@pytest.fixture(scope="module")
+def a_run(tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("runs") / "calves")
+
+
+@pytest.fixture(scope="module")
+def reml(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reml")
+    config, method = ROOT / "configs" / "repeated_records.yaml", "sampler.method=reml"
+    without = "model.random={genetic: {level: animal, relationship: pedigree}}"
+    other_fixed = "model.fixed={age: {}}"
+    out = {}
+    for name, overrides in {"whole": [], "without": [without], "other": [without, other_fixed]}.items():
+        run(config, [method, *overrides], directory=folder / name, progress=False)
+        out[name] = folder / name
+    return out
+
+
+def tables(tmp_path, n=50, seed=1):
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal(n)
+    b = 0.5 * a + 0.3 * rng.standard_normal(n) + 1
+    ids = [f"x{i}" for i in range(n)]
+    pl.DataFrame({"id": [*ids, "only a"], "ebv": [*a, 0.0]}).write_csv(tmp_path / "a.csv")
+    pl.DataFrame({"animal": ids[::-1], "sex": ["m"] * n, "solution": b[::-1]}).write_csv(tmp_path / "b.csv")
+    return tmp_path / "a.csv", tmp_path / "b.csv", ids, a, b
+
+
+def test_figures_of_two_tables(tmp_path):
+    one, other, ids, a, b = tables(tmp_path)
+    (pair,) = pairs(read_side(one), read_side(other))
+    s = pair.statistics(top=10)
+    assert (s["levels"], s["only_a"], s["only_b"]) == (50, 1, 0)
+    assert s["correlation"] == pytest.approx(np.corrcoef(a, b)[0, 1], abs=1e-12)
+    assert s["regression_of_b_on_a"] == pytest.approx(np.polyfit(a, b, 1)[0], abs=1e-12)
+    assert s["regression_of_a_on_b"] == pytest.approx(np.polyfit(b, a, 1)[0], abs=1e-12)
+    rank = {x: {ids[i]: r for r, i in enumerate(np.argsort(-v), 1)} for x, v in (("a", a), ("b", b))}
+    assert s["in_both_top"] == sum(rank["a"][i] <= 10 and rank["b"][i] <= 10 for i in ids)
+    farthest = pair.farthest(1).row(0, named=True)
+    assert farthest["level"] == ids[int(np.argmax(np.abs(b - a)))]
+    assert farthest["places"] == rank["a"][farthest["level"]] - rank["b"][farthest["level"]]
+    assert s["largest_difference"] == pytest.approx(np.abs(b - a).max())
+
+
+def test_a_run_and_itself_as_blupf90(reml, tmp_path):
+    """Its own export agrees to the digits that the file has, effect by effect, ids from levels.csv beside it."""
+    folder = export_blupf90(reml["whole"], tmp_path / "blupf90")
+    found = {
+        p.label.split(",")[0]: p.statistics() for p in pairs(read_side(reml["whole"]), read_side(folder / "solutions"))
+    }
+    assert {"genetic", "permanent_environment"} <= set(found)
+    for label in ("genetic", "permanent_environment"):
+        assert found[label]["correlation"] == pytest.approx(1, abs=1e-6), label
+        assert found[label]["largest_difference"] == pytest.approx(0, abs=1e-5), label
+
+
+def test_ids_of_blupf90(tmp_path):
+    """From renadd02.ped, from a table that is named, or from the file itself with OPTION origID."""
+    lines = [" trait/effect level  solution          s.e."]
+    lines += [f"   1   1   {i}   {10 * i}.0   0.5" for i in (1, 2)]
+    lines += [f"   1   2   {i}   {v}D+00   0.25" for i, v in enumerate((0.5, -1.25, 2.0, 0.1), 1)]
+    (tmp_path / "solutions").write_text("\n".join(lines) + "\n")
+    ped = [f"{i} 0 0 1 0 2 1 0 0 calf{i}" for i in (1, 2, 3, 4)]
+    (tmp_path / "renadd02.ped").write_text("\n".join(ped) + "\n")
+    side = read_side(tmp_path / "solutions")
+    by_effect = {c.effect: c.values for c in side.components}
+    assert by_effect["2"].rows() == [("calf1", 0.5), ("calf2", -1.25), ("calf3", 2.0), ("calf4", 0.1)]
+    assert by_effect["1"]["level"].to_list() == ["1", "2"]
+    (tmp_path / "names.csv").write_text("effect,level,id\n2,1,A\n2,2,B\n2,3,C\n2,4,D\n")
+    named = read_side(tmp_path / "solutions", tmp_path / "names.csv")
+    assert named.components[1].values["level"].to_list() == ["A", "B", "C", "D"]
+    own = [" trait/effect level original_id solution", "1 2 1 C01 0.5", "1 2 2 C02 -1.25", "1 2 3 C03 2.0"]
+    (tmp_path / "own").write_text("\n".join(own))
+    assert read_side(tmp_path / "own").components[0].values["level"].to_list() == ["C01", "C02", "C03"]
+    (tmp_path / "own").write_text("\n".join([*own, "1 2"]))
+    with pytest.raises(DataError, match="own row 5: found 2 values, needed at least 5"):
+        read_side(tmp_path / "own")
+
+
+def test_levels_that_are_numbers_of_another_effect(tmp_path):
+    """Herds 1 and 2 are animals too: effects are joined by all of their levels, not by some."""
+    frame = {"term": ["herd"] * 2 + ["animal"] * 6, "effect": [None] * 8, "trait": ["y"] * 8}
+    frame |= {"level": [1, 2, 1, 2, 3, 4, 5, 6], "mean": [9.0, 8.0, 0.1, 0.2, 0.3, 0.1, -0.2, -0.4]}
+    pl.DataFrame(frame).write_csv(tmp_path / "a.csv")
+    pl.DataFrame({"id": range(1, 7), "ebv": [0.1, 0.2, 0.3, 0.1, -0.2, -0.4]}).write_csv(tmp_path / "b.csv")
+    (pair,) = pairs(read_side(tmp_path / "a.csv"), read_side(tmp_path / "b.csv"))
+    assert pair.label == "animal, y" and pair.statistics()["correlation"] == pytest.approx(1)
+
+
+def test_files_and_text(a_run, tmp_path, capsys):
+    other = write_run(tmp_path / "other", seed=7)
+    assert main(["compare", str(a_run), str(other), "--output", str(tmp_path / "out"), "--top", "5"]) == 0
+    said = capsys.readouterr().out
+    assert "of the 5 highest of a are among those of b" in said and "largest differences" in said
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(FILES)
+    table = pl.read_csv(tmp_path / "out" / "comparison.csv")
+    assert table.height == said.count("levels in both") > 3
+    levels = pl.read_csv(tmp_path / "out" / "levels.csv", infer_schema_length=None)
+    assert levels.columns == ["component", "level", "a", "b", "rank_a", "rank_b", "difference", "places"]
+    one = levels.filter(component=table["component"][0])
+    assert float(np.corrcoef(one["a"], one["b"])[0, 1]) == pytest.approx(table["correlation"][0])
+    assert main(["compare", str(a_run), str(other), "--page", str(tmp_path / "c.html")]) == 0
+    assert (tmp_path / "c.html").exists()
+
+
+def test_what_cannot_be_compared(a_run, tmp_path, capsys):
+    pl.DataFrame({"id": ["q1", "q2"], "ebv": [1.0, 2.0]}).write_csv(tmp_path / "strangers.csv")
+    assert "nothing to compare" in compare(a_run, tmp_path / "strangers.csv")
+    pl.DataFrame({"id": ["q1"], "name": ["x"]}).write_csv(tmp_path / "text.csv")
+    pl.DataFrame({"cow_name": ["q1"], "ebv": [1.0]}).write_csv(tmp_path / "no_ids.csv")
+    (tmp_path / "empty").mkdir()
+    for path, message in (
+        ("none", "no such file or folder"),
+        ("empty", "is not the folder of a finished run"),
+        ("text.csv", "found no column of numbers beside 'id'"),
+        ("no_ids.csv", "needed a column of ids named id"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            compare(a_run, tmp_path / path)
+    assert main(["compare", str(a_run), str(a_run), "--top", "0"]) == 2
+    assert "--top: found 0" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------ likelihood ratio
+
+
+@pytest.mark.parametrize(
+    ("statistic", "variances", "covariances"),
+    [
+        (2.7055, 1, 0),  # critical values at 5 %: chi2_0 and chi2_1 in halves, Self & Liang (1987), case 5
+        (5.1385, 1, 1),  # chi2_1 and chi2_2 in halves, Stram & Lee (1994)
+        (7.0451, 1, 2),  # chi2_2 and chi2_3 in halves
+        (4.2306, 2, 0),  # weights 1/4, 1/2, 1/4, Self & Liang, case 7
+        (3.8415, 0, 1),  # no boundary
+    ],
+)  # fmt: skip
+def test_critical_values_of_five_per_cent(statistic, variances, covariances):
+    p, exact = module._tail(statistic, variances, covariances)
+    assert exact and p == pytest.approx(0.05, abs=1e-5)
+
+
+def test_weights_that_depend_on_the_data_give_a_bound():
+    p, exact = module._tail(7.8147, 2, 1)
+    assert not exact and p == pytest.approx(0.05, abs=1e-5)  # chi2_3
+    assert module._tail(0.0, 1, 0) == (1.0, True)
+
+
+def test_two_reml_runs(reml):
+    runs = {name: read_finished(path) for name, path in reml.items()}
+    test = likelihood_ratio(runs["without"], runs["whole"])
+    assert isinstance(test, LikelihoodRatio) and (test.small, test.large) == ("a", "b")
+    difference = runs["whole"].record["log_likelihood"] - runs["without"].record["log_likelihood"]
+    assert test.statistic == pytest.approx(2 * difference) and test.statistic == pytest.approx(17.97, abs=0.01)
+    assert test.lacking == ("permanent_environment.var[fleece_weight]",) and test.exact
+    assert test.p == pytest.approx(test.p_without_boundary / 2)
+    turned = likelihood_ratio(runs["whole"], runs["without"])
+    assert isinstance(turned, LikelihoodRatio) and (turned.small, turned.p) == ("b", test.p)
+    said = compare(reml["whole"], reml["without"])
+    assert "mixture of chi-squares" in said and "D = 17.9" in said
+
+
+def test_what_cannot_be_tested(reml, a_run):
+    runs = {name: read_finished(path) for name, path in reml.items()}
+    assert "the fixed effects of the two runs differ" in likelihood_ratio(runs["whole"], runs["other"])
+    assert "neither model is a part of the other" in likelihood_ratio(runs["whole"], runs["whole"])
+    assert likelihood_ratio(runs["whole"], read_finished(a_run)) is None
+
+
+def test_other_data_are_refused(reml, tmp_path):
+    one = read_finished(reml["whole"])
+    other = read_finished(reml["without"])
+    record = json.loads(json.dumps(other.record))
+    record["analysis"]["data"]["phenotypes"] = "/other.csv"
+    changed = type(other)(**{**other.__dict__, "record": record})
+    assert "the data of the two runs differ" in likelihood_ratio(one, changed)
+    record = json.loads(json.dumps(other.record))
+    record["data"]["records"]["used"] -= 1
+    changed = type(other)(**{**other.__dict__, "record": record})
+    assert "used other records" in likelihood_ratio(one, changed)
