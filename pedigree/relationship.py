@@ -316,7 +316,7 @@ def a_among(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, an
     if m and (animals.min() < 0 or animals.max() >= n):
         raise PedigreeError(f"animal codes must lie in 0 .. {n - 1}, found {animals.min()} .. {animals.max()}")
     F = np.zeros(n) if inbreeding is None else np.asarray(inbreeding, dtype=np.float64)
-    keep = _with_ancestors(sire, dam, animals)
+    keep = with_ancestors(sire, dam, animals)
     number = np.cumsum(keep, dtype=np.int32) - 1
     small_sire, small_dam = (
         np.where((p[keep] >= 0) & (p[keep] < n), number[np.clip(p[keep], 0, n - 1)], -1).astype(np.int32)
@@ -336,7 +336,8 @@ def a_among(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, an
 
 
 @numba.njit(**_LOOP)
-def _with_ancestors(sire, dam, animals):
+def with_ancestors(sire, dam, animals):
+    """(n,) bool: these animals (codes) and all of their ancestors."""
     n = sire.size
     keep = np.zeros(n, np.bool_)
     for a in animals:
