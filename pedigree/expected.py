@@ -16,6 +16,8 @@ import numpy as np
 
 from pedigree.relationship import Relatives, a_inverse_csr, mendelian_variance, relatives, with_ancestors
 
+BLOCK = 256  # columns that are solved for at a time
+
 
 class ExpectedOf:
     """The map from known values to expected ones: one factorisation, then products by blocks of columns."""
@@ -38,6 +40,16 @@ class ExpectedOf:
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """(wanted, k) float64 from (known, k)."""
         return -self._factor.solve(self._of_known @ np.ascontiguousarray(values, np.float64))[self._wanted]
+
+    def unexplained(self) -> np.ndarray:
+        """(wanted,) diagonal of (A^nn)^-1: the variance that is left, in units of sigma2_u. A solution for each."""
+        out = np.empty(len(self._wanted))
+        for first in range(0, len(out), BLOCK):
+            own = self._wanted[first : first + BLOCK]
+            unit = np.zeros((self._of_known.shape[0], len(own)))
+            unit[own, np.arange(len(own))] = 1.0
+            out[first : first + BLOCK] = self._factor.solve(unit)[own, np.arange(len(own))]
+        return out
 
 
 def _restricted(kin: Relatives, animals: np.ndarray) -> tuple[Relatives, np.ndarray]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.decisions import check_on_records, complete_decisions
-from mmgibbs.config.effects import Fixed, Model, RandomEffect, component_names
+from mmgibbs.config.effects import Fixed, Model, Random, RandomEffect, component_names
 from mmgibbs.config.fields import Problems
 from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.sampling import MARKER_DRAWS, TOLERANCES
@@ -36,6 +36,7 @@ OF_EVERY_SAMPLER = {
     "stop",
 }  # fmt: skip
 OF_A_TABLE = {"phenotypes", "separator", "header", "missing"}
+J = "J"  # name of the fixed regression that single_step adds
 _SYMMETRIC = 1e-8  # relative
 _SINGULAR = 1e-12  # smallest eigenvalue of a correlation matrix
 _LEAST, _MOST = 1e-40, 1e40  # a variance; beyond these sums of squares overflow, and a unit was mistaken
@@ -190,11 +191,13 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
                 (*place, "effects"),
                 f"two components would both be called {show(twice)}, needed other names for the effects",
             )
-    markers = _complete_markers(analysis, names, problems)
+    markers = _complete_markers(analysis, names, random, problems)
     return model.model_copy(update={"fixed": fixed, "random": random, "markers": markers})
 
 
-def _complete_markers(analysis: Analysis, traits: tuple[str, ...], problems: Problems) -> dict[str, MarkerEffects]:
+def _complete_markers(
+    analysis: Analysis, traits: tuple[str, ...], random: dict[str, Random], problems: Problems
+) -> dict[str, MarkerEffects]:
     found = {name: section.completed().on_traits(traits) for name, section in analysis.model.markers.items()}
     for name, section in found.items():
         place = ("model", "markers", name)
@@ -206,6 +209,9 @@ def _complete_markers(analysis: Analysis, traits: tuple[str, ...], problems: Pro
         refusals = section.refusals()
         for key, message in refusals:
             problems.add((*place, *key), message)
+        if section.single_step != "none":
+            for of_key, why in _single_step_refusals(analysis, random, section):
+                problems.add((*place, of_key), why)
         found[name] = section if refusals else _with_checked_matrices(section, place, problems)
         if section.windows is not None and analysis.output.save_marker_draws == 0:
             problems.add((*place, "windows"), "cannot be combined with output.save_marker_draws: 0; needed some draws")
@@ -215,6 +221,35 @@ def _complete_markers(analysis: Analysis, traits: tuple[str, ...], problems: Pro
         method = analysis.sampler.method
         problems.add(("sampler", "method"), f"{method} cannot be combined with model.markers; needed gibbs")
     return found
+
+
+def _single_step_refusals(
+    analysis: Analysis, random: dict[str, Random], section: MarkerEffects
+) -> list[tuple[str, str]]:
+    """(key, message) of what goes against the records of animals without genotypes: see data/genotypes/imputed.py."""
+    out = []
+    own = {
+        name: term
+        for name, term in random.items()
+        if term.relationship.of_pedigree and any(e.level == section.level for e in term.effects.values())
+    }
+    if len(own) != 1:
+        what = "no random effect" if not own else f"{len(own)} random effects ({', '.join(own)})"
+        needed = f"one with level: {section.level} and relationship: pedigree, which holds what genotypes leave"
+        return [("single_step", f"found {what}; needed {needed}")]
+    (name, term), *_ = own.items()
+    effect = next(iter(term.effects.values()))
+    if len(term.effects) > 1 or effect.covariates or effect.legendre:
+        out.append(("single_step", f"cannot be combined with effects: or covariates in model.random.{name}"))
+    elif set(effect.traits) != set(section.traits):
+        out.append(("traits", f"needed those of model.random.{name}, as single_step splits its breeding values"))
+    if type(term.relationship).name != "pedigree":
+        out.append(("single_step", f"needed relationship: pedigree in model.random.{name}"))
+    if J in (*analysis.model.fixed, *random):
+        out.append(("single_step", f"adds a fixed effect {J}: needed another name for the effect of that name"))
+    if analysis.data.groups is not None:
+        out.append(("single_step", "cannot be combined with data.groups"))
+    return out
 
 
 def _with_checked_matrices(section: MarkerEffects, place: tuple[str, ...], problems: Problems) -> MarkerEffects:

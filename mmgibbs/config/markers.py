@@ -192,6 +192,10 @@ class MarkerEffects(Section):
     """How the effects of a SNP on several traits depend on each other. Default: joint for rr, and for bayes_c up to 4
     traits; else independent."""
 
+    single_step: Annotated[str, checked(one_of("none", "epsilon"))] = "none"
+    """epsilon: use the records of animals without genotypes too. Theirs are predicted from those of relatives, and the
+    pedigree term holds what that leaves."""
+
     @model_validator(mode="after")
     def _agree(self) -> Self:
         problems = Problems()
@@ -204,6 +208,8 @@ class MarkerEffects(Section):
             problems.add(("pi",), f"cannot be combined with prior: {self.prior}, which has no class of no effect")
         if "global_scale" in given and self.prior in PRIORS and self.prior != "horseshoe":
             problems.add(("global_scale",), f"cannot be combined with prior: {self.prior}; it belongs to horseshoe")
+        if self.single_step != "none" and "without_genotypes" in given:
+            problems.add(("without_genotypes",), "cannot be combined with single_step, which uses such records")
         if self.variance.fixed and self.prior not in ("rr", "bayes_c", "bayes_r") and self.prior in PRIORS:
             problems.add(("variance", "fixed"), f"cannot be combined with prior: {self.prior}, which has no common one")
         if "classes" in given and (len(self.classes) < 2 or self.classes[0] != 0 or min(self.classes[1:]) <= 0):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,9 @@ from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.genotypes.store import Store
 from mmgibbs.model.markers import JointPriorSpec, MarkerPriorSpec, Markers, states_of_traits
 
+if TYPE_CHECKING:
+    from mmgibbs.data.genotypes.imputed import Imputed
+
 GAMMA_SHAPE = 1.1  # of priors of a scale, as in BGLR: its mode is the value that the share asks for
 
 
@@ -30,6 +33,14 @@ class MarkerLabels:
     animals: pl.Series  # (n,) ids in the order of the store
     recorded: np.ndarray  # (n,) bool
     section: MarkerEffects
+    n_genotyped: int  # the others' genotypes are predicted from those of relatives
+    unexplained: np.ndarray | None = None  # (n,) with predicted ones: the variance that is left to the pedigree
+    j: np.ndarray | None = None  # (n,) with predicted ones: the covariate J of each animal
+
+    @property
+    def predicted(self) -> bool:
+        """The genotypes of some animals are predicted."""
+        return self.n_genotyped < len(self.animals)
 
 
 def without_records_of_others(
@@ -38,6 +49,8 @@ def without_records_of_others(
     """The records that are left where a term drops those of animals without genotypes, and notes."""
     notes, known = [], genotypes.animals["animal"].implode()
     for name, section in analysis.model.markers.items():
+        if section.single_step != "none":
+            continue
         ids = phenotypes.text(section.level, f"model.markers.{name}.level")
         genotyped = ids.is_in(known).fill_null(False).to_numpy()
         others = ids.filter(pl.Series(~genotyped)).drop_nulls().unique(maintain_order=True)
@@ -57,7 +70,11 @@ def without_records_of_others(
 
 
 def marker_terms(
-    analysis: Analysis, records: Records, genotypes: PreparedGenotypes, traits: Sequence[Trait]
+    analysis: Analysis,
+    records: Records,
+    genotypes: PreparedGenotypes,
+    traits: Sequence[Trait],
+    imputed: Imputed | None = None,
 ) -> tuple[list[Markers], list[MarkerLabels]]:
     """One term for each section of `model.markers` and each of its traits."""
     terms, labels = [], []
@@ -67,16 +84,20 @@ def marker_terms(
         of_record = pl.DataFrame({"animal": ids}).with_columns(pl.col("animal").cast(pl.String))
         kept = genotypes.animals["animal"]
         has = kept.is_in(of_record["animal"].drop_nulls().unique().implode())
-        if not has.any():
+        others = None if section.single_step == "none" else imputed
+        if not has.any() and others is None:
             raise DataError(f"model.markers.{name}: no genotyped animal has a record; are ids written alike?")
-        order = pl.concat([kept.filter(has), kept.filter(~has)])
+        genotyped = pl.concat([kept.filter(has), kept.filter(~has)])
+        order = genotyped if others is None else pl.concat([genotyped, others.ids])
         place = pl.DataFrame({"animal": order, "place": np.arange(len(order), dtype=np.int32)})
         animal = of_record.join(place, on="animal", how="left", maintain_order="left")["place"].fill_null(-1).to_numpy()
-        store = genotypes.packed(order)
-        variance = column_variances(store)
+        store = genotypes.packed(genotyped) if others is None else others.store(genotyped)
+        variance = column_variances(store, len(genotyped))
         scale = 1 / np.sqrt(variance) if section.scale == "standard" else np.ones(len(variance))
         total = float(np.sum(variance * scale**2))
-        numbers, n = genotypes.checked.kept_snps, int(has.sum())
+        numbers, n = genotypes.checked.kept_snps, int(has.sum()) if others is None else len(order)
+        of_j = None if others is None else others.j(order)
+        unexplained = None if others is None else others.unexplained(len(genotyped))
         own = [names.index(trait) for trait in section.traits or names]
         for t in own:
             if not np.any(records.observed[:, t] & (animal >= 0)):
@@ -89,14 +110,18 @@ def marker_terms(
                 prior_spec(section, total, float(records.variance[t])) if joint is None else _on_one(section, joint, i)
             )
             centred = genotypes.centre, scale, genotypes.mean
-            terms.append(Markers(name, t, animal.astype(np.int32), store, numbers, *centred, spec, n, joint))
-            labels.append(MarkerLabels(name, order, np.arange(len(order)) < n, section))
+            terms.append(
+                Markers(name, t, animal.astype(np.int32), store, numbers, *centred, spec, n, joint, len(genotyped))
+            )
+            recorded = order.is_in(of_record["animal"].drop_nulls().unique().implode()).to_numpy()
+            labels.append(MarkerLabels(name, order, recorded, section, len(genotyped), unexplained, of_j))
     return terms, labels
 
 
-def column_variances(store: Store) -> np.ndarray:
-    """(q,) of the known genotypes of each SNP, above 0."""
-    known, first, second = store.moments().T
+def column_variances(store: Store, genotyped: int) -> np.ndarray:
+    """(q,) of the known genotypes of each SNP among the first animals of the store, above 0."""
+    every = genotyped == store.n_animals
+    known, first, second = store.moments(None if every else np.arange(store.n_animals) < genotyped).T
     known = np.maximum(known, 1)
     return np.maximum(second / known - (first / known) ** 2, 1e-12)
 

@@ -14,6 +14,7 @@ import polars as pl
 from mmgibbs.config import Analysis
 from mmgibbs.data.covariates import Basis
 from mmgibbs.data.fixed import INTERCEPT, ClassEffect, CovariateEffect, Effects, GroupColumns, resolve
+from mmgibbs.data.genotypes.imputed import imputed_animals, regression_on_j, without_genotyped
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.markers import MarkerLabels, marker_terms, without_records_of_others
@@ -64,7 +65,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         records = read_records(analysis, phenotypes)
     with stage("pedigree"):
         kin = _kin(analysis, records)
-    genotypes = None
+    genotypes = imputed = None
     of_markers: list[str] = []
     ungenotyped = 0  # records that a term of SNP effects drops
     markers: list[Markers] = []
@@ -78,13 +79,23 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             if ungenotyped:
                 again = read_records(analysis, left)
                 records = replace(again, n_read=records.n_read, notes=records.notes + again.notes)
-            markers, marker_labels = marker_terms(analysis, records, genotypes, analysis.traits)
+            imputed, of_imputed = imputed_animals(analysis, records.phenotypes, genotypes, kin)
+            of_markers += of_imputed
+            markers, marker_labels = marker_terms(analysis, records, genotypes, analysis.traits, imputed)
     with stage("fixed effects"):
         effects, fixed_labels = _fixed_effects(analysis, records)
+        if imputed is not None and (on_j := regression_on_j(imputed, records.phenotypes)) is not None:
+            effects.append(on_j)
+            fixed_labels.append(LevelLabels(pl.Series("id", [""]), np.arange(1), coefficient_in_level=True))
         refuse_extreme_levels(effects, records, analysis.traits)
     with stage("random effects"):
         builder = RandomTerms(analysis, records.phenotypes, records.observed, kin)
         built = [builder.build(name) for name in analysis.model.random]
+        if imputed is not None:
+            built = [
+                without_genotyped(term, label, imputed) if term.name == imputed.term else (term, label)
+                for term, label in built
+            ]
     with stage("rank"):
         groups = _group_columns([term for term, _ in built])
         names = [t.name for t in analysis.traits]

@@ -34,11 +34,12 @@ class RealisedVariances(NamedTuple):
 
 
 def realised_variances(
-    store: Store, values: np.ndarray, draws: np.ndarray, part: np.ndarray, group: np.ndarray
+    store: Store, values: np.ndarray, draws: np.ndarray, part: np.ndarray, group: np.ndarray, animals: int | None = None
 ) -> RealisedVariances:
     """values (p, 4) of the store; draws (k, p) of effects on their scale; part (p,) int of each SNP; group (parts,) int
-    of each part.
+    of each part; animals: the first so many of the store, None: all.
     """
+    n = store.n_animals if animals is None else animals
     k, parts, groups = len(draws), len(group), int(group.max()) + 1
     rows = np.argsort(part, kind="stable")
     bounds = np.searchsorted(part[rows], np.arange(parts + 1))
@@ -47,7 +48,7 @@ def realised_variances(
     for i, draw in enumerate(draws):
         by = draw[rows].astype(np.float64)
         own = out.of_part[i], out.of_group[i], out.with_total[i]
-        out.total[i] = _one_draw(store.array, rows, values, by, bounds, group, store.n_animals, sums, *own)
+        out.total[i] = _one_draw(store.array, rows, values, by, bounds, group, n, sums, *own)
     return out
 
 

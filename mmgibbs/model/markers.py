@@ -77,6 +77,7 @@ class Markers:
     prior: MarkerPriorSpec
     n_recorded: int
     joint: JointPriorSpec | None = None  # of all traits of the term; then `prior` is what it says of this one
+    genotyped: int | None = None  # the first so many of the store, where the genotypes of the others are predicted
 
     @property
     def first(self) -> bool:
@@ -93,6 +94,10 @@ class Markers:
     def key(self) -> str:
         """What its draws are called: the name, and the number of the trait."""
         return f"{self.name}.{self.trait}"
+
+    @property
+    def n_genotyped(self) -> int:
+        return self.genotypes.n_animals if self.genotyped is None else self.genotyped
 
     @property
     def n_snps(self) -> int:

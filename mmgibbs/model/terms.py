@@ -188,5 +188,12 @@ class Term:
 
     @property
     def n_prior_levels(self) -> int:
-        """Levels that count as degrees of freedom of an inverse-Wishart: fixed unknown-parent groups never do."""
+        """Levels that count as degrees of freedom of an inverse-Wishart: fixed unknown-parent groups never do, nor do
+        levels that are held at 0."""
+        n = self.n_without_fixed_groups
+        return n if self.active is None else int(np.count_nonzero(self.active[:n].any(axis=1)))
+
+    @property
+    def n_without_fixed_groups(self) -> int:
+        """The levels that stand before fixed unknown-parent groups: all where there are none."""
         return self.n_levels - (self.n_groups if self.groups_fixed else 0)

@@ -81,7 +81,7 @@ class RestrictedLikelihood:
         for term in self.design.terms:
             active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active
             if term.kind == "random":
-                total += int(active[term.n_prior_levels :].sum())
+                total += int(active[term.n_without_fixed_groups :].sum())
             else:
                 flat = np.ones(term.n_components, bool)
                 if term.prior_precision is not None:

@@ -139,7 +139,7 @@ def described_markers(design: Design) -> list[dict]:
                 "trait": design.traits[m.trait],
                 "prior": spec.kind,
                 "SNPs": m.n_snps,
-                "genotyped_animals": m.genotypes.n_animals,
+                "genotyped_animals": m.n_genotyped,
                 "records": int(np.count_nonzero((m.animal >= 0) & design.patterns[:, m.trait][design.pattern])),
                 "effect_variance": {"start": spec.start, "fixed": spec.fixed, "df": spec.df, "scale": spec.scale},
                 "options": {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()},

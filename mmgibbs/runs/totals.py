@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from mmgibbs.config.complete import J
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.posterior.moments import PooledMoments
@@ -44,7 +45,20 @@ def total_of(trait: int, assembled: Assembled, prepared: Prepared) -> TotalValue
     codes = lookup(prepared.markers[markers[0]].animals, labels.ids.head(len(labels.ids) - labels.n_groups))
     places = np.flatnonzero(codes.is_not_null().to_numpy())
     known = codes.drop_nulls().to_numpy().astype(np.int64)
-    return TotalValues(trait, term, component, tuple(markers), places, known) if places.size else None
+    regression = _on_j(trait, prepared, markers, places)
+    return TotalValues(trait, term, component, tuple(markers), places, known, regression) if places.size else None
+
+
+def _on_j(
+    trait: int, prepared: Prepared, markers: Sequence[int], places: np.ndarray
+) -> tuple[int, int, np.ndarray] | None:
+    """What the regression on J adds to total breeding values (data/genotypes/imputed.py); None where there is none."""
+    j = next((prepared.markers[m].j for m in markers if prepared.markers[m].j is not None), None)
+    found = [i for i, term in enumerate(prepared.design.terms) if term.name == J and term.kind == "fixed"]
+    if j is None or not found:
+        return None
+    component = int(np.flatnonzero(prepared.design.terms[found[0]].component_trait == trait)[0])
+    return found[0], component, j[places]
 
 
 def totals_frame(
@@ -53,13 +67,18 @@ def totals_frame(
     """Rows of the solutions, effect `total`, term the names of its terms joined by '+'.
 
     variance: of the random effect. genomic: for each term of SNP effects (animals of its store,) the prior variance of
-    the breeding value. Reliability is 1 - PEV / ((1 + F) variance + sum of the genomic ones).
+    the breeding value. Reliability is 1 - PEV / ((1 + F) variance + sum of the genomic ones); where genotypes are
+    predicted, the variance that they leave to the random effect stands in the place of 1 + F: 0 for genotyped animals.
     """
     design, labels = prepared.design, prepared.levels[values.term]
     term = design.terms[values.term]
     inbreeding = None if labels.inbreeding is None else labels.inbreeding[values.codes]
-    prior = variance * (1.0 + (0.0 if inbreeding is None else inbreeding)) + sum(g[values.places] for g in genomic)
-    if not term.relationship.known_diagonal:
+    own = prepared.markers[values.markers[0]]
+    diagonal = 1.0 + (0.0 if inbreeding is None else inbreeding)
+    if own.unexplained is not None:
+        diagonal = own.unexplained[values.places]
+    prior = variance * diagonal + sum(g[values.places] for g in genomic)
+    if not term.relationship.known_diagonal or (own.predicted and own.unexplained is None):
         prior = np.full(values.codes.size, np.nan)
     mean, sd, mcse, ess = (part[0][:, 0] for part in (found.mean, found.sd, found.mcse, found.ess))
     name = "+".join([term.name, *(design.markers[j].name for j in values.markers)])

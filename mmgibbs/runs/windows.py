@@ -32,7 +32,7 @@ def files_of_windows(
             continue
         parts, draws = placed(snps, asked), effects[m.key].side_by_side
         values = m.genotypes.values(m.centre, m.scale, m.mean)
-        found = realised_variances(m.genotypes, values, draws, parts.of_snp, parts.chromosome)
+        found = realised_variances(m.genotypes, values, draws, parts.of_snp, parts.chromosome, m.n_genotyped)
         if asked:
             share = shares(found.of_part, found.total)
             some = _some(draws, parts.of_snp, len(parts.chromosome)) if _has_classes(moments[m.key]) else None

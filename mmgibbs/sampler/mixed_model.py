@@ -36,6 +36,7 @@ class TotalValues(NamedTuple):
     markers: tuple[int, ...]  # numbers of the terms of SNP effects
     places: np.ndarray  # (n,) int64 of the animals in the stores of those
     codes: np.ndarray  # (n,) int64 their levels of the term
+    regression: tuple[int, int, np.ndarray] | None = None  # a fixed term, its component and (n,) values: J
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,10 @@ class MarkerEffects:
 
     def draws(self) -> dict[str, np.ndarray]:
         own = {marker_name(self.markers.key, name): value for name, value in self.prior.draws().items()}
-        found = {"genetic_variance": self.breeding_values().var(), MEAN_VARIANCE: self._mean_variance()}
+        found = {
+            "genetic_variance": self.breeding_values()[: self.markers.n_genotyped].var(),
+            MEAN_VARIANCE: self._mean_variance(),
+        }
         return own | {marker_name(self.markers.key, name): np.array(value) for name, value in found.items()}
 
     def _mean_variance(self) -> float:

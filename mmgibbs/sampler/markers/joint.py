@@ -305,7 +305,8 @@ class JointMarkerEffects:
         return self._values
 
     def draws(self) -> dict[str, np.ndarray]:
-        own = self.prior.draws() | {"genetic_covariance": np.cov(self.breeding_values(), bias=True)}
+        genotyped = self.breeding_values()[:, : self.first.n_genotyped]
+        own = self.prior.draws() | {"genetic_covariance": np.cov(genotyped, bias=True)}
         out = {marker_name(self.first.joint_key, name): value for name, value in own.items()}
         of_trait = np.diag(self.prior.G), np.diag(own["genetic_covariance"]), self.prior.mean_variances
         for of, *values in zip(self.on_traits, *of_trait, strict=True):

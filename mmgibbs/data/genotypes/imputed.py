@@ -1,0 +1,167 @@
+"""Records of animals without genotypes, with SNP effects: the single-step model of Fernando, Dekkers & Garrick (2014).
+
+Genet. Sel. Evol. 46:50. With x the centred genotypes, g animals that have some and n those that have none,
+
+    u_g = x_g' a                     x_n = -(A^nn)^-1 A^ng x_g                   (pedigree/expected.py)
+    u_n = x_n' a + epsilon_n         epsilon_n ~ N(0, (A^nn)^-1 sigma2)
+
+so that epsilon is the pedigree's random effect with the animals of g held at 0, and the columns of animals without
+genotypes are real numbers. The mean of genotyped animals need not be that of the base: J is -1 for them, and
+-(A^nn)^-1 A^ng J_g for the others, a fixed regression. A genotype that is missing among others stands for the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.config import Analysis
+from mmgibbs.config.complete import J
+from mmgibbs.data.covariates import Basis
+from mmgibbs.data.fixed import CovariateEffect
+from mmgibbs.data.genotypes.prepare import PreparedGenotypes
+from mmgibbs.data.phenotypes import Phenotypes
+from mmgibbs.data.prepared import LevelLabels
+from mmgibbs.data.relationships import Kin
+from mmgibbs.errors import DataError
+from mmgibbs.genotypes.store import GenotypeSource, RealGenotypes, Store, dosages, store_genotypes
+from mmgibbs.model.terms import Term
+from pedigree.expected import ExpectedOf
+
+CONSTANT = 1e-10  # J that varies less is constant
+MOST_SOLVED = 20_000  # animals for whose reliability what genotypes leave is computed: a solution for each
+
+
+@dataclass(frozen=True)
+class Imputed:
+    """The animals with records and without genotypes, and what relatives say of them."""
+
+    term: str  # the random effect that holds epsilon
+    level: str  # the column of the records with its animals
+    traits: tuple[int, ...]
+    ids: pl.Series  # (n,) in the order of the records
+    genotypes: PreparedGenotypes
+    known: pl.Series  # (g,) ids of the genotyped animals that the pedigree knows,
+    held: np.ndarray  # and their codes there
+    expected: ExpectedOf  # from the values of `known` to those of `ids`
+
+    def store(self, genotyped: pl.Series) -> Store:
+        """The genotypes of `genotyped` animals, in this order, then those expected of `ids`, in float32."""
+        of_file = self.genotypes.rows_of
+        source = _WithExpected(self, of_file(genotyped), of_file(self.known))
+        every = np.arange(source.n_animals)
+        return store_genotypes(source, every, self.genotypes.checked.kept_snps, kind=RealGenotypes)
+
+    def unexplained(self, n_genotyped: int) -> np.ndarray | None:
+        """(animals of the store,) variance of epsilon in units of its own, 0 of genotyped ones; None where that takes
+        too long to know.
+        """
+        if len(self.ids) > MOST_SOLVED:
+            return None
+        return np.concatenate([np.zeros(n_genotyped), self.expected.unexplained()])
+
+    def j(self, ids: pl.Series) -> np.ndarray:
+        """(len(ids),) J of animals; 0 where there is none."""
+        others = self.expected(-np.ones((len(self.known), 1)))[:, 0]
+        own = pl.concat([self.genotypes.animals["animal"], self.ids])
+        values = np.concatenate([-np.ones(len(own) - len(others)), others])
+        table = pl.DataFrame({"id": own, "j": values})
+        found = pl.DataFrame({"id": ids.cast(pl.String)}).join(table, on="id", how="left", maintain_order="left")
+        return found["j"].fill_null(0.0).to_numpy()
+
+
+def imputed_animals(
+    analysis: Analysis, phenotypes: Phenotypes, genotypes: PreparedGenotypes, kin: Kin | None
+) -> tuple[Imputed | None, list[str]]:
+    """None where no term of SNP effects asks for it; and notes. DataError where every animal is genotyped."""
+    section = next((s for s in analysis.model.markers.values() if s.single_step == "epsilon"), None)
+    if section is None:
+        return None, []
+    assert kin is not None, "checked with the analysis"
+    random = analysis.model.random
+    term = next(
+        name
+        for name, r in random.items()
+        if r.relationship.of_pedigree and any(e.level == section.level for e in r.effects.values())
+    )
+    relationship, _ = kin.related(random[term].relationship)
+    every = genotypes.animals["animal"]
+    codes = kin.pedigree.codes(every)
+    known, held = every.filter(codes.is_not_null()), codes.drop_nulls().to_numpy().astype(np.int64)
+    if held.size == kin.pedigree.n_animals:
+        raise DataError(
+            f"model.random.{term}: every animal of the pedigree is genotyped, so that the SNPs leave nothing for it; "
+            "needed an analysis without this effect and without single_step"
+        )
+    recorded = phenotypes.text(section.level, "level").cast(pl.String).drop_nulls().unique(maintain_order=True)
+    others = recorded.filter(~recorded.is_in(every.implode()))
+    of_others = kin.pedigree.codes(others)  # an id that is no animal of the pedigree is refused with the random effect
+    ids, wanted = others.filter(of_others.is_not_null()), of_others.drop_nulls().to_numpy().astype(np.int64)
+    names = [t.name for t in analysis.traits]
+    found = Imputed(
+        term,
+        section.level,
+        tuple(names.index(t) for t in section.traits),
+        ids,
+        genotypes,
+        known,
+        held,
+        ExpectedOf(relationship.relatives, held, wanted),
+    )
+    notes = [
+        f"single_step: the genotypes of {len(ids):,} animals with records are predicted from those of relatives; "
+        f"{term} holds what that leaves, for {kin.pedigree.n_animals - held.size:,} animals without genotypes"
+    ]
+    if np.ptp(found.j(phenotypes.text(section.level, "level"))) < CONSTANT:
+        notes.append(f"single_step: {J} is the same for all records and is left out")
+    return found, notes
+
+
+def regression_on_j(imputed: Imputed, phenotypes: Phenotypes) -> CovariateEffect | None:
+    """The fixed regression of every trait on J; None where J is the same for all records."""
+    values = imputed.j(phenotypes.text(imputed.level, "level"))
+    if np.ptp(values) < CONSTANT:
+        return None
+    level = np.zeros(len(values), np.int32)
+    return CovariateEffect(
+        J, imputed.traits, Basis(values, level, 1, 1, None), [""], None, (None,) * len(imputed.traits)
+    )
+
+
+def without_genotyped(term: Term, labels: LevelLabels, imputed: Imputed) -> tuple[Term, LevelLabels]:
+    """Epsilon: the genotyped animals are held at 0, and are not reported, since their breeding values are the SNPs'."""
+    active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active.copy()
+    active[imputed.held] = False
+    order = np.asarray(labels.order)
+    return replace(term, active=active), replace(labels, order=order[~np.isin(order, imputed.held)])
+
+
+class _WithExpected(GenotypeSource):
+    """Genotyped animals, then those whose genotypes are expected ones."""
+
+    real_valued = True
+
+    def __init__(self, imputed: Imputed, rows: np.ndarray, known: np.ndarray):
+        """rows: of the genotyped animals in the file, as the store wants them; known: as `expected` wants them."""
+        self.imputed, self.rows, self.known = imputed, rows, known
+        genotypes = imputed.genotypes
+        self.centre, self.mean = np.zeros(genotypes.file.n_snps), np.zeros(genotypes.file.n_snps)
+        kept = genotypes.checked.kept_snps
+        self.centre[kept], self.mean[kept] = genotypes.centre, genotypes.mean
+
+    @property
+    def n_animals(self) -> int:
+        return len(self.rows) + len(self.imputed.ids)
+
+    @property
+    def n_snps(self) -> int:
+        return self.imputed.genotypes.file.n_snps
+
+    def block(self, first: int, stop: int) -> np.ndarray:
+        m = dosages(self.imputed.genotypes.file.source.block(first, stop))
+        centre, mean = self.centre[first:stop, None], self.mean[first:stop, None]
+        known = m[:, self.known].astype(np.float64)
+        x = np.where(np.isnan(known), mean, known) - centre
+        return np.concatenate([m[:, self.rows], (centre + self.imputed.expected(x.T).T).astype(np.float32)], axis=1)
