@@ -26,6 +26,7 @@ SINGULAR = (
     "a matrix of the predictors has no Cholesky factor: most likely a column is a sum of others, or its scale is "
     "extreme; needed independent columns, standardised predictors, or a proper prior"
 )
+KEPT = "kept."  # of the names of kept draws in a state
 CHECK_EVERY = 100  # sweeps between two looks for values that are no longer finite
 
 
@@ -83,7 +84,7 @@ class SideBySideChains:
     def state(self) -> dict[str, np.ndarray]:
         """Named host arrays: sweep, seconds, state and what was kept."""
         state = {f"state.{name}": self.arrays.fetch(value) for name, value in self.current.items()}
-        kept = {f"kept.{name}": np.array(values) for name, values in self.kept.items()}
+        kept = {f"{KEPT}{name}": np.array(values) for name, values in self.kept.items()}
         statistics = {f"statistics.{name}": np.array(values) for name, values in self.statistics.items()}
         return {"sweep": np.array(self.number), "seconds": np.array(self.seconds), **state, **kept, **statistics}
 
@@ -103,7 +104,7 @@ class SideBySideChains:
         under = lambda prefix: {name.removeprefix(prefix): v for name, v in state.items() if name.startswith(prefix)}
         self.number, self.seconds = int(state["sweep"]), float(state["seconds"])
         self.current = {name: self.arrays.asarray(value) for name, value in under("state.").items()}
-        self.kept = {name: list(values) for name, values in under("kept.").items()}
+        self.kept = {name: list(values) for name, values in under(KEPT).items()}
         self.statistics = {name: list(values) for name, values in under("statistics.").items()}
 
     def _sweep(self, number: int) -> None:

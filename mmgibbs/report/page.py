@@ -219,8 +219,12 @@ def _seconds(s: float) -> str:
 
 def parameter_tables(run: Finished) -> list[Table]:
     """One table each for shares of the phenotypic variance, correlations, (co)variances by term, the rest."""
+    return parameter_tables_of(run.summary)
+
+
+def parameter_tables_of(summary: pl.DataFrame) -> list[Table]:
     groups: dict[str, list[dict]] = {"Heritabilities and shares of the phenotypic variance": [], "Correlations": []}
-    for row in run.summary.iter_rows(named=True):
+    for row in summary.iter_rows(named=True):
         kind = str(row["parameter"]).partition("[")[0]
         if kind in ("h2", "ratio", "h2_observed"):
             caption = "Heritabilities and shares of the phenotypic variance"
@@ -288,10 +292,10 @@ def diagnostics(run: Finished, figures: plots.Figures) -> dict:
     shown.sort(key=lambda name: (-(rows[name]["rhat"] or 0), rows[name]["ess_bulk"] or math.inf))
     chosen = [name for i, name in enumerate(shown) if i < PARAMETERS or name.startswith("h2[")]
     items = [_figures_of(name, rows[name], run.draws[name], figures) for name in chosen]
-    return {"items": items, "total": len(shown), "legend": _legend(run.draws[shown[0]].shape[0]) if shown else []}
+    return {"items": items, "total": len(shown), "legend": legend(run.draws[shown[0]].shape[0]) if shown else []}
 
 
-def _legend(chains: int) -> list[tuple[int, str]]:
+def legend(chains: int) -> list[tuple[int, str]]:
     """(colour number, what it stands for)."""
     return [(c % len(plots.SERIES) + 1, f"chain {c + 1}") for c in range(chains)] if chains > 1 else []
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
+import threading
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
@@ -54,6 +55,7 @@ _SETTINGS: dict[Any, Any] = {
     "lines.solid_capstyle": "round",
     "path.simplify": True,
 }
+_ONE_AT_A_TIME = threading.Lock()  # settings are those of the whole process
 _LONG = re.compile(r"-?\d+\.\d{2,}")
 
 
@@ -73,7 +75,7 @@ class Figures:
         size: tuple[float, float] = SIZE,
     ) -> str:
         """The SVG of what `paint(axes)` draws."""
-        with matplotlib.rc_context(_SETTINGS):
+        with _ONE_AT_A_TIME, matplotlib.rc_context(_SETTINGS):
             figure = Figure(figsize=size)
             axes = figure.add_axes((left, 0.22, 0.97 - left, 0.72))
             axes.xaxis.set_major_locator(MaxNLocator(5))

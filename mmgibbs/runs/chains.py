@@ -78,6 +78,12 @@ class ChainFactory(Protocol):
     def start(self, chain: int, state: dict[str, np.ndarray] | None) -> ResumableChain:
         """The chain of this number, from its first sweep or from a state."""
 
+    def keys_of_draws(self, keys: Sequence[str]) -> list[str]:
+        """Those arrays of a state that hold kept draws."""
+
+    def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+        """Of each chain in a state with these arrays: name -> (draws, ...)."""
+
     def compile_kernels(self) -> None:
         """Called before chains start in processes of their own, so that they find compiled kernels."""
 

@@ -80,6 +80,7 @@ def run_command(args: argparse.Namespace) -> int:
         "extend": args.extend,
         "cluster": args.cluster,
         "progress": not args.quiet,
+        "report": not args.no_report,
     }
     if len(args.files) > 1:
         return _run_several(args, how)
@@ -90,7 +91,6 @@ def run_command(args: argparse.Namespace) -> int:
     with end_like_ctrl_c():
         result = run(args.files[0], [*args.set, *output], **how)
     _warn(args, result)
-    _report(args, result)
     return 0
 
 
@@ -103,7 +103,6 @@ def _run_several(args: argparse.Namespace, how: dict) -> int:
             print(f"{scenario.name}: {scenario.error}", file=sys.stderr)
         elif scenario.result is not None:
             _warn(args, scenario.result, f"{scenario.name}: ")
-            _report(args, scenario.result)
 
     with end_like_ctrl_c():
         found = run_scenarios(args.files, args.set, output=args.output, done=done, **how)
@@ -122,13 +121,6 @@ def _warn(args: argparse.Namespace, result: Result, name: str = "") -> None:
 
         for warning in said_at_the_end(result.summary, result.info):
             print(f"{name}{warning}", file=sys.stderr)
-
-
-def _report(args: argparse.Namespace, result: Result) -> None:
-    if not args.no_report:
-        from mmgibbs.report.make import report_after_run
-
-        report_after_run(result.directory, lambda text: None if args.quiet else print(text, file=sys.stderr))
 
 
 def check_command(args: argparse.Namespace) -> None:

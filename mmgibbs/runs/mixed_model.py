@@ -121,7 +121,7 @@ class MixedModelProblem:
         console.say_all(before)
         factory = MixedModelFactory(model, self.equations, self.choice, self.schedule, self.analysis.sampler.seed)
         rule = None if folder.samples is not None else self._stopping_rule(console)
-        sampled = sample(factory, folder, console, executor, rule, self._shown_shares)
+        sampled = sample(factory, folder, console, executor, rule, self._shown_shares, self._parameters_so_far)
         chains: list[ChainResult] = sampled.results
         decided = None if model.decisions is None else pooled(chains, "decisions")
         after = _notes(chains, decided)
@@ -185,6 +185,13 @@ class MixedModelProblem:
         return [
             f"sampler.interweave: term '{name}' is left out: {why}" for name, why in self._not_interweaved().items()
         ]
+
+    def _parameters_so_far(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Those that are sampled."""
+        if not draws:
+            return {}
+        named = named_parameters(self.assembled.terms, draws, self.assembled.residual, self.assembled.markers)
+        return {name: values for name, values in named.draws.items() if name not in named.fixed}
 
     def _shown_shares(self, values: Mapping[str, np.ndarray]) -> str:
         """'h2[weaning_weight] 0.31 ...' of one draw; residual variances where there is no h2."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.sampler.chain import Chain, bytes_per_chain, sample_chain
+from mmgibbs.sampler.chain import DRAWS, Chain, bytes_per_chain, sample_chain
 from mmgibbs.sampler.covariances import starting_matrices
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -52,6 +53,12 @@ class MixedModelFactory:
 
     def start(self, chain: int, state: dict[str, np.ndarray] | None) -> Chain:
         return Chain(self.model, self.choice.build(self.equations), self.schedule, (self.seed, chain), state)
+
+    def keys_of_draws(self, keys: Sequence[str]) -> list[str]:
+        return [key for key in keys if key.startswith(DRAWS)]
+
+    def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+        return [{key.removeprefix(DRAWS): values for key, values in state.items()}]
 
     def compile_kernels(self) -> None:
         """One sweep and one record."""

@@ -29,6 +29,7 @@ from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
 from mmgibbs.results.folder import WORKING, check_run_directory
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.fingerprint import changes, settings, what_is_run
+from mmgibbs.runs.live import LivePage
 from mmgibbs.runs.log import NAME as LOG
 from mmgibbs.runs.log import RunLog
 from mmgibbs.runs.progress import Console
@@ -46,12 +47,21 @@ class RunFolder:
     samples: sweeps after burn-in to go to, None for what the analysis says. reached: sweeps of the chain that is
     farthest.
 
+    page: report.html is wanted, while the run works too; live: that page, once the chains run.
+
     Raises ConfigError where the folder cannot be used: another run is writing it; it holds a run, and neither
     `overwrite`, `resume` nor `extend` was asked for; the analysis or a data file is another one than that of the run.
     """
 
     def __init__(
-        self, analysis: Analysis, console: Console, *, overwrite: bool = False, resume: bool = False, extend: int = 0
+        self,
+        analysis: Analysis,
+        console: Console,
+        *,
+        overwrite: bool = False,
+        resume: bool = False,
+        extend: int = 0,
+        page: bool = False,
     ):
         if overwrite + resume + bool(extend) > 1:
             given = {"overwrite": overwrite, "resume": resume, "extend": extend}
@@ -61,6 +71,8 @@ class RunFolder:
         assert analysis.output.directory is not None, "an analysis that load_config has not completed"
         self.path = check_run_directory(analysis.output.directory, overwrite=True)  # what run is there: below
         self.kind, self.reached = NEW, 0
+        self.page = page
+        self.live: LivePage | None = None
         self.samples: int | None = None
         self.run_id = f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}-{secrets.token_hex(4)}"
         self._log = RunLog(self.path) if (self.path / LOG).exists() else None
@@ -235,6 +247,9 @@ class RunFolder:
             self._close()
             return
         self.console.write_log(str(error) or type(error).__name__)
+        if self.live is not None:
+            why = (str(error) or type(error).__name__).splitlines()[0]
+            self.live.ended_early(f"{why}; continue with --resume", kept)
         if not kept and self.kind == NEW:
             self._remove()
         self._close()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ import polars as pl
 
 from mmgibbs.posterior.stopping import pauses
 from mmgibbs.runs.chains import ChainFactory, Executor, run_chains
+from mmgibbs.runs.live import LivePage, Named
 from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.progress import Console
 from mmgibbs.runs.targets import StoppingRule
@@ -65,14 +67,20 @@ def sample(
     executor: Executor,
     rule: StoppingRule | None,
     describe: Callable[[Mapping[str, np.ndarray]], str],
+    named: Named,
 ) -> Sampled:
     """Run the chains to their end, or until the rule says that they are good enough.
 
-    describe: what there is to say of the draws that are shown.
+    describe: what there is to say of the draws that are shown. named: the parameters of the draws so far, for the page.
     """
     schedule = factory.schedule
+    page: AbstractContextManager[LivePage | None] = nullcontext()
+    if folder.page and folder.checkpoints is not None:
+        page = folder.live = LivePage(
+            folder.path / "report.html", folder.analysis.name, factory, folder.checkpoints, named, console.say
+        )
     rounds = (schedule.most,) if rule is None else pauses(schedule.samples, schedule.most, schedule.thin)
-    with console.chains(schedule, factory.labels, describe) as show:
+    with console.chains(schedule, factory.labels, describe) as show, page as live:
         results = run_chains(
             factory,
             executor,
@@ -80,7 +88,7 @@ def sample(
             checkpoints=folder.checkpoints,
             reached=folder.reached,
             enough=rule,
-            show=show,
+            show=show if live is None else live.passing_on(show),
             warn=console.say,
         )
     samples = results[0].sweeps - schedule.burn_in

@@ -50,7 +50,7 @@ class RegressionProblem:
         stop, rule = self.analysis.sampler.stop, None
         if stop is not None and folder.samples is None:
             rule = StoppingRule(wanted_of(stop), self._named, self.factory.schedule.burn_in, console.say)
-        return sample(self.factory, folder, console, executor, rule, lambda values: "")
+        return sample(self.factory, folder, console, executor, rule, lambda values: "", self._so_far)
 
     def tables(self, found: Sampled) -> Tables:
         return Tables(
@@ -74,6 +74,12 @@ class RegressionProblem:
             "warnings": list(found.missed),
             "notes": list(self.notes),
         }
+
+    def _so_far(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Single parameters first, then coefficients."""
+        parameters = {name: p for name, p in self.sampler.parameters.items() if name in draws}
+        few_first = dict(sorted(parameters.items(), key=lambda item: len(item[1].dims)))
+        return named_draws(draws, few_first, self.sampler.coords)
 
     def _named(self, results: list[RegressionDraws]) -> dict[str, np.ndarray]:
         return named_draws(results[0].draws, self.sampler.parameters, self.sampler.coords)

@@ -4,6 +4,7 @@ predictors are read once for all of them, and are one resumable chain.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.estimator import make_arrays
-from mmgibbs.regressions.loop import SideBySideChains, prepared_sampler
+from mmgibbs.regressions.loop import KEPT, SideBySideChains, prepared_sampler
 from mmgibbs.regressions.options import OptionsClass
 from mmgibbs.regressions.protocol import Keys, RegressionData, Sampler
 from mmgibbs.regressions.registry import find_plugin
@@ -60,6 +61,14 @@ class RegressionFactory:
     def start(self, chain: int, state: dict[str, np.ndarray] | None) -> SideBySideChains:
         keys = Keys(self.seed, tuple(range(self.schedule.chains)))
         return SideBySideChains(*self.prepared, keys, self.schedule.burn_in, self.schedule.thin, state)
+
+    def keys_of_draws(self, keys: Sequence[str]) -> list[str]:
+        return [key for key in keys if key.startswith(KEPT)]
+
+    def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+        draws = {key.removeprefix(KEPT): values for key, values in state.items()}
+        chains = range(self.schedule.chains if draws else 0)
+        return [{name: values[:, c] for name, values in draws.items()} for c in chains]
 
     def compile_kernels(self) -> None:
         """They run in this process."""

@@ -52,6 +52,7 @@ def run(
     resume: bool = False,
     extend: int = 0,
     progress: bool = True,
+    report: bool = False,
     directory: str | os.PathLike | None = None,
     cluster: str | None = None,
 ) -> Result:
@@ -60,6 +61,7 @@ def run(
     config: path of a YAML file, or a dict of the same keys (where `data.phenotypes` and `data.pedigree` may be Polars
     frames). overrides: 'key.path=value' strings. overwrite: replace the run that is there. resume: continue from the
     checkpoints of a run that ended early, to the draws of a run in one go. extend: sweeps to add to a finished run.
+    report: write report.html, at each checkpoint while the chains run, and when the run has ended.
     cluster: 'tcp://host:port' of a Dask scheduler, whose workers then run the chains, to the same draws, or 'local:N'
     for N workers on this machine (a script then needs the usual `if __name__ == "__main__":`).
     Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message; Stopped (a KeyboardInterrupt) where
@@ -68,7 +70,7 @@ def run(
     console = Console(progress)
     output = [f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else []
     analysis = load_config(config, [*overrides, *output])
-    with RunFolder(analysis, console, overwrite=overwrite, resume=resume, extend=extend) as folder:
+    with RunFolder(analysis, console, overwrite=overwrite, resume=resume, extend=extend, page=report) as folder:
         if cluster is None or folder.kind == FINISHED:
             return run_in(folder, console, LocalExecutor())
         from mmgibbs.runs.cluster import ClusterExecutor, connect  # and Dask with it
@@ -78,9 +80,17 @@ def run(
 
 
 def run_in(folder: RunFolder, console: Console, executor: Executor) -> Result:
-    """The run of a folder, on this machine or elsewhere: the same stages for every kind of analysis."""
-    if folder.kind == FINISHED:
-        return finished_result(folder.path)
+    """The run of a folder, on this machine or elsewhere, and its page where that is wanted."""
+    result = finished_result(folder.path) if folder.kind == FINISHED else _solved(folder, console, executor)
+    if folder.page:
+        from mmgibbs.report.make import report_after_run
+
+        report_after_run(result.directory, console.say)
+    return result
+
+
+def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
+    """The same stages for every kind of analysis."""
     clock = Clock()
     problem = read_problem(folder, console, clock)
     folder.start()

@@ -48,21 +48,22 @@ def run_scenarios(
     resume: bool = False,
     extend: int = 0,
     progress: bool = True,
+    report: bool = False,
     cluster: str | None = None,
     done: Callable[[Scenario], None] = lambda scenario: None,
 ) -> list[Scenario]:
     """Run analyses; what became of each, in their order.
 
-    files: of analyses (YAML); overrides, overwrite, resume, extend, cluster: as of `mmgibbs.run`, for all of them.
-    output: a folder for the run folders, named after the files; None: each analysis says its own. done: called with
-    each scenario as it ends.
+    files: of analyses (YAML); overrides, overwrite, resume, extend, report, cluster: as of `mmgibbs.run`, for all of
+    them. output: a folder for the run folders, named after the files; None: each analysis says its own. done: called
+    with each scenario as it ends.
 
     Raises ConfigError before anything is run: a file that cannot be used, two that would write the same folder. Stopped
     where SIGINT or SIGTERM ends the sampling, the states kept.
     """
     analyses = _load(files, overrides, output)
     names = _names(files)
-    how = {"overwrite": overwrite, "resume": resume, "extend": extend}
+    how = {"overwrite": overwrite, "resume": resume, "extend": extend, "page": report}
     if cluster is None:
         found: list[Scenario] = []
         for analysis, name in zip(analyses, names, strict=True):

@@ -17,6 +17,7 @@ from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import gibbs_steps
 
 RECORD = "record."  # of the recorder's names in a checkpoint
+DRAWS = f"{RECORD}draws."  # of those that are kept draws
 
 
 class Chain:

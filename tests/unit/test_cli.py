@@ -11,7 +11,6 @@ import pytest
 from helpers.support import ROOT
 
 import mmgibbs
-import mmgibbs.report.make
 import mmgibbs.runs.run
 from mmgibbs.bench.command import add_arguments as add_bench_arguments
 from mmgibbs.cli import main
@@ -52,7 +51,6 @@ def called(monkeypatch):
 
     calls = Calls()
     monkeypatch.setattr(mmgibbs.runs.run, "run", calls)
-    monkeypatch.setattr(mmgibbs.report.make, "report_after_run", lambda directory, say: None)
     return calls
 
 
@@ -77,7 +75,7 @@ def test_run_passes_on_what_it_was_told(called, capsys):
         == 0
     )
     overrides = ["sampler.thin=5", "name=x", 'output.directory="runs/a: b #1"']
-    options = {"overwrite": True, "resume": False, "extend": 0, "cluster": "local:2", "progress": False}
+    options = {"overwrite": True, "resume": False, "extend": 0, "cluster": "local:2", "progress": False, "report": True}
     assert called == [(("a.yaml", overrides), options)]
     assert capsys.readouterr() == ("", "")
 
@@ -98,7 +96,7 @@ def test_a_quiet_run_says_its_warnings(called, capsys):
 
 def test_run_without_options(called):
     assert main(["run", "a.yaml"]) == 0
-    options = {"overwrite": False, "resume": False, "extend": 0, "cluster": None, "progress": True}
+    options = {"overwrite": False, "resume": False, "extend": 0, "cluster": None, "progress": True, "report": True}
     assert called == [(("a.yaml", []), options)]
 
 

@@ -3,10 +3,13 @@
 import shutil
 
 import pytest
-from helpers.finished_run import write_run
+from helpers.finished_run import draws, write_run
 from helpers.genomic_run import write_genomic_run
 
+from mmgibbs.posterior.summary import summary_table
 from mmgibbs.report.make import make_report
+from mmgibbs.report.running import ChainProgress, Running, write_running
+from mmgibbs.results.tables import summary_frame
 
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
 DRIVER = shutil.which("chromedriver")
@@ -37,7 +40,17 @@ def pages(tmp_path_factory):
     first, second = write_run(folder / "first"), write_run(folder / "second", mixed=False, seed=7)
     genomic = make_report([write_genomic_run(folder / "genomic")])
     comparison = make_report([first, second], folder / "comparison.html")
-    return {"report": make_report([first]), "comparison": comparison, "genomic": genomic}
+    return {"report": make_report([first]), "comparison": comparison, "genomic": genomic, "running": running(folder)}
+
+
+def running(folder):
+    """The page of a run that has not ended."""
+    drawn = draws()
+    chains = [ChainProgress(f"chain {c + 1}", 300 * c, 1000) for c in range(3)]
+    facts = Running(
+        "calves", "2026-01-02 03:04:05", 200, chains, "0:12:30 left", drawn, summary_frame(summary_table(drawn))
+    )
+    return write_running(facts, folder / "running.html")
 
 
 @pytest.fixture
@@ -74,7 +87,7 @@ def heading(found, text):
     return next(h for h in found.find_elements("css selector", "thead th") if words(h) == text)
 
 
-@pytest.mark.parametrize("name", ["report", "comparison", "genomic"])
+@pytest.mark.parametrize("name", ["report", "comparison", "genomic", "running"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_error_is_logged_and_nothing_overflows(browser, pages, name, scheme):
     browser.execute_cdp_cmd(

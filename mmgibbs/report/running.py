@@ -1,0 +1,94 @@
+"""report.html while the chains run: how far they are, the draws so far, and a page that loads itself again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.report.render import render
+
+RELOAD = 15  # seconds between two loads
+SHOWN = 12  # parameters with a trace: those that mix worst
+FEWEST = 8  # draws of a chain that are worth a trace
+
+
+@dataclass(frozen=True)
+class ChainProgress:
+    """How far a chain is."""
+
+    label: str
+    sweep: int
+    total: int
+
+    @property
+    def percent(self) -> float:
+        return round(100 * self.sweep / self.total, 1) if self.total else 0.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """What is known of a run that has not ended, or that has been stopped."""
+
+    name: str
+    at: str  # when this was written
+    burn_in: int  # sweeps
+    chains: Sequence[ChainProgress]
+    left: str = ""  # '0:12:30 left, done about 16:40'
+    draws: Mapping[str, np.ndarray] = field(default_factory=dict)  # parameter -> (chains, draws) so far
+    summary: pl.DataFrame | None = None  # of these draws, see results/tables.py
+    left_out: int = 0  # parameters that are too many to be shown here
+    stopped: str = ""  # why it does not run any more
+
+    @property
+    def kept(self) -> tuple[int, int]:
+        """(chains, draws of each) that the figures are made from."""
+        shape = next((draws.shape for draws in self.draws.values()), (0, 0))
+        return shape[0], shape[1]
+
+
+def write_running(running: Running, path: Path) -> Path:
+    """Write the page whole or not at all. Raises ConfigError where it cannot be written."""
+    return render("running.html.j2", page(running), path)
+
+
+def page(running: Running) -> dict:
+    """What the template shows."""
+    chains, draws = running.kept
+    drawn = draws >= FEWEST and running.summary is not None
+    return {
+        "title": running.name,
+        "reload": 0 if running.stopped else RELOAD,
+        "run": running,
+        "chains": chains,
+        "draws": draws,
+        **(_diagnosed(running) if drawn else {"parameters": [], "traces": [], "legend": [], "total": 0}),
+    }
+
+
+def _diagnosed(running: Running) -> dict:
+    """Tables and traces; matplotlib is imported here."""
+    from mmgibbs.report import plots, words
+    from mmgibbs.report.findings import attention
+    from mmgibbs.report.html_tables import known
+    from mmgibbs.report.page import legend, parameter_tables_of
+
+    assert running.summary is not None, "draws come with their summary"
+    rows = [row for row in running.summary.iter_rows(named=True) if known(row["sd"]) and row["sd"] > 0]
+    rows.sort(key=lambda row: (-(row["rhat"] if known(row["rhat"]) else 0), row["ess_bulk"] or 0))
+    figures, traces = plots.Figures(), []
+    for row in rows[:SHOWN]:
+        name, draws = row["parameter"], running.draws[row["parameter"]]
+        said = words.trace_words(draws, row)
+        svg = figures.draw(plots.paint_trace(draws), f"Trace of {name}", said, 0.18, "kept draw", plots.SMALL)
+        rhat = f"R-hat {row['rhat']:.3f}" if known(row["rhat"]) else ""
+        traces.append({"name": name, "svg": svg, "diagnosis": rhat, "attention": attention(row)})
+    return {
+        "parameters": parameter_tables_of(running.summary),
+        "traces": traces,
+        "legend": legend(running.kept[0]),
+        "total": len(rows),
+    }
