@@ -13,7 +13,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
-from mmgibbs.config.fields import Problems, Schema, Section, a_column, a_path, accepts, any_of, checked, expected
+from pydantic import Field
+from pydantic_core import PydanticCustomError
+
+from mmgibbs.config.fields import (
+    Problems,
+    Schema,
+    Section,
+    a_boolean,
+    a_column,
+    a_path,
+    accepted_by,
+    accepts,
+    any_of,
+    checked,
+    expected,
+    number,
+    one_of,
+)
+from mmgibbs.config.genotypes import FREQUENCIES, a_frequency_choice, a_share
 from mmgibbs.config.text import show
 from mmgibbs.errors import nearest
 
@@ -27,6 +45,12 @@ class Relationship(Section):
     name: ClassVar[str]
     related: ClassVar[bool] = True  # levels are not independent
     of_pedigree: ClassVar[bool] = False  # levels are the animals of data.pedigree
+    of_genotypes: ClassVar[bool] = False  # made of data.genotypes
+
+    @property
+    def needs_pedigree(self) -> bool:
+        """data.pedigree is read for it."""
+        return self.of_pedigree
 
     @classmethod
     def more_keys(cls) -> dict[str, Schema]:
@@ -46,6 +70,8 @@ class Relationship(Section):
         """(key, message) of what the section `data` says that it cannot go with; key '': the kind as a whole."""
         if self.of_pedigree and data.pedigree is None:
             return [("", f"found {self.name}, but there is none: needed data.pedigree")]
+        if self.of_genotypes and data.genotypes is None:
+            return [("", f"found {self.name}, but there are no genotypes: needed data.genotypes")]
         return []
 
     def with_paths(self, change: Callable[[Path], Path]) -> Self:
@@ -105,15 +131,128 @@ class File(Relationship):
         return str(self.file)
 
 
-KINDS: dict[str, type[Relationship]] = {kind.name: kind for kind in (Identity, Pedigree, File)}
+@accepts({"type": "string"})
+def base_frequencies(value: object) -> str | Path:
+    """As data.genotypes.frequencies, or base: those of the pedigree's base animals."""
+    if isinstance(value, str) and value.lower() == "base":
+        return "base"
+    try:
+        return a_frequency_choice(value)
+    except PydanticCustomError:
+        needed = f"{', '.join(FREQUENCIES)}, base or the path of a file such as frequencies.txt"
+        raise expected(value, needed) from None
 
 
-@accepts(any_of({"enum": ["identity", "pedigree"]}, {"type": "string"}, *KINDS.values()))
+@accepts({"enum": ["A22", "I"]})
+def a_partner(value: object) -> str:
+    """A22 | I."""
+    text = str(value).upper() if isinstance(value, str) else ""
+    if text not in ("A22", "I"):
+        raise expected(value, "A22 (pedigree relationships of the genotyped) or I")
+    return text
+
+
+WAYS_OF_TUNING = {way.lower(): way for way in ("A22", "unit", "mean", "fst", "none")}
+
+
+@accepts(any_of({"enum": list(WAYS_OF_TUNING.values())}, accepted_by(a_boolean)))
+def a_way_of_tuning(value: object) -> str:
+    """true: A22; false: none."""
+    try:
+        return "A22" if a_boolean(value) else "none"
+    except PydanticCustomError:
+        text = str(value).lower() if isinstance(value, str) else ""
+        if text not in WAYS_OF_TUNING:
+            raise expected(value, ", ".join(WAYS_OF_TUNING.values()) + ", true (A22) or false (none)") from None
+        return WAYS_OF_TUNING[text]
+
+
+_factor = number("a number above 0", above=0)
+_some = number("a number of 0 or more", above=-1e-300)
+
+
+class OfGenotypes(Relationship):
+    """What those from genotypes have in common: a dense matrix, mixed with another so that it has an inverse."""
+
+    blend: Annotated[float, checked(a_share(1))] = 0.05  # share of the other matrix
+    storage: Annotated[str, checked(one_of("double", "single"))] = "double"  # of the inverse, which each sweep reads
+
+    of_genotypes = True
+
+
+class Genomic(OfGenotypes):
+    """Additive relationships of genotyped animals from their genotypes (GBLUP)."""
+
+    method: Annotated[str, checked(one_of("vanraden1", "vanraden2"))] = "vanraden1"
+    frequencies: Annotated[str | Path | None, checked(base_frequencies)] = None  # None: as data.genotypes says
+    blend_with: Annotated[str, checked(a_partner), Field(alias="with")] = "I"
+
+    name = "genomic"
+
+    @property
+    def needs_pedigree(self) -> bool:
+        return self.of_pedigree or (self.blend > 0 and self.blend_with == "A22") or self.frequencies == "base"
+
+    def refusals(self, data: Data) -> list[tuple[str, str]]:
+        found = super().refusals(data)
+        if not found and self.needs_pedigree and data.pedigree is None:
+            key, value = ("frequencies", "base") if self.frequencies == "base" else ("with", "A22")
+            found.append((key, f"found {value}, which is of the pedigree: needed data.pedigree"))
+        return found
+
+    def with_paths(self, change: Callable[[Path], Path]) -> Self:
+        if not isinstance(self.frequencies, Path):
+            return self
+        return self.model_copy(update={"frequencies": change(self.frequencies)})
+
+
+class Dominance(OfGenotypes):
+    """Dominance relationships of genotyped animals from their genotypes."""
+
+    name = "dominance"
+
+
+class SingleStep(Genomic):
+    """Relationships of a pedigree in which some animals are genotyped: one model for all of them."""
+
+    blend_with: Annotated[str, checked(a_partner), Field(alias="with")] = "A22"
+    tune: Annotated[str, checked(a_way_of_tuning)] = "A22"  # scale of the genomic relationships
+    tau: Annotated[float, checked(_factor)] = 1.0  # of the genomic inverse
+    omega: Annotated[float, checked(_some)] = 1.0  # of the inverse of A22
+    outside_pedigree: Annotated[str, checked(one_of("refuse", "drop"))] = "refuse"  # genotyped animals that are there
+
+    name = "single_step"
+    of_pedigree = True
+
+    def refusals(self, data: Data) -> list[tuple[str, str]]:
+        found = super().refusals(data)
+        if data.groups is not None:
+            found.append(
+                (
+                    "",
+                    "cannot be combined with data.groups, which bias single-step evaluations; needed no groups, or "
+                    "relationship: pedigree",
+                )
+            )
+        return found
+
+
+KINDS: dict[str, type[Relationship]] = {
+    kind.name: kind for kind in (Identity, Pedigree, File, Genomic, Dominance, SingleStep)
+}
+
+
+def _words() -> list[str]:
+    """Kinds that need no key."""
+    return [name for name, kind in KINDS.items() if not any(f.is_required() for f in kind.model_fields.values())]
+
+
+@accepts(any_of({"enum": _words()}, {"type": "string"}, *KINDS.values()))
 def a_relationship(value: object) -> Relationship:
     """A word, a mapping, or the path of a file: a lone word that is no kind is more likely a slip than a file."""
     if isinstance(value, dict):
         return _from_mapping(value)
-    needed = "identity, pedigree or the path of a file such as inverse.txt"
+    needed = f"{', '.join(_words())} or the path of a file such as inverse.txt"
     if not isinstance(value, str):
         raise expected(value, needed)
     kind = KINDS.get(value)

@@ -89,7 +89,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             fixed_labels.append(LevelLabels(pl.Series("id", [""]), np.arange(1), coefficient_in_level=True))
         refuse_extreme_levels(effects, records, analysis.traits)
     with stage("random effects"):
-        builder = RandomTerms(analysis, records.phenotypes, records.observed, kin)
+        builder = RandomTerms(analysis, records.phenotypes, records.observed, kin, genotypes)
         built = [builder.build(name) for name in analysis.model.random]
         if imputed is not None:
             built = [
@@ -108,7 +108,8 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         of_pedigree = (
             "the pedigree is not read: no effect has `relationship: pedigree` or takes its sires or dams from it",
         )
-    unused = () if markers else ("no term of the model uses the genotypes",)
+    used = markers or any(r.relationship.of_genotypes for r in analysis.model.random.values())
+    unused = () if used else ("no term of the model uses the genotypes",)
     of_genotypes = () if genotypes is None else (*genotypes.notes, *of_markers, *unused)
     notes = records.notes + of_pedigree + of_genotypes + tuple(builder.notes) + fixed.notes
     pattern, patterns = missing_patterns(records.observed)
@@ -171,7 +172,7 @@ def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
 
 def _kin(analysis: Analysis, records: Records) -> Kin | None:
     data, random = analysis.data, analysis.model.random
-    specs = [r.relationship for r in random.values() if r.relationship.of_pedigree]
+    specs = [r.relationship for r in random.values() if r.relationship.needs_pedigree]
     if data.pedigree is None or not (specs or takes_parents(random, records.phenotypes)):
         return None
     from pedigree.errors import PedigreeError, TableError, UnknownColumns
@@ -194,7 +195,7 @@ def _kin(analysis: Analysis, records: Records) -> Kin | None:
         )
         kin = Kin(pedigree, data)
         for spec in specs:
-            kin.related(spec)
+            kin.additive(spec)
     except UnknownColumns as error:
         needed = (
             "needed such names (case and punctuation do not count), or data.pedigree_columns: {id: COLUMN, "
@@ -210,8 +211,12 @@ def _kin(analysis: Analysis, records: Records) -> Kin | None:
 
 def _recorded_ids(analysis: Analysis, records: Records) -> pl.Series | None:
     """Ids of the animals with records, None where no column is known to name them."""
-    of_markers = next((m.level for m in analysis.model.markers.values()), None)
-    column = of_markers or animal_column(analysis.model.random, records.phenotypes)
+    genomic = (
+        r for r in analysis.model.random.values() if r.relationship.of_genotypes and not r.relationship.of_pedigree
+    )
+    levels = [m.level for m in analysis.model.markers.values()] + [e.level for r in genomic for e in r.effects.values()]
+    named = next((level for level in levels if records.phenotypes.has(level)), None)
+    column = named or animal_column(analysis.model.random, records.phenotypes)
     return None if column is None else records.phenotypes.text(column, "level", analysis.data.unknown_parent)
 
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from mmgibbs.config import Analysis, Data, Random, RandomEffect
 from mmgibbs.data.covariates import legendre
+from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels
@@ -92,8 +93,16 @@ def wanted_columns(random: Mapping[str, Random]) -> list[str]:
 class RandomTerms:
     """Builds the random terms of one analysis from its phenotypes and, where there is one, its pedigree."""
 
-    def __init__(self, analysis: Analysis, phenotypes: Phenotypes, observed: np.ndarray, kin: Kin | None):
+    def __init__(
+        self,
+        analysis: Analysis,
+        phenotypes: Phenotypes,
+        observed: np.ndarray,
+        kin: Kin | None,
+        genotypes: PreparedGenotypes | None = None,
+    ):
         self.analysis, self.phenotypes, self.observed, self.kin = analysis, phenotypes, observed, kin
+        self.genotypes = genotypes
         self.notes: list[str] = []
         self._record_animals: np.ndarray | None = None
         self._animal_column = ""
@@ -229,6 +238,20 @@ class RandomTerms:
                 self.phenotypes.rows[strange],
                 found,
                 f"an id of the relationship file of model.random.{term}",
+            )
+        return codes.fill_null(-1).to_numpy().copy()
+
+    def genotyped_levels(self, term: str, effect: RandomEffect, column: pl.Series, ids: pl.Series) -> np.ndarray:
+        """(n,) place of each record's animal among the genotyped, -1 where null; another animal is an error."""
+        codes = lookup(column, ids)
+        others = column.filter(codes.is_null() & column.is_not_null())
+        if len(others):
+            animals = others.unique(maintain_order=True)
+            raise DataError(
+                f"{self.phenotypes.name}: {len(others):,} records are of {len(animals):,} animals without genotypes, "
+                f"such as {', '.join(animals.head(SHOWN))} (column '{effect.level}'), which model.random.{term} cannot "
+                "relate to others; needed their genotypes, relationship: {kind: single_step} with a pedigree, or a "
+                "file without these records"
             )
         return codes.fill_null(-1).to_numpy().copy()
 

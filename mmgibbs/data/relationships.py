@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.relationships import File, Identity, Pedigree, Relationship
+from mmgibbs.config.relationships import (
+    Dominance,
+    File,
+    Genomic,
+    Identity,
+    OfGenotypes,
+    Pedigree,
+    Relationship,
+    SingleStep,
+)
+from mmgibbs.data.genomic_relationships import of_genotyped, single_step
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import read_relationship
@@ -47,18 +57,20 @@ class Kin:
     data: Data  # its section of the analysis
     _made: dict = field(default_factory=dict)
 
-    def related(self, spec: Relationship) -> tuple[AMatrix, LevelLabels]:
-        """The relationships of the animals, made once; PedigreeError where A has no inverse."""
-        if spec not in self._made:
-            self._made[spec] = self._labelled(additive(spec, self.pedigree, self.data))
-        return self._made[spec]
+    def additive(self, spec: Relationship) -> AMatrix:
+        """A by the rules of a kind, made once; PedigreeError where it has no inverse."""
+        key = spec if isinstance(spec, Pedigree) else Pedigree()
+        if key not in self._made:
+            self._made[key] = additive(key, self.pedigree, self.data)
+        return self._made[key]
 
-    def _labelled(self, made: AMatrix) -> tuple[AMatrix, LevelLabels]:
+    def labels(self, made: AMatrix) -> LevelLabels:
+        """The animals, then any groups."""
         n, g = len(self.pedigree.ids), len(self.pedigree.groups)
         ids = pl.concat([self.pedigree.ids.rename("id"), pl.Series("id", self.pedigree.groups, dtype=pl.String)])
         order = np.concatenate([np.asarray(self.pedigree.file_order, np.int64), np.arange(n, n + g)])
         F = np.concatenate([made.relatives.inbreeding, np.full(g, np.nan)])
-        return made, LevelLabels(ids, order, F, g)
+        return LevelLabels(ids, order, F, g)
 
 
 def additive(spec: Relationship, read: ReadPedigree, data: Data) -> AMatrix:
@@ -77,13 +89,35 @@ Reader = Callable[["RandomTerms", str, Relationship, Sequence[Column]], Read]
 
 def _of_pedigree(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
     assert builder.kin is not None, "a pedigree that is needed has been read"
-    relationship, labels = builder.kin.related(spec)
+    relationship = builder.kin.additive(spec)
+    return Read(relationship, builder.kin.labels(relationship), _pedigree_levels(builder, name, columns))
+
+
+def _single_step(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
+    assert builder.kin is not None and builder.genotypes is not None and isinstance(spec, SingleStep)
+    of_pedigree = builder.kin.additive(spec)
+    relationship, notes = single_step(name, spec, builder.genotypes, builder.kin.pedigree, of_pedigree)
+    builder.notes += notes
+    return Read(relationship, builder.kin.labels(of_pedigree), _pedigree_levels(builder, name, columns))
+
+
+def _of_genotypes(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
+    assert builder.genotypes is not None and isinstance(spec, OfGenotypes)
+    of_pedigree = builder.kin.additive(spec) if spec.needs_pedigree and builder.kin is not None else None
+    relationship, notes = of_genotyped(name, spec, builder.genotypes, of_pedigree)
+    builder.notes += notes
+    ids = builder.genotypes.animals["animal"].rename("id")
     effects = builder.analysis.model.random[name].effects.values()
-    levels = [
+    levels = [builder.genotyped_levels(name, e, builder.texts(c), ids) for e, c in zip(effects, columns, strict=True)]
+    return Read(relationship, LevelLabels(ids, np.arange(len(ids))), levels)
+
+
+def _pedigree_levels(builder: RandomTerms, name: str, columns: Sequence[Column]) -> list[np.ndarray]:
+    effects = builder.analysis.model.random[name].effects.values()
+    return [
         ids if isinstance(ids, np.ndarray) else builder.codes(ids, e.level)
         for e, ids in zip(effects, columns, strict=True)
     ]
-    return Read(relationship, labels, levels)
 
 
 def _independent(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
@@ -107,4 +141,11 @@ def _of_file(builder: RandomTerms, name: str, spec: Relationship, columns: Seque
     return Read(relationship, LevelLabels(ids, np.arange(len(ids))), levels)
 
 
-READERS: dict[type[Relationship], Reader] = {Identity: _independent, Pedigree: _of_pedigree, File: _of_file}
+READERS: dict[type[Relationship], Reader] = {
+    Identity: _independent,
+    Pedigree: _of_pedigree,
+    File: _of_file,
+    Genomic: _of_genotypes,
+    Dominance: _of_genotypes,
+    SingleStep: _single_step,
+}

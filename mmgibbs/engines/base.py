@@ -39,6 +39,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from mmgibbs.engines.augment import residual_products
+from mmgibbs.engines.dense_products import dense_quadratic_form
 from mmgibbs.engines.liabilities import Liabilities
 from mmgibbs.engines.markers import gather, scatter, weight_by_pattern
 from mmgibbs.equations.base import precisions
@@ -278,7 +279,11 @@ class HostState(ABC):
 
     def quadratic_form(self, term: int) -> np.ndarray:
         """Theta' K^-1 Theta, (k, k)."""
-        return quadratic_form(self.equations.relationships[term], self.theta[term])
+        dense, of_lists = (
+            self.equations.dense[term],
+            quadratic_form(self.equations.relationships[term], self.theta[term]),
+        )
+        return of_lists if dense is None else of_lists + dense_quadratic_form(dense, self.theta[term], self.threads)
 
     def residual_products(
         self, number: int, key: Key, blocks: Blocks | ClassBlocks

@@ -20,6 +20,7 @@ from numba import carray, njit
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
+from mmgibbs.engines.dense import DenseSweep
 from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.visit import (
     AHEAD,
@@ -30,7 +31,7 @@ from mmgibbs.engines.visit import (
     prefetch_visit,
     shift,
     sum_visits,
-    unroll,
+    unrolled,
 )
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
@@ -47,7 +48,13 @@ class SerialEngine(SweepEngine):
     name = "serial"
 
     def __init__(self, equations: StructuredEquations, update: str = "level"):
-        super().__init__(equations, (LevelSweep(equations, b, update == "level") for b in equations.partition.blocks))
+        super().__init__(
+            equations,
+            (
+                (DenseSweep if b.dense else LevelSweep)(equations, b, update == "level")
+                for b in equations.partition.blocks
+            ),
+        )
 
 
 class LevelSweep:
@@ -85,13 +92,6 @@ class LevelSweep:
         )  # fmt: skip
         if failed >= 0:
             refuse_singular(self.equations, i, failed)
-
-
-def unrolled(equations: StructuredEquations, term: int) -> tuple[tuple, tuple]:
-    """k_ and T_ of a term (see visit.unroll)."""
-    t, lists = equations.design.terms[term], equations.terms[term]
-    work = max(t.n_levels, lists.visit_record.size)
-    return unroll(t.n_components, work), unroll(equations.design.n_traits, work)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -11,6 +11,7 @@ from numba import njit
 from numba.extending import overload
 
 from mmgibbs.engines.intrinsics import prefetch
+from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.model.relationships.base import UNKNOWN
 from mmgibbs.model.relationships.pedigree import PedigreeLists
 
@@ -24,6 +25,13 @@ def unroll(size: int, work: int) -> tuple:
     a general loop.
     """
     return (0,) * size if size <= 4 and work >= UNROLL_FROM else ()
+
+
+def unrolled(equations: StructuredEquations, term: int) -> tuple[tuple, tuple]:
+    """k_ and T_ of a term."""
+    t, lists = equations.design.terms[term], equations.terms[term]
+    work = max(t.n_levels, lists.visit_record.size)
+    return unroll(t.n_components, work), unroll(equations.design.n_traits, work)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

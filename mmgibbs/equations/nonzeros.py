@@ -26,7 +26,22 @@ def count_nonzeros(design: Design, partition: Partition | None = None) -> tuple[
             n, m = _count(a, b, pairs, shared)
             factor = 1 if a.index == b.index else 2
             total, inside = total + factor * n, inside + factor * m
+            if a.index == b.index and a.dense is not None:
+                n, m = _count_dense(a)
+                total, inside = total + n, inside + m
     return total, inside
+
+
+def _count_dense(place: _Place) -> tuple[int, int]:
+    """What the dense block of K^-1 fills, with every pair of components, whatever records add."""
+    term, dense = place.term, place.dense
+    active = np.ones((term.n_levels, term.n_components), bool) if place.active is None else place.active
+    in_force = active[dense]
+    total = int(in_force.sum()) ** 2
+    if place.block is None:
+        return total, 0
+    blocks = place.block[dense][in_force]
+    return total, int((np.unique(blocks, return_counts=True)[1].astype(np.int64) ** 2).sum())
 
 
 class _Place:
@@ -37,6 +52,8 @@ class _Place:
     def __init__(self, term: Term, index: int, partition: Partition | None):
         self.term, self.index = term, index
         self.active = term.active
+        dense = term.relationship.dense
+        self.dense = None if dense is None else dense.levels
         self.block: np.ndarray | None = None
         if partition is not None:
             self.block = np.full((term.n_levels, term.n_components), -1, np.int32)
@@ -80,6 +97,11 @@ def _pairs(design: Design, a: Term, b: Term, same: bool) -> tuple[np.ndarray, np
     starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if key.size else np.empty(0, np.int64)
     joined = np.logical_or.reduceat(joined, starts, axis=0) if starts.size else joined
     unique = key[starts]
+    if same and a.relationship.dense is not None:  # pairs of its levels are counted apart
+        within = np.zeros(a.n_levels, bool)
+        within[a.relationship.dense.levels] = True
+        apart = ~(within[unique // b.n_levels] & within[unique % b.n_levels])
+        unique, joined = unique[apart], joined[apart]
     return np.stack([unique // b.n_levels, unique % b.n_levels], axis=1), joined.reshape(-1, k_a, k_b)
 
 

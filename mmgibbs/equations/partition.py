@@ -4,11 +4,14 @@ A partition is an order of the levels of each term (the *sweep order*) and a lis
 levels of one term in that order, and a range of its components. Engines take it as an argument: with the same partition
 they give the same chain.
 
-    term     one block per term, levels in model order
+    term     one block per term, levels in model order, but those of a dense block
     effect   one block per scalar effect (term, component), as on the poster of Golden, Lupo & Garrick; sites only
     equal    about equally many equations per block, levels kept whole
     colour   levels of one colour share neither a relationship nor a record, so a block may be sampled in any order
              (or at once)
+
+Levels of a term that a dense block of K^-1 joins come last in its order, in the order of that block, and are a block of
+the partition (one for each component in 'effect'): see engines/dense.py.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ class Block:
     last: int
     first_component: int
     last_component: int
+    dense: bool = False  # the levels that the dense block of K^-1 joins
 
     @property
     def n_equations(self) -> int:
@@ -51,15 +55,15 @@ class Partition:
 
 def partition(design: Design, kind: str = "term", n_blocks: int = 8) -> Partition:
     """The partition of a kind (see the module); `n_blocks` is for 'equal' alone."""
-    natural = tuple(np.arange(t.n_levels, dtype=np.int32) for t in design.terms)
-    whole = [Block(i, 0, t.n_levels, 0, t.n_components) for i, t in enumerate(design.terms)]
+    natural = tuple(np.concatenate(_listed_and_dense(t)) for t in design.terms)
+    whole = [block for i in range(len(design.terms)) for block in _whole(design, i)]
     if kind == "term":
         return Partition(kind, natural, tuple(whole))
     if kind == "effect":
         return Partition(
             kind,
             natural,
-            tuple(Block(b.term, b.first, b.last, c, c + 1) for b in whole for c in range(b.last_component)),
+            tuple(Block(b.term, b.first, b.last, c, c + 1, b.dense) for b in whole for c in range(b.last_component)),
         )
     if kind == "equal":
         return Partition(kind, natural, tuple(_equal(design, n_blocks)))
@@ -68,15 +72,40 @@ def partition(design: Design, kind: str = "term", n_blocks: int = 8) -> Partitio
     raise ModelError(f"partition: found {kind!r}, needed one of {', '.join(KINDS)}")
 
 
+def in_model_order(design: Design) -> Partition:
+    """One block per term and every level at its place, for solvers: no engine sweeps a dense block from here."""
+    orders = tuple(np.arange(t.n_levels, dtype=np.int32) for t in design.terms)
+    return Partition(
+        "term", orders, tuple(Block(i, 0, t.n_levels, 0, t.n_components) for i, t in enumerate(design.terms))
+    )
+
+
+def _listed_and_dense(term: Term) -> tuple[np.ndarray, np.ndarray]:
+    """Levels, model order, that the lists alone join with others; and those of the dense block."""
+    every = np.arange(term.n_levels, dtype=np.int32)
+    dense = term.relationship.dense
+    return (every, every[:0]) if dense is None else (np.delete(every, dense.levels), dense.levels.astype(np.int32))
+
+
+def _whole(design: Design, i: int) -> Iterator[Block]:
+    """A term as one block, or as two where there is a dense one; none is empty, but for a term without levels."""
+    term = design.terms[i]
+    q, k, listed = term.n_levels, term.n_components, _listed_and_dense(term)[0].size
+    if listed or not q:
+        yield Block(i, 0, listed, 0, k)
+    if listed < q:
+        yield Block(i, listed, q, 0, k, dense=True)
+
+
 def _equal(design: Design, n_blocks: int) -> Iterator[Block]:
     """Cut the terms, in order, wherever the running number of equations passes a multiple of total / n_blocks."""
     total = sum(t.n_levels * t.n_components for t in design.terms)
     size, room = max(1, -(-total // n_blocks)), max(1, -(-total // n_blocks))
-    for i, term in enumerate(design.terms):
-        k, first = term.n_components, 0
-        while first < term.n_levels:
-            last = min(term.n_levels, first + max(1, room // k))
-            yield Block(i, first, last, 0, k)
+    for whole in (block for i in range(len(design.terms)) for block in _whole(design, i)):
+        k, first = whole.last_component, whole.first
+        while first < whole.last:
+            last = whole.last if whole.dense else min(whole.last, first + max(1, room // k))
+            yield Block(whole.term, first, last, 0, k, whole.dense)
             room -= (last - first) * k
             room = room if room >= k else size
             first = last
@@ -86,10 +115,15 @@ def _by_colour(design: Design) -> Partition:
     orders, blocks = [], []
     for i, term in enumerate(design.terms):
         colours = level_colours(term)
+        listed, dense = _listed_and_dense(term)
         near = term.relationship.reading_order()
-        orders.append(near[np.argsort(colours[near], kind="stable")])
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(colours))])
+        if dense.size:
+            near = near[np.isin(near, dense, invert=True)]
+        orders.append(np.concatenate([near[np.argsort(colours[near], kind="stable")], dense]))
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(colours[listed]))])
         blocks += [Block(i, int(a), int(b), 0, term.n_components) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        if dense.size:
+            blocks.append(Block(i, listed.size, term.n_levels, 0, term.n_components, dense=True))
     return Partition("colour", tuple(orders), tuple(blocks))
 
 
@@ -97,9 +131,13 @@ def level_colours(term: Term) -> np.ndarray:
     """(q,) int32 colours of the level graph of a term: greedy, largest degree first.
 
     Two levels are neighbours if K^-1 joins them or if one record meets both. Colour 0 is given first and is the largest
-    as a rule.
+    as a rule. Levels of a dense block are swept apart and have no neighbours here.
     """
     a, b = level_edges(term)
+    if term.relationship.dense is not None:
+        apart = np.zeros(term.n_levels, bool)
+        apart[term.relationship.dense.levels] = True
+        a, b = (side[~(apart[a] | apart[b])] for side in (a, b))
     if a.size == 0:
         return np.zeros(term.n_levels, np.int32)
     indptr, indices = _adjacency(a, b, term.n_levels)

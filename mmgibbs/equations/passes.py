@@ -141,6 +141,17 @@ def add_prior(K, Ginv, theta, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def add_dense(Ginv, rows, out):
+    """out_l += rows_l G^-1 for each of several vectors: rows, out (levels, k, m) float64."""
+    q, k, m = rows.shape
+    for level in range(np.uint64(q)):
+        for a in range(k):
+            for b in range(k):
+                for j in range(m):
+                    out[level, a, j] += Ginv[a, b] * rows[level, b, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def precondition(inverses, residual, out):
     """out_l = M_l residual_l: inverses (q, k, k), residual and out (q, k, m) float64."""
     q, k, m = residual.shape

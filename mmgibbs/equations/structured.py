@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import Partition
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import Lists
@@ -61,6 +62,7 @@ class StructuredEquations:
     terms: tuple[TermLists, ...]
     relationships: tuple[Lists, ...]
     real: np.dtype
+    dense: tuple[DenseLevels | None, ...]  # per term what K^-1 has beside the lists
 
     @property
     def n_equations(self) -> int:
@@ -69,7 +71,8 @@ class StructuredEquations:
     @property
     def bytes(self) -> int:
         """Bytes of all arrays that a sweep may read, the state Theta and e included."""
-        every: list[Iterable[object]] = [self.records, *self.terms, *self.relationships]
+        dense = (d for d in self.dense if d is not None)
+        every: list[Iterable[object]] = [self.records, *self.terms, *self.relationships, *dense]
         arrays = [a for lists in every for a in lists if isinstance(a, np.ndarray)]
         state = self.records.y.size + sum(t.n_levels * t.n_components for t in self.design.terms)
         return sum(a.nbytes for a in arrays) + state * self.real.itemsize
@@ -94,7 +97,8 @@ def structured_equations(design: Design, partition: Partition, precision: str = 
     relationships = tuple(
         t.relationship.lists(order, real) for t, order in zip(design.terms, partition.order, strict=True)
     )
-    return StructuredEquations(design, partition, records, terms, relationships, real)
+    dense = tuple(_dense_levels(t, order, real) for t, order in zip(design.terms, partition.order, strict=True))
+    return StructuredEquations(design, partition, records, terms, relationships, real, dense)
 
 
 def estimated_bytes(design: Design, precision: str = "double") -> int:
@@ -109,7 +113,17 @@ def estimated_bytes(design: Design, precision: str = "double") -> int:
         total += visits * 5 + cells * (4 + m * m * real) + q * (20 + k * real) + (0 if term.active is None else q * k)
         total += 0 if all(e.covariates is None for e in term.effects) else n * m * real
         total += term.relationship.list_bytes(real)
+        dense = term.relationship.dense
+        total += 0 if dense is None else dense.values.size * min(real, dense.values.itemsize) + 8 * dense.levels.size
     return total
+
+
+def _dense_levels(term: Term, order: np.ndarray, real: np.dtype) -> DenseLevels | None:
+    """The dense block as it is, where it is stored in this precision or a lower one."""
+    dense = term.relationship.dense
+    if dense is None:
+        return None
+    return DenseLevels(_positions(order)[dense.levels], dense.values.astype(min(real, dense.values.dtype), copy=False))
 
 
 def _records_order(design: Design, partition: Partition) -> np.ndarray:

@@ -33,7 +33,7 @@ from mmgibbs.engines.direct.coefficients import Blocks, Coefficients, coefficien
 from mmgibbs.engines.direct.factor import Factor, factor_of
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.base import precisions
-from mmgibbs.equations.partition import partition
+from mmgibbs.equations.partition import in_model_order
 from mmgibbs.equations.passes import add_fitted, weigh
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.model.design import Design
@@ -56,7 +56,7 @@ class RestrictedLikelihood:
     def __init__(self, design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]):
         self.design = design
         self.coefficients: Coefficients = coefficients(design, of_terms, of_residuals)
-        self.equations = structured_equations(design, partition(design))
+        self.equations = structured_equations(design, in_model_order(design))
         self.solver = PcgSolver(self.equations)
         self.active = self.coefficients.explicit.layout.active
         self.random = [i for i, t in enumerate(design.terms) if t.kind == "random"]

@@ -12,8 +12,9 @@ from mmgibbs.model.relationships.user_inverse import SparseInverse
 
 
 def described(kind: Relationship | type[Relationship]) -> dict[str, Any]:
-    """For run.json: words ('pedigree'), symbol (I, A, K), sentence, related, of_pedigree."""
-    return {key: getattr(kind, key) for key in ("words", "symbol", "sentence", "related", "of_pedigree")}
+    """For run.json: words ('pedigree'), symbol (I, A, K), sentence, related, of_pedigree; of a matrix, facts of it."""
+    facts = kind.facts if isinstance(kind, Relationship) else {}
+    return {key: getattr(kind, key) for key in ("words", "symbol", "sentence", "related", "of_pedigree")} | facts
 
 
 def relationships_of(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

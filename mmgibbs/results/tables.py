@@ -5,6 +5,7 @@
 
 sigma2_u is the posterior mean of the variance of that very component (of a random regression: of that coefficient), F
 the inbreeding coefficient that the model uses (0 under `inbreeding: ignore`, and for terms without a pedigree).
+Reliability is 1 - PEV / (K_ll variance): K_ll is 1 + F with a pedigree, the diagonal of G or H with genotypes.
 Reliability and accuracy are blank for a user's relationship file, whose diagonal is unknown, and for unknown-parent
 groups. A reliability that Monte Carlo error makes negative is reported as it is.
 """
@@ -116,7 +117,9 @@ def _term_frame(
             inbreeding = per_level(labels.inbreeding)
         if variance is not None and term.relationship.known_diagonal:
             prior = np.tile(np.diagonal(variance)[components], len(order))
-            if labels.inbreeding is not None:
+            if term.relationship.diagonal is not None:
+                prior *= per_level(term.relationship.diagonal)
+            elif labels.inbreeding is not None:
                 prior *= 1.0 + inbreeding
             reliability = np.where(per_level(labels.group), np.nan, 1.0 - pev / prior)
     numbers |= {

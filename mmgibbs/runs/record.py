@@ -76,7 +76,7 @@ def model_record(
         "nonzeros": nonzeros,
         "bytes": equations.bytes,
         "block_kinds": {t.name: block_kind(t) for t in design.terms},
-        "relationships": {t.name: described(t.relationship) for t in design.terms if t.kind == "random"},
+        "relationships": {t.name: described_relationship(t) for t in design.terms if t.kind == "random"},
         "levels": {t.name: t.n_levels for t in design.terms},
         **({"markers": described_markers(design)} if design.markers else {}),
         "partition": equations.partition.kind,
@@ -159,6 +159,13 @@ def described_joint(spec: JointPriorSpec, traits: Sequence[str]) -> dict:
                               "scale": spec.scale.tolist()},
         **({"states": states} | counts if len(states) > 1 else {}),
     }  # fmt: skip
+
+
+def described_relationship(term: Term) -> dict:
+    """What run.json says of a random term: how its levels are related, and how many of them count for its variance."""
+    reliability = "1 - PEV / (K_ll variance)" if term.relationship.known_diagonal else None
+    own = {"degrees_of_freedom": term.n_prior_levels, "reliability": reliability}
+    return described(term.relationship) | own
 
 
 def block_kind(term: Term) -> str:

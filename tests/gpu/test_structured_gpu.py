@@ -40,7 +40,7 @@ def assert_near(found, expected, tolerance):
 
 
 @pytest.mark.parametrize("update", ["level", "site"])
-@pytest.mark.parametrize("name", models.NAMES)
+@pytest.mark.parametrize("name", models.LISTED)
 def test_short_lists_give_the_serial_doubles(device, name, update):
     example = models.example(name)
     equations = equations_of(example.design)

@@ -85,7 +85,7 @@ def short_segments(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name, kind, update", [(n, *e) for n in models.NAMES for e in (EVERY if n in FEW else EVERY[:2])]
+    "name, kind, update", [(n, *e) for n in models.LISTED for e in (EVERY if n in FEW else EVERY[:2])]
 )
 def test_the_chain_of_the_serial_engine(name, kind, update):
     example = models.example(name)

@@ -69,6 +69,7 @@ def states(example, engine, sampled: bool, sweeps: int = 100):
         "user_relationship",
         "fixed_groups",
         "fixed_covariates",
+        *models.DENSE,
     ],
 )
 @pytest.mark.parametrize("update", ["level", "site"])

@@ -14,10 +14,23 @@ from functools import cached_property
 import numpy as np
 from reference import tabular
 
+from mmgibbs.model.relationships.genomic import Genomic
+
 
 def relationship_inverse(term) -> np.ndarray:
-    """K^-1 of a random term, (q, q): identity, the inverse of the tabular A (QP with groups), or the user's matrix."""
+    """K^-1 of a random term, (q, q): identity, the inverse of the tabular A (QP with groups), or the user's matrix;
+    and, on top of it, the dense block between genotyped levels."""
     kind, q = term.relationship, term.n_levels
+    listed = listed_inverse(kind, q)
+    if kind.dense is not None:
+        listed[np.ix_(kind.dense.levels, kind.dense.levels)] += kind.dense.values
+    return listed
+
+
+def listed_inverse(kind, q: int) -> np.ndarray:
+    """Of the lists alone."""
+    if isinstance(kind, Genomic):
+        return np.zeros((q, q))
     if hasattr(kind, "indptr"):
         K_inverse = np.zeros((q, q))
         for i in range(q):

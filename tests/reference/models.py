@@ -16,10 +16,13 @@ import numpy as np
 from reference import dense, tabular
 
 from mmgibbs.model.design import Design
+from mmgibbs.model.relationships.base import DenseBlock
+from mmgibbs.model.relationships.genomic import Genomic
 from mmgibbs.model.relationships.groups import GroupedPedigree
 from mmgibbs.model.relationships.identity import Identity
 from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.relationships.selfing import SelfedPedigree
+from mmgibbs.model.relationships.single_step import SingleStep
 from mmgibbs.model.relationships.user_inverse import SparseInverse
 from mmgibbs.model.terms import Effect, Flat, Levels, Normal, Related, Term
 from pedigree.relationship import relatives
@@ -430,4 +433,53 @@ def never_together():
     return with_records(rng, n, terms, G, R, observed, rng.uniform(0.5, 2.0, n)), G, R
 
 
+def covariance_of(rng, n: int) -> np.ndarray:
+    """Some relationships among n animals, far from those of any pedigree."""
+    x = rng.standard_normal((n, 2 * n))
+    return 0.9 * x @ x.T / (2 * n) + 0.1 * np.eye(n)
+
+
+@_register
+def genomic_relationships():
+    """Two traits, every animal related to every other; weights, missing traits, two animals without records."""
+    rng = np.random.default_rng(118)
+    q, n = 13, 24
+    K = covariance_of(rng, q)
+    animal = Effect("", rng.integers(0, q - 2, n).astype(np.int32), (0, 1))
+    block = DenseBlock(np.arange(q, dtype=np.int32), np.linalg.inv(K))
+    terms = [
+        class_term("herd", np.arange(n) % 2, 2, [0, 1]),
+        random_term("genetic", [animal], Genomic(block, K.diagonal().copy(), {}), q),
+    ]
+    G, R = [None, [[4.0, 1.5], [1.5, 3.0]]], [[6.0, 2.0], [2.0, 5.0]]
+    return with_records(rng, n, terms, G, R, some_observed(rng, n, 2), rng.uniform(0.5, 2.0, n)), G, R
+
+
+@_register
+def single_step_maternal():
+    """Direct and maternal effects in a pedigree of which some animals are genotyped: their levels, in the middle and at
+    the end, share records and relatives with the others."""
+    rng = np.random.default_rng(121)
+    n_animals, n = 17, 26
+    sire, dam = looped_pedigree(rng, n_animals, 4)
+    genotyped = np.array([1, 6, 7, 10, 13, 16], np.int32)
+    animal = rng.integers(4, n_animals, n).astype(np.int32)
+    listed = pedigree_relationship(sire, dam).relatives
+    A22 = tabular.relationship(sire, dam)[np.ix_(genotyped, genotyped)]
+    S = 1.1 * np.linalg.inv(0.7 * A22 + 0.3 * covariance_of(rng, 6)) - 0.9 * np.linalg.inv(A22)
+    terms = [
+        class_term("herd", np.arange(n) % 3, 3, [0]),
+        random_term(
+            "genetic",
+            [Effect("direct", animal, (0,)), Effect("maternal", dam[animal], (0,))],
+            SingleStep(listed, DenseBlock(genotyped, S), {}),
+            n_animals,
+        ),
+    ]
+    G, R = [None, [[4.0, -1.0], [-1.0, 3.0]]], [[6.0]]
+    return with_records(rng, n, terms, G, R), G, R
+
+
 NAMES = tuple(EXAMPLES)
+DENSE = ("genomic_relationships", "single_step_maternal")  # K^-1 has a dense block
+LISTED = tuple(name for name in NAMES if name not in DENSE)

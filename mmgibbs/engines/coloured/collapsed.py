@@ -112,7 +112,7 @@ def of_few_levels(equations: StructuredEquations, blocks: list[Block]) -> bool:
     terms = {b.term for b in blocks}
     for term in (equations.design.terms[i] for i in terms):
         places *= (term.n_levels + 1) ** len(term.effects)
-    plain = all(equations.terms[i].covariates.shape[0] == 0 for i in terms)
+    plain = all(equations.terms[i].covariates.shape[0] == 0 for i in terms) and not any(b.dense for b in blocks)
     return plain and n > pieces.LONG and places <= min(PLACES, n / RECORDS_PER_PLACE)
 
 

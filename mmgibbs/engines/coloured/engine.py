@@ -9,6 +9,8 @@ docs/theory.md, "The structured sweep"):
     sex, herd types          few levels, endless lists    on collapsed records (collapsed.py); or, with covariates,
                                                           lists cut into pieces of fixed length, summed in fixed
                                                           order (pieces.py)
+    genotyped animals        all related to all           one after another, whose sums over the others are shared
+                                                          over threads (../dense.py)
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from mmgibbs.engines.base import BlockSweep, SweepEngine
 from mmgibbs.engines.coloured.collapsed import CollapsedSweep, of_few_levels, runs_of_blocks
 from mmgibbs.engines.coloured.lanes import LaneSweep, LaneTables, fit_in_lanes
 from mmgibbs.engines.coloured.pieces import LongSweep, long_levels
+from mmgibbs.engines.dense import DenseSweep
 from mmgibbs.engines.serial import LevelSweep
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
@@ -57,7 +60,7 @@ def block_sweeps(equations: StructuredEquations, joint: bool, threads: Threads) 
     ranges = {
         block: ranges_of_short_levels(equations, block, threads.count)
         for run in runs
-        if not of_few_levels(equations, run)
+        if not (run[0].dense or of_few_levels(equations, run))
         for block in run
     }
     lanes = {
@@ -67,6 +70,9 @@ def block_sweeps(equations: StructuredEquations, joint: bool, threads: Threads) 
     }
     sweeps: list[BlockSweep] = []
     for run in runs:
+        if run[0].dense:
+            sweeps.append(DenseSweep(equations, run[0], joint, threads))
+            continue
         if run[0] not in ranges:
             sweeps.append(CollapsedSweep(equations, run, joint, threads))
             continue

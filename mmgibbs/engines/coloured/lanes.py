@@ -25,7 +25,8 @@ from mmgibbs.engines.coloured.gather import (
 )
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
 from mmgibbs.engines.intrinsics import stack
-from mmgibbs.engines.serial import LevelSweep, unrolled
+from mmgibbs.engines.serial import LevelSweep
+from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import weight

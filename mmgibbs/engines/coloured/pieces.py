@@ -14,8 +14,7 @@ from numba import njit
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
-from mmgibbs.engines.serial import unrolled
-from mmgibbs.engines.visit import draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits
+from mmgibbs.engines.visit import draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits, unrolled
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import times_row, weight

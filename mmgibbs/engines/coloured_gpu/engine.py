@@ -22,6 +22,7 @@ from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.engines.coloured_gpu.resident import Colour, Resident, struct
 from mmgibbs.engines.coloured_gpu.sizes import STRANDS, lower, refuse_too_large, too_many_components
 from mmgibbs.engines.coloured_gpu.source import REAL, kernel, model_kernels, specialisations, term_kernels
+from mmgibbs.engines.dense import with_dense_block
 from mmgibbs.engines.liabilities import other_than_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.base import precisions
@@ -85,7 +86,8 @@ class StructuredGpuEngine:
         """See HostState.refuses."""
         if design.residual_classes:
             return "residual classes (variances.residual.by): its sums of residual products are one for all records"
-        return with_markers(design) or other_than_normal(design) or too_many_components(design)
+        marked = with_markers(design) or with_dense_block(design)
+        return marked or other_than_normal(design) or too_many_components(design)
 
     # State
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import HostState, Key, refuse_singular
+from mmgibbs.engines.dense import with_dense_block
 from mmgibbs.engines.hybrid.device import DeviceUpdates
 from mmgibbs.engines.hybrid.host import HostUpdates
 from mmgibbs.engines.hybrid.kernels import factor_block, sample_block
@@ -51,7 +52,7 @@ class HybridEngine(HostState):
 
     @staticmethod
     def refuses(design: Design) -> str | None:
-        return with_markers(design) or other_than_normal(design)
+        return with_markers(design) or with_dense_block(design) or other_than_normal(design)
 
     def __init__(
         self,

@@ -18,8 +18,10 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
 from mmgibbs.engines.base import refuse_singular
+from mmgibbs.engines.dense_products import dense_times
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.passes import (
+    add_dense,
     add_fitted,
     add_prior,
     add_transposed,
@@ -85,11 +87,20 @@ class PcgSolver:
     def _level_inverses(self, i: int) -> np.ndarray:
         eq = self.equations
         blocks = np.empty((*self.shapes[i], self.shapes[i][1]))
-        level_blocks(eq.terms[i], eq.relationships[i], self.Ginv[i], self.Rinv, blocks)
+        level_blocks(eq.terms[i], eq.relationships[i], self._dense_diagonal(i), self.Ginv[i], self.Rinv, blocks)
         failed = invert_blocks(blocks)
         if failed >= 0:
             refuse_singular(eq, i, failed)
         return blocks
+
+    def _dense_diagonal(self, i: int) -> np.ndarray:
+        """(q,) what the dense block of K^-1 adds to kappa_ll; empty where there is none."""
+        dense = self.equations.dense[i]
+        if dense is None:
+            return np.empty(0)
+        out = np.zeros(self.shapes[i][0])
+        out[dense.positions] = dense.values.diagonal()
+        return out
 
     def times(self, x: np.ndarray) -> np.ndarray:
         """C x: x (N,) or (N, m)."""
@@ -100,9 +111,15 @@ class PcgSolver:
         for lists, theta in zip(eq.terms, thetas, strict=True):
             add_fitted(lists, theta, fitted)
         out = self._transposed(fitted)
-        for K, Ginv, theta, total in zip(eq.relationships, self.Ginv, thetas, self.split(out), strict=True):
+        for K, dense, Ginv, theta, total in zip(
+            eq.relationships, eq.dense, self.Ginv, thetas, self.split(out), strict=True
+        ):
             if Ginv.any():
                 add_prior(K, Ginv, theta, total)
+                if dense is not None:
+                    own = total[dense.positions]
+                    add_dense(Ginv, dense_times(dense, theta), own)
+                    total[dense.positions] = own
         return self._held_at_zero(out).reshape(np.shape(x))
 
     def weighted_sums(self, e: np.ndarray) -> np.ndarray:
@@ -290,15 +307,18 @@ def invert_blocks(blocks):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def level_blocks(term, K, Ginv, Rinv, out):
+def level_blocks(term, K, dense_diagonal, Ginv, Rinv, out):
     """out[l] = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r, (q, k, k); components held at 0 become rows of the
-    identity."""
+    identity. dense_diagonal: (q,) added to kappa_ll of the lists, or empty."""
     k = out.shape[1]
     for level in range(np.uint64(out.shape[0])):
         level_precisions(term, Rinv, level, out[level])
+        kappa = weight(K, level)
+        if dense_diagonal.size > 0:
+            kappa += dense_diagonal[level]
         for a in range(k):
             for b in range(a + 1):
-                out[level, a, b] += weight(K, level) * Ginv[a, b]
+                out[level, a, b] += kappa * Ginv[a, b]
                 out[level, b, a] = out[level, a, b]
         if term.active.shape[0] > 0:
             for a in range(k):

@@ -7,6 +7,7 @@ built; K^-1 = B' B is known by
     lists          the arrays from which compiled kernels read a row of K^-1, levels in sweep order
     inverse_csr    the rows themselves, for the explicit forms
     edges          which levels K^-1 joins, for colours and for counts
+    dense          a block between chosen levels that K^-1 has beside the lists; as a rule there is none
     noise          B' Z, what perturb-and-solve adds to the right-hand side
     draw           values of covariance K from independent normals, for simulated records
 
@@ -16,6 +17,7 @@ The lists are a NamedTuple whose class brings its kernels (see `Lists`); several
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -55,6 +57,18 @@ class Lists(Protocol):
         """Bytes that one sweep must read of the lists and of relatives' rows of Theta (`row` bytes each)."""
 
 
+@dataclass(frozen=True)
+class DenseBlock:
+    """The part of K^-1 between m chosen levels that is no list: K^-1 = (what the lists say) + (values at these levels).
+
+    Genomic relationships join every genotyped animal with every other. In a partition the chosen levels are a block of
+    their own, which the engines sweep from the rows of `values` (engines/dense.py).
+    """
+
+    levels: np.ndarray  # (m,) int32, rising
+    values: np.ndarray  # (m, m) symmetric, float64, or float32 to halve what a sweep reads
+
+
 OF_EACH_KIND = "a kind of relationship has to bring this itself"
 
 
@@ -92,6 +106,21 @@ class Relationship:
         """How the levels are related, for the report."""
         raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
+    @property
+    def dense(self) -> DenseBlock | None:
+        """What K^-1 has beside its lists."""
+        return None
+
+    @property
+    def diagonal(self) -> np.ndarray | None:
+        """(q,) float64 diagonal of K; None where it is 1, or 1 + F of the pedigree, or unknown."""
+        return None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Plain numbers and words for run.json, beside what every kind says."""
+        return {}
+
     def lists(self, order: np.ndarray, real: np.dtype) -> Lists:
         """The kernels' view. order: (q,) model-order level at each sweep position; real: dtype of stored values."""
         raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
@@ -101,11 +130,13 @@ class Relationship:
         raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def inverse_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """K^-1 in CSR, both triangles: indptr (q + 1,) int64, indices (nnz,) int32 sorted in a row, values float64."""
+        """All of K^-1 in CSR, both triangles: indptr (q + 1,) int64, indices (nnz,) int32 sorted in a row, values
+        float64.
+        """
         raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def edges(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Pairs of levels (two arrays, -1: none) that K^-1 joins, in parts; a pair may come more than once."""
+        """Pairs of levels (two arrays, -1: none) that the lists join, in parts; a pair may come more than once."""
         raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     def reading_order(self) -> np.ndarray:

@@ -72,7 +72,7 @@ def cut_lists(monkeypatch):
 
 
 @pytest.mark.parametrize("update", ["level", "site"])
-@pytest.mark.parametrize("name", models.NAMES)
+@pytest.mark.parametrize("name", models.LISTED)
 def test_a_sweep_is_the_serial_sweep_bit_for_bit(name, update, shim):
     """The third sweep repeats what was recorded of the second."""
     truth, engine = engines(models.example(name), shim("double"), update)
@@ -86,7 +86,7 @@ def test_single_precision_too(name, shim):
     assert_same_state(swept(truth), swept(engine))
 
 
-@pytest.mark.parametrize("name", models.NAMES)
+@pytest.mark.parametrize("name", models.LISTED)
 def test_long_lists_in_pieces(name, shim, cut_lists, monkeypatch):
     """With classes of levels, too. The last thread first changes nothing: threads of a kernel share no data."""
     monkeypatch.setattr("mmgibbs.engines.coloured.cell_classes.WORTHWHILE", 1)

@@ -21,7 +21,7 @@ def test_every_equation_is_in_one_block(name, kind):
     assert part.keeps_levels_whole(design) == (kind != "effect" or all(t.n_components == 1 for t in design.terms))
 
 
-@pytest.mark.parametrize("name", models.NAMES)
+@pytest.mark.parametrize("name", models.LISTED)
 def test_levels_of_one_colour_share_nothing(name):
     example = models.example(name)
     equations = dense.build(example.design, example.G, example.R)
@@ -31,6 +31,32 @@ def test_levels_of_one_colour_share_nothing(name):
     level = np.array([lv for _, lv, _ in equations.labels])
     same = (term[:, None] == term) & (group[:, None] == group) & (level[:, None] != level)
     assert np.abs(equations.C[same]).max(initial=0.0) < 1e-12 * np.abs(equations.C).max()
+
+
+@pytest.mark.parametrize("name", models.DENSE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_dense_block_is_swept_apart(name, kind):
+    """Last, in its own order, by a block for all of its components (one for each in 'effect'); colours elsewhere are
+    proper."""
+    example = models.example(name)
+    design, number = example.design, len(example.design.terms) - 1
+    dense_block = design.terms[number].relationship.dense
+    part = partition(design, kind, n_blocks=5)
+    own = [b for b in part.blocks if b.dense]
+    assert {(b.term, b.first, b.last) for b in own} == {
+        (number, design.terms[number].n_levels - dense_block.levels.size, design.terms[number].n_levels)
+    }
+    assert len(own) == (design.terms[number].n_components if kind == "effect" else 1)
+    np.testing.assert_array_equal(part.order[number][own[0].first :], dense_block.levels)
+    if kind == "colour":
+        equations = dense.build(design, example.G, example.R)
+        for b in part.blocks:
+            if b.term == number and not b.dense:
+                at = np.isin([level for _, level, _ in equations.labels], part.order[number][b.first : b.last])
+                at &= np.array([term == number for term, _, _ in equations.labels])
+                within = equations.C[np.ix_(at, at)]
+                k = design.terms[number].n_components
+                assert np.abs(within[np.kron(np.eye(at.sum() // k), np.ones((k, k))) == 0]).max(initial=0) < 1e-12
 
 
 def test_colours_are_greedy_by_degree():

@@ -1,0 +1,288 @@
+"""Relationship matrices from the genotypes of an analysis: G and D of the genotyped, and what single-step adds to A.
+
+In this order: X'X of the genotypes (genotypes/relationship.py); blended, (1 - w) G + w A22 or I; of single-step, tuned,
+a + b G; inverted in double. What was done is told in run.json.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.config.relationships import Dominance, Genomic, OfGenotypes, SingleStep
+from mmgibbs.data.genotypes.map_file import read_frequencies
+from mmgibbs.data.genotypes.prepare import PreparedGenotypes
+from mmgibbs.data.phenotypes import SHOWN
+from mmgibbs.errors import DataError
+from mmgibbs.genotypes.relationship import Products, dominance, vanraden_1, vanraden_2
+from mmgibbs.genotypes.store import PackedGenotypes, Store
+from mmgibbs.model.relationships import genomic
+from mmgibbs.model.relationships import single_step as of_single_step
+from mmgibbs.model.relationships.base import DenseBlock
+from mmgibbs.model.relationships.inverse import Inverted, identical_pairs, inverse_of
+from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
+from pedigree.partitioned import inverse_among
+from pedigree.read import Pedigree
+from pedigree.relationship import a_among
+
+REAL = {"double": np.float64, "single": np.float32}
+WEAK = 1e10  # condition from which an inverse is said to be poorly known
+
+
+def of_genotyped(
+    term: str, spec: OfGenotypes, genotypes: PreparedGenotypes, of_pedigree: AMatrix | None
+) -> tuple[genomic.Genomic, list[str]]:
+    """G or D of the animals that are kept, in the order of the file, and notes. of_pedigree: A, where it is needed."""
+    ids = genotypes.animals["animal"]
+    store, codes = genotypes.packed(ids), _codes(genotypes, of_pedigree, spec, term)
+    kind: type[genomic.Genomic]
+    if isinstance(spec, Dominance):
+        if not isinstance(store, PackedGenotypes):
+            raise DataError(
+                f"model.random.{term}.relationship: {genotypes.file.name} has dosages that are not 0, 1 or 2, of which "
+                "there are no dominance relationships; needed genotypes"
+            )
+        made, kind = dominance(store, genotypes.frequency), genomic.Dominance
+        K, facts = made.matrix, _facts(genotypes, spec, made, None)
+        K *= 1 - spec.blend
+        K[np.diag_indices(len(K))] += spec.blend
+    else:
+        assert isinstance(spec, Genomic)
+        made, kind = _additive(term, spec, genotypes, ids, store, of_pedigree, codes), genomic.Genomic
+        K, facts = made.matrix, _facts(genotypes, spec, made, of_pedigree)
+        _blend(K, spec, _among(of_pedigree, codes) if spec.blend and spec.blend_with == "A22" else None)
+    own, found = K.diagonal().copy(), _inverse(term, K, ids, spec)
+    block = DenseBlock(np.arange(len(ids), dtype=np.int32), found.values.astype(REAL[spec.storage], copy=False))
+    return kind(block, own, facts | _figures(own, found)), _weak(term, found)
+
+
+def single_step(
+    term: str, spec: SingleStep, genotypes: PreparedGenotypes, pedigree: Pedigree, of_pedigree: AMatrix
+) -> tuple[of_single_step.SingleStep, list[str]]:
+    """H of the animals of the pedigree, of which those kept of the genotypes are genotyped; and notes."""
+    ids, notes = genotypes.animals["animal"], []
+    codes = pedigree.codes(ids)
+    outside = ids.filter(codes.is_null())
+    if len(outside):
+        what = f"{len(outside):,} genotyped animals are not in the pedigree, such as {', '.join(outside.head(SHOWN))}"
+        if spec.outside_pedigree == "refuse" or len(outside) == len(ids):
+            raise DataError(
+                f"{genotypes.file.name}: {what}; needed a pedigree row for each, or model.random.{term}.relationship."
+                "outside_pedigree: drop"
+            )
+        notes.append(f"{genotypes.file.name}: {what}; left out of model.random.{term}")
+        ids = ids.filter(codes.is_not_null())
+    order = np.argsort(codes.drop_nulls().to_numpy(), kind="stable")
+    ids = ids.gather(order)
+    code = codes.drop_nulls().to_numpy().astype(np.int64)[order]
+    made = _additive(term, spec, genotypes, ids, genotypes.packed(ids), of_pedigree, code)
+    K, A22 = made.matrix, _among(of_pedigree, code)
+    facts = _facts(genotypes, spec, made, of_pedigree) | {"genotyped": len(ids)} | _compared(K, A22)
+    _blend(K, spec, A22)
+    facts |= {"tuned": _tune(K, A22, spec.tune)}
+    own = K.diagonal().copy()
+    del A22
+    found = _inverse(term, K, ids, spec)
+    del K
+    S = found.values
+    S *= spec.tau
+    if spec.omega:
+        of_others = inverse_among(of_pedigree.relatives, code)
+        S -= spec.omega * of_others
+        if spec.omega > 1:
+            _refuse_indefinite(term, S + of_others)
+    block = DenseBlock(code.astype(np.int32), S.astype(REAL[spec.storage], copy=False))
+    facts |= {"tau": spec.tau, "omega": spec.omega} | _figures(own, found)
+    return of_single_step.SingleStep(of_pedigree.relatives, block, facts), notes + _weak(term, found)
+
+
+def _codes(genotypes: PreparedGenotypes, of_pedigree: AMatrix | None, spec: OfGenotypes, term: str) -> np.ndarray:
+    """Pedigree codes of the animals that are kept; none without a pedigree."""
+    codes = genotypes.matched.pedigree_code[genotypes.checked.kept_animals]
+    if of_pedigree is not None and np.any(codes < 0):
+        absent = genotypes.animals["animal"].filter(pl.Series(codes < 0))
+        raise DataError(
+            f"{genotypes.file.name}: {len(absent):,} genotyped animals are not in the pedigree, such as "
+            f"{', '.join(absent.head(SHOWN))}; needed a pedigree row for each (model.random.{term}.relationship takes "
+            "the pedigree)"
+        )
+    return codes if of_pedigree is not None else codes[:0]
+
+
+def _among(of_pedigree: AMatrix | None, codes: np.ndarray) -> np.ndarray:
+    assert of_pedigree is not None, "a pedigree that is needed has been read"
+    kin = of_pedigree.relatives
+    return a_among(kin.sire, kin.dam, kin.inbreeding, codes)
+
+
+def _additive(
+    term: str,
+    spec: Genomic,
+    genotypes: PreparedGenotypes,
+    ids: pl.Series,
+    store: Store,
+    of_pedigree: AMatrix | None,
+    codes: np.ndarray,
+) -> Products:
+    """X'X of the store, which has these animals; codes: theirs in the pedigree, where it is needed."""
+    frequency = _frequency(term, spec, genotypes, ids, store, of_pedigree, codes)
+    if not np.any((frequency > 0) & (frequency < 1)):
+        raise DataError(
+            f"{genotypes.file.name}: every allele frequency is 0 or 1 (model.random.{term}.relationship.frequencies)"
+        )
+    make = vanraden_1 if spec.method == "vanraden1" else vanraden_2
+    return make(store, frequency, genotypes.mean)
+
+
+def _frequency(
+    term: str,
+    spec: Genomic,
+    genotypes: PreparedGenotypes,
+    ids: pl.Series,
+    store: Store,
+    of_pedigree: AMatrix | None,
+    codes: np.ndarray,
+) -> np.ndarray:
+    """(p,) of the counted allele.
+
+    base: generalised least squares, 1'A22^-1 m / (2 1'A22^-1 1) (McPeek, Wu & Ober 2004, Biometrics 60:359), within 0
+    and 1.
+    """
+    if spec.frequencies is None:
+        return genotypes.frequency
+    if spec.frequencies == "half":
+        return np.full(len(genotypes.frequency), 0.5)
+    if spec.frequencies == "genotyped":
+        return genotypes.mean / 2
+    if isinstance(spec.frequencies, Path):
+        return read_frequencies(spec.frequencies, genotypes.snps["snp"])
+    if spec.frequencies == "recorded":
+        recorded = genotypes.matched.recorded[genotypes.rows_of(ids)].astype(np.float64)
+        if not recorded.any():
+            raise DataError(
+                f"{genotypes.file.name}: no genotyped animal has a record; needed some "
+                f"(model.random.{term}.relationship.frequencies: recorded)"
+            )
+        known, first, _ = store.moments(recorded).T
+        return np.where(known > 0, first / np.maximum(2 * known, 1), genotypes.mean / 2)
+    assert of_pedigree is not None, "a pedigree that is needed has been read"
+    weight = inverse_among(of_pedigree.relatives, codes).sum(axis=0)
+    values = store.values(np.zeros(store.n_snps), mean=genotypes.mean)
+    return np.clip(store.dot(store.every, values, weight) / (2 * weight.sum()), 0.0, 1.0)
+
+
+def _blend(K: np.ndarray, spec: Genomic, A22: np.ndarray | None) -> None:
+    """K <- (1 - w) K + w A22, or + w I; in place."""
+    K *= 1 - spec.blend
+    if spec.blend and spec.blend_with == "A22":
+        assert A22 is not None
+        for row, other in zip(K, A22, strict=True):
+            row += spec.blend * other
+    elif spec.blend:
+        K[np.diag_indices(len(K))] += spec.blend
+
+
+def _means(K: np.ndarray) -> tuple[float, float, float]:
+    """Of the diagonal, of what is off the diagonal, of all."""
+    n, trace, total = len(K), float(K.trace()), float(K.sum())
+    return trace / n, (total - trace) / max(1, n * (n - 1)), total / n**2
+
+
+def _tune(K: np.ndarray, A22: np.ndarray, way: str) -> dict[str, Any]:
+    """K <- a + b K in place, and (a, b): genomic relationships on the scale of the pedigree.
+
+    A22: means of the diagonal and off it are A22's; unit: they are 1 and 0; mean: b = 1 and the mean of all is A22's
+    (Vitezica et al. 2011, Genet. Res. 93:357); fst: the difference a of the means, and b = 1 - a / 2 (the same; Powell
+    et al. 2010); none.
+    """
+    diagonal, off, mean = _means(K)
+    a, b = 0.0, 1.0
+    if way in ("A22", "unit"):
+        of_diagonal, of_off, _ = _means(A22) if way == "A22" else (1.0, 0.0, 0.0)
+        if not diagonal - off > 0:
+            raise DataError(
+                "single-step: the genomic relationships of the genotyped with themselves are no larger than with each "
+                "other; needed more animals, or tune: none"
+            )
+        b = (of_diagonal - of_off) / (diagonal - off)
+        a = of_diagonal - b * diagonal
+    elif way in ("mean", "fst"):
+        a = _means(A22)[2] - mean
+        b = 1 - a / 2 if way == "fst" else 1.0
+    K *= b
+    K += a
+    return {"to": way, "a": a, "b": b}
+
+
+def _compared(K: np.ndarray, A22: np.ndarray) -> dict[str, Any]:
+    """The genomic relationships as they are beside those of the pedigree: means, and their correlation off the
+    diagonal."""
+    n = len(K)
+    names = ("diagonal", "off_diagonal", "mean")
+    means = {
+        key: dict(zip(names, _means(of), strict=True)) for key, of in (("genomic_means", K), ("pedigree_means", A22))
+    }
+    off = n * (n - 1)
+    if not off:
+        return means
+    (_, g, _), (_, a, _) = _means(K), _means(A22)
+    products = [float(np.vdot(x, y)) - float(x.diagonal() @ y.diagonal()) for x, y in ((K, A22), (K, K), (A22, A22))]
+    cov, vg, va = (p / off - m for p, m in zip(products, (g * a, g * g, a * a), strict=True))
+    return means | ({"correlation_off_diagonal": cov / np.sqrt(vg * va)} if vg > 0 and va > 0 else {})
+
+
+def _inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes) -> Inverted:
+    try:
+        return inverse_of(K)
+    except np.linalg.LinAlgError as error:
+        pairs = [f"{ids[i]} and {ids[j]}" for i, j in identical_pairs(K, SHOWN)]
+        why = (
+            f"these animals have the same genotypes: {', '.join(pairs)}; needed one of each "
+            "(data.genotypes.quality.duplicate_animals: drop), or"
+            if pairs
+            else f"{len(K):,} animals may be more than their genotypes can tell apart; needed"
+        )
+        raise DataError(
+            f"model.random.{term}.relationship: the {spec.name} relationships of the genotyped have no inverse "
+            f"({error}): {why} a larger blend than {spec.blend:g}"
+        ) from None
+
+
+def _facts(
+    genotypes: PreparedGenotypes, spec: OfGenotypes, made: Products, of_pedigree: AMatrix | None
+) -> dict[str, Any]:
+    used = {
+        "snps": len(genotypes.frequency),
+        "genotyped": len(made.matrix),
+        "arithmetic": made.arithmetic,
+        "storage": spec.storage,
+        "blend": spec.blend,
+        "with": spec.blend_with if isinstance(spec, Genomic) else "I",
+    }
+    if isinstance(spec, Genomic):
+        used |= {"method": spec.method, "frequencies": str(spec.frequencies or genotypes.section.frequencies)}
+    return used
+
+
+def _refuse_indefinite(term: str, M: np.ndarray) -> None:
+    try:
+        np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        raise DataError(f"model.random.{term}.relationship: {of_single_step.NOT_DEFINITE}") from None
+
+
+def _figures(own: np.ndarray, found: Inverted) -> dict[str, Any]:
+    diagonal = {"mean": float(own.mean()), "least": float(own.min()), "largest": float(own.max())}
+    return {"diagonal": diagonal, "condition": found.condition, "inverse_error": found.error}
+
+
+def _weak(term: str, found: Inverted) -> list[str]:
+    if found.condition < WEAK:
+        return []
+    return [
+        f"model.random.{term}: the genomic relationships are close to singular (condition {found.condition:.1e}, "
+        f"largest error of their inverse {found.error:.1e}): a larger blend makes them safer"
+    ]

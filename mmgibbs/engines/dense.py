@@ -1,0 +1,134 @@
+"""Levels that a dense block S of K^-1 joins, drawn one after another: exact Gauss-Seidel at the speed of memory.
+
+    rhs_l = -G^-1 (sum_m kappa_lm theta_m + sum_j S_lj theta_j) + sum_{r in l} W_r' R_r^-1 e_r
+
+The levels are taken in tiles. Before a tile the sums over j of all of its levels are made at once, from whole rows of S
+(the rows shared over threads); within the tile each level adds S_lj times what the levels before it have moved by. Each
+number of S is so read once in a sweep, and the chain is that of visits one by one, up to rounding; no bit of it depends
+on the number of threads. Everything else of a visit is the serial engine's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import carray, njit
+
+from mmgibbs.draws.normal import fill_normals
+from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
+from mmgibbs.engines.dense_products import shared_rows
+from mmgibbs.engines.intrinsics import stack
+from mmgibbs.engines.visit import draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits, unrolled
+from mmgibbs.equations.dense import DenseLevels
+from mmgibbs.equations.partition import Block
+from mmgibbs.equations.passes import level_precisions
+from mmgibbs.equations.relationships import times_row, weight
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.threads import ALONE, Threads
+from mmgibbs.model.design import Design
+
+TILE = 128  # levels; within a tile S is read by one thread, which is one part in m / 128 of it
+
+
+def with_dense_block(design: Design) -> str | None:
+    """The first term whose K^-1 has a dense block, in words: what engines say that have no sweep for it."""
+    for term in design.terms:
+        if term.relationship.dense is not None:
+            return (
+                f"{term.relationship.words} relationships (model.random.{term.name}); use engine: serial, structured "
+                "on the CPU, or pcg"
+            )
+    return None
+
+
+class DenseSweep:
+    """A dense block of a partition, tile after tile.
+
+    joint: levels are drawn whole; else the block's components of a level one by one.
+    """
+
+    def __init__(self, equations: StructuredEquations, block: Block, joint: bool, threads: Threads = ALONE):
+        found = equations.dense[block.term]
+        assert found is not None and np.array_equal(found.positions, np.arange(block.first, block.last))
+        self.dense: DenseLevels = found
+        self.equations, self.block, self.joint, self.threads = equations, block, joint, threads
+        self.unrolled = unrolled(equations, block.term)
+        self.lists = (equations.terms[block.term], equations.relationships[block.term], equations.records)
+        self.stream = stream(LOCATION, block.term)
+
+    def renew(self, state: SweepEngine) -> None:
+        """Nothing is kept that depends on the variances."""
+
+    def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
+        b, i, m = self.block, self.block.term, len(self.dense.values)
+        columns = self.dense.columns(state.theta[i])
+        sums = np.empty((min(TILE, m), len(columns)))
+        for first in range(0, m, TILE):
+            last = min(m, first + TILE)
+            rows = sums[: last - first]
+            self.threads(shared_rows(self.dense.values, first, last, columns, rows, self.threads.count))
+            failed = sweep_tile(
+                *self.lists, *self.unrolled, self.dense.values, b.first, first, rows, columns, state.theta[i], state.e,
+                state.Ginv[i], state.Rinv, b.first_component, b.last_component, self.joint, number, self.stream,
+                key[0], key[1],
+            )  # fmt: skip
+            if failed >= 0:
+                refuse_singular(self.equations, i, failed)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep_tile(
+    term, K, records, k_, T_, S, position, first, sums, columns, theta, e, Ginv, Rinv, c_first, c_last, joint, number,
+    stream, seed, chain,
+):  # fmt: skip
+    """Draw the levels of rows first ... first + len(sums) - 1 of S, which stand from sweep position `position` on.
+    Returns -1, or the position whose P is not positive definite.
+
+    sums (levels, k): sum_j S_lj theta_j as they are before the tile. columns (k, m), theta (q, k) and e (n, T) are
+    updated in place.
+    """
+    k = len(k_) if len(k_) > 0 else theta.shape[1]
+    P = carray(stack(k_, 2, 1), (k, k)) if len(k_) > 0 else np.empty((k, k))
+    L = carray(stack(k_, 2, 1), (k, k)) if len(k_) > 0 else np.empty((k, k))
+    row = carray(stack(k_, 1, 1), (k,)) if len(k_) > 0 else np.empty(k)
+    rhs = carray(stack(k_, 1, 1), (k,)) if len(k_) > 0 else np.empty(k)
+    change = carray(stack(k_, 1, 1), (k,)) if len(k_) > 0 else np.empty(k)
+    n = np.uint64(sums.shape[0])
+    begin = np.uint64(position) + np.uint64(first)
+    normals, moved = np.empty((n, k)), np.empty((n, k))
+    fill_normals(normals, number, term.code[begin : begin + n], stream, seed, chain)
+    masked = term.active.shape[0] > 0
+    for own in range(n):
+        level, of_block = begin + own, np.uint64(first) + own
+        z = normals[own]
+        level_precisions(term, Rinv, level, P)
+        times_row(K, level, theta, row)
+        for a in range(k):
+            row[a] += sums[own, a]
+        for j in range(own):
+            s = np.float64(S[of_block, np.uint64(first) + j])
+            for a in range(k):
+                row[a] += s * moved[j, a]
+        kappa = weight(K, level) + np.float64(S[of_block, of_block])
+        for a in range(k):
+            rhs[a] = 0.0
+            for b in range(k):
+                rhs[a] -= Ginv[a, b] * row[b]
+            for b in range(a + 1):
+                P[a, b] += kappa * Ginv[a, b]
+        from_visit, to_visit = term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]
+        sum_visits(term, records, T_, from_visit, to_visit, e, Rinv, rhs)
+        if masked:
+            hold_inactive(term.active[level], P, rhs, z)
+        if joint:
+            drawn = draw_level(k_, P, L, rhs, z, change)
+        else:
+            drawn = draw_sites(k_, P, rhs, z, change, c_first, c_last)
+        if not drawn:
+            return np.int64(level)
+        shift(theta, level, change)
+        for a in range(k):
+            moved[own, a] = change[a]
+            columns[a, of_block] = theta[level, a]
+        move_visits(term, from_visit, to_visit, e, change)
+    return np.int64(-1)

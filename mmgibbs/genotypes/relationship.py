@@ -1,0 +1,136 @@
+"""Relationships between the animals of a store from their genotypes: X'X of scaled genotypes, by blocks of SNPs.
+
+With m_aj copies of the counted allele of SNP j in animal a, p_j its frequency and q_j = 1 - p_j (a missing genotype
+counts as the mean of its SNP),
+
+    VanRaden 1   G = Z Z' / (2 sum p q)                        z_aj = m_aj - 2 p_j
+    VanRaden 2   G = mean over SNPs of z_j z_j' / (2 p_j q_j)
+    dominance    D = W W' / sum (2 p q)^2                      w_aj = -2 p^2, 2 p q, -2 q^2 for 0, 1, 2 copies
+
+(VanRaden 2008, J. Dairy Sci. 91:4414; Vitezica, Varona & Legarra 2013, Genetics 195:1223). Each is a product of one
+matrix with itself, of which BLAS computes one triangle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dsyrk, ssyrk
+
+from mmgibbs.genotypes.products import CHUNK
+from mmgibbs.genotypes.store import PackedGenotypes, Store
+
+BLOCK = 4096  # SNPs whose products are added in single precision before they are added to the others in double
+DOUBLE_UP_TO = 2e11  # animals^2 x SNPs: some seconds; beyond, products of a block are made in single precision
+
+
+class Products(NamedTuple):
+    matrix: np.ndarray  # (n, n) float64, symmetric
+    arithmetic: str  # 'double', or how not
+
+
+def vanraden_1(store: Store, frequency: np.ndarray, mean: np.ndarray) -> Products:
+    """frequency (p,), mean (p,): p_j and the dosage that a missing genotype stands for."""
+    scale = np.full(store.n_snps, 1 / np.sqrt(np.sum(2 * frequency * (1 - frequency))))
+    return products(Additive(store, 2 * frequency, scale, mean), store.every)
+
+
+def vanraden_2(store: Store, frequency: np.ndarray, mean: np.ndarray) -> Products:
+    """SNPs without variance at these frequencies (0 or 1) are left out of the mean."""
+    variance = 2 * frequency * (1 - frequency)
+    rows = np.flatnonzero(variance > 0)
+    scale = 1 / np.sqrt(np.where(variance > 0, variance, 1.0) * len(rows))
+    return products(Additive(store, 2 * frequency, scale, mean), rows)
+
+
+def dominance(store: PackedGenotypes, frequency: np.ndarray) -> Products:
+    """Genotypes are 0, 1, 2; a missing one is 0 of the scaled ones, their expectation."""
+    p, q = frequency, 1 - frequency
+    of_code = np.stack([-2 * p**2, 2 * p * q, -2 * q**2, np.zeros(len(p))], axis=1)
+    return products(OfDominance(store, of_code / np.sqrt(np.sum((2 * p * q) ** 2))), store.every)
+
+
+@dataclass(frozen=True)
+class Additive:
+    """x = scale (m - centre), all (p,); `mean` where missing."""
+
+    store: Store
+    centre: np.ndarray
+    scale: np.ndarray
+    mean: np.ndarray
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """(p, 4) of the store."""
+        return self.store.values(self.centre, self.scale, self.mean)
+
+    def double(self, rows: np.ndarray) -> np.ndarray:
+        """(rows, n) float64 x of these SNPs."""
+        dosage = self.store.decode(rows).astype(np.float64)
+        known = np.where(np.isnan(dosage), self.mean[rows, None], dosage)
+        return self.scale[rows, None] * (known - self.centre[rows, None])
+
+
+@dataclass(frozen=True)
+class OfDominance:
+    """x by genotype, (p, 4): 0, 1, 2 copies, missing."""
+
+    store: PackedGenotypes
+    of_code: np.ndarray
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.of_code.astype(np.float32)
+
+    def double(self, rows: np.ndarray) -> np.ndarray:
+        dosage = self.store.decode(rows)
+        return np.take_along_axis(self.of_code[rows], np.where(np.isnan(dosage), 3, dosage).astype(np.int64), axis=1)
+
+
+def products(coded: Additive | OfDominance, rows: np.ndarray) -> Products:
+    """X'X over these SNPs.
+
+    Memory: 8 n^2 bytes, and 4 n^2 more with blocks in single precision.
+    """
+    store, n = coded.store, coded.store.n_animals
+    double = float(n) ** 2 * len(rows) <= DOUBLE_UP_TO
+    matrix = _in_double(coded, rows) if double else _in_single(coded, rows, store.n_chunks * CHUNK)
+    matrix = np.ascontiguousarray(matrix[:n, :n])
+    fill_upper(matrix)
+    return Products(matrix, "double" if double else f"products of {BLOCK:,} SNPs in single precision, sums in double")
+
+
+def _in_double(coded: Additive | OfDominance, rows: np.ndarray) -> np.ndarray:
+    """The lower triangle."""
+    n = coded.store.n_animals
+    total = np.zeros((n, n), order="F")
+    size = max(16, int(BLOCK * min(1.0, 4096 / n)))
+    for first in range(0, len(rows), size):
+        total = dsyrk(1.0, coded.double(rows[first : first + size]).T, beta=1.0, c=total, lower=1, overwrite_c=1)
+    return total
+
+
+def _in_single(coded: Additive | OfDominance, rows: np.ndarray, padded: int) -> np.ndarray:
+    """The lower triangle; animals after the last are to be left out."""
+    total, part = np.zeros((padded, padded), order="F"), np.zeros((padded, padded), np.float32, order="F")
+    values = coded.values
+    for first in range(0, len(rows), BLOCK):
+        chosen = rows[first : first + BLOCK]
+        x = np.empty((len(chosen), padded), np.float32)
+        coded.store.decode_into(chosen, values, x)
+        part = ssyrk(1.0, x.T, beta=0.0, c=part, lower=1, overwrite_c=1)
+        total += part
+    return total
+
+
+def fill_upper(matrix: np.ndarray, block: int = 1024) -> None:
+    """The upper triangle of a square matrix becomes its lower one, in place."""
+    n = len(matrix)
+    for first in range(0, n, block):
+        own = slice(first, min(n, first + block))
+        square = matrix[own, own]
+        square[:] = np.tril(square) + np.tril(square, -1).T
+        matrix[own, own.stop :] = matrix[own.stop :, own].T

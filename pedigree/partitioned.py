@@ -1,0 +1,76 @@
+"""A^-1 of a pedigree in parts, some chosen animals (2) and the others (1), and the inverse of the chosen ones' A.
+
+    A^-1 = [A^11 A^12; A^21 A^22]          A22^-1 = A^22 - A^21 (A^11)^-1 A^12
+
+A^11 is sparse and so is its factor; A22^-1 is dense in general (Strandén & Mäntysaari 2014). This module needs SciPy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pedigree.relationship import Relatives, a_inverse_csr, relatives, with_ancestors
+
+COLUMNS = 64  # right-hand sides at once
+
+
+@dataclass(frozen=True)
+class Partitioned:
+    """Animals by code; products with the parts of A^-1."""
+
+    others: np.ndarray  # (n1,) int64
+    chosen: np.ndarray  # (n2,) int64
+    across: Any  # A^21, (n2, n1) sparse
+    among: Any  # A^22, (n2, n2) sparse
+    factor: Any  # of A^11 = P' L D L' P (SuperLU); None where there are no others
+    root: Any  # L D^1/2, sparse
+    place: np.ndarray  # (n1,) row of `root` for each of the others
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """(A^11)^-1 b of b (n1,) or (n1, k)."""
+        return b.copy() if self.factor is None else self.factor.solve(np.ascontiguousarray(b))
+
+    def root_times(self, z: np.ndarray) -> np.ndarray:
+        """C z with C C' = A^11: of normals z, noise of that covariance."""
+        return z.copy() if self.factor is None else (self.root @ z)[self.place]
+
+
+def partitioned(kin: Relatives, animals: np.ndarray) -> Partitioned:
+    """kin without unknown-parent groups; animals: codes, in the order in which they are chosen."""
+    from scipy.sparse import csc_array, diags_array
+    from scipy.sparse.linalg import splu
+
+    assert kin.n_groups == 0, "the parts of a pedigree are those of animals alone"
+    chosen = np.asarray(animals, np.int64)
+    others = np.delete(np.arange(kin.n_animals), chosen)
+    inverse = a_inverse_csr(kin)
+    of_chosen = inverse[chosen]
+    across, among = of_chosen[:, others].tocsr(), of_chosen[:, chosen].tocsr()
+    if not others.size:
+        return Partitioned(others, chosen, across, among, None, None, others)
+    options = {"SymmetricMode": True}
+    factor = splu(
+        csc_array(inverse[others][:, others]), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options
+    )
+    root = factor.L @ diags_array(np.sqrt(factor.U.diagonal()))
+    return Partitioned(others, chosen, across, among, factor, root, factor.perm_r)
+
+
+def inverse_among(kin: Relatives, animals: np.ndarray) -> np.ndarray:
+    """A22^-1 of chosen animals, (m, m) float64: the others that are no ancestors of theirs leave it as it is."""
+    n, chosen = kin.n_animals, np.asarray(animals, np.int64)
+    keep = with_ancestors(kin.sire, kin.dam, chosen)
+    number = np.append(np.cumsum(keep, dtype=np.int32) - 1, np.int32(-1))
+    known = lambda parent: np.where(parent < n, parent, -1)[keep]
+    parts = partitioned(
+        relatives(number[known(kin.sire)], number[known(kin.dam)], kin.inbreeding[keep]), number[chosen]
+    )
+    out = parts.among.toarray()
+    down = parts.across.T.tocsc()
+    for first in range(0, chosen.size, COLUMNS):
+        columns = slice(first, first + COLUMNS)
+        out[:, columns] -= parts.across @ parts.solve(down[:, columns].toarray())
+    return (out + out.T) / 2
