@@ -174,8 +174,11 @@ _some = number("a number of 0 or more", above=-1e-300)
 class OfGenotypes(Relationship):
     """What those from genotypes have in common: a dense matrix, mixed with another so that it has an inverse."""
 
-    blend: Annotated[float, checked(a_share(1))] = 0.05  # share of the other matrix
-    storage: Annotated[str, checked(one_of("double", "single"))] = "double"  # of the inverse, which each sweep reads
+    blend: Annotated[float, checked(a_share(1))] = 0.05
+    """Share of the matrix that genomic relationships are mixed with, so that they have an inverse."""
+
+    storage: Annotated[str, checked(one_of("double", "single"))] = "double"
+    """Precision in which the inverse is held, which each sweep reads; it is computed in double."""
 
     of_genotypes = True
 
@@ -184,8 +187,14 @@ class Genomic(OfGenotypes):
     """Additive relationships of genotyped animals from their genotypes (GBLUP)."""
 
     method: Annotated[str, checked(one_of("vanraden1", "vanraden2"))] = "vanraden1"
-    frequencies: Annotated[str | Path | None, checked(base_frequencies)] = None  # None: as data.genotypes says
+    """vanraden1: one variance of all SNPs together; vanraden2: each SNP on its own scale."""
+
+    frequencies: Annotated[str | Path | None, checked(base_frequencies)] = None
+    """Of alleles: of the genotyped, recorded or base animals (by the pedigree), half, or a file; else as
+    data.genotypes.frequencies says."""
+
     blend_with: Annotated[str, checked(a_partner), Field(alias="with")] = "I"
+    """What they are mixed with: A22 (pedigree relationships of the genotyped) or I."""
 
     name = "genomic"
 
@@ -216,10 +225,20 @@ class SingleStep(Genomic):
     """Relationships of a pedigree in which some animals are genotyped: one model for all of them."""
 
     blend_with: Annotated[str, checked(a_partner), Field(alias="with")] = "A22"
-    tune: Annotated[str, checked(a_way_of_tuning)] = "A22"  # scale of the genomic relationships
-    tau: Annotated[float, checked(_factor)] = 1.0  # of the genomic inverse
-    omega: Annotated[float, checked(_some)] = 1.0  # of the inverse of A22
-    outside_pedigree: Annotated[str, checked(one_of("refuse", "drop"))] = "refuse"  # genotyped animals that are there
+    """What they are mixed with: A22 (pedigree relationships of the genotyped) or I."""
+
+    tune: Annotated[str, checked(a_way_of_tuning)] = "A22"
+    """Scale of the genomic relationships, after blending: means of the diagonal and off it as A22 (true), as I (unit),
+    mean of all as A22 (mean), the same by Fst (fst), or as they are (none, false)."""
+
+    tau: Annotated[float, checked(_factor)] = 1.0
+    """Weight of the inverse of genomic relationships."""
+
+    omega: Annotated[float, checked(_some)] = 1.0
+    """Weight of the inverse of the pedigree relationships of the genotyped."""
+
+    outside_pedigree: Annotated[str, checked(one_of("refuse", "drop"))] = "refuse"
+    """Genotyped animals that are not in the pedigree."""
 
     name = "single_step"
     of_pedigree = True

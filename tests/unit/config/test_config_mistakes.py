@@ -233,8 +233,8 @@ MISTAKES = [
     (
         "model.random.herd.relationship",
         "pedigre",
-        "model.random.herd.relationship: found 'pedigre', needed identity, pedigree or the path of a file such as "
-        "inverse.txt",
+        "model.random.herd.relationship: found 'pedigre', needed identity, pedigree, genomic, dominance, single_step "
+        "or the path of a file such as inverse.txt",
     ),
     (
         "model.random.herd.relationship",
@@ -244,7 +244,40 @@ MISTAKES = [
     (
         "model.random.herd.relationship",
         {"file": "inverse.txt"},
-        "model.random.herd.relationship.kind: missing, needed one of identity, pedigree, file",
+        "model.random.herd.relationship.kind: missing, needed one of identity, pedigree, file, genomic, dominance, "
+        "single_step",
+    ),
+    (
+        "model.random.herd.relationship",
+        "genomic",
+        "model.random.herd.relationship: found genomic, but there are no genotypes: needed data.genotypes",
+    ),
+    (
+        "model.random.herd.relationship",
+        {"kind": "single_step", "tau": 0},
+        "model.random.herd.relationship.tau: found 0, needed a number above 0",
+    ),
+    (
+        "model.random.herd.relationship",
+        {"kind": "single_step", "with": "G"},
+        "model.random.herd.relationship.with: found 'G', needed A22 (pedigree relationships of the genotyped) or I",
+    ),
+    (
+        "model.random.herd.relationship",
+        {"kind": "single_step", "tune": "both"},
+        "model.random.herd.relationship.tune: found 'both', needed A22, unit, mean, fst, none, true"
+        " (A22) or false (none)",
+    ),
+    (
+        "model.random.herd.relationship",
+        {"kind": "genomic", "frequencies": "bse"},
+        "model.random.herd.relationship.frequencies: found 'bse', needed genotyped, recorded, half,"
+        " base or the path of a file such as frequencies.txt",
+    ),
+    (
+        "model.random.herd.relationship",
+        {"kind": "dominance", "tau": 2},
+        "model.random.herd.relationship.tau: unknown key; known are blend, storage",
     ),
     (
         "model.random.herd.relationship",
@@ -259,7 +292,8 @@ MISTAKES = [
     (
         "model.random.herd.relationship",
         ["pedigree"],
-        "model.random.herd.relationship: found a list of 1 value, needed identity, pedigree or the path of a file "
+        "model.random.herd.relationship: found a list of 1 value, needed identity, pedigree, genomic, dominance, "
+        "single_step or the path of a file "
         "such as inverse.txt",
     ),
     (
