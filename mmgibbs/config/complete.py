@@ -231,7 +231,9 @@ def _single_step_refusals(
     own = {
         name: term
         for name, term in random.items()
-        if term.relationship.of_pedigree and any(e.level == section.level for e in term.effects.values())
+        if term.relationship.of_pedigree
+        and not term.relationship.of_genotypes
+        and any(e.level == section.level for e in term.effects.values())
     }
     if len(own) != 1:
         what = "no random effect" if not own else f"{len(own)} random effects ({', '.join(own)})"

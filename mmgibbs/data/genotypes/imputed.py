@@ -86,7 +86,7 @@ def imputed_animals(
         for name, r in random.items()
         if r.relationship.of_pedigree and any(e.level == section.level for e in r.effects.values())
     )
-    relationship, _ = kin.related(random[term].relationship)
+    relationship = kin.additive(random[term].relationship)
     every = genotypes.animals["animal"]
     codes = kin.pedigree.codes(every)
     known, held = every.filter(codes.is_not_null()), codes.drop_nulls().to_numpy().astype(np.int64)
