@@ -14,6 +14,10 @@ variance of the direct effect, and means over the records,
 psi is the slope of the expected record on the breeding value (Dempster & Lerner 1950 for one eta; de Villemereuil,
 Schielzeth, Nakagawa & Morrissey 2016 in general). V_i is that of the very record where the model makes records differ:
 covariates of random regressions, effects that a record does not meet, residual classes.
+
+SNP effects have no variance of a population: of them V_i and s2 have the realised variance of the genomic values g over
+the genotyped records of this population, draw by draw, and eta_i their mean there. (h2 has it over all genotyped
+animals.) A record whose animal is not genotyped has no SNP effects, as the model has it.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ MOST = 10_000  # records that averages are taken over
 # What is kept of the liability in every draw: mean and variance of eta over the records (without exposure, on the
 # user's scale), mean of V, and mean of V where the own effect of an animal is given.
 OF_LIABILITY = ("mean", "variance of the fixed part", "variance given fixed effects", "variance given the own effect")
+OF_GENOMIC = ("mean without genomic values of the animals' own",)  # beside them where SNPs have effects
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,25 @@ class FixedPart:
     components: np.ndarray  # (m,) int64
     level: np.ndarray  # (rows,) int64
     values: np.ndarray  # (rows, m) float64; 0 where the record does not meet the effect
+
+
+@dataclass(frozen=True)
+class GenomicPart:
+    """SNP effects on the records of a population."""
+
+    markers: tuple[int, ...]  # numbers of the terms
+    places: np.ndarray  # (terms, records) int64 in their stores of the animals of the genotyped records; -1: not in it
+    genotyped: np.ndarray  # (rows,) 1 where records have SNP effects, else 0
+
+    def moments(self, values: Sequence[np.ndarray], chosen: Sequence[int] | None = None) -> tuple[float, float]:
+        """Mean and variance over the records of the sum of the chosen terms (None: all); values: of every term of the
+        model, (animals of its store,).
+        """
+        g = np.zeros(self.places.shape[1])
+        for j, place in zip(self.markers, self.places, strict=True):
+            if chosen is None or j in chosen:
+                g += np.where(place >= 0, values[j][place], 0.0)
+        return (float(g.mean()), float(g.var())) if g.size else (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -55,6 +79,7 @@ class Population:
     profile: np.ndarray  # (rows,) int64 row of `products`
     products: tuple[tuple[str, np.ndarray], ...]  # name of a covariance matrix, (profiles, k, k)
     residual_class: np.ndarray  # (profiles,) int64
+    genomic: GenomicPart | None = None
 
     def fixed_part(self, theta: Sequence[np.ndarray]) -> np.ndarray:
         """(rows,) eta as the sampler has it, without exposure; theta: (q, k) per term."""
@@ -93,6 +118,12 @@ class ObservedScale:
     scores: tuple[float, ...] = ()  # (K,) of numbered categories, where there are more than two
     direct: tuple[str, int] | None = None  # matrix and component of the direct effect; None: no heritability
     own: tuple[str, int] | None = None  # of the effect by which animals are told apart: the direct one, or a sire's
+    own_markers: tuple[int, ...] = ()  # terms of SNP effects of these very animals
+    genomic_heritability: bool = False  # SNP effects count in it
+
+    @property
+    def heritable(self) -> bool:
+        return self.direct is not None or self.genomic_heritability
 
 
 def of_categories(
@@ -130,11 +161,11 @@ def observed_values(
     weight = scale.population.weight
     if not scale.categories:
         mean, variance = of_counts(eta + scale.population.log_exposure, V, weight)
-        return np.array([mean**2 * direct / variance] if scale.direct else [])
+        return np.array([mean**2 * direct / variance] if scale.heritable else [])
     p, psi = of_categories(eta, V, cuts, weight)
     first = 1 if scale.categories == 2 else 0
     values = [p[first:]]
-    if scale.direct:
+    if scale.heritable:
         values.append(heritability_of_categories(p, psi, direct)[first:])
         if scale.scores:
             values.append(np.array([heritability_of_scores(p, psi, np.array(scale.scores), direct)]))

@@ -7,6 +7,8 @@ An animal with the effect u_i of its own, under the average fixed part mu of the
 
 v is all variance but that of the animal's own effect: of a sire model, P is that of a progeny. The mean over draws of
 such a function is not the function of the means: Phi of the mean liability is too far from 1/2.
+
+Where SNPs have effects on these animals, u_i holds the genomic value too, and v is without its variance.
 """
 
 from __future__ import annotations
@@ -27,11 +29,13 @@ class Probabilities:
 
     trait: str
     labels: tuple[str, ...]  # (K,) of the categories, from low to high; none: counts
-    term: int
+    term: int | None  # of the animals' own effect; None: of SNPs alone, the levels are the animals of a store
     component: int
     n_levels: int
     liability: str  # draws of observed_scale.OF_LIABILITY
     thresholds: str  # draws (K - 2,) of the free thresholds, where there are some
+    markers: tuple[int, ...] = ()  # terms of SNP effects of these animals
+    places: np.ndarray | None = None  # (n_levels,) int64 in their stores; -1: not genotyped
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -45,8 +49,10 @@ class Probabilities:
         return self.n_levels * len(self.columns) * 4 * 8
 
     def of_draw(self, own: np.ndarray, of_liability: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        """(q, columns) in one draw: own (q,) effects, of_liability as OF_LIABILITY, thresholds (K - 2,)."""
-        mean, _, _, v = of_liability
+        """(q, columns) in one draw: own (q,) effects, of_liability as OF_LIABILITY (and OF_GENOMIC, whose mean is that
+        of animals with own genomic values of 0), thresholds (K - 2,).
+        """
+        mean, v = of_liability[4 if self.markers else 0], of_liability[3]
         if not self.labels:
             return np.exp(mean + own + 0.5 * v)[:, None]
         below = np.zeros((len(own), len(self.labels) + 1))  # of each threshold, from -inf to inf
@@ -65,9 +71,13 @@ class ProbabilitiesOfLevels:
 
     def add(self, theta: WholeTheta) -> None:
         drawn, asked = theta.parameters, self.asked
-        own = theta.arrays()[asked.term][:, asked.component]
         thresholds = drawn.get(asked.thresholds, np.empty(0))
-        self.moments.add([asked.of_draw(own, drawn[asked.liability], thresholds)])
+        self.moments.add([asked.of_draw(self.own_effects(theta), drawn[asked.liability], thresholds)])
+
+    def own_effects(self, theta: WholeTheta) -> np.ndarray:
+        """(q,) in this draw."""
+        assert self.asked.term is not None, "SNP effects alone are another class"
+        return theta.arrays()[self.asked.term][:, self.asked.component]
 
     def state(self) -> dict[str, np.ndarray]:
         return self.moments.state()

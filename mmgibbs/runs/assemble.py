@@ -99,7 +99,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         if isinstance(r, Categories) and len(r.labels) > 2
     )
     unit = tuple(m.unit for m in residual.matrices)
-    scales = observed_scales(design, infos)
+    scales = observed_scales(design, infos, [labels.section.level for labels in prepared.markers])
     observed = tuple(ObservedInfo(scale.names, scale.draws) for scale in scales)
     info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds, observed)
     model = MixedModel(

@@ -59,9 +59,14 @@ def _on_records(
         where = f"decisions.index: {name}"
         of = found.get(trait)
         if of is None:
-            p = probabilities_of(trait, design, assembled.terms, assembled.model.observed, where)
+            p = probabilities_of(trait, prepared, assembled.terms, assembled.model.observed, where)
+            if p.markers or p.term is None:
+                raise ConfigError(
+                    f"{where}: found SNP effects (model.markers) on {trait}; candidates are ranked by a random term "
+                    "alone, needed breeding values"
+                )
             of = found[trait] = p, np.zeros((len(wanted), len(p.columns)))
-        if design.terms[of[0].term].name != term:
+        if of[0].term is None or design.terms[of[0].term].name != term:
             raise ConfigError(f"{where}: the animals' own effect on {trait} is not in {term}, whose levels are ranked")
         column = of[0].columns[0] if not category else f"{what}[{category}]"
         if column not in of[0].columns:

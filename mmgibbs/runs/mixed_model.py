@@ -21,6 +21,7 @@ from mmgibbs.model.labels import component_labels
 from mmgibbs.posterior.decisions import Decided
 from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
 from mmgibbs.posterior.parameters import named_parameters
+from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.posterior.result import (
     ChainResult,
     pooled,
@@ -255,8 +256,10 @@ class MixedModelProblem:
         candidates, response = self._decision_tables(found)
         design = self.prepared.design
         breeding_values = [
-            breeding_values_frame(m, labels, found.markers[m.key], matrices, design.traits)
-            for m, labels in zip(design.markers, self.prepared.markers, strict=True)
+            breeding_values_frame(m, labels, found.markers[m.key], matrices, design.traits).with_columns(
+                pl.Series(name, values) for name, values in self._genomic_probabilities(found, j).items()
+            )
+            for j, (m, labels) in enumerate(zip(design.markers, self.prepared.markers, strict=True))
         ]
         solutions = solutions_frame(self.prepared, found.moments, means, self._probability_columns(found))
         return Tables(
@@ -303,15 +306,13 @@ class MixedModelProblem:
 
     def _probability_columns(self, found: Found) -> dict[tuple[int, int], LevelColumns]:
         """(term, component) -> its columns."""
-        asked = {p.trait: p for p in self.assembled.model.probabilities}
-        of = {(p.term, p.component): (p.columns, found.probabilities[trait]) for trait, p in asked.items()}
-        return {
-            place: {
-                **dict(zip(columns, pooled.mean[0].T, strict=True)),
-                **dict(zip(map(sd_column, columns), pooled.sd[0].T, strict=True)),
-            }
-            for place, (columns, pooled) in of.items()
-        }
+        asked = self.assembled.model.probabilities
+        return {(p.term, p.component): _columns_of(p, found) for p in asked if p.term is not None}
+
+    def _genomic_probabilities(self, found: Found, term: int) -> LevelColumns:
+        """The same for the animals of a term of SNP effects, where it is their first own effect."""
+        own = [p for p in self.assembled.model.probabilities if p.term is None and p.markers[0] == term]
+        return _columns_of(own[0], found) if own else {}
 
     def record(self, found: Found, seconds: dict[str, float]) -> dict:
         parameters = named_parameters(
@@ -347,6 +348,15 @@ class MixedModelProblem:
         return out
 
 
+def _columns_of(asked: Probabilities, found: Found) -> dict[str, np.ndarray]:
+    """Means and standard deviations of the probabilities of one trait."""
+    pooled = found.probabilities[asked.trait]
+    means, deviations = pooled.mean[0].T, pooled.sd[0].T
+    return dict(zip(asked.columns, means, strict=True)) | dict(
+        zip(map(sd_column, asked.columns), deviations, strict=True)
+    )
+
+
 def read_mixed_model(analysis: Analysis, samples: int | None, console: Console, clock: Clock) -> MixedModelProblem:
     """Tables -> design -> equations.
 
@@ -379,8 +389,8 @@ def mixed_model_counts(analysis: Analysis) -> dict:
 def _assembled(analysis: Analysis, prepared: Prepared) -> Assembled:
     """The ranks of the candidates are counted in every draw, and probabilities of categories are averaged."""
     assembled = assemble(analysis, prepared)
-    design, asked = prepared.design, analysis.output.probabilities
-    probabilities = probabilities_asked_for(asked, design, assembled.terms, assembled.model.observed)
+    asked = analysis.output.probabilities
+    probabilities = probabilities_asked_for(asked, prepared, assembled.terms, assembled.model.observed)
     decisions = decisions_asked_for(analysis, prepared, assembled)
     return replace(assembled, model=replace(assembled.model, decisions=decisions, probabilities=probabilities))
 

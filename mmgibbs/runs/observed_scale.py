@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmgibbs.data.levels import lookup
+from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
 from mmgibbs.model.design import Design
 from mmgibbs.model.response import Categories, Count, Response
 from mmgibbs.model.terms import Term
-from mmgibbs.posterior.observed_scale import MOST, FixedPart, ObservedScale, Population, observed_names
+from mmgibbs.posterior.observed_scale import MOST, FixedPart, GenomicPart, ObservedScale, Population, observed_names
 from mmgibbs.posterior.parameters import (
     TermInfo,
     components_on,
@@ -26,21 +28,24 @@ from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.runs.residual import reference_class
 
 
-def observed_scales(design: Design, terms: Sequence[TermInfo]) -> tuple[ObservedScale, ...]:
+def observed_scales(
+    design: Design, terms: Sequence[TermInfo], marker_levels: Sequence[str] = ()
+) -> tuple[ObservedScale, ...]:
     """One for each trait in categories or of counts, and for each of its residual classes.
 
-    None of a trait with SNP effects: what they add to V is not counted yet.
+    marker_levels: the column of the genotyped animals of each term of SNP effects.
     """
-    with_markers = {m.trait for m in design.markers}
     return tuple(
         scale
         for response in design.responses
-        if isinstance(response, (Categories, Count)) and response.trait not in with_markers
-        for scale in _of_response(design, terms, response)
+        if isinstance(response, (Categories, Count))
+        for scale in _of_response(design, terms, marker_levels, response)
     )
 
 
-def _of_response(design: Design, terms: Sequence[TermInfo], response: Categories | Count) -> list[ObservedScale]:
+def _of_response(
+    design: Design, terms: Sequence[TermInfo], marker_levels: Sequence[str], response: Categories | Count
+) -> list[ObservedScale]:
     t, found = response.trait, []
     labels = response.labels if isinstance(response, Categories) else ()
     scores = scores_of(labels)
@@ -49,47 +54,69 @@ def _of_response(design: Design, terms: Sequence[TermInfo], response: Categories
     related = [(i, c) for i, c in on_trait if terms[i].related]
     own = direct or (related[0] if len(related) == 1 else None)
     of = lambda effect: None if effect is None else (terms[effect[0]].matrix, effect[1])
+    varies = bool(regressions_on(terms, t))
+    own_markers = () if varies else _own_markers(design, t, terms, own, marker_levels)
+    genomic = not varies and any(m.trait == t for m in design.markers)
     observes = design.patterns[:, t]
     for c, name in enumerate(design.residual_classes or ("",)):
         records = np.flatnonzero((observes & (design.class_of_pattern == c))[design.pattern])
         if not records.size:
             continue
         ending = f"|{name}" if name else ""
-        names = observed_names(design.traits[t], ending, labels, direct is not None, bool(scores))
+        names = observed_names(design.traits[t], ending, labels, direct is not None or genomic, bool(scores))
         people = population(design, terms, response, evenly(records))
         draws = observed_name(t, c), liability_name(t, c)
-        found.append(ObservedScale(*draws, names, people, len(labels), scores, of(direct), of(own)))
+        scale = ObservedScale(*draws, names, people, len(labels), scores, of(direct), of(own), own_markers, genomic)
+        found.append(scale)
     return found
 
 
+def _own_markers(
+    design: Design, trait: int, terms: Sequence[TermInfo], own: tuple[int, int] | None, marker_levels: Sequence[str]
+) -> tuple[int, ...]:
+    """Terms of SNP effects on the trait of the animals of the own effect, or without one of those of the first term."""
+    on_trait = [j for j, m in enumerate(design.markers) if m.trait == trait]
+    if not on_trait:
+        return ()
+    column = marker_levels[on_trait[0]]
+    if own is not None:
+        info = terms[own[0]]
+        column = info.level_columns[info.effect_of_component[own[1]]]
+    return tuple(j for j in on_trait if marker_levels[j] == column)
+
+
 def probabilities_asked_for(
-    traits: Sequence[str], design: Design, terms: Sequence[TermInfo], scales: Sequence[ObservedScale]
+    traits: Sequence[str], prepared: Prepared, terms: Sequence[TermInfo], scales: Sequence[ObservedScale]
 ) -> tuple[Probabilities, ...]:
     """Of `output.probabilities`. ConfigError where the trait has no effect of the animal itself, or it varies."""
-    return tuple(probabilities_of(name, design, terms, scales, "output.probabilities") for name in traits)
+    return tuple(probabilities_of(name, prepared, terms, scales, "output.probabilities") for name in traits)
 
 
 def probabilities_of(
-    name: str, design: Design, terms: Sequence[TermInfo], scales: Sequence[ObservedScale], where: str
+    name: str, prepared: Prepared, terms: Sequence[TermInfo], scales: Sequence[ObservedScale], where: str
 ) -> Probabilities:
     """Of one trait; `where` it was asked for is told where it has none."""
+    design = prepared.design
     t = design.traits.index(name)
     response = next(r for r in design.responses if r.trait == t)
-    scale = next((s for s in scales if s.liability == liability_name(t, reference_class(design, t))), None)
-    if scale is None:
-        raise ConfigError(f"{where}: found SNP effects (model.markers) on {name}, which are not counted here yet")
-    if scale.own is None:
+    scale = next(s for s in scales if s.liability == liability_name(t, reference_class(design, t)))
+    if scale.own is None and not scale.own_markers:
         regressions = regressions_on(terms, t)
         found = f"random regressions ({', '.join(sorted(regressions))})" if regressions else "no such effect"
         raise ConfigError(
             f"{where}: found {found} of {name}; needed an effect of the animal itself, or of its sire, "
             "that is the same at every record"
         )
+    labels = response.labels if isinstance(response, Categories) else ()
+    draws, markers = (scale.liability, threshold_name(t)), scale.own_markers
+    animals = prepared.markers[markers[0]].animals if markers else None
+    if scale.own is None:
+        n = 0 if animals is None else len(animals)
+        return Probabilities(name, labels, None, 0, n, *draws, markers, np.arange(n))
     matrix, component = scale.own
     term = next(i for i, info in enumerate(design.terms) if matrix_name(i) == matrix)
-    labels = response.labels if isinstance(response, Categories) else ()
-    n_levels = design.terms[term].n_levels
-    return Probabilities(name, labels, term, component, n_levels, scale.liability, threshold_name(t))
+    places = None if animals is None else lookup(prepared.levels[term].ids, animals).fill_null(-1).to_numpy()
+    return Probabilities(name, labels, term, component, design.terms[term].n_levels, *draws, markers, places)
 
 
 def evenly(records: np.ndarray, most: int = MOST) -> np.ndarray:
@@ -115,6 +142,8 @@ def population(design: Design, terms: Sequence[TermInfo], response: Response, re
     of_class = design.class_of_pattern[design.pattern[records]]
     columns = [exposure[:, None], of_class[:, None], *(p.level[:, None] for p in parts), *(p.values for p in parts)]
     columns += [p.reshape(len(p), -1) for _, p in products]
+    genotyped, markers, places = _genotyped(design, t, records)
+    columns.append(genotyped[:, None])
     _, first, counts = np.unique(np.hstack(columns), axis=0, return_index=True, return_counts=True)
     random = np.hstack([of_class[first, None], *(p[first].reshape(len(first), -1) for _, p in products)])
     _, of_profile, profile = np.unique(random, axis=0, return_index=True, return_inverse=True)
@@ -128,7 +157,18 @@ def population(design: Design, terms: Sequence[TermInfo], response: Response, re
         profile=profile.ravel(),
         products=tuple((name, p[chosen]) for name, p in products),
         residual_class=of_class[chosen],
+        genomic=GenomicPart(markers, places, genotyped[first]) if markers else None,
     )
+
+
+def _genotyped(design: Design, trait: int, records: np.ndarray) -> tuple[np.ndarray, tuple[int, ...], np.ndarray]:
+    """((records,) 1 where SNPs have effects on the record, terms of SNP effects on the trait, (terms, m) places of the
+    animals of those m records in their stores).
+    """
+    markers = tuple(j for j, m in enumerate(design.markers) if m.trait == trait)
+    places = np.array([design.markers[j].animal[records] for j in markers], np.int64).reshape(len(markers), records.size)
+    known = (places >= 0).any(axis=0) if markers else np.zeros(records.size, bool)
+    return known.astype(float), markers, places[:, known] if markers else places
 
 
 def _fixed_effects(design: Design, trait: int) -> list[tuple[int, int]]:

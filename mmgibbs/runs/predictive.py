@@ -119,7 +119,7 @@ def liability_facts(
         scale = next((s for s in scales if s.liability == liability_name(t, reference_class(design, t))), None)
         if scale is None:
             continue
-        mean, of_fixed, V, _ = posterior_mean(draws[scale.liability])
+        mean, of_fixed, V = posterior_mean(draws[scale.liability])[:3]
         free = posterior_mean(draws[threshold_name(t)]) if len(response.labels) > 2 else np.empty(0)
         p = posterior_mean(draws[scale.draws])[: len(response.labels)]
         out[name] = {

@@ -13,8 +13,9 @@ from mmgibbs.posterior.moments import MomentsOfLocations, batch_length
 from mmgibbs.posterior.probabilities import ProbabilitiesOfLevels
 from mmgibbs.posterior.saved import SavedLevels
 from mmgibbs.posterior.tracked import Theta, Tracked
-from mmgibbs.sampler.markers.effects import EffectsFollowed, FollowedMarkers, KeptEffects, MarkerEffects
-from mmgibbs.sampler.markers.joint import FollowedStates, JointMarkerEffects
+from mmgibbs.sampler.markers.effects import FollowedMarkers, KeptEffects
+from mmgibbs.sampler.markers.joint import FollowedStates, JointMarkerEffects, effects_of
+from mmgibbs.sampler.markers.probabilities import ProbabilitiesWithMarkers
 from mmgibbs.sampler.markers.totals import FollowedTotals
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -65,7 +66,7 @@ def tracked_in(model: MixedModel, schedule: Schedule) -> dict[str, Tracked]:
     terms = {t.name: i for i, t in enumerate(model.design.terms)}
     out: dict[str, Tracked] = {f"levels.{term}": SavedLevels(terms[term], codes) for term, codes in model.saved.items()}
     out |= {f"averages.{term}": AveragedLevels(terms[term], groups) for term, groups in model.averaged.items()}
-    for asked in model.probabilities:
+    for asked in (p for p in model.probabilities if not p.markers):
         out[f"probabilities.{asked.trait}"] = ProbabilitiesOfLevels(asked, *schedule.planned_batches)
     if model.decisions is not None:
         out["decisions"] = DecisionCounts(model.decisions, *schedule.planned_batches, terms[model.decisions.term])
@@ -88,19 +89,20 @@ class Recorder:
             self.theta, shapes = FetchedTheta(engine), [(t.n_levels, t.n_components) for t in model.design.terms]
             moments = MomentsOfLocations(shapes, planned, n_batches)
         self.tracked: dict[str, Tracked] = {MOMENTS: moments} | tracked_in(model, schedule)  # moments see a draw first
-        of_markers: list[EffectsFollowed] = []
+        of_markers = effects_of(steps)
         for step in steps:
-            if isinstance(step, MarkerEffects):
-                of_markers.append(step)
-            if isinstance(step, JointMarkerEffects):
-                of_markers += step.on_traits
-                if not step.prior.spec.whole:
-                    self.tracked[f"states.{step.first.joint_key}"] = FollowedStates(step, planned, n_batches)
+            if isinstance(step, JointMarkerEffects) and not step.prior.spec.whole:
+                self.tracked[f"states.{step.first.joint_key}"] = FollowedStates(step, planned, n_batches)
         for own in of_markers:
             self.tracked[f"markers.{own.markers.key}"] = FollowedMarkers(own, planned, n_batches)
             if model.marker_draws:
                 most = model.marker_draws // schedule.chains
                 self.tracked[f"effects.{own.markers.key}"] = KeptEffects(own, most)
+        for asked in model.probabilities:
+            if asked.markers:
+                parts = [of_markers[j] for j in asked.markers]
+                own_probabilities = ProbabilitiesWithMarkers(asked, parts, planned, n_batches)
+                self.tracked[f"probabilities.{asked.trait}"] = own_probabilities
         for total in model.totals:
             parts = [of_markers[j] for j in total.markers]
             self.tracked[f"totals.{total.trait}"] = FollowedTotals(total, parts, planned, n_batches)

@@ -19,7 +19,7 @@ from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations
 from mmgibbs.sampler.markers.effects import MarkerEffects
-from mmgibbs.sampler.markers.joint import JointMarkerEffects
+from mmgibbs.sampler.markers.joint import JointMarkerEffects, effects_of
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.observed_scale import ObservedValues
 from mmgibbs.sampler.predictive import PredictedRecords
@@ -67,8 +67,6 @@ def gibbs_steps(
         responses = range(len(model.design.responses))
         liabilities = [LiabilityStep(model, r, engine, matrices, key, schedule.burn_in) for r in responses]
         of_trait = {step.trait: step for step in liabilities}
-        observed = [ObservedValues(o, of_trait[o.population.trait], engine, matrices) for o in model.observed]
-        observed += [PredictedRecords(p, of_trait[p.trait], engine, matrices, key) for p in model.predicted]
     markers: list[Step] = []
     if model.design.markers:
         assert isinstance(engine, HostState), "other engines refuse such a design"
@@ -76,6 +74,11 @@ def gibbs_steps(
             if own.first:
                 kind = MarkerEffects if own.joint is None else JointMarkerEffects
                 markers.append(kind(model, j, engine, matrices, key, schedule.refresh_every))
+    if model.design.responses:
+        assert isinstance(engine, HostState), "other engines refuse such a design"
+        known = effects_of(markers)
+        observed = [ObservedValues(o, of_trait[o.population.trait], engine, matrices, known) for o in model.observed]
+        observed += [PredictedRecords(p, of_trait[p.trait], engine, matrices, key) for p in model.predicted]
     return [
         *liabilities,
         Locations(engine, matrices, key, schedule.refresh_every),

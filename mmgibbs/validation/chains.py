@@ -15,7 +15,7 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
 from mmgibbs.sampler.chain import Chain
-from mmgibbs.sampler.markers.effects import MarkerEffects
+from mmgibbs.sampler.markers.joint import effects_of
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.validation.evaluation import fitted
@@ -67,7 +67,7 @@ def sample(sampling: Sampling, number: int, training: Design, followers: Sequenc
     equations = structured_equations(training, partition(training, sampling.partition))
     schedule = sampling.schedule
     chain = Chain(model, sampling.choice.build(equations), schedule, (sampling.seed, number))
-    of_markers = [step for step in chain.steps if isinstance(step, MarkerEffects)]
+    of_markers = effects_of(chain.steps)
 
     def add(chain: Chain) -> bool:
         if schedule.keeps(chain.number):

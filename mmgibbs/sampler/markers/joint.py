@@ -30,6 +30,7 @@ from mmgibbs.posterior.moments import Moments, MomentsOfLocations
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import START_SCALES, CovarianceMatrices, draw_covariance
 from mmgibbs.sampler.interweave import TRIES, CholeskyPrior, cholesky_prior, draw_scaling
+from mmgibbs.sampler.markers.effects import EffectsFollowed, MarkerEffects
 from mmgibbs.sampler.markers.joint_sweep import sweep_one_by_one, sweep_states
 from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.markers.priors.common import uniforms
@@ -327,6 +328,17 @@ class JointMarkerEffects:
         self.largest_drift = float(own["drift"])
         self._values = None
         self.prior.restore({n.removeprefix("prior."): v for n, v in own.items() if n.startswith("prior.")})
+
+
+def effects_of(steps: Sequence[object]) -> list[EffectsFollowed]:
+    """The effects of each term of the design among the steps of a sweep, in the order of the terms."""
+    found: list[EffectsFollowed] = []
+    for step in steps:
+        if isinstance(step, MarkerEffects):
+            found.append(step)
+        if isinstance(step, JointMarkerEffects):
+            found += step.on_traits
+    return found
 
 
 def joint_starting_draws(markers: Markers, spec: JointPriorSpec) -> dict[str, np.ndarray]:

@@ -206,3 +206,16 @@ def test_with_snp_effects_against_without(path, tmp_path):
     assert ability["effect"].to_list() == ["", "total"] and ability["n"].to_list() == [216, 216]
     assert ability["difference"][1] > 3 * ability["se_of_difference"][1] > 0
     assert any("pedigree: 4 predicted records" in note for note in found.notes)
+
+
+def test_effects_on_two_traits_with_a_prior_in_common(path, tmp_path):
+    """A normal and a binary trait; the first also has what the other says of it."""
+    wanted = config(path, traits={"y": {}, "alive": {"type": "binary"}})
+    wanted["model"]["markers"]["snps"] = {"across_traits": "joint"}
+    plan = Plan(folds=2, cutoff=2003, **PLAN)
+    found = validate(wanted, plan, progress=False, report=False, output=tmp_path / "out")
+    lr = found.table.filter(method="lr", effect="total", statistic="ratio_of_accuracies")
+    assert lr["trait"].to_list() == ["y", "alive"] and lr["estimate"].is_between(0.2, 1).all()
+    kfold = found.table.filter(method="kfold", statistic="predictive_ability", effect="total")
+    assert kfold["trait"].to_list() == ["y"] and kfold["estimate"][0] > 0.3
+    assert found.table.filter(statistic="auc")["trait"].to_list() == ["alive"]
