@@ -33,12 +33,14 @@ def observed_scales(
 ) -> tuple[ObservedScale, ...]:
     """One for each trait in categories or of counts, and for each of its residual classes.
 
-    marker_levels: the column of the genotyped animals of each term of SNP effects.
+    marker_levels: the column of the genotyped animals of each term of SNP effects. None of a trait whose SNP effects
+    have predicted genotypes (single_step): what they and the pedigree add to V differs from animal to animal.
     """
+    predicted = {m.trait for m in design.markers if m.n_genotyped < m.genotypes.n_animals}
     return tuple(
         scale
         for response in design.responses
-        if isinstance(response, (Categories, Count))
+        if isinstance(response, (Categories, Count)) and response.trait not in predicted
         for scale in _of_response(design, terms, marker_levels, response)
     )
 
@@ -99,7 +101,12 @@ def probabilities_of(
     design = prepared.design
     t = design.traits.index(name)
     response = next(r for r in design.responses if r.trait == t)
-    scale = next(s for s in scales if s.liability == liability_name(t, reference_class(design, t)))
+    scale = next((s for s in scales if s.liability == liability_name(t, reference_class(design, t))), None)
+    if scale is None:
+        raise ConfigError(
+            f"{where}: found predicted genotypes (model.markers, single_step) on {name}, whose variances differ from "
+            "animal to animal; needed single_step: none"
+        )
     if scale.own is None and not scale.own_markers:
         regressions = regressions_on(terms, t)
         found = f"random regressions ({', '.join(sorted(regressions))})" if regressions else "no such effect"
@@ -166,7 +173,8 @@ def _genotyped(design: Design, trait: int, records: np.ndarray) -> tuple[np.ndar
     animals of those m records in their stores).
     """
     markers = tuple(j for j, m in enumerate(design.markers) if m.trait == trait)
-    places = np.array([design.markers[j].animal[records] for j in markers], np.int64).reshape(len(markers), records.size)
+    each = [design.markers[j].animal[records] for j in markers]
+    places = np.array(each, np.int64).reshape(len(markers), records.size)
     known = (places >= 0).any(axis=0) if markers else np.zeros(records.size, bool)
     return known.astype(float), markers, places[:, known] if markers else places
 

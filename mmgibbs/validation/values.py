@@ -12,6 +12,7 @@ from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.model.design import Design
 from mmgibbs.model.markers import Markers
+from mmgibbs.model.terms import Term
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.thinned import ThinnedDraws
 from mmgibbs.results.markers import GEBV, TOTAL
@@ -62,12 +63,19 @@ class BreedingValue:
         out = 0.0
         if self.random is not None:
             term, c = self.random
-            spread = design.terms[term].relationship.spread(self.codes)
-            out += spread * float(parameters[matrices[term]][:, c, c].mean())
+            free = active(design.terms[term], self.codes, c)
+            if free.any():  # of predicted genotypes, what is left to the pedigree differs from animal to animal
+                spread = design.terms[term].relationship.spread(self.codes) if free.all() else np.nan
+                out += spread * float(parameters[matrices[term]][:, c, c].mean())
         for j in self.markers:
             v = float(parameters[marker_name(design.markers[j].key, MEAN_VARIANCE)].mean())
             out += v * spread_of_genotypes(design.markers[j], self.places)
         return out
+
+
+def active(term: Term, codes: np.ndarray, component: int) -> np.ndarray:
+    """(m,) bool: which of these levels are not held at 0 (genotyped animals are, beside predicted genotypes)."""
+    return np.ones(codes.size, bool) if term.active is None else term.active[codes, component]
 
 
 def spread_of_genotypes(markers: Markers, places: np.ndarray) -> float:
@@ -104,14 +112,15 @@ def _of_random_terms(assembled: Assembled, prepared: Prepared, focal: Focal) -> 
         for c, component in enumerate(info.components):
             trait = design.traits[info.trait_of_component[c]]
             effect = component.removesuffix(trait).removesuffix(":")
-            out.append(BreedingValue(info.name, effect, trait, every, (i, c), codes, (), none))
+            if active(design.terms[i], codes, c).any():
+                out.append(BreedingValue(info.name, effect, trait, every, (i, c), codes, (), none))
     return out
 
 
 def _of_markers(prepared: Prepared, focal: Focal) -> list[BreedingValue]:
     design, out = prepared.design, []
     for j, (markers, labels) in enumerate(zip(design.markers, prepared.markers, strict=True)):
-        animals, places = _places(focal.animals, labels.animals)
+        animals, places = _places(focal.animals, labels.animals.head(labels.n_genotyped))
         trait = design.traits[markers.trait]
         out.append(BreedingValue(markers.name, GEBV, trait, animals, None, np.empty(0, np.int64), (j,), places))
     return out
