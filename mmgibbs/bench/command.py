@@ -163,7 +163,7 @@ def main(args: argparse.Namespace) -> int:
         else:
             print(f"{name:<{width}}  {as_text(value)}")
     if args.json:
-        Path(args.json).write_text(json.dumps(figures, indent=1) + "\n")
+        Path(args.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -32,13 +32,21 @@ def _shown(n: int) -> str:
 
 
 def _free_on_machine() -> int | None:
-    return _numbers(Path("/proc/meminfo"), 1024).get("MemAvailable")
+    """As Linux says; elsewhere as psutil does, where it is installed."""
+    known = _numbers(Path("/proc/meminfo"), 1024).get("MemAvailable")
+    if known is not None:
+        return known
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return int(psutil.virtual_memory().available)
 
 
 def _free_in_groups() -> Iterator[int]:
     """Of the limits on this process's group, those that can be seen: a container may show its group at its root."""
     try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
         return
     paths = {"", *(line.split(":", 2)[2] for line in lines if line.count(":") >= 2)}
@@ -46,7 +54,7 @@ def _free_in_groups() -> Iterator[int]:
         for path in paths:
             folder = Path(mount + path.rstrip("/"))
             try:
-                limited, used = int((folder / limit).read_text()), int((folder / use).read_text())
+                limited, used = (int((folder / name).read_text(encoding="utf-8")) for name in (limit, use))
             except (OSError, ValueError):  # no such group, or no limit ('max')
                 continue
             yield limited - used + _numbers(folder / "memory.stat", 1).get(reclaimable, 0)
@@ -55,7 +63,7 @@ def _free_in_groups() -> Iterator[int]:
 def _numbers(path: Path, unit: int) -> dict[str, int]:
     """'name: 12 kB' or 'name 12' lines -> name -> bytes."""
     try:
-        fields = [line.replace(":", " ").split() for line in path.read_text().splitlines()]
+        fields = [line.replace(":", " ").split() for line in path.read_text(encoding="utf-8").splitlines()]
     except OSError:
         return {}
     return {f[0]: int(f[1]) * unit for f in fields if len(f) > 1 and f[1].isdigit()}

@@ -173,8 +173,12 @@ def _digest(arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> st
 
 
 def fsync_folder(folder: Path) -> None:
-    """Names too reach the disk: without this a rename may be lost with the power."""
-    handle = os.open(folder, os.O_RDONLY)
+    """Names too reach the disk: without this a rename may be lost with the power. Not on Windows, which opens no
+    folder."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return
     try:
         os.fsync(handle)
     finally:

@@ -183,9 +183,9 @@ def test_the_house_is_laid_out_as_designed():
     top = {p.name for p in ROOT.iterdir() if not any(fnmatch(p.name, pattern) for pattern in ignored)}
     assert top - {".git", "PKG-INFO", "setup.cfg"} == {  # the last two in an unpacked source distribution
         "pedigree", "mmgibbs", "configs", "data_samples", "docs", "tests",
-        "pyproject.toml", "MANIFEST.in", "CITATION.cff",
+        "pyproject.toml", "mkdocs.yml", "MANIFEST.in", "CITATION.cff",
         "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md",
-        ".ci", ".gitignore", ".git-blame-ignore-revs", ".pre-commit-config.yaml",
+        ".ci", ".github", ".gitignore", ".git-blame-ignore-revs", ".pre-commit-config.yaml",
     }  # fmt: skip
 
 

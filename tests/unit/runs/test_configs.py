@@ -14,6 +14,7 @@ from helpers.support import ROOT
 
 from mmgibbs.cli import main
 from mmgibbs.config.schema import MODELINE
+from mmgibbs.results.columns import OUTPUTS, meaning
 from mmgibbs.runs.run import run
 from mmgibbs.simulation.command import KINDS
 from mmgibbs.simulation.files import FILES as FILES_OF_OTHER_TRAITS
@@ -200,6 +201,11 @@ def test_runs_to_a_complete_run_folder(path, tmp_path):
     summary = pl.read_csv(result.directory / "summary.csv", infer_schema_length=None)
     assert set(TRUTH[path.stem]) <= set(summary["parameter"])
     assert summary["mean"].is_finite().all() and summary["mean"].null_count() == 0
+    for file in OUTPUTS:
+        table = result.directory / file
+        if table.exists():
+            columns = (pl.read_parquet(table) if table.suffix == ".parquet" else pl.read_csv(table, n_rows=0)).columns
+            assert [c for c in columns if meaning(file, c) is None] == [], file
     solutions = pl.read_parquet(result.directory / "solutions.parquet")
     assert solutions["mean"].is_finite().all() and solutions["mean"].null_count() == 0
     found = set(solutions.select(pl.col("term"), pl.col("effect").fill_null(""), "trait").unique().iter_rows())

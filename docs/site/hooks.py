@@ -1,0 +1,213 @@
+"""Pages of the site that are made from the code, and links of the pages that leave docs/.
+
+Run by `mkdocs build --strict` (mkdocs.yml). The reference of the keys is made of the classes of `mmgibbs.config`, that
+of the columns of `mmgibbs.results.columns`, that of the commands of their parsers, that of Python of `__all__`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}  # pages beside docs/
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")  # within the repository, no picture
+
+
+def on_files(files: Any, config: Any) -> Any:
+    from mkdocs.structure.files import File
+
+    sys.path.insert(0, str(ROOT))  # here, for mkdocs restores it once this file is loaded
+    os.environ.setdefault("COLUMNS", "88")  # of help texts
+    for path, text in pages().items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links to files of the repository lead to the page that has them, or become plain text."""
+    if page.file.src_uri == "README.md":
+        markdown = markdown.replace("# Tutorials\n", "# mmgibbs\n\n" + introduction() + "\n## Tutorials\n", 1)
+    return LINK.sub(lambda link: _of_site(link, page.file.src_uri), markdown)
+
+
+def _of_site(link: re.Match[str], page: str) -> str:
+    """The same link within the site."""
+    text, target, anchor = link[1], link[2], link[3] or ""
+    folder = ROOT if page in COPIED.values() else (ROOT / "docs" / page).parent
+    path = Path(os.path.normpath(folder / target))
+    name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else ""
+    if name in COPIED:
+        return f"[{text}]({COPIED[name]}{anchor})"
+    if name.startswith("docs/") and name.endswith(".md"):
+        return f"[{text}]({name.removeprefix('docs/')}{anchor})"
+    if name.startswith("configs/") and name.endswith(".yaml"):
+        return f"[{text}](examples.md#{path.stem})"
+    return text
+
+
+def pages() -> dict[str, str]:
+    """Path in the site -> Markdown of every page that is made."""
+    out = {new: (ROOT / old).read_text(encoding="utf-8") for old, new in COPIED.items()}
+    return out | {
+        "examples.md": examples(),
+        "reference/analysis-file.md": keys(),
+        "reference/output.md": columns(),
+        "reference/commands.md": commands(),
+        "reference/python.md": python(),
+    }
+
+
+def introduction() -> str:
+    """The first paragraph of the README."""
+    return (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n")[1] + "\n"
+
+
+def examples() -> str:
+    lines = ["# Example analyses", "", "Each of these files is in `configs/` and ready to run."]
+    for path in sorted(ROOT.glob("configs/*.yaml")):
+        lines += ["", f"## {path.stem}", "", "```yaml", path.read_text(encoding="utf-8").rstrip(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+# ------------------------------------------------------------------------------------------------ keys
+
+
+def keys() -> str:
+    """Every key of the analysis file, section by section, from the schema."""
+    from mmgibbs.config.schema import analysis_schema
+
+    schema = analysis_schema()
+    lines = [
+        "# The analysis file: every key", "",
+        "`mmgibbs schema` prints the same as a JSON schema, with which editors complete keys and mark mistakes.", "",
+        *_table_of_keys(schema),
+    ]  # fmt: skip
+    for name, section in schema["$defs"].items():
+        lines += ["", f"## {name}", "", section["description"].split("\n\n")[0], "", *_table_of_keys(section)]
+    return "\n".join(lines) + "\n"
+
+
+def _table_of_keys(section: dict) -> list[str]:
+    mapping = next(s for s in (section, *section.get("anyOf", ())) if "properties" in s)
+    required = mapping.get("required", ())
+    rows = [
+        f"| `{key}` | {_cell(p.get('description', ''))} | {accepted(p)} | {_default(key, p, required)} |"
+        for key, p in mapping["properties"].items()
+    ]
+    if isinstance(mapping["additionalProperties"], dict):
+        rows.append(f"| *any name* | | {accepted(mapping['additionalProperties'])} | |")
+    if not rows:
+        return ["It has no keys."]
+    return ["| key | meaning | accepts | default |", "|---|---|---|---|", *rows]
+
+
+def _default(key: str, schema: dict, required: tuple[str, ...]) -> str:
+    import json
+
+    if key in required:
+        return "needed"
+    return f"`{json.dumps(schema['default'])}`" if "default" in schema else ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[").replace("*", "\\*")
+
+
+def accepted(schema: dict) -> str:
+    """What a schema accepts, in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[1]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(filter(None, map(accepted, schema["anyOf"]))))
+    if "const" in schema or "enum" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        return ", ".join(f"`{str(v).lower() if isinstance(v, bool) else v}`" for v in values)
+    kinds = [schema["type"]] if isinstance(schema.get("type"), str) else list(schema.get("type", ()))
+    return " or ".join(dict.fromkeys(filter(None, (_kind(kind, schema) for kind in kinds))))
+
+
+def _kind(kind: str, schema: dict) -> str:
+    if kind == "array":
+        return f"a list of: {accepted(schema['items'])}"
+    if kind == "object":
+        inner = schema.get("additionalProperties")
+        return f"names, each with: {accepted(inner)}" if isinstance(inner, dict) else "a mapping"
+    if kind in ("integer", "number") and "string" not in schema.get("type", ()):
+        return ("a whole number" if kind == "integer" else "a number") + _limits(schema)
+    return {"string": "text", "boolean": "", "null": "", "integer": "", "number": ""}[kind]
+
+
+def _limits(schema: dict) -> str:
+    words = (
+        ("minimum", "at least"),
+        ("exclusiveMinimum", "above"),
+        ("maximum", "at most"),
+        ("exclusiveMaximum", "below"),
+    )
+    said = [f"{word} {schema[key]:g}" for key, word in words if key in schema]
+    return f" {' and '.join(said)}" if said else ""
+
+
+# ------------------------------------------------------------------------------------------------ columns, commands
+
+
+def columns() -> str:
+    from mmgibbs.results.columns import OUTPUTS, PARAMETERS
+
+    lines = ["# The run folder: every table and column", "", "Words in capitals stand for names of the analysis.", ""]
+    lines += ["Tables that are given as `.csv` are there as `.parquet` too."]
+    for file, output in OUTPUTS.items():
+        lines += ["", f"## {file}", "", f"A row is {output.rows}.", "", "| column | meaning |", "|---|---|"]
+        lines += [f"| `{column}` | {_cell(meaning)} |" for column, meaning in output.columns.items()]
+    lines += ["", "## Parameters", "", "The rows of `summary.csv`, and the variables of `draws.nc`.", ""]
+    lines += ["| parameter | meaning |", "|---|---|"]
+    escaped = {name.replace("|", "\\|"): meaning for name, meaning in PARAMETERS.items()}
+    return "\n".join([*lines, *(f"| `{name}` | {_cell(meaning)} |" for name, meaning in escaped.items())]) + "\n"
+
+
+def commands() -> str:
+    """The help text of every command."""
+    from mmgibbs import cli
+
+    lines = ["# Commands", ""]
+    for name in cli._COMMANDS:
+        lines += [f"## mmgibbs {name}", "", "```text", _parser_of(name).format_help().rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
+def _parser_of(name: str) -> argparse.ArgumentParser:
+    from mmgibbs import cli
+
+    parser = cli._parser([name])
+    actions = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return next(actions).choices[name]
+
+
+def python() -> str:
+    """Every public name of both packages, from its docstring."""
+    lines = ["# Python", "", inspect.cleandoc(_documentation("mmgibbs")), ""]
+    for package in ("mmgibbs", "pedigree"):
+        lines += [f"## Package {package}", ""]
+        lines += [f"::: {home}\n    options:\n      heading_level: 3\n" for home in sorted(public(package))]
+    return "\n".join(lines)
+
+
+def _documentation(package: str) -> str:
+    text = inspect.getdoc(__import__(package)) or ""
+    return re.sub(r"(?m)^((?: {4}.*\n?)+)", lambda code: f"```python\n{inspect.cleandoc(code[1])}\n```\n", text)
+
+
+def public(package: str) -> Iterator[str]:
+    """Where each public name is defined, dotted."""
+    module = __import__(package)
+    for name in module.__all__:
+        found = getattr(module, name)
+        yield f"{found.__module__}.{found.__qualname__}"

@@ -1,0 +1,190 @@
+"""What the columns of every table of a run mean, and the parameters by their names: the reference is made from here.
+
+Words in capitals stand for names of the analysis: p_top_X is p_top_5, probability[CATEGORY] is probability[ill].
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from mmgibbs.results.tables import SOLUTION_COLUMNS, SUMMARY_COLUMNS
+
+
+class Output(NamedTuple):
+    """A file of the run folder."""
+
+    rows: str  # what a row is
+    columns: Mapping[str, str]
+
+
+_SUMMARY = {
+    "parameter": "name of the parameter, see below",
+    "mean": "posterior mean; with method reml the estimate",
+    "median": "posterior median",
+    "sd": "posterior standard deviation; with method reml the standard error",
+    "mcse": "Monte Carlo standard error of the mean",
+    "ess_bulk": "effective sample size for the centre of the distribution",
+    "ess_tail": "effective sample size for its tails",
+    "rhat": "R-hat, rank-normalised: compares the chains; above 1.05 the chains do not agree yet",
+    "hpd_low": "lower end of the shortest interval that holds 95 % of the draws",
+    "hpd_high": "upper end of that interval",
+}
+_SOLUTIONS = {
+    "term": "name of the effect in the analysis",
+    "effect": "which effect of a random term (direct, maternal); power or polynomial of a covariate; gebv; total",
+    "trait": "name of the trait",
+    "level": "level of the effect as it is written in the table: the id of an animal, a herd",
+    "mean": "posterior mean; with method blup or reml the solution",
+    "sd": "posterior standard deviation",
+    "mcse": "Monte Carlo standard error of the mean",
+    "ess": "effective sample size",
+    "pev": "prediction error variance, the posterior variance",
+    "reliability": "1 - pev / ((1 + F) variance); Monte Carlo error can make it slightly negative where it is near 0",
+    "accuracy": "square root of the reliability, 0 where that is negative",
+    "inbreeding": "inbreeding coefficient F of the animal that the model uses",
+    "probability[CATEGORY]": "probability of the category (output.probabilities)",
+    "probability_sd[CATEGORY]": "its posterior standard deviation",
+    "expected_count": "expected count at an exposure of 1 (output.probabilities)",
+    "expected_count_sd": "its posterior standard deviation",
+}
+_DECISIONS = {
+    "criterion": "trait or index by which candidates are ranked",
+    "level": "id of the candidate",
+    "mean": "posterior mean of the score",
+    "sd": "posterior standard deviation of the score",
+    "mcse": "Monte Carlo standard error of the mean",
+    "ess": "effective sample size",
+    "p_top_X": "probability to be among the best X per cent of the candidates",
+    "mcse_top_X": "Monte Carlo standard error of that probability",
+    "rank_low": "lower end of the interval of the rank (rank 1 is the best)",
+    "rank_median": "median rank",
+    "rank_high": "upper end of the interval of the rank",
+}
+_RESPONSE = {
+    "criterion": "trait or index",
+    "top": "per cent of the candidates that are selected",
+    "selected": "how many that are",
+    "candidates": "number of candidates",
+    "by_mean": "expected response where those with the highest posterior means are selected",
+    "by_p_top": "expected response where those most probably among the best are selected",
+    "perfect": "expected response of perfect knowledge",
+    "perfect_sd": "its posterior standard deviation",
+    "perfect_mcse": "its Monte Carlo standard error",
+    "perfect_ess": "its effective sample size",
+}
+_ANIMALS = {
+    "id": "id of the animal",
+    "sire": "id of the sire, empty where unknown",
+    "dam": "id of the dam, empty where unknown",
+    "birth": "birth year as it was read",
+}
+_MARKERS = {
+    "snp": "name of the SNP",
+    "chromosome": "chromosome",
+    "position": "position in the unit of the map",
+    "counted": "allele whose copies are counted",
+    "other": "the other allele",
+    "frequency": "frequency of the counted allele",
+    "call_rate": "share of the animals with a known genotype",
+    "kept": "whether the SNP is in the analysis",
+    "reason": "why it was left out",
+    "centre": "copies that are subtracted from each genotype",
+    "effect_TRAIT": "posterior mean of the effect of one copy of the counted allele",
+    "effect_sd_TRAIT": "its posterior standard deviation",
+    "effect_mcse_TRAIT": "its Monte Carlo standard error",
+    "pip_TRAIT": "probability that the effect is not 0",
+    "pip_mcse_TRAIT": "its Monte Carlo standard error",
+    "class_K_TRAIT": "probability that the effect is of class K of the prior",
+    "state_SET": "probability that the SNP has an effect on just the traits of SET",
+    "state_mcse_SET": "its Monte Carlo standard error",
+}
+_SHARE = {
+    "share": "share of the genetic variance of the genotyped animals, mean of the draws",
+    "share_sd": "its posterior standard deviation",
+    "share_low": "2.5 % of its draws lie below",
+    "share_high": "97.5 % of its draws lie below",
+}
+_OF_TERM = {"term": "name of the term of SNP effects", "trait": "name of the trait", "chromosome": "chromosome"}
+_WINDOWS = {
+    **_OF_TERM,
+    "window": "number of the window",
+    "start": "where the window begins",
+    "end": "where the window ends",
+    "snps": "number of SNPs in it",
+    "first_snp": "first SNP of the window",
+    "last_snp": "last SNP of the window",
+    **_SHARE,
+    "ppa": "probability that the share is larger than `above`",
+    "above": "the share that ppa is about",
+    "p_any": "probability that some SNP of the window has an effect",
+    "draws": "number of draws of the effects",
+}
+_CHROMOSOMES = {
+    **_OF_TERM,
+    "snps": "number of SNPs",
+    **{
+        f"variance{e}": f"variance of the values of the chromosome alone: {w}" for e, w in (("", "mean"), ("_sd", "SD"))
+    },
+    **{f"variance_{e}": f"{p} % of its draws lie below" for e, p in (("low", "2.5"), ("high", "97.5"))},
+    "covariance_with_rest": "covariance with the values of all other chromosomes, mean of the draws",
+    "covariance_with_rest_sd": "its posterior standard deviation",
+    "covariance_with_rest_low": "2.5 % of its draws lie below",
+    "covariance_with_rest_high": "97.5 % of its draws lie below",
+    **_SHARE,
+}
+_PREDICTED = {
+    "trait": "name of the trait",
+    "effect": "class effect whose levels are shown, empty for all records",
+    "level": "level of that effect",
+    "records": "number of records",
+    "category": "category, empty for counts",
+    "observed": "share of the records in the category, or their mean count",
+    "predicted": "mean of that share in records drawn anew from the model",
+    "low": "2.5 % of those draws lie below",
+    "high": "97.5 % of those draws lie below",
+}
+OUTPUTS = {
+    "summary.csv": Output("a variance component or another parameter of the model", _SUMMARY),
+    "solutions.csv": Output("a level of an effect on a trait", _SOLUTIONS),
+    "decisions.csv": Output("a candidate for selection, by each criterion", _DECISIONS),
+    "response.csv": Output("a criterion and a share of selected candidates", _RESPONSE),
+    "animals.parquet": Output("an animal of the pedigree", _ANIMALS),
+    "markers.parquet": Output("a SNP of the file of genotypes", _MARKERS),
+    "windows.parquet": Output("a window of neighbouring SNPs, by term and trait", _WINDOWS),
+    "chromosomes.csv": Output("a chromosome, by term and trait", _CHROMOSOMES),
+    "predicted_classes.csv": Output("a category of a trait that is not normal, overall and by class", _PREDICTED),
+}
+PARAMETERS = {
+    "TERM.var[COMPONENT]": "variance of a component (trait, or effect:trait) of a random effect",
+    "TERM.cov[A,B]": "covariance of two components",
+    "TERM.corr[A,B]": "their correlation, computed draw by draw",
+    "residual.var[TRAIT]": "residual variance; residual.var[TRAIT|CLASS] of a residual class",
+    "residual.cov[A,B]": "residual covariance of two traits",
+    "residual.corr[A,B]": "residual correlation",
+    "h2[TRAIT]": "heritability: direct genetic variance over the phenotypic variance, draw by draw",
+    "ratio[TERM:TRAIT]": "share of the phenotypic variance; ratio[TERM.EFFECT:TRAIT] of one effect of several",
+    "threshold[TRAIT:A|B]": "threshold between two neighbouring categories of an ordinal trait",
+    "incidence[TRAIT:CATEGORY]": "share of the category among unrelated animals",
+    "h2_observed[TRAIT]": "heritability on the scale of the records; h2_observed[TRAIT:CATEGORY] of one category",
+    "TERM.QUANTITY[TRAIT]": "of SNP effects: their variance, scale or shares, as the prior has them",
+    "QUANTITY": "parameters of a regression, such as beta[PREDICTOR]",
+}  # fmt: skip
+
+
+def meaning(file: str, column: str) -> str | None:
+    """What a column of a file means; None where it is not described."""
+    columns = OUTPUTS[file].columns
+    known = [p for p in columns if p == column] or [p for p in columns if _matches(p, column)]
+    return columns[max(known, key=len)] if known else None  # the one with most words of its own
+
+
+def _matches(pattern: str, column: str) -> bool:
+    """A word in capitals stands for any text."""
+    parts = re.split(r"\b([A-Z]+)\b|(?<=_)([A-Z]+)(?=_|$|\])", pattern)
+    expression = "".join(".+" if p and p.isupper() else re.escape(p or "") for p in parts)
+    return re.fullmatch(expression, column) is not None
+
+
+assert tuple(_SUMMARY) == SUMMARY_COLUMNS and tuple(_SOLUTIONS)[: len(SOLUTION_COLUMNS)] == SOLUTION_COLUMNS

@@ -1,0 +1,155 @@
+"""macOS and Windows: what only Linux has may be absent, and text files say their encoding.
+
+The program itself is run in a process that lacks those things. What cannot be seen here (memory-mapped files that
+cannot be removed while they are open, the command line of Windows) is left to the workflow.
+"""
+
+import ast
+import subprocess
+import sys
+import textwrap
+import tomllib
+
+import pytest
+import yaml
+from helpers.support import ROOT
+
+WORKFLOWS = {p.stem: yaml.safe_load(p.read_text(encoding="utf-8")) for p in (ROOT / ".github/workflows").glob("*.yml")}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+WITHOUT_LINUX = """
+    import builtins, importlib.abc, io, os, shutil, signal, sys
+
+    class Absent(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path=None, target=None):
+            if name in {"resource", "fcntl", "grp", "pwd", "termios", "psutil"}:
+                raise ImportError(f"not on this system: {name}")
+
+    sys.meta_path.insert(0, Absent())
+    for module in ("resource", "fcntl", "grp", "pwd"):
+        sys.modules.pop(module, None)
+    for name in ("SIGKILL", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGPIPE", "SIGALRM", "pthread_sigmask"):
+        delattr(signal, name)
+    for name in ("sched_getaffinity", "statvfs", "O_DIRECTORY", "getpgid", "killpg", "getloadavg", "nice", "setsid"):
+        delattr(os, name)
+
+    whole_open, whole_os_open = io.open, os.open
+
+    def no_system_files(file, *rest, **more):
+        if str(file).startswith(("/proc/", "/sys/")):
+            raise FileNotFoundError(2, "no such file", str(file))
+        return whole_open(file, *rest, **more)
+
+    def no_folders(path, *rest, **more):
+        if os.path.isdir(path):
+            raise PermissionError(13, "a folder", str(path))
+        return whole_os_open(path, *rest, **more)
+
+    exists = os.path.exists
+    os.path.exists = lambda path: not str(path).startswith(("/proc/", "/sys/")) and exists(path)
+    shutil._use_fd_functions = False  # as on Windows
+    io.open = builtins.open = no_system_files
+    os.open = no_folders
+
+    from mmgibbs.bench.machine import peak_bytes, processor
+    from mmgibbs.cli import main
+    from mmgibbs.machine.memory import free_bytes
+    from mmgibbs.machine.threads import cores
+
+    assert free_bytes() is None and cores() >= 1 and peak_bytes() == 0 and isinstance(processor(), str)
+    short = ["--set", "sampler.samples=40", "--set", "sampler.burn_in=10", "--set", "sampler.chains=1", "--quiet"]
+    assert main(["run", "configs/first.yaml", "--output", sys.argv[1], *short]) == 0
+    assert main(["run", "configs/first.yaml", "--output", sys.argv[1], *short, "--extend", "20"]) == 0
+    assert main(["report", sys.argv[1]]) == 0
+    assert not {"resource", "fcntl"} & set(sys.modules)
+    print("ran")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="takes away what only Linux has")
+def test_runs_where_nothing_of_linux_is_there(tmp_path):
+    script = textwrap.dedent(WITHOUT_LINUX)
+    command = [sys.executable, "-c", script, str(tmp_path / "run")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.strip().endswith("ran"), done.stderr
+
+
+ONLY_POSIX = {"resource", "fcntl", "grp", "pwd", "termios", "pty", "posix", "syslog"}
+
+
+def unguarded(source: str) -> list[str]:
+    """Imports of modules that only POSIX has, outside of `try`; signals and functions of `os` by such a name."""
+    absent = {"os": {"sched_getaffinity", "fork", "killpg", "getpgid", "setsid", "statvfs", "getuid", "nice"},
+              "signal": {"SIGKILL", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGALRM", "setitimer"}}  # fmt: skip
+    found = []
+
+    def visit(node, guarded):
+        for child in ast.iter_child_nodes(node):
+            names = [a.name for a in child.names] if isinstance(child, ast.Import) else []
+            names += [child.module or ""] if isinstance(child, ast.ImportFrom) else []
+            found.extend(f"line {child.lineno}: {n}" for n in names if n in ONLY_POSIX and not guarded)
+            if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name):
+                if child.attr in absent.get(child.value.id, ()):
+                    found.append(f"line {child.lineno}: {child.value.id}.{child.attr}")
+            visit(child, guarded or isinstance(child, ast.Try))
+
+    visit(ast.parse(source), False)
+    return found
+
+
+def without_encoding(source: str) -> list[str]:
+    """Text that is read or written in whatever encoding the system has."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        modes = [a.value for a in node.args[1:] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        opened = isinstance(node.func, ast.Name) and name == "open" and not any("b" in mode for mode in modes)
+        text = name in ("read_text", "write_text") or opened
+        if text and not any(k.arg == "encoding" for k in node.keywords):
+            found.append(f"line {node.lineno}: {name}")
+    return found
+
+
+SOURCES = sorted(p for package in ("mmgibbs", "pedigree") for p in (ROOT / package).rglob("*.py"))
+
+
+def test_nothing_needs_what_only_linux_has():
+    found = {p.relative_to(ROOT).as_posix(): unguarded(p.read_text(encoding="utf-8")) for p in SOURCES}
+    assert {p: f for p, f in found.items() if f} == {}
+
+
+def test_text_files_say_their_encoding():
+    found = {p.relative_to(ROOT).as_posix(): without_encoding(p.read_text(encoding="utf-8")) for p in SOURCES}
+    assert {p: f for p, f in found.items() if f} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import fcntl", "from resource import getrusage", "import os\nos.fork()", "import signal\nsignal.SIGKILL"],
+)
+def test_what_only_linux_has_is_seen(source):
+    assert len(unguarded(source)) == 1
+    assert unguarded(f"try:\n    import fcntl\nexcept ImportError:\n    fcntl = None") == []  # noqa: F541
+
+
+@pytest.mark.parametrize("source", ["p.read_text()", "p.write_text('a')", "open('a')", "open('a', 'w')"])
+def test_text_without_encoding_is_seen(source):
+    assert len(without_encoding(source)) == 1
+    assert without_encoding("open('a', 'rb'); p.read_text(encoding='utf-8'); os.open(p, 0)") == []
+
+
+def test_the_workflow_has_every_system_and_python():
+    matrix = WORKFLOWS["ci"]["jobs"]["test"]["strategy"]["matrix"]
+    assert [name.partition("-")[0] for name in matrix["os"]] == ["ubuntu", "macos", "windows"]
+    prefix = "Programming Language :: Python :: 3."
+    assert matrix["python"] == [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if c.startswith(prefix)]
+    steps = [step.get("run", "") for job in WORKFLOWS["ci"]["jobs"].values() for step in job["steps"]]
+    assert "mkdocs build --strict" in steps and any("pytest" in s for s in steps) and any("mypy" in s for s in steps)
+
+
+def test_a_release_is_built_tried_and_published_in_this_order():
+    jobs = WORKFLOWS["release"]["jobs"]
+    assert list(jobs) == ["build", "try", "publish"] and jobs["try"]["needs"] == "build"
+    assert jobs["publish"]["needs"] == "try" and jobs["publish"]["permissions"]["id-token"] == "write"

@@ -1,0 +1,81 @@
+"""The documentation site: every page is in it, the reference has every key, column and command, it builds strictly."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from helpers.support import ROOT
+
+import mmgibbs
+from mmgibbs import cli
+from mmgibbs.config.schema import analysis_schema
+from mmgibbs.results.columns import OUTPUTS
+
+
+@pytest.fixture(scope="module")
+def hooks():
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "site" / "hooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages(hooks):
+    return hooks.pages()
+
+
+def test_every_page_is_in_the_menu(pages):
+    menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    listed = set(re.findall(r"[\w/-]+\.md", str(menu)))
+    assert listed == {p.name for p in (ROOT / "docs").glob("*.md")} | set(pages)
+
+
+def test_every_key_is_in_the_reference(pages):
+    text = pages["reference/analysis-file.md"]
+    schema = analysis_schema()
+    for name, section in {"": schema, **schema["$defs"]}.items():
+        of_section = text[text.index(f"\n## {name}\n") if name else 0 :]
+        mapping = next(s for s in (section, *section.get("anyOf", ())) if "properties" in s)
+        for key in mapping["properties"]:
+            row = re.search(rf"^\| `{key}` \| (.*?) \| (.*?) \|", of_section, re.MULTILINE)
+            assert row is not None and row[2], (name, key)
+    assert "| `method` | gibbs: draws from the posterior" in text and '`gibbs`, `blup`, `reml` | `"gibbs"` |' in text
+
+
+def test_every_column_command_and_public_name_is_in_the_reference(pages):
+    for file, output in OUTPUTS.items():
+        assert f"## {file}" in pages["reference/output.md"]
+        assert all(f"| `{column}` |" in pages["reference/output.md"] for column in output.columns)
+    assert all(f"## mmgibbs {name}\n" in pages["reference/commands.md"] for name in cli._COMMANDS)
+    python = pages["reference/python.md"]
+    assert all(re.search(rf"^::: [\w.]+\.{name}$", python, re.MULTILINE) for name in mmgibbs.__all__)
+
+
+def test_links_out_of_the_pages_lead_to_pages_or_become_text(hooks):
+    class Page:
+        class file:
+            src_uri = "theory.md"
+
+    source = "[a](../mmgibbs/cli.py), [b](../configs/beef.yaml), [c](../CONTRIBUTING.md#tests), "
+    source += "[d](reml.md#x), ![e](rooms.svg)"
+    assert hooks.on_page_markdown(source, Page) == (
+        "a, [b](examples.md#beef), [c](contributing.md#tests), [d](reml.md#x), ![e](rooms.svg)"
+    )
+
+
+@pytest.mark.slow
+def test_it_builds_without_a_warning(tmp_path):
+    pytest.importorskip("mkdocs", reason='needs the extra docs: pip install ".[docs]"')
+    pytest.importorskip("mkdocstrings", reason='needs the extra docs: pip install ".[docs]"')
+    pytest.importorskip("material", reason='needs the extra docs: pip install ".[docs]"')
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (site / "reference" / "analysis-file" / "index.html").exists() and not (site / "site").exists()
+    shutil.rmtree(site)
