@@ -2,6 +2,7 @@
 
     import mmgibbs
     result = mmgibbs.run("analysis.yaml")        # Result(summary, solutions, info, directory), Polars frames
+    model = mmgibbs.MixedModel(traits="weight", fixed=["herd"], random={"animal": "pedigree"}).fit(records, pedigree)
     analysis = mmgibbs.load_config("analysis.yaml", ["sampler.samples=2000"])
 
 Names are imported when they are first used, so that the solver core can be imported without Polars.
@@ -24,10 +25,12 @@ __all__ = [
     "DeviceError",
     "HierarchicalSlice",
     "HorseshoeProbit",
+    "MixedModel",
     "MmgibbsError",
     "ModelError",
     "MultinomialHMC",
     "MultinomialPG",
+    "Result",
     "check",
     "load_config",
     "predict",
@@ -41,6 +44,8 @@ _HOME = {
     "MultinomialPG": "mmgibbs.regressions.estimators",
     "HierarchicalSlice": "mmgibbs.regressions.estimators",
     "HorseshoeProbit": "mmgibbs.regressions.estimators",
+    "MixedModel": "mmgibbs.runs.model",
+    "Result": "mmgibbs.runs.result",
     "run": "mmgibbs.runs.run",
     "predict": "mmgibbs.runs.predict",
     "run_scenarios": "mmgibbs.runs.several",

@@ -19,6 +19,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 if TYPE_CHECKING:
     import polars as pl
 
+from mmgibbs.config.frames import as_polars
 from mmgibbs.config.text import Plain, as_number, is_nothing, show
 from mmgibbs.errors import nearest
 
@@ -406,18 +407,18 @@ def a_path(value: object) -> Path:
 
 @accepts({"type": "string"})
 def a_table(value: object) -> Path | pl.DataFrame:
-    """The path of a table, or (from Python) a Polars data frame."""
-    if isinstance(value, str):
+    """The path of a table, or (from Python) a data frame: see frames.py."""
+    if isinstance(value, (str, type(None))):
         return a_path(value)
     import polars as pl
 
-    if isinstance(value, pl.DataFrame):
-        return value
     if isinstance(value, pl.LazyFrame):
         raise wrong("found a LazyFrame, needed a path or a DataFrame (call .collect())")
-    if type(value).__module__.startswith("pandas"):
-        raise wrong("found a pandas table, needed a path or a Polars DataFrame (polars.from_pandas)")
-    return a_path(value)
+    try:
+        frame = as_polars(value)
+    except ValueError as error:
+        raise wrong(f"found {error}, needed a path or a data frame") from None
+    return a_path(value) if frame is None else frame
 
 
 @accepts({"type": "string"})

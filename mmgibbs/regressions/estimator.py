@@ -5,7 +5,6 @@ They are estimators of scikit-learn (tags, clone, Pipeline, GridSearchCV, cross_
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.regressions.arguments import check_sampling, read_seed
+from mmgibbs.regressions.keywords import Keywords
 from mmgibbs.regressions.loop import SideBySideChains, prepared_sampler
 from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import fill_options
@@ -43,7 +43,7 @@ def make_arrays(device: str, threads: int | None) -> Arrays:
     return Gpu()
 
 
-class Regression:
+class Regression(Keywords):
     """Base of the estimators. A subclass names its plugin and lists the plugin's options, with their defaults, in
     __init__, as keywords.
 
@@ -65,35 +65,6 @@ class Regression:
     standardise: bool
     progress: bool
     classes_: np.ndarray | None
-
-    def _take(self, values: dict) -> None:
-        """Keep the parameters of the constructor, from its `locals()`, under their names."""
-        for name in self._parameter_names():
-            setattr(self, name, values[name])
-
-    @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-
-    def get_params(self, deep: bool = True) -> dict:
-        """Parameters of the constructor by name."""
-        return {name: getattr(self, name) for name in self._parameter_names()}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters of the constructor. ConfigError for an unknown name."""
-        known = self.get_params()
-        for name, value in parameters.items():
-            if name not in known:
-                raise ConfigError(
-                    f"{type(self).__name__}: unknown parameter '{name}', needed one of {', '.join(known)}"
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        changed = {k: v for k, v in self.get_params().items() if not _is(v, defaults[k].default)}
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
     def __sklearn_tags__(self) -> Any:
         return tags_of(self.kind, several_classes=self.several_classes)
@@ -282,8 +253,3 @@ def as_array(values: npt.ArrayLike | Frame, name: str) -> np.ndarray:
         return np.asarray(values)
     except (TypeError, ValueError):
         raise DataError(f"{name}: found rows of different lengths, needed one value for each row") from None
-
-
-def _is(value: object, default: object) -> bool:
-    """The same parameter; arrays are never a default."""
-    return value is default or (type(value) is type(default) and np.ndim(value) == 0 and value == default)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mmgibbs.machine.signals import end_like_ctrl_c
 
 if TYPE_CHECKING:
-    from mmgibbs.runs.run import Result
+    from mmgibbs.runs.result import Result
     from mmgibbs.runs.several import Scenario
 
 BAD_INPUT = 2  # the exit code where one of several analyses could not be run

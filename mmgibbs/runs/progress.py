@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,10 +42,10 @@ class Console:
 
     @property
     def bars(self) -> bool:
-        return self.aloud and not self.name and self.stream.isatty()
+        return self.aloud and not self.name and (self.stream.isatty() or in_notebook())
 
     def say(self, text: str) -> None:
-        if self.bars:
+        if self.bars and not in_notebook():
             from tqdm import tqdm
 
             tqdm.write(text, file=self.stream)  # above the bars, where there are some
@@ -125,13 +126,21 @@ def time_left(seconds: float) -> str:
     return f"{tqdm.format_interval(seconds)} left, done about {time.strftime(clock, end)}"
 
 
+def in_notebook() -> bool:
+    """Whether this runs in a notebook, whose bars are widgets."""
+    shell = sys.modules.get("IPython")
+    current = None if shell is None else shell.get_ipython()
+    return type(current).__name__ == "ZMQInteractiveShell"
+
+
 class _Bars:
     def __init__(self, schedule: Schedule, labels: Sequence[str], describe: Describe, stream: TextIO):
         self.schedule, self.labels, self.describe, self.stream = schedule, labels, describe, stream
         self.seen: set[int] = set()
 
     def __enter__(self) -> Self:
-        from tqdm import tqdm
+        with warnings.catch_warnings(action="ignore"):  # of widgets that are not installed: bars are text then
+            from tqdm.auto import tqdm
 
         self.bars = [
             tqdm(total=self.schedule.n_sweeps, desc=label, position=c, unit="sweep", file=self.stream, leave=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -18,30 +16,7 @@ from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.place import FINISHED, RunFolder
 from mmgibbs.runs.problem import Clock, Problem, Tables
 from mmgibbs.runs.progress import Console
-
-if TYPE_CHECKING:
-    import xarray
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a run found: Polars frames, the folder they were written to, and what run.json holds."""
-
-    summary: pl.DataFrame
-    solutions: pl.DataFrame | None  # None for a regression
-    info: dict
-    directory: Path
-    decisions: pl.DataFrame | None = None  # the candidates for selection, where the analysis asks for them
-    response: pl.DataFrame | None = None
-
-    @property
-    def draws(self) -> xarray.DataTree:
-        """Draws of the variance components, derived parameters and chosen levels:
-        an xarray DataTree with /posterior and /sample_stats.
-        """
-        import xarray
-
-        return xarray.open_datatree(self.directory / "draws.nc", engine="h5netcdf")
+from mmgibbs.runs.result import Result
 
 
 def run(
@@ -58,8 +33,9 @@ def run(
 ) -> Result:
     """Run an analysis and write its run folder.
 
-    config: path of a YAML file, or a dict of the same keys (where `data.phenotypes` and `data.pedigree` may be Polars
-    frames). overrides: 'key.path=value' strings. overwrite: replace the run that is there. resume: continue from the
+    config: path of a YAML file, or a dict of the same keys (where `data.phenotypes` and `data.pedigree` may be data
+    frames of Polars, pandas or any library that speaks the Arrow PyCapsule interface).
+    overrides: 'key.path=value' strings. overwrite: replace the run that is there. resume: continue from the
     checkpoints of a run that ended early, to the draws of a run in one go. extend: sweeps to add to a finished run.
     report: write report.html, at each checkpoint while the chains run, and when the run has ended.
     cluster: 'tcp://host:port' of a Dask scheduler, whose workers then run the chains, to the same draws, or 'local:N'

@@ -24,7 +24,8 @@ from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.progress import Console
-from mmgibbs.runs.run import Result, run_in
+from mmgibbs.runs.result import Result
+from mmgibbs.runs.run import run_in
 from pedigree.errors import PedigreeError, TableError
 
 REFUSALS = (MmgibbsError, PedigreeError, TableError)

@@ -1,0 +1,67 @@
+"""Tables that are passed from Python, of Polars, pandas, or anything that speaks the Arrow PyCapsule interface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def is_pandas(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "columns")
+
+
+def as_polars(value: Any) -> pl.DataFrame | None:
+    """The table as a Polars frame; None for what is no table. ValueError says what of it cannot be read."""
+    import polars as pl
+
+    if isinstance(value, pl.DataFrame):
+        return value
+    if is_pandas(value):
+        return _of_pandas(value)
+    if not hasattr(value, "__arrow_c_stream__"):
+        return None
+    try:
+        frame = pl.DataFrame(value)
+    except Exception as error:  # noqa: BLE001  a foreign library may raise anything
+        raise ValueError(f"a table of {type(value).__module__} that cannot be read ({error})") from None
+    if frame.columns == [""]:
+        raise ValueError("a single column without a name")
+    return frame
+
+
+def _of_pandas(table: Any) -> pl.DataFrame:
+    """Column by column, which needs no pyarrow; an index with a name is a column."""
+    import polars as pl
+
+    if any(name is not None for name in table.index.names):
+        table = table.reset_index()
+    names = [str(name) for name in table.columns]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"a table with the column '{twice[0]}' twice")
+    return pl.DataFrame([_column(name, table.iloc[:, j]) for j, name in enumerate(names)])
+
+
+def _column(name: str, column: Any) -> pl.Series:
+    """Missing values are null. Whole numbers that became float because one of them is missing, as pandas does it, are
+    whole again: ids would be other texts.
+    """
+    import polars as pl
+
+    missing = column.isna().to_numpy(bool)
+    values = column.to_numpy()
+    if values.dtype.kind in "iub":
+        return pl.Series(name, values)
+    if values.dtype.kind == "f":
+        known = values[~missing]
+        if missing.any() and (np.abs(known) < 2**53).all() and (known == np.floor(known)).all():
+            whole = [None if lost else int(v) for v, lost in zip(values, missing, strict=True)]
+            return pl.Series(name, whole, pl.Int64)
+        return pl.Series(name, values.astype(np.float64)).fill_nan(None)
+    found = [None if lost else v for v, lost in zip(column.tolist(), missing.tolist(), strict=True)]
+    kinds = {type(v) for v in found if v is not None}
+    return pl.Series(name, found if len(kinds) <= 1 else [None if v is None else str(v) for v in found])

@@ -1,0 +1,48 @@
+"""Objects that are built from keywords, which can be read and changed by name, as scikit-learn does it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+import numpy as np
+
+from mmgibbs.errors import ConfigError, nearest
+
+
+class Keywords:
+    """The parameters of the constructor are attributes of the same name, kept as they were given."""
+
+    def _take(self, values: dict) -> None:
+        """Keep the parameters of the constructor, from its `locals()`, under their names."""
+        for name in self._parameter_names():
+            setattr(self, name, values[name])
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict:
+        """Parameters of the constructor by name."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters of the constructor. ConfigError for an unknown name."""
+        known = self.get_params()
+        for name, value in parameters.items():
+            if name not in known:
+                raise ConfigError(
+                    f"{type(self).__name__}: unknown parameter '{name}'; {nearest(name, known, 'the parameters are')}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = {k: v for k, v in self.get_params().items() if not _is(v, defaults[k].default)}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+
+def _is(value: object, default: object) -> bool:
+    """The same parameter; arrays are never a default."""
+    return value is default or (type(value) is type(default) and np.ndim(value) == 0 and value == default)  # type: ignore[arg-type]

@@ -1,0 +1,53 @@
+"""A result as a notebook shows it: what was run, its warnings, a table of the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+
+import polars as pl
+
+from mmgibbs.report.findings import attention, said_at_the_end
+from mmgibbs.report.html_tables import decimals, known, number
+
+ROWS = 40
+HEADS = ("parameter", "mean", "SD", "2.5 %", "97.5 %", "ESS", "R-hat")
+ALERT = ' style="color:#c75000;font-weight:600"'
+
+
+def as_html(summary: pl.DataFrame, record: Mapping, directory: Path) -> str:
+    """HTML without style sheets or scripts, so that it looks right in every notebook, light or dark."""
+    facts = " &middot; ".join(escape(text) for text in (str(record.get("name", "")), *_facts(record)) if text)
+    warnings = "".join(f"<li{ALERT}>{escape(text)}</li>" for text in said_at_the_end(summary, record))
+    head = "".join(f'<th style="text-align:{"left" if i == 0 else "right"}">{h}</th>' for i, h in enumerate(HEADS))
+    body = "".join(_row(row) for row in summary.head(ROWS).iter_rows(named=True))
+    more = (
+        f"<p>{summary.height - ROWS:,} more parameters are in <code>summary</code>.</p>"
+        if summary.height > ROWS
+        else ""
+    )
+    warned = f"<ul>{warnings}</ul>" if warnings else ""
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return (
+        f"<div><p><strong>{facts}</strong></p>{warned}{table}{more}<p><code>{escape(str(directory))}</code></p></div>"
+    )
+
+
+def _facts(record: Mapping) -> list[str]:
+    data = record.get("data", {})
+    records, animals = data.get("records", {}).get("used"), data.get("animals")
+    return [
+        f"{records:,} records" if records else "",
+        f"{animals:,} animals" if animals else "",
+        f"{record['kept_draws_per_chain']:,} kept draws per chain" if "kept_draws_per_chain" in record else "",
+    ]
+
+
+def _row(row: Mapping) -> str:
+    places = decimals(row["sd"] or row["mean"])
+    shown = [number(row[key], places) for key in ("mean", "sd", "hpd_low", "hpd_high")]
+    shown += [number(row["ess_bulk"], 0), number(row["rhat"], 3) if known(row["rhat"]) else ""]
+    style = ALERT if attention(dict(row)) else ""
+    cells = "".join(f'<td style="text-align:right">{text}</td>' for text in shown)
+    return f'<tr{style}><td style="text-align:left">{escape(str(row["parameter"]))}</td>{cells}</tr>'

@@ -1,0 +1,202 @@
+"""A mixed model for Python, built from keywords: `MixedModel(traits="y", random={"animal": "pedigree"}).fit(table)`."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.regressions.arguments import read_seed
+from mmgibbs.regressions.keywords import Keywords
+from mmgibbs.regressions.scikit_learn import not_fitted
+from mmgibbs.runs.run import check, run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from mmgibbs.runs.result import Result
+
+Effects = str | Sequence[str] | Mapping[str, Any]
+OF_SAMPLER = ("method", "chains", "burn_in", "samples", "thin", "seed", "threads", "engine", "device")
+
+
+class TemporaryFolder:
+    """A folder that is there as long as this object is, or the program runs."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="mmgibbs-"))
+        weakref.finalize(self, shutil.rmtree, self.path, True)
+
+
+class MixedModel(Keywords):
+    """A mixed model, its effects and how it is fitted; data come with `fit`.
+
+        model = mmgibbs.MixedModel(
+            traits=["weaning_weight"], fixed=["herd", "sex"], random={"animal": "pedigree", "dam": "identity"},
+            chains=4, samples=5000,
+        ).fit(phenotypes, pedigree)
+        model.result_.plot_posterior()
+
+    traits: columns, or a mapping from traits to their keys ({"ease": {"type": "ordinal"}}).
+    fixed: columns of class effects, or a mapping from effects to 'class', 'covariate' or their keys.
+    random: columns of independent effects, or a mapping from effects to 'identity', 'pedigree' or their keys.
+    markers, variances, decisions, data, output, sampler: the sections of the analysis file, as mappings.
+    weights: column of the weights of the records. The others are keys of the section `sampler`; what is None takes the
+    default of the analysis file. seed=None draws a fresh one, kept as `seed_`.
+
+    After `fit`: `result_` (mmgibbs.Result), `summary_`, `solutions_`, `seed_`.
+    """
+
+    traits: Effects
+    fixed: Effects
+    random: Effects
+    markers: Mapping[str, Any] | None
+    intercept: bool | str | None
+    variances: Mapping[str, Any] | None
+    decisions: Mapping[str, Any] | None
+    weights: str | None
+    name: str
+    seed: int | None
+    data: Mapping[str, Any] | None
+    sampler: Mapping[str, Any] | None
+    output: Mapping[str, Any] | None
+
+    def __init__(
+        self,
+        *,
+        traits: Effects = (),
+        fixed: Effects = (),
+        random: Effects = (),
+        markers: Mapping[str, Any] | None = None,
+        intercept: bool | str | None = None,
+        variances: Mapping[str, Any] | None = None,
+        decisions: Mapping[str, Any] | None = None,
+        weights: str | None = None,
+        name: str = "model",
+        method: str | None = None,
+        chains: int | None = None,
+        burn_in: int | None = None,
+        samples: int | None = None,
+        thin: int | None = None,
+        seed: int | None = 1,
+        threads: int | None = None,
+        engine: str | None = None,
+        device: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        sampler: Mapping[str, Any] | None = None,
+        output: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._take(locals())
+
+    def analysis(self, phenotypes: Any, pedigree: Any = None, genotypes: Any = None) -> dict:
+        """The analysis as `mmgibbs.run` takes it: the sections of the analysis file. Tables: paths or data frames."""
+        return self._analysis(phenotypes, pedigree, genotypes, read_seed(self.seed))
+
+    def _analysis(self, phenotypes: Any, pedigree: Any, genotypes: Any, seed: int) -> dict:
+        model: dict[str, Any] = {
+            "fixed": _effects(self.fixed, "fixed", "kind"),
+            "random": _effects(self.random, "random", "relationship"),
+        }
+        given = {"markers": self.markers, "intercept": self.intercept}
+        model |= {key: value for key, value in given.items() if value is not None}
+        of_sampler = {key: getattr(self, key) for key in OF_SAMPLER if getattr(self, key) is not None}
+        tables = {"phenotypes": phenotypes, "pedigree": pedigree, "genotypes": genotypes, "weights": self.weights}
+        sections = {
+            "name": self.name,
+            "data": _merged("data", {k: v for k, v in tables.items() if v is not None}, self.data),
+            "traits": dict(self.traits) if isinstance(self.traits, Mapping) else _names(self.traits, "traits"),
+            "model": model,
+            "variances": self.variances,
+            "sampler": _merged("sampler", of_sampler | {"seed": seed}, self.sampler),
+            "output": self.output,
+            "decisions": self.decisions,
+        }
+        return {key: value for key, value in sections.items() if value is not None}
+
+    def check(self, phenotypes: Any, pedigree: Any = None, *, genotypes: Any = None) -> dict:
+        """Read and check everything and count what a fit would hold; nothing is sampled."""
+        return check(self.analysis(phenotypes, pedigree, genotypes))
+
+    def fit(
+        self,
+        phenotypes: Any,
+        pedigree: Any = None,
+        *,
+        genotypes: Any = None,
+        directory: str | Path | None = None,
+        overwrite: bool = False,
+        progress: bool = True,
+        report: bool = False,
+    ) -> Self:
+        """Fit the model. phenotypes, pedigree: paths, or data frames of Polars, pandas or any library that speaks the
+        Arrow PyCapsule interface; genotypes: the section `data.genotypes`.
+
+        directory: the run folder that is left; None: a temporary one, which goes with the result. ConfigError,
+        DataError and ModelError say what cannot be used.
+        """
+        seed = read_seed(self.seed)
+        analysis = self._analysis(phenotypes, pedigree, genotypes, seed)
+        folder = None
+        if directory is None and "directory" not in (self.output or {}):
+            folder = TemporaryFolder()
+            directory = folder.path / "run"
+        result = run(analysis, overwrite=overwrite, progress=progress, report=report, directory=directory)
+        self.result_, self.seed_ = replace(result, folder=folder), seed
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "result_")
+
+    @property
+    def summary_(self) -> pl.DataFrame:
+        return self._fitted().summary
+
+    @property
+    def solutions_(self) -> pl.DataFrame:
+        solutions = self._fitted().solutions
+        assert solutions is not None, "a mixed model has solutions"
+        return solutions
+
+    def _fitted(self) -> Result:
+        if not hasattr(self, "result_"):
+            raise not_fitted("MixedModel: not fitted yet, needed fit(phenotypes, pedigree) before this")
+        return self.result_
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        shown = f"<pre>{escape(repr(self))}</pre>"
+        return shown + self.result_._repr_html_() if hasattr(self, "result_") else shown
+
+
+def _names(given: object, what: str) -> list[str]:
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"{what}: found {given!r}, needed names of columns, or a mapping from names to keys")
+    twice = [name for name in names if list(names).count(name) > 1]
+    if twice:
+        raise ConfigError(f"{what}: found '{twice[0]}' twice, needed different names")
+    return list(names)
+
+
+def _effects(given: object, what: str, key: str) -> dict[str, Any]:
+    """{name: keys}; a word stands for {key: word}."""
+    if not isinstance(given, Mapping):
+        return {name: {} for name in _names(given, what)}
+    return {name: {key: value} if isinstance(value, str) else value for name, value in given.items()}
+
+
+def _merged(section: str, keywords: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
+    if given is None:
+        return dict(keywords)
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{section}: found {given!r}, needed a mapping as in the analysis file")
+    both = sorted(given.keys() & keywords.keys() - {"seed"})
+    if both:
+        raise ConfigError(f"{section}.{both[0]}: cannot be combined with the keyword '{both[0]}'; needed one of them")
+    return dict(keywords) | dict(given)

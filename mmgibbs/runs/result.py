@@ -1,0 +1,95 @@
+"""What a run found, for Python: tables, draws, figures, and how a notebook shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from mmgibbs.errors import ConfigError
+from mmgibbs.results.relationships import relationships_of
+
+if TYPE_CHECKING:
+    import xarray
+
+    from mmgibbs.report.pictures import Picture
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run found: Polars frames, the folder they were written to, and what run.json holds.
+
+    summary: a row for each parameter; solutions: one for each level of each effect (None for a regression); draws: an
+    xarray DataTree. A notebook shows the summary with its warnings.
+    """
+
+    summary: pl.DataFrame
+    solutions: pl.DataFrame | None  # None for a regression
+    info: dict
+    directory: Path
+    decisions: pl.DataFrame | None = None  # the candidates for selection, where the analysis asks for them
+    response: pl.DataFrame | None = None
+    folder: object = field(default=None, repr=False, compare=False)  # keeps a temporary folder while this is in use
+
+    @property
+    def draws(self) -> xarray.DataTree:
+        """Draws of the variance components, derived parameters and chosen levels:
+        an xarray DataTree with /posterior and /sample_stats, which ArviZ takes as it is.
+        """
+        import xarray
+
+        return xarray.open_datatree(self.directory / "draws.nc", engine="h5netcdf")
+
+    @cached_property
+    def _parameters(self) -> dict[str, np.ndarray]:
+        """Draws by parameter, (chains, draws) each."""
+        from mmgibbs.report.finished import read_finished
+
+        return read_finished(self.directory).draws
+
+    def breeding_values(self, term: str | None = None, trait: str | None = None) -> pl.DataFrame:
+        """Solutions of the random effects whose levels are related, or of one term, best first.
+
+        ConfigError where there is no such term or trait.
+        """
+        if self.solutions is None:
+            raise ConfigError("breeding_values: found a regression, needed a mixed model")
+        related = [name for name, kind in relationships_of(self.info).items() if kind["related"]]
+        terms = related if term is None else [term]
+        found = self.solutions.filter(pl.col("term").is_in(terms), pl.col("effect") != "group")
+        if trait is not None:
+            found = found.filter(trait=trait)
+        if found.is_empty():
+            of = f" of '{trait}'" if trait is not None else ""
+            raise ConfigError(f"breeding_values: found none{of} in {', '.join(terms) or 'the model'}; see solutions")
+        return found.sort("mean", descending=True)
+
+    def plot_trace(self, parameters: str | Sequence[str] | None = None) -> Picture:
+        """The draws in order, by chain. parameters: names or patterns such as 'h2[*]'; a matplotlib figure."""
+        from mmgibbs.report import pictures
+
+        return pictures.trace(self._parameters, parameters)
+
+    def plot_posterior(self, parameters: str | Sequence[str] | None = None) -> Picture:
+        """Posterior densities with means and 95 % intervals; a matplotlib figure."""
+        from mmgibbs.report import pictures
+
+        return pictures.posterior(self._parameters, self.summary, parameters)
+
+    def plot_breeding_values(self, term: str | None = None, trait: str | None = None, top: int = 30) -> Picture:
+        """The `top` highest breeding values with their intervals; a matplotlib figure."""
+        from mmgibbs.report import pictures
+
+        if isinstance(top, bool) or not isinstance(top, int) or top < 1:
+            raise ConfigError(f"top: found {top!r}, needed a whole number from 1")
+        return pictures.breeding_values(self.breeding_values(term, trait), top)
+
+    def _repr_html_(self) -> str:
+        from mmgibbs.report.notebook import as_html
+
+        return as_html(self.summary, self.info, self.directory)

@@ -1,0 +1,257 @@
+"""Results and mixed models in Python: what they give, how a notebook shows them, and tables of other libraries."""
+
+import gc
+import pickle
+import sys
+import types
+from datetime import date
+
+import matplotlib.figure
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import xarray
+from helpers.html_page import Page
+from helpers.support import ROOT
+
+import mmgibbs
+from mmgibbs.config.frames import as_polars
+from mmgibbs.errors import ConfigError, ModelError
+from mmgibbs.runs import progress
+
+SHEEP = ROOT / "data_samples" / "beef"
+SHORT = dict(chains=2, burn_in=5, samples=40, thin=1, seed=3)
+MODEL = dict(traits="yearling_weight", fixed=["contemporary_group", "sex"], random={"animal": "pedigree"})
+
+
+@pytest.fixture(scope="module")
+def tables():
+    read = lambda name: pl.read_csv(SHEEP / f"{name}.csv", infer_schema_length=None)
+    return read("phenotypes"), read("pedigree")
+
+
+@pytest.fixture(scope="module")
+def model(tables):
+    return mmgibbs.MixedModel(**MODEL, **SHORT).fit(*tables, progress=False)
+
+
+# ------------------------------------------------------------------------------------------------ the model
+
+
+def test_a_model_is_its_analysis_file(model, tables, tmp_path):
+    """The same draws as the dict of the same keys."""
+    analysis = {
+        "data": {"phenotypes": tables[0], "pedigree": tables[1]},
+        "traits": ["yearling_weight"],
+        "model": {"fixed": {"contemporary_group": {}, "sex": {}}, "random": {"animal": {"relationship": "pedigree"}}},
+        "sampler": SHORT,
+    }
+    result = mmgibbs.run(analysis, directory=tmp_path / "run", progress=False)
+    assert result.summary.equals(model.summary_) and result.solutions.equals(model.solutions_)
+
+
+def test_words_and_keys_of_effects():
+    model = mmgibbs.MixedModel(
+        traits={"ease": {"type": "ordinal"}},
+        fixed={"age": "covariate", "herd": "class", "sex": {"prior": "flat"}},
+        random={"animal": "pedigree", "litter": {"relationship": "identity", "traits": ["ease"]}},
+        weights="w",
+        sampler={"checkpoint_every": "never"},
+        chains=2,
+        seed=7,
+    )
+    found = model.analysis("a.csv", "b.csv")
+    assert found["model"]["fixed"] == {
+        "age": {"kind": "covariate"},
+        "herd": {"kind": "class"},
+        "sex": {"prior": "flat"},
+    }
+    assert found["model"]["random"]["litter"] == {"relationship": "identity", "traits": ["ease"]}
+    assert found["data"] == {"phenotypes": "a.csv", "pedigree": "b.csv", "weights": "w"}
+    assert found["sampler"] == {"chains": 2, "seed": 7, "checkpoint_every": "never"} and found["name"] == "model"
+
+
+@pytest.mark.parametrize(
+    "keywords, said",
+    [
+        ({"traits": 3}, "traits: found 3, needed names of columns"),
+        ({"fixed": ["a", "a"]}, "fixed: found 'a' twice"),
+        ({"random": [1]}, r"random: found \[1\], needed names"),
+        ({"sampler": {"chains": 3}, "chains": 2}, "sampler.chains: cannot be combined with the keyword 'chains'"),
+        ({"sampler": [1]}, "sampler: found"),
+        ({"seed": -1}, "seed: found -1"),
+        ({"random": {"animal": "pedigre"}}, "model.random.animal.relationship: .*pedigre"),
+        ({"samples": "many"}, "sampler.samples: "),
+    ],
+)
+def test_keywords_are_refused_by_name(keywords, said, tables):
+    with pytest.raises(ConfigError, match=said):
+        mmgibbs.MixedModel(**(MODEL | keywords)).fit(*tables, progress=False)
+
+
+def test_parameters_by_name():
+    model = mmgibbs.MixedModel(traits="y", chains=2)
+    assert repr(model) == "MixedModel(traits='y', chains=2)" and model.set_params(chains=3).get_params()["chains"] == 3
+    with pytest.raises(ConfigError, match="unknown parameter 'chain'; did you mean 'chains'"):
+        model.set_params(chain=3)
+    with pytest.raises(ModelError, match="not fitted yet"):
+        model.summary_  # noqa: B018
+
+
+def test_check_counts_and_samples_nothing(tables):
+    counts = mmgibbs.MixedModel(**MODEL, **SHORT).check(*tables)
+    assert counts["data"]["animals"] == tables[1].height
+
+
+def test_no_seed_is_a_fresh_one(tables):
+    short = SHORT | {"seed": None, "samples": 5, "burn_in": 0, "chains": 1}
+    one, two = (mmgibbs.MixedModel(**MODEL, **short).fit(*tables, progress=False) for _ in range(2))
+    assert one.seed_ != two.seed_ and one.result_.info["seed"] == one.seed_
+
+
+def test_a_folder_is_left_where_it_is_asked_for(tables, tmp_path):
+    fitted = mmgibbs.MixedModel(**MODEL, **SHORT).fit(*tables, directory=tmp_path / "run", progress=False)
+    assert (tmp_path / "run" / "run.json").exists() and fitted.result_.folder is None
+
+
+def test_a_temporary_folder_goes_with_the_result(tables):
+    short = SHORT | {"samples": 5, "burn_in": 0, "chains": 1}
+    result = mmgibbs.MixedModel(**MODEL, **short).fit(*tables, progress=False).result_
+    path = result.directory
+    assert path.exists()
+    del result
+    gc.collect()
+    assert not path.exists()
+
+
+def test_a_fitted_model_can_be_pickled(model):
+    again = pickle.loads(pickle.dumps(model))
+    assert again.summary_.equals(model.summary_) and again.result_.breeding_values().height
+
+
+# ------------------------------------------------------------------------------------------------ the result
+
+
+def test_draws_are_a_tree_that_arviz_takes(model):
+    with model.result_.draws as tree:
+        assert isinstance(tree, xarray.DataTree) and set(tree.children) == {"posterior", "sample_stats"}
+        assert tree["posterior"]["h2[yearling_weight]"].dims == ("chain", "draw")
+
+
+def test_breeding_values_are_the_related_levels_best_first(model, tables):
+    values = model.result_.breeding_values()
+    assert values.height == tables[1].height and values["mean"].is_sorted(descending=True)
+    assert set(values["term"]) == {"animal"}
+    with pytest.raises(ConfigError, match="breeding_values: found none of 'milk' in animal"):
+        model.result_.breeding_values(trait="milk")
+
+
+def test_figures(model, tmp_path):
+    trace = model.result_.plot_trace()
+    assert isinstance(trace, matplotlib.figure.Figure)
+    assert trace.axes[0].get_title("left") == "h2[yearling_weight]" and len(trace.axes[0].lines) == 2
+    assert np.array_equal(
+        trace.axes[0].lines[1].get_ydata(), model.result_.draws["posterior"]["h2[yearling_weight]"][1]
+    )
+    posterior = model.result_.plot_posterior("*var[*]")
+    assert [a.get_title("left") for a in posterior.axes] == [
+        "animal.var[yearling_weight]",
+        "residual.var[yearling_weight]",
+    ]
+    best = model.result_.plot_breeding_values(top=5)
+    highest = model.result_.breeding_values().head(5)
+    assert [t.get_text() for t in best.axes[0].get_xticklabels()] == highest["level"].to_list()
+    for figure in (trace, posterior, best):
+        assert figure._repr_png_().startswith(b"\x89PNG")
+    trace.savefig(tmp_path / "trace.pdf")
+
+
+def test_what_cannot_be_drawn_is_said(model):
+    with pytest.raises(ConfigError, match=r"parameters: no parameter fits 'h3\[\*\]'; the parameters are animal.var"):
+        model.result_.plot_trace("h3[*]")
+    with pytest.raises(ConfigError, match="top: found 0"):
+        model.result_.plot_breeding_values(top=0)
+
+
+def test_a_notebook_shows_a_table_and_the_warnings(model, tmp_path):
+    html = model.result_._repr_html_()
+    (tmp_path / "cell.html").write_text(html)
+    page = Page(tmp_path / "cell.html")
+    assert page.tables[0]["head"][0] == "parameter" and len(page.tables[0]["rows"]) == model.summary_.height
+    assert "warning: Few effective draws" in html and "40 kept draws per chain" in html and "<script" not in html
+    assert html in model._repr_html_() and "MixedModel(traits=" in model._repr_html_()
+    assert (
+        "<pre>MixedModel(" in mmgibbs.MixedModel(traits="<y>")._repr_html_()
+        and "&lt;y&gt;" in mmgibbs.MixedModel(traits="<y>")._repr_html_()
+    )
+
+
+def test_bars_in_a_notebook_are_widgets(monkeypatch):
+    class ZMQInteractiveShell:
+        pass
+
+    shell = types.ModuleType("IPython")
+    shell.get_ipython = ZMQInteractiveShell
+    assert not progress.in_notebook()
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    assert progress.in_notebook() and progress.Console().bars and not progress.Console(False).bars
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+class Capsule:
+    """A table of a library that nobody knows, which speaks the Arrow PyCapsule interface."""
+
+    def __init__(self, frame):
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "capsule"])
+def test_tables_of_other_libraries_give_the_same_draws(kind, model, tables):
+    if kind == "pandas":
+        others = [pd.DataFrame({c: t[c].to_list() for c in t.columns}) for t in tables]
+    else:
+        others = [Capsule(t) for t in tables]
+    other = mmgibbs.MixedModel(**MODEL, **SHORT).fit(*others, progress=False)
+    assert other.summary_.equals(model.summary_) and other.solutions_.equals(model.solutions_)
+
+
+def test_columns_of_pandas():
+    table = pd.DataFrame(
+        {
+            "id": [1.0, None], "text": ["x", None], "number": [1.5, np.nan], "mixed": [1, "q"],
+            "class": pd.Categorical(["u", None]), "whole": pd.array([1, None], dtype="Int64"), "float": [1.0, 2.0],
+            "truth": [True, False], "day": [date(2020, 1, 2), None],
+        },
+        index=pd.Index(["i", "j"], name="animal"),
+    )  # fmt: skip
+    found = as_polars(table)
+    assert found.rows() == [
+        ("i", 1, "x", 1.5, "1", "u", 1, 1.0, True, date(2020, 1, 2)),
+        ("j", None, None, None, "q", None, None, 2.0, False, None),
+    ]
+    assert found.schema["id"] == pl.Int64 and found.schema["float"] == pl.Float64
+    assert as_polars("path.csv") is None and as_polars(found) is found
+
+
+class Broken:
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise RuntimeError("no stream")
+
+
+@pytest.mark.parametrize(
+    "table, said",
+    [
+        (Broken(), r"found a table of .* that cannot be read \(.*no stream.*\), needed a path or a data frame"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "found a table with the column 'a' twice"),
+        (pl.LazyFrame({"a": [1]}), "found a LazyFrame"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_said(table, said, tables):
+    with pytest.raises(ConfigError, match=f"data.phenotypes: {said}"):
+        mmgibbs.MixedModel(**MODEL).fit(table, tables[1], progress=False)
