@@ -137,7 +137,7 @@ class Sampler(Section):
     seed: Annotated[int, checked(whole_number(0, WORD - 1))] = 42
     """Seed of the random numbers: the same seed and file give the same draws."""
 
-    engine: Annotated[str, checked(one_of("auto", "serial", "hybrid", "structured", "pcg"))] = "auto"
+    engine: Annotated[str, checked(one_of("auto", "serial", "hybrid", "structured", "pcg", "marginal"))] = "auto"
     """What draws the location effects; auto: serial below 50,000 equations, else structured."""
 
     partition: Annotated[str, checked(one_of("auto", "effect", "equal", "colour"))] = "auto"
@@ -212,6 +212,8 @@ class Sampler(Section):
         self._check_engine(problems)
         if self.method == "reml":
             self._check_reml(problems)
+        elif self.engine == "marginal" and self.method == "gibbs":
+            self._check_marginal(problems)
         if self.method == "blup" and self.engine not in ("auto", "pcg"):
             problems.add(
                 ("engine",), f"found {self.engine}, which cannot be combined with method: blup; needed pcg or auto"
@@ -222,8 +224,9 @@ class Sampler(Section):
     def _check_engine(self, problems: Problems) -> None:
         """What one engine takes cannot be combined with another, which would drop it."""
         solves = self.method != "gibbs" or self.engine == "pcg"
+        exact = solves or self.engine == "marginal"
         what = f"method: {self.method}" if self.method != "gibbs" else f"engine: {self.engine}"
-        if solves and self.update == "site":
+        if exact and self.update == "site":
             why = "which draws nothing" if self.method != "gibbs" else "which draws all levels at once"
             problems.add(("update",), f"found site, which cannot be combined with {what}, {why}; needed level")
         if self.tolerance is not None and not solves:
@@ -232,12 +235,22 @@ class Sampler(Section):
                 f"found {self.tolerance:g}, which cannot be combined with {what}, which solves nothing; "
                 "needed engine: pcg, or method: blup or reml",
             )
-        if self.engine in ("serial", "pcg") and self.method == "gibbs" and (self.threads or 1) > 1:
+        if self.engine in ("serial", "pcg", "marginal") and self.method == "gibbs" and (self.threads or 1) > 1:
             problems.add(
                 ("threads",),
                 f"found {self.threads}, which cannot be combined with {what}, which runs on one thread; "
                 "needed 1 or auto, or engine: structured or hybrid",
             )
+
+    def _check_marginal(self, problems: Problems) -> None:
+        """It factorises the equations on the CPU, in double precision, and draws variances without their effects."""
+        for key, found, needed in (
+            ("precision", self.precision, "double"),
+            ("device", "gpu" if self.device == "gpu" else "cpu", "cpu"),
+            ("interweave", "true" if self.interweave is True else "auto", "auto"),
+        ):
+            if found != needed:
+                problems.add((key,), f"found {found}, which cannot be combined with engine: marginal; needed {needed}")
 
     def _check_reml(self, problems: Problems) -> None:
         """REML factorises the equations on the CPU, in double precision."""

@@ -41,6 +41,7 @@ REGRESSION_SLICE = 25  # slice heights, brackets and candidates
 REGRESSION_HYPER = 26  # group means and covariances
 REGRESSION_RESCALE = 27  # parameter expansion
 REGRESSION_START = 28  # starting values
+MARGINAL = 29  # variances of the mixed model with the location effects integrated out
 
 MAX_TERM = (1 << 24) - 1
 _WORD = 1 << 32

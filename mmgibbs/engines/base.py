@@ -21,6 +21,7 @@ Where an engine has them:
 
     engine.moments(batch_length)                # LocationMoments of its own: a kept draw is then never fetched
     engine.notes                                # what it chose on the way, in words for the user
+    engine.integrated                           # log p(y | variances), theta integrated out: see Integrated
 
 Engines with the same partition, update and key give the same chain up to rounding.
 
@@ -105,6 +106,21 @@ class LocationMoments(Protocol):
     def state(self) -> dict[str, np.ndarray]: ...
 
     def restore(self, state: dict[str, np.ndarray]) -> None: ...
+
+
+class Integrated(Protocol):
+    """log p(y | psi) with theta integrated out. A sweep of the engine draws theta at the psi that was kept.
+
+    psi: G of each random term, row by row, one after another, then R of each class."""
+
+    def at(self, psi: np.ndarray) -> float:
+        """Up to a constant; -inf where a matrix is not positive definite."""
+
+    def keep(self) -> None:
+        """The psi of the last call of `at` is the one of the chain."""
+
+    def gradient(self, kept: bool = False) -> tuple[list[np.ndarray], np.ndarray]:
+        """D with d log p = tr(D dG) of each random term, and (classes, T, T) of R: at the last psi, or the kept one."""
 
 
 class HostState(ABC):

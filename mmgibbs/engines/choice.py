@@ -8,6 +8,7 @@ from typing import Any
 from mmgibbs.engines.base import Engine, HostState
 from mmgibbs.engines.coloured.engine import StructuredEngine
 from mmgibbs.engines.coloured_gpu.engine import StructuredGpuEngine
+from mmgibbs.engines.direct.engine import Joined, MarginalEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
@@ -38,6 +39,7 @@ ENGINES: dict[str, EngineKind] = {
         HybridEngine,
     ),
     "pcg": EngineKind("solutions by preconditioned conjugate gradients", PcgEngine),
+    "marginal": EngineKind("variances with the effects integrated out, by a sparse factor", MarginalEngine),
 }
 
 
@@ -61,6 +63,7 @@ class EngineChoice:
     device: str = "cpu"
     variances_fixed: bool = False  # for pcg: several exact draws per pass over the data
     tolerance: float | None = None  # for pcg, which needs one
+    joined: Joined | None = None  # for marginal: components that may covary
 
     def build(self, equations: StructuredEquations) -> Engine:
         engine = engine_class(self.name, self.device)

@@ -14,6 +14,7 @@ ENGINES = {
     "serial": "the structured equations in plain loops",
     "structured": "levels of one colour at once, on equations that are never stored as a matrix",
     "hybrid": "row blocks of the explicit equations, the others' right-hand sides updated at the same time",
+    "marginal": "variances with the effects integrated out, by a sparse factor",
     "direct": "a sparse Cholesky factor of the equations",
     "pcg": "solutions by preconditioned conjugate gradients",
 }

@@ -249,4 +249,8 @@ def choose_engine(sampler: Sampler, model: MixedModel) -> tuple[EngineChoice, st
     fixed = model.residual.fixed and all(c is None or c.fixed for c in model.covariances)
     fixed = fixed and not model.design.responses  # whose liabilities move
     threads = threads if "threads" in engine.options else 1
-    return EngineChoice(name, sampler.update, threads, device, fixed, sampler.tolerance), kind, why
+    joined = (
+        tuple(None if c is None else c.blocks for c in model.covariances),
+        tuple(m.blocks for m in model.residual.matrices),
+    )
+    return EngineChoice(name, sampler.update, threads, device, fixed, sampler.tolerance, joined), kind, why

@@ -169,7 +169,7 @@ class MixedModelProblem:
 
     def _not_interweaved(self) -> dict[str, str | None]:
         """Term -> why it is left out."""
-        model, wanted = self.assembled.model, self.analysis.sampler.interweave
+        model, wanted = self.assembled.model, self.analysis.sampler.interweave and self.choice.name != "marginal"
         out = [i for i in model.random_terms if wanted and i not in self.schedule.interweave]
         return {model.design.terms[i].name: reason_not_interweaved(model, i) for i in out}
 
@@ -367,7 +367,7 @@ def read_mixed_model(analysis: Analysis, samples: int | None, console: Console, 
     clock.lap("data")
     console.say_all((*prepared.design.notes, *assembled.notes))
     choice, kind, why = choose_engine(analysis.sampler, assembled.model)
-    schedule = _checked_schedule(analysis, assembled, samples)
+    schedule = _checked_schedule(analysis, assembled, choice, samples)
     equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
     clock.lap("equations")
     console.say(
@@ -380,8 +380,8 @@ def mixed_model_counts(analysis: Analysis) -> dict:
     """What `mmgibbs check` prints of a mixed model; nothing is sampled."""
     prepared = prepare(analysis)
     assembled = _assembled(analysis, prepared)
-    choose_engine(analysis.sampler, assembled.model)
-    _checked_schedule(analysis, assembled, None)
+    choice, _, _ = choose_engine(analysis.sampler, assembled.model)
+    _checked_schedule(analysis, assembled, choice, None)
     counts = model_counts(analysis, prepared, assembled)
     return counts | {"notes": [*counts["notes"], *decision_notes(analysis, prepared, assembled.model.decisions)]}
 
@@ -402,10 +402,10 @@ def with_trends(assembled: Assembled, prepared: Prepared) -> Assembled:
     return replace(assembled, model=replace(assembled.model, averaged=averaged))
 
 
-def _checked_schedule(analysis: Analysis, assembled: Assembled, samples: int | None) -> Schedule:
+def _checked_schedule(analysis: Analysis, assembled: Assembled, choice: EngineChoice, samples: int | None) -> Schedule:
     """ConfigError for targets of what is not sampled, DeviceError where it would not fit into memory."""
     s, solves = analysis.sampler, analysis.sampler.method != "gibbs"
-    interweave = () if solves else terms_to_interweave(assembled.model, s.interweave)
+    interweave = () if solves or choice.name == "marginal" else terms_to_interweave(assembled.model, s.interweave)
     schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, s.chains, interweave, samples or s.most_samples)
     if solves:
         refuse_solving_beyond_memory(analysis, assembled)

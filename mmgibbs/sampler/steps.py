@@ -11,13 +11,15 @@ from typing import Protocol
 
 import numpy as np
 
-from mmgibbs.engines.base import Engine, HostState
+from mmgibbs.engines.base import Engine, HostState, Integrated
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.auxiliaries import Auxiliaries
 from mmgibbs.sampler.covariances import CovarianceMatrices, ResidualCovariance, TermCovariance, starting_matrices
 from mmgibbs.sampler.interweave import Interweaving
 from mmgibbs.sampler.liabilities import LiabilityStep
 from mmgibbs.sampler.locations import Locations
+from mmgibbs.sampler.marginal.locations import KeptLocations
+from mmgibbs.sampler.marginal.step import MarginalVariances
 from mmgibbs.sampler.markers.effects import MarkerEffects
 from mmgibbs.sampler.markers.joint import JointMarkerEffects, effects_of
 from mmgibbs.sampler.mixed_model import MixedModel
@@ -57,9 +59,15 @@ def gibbs_steps(
     the terms to interweave given their standardised effects; R given the residuals; auxiliary variables of the priors;
     and what they say of the records of traits that are not normal.
 
+    Of an engine that integrates locations out: all variances, then locations given them.
+
     matrices: None for the starts of the chain; key = (seed, chain).
     """
     matrices = starting_matrices(model, key[1]) if matrices is None else matrices
+    integrated: Integrated | None = getattr(engine, "integrated", None)
+    if integrated is not None:
+        variances = MarginalVariances(model, integrated, matrices, schedule.burn_in, key)
+        return [variances, KeptLocations(engine, schedule, key)]
     liabilities: list[LiabilityStep] = []
     observed: list[Step] = []
     if model.design.responses:

@@ -10,6 +10,7 @@ from helpers.support import exact_draws, mixed_model, random_draws, saved_draws
 from reference import models
 
 from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.direct.engine import MarginalEngine
 from mmgibbs.engines.hybrid.classic import ClassicEngine
 from mmgibbs.engines.hybrid.engine import HybridEngine
 from mmgibbs.engines.serial import SerialEngine
@@ -29,6 +30,7 @@ ENGINES = {  # name -> partition, engine of equations
     "hybrid, effects": ("effect", lambda eq: HybridEngine(eq, "site", threads=3)),
     "classic": ("effect", ClassicEngine),
     "pcg": ("term", exact_draws),
+    "marginal": ("term", MarginalEngine),
     "pcg, fixed variances": ("term", partial(exact_draws, variances_fixed=True, draws_at_once=4)),
 }
 SCHEDULE = Schedule(burn_in=5, samples=13, thin=2, refresh_every=4, chains=2)

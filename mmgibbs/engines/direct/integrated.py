@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
-from mmgibbs.engines.direct.coefficients import Blocks, Coefficients, coefficients
+from mmgibbs.engines.direct.coefficients import Coefficients
 from mmgibbs.engines.direct.columns import (
     Columns,
     factorise_columns,
@@ -67,14 +67,14 @@ class Matrices(NamedTuple):
 class IntegratedLikelihood:
     """Of a design with normal traits. psi: G of each random term, row by row, one after another; then R of each class.
 
-    of_terms, of_residuals: components that may covary (see coefficients). Two psi are known at a time: the one `at` was
-    called with last, and the one that was `kept`.
+    coefficients: its pattern, by columns. Two psi are known at a time: the one that `at` was called with last, and the
+    one that was `kept`.
     """
 
-    def __init__(self, design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]):
-        self.design = design
-        self.coefficients: Coefficients = coefficients(design, of_terms, of_residuals, columns_alone=True)
-        known = self.coefficients.symbolic
+    def __init__(self, coefficients: Coefficients):
+        self.coefficients = coefficients
+        self.design = design = coefficients.design
+        known = coefficients.symbolic
         assert isinstance(known, Columns)
         self.columns = known
         self.lists = known.column_ptr, known.row_of, known.row_ptr, known.column_of
@@ -152,8 +152,14 @@ class IntegratedLikelihood:
         solve_upper(self.columns.column_ptr, self.columns.row_of, self.last.values, x)
         return x
 
-    def gradient(self) -> tuple[list[np.ndarray], np.ndarray]:
-        """Symmetric D with d log p = tr(D dG) for each random term, and (classes, T, T) of R, at the last psi."""
+    def gradient(self, kept: bool = False) -> tuple[list[np.ndarray], np.ndarray]:
+        """Symmetric D with d log p = tr(D dG) for each random term, and (classes, T, T) of R, at the last psi, or the
+        one that was kept."""
+        if kept:
+            self.last, self.kept = self.kept, self.last
+            out = self.gradient()
+            self.last, self.kept = self.kept, self.last
+            return out
         t = self._solved(np.zeros(self.centre.size))
         selected = np.empty(self.columns.elements)
         selected_columns(*self.lists, self.last.values, selected)

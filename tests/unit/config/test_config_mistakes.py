@@ -454,7 +454,7 @@ MISTAKES = [
     (
         "sampler.engine",
         "sereal",
-        "sampler.engine: found 'sereal', needed auto, serial, hybrid, structured or pcg; did you mean 'serial'?",
+        "sampler.engine: found 'sereal', needed auto, serial, hybrid, structured, pcg or marginal; did you mean 'serial'?",
     ),
     ("sampler.precision", 32, "sampler.precision: found 32, needed double or single"),
     (
@@ -492,6 +492,27 @@ MISTAKES = [
         {"engine": "pcg", "update": "site"},
         "sampler.update: found site, which cannot be combined with engine: pcg, which draws all levels at once; needed "
         "level",
+    ),
+    (
+        "sampler",
+        {"engine": "marginal", "update": "site"},
+        "sampler.update: found site, which cannot be combined with engine: marginal, which draws all levels at once; "
+        "needed level",
+    ),
+    (
+        "sampler",
+        {"engine": "marginal", "precision": "single"},
+        "sampler.precision: found single, which cannot be combined with engine: marginal; needed double",
+    ),
+    (
+        "sampler",
+        {"engine": "marginal", "interweave": True},
+        "sampler.interweave: found true, which cannot be combined with engine: marginal; needed auto",
+    ),
+    (
+        "sampler",
+        {"engine": "marginal", "device": "gpu"},
+        "sampler.device: found gpu, which cannot be combined with engine: marginal; needed cpu",
     ),
     (
         "sampler",

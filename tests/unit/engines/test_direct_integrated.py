@@ -7,12 +7,14 @@ from reference import dense, models
 from unit.reml.test_likelihood import CLASSES, elsewhere, example_of, likelihood_of, parts
 
 import mmgibbs.engines.direct.integrated as module
+from mmgibbs.engines.direct.coefficients import coefficients
 
 
 def integrated(example, source=module):
     covariances, residual = parts(example)
     of_terms = [None if c is None else c.blocks for c in covariances]
-    return source.IntegratedLikelihood(example.design, of_terms, [m.blocks for m in residual.matrices])
+    known = coefficients(example.design, of_terms, [m.blocks for m in residual.matrices], columns_alone=True)
+    return source.IntegratedLikelihood(known)
 
 
 def psi_of(variances):

@@ -1,0 +1,91 @@
+"""The marginal engine: variances with the location effects integrated out, and the effects drawn exactly given them.
+
+The sampler moves psi (sampler/marginal) by `integrated`; a sweep is one draw theta ~ N(C^-1 b, C^-1) with the factor
+that the last psi left (integrated.py). Normals are keyed by level in model order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgibbs.draws.normal import fill_normals
+from mmgibbs.draws.purpose import LOCATION, stream
+from mmgibbs.engines.base import HostState, Key
+from mmgibbs.engines.direct.coefficients import Blocks, coefficients
+from mmgibbs.engines.direct.integrated import IntegratedLikelihood
+from mmgibbs.engines.markers import with_markers
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import ModelError
+from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.model.covariance import full_block
+from mmgibbs.model.design import Design
+from mmgibbs.model.residual import of_classes
+
+Joined = tuple[tuple[Blocks | None, ...], tuple[Blocks, ...]]  # components that may covary, of terms and of residuals
+
+
+class MarginalEngine(HostState):
+    """Exact draws of theta given variances and y, independent of the last draw.
+
+    joined: components that may covary (None: all), which the pattern of the factor is made for.
+    """
+
+    name = "marginal"
+    options = ("joined",)
+
+    def __init__(self, equations: StructuredEquations, joined: Joined | None = None):
+        super().__init__(equations, np.dtype(np.float64))
+        design = equations.design
+        of_terms, of_residuals = _all_joined(design) if joined is None else joined
+        known = coefficients(design, of_terms, of_residuals, columns_alone=True)
+        refuse_beyond_free(
+            known.symbolic.bytes,
+            f"a factor of {design.n_equations:,} equations, {known.symbolic.nonzeros:,} elements,",
+            "a machine with more memory, or another sampler.engine",
+        )
+        self.integrated = IntegratedLikelihood(known)
+        self._streams = [stream(LOCATION, i) for i in range(len(design.terms))]
+        self._active = self.integrated.coefficients.explicit.layout.active
+        self._theta = [np.zeros((t.n_levels, t.n_components)) for t in design.terms]
+
+    @staticmethod
+    def refuses(design: Design) -> str | None:
+        """See HostState.refuses."""
+        for response in design.responses:
+            return f"trait '{design.traits[response.trait]}', which is not normal; use engine: serial or structured"
+        return with_markers(design)
+
+    @property
+    def theta(self) -> list[np.ndarray]:
+        return self._theta
+
+    def put_theta(self, term: int, theta: np.ndarray) -> None:
+        if theta is not self._theta[term]:
+            self._theta[term][:] = theta
+        self.moved()
+
+    def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
+        super().set_variances(G, R)
+        matrices = [np.asarray(g, float).ravel() for g in G if g is not None]
+        if not np.isfinite(self.integrated.at(np.concatenate([*matrices, of_classes(self.R).ravel()]))):
+            raise ModelError("the mixed-model equations are not positive definite at these variances")
+        self.integrated.keep()
+
+    def sweep(self, number: int, key: Key) -> None:
+        """theta at the psi that `integrated` keeps; `number` and key = (seed, chain) say which draw it is."""
+        layout = self.integrated.coefficients.explicit.layout
+        z = np.empty(layout.size)
+        for i, part in enumerate(layout.split(z)):
+            fill_normals(part, number, np.arange(len(part)), self._streams[i], key[0], key[1])
+        drawn = np.zeros(layout.size)
+        drawn[self._active] = self.integrated.draw(z[self._active])
+        for theta, lists, own in zip(self._theta, self.equations.terms, layout.split(drawn), strict=True):
+            theta[:] = own[lists.code]
+        self.moved()
+
+
+def _all_joined(design: Design) -> Joined:
+    of_terms = tuple(full_block(t.n_components) if t.kind == "random" else None for t in design.terms)
+    return of_terms, (full_block(design.n_traits),) * max(1, len(design.residual_classes))

@@ -1,0 +1,1 @@
+"""Variances drawn with the location effects integrated out, and the effects given them."""

@@ -1,0 +1,206 @@
+"""All variances as one vector x without bounds, and the prior of x.
+
+Each covariance matrix that is sampled is G = L L', L lower triangular within the blocks that may covary, and
+
+    x: log(l_ii / s_i),   l_ij / s_i (i > j)        s_i the standard deviation of component i at the start
+
+    log p(x) = log p(G) + sum_i (k - i + 2) log l_ii,      i = 1 ... k in each block
+
+the Jacobian of G -> L -> x. With priors (constants dropped)
+
+    IW(nu, S)             -(nu + k + 1)/2 log|G| - tr(S G^-1)/2            flat: nu = -(k + 1), S = 0
+    half-t(nu, A_i)       -(nu + 2 k)/2 log|G| - sum_i (nu + k)/2 log(nu (G^-1)_ii + 1/A_i^2)      (Huang & Wand 2013)
+    uniform heritability  -2 log(1 + s)                                     k = 1
+
+the latter two with their auxiliary variables integrated out. A variance of 0 or a correlation of 1 is infinitely far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.model.priors import HalfT, UniformHeritability
+from mmgibbs.sampler.interweave import jacobian_exponents
+from mmgibbs.sampler.mixed_model import MixedModel
+
+INVERSE_WISHART, HALF_T, UNIFORM_HERITABILITY = range(3)
+
+
+class Elements(NamedTuple):
+    """The elements of x, matrix by matrix, and the priors of the matrices that are sampled (m of them)."""
+
+    matrix: np.ndarray  # (p,) int64
+    row: np.ndarray  # (p,) int64 in its matrix
+    column: np.ndarray  # (p,) int64
+    scale: np.ndarray  # (p,) s_i of its row
+    exponent: np.ndarray  # (p,) of l_ii in Jacobian and prior together; 0 off the diagonal
+    first: np.ndarray  # (m + 1,) int64 the first element of each matrix
+    place: np.ndarray  # (m,) int64 where it starts in psi
+    size: np.ndarray  # (m,) int64
+    kind: np.ndarray  # (m,) int64
+    S: np.ndarray  # (m, k, k) of inverse Wisharts; of half-t the diagonal has 1 / A_i^2
+    nu: np.ndarray  # (m,) of half-t
+    size_of_block: np.ndarray  # (m, k)
+
+
+@dataclass(frozen=True)
+class LogCholesky:
+    """x of a model. psi: G of each random term, row by row, one after another; then R of each class."""
+
+    elements: Elements
+    start: np.ndarray  # psi of the starts of the model, those that are not sampled as they stay
+
+    def __len__(self) -> int:
+        return self.elements.row.size
+
+    def psi(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """psi, and log p(x) of the prior up to a constant."""
+        out = self.start.copy()
+        return out, float(_matrices(x, self.elements, out))
+
+    def x(self, psi: np.ndarray) -> np.ndarray:
+        """(p,) of matrices that are positive definite."""
+        e, out = self.elements, np.empty(len(self))
+        for m, (place, k) in enumerate(zip(e.place, e.size, strict=True)):
+            L = np.linalg.cholesky(psi[place : place + k * k].reshape(k, k))
+            own = slice(e.first[m], e.first[m + 1])
+            values = L[e.row[own], e.column[own]] / e.scale[own]
+            out[own] = np.where(e.row[own] == e.column[own], np.log(np.maximum(values, np.finfo(float).tiny)), values)
+        return out
+
+    def gradient(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        """(p,) of log p(x | y). slopes: D of each matrix, as psi, d log p(y | psi) = tr(D dG)."""
+        e, psi = self.elements, self.psi(x)[0]
+        out = e.exponent.copy()
+        for m, (place, k) in enumerate(zip(e.place, e.size, strict=True)):
+            G, D = (a[place : place + k * k].reshape(k, k) for a in (psi, slopes))
+            own = slice(e.first[m], e.first[m + 1])
+            row, column = e.row[own], e.column[own]
+            L = np.zeros((k, k))
+            L[row, column] = np.where(row == column, np.exp(x[own]), x[own]) * e.scale[own]
+            of_L = 2.0 * (D + self._prior_slope(m, G)) @ L
+            out[own] += of_L[row, column] * np.where(row == column, L[row, row], e.scale[own])
+        return out
+
+    def _prior_slope(self, m: int, G: np.ndarray) -> np.ndarray:
+        """(k, k) D of what the prior has beside powers of |G|."""
+        e, inverse, k = self.elements, np.linalg.inv(G), len(G)
+        if e.kind[m] == UNIFORM_HERITABILITY:
+            return -2.0 / (1.0 + G)
+        S = e.S[m, :k, :k]
+        if e.kind[m] == INVERSE_WISHART:
+            return 0.5 * inverse @ S @ inverse
+        nu, size = e.nu[m], e.size_of_block[m, :k]
+        weight = 0.5 * (nu + size) * nu / (nu * np.diag(inverse) + np.diag(S))
+        return (inverse * weight) @ inverse
+
+    def blocks(self) -> list[np.ndarray]:
+        """Numbers of the elements of each matrix."""
+        e = self.elements
+        return [np.arange(a, b) for a, b in zip(e.first[:-1], e.first[1:], strict=True)]
+
+
+def log_cholesky(model: MixedModel) -> LogCholesky:
+    """Of the matrices of a model that are sampled."""
+    matrices = [model.covariance(i) for i in model.random_terms] + list(model.residual.matrices)
+    places = np.cumsum([0, *(c.start.size for c in matrices)])
+    sampled = [(c, int(at)) for c, at in zip(matrices, places[:-1], strict=True) if not c.fixed]
+    widest = max((len(c.start) for c, _ in sampled), default=0)
+    start = np.concatenate([np.asarray(c.start, float).ravel() for c in matrices])
+    return LogCholesky(_elements(sampled, widest), start)
+
+
+def _elements(sampled: list[tuple[CovarianceModel, int]], widest: int) -> Elements:
+    m = len(sampled)
+    rows: list[tuple[int, int, int, float, float]] = []
+    first, kind = [0], np.zeros(m, np.int64)
+    S, nu, size_of_block = np.zeros((m, widest, widest)), np.zeros(m), np.zeros((m, widest))
+    for number, (model, _) in enumerate(sampled):
+        k = len(model.start)
+        exponents = jacobian_exponents(model.blocks) + 1.0 - prior_exponents(model)
+        kind[number], nu[number], S[number, :k, :k] = _prior(model)
+        size_of_block[number, :k] = model.size_of_block
+        s = np.sqrt(np.diag(model.start))
+        pairs = sorted((c, j) for b in model.blocks for c in b for j in b if j <= c)
+        rows += [(number, c, j, float(s[c]), float(exponents[c]) if c == j else 0.0) for c, j in pairs]
+        first.append(len(rows))
+    matrix, row, column, scale, exponent = (np.array([r[i] for r in rows]) for i in range(5))
+    of_elements = matrix.astype(np.int64), row.astype(np.int64), column.astype(np.int64)
+    place, size = np.array([at for _, at in sampled], np.int64), np.array([len(c.start) for c, _ in sampled], np.int64)
+    return Elements(
+        *of_elements, scale.astype(float), exponent.astype(float), np.array(first, np.int64), place, size, kind, S, nu,
+        size_of_block,
+    )  # fmt: skip
+
+
+def prior_exponents(model: CovarianceModel) -> np.ndarray:
+    """(k,) the power of 1 / l_ii in the prior of G: |G| is their product, squared."""
+    size = model.size_of_block.astype(float)
+    match model.scale_prior:
+        case HalfT() as prior:
+            return prior.nu + 2.0 * size
+        case UniformHeritability():
+            return np.zeros(len(size))
+    return np.concatenate([np.full(len(b), model.prior(b)[0] + len(b) + 1.0) for b in model.blocks])[
+        np.argsort(np.concatenate([np.array(b) for b in model.blocks]))
+    ]
+
+
+def _prior(model: CovarianceModel) -> tuple[int, float, np.ndarray]:
+    k = len(model.start)
+    match model.scale_prior:
+        case HalfT() as prior:
+            return HALF_T, prior.nu, np.diag(1.0 / prior.A**2)
+        case UniformHeritability():
+            return UNIFORM_HERITABILITY, 0.0, np.zeros((k, k))
+    S = np.zeros((k, k))
+    for block in model.blocks:
+        S[np.ix_(block, block)] = model.prior(block)[1]
+    return INVERSE_WISHART, 0.0, S
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _matrices(x, elements, psi):
+    """psi from x, in place; log p(x) up to a constant."""
+    total = 0.0
+    for m in range(elements.size.size):
+        k, at = elements.size[m], elements.place[m]
+        L, X = np.zeros((k, k)), np.zeros((k, k))
+        for e in range(elements.first[m], elements.first[m + 1]):
+            i, j = elements.row[e], elements.column[e]
+            L[i, j] = (np.exp(x[e]) if i == j else x[e]) * elements.scale[e]
+            total += elements.exponent[e] * x[e]
+        for i in range(k):
+            for j in range(i + 1):
+                s = 0.0
+                for n in range(j + 1):
+                    s += L[i, n] * L[j, n]
+                psi[at + i * k + j] = s
+                psi[at + j * k + i] = s
+                t = 1.0 if i == j else 0.0
+                for n in range(j, i):
+                    t -= L[i, n] * X[n, j]
+                X[i, j] = t / L[i, i]
+        if elements.kind[m] == UNIFORM_HERITABILITY:
+            total -= 2.0 * np.log(1.0 + psi[at])
+        elif elements.kind[m] == HALF_T:
+            for i in range(k):
+                s = 0.0
+                for n in range(i, k):
+                    s += X[n, i] * X[n, i]
+                total -= (
+                    0.5
+                    * (elements.nu[m] + elements.size_of_block[m, i])
+                    * np.log(elements.nu[m] * s + elements.S[m, i, i])
+                )
+        else:
+            for n in range(k):
+                for a in range(n + 1):
+                    for b in range(n + 1):
+                        total -= 0.5 * X[n, a] * elements.S[m, a, b] * X[n, b]
+    return total

@@ -1,0 +1,111 @@
+"""Metropolis-Hastings moves of a vector x: independence, autoregression, random walk by blocks, along the gradient.
+
+The draws of a move depend on (seed, chain; sweep) alone. Proposals have the shape of the target: a center c, and a root
+with root root' near its covariance matrix (target.py).
+
+    independence     x' = c + root u',  u' ~ t, a multivariate t with DF degrees of freedom.  Ratio t(u) / t(u')
+    autoregression   u' = sqrt(1 - b^2) u + b z / sqrt(tau),  tau | u ~ Gamma((DF + p)/2, rate (DF + u'u)/2): reversible
+                     with respect to t, so that the ratio is t(u) / t(u') too, whatever b is
+    walk             x'_b = x_b + step 2.38 / sqrt(k_b) root_b z,  the elements of one matrix b at a time.  Ratio 1
+    gradient         x' = x + step^2 / 2 S g(x) + step root z,  S = root root',  g the gradient of log p: the
+                     Metropolis-adjusted Langevin move (Roberts & Tweedie 1996)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mmgibbs.draws.gamma import gamma
+from mmgibbs.draws.normal import normal
+from mmgibbs.draws.philox import draw_word, uniform_pair
+from mmgibbs.draws.purpose import MARGINAL, stream
+
+DF = 5
+INDEPENDENCE, AUTOREGRESSION, WALK, GRADIENT = range(4)
+OF_SHAPE = 4  # a stream of its own: points at which the shape of the target is looked at
+Key = tuple[int, int]  # (seed, chain)
+
+
+class Shape(NamedTuple):
+    """What proposals take for mean and covariance matrix of the target."""
+
+    center: np.ndarray  # (p,)
+    root: np.ndarray  # (p, p)
+
+    def u(self, x: np.ndarray) -> np.ndarray:
+        """(p,) root^-1 (x - c)"""
+        return np.linalg.solve(self.root, x - self.center)
+
+    def x(self, u: np.ndarray) -> np.ndarray:
+        return self.center + self.root @ u
+
+    @property
+    def sd(self) -> np.ndarray:
+        """(p,) standard deviations of the elements of x."""
+        return np.sqrt((self.root**2).sum(axis=1))
+
+
+def log_t(u: np.ndarray) -> float:
+    """log density of a multivariate t, up to a constant."""
+    return -0.5 * (DF + u.size) * float(np.log1p(u @ u / DF))
+
+
+def normals(kind: int, number: int, key: Key, n: int, level: int = 0) -> np.ndarray:
+    """(n,) for a move of this kind at this sweep."""
+    out = np.empty(n)
+    _fill(out, number, level, stream(MARGINAL, kind), key[0], key[1])
+    return out
+
+
+def log_uniform(kind: int, number: int, key: Key) -> float:
+    """For the decision."""
+    return float(np.log(uniform_pair(number, 1, stream(MARGINAL, kind), draw_word(0, 0), key[0], key[1])[0]))
+
+
+def independent(x: np.ndarray, shape: Shape, number: int, key: Key) -> tuple[np.ndarray, float]:
+    """(x', log ratio)"""
+    p = x.size
+    z = normals(INDEPENDENCE, number, key, p + DF)
+    u = z[:p] / np.sqrt(np.sum(z[p:] ** 2) / DF)
+    return shape.x(u), log_t(shape.u(x)) - log_t(u)
+
+
+def autoregressive(x: np.ndarray, shape: Shape, b: float, number: int, key: Key) -> tuple[np.ndarray, float]:
+    """(x', log ratio)"""
+    now = shape.u(x)
+    shape_of_tau = 0.5 * (DF + x.size)
+    tau = gamma(shape_of_tau, number, 2, stream(MARGINAL, AUTOREGRESSION), 0, *key) / (0.5 * (DF + now @ now))
+    u = np.sqrt(1.0 - b * b) * now + b * normals(AUTOREGRESSION, number, key, x.size) / np.sqrt(tau)
+    return shape.x(u), log_t(now) - log_t(u)
+
+
+def walk(x: np.ndarray, block: np.ndarray, root: np.ndarray, step: float, number: int, key: Key) -> np.ndarray:
+    """x'; root (k, k): of the elements `block` given the others."""
+    out = x.copy()
+    out[block] += step * 2.38 / np.sqrt(block.size) * (root @ normals(WALK, number, key, block.size))
+    return out
+
+
+def along_gradient(
+    x: np.ndarray, gradient: np.ndarray, shape: Shape, step: float, number: int, key: Key
+) -> tuple[np.ndarray, float]:
+    """(x', -log q(x' | x))"""
+    z = normals(GRADIENT, number, key, x.size)
+    drift = 0.5 * step**2 * (shape.root @ (shape.root.T @ gradient))
+    return x + drift + step * (shape.root @ z), 0.5 * float(z @ z)
+
+
+def log_density_back(x: np.ndarray, proposed: np.ndarray, gradient: np.ndarray, shape: Shape, step: float) -> float:
+    """log q(x | x') of `along_gradient`, gradient that at x'."""
+    drift = 0.5 * step**2 * (shape.root @ (shape.root.T @ gradient))
+    z = np.linalg.solve(shape.root, x - proposed - drift) / step
+    return -0.5 * float(z @ z)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill(out, number, level, stream_of_move, seed, chain):
+    for i in range(out.size):
+        out[i] = normal(number, level, stream_of_move, i, seed, chain)

@@ -1,0 +1,223 @@
+"""All variances, given the records alone: one Metropolis-Hastings move of x in every sweep (moves.py).
+
+Proposals have the shape of the normal density nearest to p(x | y), looked for before the first sweep (target.py). In
+burn-in all moves take turns and their steps follow their acceptance (Robbins & Monro 1951). Half-way the mean and the
+covariance matrix of the draws join the shape, with the weight of the independence proposals that were accepted against
+WORTH for each element. The move with the largest expected squared jump for its cost (Pasarica & Gelman 2010) in the
+second half is the main one from then on: of SHARE sweeps it makes all but two, an autoregression and a random walk,
+which get out of wherever an independence proposal stays for long. Costs are counted, not timed, so that draws are the
+same on every machine. After burn-in nothing is adapted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from mmgibbs.engines.base import Integrated
+from mmgibbs.errors import ModelError
+from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name
+from mmgibbs.sampler.covariances import CovarianceMatrices
+from mmgibbs.sampler.marginal.log_cholesky import log_cholesky
+from mmgibbs.sampler.marginal.moves import (
+    AUTOREGRESSION,
+    GRADIENT,
+    INDEPENDENCE,
+    WALK,
+    Shape,
+    along_gradient,
+    autoregressive,
+    independent,
+    log_density_back,
+    log_uniform,
+    walk,
+)
+from mmgibbs.sampler.marginal.target import Target
+from mmgibbs.sampler.mixed_model import MixedModel
+
+SHARE = 5
+WORTH = 4.0
+FEWEST = 100  # sweeps of burn-in from which the moves are compared
+COST = np.array([1.0, 1.0, 1.0, 3.0])  # evaluations of each kind: with a gradient C^-1 and sums over C besides
+ACCEPTANCE = {AUTOREGRESSION: 0.5, WALK: 0.35, GRADIENT: 0.57}  # that steps aim at
+MANY = 4  # elements from which there are moves along the gradient
+LONGEST = 0.9  # b of an autoregression: beyond it is an independence proposal
+PREFIX = "marginal."
+
+
+class MarginalVariances:
+    """psi | y of a chain; key = (seed, chain). It says how likely its proposal was accepted."""
+
+    def __init__(
+        self,
+        model: MixedModel,
+        likelihood: Integrated,
+        matrices: CovarianceMatrices,
+        burn_in: int,
+        key: tuple[int, int],
+    ):
+        self.model, self.likelihood, self.matrices, self.burn_in, self.key = model, likelihood, matrices, burn_in, key
+        self.space = log_cholesky(model)
+        self.target = Target(self.space, likelihood)
+        p = len(self.space)
+        self.blocks = self.space.blocks()
+        self.kinds = [INDEPENDENCE, AUTOREGRESSION, WALK] + ([GRADIENT] if p >= MANY else [])
+        self.parameters = _parameters(model)
+        self._x = np.zeros(p)
+        self._slope: np.ndarray | None = None  # the gradient at x, where it is known
+        self._take_shape(Shape(np.zeros(p), np.eye(p)))
+        self._log_steps = np.zeros(2 + len(self.blocks))  # of autoregression and gradient, then of each walk
+        self._log_steps[0] = np.log(0.5)
+        self._main = np.array(INDEPENDENCE if p < MANY else GRADIENT)
+        self._sums = np.zeros(
+            2 + p + p * p
+        )  # of the first half: accepted independence proposals; draws, their products
+        self._jumps = np.zeros((len(COST), 2))  # of each kind: sum of expected squared jumps, and proposals
+
+    def __call__(self, number: int) -> Mapping[str, float]:
+        if not len(self.space):
+            if number == 1:
+                self._start(self._x)
+            return {"variance_acceptance": 0.0}
+        if number == 1:
+            self._begin()
+        kind = self._kind(number)
+        probability = self._move(kind, number)
+        self._adapt(number)
+        return {"variance_acceptance": probability}
+
+    # Where a chain starts
+
+    def _begin(self) -> None:
+        """From the starts of the chain; proposals have the shape of the mode."""
+        self._take_shape(self.target.shape(self.space.x(self.space.start)))
+        now = np.concatenate([*(g.ravel() for g in self.matrices.G if g is not None), self.matrices.R.ravel()])
+        self._start(self.space.x(now))
+
+    def _start(self, x: np.ndarray) -> None:
+        self._x = x
+        self._value, self._psi = self.target.at(x)
+        self._slope = None
+        if not np.isfinite(self._value):
+            raise ModelError(
+                "variances: the mixed-model equations are not positive definite at the starting variances: they differ "
+                "too much, or effects cannot be told apart; needed other starts (variances.*.start) or fewer effects"
+            )
+        self.likelihood.keep()
+
+    # Moves
+
+    def _kind(self, number: int) -> int:
+        """In burn-in all take turns."""
+        if number <= self.burn_in:
+            return self.kinds[number % len(self.kinds)]
+        return {0: AUTOREGRESSION, 1: WALK}.get(number % SHARE, int(self._main))
+
+    def _move(self, kind: int, number: int) -> float:
+        """The probability with which the proposal was accepted."""
+        block = (number // len(self.kinds) if number <= self.burn_in else number // SHARE) % len(self.blocks)
+        x, log_ratio = self._x, 0.0
+        if kind == INDEPENDENCE:
+            proposed, log_ratio = independent(x, self.shape, number, self.key)
+        elif kind == AUTOREGRESSION:
+            step = float(np.exp(self._log_steps[0]))
+            proposed, log_ratio = autoregressive(x, self.shape, step, number, self.key)
+        elif kind == WALK:
+            step = float(np.exp(self._log_steps[2 + block]))
+            proposed = walk(x, self.blocks[block], self._roots[block], step, number, self.key)
+        else:
+            if self._slope is None:
+                self._slope = self.target.gradient(x, kept=True)
+            step = float(np.exp(self._log_steps[1]))
+            proposed, log_ratio = along_gradient(x, self._slope, self.shape, step, number, self.key)
+        value, psi = self.target.at(proposed)
+        slope = None
+        if kind == GRADIENT and np.isfinite(value):
+            slope = self.target.gradient(proposed)
+            log_ratio += log_density_back(x, proposed, slope, self.shape, step)
+        log_ratio = log_ratio + value - self._value if np.isfinite(value) else -np.inf
+        probability = float(np.exp(min(log_ratio, 0.0)))
+        self._learn(kind, block, number, probability, proposed - x)
+        if log_uniform(kind, number, self.key) < log_ratio:
+            self._x, self._value, self._psi, self._slope = proposed, value, psi, slope
+            self.likelihood.keep()
+        return probability
+
+    def _learn(self, kind: int, block: int, number: int, probability: float, jump: np.ndarray) -> None:
+        """Of a proposal in burn-in: steps follow the acceptance; jumps of its second half are added up."""
+        if number > self.burn_in:
+            return
+        if kind == INDEPENDENCE and 2 * number <= self.burn_in:
+            self._sums[0] += probability
+        if kind in ACCEPTANCE:
+            which = {AUTOREGRESSION: 0, GRADIENT: 1, WALK: 2 + block}[kind]
+            self._log_steps[which] += (probability - ACCEPTANCE[kind]) * 4.0 / np.sqrt(10.0 + number)
+            self._log_steps[0] = min(self._log_steps[0], np.log(LONGEST))
+        if 2 * number > self.burn_in:
+            self._jumps[kind] += probability * float(np.mean((jump / self.shape.sd) ** 2)), 1.0
+
+    def _adapt(self, number: int) -> None:
+        """Half-way through burn-in, and at its end."""
+        if 2 * number <= self.burn_in:
+            x = self._x
+            self._sums[1:] += np.concatenate([[1.0], x, np.outer(x, x).ravel()])
+        if self.burn_in >= FEWEST and number == self.burn_in // 2:
+            self._take_shape(self._joined_with_draws())
+        if self.burn_in >= FEWEST and number == self.burn_in:
+            gains = self._jumps[:, 0] / np.maximum(self._jumps[:, 1], 1.0) / COST
+            self._main = np.array(int(np.argmax(gains)))
+
+    def _joined_with_draws(self) -> Shape:
+        p, (accepted, n) = self._x.size, self._sums[:2]
+        share = accepted / (accepted + WORTH * p)
+        mean = self._sums[2 : 2 + p] / n
+        apart = mean - self.shape.center
+        own = self._sums[2 + p :].reshape(p, p) / n - np.outer(mean, mean)
+        before = self.shape.root @ self.shape.root.T
+        covariance = share * own + (1 - share) * before + share * (1 - share) * np.outer(apart, apart)
+        return Shape(self.shape.center + share * apart, np.linalg.cholesky(covariance))
+
+    def _take_shape(self, shape: Shape) -> None:
+        self.shape = shape
+        whole = np.linalg.inv(shape.root @ shape.root.T)
+        self._roots = [np.linalg.cholesky(np.linalg.inv(whole[np.ix_(b, b)])) for b in self.blocks]
+
+    # As every step
+
+    def draws(self) -> dict[str, np.ndarray]:
+        """Views of psi as it is now."""
+        psi, out, at = self._psi_now(), {}, 0
+        for i in self.model.random_terms:
+            k = self.model.design.terms[i].n_components
+            out[matrix_name(i)] = psi[at : at + k * k].reshape(k, k)
+            at += k * k
+        R = psi[at:].reshape(-1, *self.model.residual.matrices[0].start.shape)
+        return out | {RESIDUAL: R if self.model.residual.classes else R[0]}
+
+    def _psi_now(self) -> np.ndarray:
+        if hasattr(self, "_psi"):
+            return self._psi
+        G = [g.ravel() for g in self.matrices.G if g is not None]
+        return np.concatenate([*G, self.matrices.R.ravel()])
+
+    def state(self) -> dict[str, np.ndarray]:
+        own = {"x": self._x, "main": self._main, "steps": self._log_steps, "sums": self._sums, "jumps": self._jumps}
+        own |= self.shape._asdict()
+        return {PREFIX + name: array for name, array in own.items()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        own = {n.removeprefix(PREFIX): a.copy() for n, a in state.items() if n.startswith(PREFIX)}
+        self._take_shape(Shape(*(own[name] for name in Shape._fields)))
+        self._log_steps, self._sums, self._jumps, self._main = own["steps"], own["sums"], own["jumps"], own["main"]
+        self._start(own["x"])
+
+
+def _parameters(model: MixedModel) -> dict[str, Parameter]:
+    """As covariances.py names them."""
+    out = {}
+    for i in model.random_terms:
+        component = f"{model.design.terms[i].name}_component"
+        out[matrix_name(i)] = Parameter((component, component), "covariance matrix of the effects of a level")
+    dims = ("residual_class", "trait", "trait") if model.residual.classes else ("trait", "trait")
+    return out | {RESIDUAL: Parameter(dims, "covariance matrix of the residuals of a record")}

@@ -1,0 +1,99 @@
+"""log p(x | y) of the variances with the location effects integrated out, and the normal density nearest to it.
+
+That starts as the one at the mode with the curvature there, which is narrow where p is skewed, and goes on as the
+variational one (Opper & Archambeau 2009): N(m, S) with
+
+    E[g(x)] = 0,      S^-1 = -E[Hessian(x)] = -E[S^-1 (x - m) g(x)'],      g the gradient of log p, x ~ N(m, S)
+
+by steps of decreasing size, each with the mean over some pairs of points on opposite sides of m.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.engines.base import Integrated
+from mmgibbs.sampler.marginal.log_cholesky import LogCholesky
+from mmgibbs.sampler.marginal.moves import OF_SHAPE, Shape, normals
+
+STEP = 1e-3  # of the differences of gradients
+NEAR = (
+    1e-2  # slope in x up to which a mode is near enough: a posterior standard deviation of x is a few hundredths and up
+)
+FLATTEST = 0.1  # curvature: a standard deviation of x is 3 at most, where a variance may be 0
+ROUNDS, PAIRS = 12, 6  # of steps, and of points in each, at least; p pairs where there are more elements
+CHANGE = (0.25, 4.0)  # of a curvature in one step
+UNLIKELY = 1e10  # in place of infinity, where a line search has gone too far
+
+
+@dataclass(frozen=True)
+class Target:
+    """log p(x | y) up to a constant."""
+
+    space: LogCholesky
+    likelihood: Integrated
+
+    def at(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """(log p(x | y), psi); -inf where matrices cannot be inverted in float64."""
+        psi, prior = self.space.psi(x)
+        if not (np.isfinite(prior) and np.all(np.isfinite(psi))):
+            return -np.inf, psi
+        return self.likelihood.at(psi) + prior, psi
+
+    def gradient(self, x: np.ndarray, kept: bool = False) -> np.ndarray:
+        """(p,) at x, the last point that was asked for; or the one that was kept."""
+        G, R = self.likelihood.gradient(kept)
+        return self.space.gradient(x, np.concatenate([*(g.ravel() for g in G), R.ravel()]))
+
+    def mode(self, x: np.ndarray) -> np.ndarray:
+        """(p,) from x by a quasi-Newton method (BFGS, Nocedal & Wright 2006), or as near as it gets."""
+        from scipy.optimize import minimize
+
+        def downhill(x: np.ndarray) -> tuple[float, np.ndarray]:
+            value = self.at(x)[0]
+            return (-value, -self.gradient(x)) if np.isfinite(value) else (UNLIKELY, np.zeros(x.size))
+
+        found = minimize(downhill, x, jac=True, method="BFGS", options={"gtol": NEAR, "maxiter": 40 + 10 * x.size})
+        return found.x if self.at(found.x)[0] >= self.at(x)[0] else x
+
+    def covariance(self, x: np.ndarray) -> np.ndarray:
+        """(p, p) the inverse of minus the Hessian, by differences of gradients, its eigenvalues FLATTEST at least."""
+        H = np.empty((x.size, x.size))
+        for i in range(x.size):
+            step = np.zeros(x.size)
+            step[i] = STEP
+            sides = []
+            for there in (x + step, x - step):
+                sides.append(self.gradient(there) if np.isfinite(self.at(there)[0]) else np.zeros(x.size))
+            H[i] = (sides[1] - sides[0]) / (2 * STEP)
+        values, vectors = np.linalg.eigh((H + H.T) / 2)
+        return (vectors / np.maximum(values, FLATTEST)) @ vectors.T
+
+    def shape(self, x: np.ndarray) -> Shape:
+        """Of the normal density nearest to p, from x on."""
+        center = self.mode(x)
+        values, vectors = np.linalg.eigh(self.covariance(center))
+        shape = Shape(center, vectors * np.sqrt(values))
+        for number in range(ROUNDS):
+            shape = self._nearer(shape, number)
+        return shape
+
+    def _nearer(self, shape: Shape, number: int) -> Shape:
+        """In units of the shape, one step of 2 / (2 + number) of the way."""
+        p, way = shape.center.size, 2.0 / (2.0 + number)
+        slope, curvature, points = np.zeros(p), np.zeros((p, p)), 0
+        for pair in range(max(PAIRS, p)):
+            z = normals(OF_SHAPE, number, (0, 0), p, pair)
+            for u in (z, -z):
+                x = shape.x(u)
+                if np.isfinite(self.at(x)[0]):
+                    g = shape.root.T @ self.gradient(x)
+                    slope, curvature, points = slope + g, curvature - np.outer(u, g), points + 1
+        if points == 0:
+            return shape
+        values, vectors = np.linalg.eigh((curvature + curvature.T) / (2 * points))
+        values = 1.0 - way + way * np.clip(values, *CHANGE)
+        moved = vectors @ np.clip(vectors.T @ slope / points / values, -1.0, 1.0)
+        return Shape(shape.x(way * moved), shape.root @ (vectors / np.sqrt(values)))

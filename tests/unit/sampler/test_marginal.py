@@ -1,0 +1,267 @@
+"""log p(x | y) of all variances against dense formulas, its derivatives, and that each move leaves a prior alone."""
+
+import numpy as np
+import pytest
+from helpers.monte_carlo import batches, compare
+from helpers.mutants import mutant
+from helpers.support import mixed_model
+from reference import dense, models
+from scipy import special, stats
+
+import mmgibbs.sampler.marginal.log_cholesky as log_cholesky_module
+import mmgibbs.sampler.marginal.moves as moves_module
+import mmgibbs.sampler.marginal.step as step_module
+from mmgibbs.engines.direct.engine import MarginalEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import ModelError
+from mmgibbs.model.covariance import CovarianceModel, diagonal_blocks, full_block
+from mmgibbs.model.priors import HalfT, UniformHeritability
+from mmgibbs.sampler.chain import Chain
+from mmgibbs.sampler.covariances import starting_matrices
+from mmgibbs.sampler.marginal.moves import AUTOREGRESSION, GRADIENT, INDEPENDENCE, WALK
+from mmgibbs.sampler.marginal.target import Target
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+
+
+def model_of(prior):
+    """Two traits with missing records under one kind of prior of every matrix."""
+    example = models.example("bivariate_missing")
+    k = 2
+
+    def covariance(start):
+        match prior:
+            case "flat":
+                return CovarianceModel(start, False, full_block(k))
+            case "inverse Wishart":
+                return CovarianceModel(start, False, full_block(k), 7.5, 2.0 * start)
+            case "diagonal":
+                return CovarianceModel(np.diag(np.diag(start)), False, diagonal_blocks(k), 5.0, 2.0 * start)
+            case "half-t":
+                return CovarianceModel(start, False, full_block(k), scale_prior=HalfT(2.0, np.array([3.0, 1.5])))
+            case _:
+                return CovarianceModel(start, False, diagonal_blocks(k), scale_prior=UniformHeritability())
+
+    covariances = tuple(None if g is None else covariance(np.asarray(g, float)) for g in example.G)
+    return MixedModel(example.design, covariances, covariance(np.asarray(example.R, float)))
+
+
+PRIORS = ["flat", "inverse Wishart", "diagonal", "half-t"]
+
+
+def engine_of(model):
+    return MarginalEngine(structured_equations(model.design, partition(model.design)))
+
+
+def dense_log_density(model, space, x):
+    """log p(G, R | y) from dense formulas + log|dG/dx| by differences."""
+    psi = space.psi(x)[0]
+    at, G = 0, []
+    for c in model.covariances:
+        G.append(None if c is None else psi[at : at + c.start.size].reshape(c.start.shape))
+        at += 0 if c is None else c.start.size
+    R = psi[at:].reshape(2, 2)
+    total = dense.log_marginal_likelihood(model.design, G, R)
+    for covariance, matrix in zip(
+        [*(c for c in model.covariances if c is not None), *model.residual.matrices],
+        [*(g for g in G if g is not None), R],
+        strict=True,
+    ):
+        total += log_prior(covariance, matrix)
+    e = space.elements
+    places = e.place[e.matrix] + e.row * e.size[e.matrix] + e.column
+    J = np.empty((x.size, x.size))
+    for i in range(x.size):
+        step = 1e-6 * np.eye(x.size)[i]
+        J[:, i] = (space.psi(x + step)[0][places] - space.psi(x - step)[0][places]) / 2e-6
+    return total + np.linalg.slogdet(J)[1]
+
+
+def log_prior(covariance, matrix):
+    """Up to a constant, from scipy's inverse Wishart; half-t with its auxiliary variables integrated out on a grid."""
+    total = 0.0
+    for block in covariance.blocks:
+        own = matrix[np.ix_(block, block)]
+        if covariance.scale_prior is not None:
+            total += log_half_t(covariance.scale_prior, own)
+        elif covariance.df is not None:
+            nu, S = covariance.prior(block)
+            total += stats.invwishart.logpdf(own, nu, S)
+    return total
+
+
+def log_half_t(prior, G):
+    """log of the mean over a of IW(G; nu + k - 1, 2 nu diag(1/a)): a on a grid of log a, two components."""
+    logs = np.linspace(-12, 16, 400)
+    k = len(G)
+    inverse = np.linalg.inv(G)
+    out = -(prior.nu + 2 * k) / 2 * np.linalg.slogdet(G)[1]
+    for i in range(k):  # given G they are independent
+        a = np.exp(logs)
+        terms = -(prior.nu + k - 1) / 2 * logs - prior.nu * inverse[i, i] / a
+        terms += -1.5 * logs - 1 / (prior.A[i] ** 2 * a) + logs
+        out += special.logsumexp(terms)
+    return out
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_density_against_dense_formulas(prior):
+    model = model_of(prior)
+    space = log_cholesky_module.log_cholesky(model)
+    target = Target(space, engine_of(model).integrated)
+    rng = np.random.default_rng(5)
+    points = [0.4 * rng.standard_normal(len(space)) for _ in range(4)]
+    differences = [target.at(x)[0] - dense_log_density(model, space, x) for x in points]
+    assert np.ptp(differences) < 1e-4
+
+
+def test_the_prior_of_a_uniform_heritability():
+    """s/(1 + s) is uniform, so that p(log sd) is 2 s/(1 + s)^2."""
+    model = model_of("uniform")
+    space = log_cholesky_module.log_cholesky(model)
+    x = np.zeros(len(space))
+    x[0] = 0.7
+    s = space.psi(x)[0][0]
+    s0 = space.psi(0 * x)[0][0]
+    expected = np.log(s / (1 + s) ** 2) - np.log(s0 / (1 + s0) ** 2)
+    np.testing.assert_allclose(space.psi(x)[1] - space.psi(0 * x)[1], expected)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_gradient_against_differences(prior):
+    model = model_of(prior)
+    space = log_cholesky_module.log_cholesky(model)
+    target = Target(space, engine_of(model).integrated)
+    x = 0.3 * np.random.default_rng(6).standard_normal(len(space))
+    target.at(x)
+    found = target.gradient(x)
+    for i, step in enumerate(1e-5 * np.eye(x.size)):
+        expected = (target.at(x + step)[0] - target.at(x - step)[0]) / 2e-5
+        assert found[i] == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_x_and_back():
+    model = model_of("flat")
+    space = log_cholesky_module.log_cholesky(model)
+    x = np.random.default_rng(7).standard_normal(len(space))
+    np.testing.assert_allclose(space.x(space.psi(x)[0]), x, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(space.psi(space.x(space.start))[0], space.start)
+
+
+class NoData:
+    """A likelihood that says nothing: the posterior is the prior."""
+
+    def at(self, psi):
+        return 0.0
+
+    def keep(self):
+        pass
+
+    def gradient(self, kept=False):
+        return [np.zeros((2, 2))], np.zeros((1, 2, 2))
+
+
+DF = 12.0
+SCALE = np.array([[30.0, 9.0], [9.0, 24.0]])
+
+
+def draws_of_the_prior(kind, n=12_000, source=step_module):
+    """log|M| and the elements of M^-1 of G and R, drawn by one kind of move from IW(DF, SCALE) each."""
+    example = models.example("bivariate_missing")
+    number = next(i for i, g in enumerate(example.G) if g is not None)
+    G = [None if g is None else SCALE / 9 for g in example.G]
+    model = mixed_model(example.design, G, SCALE / 9, {number: (DF, SCALE), "residual": (DF, SCALE)})
+    step = source.MarginalVariances(model, NoData(), starting_matrices(model, 0), 400, (3, 0))
+    kept = []
+    for sweep in range(1, n + 400):
+        if sweep == 401:
+            step._main = np.array(kind)
+            step._kind = lambda _number: kind
+        step(sweep)
+        if sweep > 400:
+            M = np.stack([step.draws()[f"G.{number}"], step.draws()["R"]])
+            inverse = np.linalg.inv(M)
+            kept.append(np.concatenate([np.linalg.slogdet(M)[1], inverse[:, [0, 1, 1], [0, 0, 1]].ravel()]))
+    return np.array(kept)
+
+
+def expected_moments():
+    log_det = np.linalg.slogdet(SCALE)[1] - 2 * np.log(2) - special.digamma(DF / 2) - special.digamma((DF - 1) / 2)
+    inverse = DF * np.linalg.inv(SCALE)
+    return np.array([log_det, log_det, *2 * [inverse[0, 0], inverse[1, 0], inverse[1, 1]]])
+
+
+@pytest.mark.parametrize("kind", [INDEPENDENCE, AUTOREGRESSION, WALK, GRADIENT])
+def test_each_move_leaves_the_prior_alone(kind):
+    comparison = compare(batches(draws_of_the_prior(kind)), expected_moments())
+    assert comparison.agrees, comparison
+
+
+MUTANTS = {
+    "no Jacobian": (log_cholesky_module, "jacobian_exponents(model.blocks) + 1.0 - prior", "-prior", INDEPENDENCE),
+    "independence without its ratio": (
+        moves_module,
+        "return shape.x(u), log_t(shape.u(x)) - log_t(u)",
+        "return shape.x(u), 0.0",
+        INDEPENDENCE,
+    ),
+    "autoregression without its ratio": (
+        moves_module,
+        "return shape.x(u), log_t(now) - log_t(u)",
+        "return shape.x(u), 0.0",
+        AUTOREGRESSION,
+    ),
+    "gradient without the way back": (
+        moves_module,
+        "return -0.5 * float(z @ z)",
+        "return -0.5 * float(z @ z) * 0.0",
+        GRADIENT,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_wrong_moves_are_seen(name, monkeypatch):
+    module, right, wrong, kind = MUTANTS[name]
+    spoilt = mutant(module, right, wrong, compiled=False)
+    for function in ("log_cholesky", "independent", "autoregressive", "log_density_back"):
+        if hasattr(spoilt, function):
+            monkeypatch.setattr(step_module, function, getattr(spoilt, function))
+    if module is log_cholesky_module:  # compiled again: its kernel is another
+        monkeypatch.setattr(spoilt, "_matrices", log_cholesky_module._matrices)
+    else:
+        monkeypatch.setattr(spoilt, "_fill", moves_module._fill)
+    comparison = compare(batches(draws_of_the_prior(kind, 6000)), expected_moments())
+    assert not comparison.agrees, comparison
+
+
+def test_variances_that_are_all_fixed():
+    """Draws of the effects at their posterior, one after another independent."""
+    example = models.example("direct_maternal")
+    model = mixed_model(example.design, example.G, example.R, saved=[t.name for t in example.design.terms])
+    chain = Chain(model, engine_of(model), Schedule(0, 4000), (2, 0))
+    chain.advance(4000)
+    truth = dense.build(example.design, example.G, example.R)
+    result = chain.result()
+    draws = np.concatenate(
+        [result.tracked[f"levels.{t.name}"].draws.reshape(4000, -1) for t in example.design.terms], axis=1
+    )
+    active = np.concatenate(
+        [
+            np.ones(t.n_levels * t.n_components, bool) if t.active is None else t.active.ravel()
+            for t in example.design.terms
+        ]
+    )
+    mean, sd = draws[:, active].mean(axis=0), draws[:, active].std(axis=0)
+    expected = np.sqrt(np.diag(truth.covariance))
+    z = (mean - truth.solution) / expected * np.sqrt(4000)
+    assert np.abs(z).max() < 4.5
+    np.testing.assert_allclose(sd, expected, rtol=0.08)
+
+
+def test_starts_that_cannot_be_factorised_are_refused():
+    model = model_of("flat")
+    step = step_module.MarginalVariances(model, engine_of(model).integrated, starting_matrices(model, 0), 0, (1, 0))
+    with pytest.raises(ModelError, match="not positive definite at the starting variances"):
+        step._start(np.full(len(step.space), -400.0))
