@@ -15,6 +15,7 @@ from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import HostState, Key
 from mmgibbs.engines.direct.coefficients import Blocks, coefficients
 from mmgibbs.engines.direct.integrated import IntegratedLikelihood
+from mmgibbs.engines.liabilities import other_than_normal
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
@@ -53,9 +54,7 @@ class MarginalEngine(HostState):
     @staticmethod
     def refuses(design: Design) -> str | None:
         """See HostState.refuses."""
-        for response in design.responses:
-            return f"trait '{design.traits[response.trait]}', which is not normal; use engine: serial or structured"
-        return with_markers(design)
+        return other_than_normal(design) or with_markers(design)
 
     @property
     def theta(self) -> list[np.ndarray]:

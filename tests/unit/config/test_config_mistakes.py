@@ -454,7 +454,8 @@ MISTAKES = [
     (
         "sampler.engine",
         "sereal",
-        "sampler.engine: found 'sereal', needed auto, serial, hybrid, structured, pcg or marginal; did you mean 'serial'?",
+        "sampler.engine: found 'sereal', needed auto, serial, hybrid, structured, pcg or marginal; did you mean "
+        "'serial'?",
     ),
     ("sampler.precision", 32, "sampler.precision: found 32, needed double or single"),
     (
