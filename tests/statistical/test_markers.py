@@ -41,12 +41,18 @@ class Codes:
         return self.codes[first:stop]
 
 
-def markers_of(codes, animal, spec, n_recorded, trait=0, kind=None):
+def markers_of(codes, animal, spec, n_recorded, trait=0, kind=None, scale=None):
     known = codes < 3
     mean = np.where(known, codes, 0).sum(axis=1) / known.sum(axis=1)
     store = store_genotypes(Codes(codes), np.arange(codes.shape[1]), np.arange(len(codes)), kind=kind)
-    ones = np.ones(len(codes))
-    return Markers("snps", trait, animal, store, np.arange(len(codes)), mean, ones, mean, spec, n_recorded)
+    scale = np.ones(len(codes)) if scale is None else scale
+    return Markers("snps", trait, animal, store, np.arange(len(codes)), mean, scale, mean, spec, n_recorded)
+
+
+def standard_deviations():
+    """(SNPS,) of the known genotypes."""
+    codes = data()[1]
+    return np.nanstd(np.where(codes == 3, np.nan, codes), axis=1)
 
 
 @cache
@@ -71,15 +77,16 @@ def spec(kind, **options):
     return MarkerPriorSpec(kind, V, True, 5.0, V, {"classes": GAMMA, "pi": PI, "counts": None} | options)
 
 
-def model(prior, kind=None):
+def model(prior, kind=None, standard=False):
     design, codes, animal, _ = data()
-    design = replace(design, markers=(markers_of(codes, animal, prior, 20, kind=kind),))
+    scale = 1 / standard_deviations() if standard else None
+    design = replace(design, markers=(markers_of(codes, animal, prior, 20, kind=kind, scale=scale),))
     return MixedModel(design, (None,), CovarianceModel(R, True, full_block(2)))
 
 
-def chain(prior, samples, precision="double", kind=None, seed=5, spoil=lambda step: None):
+def chain(prior, samples, precision="double", kind=None, seed=5, standard=False, spoil=lambda step: None):
     """(samples, 3 SNPS) effects, their squares, and the chances of a nonzero one."""
-    of = model(prior, kind)
+    of = model(prior, kind, standard)
     engine = SerialEngine(structured_equations(of.design, partition(of.design), precision))
     steps = gibbs_steps(of, engine, Schedule(0, samples), (seed, 0))
     step = next(s for s in steps if isinstance(s, effects.MarkerEffects))
@@ -95,9 +102,10 @@ def chain(prior, samples, precision="double", kind=None, seed=5, spoil=lambda st
 
 
 @cache
-def by_enumeration(gamma=GAMMA, pi=PI):
+def by_enumeration(gamma=GAMMA, pi=PI, standard=False):
     """E[a], E[a^2], P(a is not 0): every assignment of classes, effects and means integrated out."""
     design, _, _, of_record = data()
+    of_record = of_record / standard_deviations()[:, None] if standard else of_record
     rows = [(r, t) for r in range(RECORDS) for t in range(2) if design.patterns[design.pattern[r], t]]
     y = np.array([design.y[r, t] for r, t in rows])
     W = np.zeros((len(rows), 2 + SNPS))
@@ -132,7 +140,7 @@ def by_enumeration(gamma=GAMMA, pi=PI):
 
 def agrees(prior, samples=12_000, gamma=GAMMA, pi=PI, **options):
     draws = chain(prior, samples, **options)
-    expected = by_enumeration(gamma, pi)
+    expected = by_enumeration(gamma, pi, options.get("standard", False))
     moving = draws.std(axis=0) > 0
     assert np.allclose(draws[:, ~moving].mean(axis=0), expected[~moving])
     return compare(batches(draws[:, moving]), expected[moving])
@@ -155,6 +163,12 @@ def test_ridge_by_enumeration():
     assert comparison.agrees, comparison
 
 
+def test_bayes_r_on_the_standard_scale_by_enumeration():
+    """gamma multiplies the variance of the effect of one standard deviation of a genotype."""
+    comparison = agrees(spec("bayes_r"), standard=True)
+    assert comparison.agrees, comparison
+
+
 def wrong_odds(step):
     """The class drawn as if the effect had no prior variance to integrate over."""
     conditional = step.prior.conditional
@@ -170,7 +184,18 @@ def missing_genotypes_as_zero(step):
     step.values[:, 3] = -step.markers.centre
 
 
-@pytest.mark.parametrize("spoil", [wrong_odds, missing_genotypes_as_zero])
+def gamma_per_standard_deviation(step):
+    """The classes of effects of an allele with the variances that effects of a standard deviation would have."""
+    conditional = step.prior.conditional
+
+    def spoiled():
+        found = conditional()
+        return replace(found, variance=found.variance / standard_deviations() ** 2)
+
+    step.prior.conditional = spoiled
+
+
+@pytest.mark.parametrize("spoil", [wrong_odds, missing_genotypes_as_zero, gamma_per_standard_deviation])
 def test_spoiled_samplers_fail(spoil):
     assert not agrees(spec("bayes_r"), spoil=spoil).agrees
 
