@@ -191,7 +191,10 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
                 (*place, "effects"),
                 f"two components would both be called {show(twice)}, needed other names for the effects",
             )
-    markers = _complete_markers(analysis, names, random, problems)
+    markers = {
+        name: section.with_paths(lambda path: absolute(path, folder))
+        for name, section in _complete_markers(analysis, names, random, problems).items()
+    }
     return model.model_copy(update={"fixed": fixed, "random": random, "markers": markers})
 
 
@@ -215,6 +218,13 @@ def _complete_markers(
         found[name] = section if refusals else _with_checked_matrices(section, place, problems)
         if section.windows is not None and analysis.output.save_marker_draws == 0:
             problems.add((*place, "windows"), "cannot be combined with output.save_marker_draws: 0; needed some draws")
+    rest = [name for name, section in found.items() if section.snps is not None and section.snps.rest]
+    for name in rest[1:]:
+        problems.add(
+            ("model", "markers", name, "snps"), f"found rest, which {rest[0]} is already; needed one such term"
+        )
+    if rest and any(section.snps is None for section in found.values()):
+        problems.add(("model", "markers", rest[0], "snps"), "found rest beside a term of every SNP: there is none left")
     if found and analysis.data.genotypes is None:
         problems.add(("data", "genotypes"), "missing, needed the file of genotypes for model.markers")
     if found and analysis.sampler.method != "gibbs":
@@ -251,6 +261,8 @@ def _single_step_refusals(
         out.append(("single_step", f"adds a fixed effect {J}: needed another name for the effect of that name"))
     if analysis.data.groups is not None:
         out.append(("single_step", "cannot be combined with data.groups"))
+    if section.snps is not None:
+        out.append(("snps", "cannot be combined with single_step: what genotypes leave is that of every SNP"))
     return out
 
 

@@ -5,12 +5,15 @@ markers:
     level: animal                # column of the records with the genotyped animals
     prior: bayes_r               # rr | bayes_a | bayes_b | bayes_c | bayes_r | lasso | horseshoe, or that of a plugin
     variance: {share: 0.3}       # of the phenotypic variance, from which the prior of the effects gets its scale
+    snps: {chromosomes: [1, 2]}  # or {group: coding, file: groups.csv}, or rest; without: every SNP
     across_traits: joint         # joint | one_by_one | shared | independent: effects of a SNP on several traits
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
 from pydantic import model_validator
@@ -20,8 +23,10 @@ from mmgibbs.config.fields import (
     Problems,
     Section,
     a_boolean,
+    a_cell,
     a_column,
     a_matrix,
+    a_path,
     a_text,
     accepts,
     any_of,
@@ -153,14 +158,52 @@ class Windows(Section):
         return self
 
 
+class ChosenSnps(Section):
+    """SNPs of one term: those of chromosomes, those of a file (of groups of it), or those that no other term has."""
+
+    chromosomes: Annotated[
+        tuple[str, ...], checked(list_of(a_cell, "the names of one or more chromosomes, such as [1, 2, X]"))
+    ] = ()
+    """Chromosomes of the map."""
+
+    group: Annotated[tuple[str, ...], checked(list_of(a_cell, "the names of one or more groups of the file"))] = ()
+    """Groups of the file, such as coding. Default: every SNP that the file names."""
+
+    file: Annotated[Path | None, checked(a_path)] = None
+    """Table with a column of SNPs and, where there is a group, one of groups; a SNP may be in several."""
+
+    rest: Annotated[bool, checked(a_boolean)] = False
+    """Every SNP that no other term has; `snps: rest` is the same."""
+
+    short_forms: ClassVar = ({"const": "rest"},)
+
+    @classmethod
+    def long_form(cls, value: object) -> object:
+        return {"rest": True} if value == "rest" else value
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        problems = Problems()
+        if self.group and self.file is None:
+            problems.add(("file",), "missing, needed the table that says which SNPs are in which group")
+        ways = [bool(self.chromosomes), self.file is not None or bool(self.group), self.rest]
+        if sum(ways) != 1:
+            problems.add((), "needed one of chromosomes: [...], file: PATH (with group: NAME), or rest")
+        problems.refuse()
+        return self
+
+
 class MarkerEffects(Section):
-    """Effects of all SNPs of `data.genotypes` on the animals of a column."""
+    """Effects of SNPs of `data.genotypes` on the animals of a column."""
 
     level: Annotated[str, checked(a_column)] = "animal"
     """Column of the records with the ids of the genotyped animals."""
 
     prior: Annotated[str, checked(a_text("the name of a prior, such as bayes_r"))] = "rr"
     """Prior of the SNP effects: rr, bayes_a, bayes_b, bayes_c, bayes_r, lasso, horseshoe, or the name of a plugin's."""
+
+    snps: ChosenSnps | None = None
+    """SNPs of this term: chromosomes, groups of a file, or the rest. Default: every SNP."""
 
     traits: Annotated[tuple[str, ...], checked(list_of(a_text("the name of a trait"), "the names of traits"))] = ()
     """Traits that have the effects. Default: every trait."""
@@ -231,6 +274,12 @@ class MarkerEffects(Section):
             prior = COUNTS_OF_HALF if len(classes) == 2 else tuple(1.0 for _ in classes)
         pi = self.pi.model_copy(update={"start": start, "prior": prior})
         return self.model_copy(update={"classes": classes, "pi": pi})
+
+    def with_paths(self, change: Callable[[Path], Path]) -> Self:
+        """Itself with change(path) for the file of its SNPs."""
+        if self.snps is None or self.snps.file is None:
+            return self
+        return self.model_copy(update={"snps": self.snps.model_copy(update={"file": change(self.snps.file)})})
 
     def on_traits(self, every: tuple[str, ...]) -> Self:
         """With its traits filled in, and how the effects on them depend on each other."""

@@ -12,6 +12,7 @@ import polars as pl
 from mmgibbs.config import Analysis
 from mmgibbs.config.markers import MarkerEffects
 from mmgibbs.config.traits import Trait
+from mmgibbs.data.genotypes.chosen import chosen_snps, shared_or_in_none
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes
 from mmgibbs.data.traits import Records
@@ -75,10 +76,14 @@ def marker_terms(
     genotypes: PreparedGenotypes,
     traits: Sequence[Trait],
     imputed: Imputed | None = None,
-) -> tuple[list[Markers], list[MarkerLabels]]:
-    """One term for each section of `model.markers` and each of its traits."""
+) -> tuple[list[Markers], list[MarkerLabels], list[str]]:
+    """One term for each section of `model.markers` and each of its traits, with notes on their SNPs."""
     terms, labels = [], []
     names = [t.name for t in traits]
+    sections = analysis.model.markers
+    of_term, notes = chosen_snps({name: section.snps for name, section in sections.items()}, genotypes.snps)
+    on_traits = {name: section.traits or names for name, section in sections.items()}
+    notes += shared_or_in_none(of_term, on_traits, genotypes.snps["snp"])
     for name, section in analysis.model.markers.items():
         ids = records.phenotypes.text(section.level, f"model.markers.{name}.level")
         of_record = pl.DataFrame({"animal": ids}).with_columns(pl.col("animal").cast(pl.String))
@@ -91,11 +96,13 @@ def marker_terms(
         order = genotyped if others is None else pl.concat([genotyped, others.ids])
         place = pl.DataFrame({"animal": order, "place": np.arange(len(order), dtype=np.int32)})
         animal = of_record.join(place, on="animal", how="left", maintain_order="left")["place"].fill_null(-1).to_numpy()
-        store = genotypes.packed(genotyped) if others is None else others.store(genotyped)
+        own_snps = np.flatnonzero(of_term[name])
+        numbers = genotypes.checked.kept_snps[own_snps]
+        store = genotypes.packed(genotyped, snps=numbers) if others is None else others.store(genotyped)
         variance = column_variances(store, len(genotyped))
         scale = 1 / np.sqrt(variance) if section.scale == "standard" else np.ones(len(variance))
         total = float(np.sum(variance * scale**2))
-        numbers, n = genotypes.checked.kept_snps, int(has.sum()) if others is None else len(order)
+        n = int(has.sum()) if others is None else len(order)
         of_j = None if others is None else others.j(order)
         unexplained = None if others is None else others.unexplained(len(genotyped))
         own = [names.index(trait) for trait in section.traits or names]
@@ -109,13 +116,13 @@ def marker_terms(
             spec = (
                 prior_spec(section, total, float(records.variance[t])) if joint is None else _on_one(section, joint, i)
             )
-            centred = genotypes.centre, scale, genotypes.mean
+            centred = genotypes.centre[own_snps], scale, genotypes.mean[own_snps]
             terms.append(
                 Markers(name, t, animal.astype(np.int32), store, numbers, *centred, spec, n, joint, len(genotyped))
             )
             recorded = order.is_in(of_record["animal"].drop_nulls().unique().implode()).to_numpy()
             labels.append(MarkerLabels(name, order, recorded, section, len(genotyped), unexplained, of_j))
-    return terms, labels
+    return terms, labels, notes
 
 
 def column_variances(store: Store, genotyped: int) -> np.ndarray:

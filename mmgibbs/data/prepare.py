@@ -80,8 +80,8 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
                 again = read_records(analysis, left)
                 records = replace(again, n_read=records.n_read, notes=records.notes + again.notes)
             imputed, of_imputed = imputed_animals(analysis, records.phenotypes, genotypes, kin)
-            of_markers += of_imputed
-            markers, marker_labels = marker_terms(analysis, records, genotypes, analysis.traits, imputed)
+            markers, marker_labels, of_snps = marker_terms(analysis, records, genotypes, analysis.traits, imputed)
+            of_markers += of_imputed + of_snps
     with stage("fixed effects"):
         effects, fixed_labels = _fixed_effects(analysis, records)
         if imputed is not None and (on_j := regression_on_j(imputed, records.phenotypes)) is not None:

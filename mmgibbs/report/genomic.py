@@ -75,7 +75,7 @@ def genomic_section(run: Finished, figures: plots.Figures, top: int) -> dict | N
 
 def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
     assert run.markers is not None
-    snps = on_a_line(run.markers.filter("kept"))
+    snps = on_a_line(run.markers.filter(pl.col(f"effect_{of.ending}").is_not_null()))
     wide = [_manhattan(snps, of, figures)]
     windows = None if run.windows is None else run.windows.filter(term=of.term, trait=of.trait)
     if windows is not None and windows.height:

@@ -4,7 +4,8 @@
     number             (draws,) each draw's number among the recorded ones of its chain, from 1
     term, trait        (terms,) of each term of SNP effects
     effects.i          (chains, draws, q) float32 draws of term i: of one copy of the counted allele
-    scale.i            (q,) float64 that a copy was multiplied by in the analysis
+    scale.i            (q,) float64 that a copy was multiplied by in the analysis; 0, as the effects, of SNPs that the
+                       term does not have
     prior_variance.i   posterior mean of the variance of an effect under its prior, on the scale of the analysis
 
 `numpy.load` opens it. Bytes: 4 x draws of all chains x SNPs for each term.
@@ -52,9 +53,11 @@ def marker_draws_file(
         "term": np.array([m.name for m in markers], np.str_),
         "trait": np.array([prepared.design.traits[m.trait] for m in markers], np.str_),
     }
+    kept = prepared.genotypes.checked.kept_snps
     for i, m in enumerate(markers):
-        content[f"effects.{i}"] = found[m.key].values * m.scale.astype(np.float32)
-        content[f"scale.{i}"] = m.scale
+        place = np.searchsorted(kept, m.number)
+        content[f"effects.{i}"] = _at(place, found[m.key].values * m.scale.astype(np.float32), len(kept))
+        content[f"scale.{i}"] = _at(place, m.scale, len(kept))
         content[f"prior_variance.{i}"] = draws[marker_name(m.key, MEAN_VARIANCE)].mean()
 
     def write(path: Path) -> None:
@@ -62,6 +65,13 @@ def marker_draws_file(
             np.savez(file, **content)
 
     return {FILE: write}
+
+
+def _at(place: np.ndarray, values: np.ndarray, q: int) -> np.ndarray:
+    """(..., q) with `values` at these places, 0 elsewhere."""
+    out = np.zeros((*values.shape[:-1], q), values.dtype)
+    out[..., place] = values
+    return out
 
 
 def read_marker_draws(run: Path) -> list[EffectDraws]:

@@ -2,11 +2,11 @@
 
 markers.parquet has a row for each SNP of the file, in its order: what the file and the map say of it, its frequency and
 call rate, whether it was kept, and why not, and its centre: the copies that are taken from each dosage. For each
-trait: effect_TRAIT, its sd and Monte Carlo error (of one copy of the counted allele, whatever the scale of the
-analysis), and where the prior has classes pip_TRAIT, the probability that the effect is not 0, with its Monte Carlo
-error, and class_k_TRAIT. Where there is a state for every set of traits, state_SET is the probability that a SNP has an
-effect on just the traits of SET (state_none, state_milk, state_milk+fat), with state_mcse_SET. Probabilities are means
-of the full conditional ones over the draws (Rao-Blackwell).
+trait, null where a term does not have the SNP: effect_TRAIT, its sd and Monte Carlo error (of one copy of the counted
+allele, whatever the scale of the analysis), and where the prior has classes pip_TRAIT, the probability that the effect
+is not 0, with its Monte Carlo error, and class_k_TRAIT. Where there is a state for every set of traits, state_SET is
+the probability that a SNP has an effect on just the traits of SET (state_none, state_milk, state_milk+fat), with
+state_mcse_SET. Probabilities are means of the full conditional ones over the draws (Rao-Blackwell).
 """
 
 from __future__ import annotations
@@ -99,34 +99,34 @@ def markers_file(
     if not prepared.design.markers or prepared.genotypes is None:
         return {}
     frame = prepared.genotypes.checked.snps
-    kept = np.flatnonzero(frame["kept"].to_numpy())
 
-    def of_all(name: str, values: np.ndarray) -> pl.Series:
+    def of_all(name: str, values: np.ndarray, number: np.ndarray) -> pl.Series:
+        """number: of each SNP in the file."""
         out = np.full(frame.height, np.nan)
-        out[kept] = values
+        out[number] = values
         return _column(name, out)
 
-    columns = [of_all("centre", prepared.genotypes.centre)]
+    columns = [of_all("centre", prepared.genotypes.centre, prepared.genotypes.checked.kept_snps)]
     terms = {m.name for m in prepared.design.markers}
     for m in prepared.design.markers:
         moments, trait = found[m.key], prepared.design.traits[m.trait]
         ending = ending_of(m.name, trait, terms)
         for what, part in (("effect", moments.mean), ("effect_sd", moments.sd), ("effect_mcse", moments.mcse)):
-            columns.append(of_all(f"{what}_{ending}", part[EFFECT][:, 0] * m.scale))
+            columns.append(of_all(f"{what}_{ending}", part[EFFECT][:, 0] * m.scale, m.number))
         chances, errors = moments.mean[CHANCE], moments.mcse[CHANCE]
         if chances.shape[1] > 1:
-            columns.append(of_all(f"pip_{ending}", 1 - chances[:, 0]))
-            columns.append(of_all(f"pip_mcse_{ending}", errors[:, 0]))
+            columns.append(of_all(f"pip_{ending}", 1 - chances[:, 0], m.number))
+            columns.append(of_all(f"pip_mcse_{ending}", errors[:, 0], m.number))
         if chances.shape[1] > 2:
-            columns += [of_all(f"class_{k}_{ending}", chances[:, k]) for k in range(chances.shape[1])]
+            columns += [of_all(f"class_{k}_{ending}", chances[:, k], m.number) for k in range(chances.shape[1])]
     for m in prepared.design.markers:
         if m.joint is None or not m.first or m.joint_key not in states:
             continue
         of_states = states[m.joint_key]
         for k, label in enumerate(state_labels(m.joint, prepared.design.traits)):
             ending = ending_of(m.name, label, terms)
-            columns.append(of_all(f"state_{ending}", of_states.mean[0][:, k]))
-            columns.append(of_all(f"state_mcse_{ending}", of_states.mcse[0][:, k]))
+            columns.append(of_all(f"state_{ending}", of_states.mean[0][:, k], m.number))
+            columns.append(of_all(f"state_mcse_{ending}", of_states.mcse[0][:, k], m.number))
     return {FILE: frame.with_columns(columns).write_parquet}
 
 

@@ -137,7 +137,7 @@ def _effects_of(finished: Finished) -> _Effects:
         table.height,
         2 * kept["frequency"].to_numpy(),
         kept["centre"].to_numpy(),
-        kept.select(columns).to_numpy(),
+        kept.select(pl.col(columns).fill_null(0.0)).to_numpy(),  # null: the term does not have the SNP
         [draws[name] for name in names] if draws else [],
     )
 

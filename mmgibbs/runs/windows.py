@@ -24,9 +24,10 @@ def files_of_windows(
     """
     if prepared.genotypes is None:
         return {}
-    snps, windows, chromosomes = prepared.genotypes.snps, [], []
-    mapped = snps["chromosome"].is_not_null().any()
+    every, windows, chromosomes = prepared.genotypes.checked.snps, [], []
     for m, labels in zip(prepared.design.markers, prepared.markers, strict=True):
+        snps = every[m.number]
+        mapped = snps["chromosome"].is_not_null().any()
         asked, trait = labels.section.windows, prepared.design.traits[m.trait]
         if m.key not in effects or not (asked or mapped) or not effects[m.key].number.size:
             continue

@@ -91,13 +91,13 @@ class PreparedGenotypes:
             )
         return found["row"].to_numpy().astype(np.int64)
 
-    def packed(self, ids: pl.Series, folder: Path | None = None) -> Store:
-        """The SNPs that are kept, for these animals in this order.
+    def packed(self, ids: pl.Series, folder: Path | None = None, snps: np.ndarray | None = None) -> Store:
+        """The SNPs that are kept, for these animals in this order; snps: of those some, by their place in the file.
 
         folder: keep the file there, and take it from there where it is already: its name is a digest of the file of
         genotypes, the animals, the SNPs and how they are stored. Without, the store is in memory.
         """
-        animals, snps = self.rows_of(ids), self.checked.kept_snps
+        animals, snps = self.rows_of(ids), self.checked.kept_snps if snps is None else snps
         kind = _kind(self.section, self.file)
         if folder is None:
             return store_genotypes(self.file.source, animals, snps, kind=kind)
