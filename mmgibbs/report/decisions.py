@@ -89,5 +89,6 @@ def _response(frame: pl.DataFrame, criterion: str) -> Table:
         f"{criterion}: expected response to selection",
         columns,
         list(zip(*cells, strict=True)),
-        "Mean of the selected less the mean of all candidates.",
+        "Mean of the selected less the mean of all candidates. The first two are posterior means without a standard "
+        "deviation: it would need the draws of every candidate. That of perfect knowledge is not theirs.",
     )

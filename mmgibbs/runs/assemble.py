@@ -38,7 +38,7 @@ from mmgibbs.posterior.parameters import (
 )
 from mmgibbs.runs.observed_scale import observed_scales
 from mmgibbs.runs.predictive import predicted_classes
-from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat
+from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat, warn_of_few_levels
 from mmgibbs.runs.residual import residual_model
 from mmgibbs.sampler.mixed_model import MixedModel
 
@@ -76,7 +76,8 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         if covariance.flat and not covariance.fixed:
             notes += refuse_flat(term, labels, design)
         if sampled:
-            notes += check_posterior_exists(term.name, covariance, term.n_prior_levels)
+            own = check_posterior_exists(term.name, covariance, term.n_prior_levels)
+            notes += own or (warn_of_few_levels(term, covariance) if covariance.flat and not covariance.fixed else [])
         covariances.append(covariance)
         columns = [random.effects[e.name].level for e in term.effects]
         infos.append(term_info(term, design.traits, columns, blocks, covariance.fixed, i))

@@ -19,6 +19,7 @@ from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
 
+MOST_FLAT = 1.25  # times the mean square that a flat prior may add to before it is said
 WIDE = 1e3  # scale of a half-t by default, in phenotypic standard deviations, of traits whose scale the data know
 
 
@@ -82,6 +83,24 @@ def refuse_flat(term: Term, labels: Sequence[str], design: Design) -> list[str]:
             "may not exist, and draws may run away; {h2: uniform} is the default"
         )
     return warnings
+
+
+def warn_of_few_levels(term: Term, covariance: CovarianceModel) -> list[str]:
+    """A warning where a flat prior counts for much beside the levels: were the effects of q levels known, the posterior
+    mean of a k x k matrix under a flat prior would be q / (q - 2 k - 2) times their mean squares and products.
+    """
+    met = [np.unique(effect.level[effect.level >= 0]) for effect in term.effects]
+    q = int(np.unique(np.concatenate(met)).size)
+    k = max(len(block) for block in covariance.blocks)
+    left = q - 2 * k - 2
+    if left > 0 and q / left <= MOST_FLAT:
+        return []
+    would = f"would be {q / left:.1f} times their mean square" if left > 0 else "would not exist"
+    return [
+        f"variances.{term.name}: a flat prior, and {q:,} levels with records: were their effects known, the posterior "
+        f"mean of the variance {would}; read the median, or give a proper prior (variances.{term.name}.prior: "
+        "{half_t: {}})"
+    ]
 
 
 def covariance_model(

@@ -82,12 +82,27 @@ def lr_statistics(sums: np.ndarray, genetic_variance: float) -> dict[str, np.nda
         }
 
 
-def bootstrap(sums: np.ndarray, genetic_variance: float, rng: np.random.Generator) -> dict[str, float]:
-    """Standard errors over families drawn with replacement; NaN where a single family leaves nothing to draw."""
+def bootstrap(
+    sums: np.ndarray, genetic_variance: float, rng: np.random.Generator
+) -> tuple[dict[str, float], dict[str, int]]:
+    """(standard errors over families drawn with replacement, samples that have no such statistic and are left out):
+    NaN and none where a single family leaves nothing to draw.
+    """
     m = len(sums)
     drawn = np.stack([np.bincount(rng.integers(m, size=m), minlength=m) @ sums for _ in range(BOOTSTRAPS)])
     found = lr_statistics(drawn, genetic_variance)
-    return {k: _sd(v[np.isfinite(v)]) if m > 1 else np.nan for k, v in found.items()}
+    sd = {k: _sd(v[np.isfinite(v)]) if m > 1 else np.nan for k, v in found.items()}
+    return sd, {k: int(np.count_nonzero(~np.isfinite(v))) if m > 1 else 0 for k, v in found.items()}
+
+
+def samples_left_out(found: dict, sd: dict, left_out: dict[str, int], own: Collection[str] = ()) -> list[str]:
+    """Notes on bootstrap samples that have no statistic; own: names whose standard errors are no bootstrap's."""
+    return [
+        f"{n} of {BOOTSTRAPS} bootstrap samples have no {name} and are left out of its standard error, which is then "
+        "too small"
+        for name, n in left_out.items()
+        if n and name not in own and np.isfinite(found[name]) and np.isfinite(sd[name])
+    ]
 
 
 def families_text(units: str) -> str:
@@ -145,13 +160,17 @@ def compare(
             sums = family_sums(w[:, c], p[:, c], family)
             found = {k: float(v) for k, v in lr_statistics(sums.sum(axis=0), spread * G[c, c]).items()}
             effect = component.removesuffix(trait).removesuffix(":")
-            mean, sd, missing = simulated[i][c] if replicates else ({}, bootstrap(sums, spread * G[c, c], rng), {})
+            mean, sd, missing = simulated[i][c] if replicates else ({}, {}, {})
+            left_out: dict[str, int] = {}
+            if not replicates:
+                sd, left_out = bootstrap(sums, spread * G[c, c], rng)
             if term.groups_fixed:
                 void = dict.fromkeys(["bias"] * bool(elsewhere[c]) + [*EXPECTED] * (replicates == 0), np.nan)
                 mean, sd = mean | void, sd | void
             else:
                 mean, sd = mean | EXPECTED, sd | {k: float(v[c]) for k, v in errors.items()}
             notes = notes_on(found, sd, errors, missing, replicates, term.groups_fixed, elsewhere[c])
+            notes += samples_left_out(found, sd, left_out, errors)
             if term.groups_fixed:
                 notes.append(
                     "no accuracy: unknown-parent groups are fixed, so that there is no variance of breeding values"

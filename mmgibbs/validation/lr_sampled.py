@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mmgibbs.model.design import Design
-from mmgibbs.validation.lr import EXPECTED, Compared, bootstrap, family_sums, lr_statistics
+from mmgibbs.validation.lr import EXPECTED, Compared, bootstrap, family_sums, lr_statistics, samples_left_out
 from mmgibbs.validation.values import BreedingValue, FollowedValue
 
 MUCH = 0.05  # of the variance of p: from this share on Monte Carlo error is worth a note
@@ -49,8 +49,11 @@ def compare(
         variance = value.variance(design, parameters, matrices)
         sums = without_noise(family_sums(w.mean, p.mean, family[value.animals]), w.noise, p.noise)
         found = {k: float(v) for k, v in lr_statistics(sums.sum(axis=0), variance).items()}
-        sd = bootstrap(sums, variance, rng) | errors_of_contrasts(w, p)
-        labelled = tuple(f"{value.label}: {note}" for note in _notes(found, sd, p, variance))
+        drawn, left_out = bootstrap(sums, variance, rng)
+        own = errors_of_contrasts(w, p)
+        sd = drawn | own
+        notes = [*_notes(found, sd, p, variance), *samples_left_out(found, sd, left_out, own)]
+        labelled = tuple(f"{value.label}: {note}" for note in notes)
         names = value.term, value.effect, value.trait
         out.append(Compared(*names, w.mean, p.mean, found, sd, dict(EXPECTED), frozenset(EXPECTED), labelled))
     return out

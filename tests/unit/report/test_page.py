@@ -220,6 +220,18 @@ def test_a_regression_has_coefficients_and_no_terms(tmp_path):
     assert page.tables[0]["head"][5].startswith("Interval")  # drawn, all coefficients on one scale
 
 
+def test_negative_reliabilities_are_explained_once(tmp_path):
+    """However many there are, in however many effects."""
+    folder = write_run(tmp_path / "run")
+    solutions = pl.read_parquet(folder / "solutions.parquet")
+    negative = pl.when(pl.col("reliability") < 0.7).then(-0.02).otherwise("reliability").alias("reliability")
+    solutions.with_columns(negative).write_parquet(folder / "solutions.parquet")
+    n = (solutions.filter(term="genetic")["reliability"] < 0.7).sum()
+    page = Page(make.make_report([folder]))
+    assert n > 75 and f"{n:,} of the reliabilities are below 0" in page.text
+    assert page.text.count("below 0, by Monte Carlo error") == page.headings.count("Negative reliabilities") == 1
+
+
 def test_missing_libraries_are_told_and_the_run_stays(run, monkeypatch, capsys):
     monkeypatch.setattr(render, "LIBRARIES", ("matplotlib_of_the_future", "jinja2"))
     said = []

@@ -65,6 +65,24 @@ def test_prior_df_without_a_draw_is_refused(folder):
     )
 
 
+@pytest.mark.parametrize(
+    ("levels", "prior", "said"),
+    [
+        (8, "flat", "8 levels with records: were their effects known, the posterior mean of the variance would be 2.0"),
+        (19, "flat", "variance would be 1.3 times their mean square"),
+        (20, "flat", None),
+        (8, "{df: 4, scale: 1}", None),
+    ],
+)
+def test_a_flat_prior_on_few_levels_is_said(folder, levels, prior, said):
+    """E(S / chi^2) of q - 2 degrees of freedom is S / (q - 4): q / (q - 4) times the mean square S / q."""
+    write_files(folder, herds(levels))
+    outcome = command(folder, "check", "analysis.yaml", "--set", f"variances.herd.prior={prior}")
+    warnings = [line for line in outcome.out.splitlines() if "a flat prior, and" in line]
+    assert outcome.code == 0 and len(warnings) == (said is not None)
+    assert said is None or said in warnings[0]
+
+
 def test_too_few_records_for_flat_priors_are_a_warning(folder):
     """Seven records of a trait, three equations: two flat variances need more than four degrees of freedom."""
     write_files(folder, {"analysis.yaml": GIBBS})

@@ -114,15 +114,31 @@ def test_bootstrap_of_unrelated_animals_is_the_textbook_one():
     n = 400
     w = rng.standard_normal(n)
     p = 0.7 * w + rng.standard_normal(n)
-    errors = lr.bootstrap(lr.family_sums(w, p, np.arange(n)), 1.0, rng)
+    errors, left_out = lr.bootstrap(lr.family_sums(w, p, np.arange(n)), 1.0, rng)
+    assert not any(left_out.values())
     r = np.corrcoef(w, p)[0, 1]
     assert errors["ratio_of_accuracies"] == pytest.approx((1 - r**2) / np.sqrt(n), rel=0.15)
     assert errors["bias"] == pytest.approx((p - w).std() / np.sqrt(n), rel=0.1)
-    together = lr.bootstrap(
+    together, _ = lr.bootstrap(
         lr.family_sums(np.repeat(w[:40], 10), np.repeat(p[:40], 10), np.repeat(np.arange(40), 10)), 1.0, rng
     )
     assert together["bias"] > 2 * errors["bias"]  # ten copies tell no more than one
-    assert all(np.isnan(v) for v in lr.bootstrap(lr.family_sums(w, p, np.zeros(n, int)), 1.0, rng).values())
+    assert all(np.isnan(v) for v in lr.bootstrap(lr.family_sums(w, p, np.zeros(n, int)), 1.0, rng)[0].values())
+
+
+def test_bootstrap_samples_without_an_accuracy_are_counted():
+    """Whole and partial data hardly covary: the root of a negative covariance is no accuracy."""
+    rng = np.random.default_rng(5)
+    w, p = rng.standard_normal((2, 60))
+    p += (0.1 - np.cov(w, p)[0, 1]) * w
+    sums = lr.family_sums(w, p, np.arange(60))
+    found = {k: float(v) for k, v in lr.lr_statistics(sums.sum(axis=0), 1.0).items()}
+    errors, left_out = lr.bootstrap(sums, 1.0, rng)
+    assert 0 < left_out["accuracy"] < lr.BOOTSTRAPS / 2 and not left_out["bias"]
+    notes = lr.samples_left_out(found, errors, left_out)
+    counted = f"{left_out['accuracy']} of {lr.BOOTSTRAPS} bootstrap samples have no accuracy"
+    assert notes == [f"{counted} and are left out of its standard error, which is then too small"]
+    assert lr.samples_left_out(found, errors, left_out, {"accuracy"}) == []
 
 
 def test_every_block_of_simulated_records_is_another_one(two):
