@@ -16,6 +16,7 @@ import polars as pl
 from mmgibbs.exchange.blupf90_categories import divisors, keys_of_type, numbers_of_categories, tell_of_scale
 from mmgibbs.exchange.blupf90_context import Context
 from mmgibbs.exchange.blupf90_effects import covariance_matrix, fixed_effects, random_terms
+from mmgibbs.exchange.blupf90_genomic import OPTIONS as GENOMIC
 from mmgibbs.exchange.blupf90_pedigree import WARNING
 from mmgibbs.exchange.blupf90_read import ParameterFile
 
@@ -34,7 +35,7 @@ OPTIONS = {
             "use_yams",
         )
     ),
-    "SNP_file": "genotypes are not used: relationships are those of the pedigree alone",
+    "SNP_file": "not carried over: its animals are renumbered; needed SNP_FILE below RANDOM animal",
     "thresholds": "not carried over; the first threshold is 0 and the others are sampled",
     "residual": "not carried over; the residual variance of a trait in categories is 1",
     "fixed_var": "with OPTION cat every variance is held at its start; else it is not carried over",
@@ -46,7 +47,6 @@ OPTIONS = {
 }
 LATIN_1 = "the file is not UTF-8 and was read as Latin-1: are names with letters beyond a to z those that you mean?"
 OF_EFFECTS = {
-    "SNP_FILE": "genotypes are not used: relationships are those of the pedigree alone",
     "GEN_INT": "not carried over; where the pedigree has births, parents may not be younger than their progeny",
     "REC_SEX": "not carried over; an animal may not be both a sire and a dam",
 }
@@ -94,7 +94,7 @@ def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation
         tell_of_scale(context)
         variances |= _held(context)
     sampler = {"method": _sampling(context) if any(categories) else _method(context)}
-    _tell_the_rest(context)
+    _tell_the_rest(context, data)
     if parameters.encoding != "UTF-8":
         context.note(0, LATIN_1)
     analysis = {
@@ -228,7 +228,7 @@ def _held(context: Context) -> dict[str, str]:
     return {"mode": "fixed"}
 
 
-def _tell_the_rest(context: Context) -> None:
+def _tell_the_rest(context: Context, data: dict[str, Any]) -> None:
     passed = context.parameters.stated.get("FIELDS_PASSED")
     if passed is not None and passed.value:
         context.note(
@@ -249,6 +249,10 @@ def _tell_the_rest(context: Context) -> None:
         if option.value[0] == "missing" and len(option.value) > 2:
             more = " ".join(option.value[2:])
             context.note(option.line, f"OPTION missing: {more} is not carried over: one number says what is missing")
+        if option.value[0] in GENOMIC:
+            if "genotypes" not in data:
+                context.note(option.line, f"OPTION {' '.join(option.value)}: there is no SNP_FILE that it is of")
+            continue
         comment = OPTIONS.get(option.value[0], "not carried over")
         if comment is not None:
             context.note(option.line, f"OPTION {' '.join(option.value)}: {comment}")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmgibbs.exchange.blupf90_context import Context
+from mmgibbs.exchange.blupf90_genomic import single_step
 from mmgibbs.exchange.blupf90_pedigree import enter_pedigree
 from mmgibbs.exchange.blupf90_read import Stated, StatedEffect
 
@@ -119,7 +120,7 @@ def random_terms(
         enter("sire", "(CO)VARIANCES", {"": level | {"unknown_level": "omit"}}, {"relationship": "pedigree"})
         return
     effects = {"direct": level} | ({"maternal": DAM} if "mat" in optional else {})
-    enter("genetic", "(CO)VARIANCES", effects, {"relationship": "pedigree"})
+    enter("genetic", "(CO)VARIANCES", effects, single_step(context, effect, data))
     if "pe" in optional:
         enter("permanent_environment", "(CO)VARIANCES_PE", {"": level})
     if "mpe" in optional:
