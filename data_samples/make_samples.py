@@ -366,9 +366,44 @@ housing outdoor -40 g/day, -1 mm; males +60 g/day, -1.5 mm
     )
 
 
+def single_step(directory: Path, genomic: Path = HERE / "genomic", last_years: int = 2) -> None:
+    """Of the animals of genomic/, genotypes of the bulls with progeny and of the youngest: a herd book of which a part is
+    genotyped.
+    """
+    pedigree = pl.read_csv(genomic / "pedigree.csv")
+    young = pl.col("birth_year") > pedigree["birth_year"].max() - last_years
+    chosen = pedigree.filter(pl.col("animal").is_in(pedigree["sire"].drop_nulls().unique().implode()) | young)["animal"]
+    people = (genomic / "genotypes.fam").read_text().splitlines()
+    snps = (genomic / "genotypes.bim").read_text()
+    at = {line.split()[1]: i for i, line in enumerate(people)}
+    places = [at[animal] for animal in chosen]
+    content = np.fromfile(genomic / "genotypes.bed", np.uint8)
+    rows = content[3:].reshape(snps.count("\n"), -1)
+    codes = ((rows[:, :, None] >> np.array([0, 2, 4, 6], np.uint8)) & 3).reshape(len(rows), -1)[:, places]
+    codes = np.pad(codes, ((0, 0), (0, -len(places) % 4))).reshape(len(rows), -1, 4)
+    packed = (codes << np.array([0, 2, 4, 6], np.uint8)).sum(axis=2, dtype=np.uint8)
+    directory.mkdir(exist_ok=True)
+    (directory / "genotypes.bed").write_bytes(content[:3].tobytes() + packed.tobytes())
+    (directory / "genotypes.bim").write_text(snps)
+    (directory / "genotypes.fam").write_text("".join(people[i] + "\n" for i in places))
+    note = (genomic / "PROVENANCE.txt").read_text()
+    seed = note.split("--seed ")[1].split()[0]
+    (directory / "PROVENANCE.txt").write_text(
+        f"""Simulated beef cattle; no animal in it ever lived.
+Made by: python data_samples/make_samples.py, from ../genomic (seed {seed})
+
+genotypes.bed  {len(rows):,} SNPs of {len(places)} animals of ../genomic, with .bim and .fam: the bulls with progeny, and those born in
+               the last {last_years} years. Pedigree and records are those of ../genomic.
+
+True parameters: as in ../genomic/PROVENANCE.txt
+"""
+    )
+
+
 if __name__ == "__main__":
     pigs(HERE / "pigs")
     sheep(HERE / "sheep")
     lines(HERE / "lines")
     selfed(HERE / "selfed")
     markers(HERE / "markers")
+    single_step(HERE / "single_step")

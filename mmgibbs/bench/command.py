@@ -3,6 +3,7 @@
 mmgibbs bench engines               classic, hybrid and structured side by side on three beef systems
 mmgibbs bench evaluation CONFIG     sweeps of an analysis file, everything included (variances, moments, records kept)
 mmgibbs bench markers               effects of SNPs: milliseconds a sweep beside the bound of bytes
+mmgibbs bench relationships         genomic relationships: seconds of G and its inverse, milliseconds a sweep
 mmgibbs bench sweep --animals N     one sweep of the simulated beef system: seconds, bytes, resident memory
 mmgibbs bench regressions           each regression in the setting of its paper, beside the published numbers
 mmgibbs bench files --animals N     the same system from files on disk to the end of its first sweep
@@ -26,6 +27,7 @@ _HOME = {
     "engines": ("mmgibbs.bench.engines", "bench_engines"),
     "regressions": ("mmgibbs.bench.regressions", "bench_regressions"),
     "markers": ("mmgibbs.bench.markers", "bench_markers"),
+    "relationships": ("mmgibbs.bench.relationships", "bench_relationships"),
     "evaluation": ("mmgibbs.bench.evaluation", "bench_evaluation"),
     "sweep": ("mmgibbs.bench.systems", "bench_sweep"),
     "files": ("mmgibbs.bench.systems", "bench_files"),
@@ -144,6 +146,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--burn-in", type=int, default=20, help="default: %(default)s")
     p.add_argument("--bandwidth", type=float, default=20.0, help="GB/s of memory (default: %(default)s)")
     p.add_argument("--precision", choices=("single", "double"), default="single", help="default: %(default)s")
+    p.add_argument("--seed", type=int, default=1, help=_SEED)
+    p = kinds.add_parser("relationships", help="G of simulated genotypes, its inverse, and sweeps that read it")
+    p.add_argument("--sizes", nargs="+", metavar="ANIMALSxSNPS", default=["2000x10000"], help="default: 2000x10000")
+    p.add_argument("--animals", type=int, help="single-step: pedigree of the simulated beef system, three traits")
+    p.add_argument("--sweeps", type=int, default=20, help="timed; medians are printed (default: %(default)s)")
+    p.add_argument("--threads", type=int, default=1, help="from 2 on the structured engine (default: %(default)s)")
+    p.add_argument("--pcg", action="store_true", help="also solve by PCG to 1e-10")
+    p.add_argument("--bandwidth", type=float, default=20.0, help="GB/s of memory (default: %(default)s)")
+    p.add_argument("--precision", choices=("single", "double"), default="double", help="default: %(default)s")
     p.add_argument("--seed", type=int, default=1, help=_SEED)
     for p in kinds.choices.values():
         p.add_argument("--json", metavar="FILE", help="write the figures to FILE as well")

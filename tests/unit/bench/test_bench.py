@@ -73,3 +73,15 @@ def test_effective_draws_per_second(monkeypatch):
     found = mmgibbs.bench.effective.mixing(SimpleNamespace(random_terms=[1]), None, True, (1, 0), n)
     assert found.of_variances == pytest.approx(1.0, abs=0.15) and found.of_values == pytest.approx(1.0, abs=0.15)
     assert Mixing(n, 0.5, 0.25).per_second(0.1) == {SAMPLED: 0.1, ESS[0]: 5.0, ESS[1]: 2.5}
+
+
+@pytest.mark.parametrize("more", [[], ["--animals", "600", "--threads", "2"]])
+def test_genomic_relationships_are_measured(more, tmp_path):
+    file = tmp_path / "figures.json"
+    command = ["bench", "relationships", "--sizes", "150x300", "--sweeps", "2", "--pcg", "--json", str(file), *more]
+    assert main(command) == 0
+    figures = json.loads(file.read_text())
+    rows = figures["single-step" if more else "genomic"]
+    assert len(rows) == (2 if more else 1)
+    assert all(row["ms a sweep"] > 0 and row["iterations of PCG"] > 1 for row in rows)
+    assert rows[-1]["s of its inverse"] > 0 and rows[-1]["error"] < 1e-6

@@ -114,6 +114,7 @@ TRUTH = {
         "h2[daily_gain|indoor]": 1600 / 4100,
         "h2[daily_gain|outdoor]": 0.2,
     },
+    "single_step": {"genetic.var[birth_weight]": 7.0, "residual.var[birth_weight]": 11.0, "h2[birth_weight]": 7 / 18},
     "selfing": {"line.var[yield]": 0.30, "residual.var[yield]": 0.45},
     "unknown_parent_groups": {
         "genetic.var[fleece_weight]": 0.20,
@@ -176,6 +177,7 @@ ROWS = {
     "relationship_file": [("line", "", "yield"), ("block", "", "yield")],
     "residual_classes": [("genetic", "", "daily_gain"), ("housing", "", "backfat")],
     "repeated_records": [("permanent_environment", "", "fleece_weight")],
+    "single_step": [("genetic", "", "birth_weight"), ("sex", "", "birth_weight")],
     "selfing": [("line", "", "yield"), ("block", "", "yield")],
     "unknown_parent_groups": [("genetic", "group", "fleece_weight")],
     "weights": [("genetic", "", "fibre_diameter")],
@@ -289,6 +291,16 @@ def test_genomic_is_what_its_command_makes(tmp_path):
     for path in sample.iterdir():
         if path.name != "PROVENANCE.txt":
             assert (made / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_single_step_is_what_its_script_makes(tmp_path):
+    sample = ROOT / "data_samples" / "single_step"
+    spec = importlib.util.spec_from_file_location("make_samples", ROOT / "data_samples" / "make_samples.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.single_step(tmp_path / "made")
+    for path in sample.iterdir():
+        assert (tmp_path / "made" / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 @pytest.mark.parametrize("name", KINDS)

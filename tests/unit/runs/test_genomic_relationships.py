@@ -1,0 +1,224 @@
+"""Runs with relationships from genotypes: every model and engine, in pieces and in one go, what follows a run, and what
+is refused, told or reported."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import mmgibbs
+from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.report.finished import read_finished
+from mmgibbs.validation.make import validate
+from mmgibbs.validation.plan import Plan
+
+KNOWN = {"genetic": 2.0, "residual": 1.0}
+SAMPLER = {"chains": 1, "burn_in": 10, "samples": 30, "thin": 1, "seed": 4}
+N, SNPS, GENOTYPED = 90, 60, 60
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """(phenotypes, pedigree, path of the genotypes): repeated records, some of animals that are not genotyped."""
+    rng = np.random.default_rng(9)
+    sire = np.where(np.arange(N) < 20, -1, rng.integers(0, 10, N))
+    dam = np.where(np.arange(N) < 20, -1, rng.integers(10, 20, N))
+    gamete = lambda parent: rng.binomial(1, parent / 2)
+    codes = rng.binomial(2, rng.uniform(0.2, 0.5, SNPS), (N, SNPS))
+    for i in range(20, N):
+        codes[i] = gamete(codes[sire[i]]) + gamete(codes[dam[i]])
+    g = codes @ rng.normal(0, 0.2, SNPS)
+    animal = np.concatenate([np.arange(10, N), rng.integers(20, N, 40)])
+    y = g[animal] + rng.standard_normal(len(animal))
+    name = lambda code: [None if c < 0 else f"a{c}" for c in code]
+    phenotypes = pl.DataFrame(
+        {
+            "animal": name(animal), "herd": [f"h{i % 3}" for i in range(len(animal))], "milk": y,
+            "fat": 0.5 * y + rng.standard_normal(len(animal)), "age": rng.uniform(1, 5, len(animal)),
+        }
+    )  # fmt: skip
+    pedigree = pl.DataFrame({"id": name(np.arange(N)), "sire": name(sire), "dam": name(dam)})
+    path = tmp_path_factory.mktemp("genotypes") / "geno.csv"
+    columns = {f"s{j}": codes[:GENOTYPED, j] for j in range(SNPS)}
+    pl.DataFrame({"animal": name(np.arange(GENOTYPED)), **columns}).write_csv(path)
+    return phenotypes, pedigree, path
+
+
+def analysis(tables, path, relationship="single_step", term=None, traits=("milk",), variances=None, **sampler):
+    phenotypes, pedigree, genotypes = tables
+    quality = {"maf": 0, "call_rate": 0, "animal_call_rate": 0}
+    data = {"phenotypes": phenotypes, "pedigree": pedigree, "genotypes": {"file": str(genotypes), "quality": quality}}
+    return {
+        "name": "genomic",
+        "data": data,
+        "traits": {trait: {} for trait in traits},
+        "model": {
+            "fixed": {"herd": {}},
+            "random": {"genetic": (term or {"level": "animal"}) | {"relationship": relationship}},
+        },
+        "variances": variances or {},
+        "sampler": SAMPLER | sampler,
+        "output": {"directory": str(path)},
+    }
+
+
+def genotyped_alone(tables):
+    known = [f"a{i}" for i in range(GENOTYPED)]
+    return tables[0].filter(pl.col("animal").is_in(known)), *tables[1:]
+
+
+def run(*arguments, **options):
+    return mmgibbs.run(analysis(*arguments, **options), overwrite=True, progress=False)
+
+
+def assert_same_draws(a, b):
+    for name in a.draws["posterior"].data_vars:
+        np.testing.assert_array_equal(*(r.draws["posterior"][name].to_numpy() for r in (a, b)))
+
+
+MATERNAL = {"direct": {"level": "animal"}, "maternal": {"level": "dam", "unknown_level": "omit"}}
+CURVE = {"rr": {"level": "animal", "legendre": {"column": "age", "degree": 1, "range": [1, 5]}}}
+ONE, TWO = 1.0, [[2.0, 0.3], [0.3, 1.0]]
+MODELS = {  # term, traits, variances
+    "two traits": ({"level": "animal"}, ("milk", "fat"), {"genetic": TWO, "residual": TWO}),
+    "maternal": ({"effects": MATERNAL}, ("milk",), {"genetic": TWO, "residual": ONE}),
+    "random regression": ({"effects": CURVE}, ("milk",), {"genetic": TWO, "residual": ONE}),
+}
+
+
+@pytest.mark.parametrize("model", list(MODELS))
+def test_every_model_on_every_engine(tables, tmp_path, model):
+    """The structured engine draws the same with any number of threads; solutions of pcg are those of method blup."""
+    term, traits, variances = MODELS[model]
+    options = {"term": term, "traits": traits, "variances": variances}
+    one, two = (run(tables, tmp_path / f"{n}", engine="structured", threads=n, **options) for n in (1, 2))
+    assert_same_draws(one, two)
+    for engine in ("serial", "pcg"):
+        found = run(tables, tmp_path / engine, engine=engine, **options)
+        assert found.solutions["mean"].is_finite().all()
+    blup = run(tables, tmp_path / "blup", method="blup", **options)
+    reliability = blup.solutions.filter(pl.col("term") == "genetic")["reliability"].drop_nulls()
+    assert len(reliability) and reliability.is_between(-1e-9, 1).all()
+
+
+@pytest.mark.parametrize("spec", ["single_step", {"kind": "genomic"}, {"kind": "dominance", "blend": 0.2}])
+@pytest.mark.parametrize("engine", ["serial", "structured"])
+def test_a_run_in_pieces_is_the_run_in_one_go(tables, tmp_path, spec, engine):
+    own = tables if spec == "single_step" else genotyped_alone(tables)
+    whole = run(own, tmp_path / "whole", spec, engine=engine)
+    first = analysis(own, tmp_path / "parts", spec, engine=engine, samples=15)
+    mmgibbs.run(first, progress=False)
+    parts = mmgibbs.run(first, extend=15, progress=False)
+    assert_same_draws(whole, parts)
+
+
+def test_animals_without_records_and_without_genotypes_have_solutions(tables, tmp_path):
+    found = run(tables, tmp_path / "run").solutions.filter(pl.col("term") == "genetic")
+    assert set(found["level"]) == {f"a{i}" for i in range(N)}
+    genomic = run(genotyped_alone(tables), tmp_path / "genomic", "genomic").solutions
+    assert set(genomic.filter(pl.col("term") == "genetic")["level"]) == {f"a{i}" for i in range(GENOTYPED)}
+
+
+def test_what_the_run_says(tables, tmp_path):
+    found = json.loads((run(tables, tmp_path / "run").directory / "run.json").read_text())["relationships"]["genetic"]
+    assert (found["words"], found["symbol"], found["degrees_of_freedom"]) == ("single-step", "H", N)
+    assert (found["genotyped"], found["snps"], found["blend"], found["with"]) == (GENOTYPED, SNPS, 0.05, "A22")
+    assert found["tuned"]["to"] == "A22" and found["inverse_error"] < 1e-8 and found["condition"] > 1
+    assert found["pedigree_means"]["diagonal"] > 0.9 and -1 <= found["correlation_off_diagonal"] <= 1
+    assert found["diagonal"]["mean"] == pytest.approx(found["pedigree_means"]["diagonal"])
+    assert read_finished(tmp_path / "run").relationships["genetic"]["related"]
+
+
+def test_dominance_beside_additive_relationships(tables, tmp_path):
+    made = analysis(genotyped_alone(tables), tmp_path / "run", "genomic")
+    made["model"]["random"]["dominance"] = {"level": "animal", "relationship": {"kind": "dominance", "blend": 0.3}}
+    parameters = mmgibbs.run(made, progress=False).summary["parameter"].to_list()
+    assert {"genetic.var[milk]", "dominance.var[milk]"} <= set(parameters)
+
+
+def test_storage_in_single_precision(tables, tmp_path):
+    """Half the bytes; the same solutions to a millionth of a posterior standard deviation."""
+    specs = [{"kind": "single_step", "storage": storage} for storage in ("double", "single")]
+    options = {"variances": KNOWN, "method": "blup", "tolerance": 1e-12}
+    double, single = (run(tables, tmp_path / s["storage"], s, **options).solutions for s in specs)
+    u = [f.filter(pl.col("term") == "genetic") for f in (double, single)]
+    assert np.abs((u[0]["mean"] - u[1]["mean"]) / u[0]["sd"]).max() < 1e-5
+
+
+def test_estimates_by_reml(tables, tmp_path):
+    found = run(tables, tmp_path / "run", method="reml")
+    assert found.summary["mean"].is_finite().all()
+
+
+def test_decisions_and_validation(tables, tmp_path):
+    made = analysis(tables, tmp_path / "run", variances=KNOWN)
+    made["decisions"] = {"candidates": "all", "traits": ["milk"], "top": [10]}
+    assert (mmgibbs.run(made, progress=False).directory / "decisions.csv").exists()
+    del made["decisions"]
+    (tmp_path / "young.txt").write_text("\n".join(f"a{i}" for i in range(40, 60)) + "\n")
+    for plan in (Plan(method="kfold", folds=3), Plan(method="lr", focal=str(tmp_path / "young.txt"), replicates=5)):
+        assert validate(made, plan, output=tmp_path / plan.method, progress=False, report=False) is not None
+
+
+# What is refused
+
+
+def test_records_of_animals_without_genotypes(tables, tmp_path):
+    with pytest.raises(DataError, match=r"records are of 30 animals without genotypes, such as a60.*kind: single_step"):
+        run(tables, tmp_path / "run", "genomic")
+
+
+def test_genotyped_animals_outside_the_pedigree(tables, tmp_path):
+    phenotypes, pedigree, genotypes = tables
+    few = pedigree.filter(~pl.col("id").is_in(["a58", "a59"])), genotypes
+    records = phenotypes.filter(~pl.col("animal").is_in(["a58", "a59"]))
+    with pytest.raises(DataError, match="2 genotyped animals are not in the pedigree, such as a58, a59"):
+        run((records, *few), tmp_path / "run")
+    with pytest.raises(DataError, match="2 genotyped animals are not in the pedigree, such as a58, a59"):
+        run((records, *few), tmp_path / "run", {"kind": "genomic", "with": "A22"})
+    found = run((records, *few), tmp_path / "run", {"kind": "single_step", "outside_pedigree": "drop"})
+    notes = json.loads((found.directory / "run.json").read_text())["notes"]
+    assert any("such as a58, a59; left out of model.random.genetic" in note for note in notes)
+
+
+def test_identical_animals_are_named(tables, tmp_path):
+    path = tables[2]
+    table = pl.read_csv(path)
+    twins = table.with_columns(
+        [
+            pl.when(pl.col("animal") == "a41").then(pl.lit(table[21, c])).otherwise(pl.col(c)).alias(c)
+            for c in table.columns[1:]
+        ]
+    )
+    twins.write_csv(tmp_path / "twins.csv")
+    with pytest.raises(DataError, match="these animals have the same genotypes: a21 and a41"):
+        run(
+            (*genotyped_alone(tables)[:2], tmp_path / "twins.csv"),
+            tmp_path / "run",
+            {"kind": "genomic", "blend": 0, "frequencies": "half"},
+        )
+
+
+@pytest.mark.parametrize("engine, device", [("hybrid", "cpu"), ("structured", "gpu")])
+def test_engines_without_a_sweep_of_dense_blocks(tables, tmp_path, engine, device):
+    with pytest.raises(ConfigError, match="cannot be combined with single-step relationships"):
+        run(tables, tmp_path / "run", engine=engine, device=device)
+
+
+def test_omega_that_takes_too_much(tables, tmp_path):
+    with pytest.raises(DataError, match="not positive definite.*needed a smaller omega"):
+        run(tables, tmp_path / "run", {"kind": "single_step", "omega": 40})
+
+
+def test_what_needs_tables_that_are_not_there(tables, tmp_path):
+    for spec, drop, message in [
+        ("single_step", "genotypes", "found single_step, but there are no genotypes"),
+        ("single_step", "pedigree", "found single_step, but there is none: needed data.pedigree"),
+        ({"kind": "genomic", "with": "A22"}, "pedigree", "found A22, which is of the pedigree"),
+        ({"kind": "genomic", "frequencies": "base"}, "pedigree", "found base, which is of the pedigree"),
+    ]:
+        made = analysis(tables, tmp_path / "run", spec)
+        del made["data"][drop]
+        with pytest.raises(ConfigError, match=message):
+            mmgibbs.check(made)
