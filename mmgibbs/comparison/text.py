@@ -9,6 +9,7 @@ import polars as pl
 from mmgibbs.comparison.likelihood_ratio import LikelihoodRatio
 from mmgibbs.comparison.sides import Side
 from mmgibbs.comparison.solutions import Pair
+from pedigree.tables import counted
 
 MOST_PARAMETERS = 40
 
@@ -44,7 +45,9 @@ def _of_pair(pair: Pair, top: int) -> list[str]:
     s = pair.statistics(top)
     title = pair.label if pair.label == pair.label_b else f"{pair.label}  |  {pair.label_b}"
     missing = [f"{n:,} in {x} alone" for x, n in (("a", pair.only_a), ("b", pair.only_b)) if n]
-    lines = [f"{title}: {s['levels']:,} levels in both" + (f", {', '.join(missing)}" if missing else "")]
+    lines = [
+        f"{title}: {counted(int(s['levels'] or 0), 'level')} in both" + (f", {', '.join(missing)}" if missing else "")
+    ]
     if s["correlation"] is not None:
         lines += [
             f"  correlation {_number(s['correlation'])}, of the ranks {_number(s['rank_correlation'])}",

@@ -101,6 +101,8 @@ def _of_codes(c: Column, said: str | None, named: bool) -> Role:
         return Role("trait", "its name says so")
     if said in ("class", "random") or c.years:
         return _of_classes(c, said, "its name says so" if said else "years")
+    if said == "covariate" and c.records_per_level < _OF_A_CLASS:
+        return Role("covariate", "numbers, and the name of a covariate")
     if said == "covariate":
         return _of_classes(c, "class", "few values of a covariate are best taken as classes")
     if not named:

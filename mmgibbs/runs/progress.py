@@ -93,6 +93,7 @@ class Console:
         shown = (clearest(summary) if long else summary).select(
             "parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high"
         )
+        shown = shown.select(c for c in shown.columns if c in ("mean", "sd") or shown[c].null_count() < shown.height)
         with pl.Config(
             tbl_rows=TABLE,
             tbl_hide_dataframe_shape=True,

@@ -47,7 +47,7 @@ SHARED = {
     "Mrode 6.1": (f"{TEXTBOOK}/Ex_6.1_Bivariate_Model/data_6.1.txt", "ped_6.1.txt", "column5", {"column2"}),
     "Mrode 11.1": (f"{TEXTBOOK}/Ex_11.1_GBLUP/data_11.1.txt", "ped_11.1.txt", "column6", set()),
     "Mrode 12.1": (f"{TEXTBOOK}/Ex_12.1_ssGBLUP/data_12.1.txt", "ped_12.1.txt", "column6", set()),
-    "test days": ("data/textbook/mrode_ch9_testday/testday.csv", "pedigree.csv", "tdy", set()),
+    "test days": ("data/textbook/mrode_ch9_testday/testday.csv", "pedigree.csv", "tdy", {"dim"}),
 }  # fmt: skip
 
 
