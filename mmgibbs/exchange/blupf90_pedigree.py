@@ -136,11 +136,11 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
     if len(codes) < _CODES[kind]:
         needed = f"{5 + _CODES[kind]} positions, the last for the group"
         raise context.refuse(line, f"UPG_TYPE {kind}: found FILE_POS {' '.join(map(str, positions))}, needed {needed}")
-    if kind == "yob":
+    if kind == "yob" and not (years and "birth" in roles):
+        found = "no years" if not years else "no position of the birth year in FILE_POS"
         context.note(
             line,
-            f"UPG_TYPE {' '.join([kind, *years])}: not carried over: unknown parents have no groups here; those need a "
-            "column of the pedigree that names them (data.groups)",
+            f"UPG_TYPE {' '.join([kind, *years])}: found {found}; not carried over: unknown parents have no groups",
         )
         return
     context.note(line, f"UPG_TYPE {kind}: groups are fixed effects (data.groups.effect)")
@@ -154,6 +154,8 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
         frame = frame.with_columns(
             pl.when(groups[p].is_null()).then(p).otherwise(pl.lit(UNKNOWN)).alias(p) for p in group
         )
+    elif kind == "yob":
+        groups = _by_year(context, line, frame, sorted(map(int, years)))
     else:
         of_sire, of_dam = (table.read([codes[i]]).to_series() for i in (0, -1))
         if kind == "group":
@@ -175,6 +177,20 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
         f"{name} is the pedigree again, with a column of groups; {PHANTOM}ID is the sire of ID where dams have "
         "another: an animal like others, also among the candidates of decisions: {candidates: all}",
     )
+
+
+def _by_year(context: Context, line: int, frame: pl.DataFrame, years: list[int]) -> pl.DataFrame:
+    """Groups of the unknown parents by the birth year of their progeny, null where there is none."""
+    birth = frame["birth"].cast(pl.Float64, strict=False)
+    group = sum(((birth > year).cast(pl.Int32) for year in years), pl.repeat(1, len(birth), dtype=pl.Int32, eager=True))
+    group = group.cast(pl.String).to_frame("g").select(pl.when((birth > 0).fill_null(False)).then("g")).to_series()
+    context.note(
+        line,
+        f"UPG_TYPE yob: parents unknown of animals born up to {years[0]} are group 1"
+        + "".join(f", from {a + 1} to {b} group {i}" for i, (a, b) in enumerate(zip(years, years[1:], strict=False), 2))
+        + f", later group {len(years) + 1}: renumf90 writes the sizes of its groups, compare them",
+    )
+    return frame.select(pl.when(pl.col(p) == UNKNOWN).then(group).alias(p) for p in ("sire", "dam"))
 
 
 def with_one_group(pedigree: pl.DataFrame, groups: pl.DataFrame, table: Table) -> pl.DataFrame:

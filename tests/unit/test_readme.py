@@ -40,7 +40,7 @@ def test_ci_tries_these_commands():
 
 
 def test_analysis_file_is_the_one_that_the_command_runs(tmp_path):
-    file, _ = blocks("yaml")  # the other one is a section of a regression's
+    (file,) = blocks("yaml")
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "beef.yaml").write_text(file)
     shown, shipped = (
@@ -66,7 +66,6 @@ def test_python_runs(tmp_path, monkeypatch):
     assert "h2[yearling_weight]" in names["result"].summary["parameter"]
     assert names["best"].height == 10 and names["best"]["reliability"].is_between(0, 1).all()
     assert "reliability" in spoken.getvalue()
-    assert names["F"].max() > 0
 
 
 @pytest.mark.parametrize(
@@ -75,13 +74,26 @@ def test_python_runs(tmp_path, monkeypatch):
 def test_commands_are_accepted(line):
     words = shlex.split(line, comments=True)[1:]
     assert cli._parser(words).parse_args(words)
-    if words[0] in ("run", "check"):
+    if words[0] in ("run", "check") and words[1] != "analysis.yaml":  # which init writes
         load_config(ROOT / words[1], [v for flag, v in zip(words, words[1:]) if flag == "--set"])
 
 
 def test_files_that_it_names_exist():
     links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
     assert links and all((ROOT / link).exists() for link in links)
-    assert {link for link in links if link.startswith("configs/")} == {
+
+
+def test_the_page_of_ready_analyses_has_every_file():
+    page = (ROOT / "docs" / "analyses.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\(\.\./(configs/[^)]+)\)", page)) == {
         f"configs/{p.name}" for p in ROOT.glob("configs/*.yaml")
     }
+
+
+def test_it_is_short_and_shows_the_report_first():
+    lines = README.splitlines()
+    assert len(lines) <= 150
+    (picture,) = [i for i, line in enumerate(lines) if line.startswith("![")]
+    assert picture < 15
+    (path,) = re.findall(r"\]\(([^)]+)\)", lines[picture])
+    assert (ROOT / path).read_bytes()[1:4] == b"PNG" and (ROOT / path).stat().st_size < 300_000

@@ -414,9 +414,33 @@ def test_years_of_groups_stand_on_the_line_of_yob_or_below(years, tmp_path):
     case = CASES["groups by year of birth"]
     path = write_files(tmp_path, Case(case.parameters.replace("UPG_TYPE\nyob", f"UPG_TYPE\nyob{years}"), {}))
     said = import_blupf90(path)[1]
-    told = "UPG_TYPE yob 1990 1995: not carried over: unknown parents have no groups here"
+    told = (
+        "UPG_TYPE yob: parents unknown of animals born up to 1990 are group 1, from 1991 to 1995 group 2, later group 3"
+    )
     line = path.read_text().splitlines().index("UPG_TYPE") + 1
-    assert [text.startswith(f"renum.par line {line}: {told}") for text in said if "UPG" in text] == [True]
+    assert sum(text.startswith(f"renum.par line {line}: {told}") for text in said) == 1
+
+
+def test_groups_by_year_of_birth_are_those_of_a_column(tmp_path):
+    """Founders of 2010 and of 2011, and a calf of 2018 without a dam: three groups, as in a column by hand."""
+    case = CASES["groups by year of birth"]
+    parameters = case.parameters.replace("UPG_TYPE\nyob", "UPG_TYPE\nyob 2010 2015").replace("OPTION cat 0\n", "")
+    imported = solutions(import_blupf90(write_files(tmp_path, Case(parameters, {})))[0], tmp_path / "run")
+    of_year = pl.when(pl.col("birth") <= 2010).then(1).when(pl.col("birth") <= 2015).then(2).otherwise(3)
+    hand = by_hand(case)
+    hand["data"] |= {
+        "pedigree": pedigree().with_columns(group=of_year.cast(pl.String)).drop("birth"),
+        "groups": {"column": "group", "effect": "fixed"},
+    }
+    assert_same(imported, solutions(hand, tmp_path / "hand"))
+    assert set(imported.filter(effect="group")["level"]) == {"1", "2", "3"}
+
+
+def test_groups_by_year_need_a_birth_year(tmp_path):
+    case = CASES["groups by year of birth"]
+    parameters = case.parameters.replace("UPG_TYPE\nyob", "UPG_TYPE\nyob 2010").replace("0 4\n", "0 0\n")
+    said = import_blupf90(write_files(tmp_path, Case(parameters, {})))[1]
+    assert sum("UPG_TYPE yob 2010: found no position of the birth year in FILE_POS" in text for text in said) == 1
 
 
 def test_a_column_may_be_copied_by_combine(tmp_path):
