@@ -21,6 +21,7 @@ import numpy as np
 
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import inbreeding_with_metafounders
+from pedigree.partitioned import COLUMNS, inverse_among, restricted
 from pedigree.relationship import Relatives, a_among, a_times_relatives, group_composition, relatives
 
 
@@ -78,6 +79,27 @@ def a_times_with_metafounders(kin: Relatives, gamma: np.ndarray, v: np.ndarray) 
     """A v among the animals, (n,) or (n, k): L D L' v + Q Gamma Q' v, by passes over the pedigree."""
     Q = group_composition(kin.sire, kin.dam, kin.n_groups)[: kin.n_animals].astype(np.float64)
     return a_times_relatives(kin, v) + Q @ (gamma @ (Q.T @ v))
+
+
+def a_among_with_metafounders(kin: Relatives, gamma: np.ndarray, animals: np.ndarray) -> np.ndarray:
+    """The relationships among chosen animals, (m, m) float64, in blocks of columns."""
+    small, number = restricted(kin, animals)
+    chosen = number[animals]
+    out = np.empty((chosen.size, chosen.size))
+    for first in range(0, chosen.size, COLUMNS):
+        part = chosen[first : first + COLUMNS]
+        unit = np.zeros((small.n_animals, part.size))
+        unit[part, np.arange(part.size)] = 1.0
+        out[:, first : first + COLUMNS] = a_times_with_metafounders(small, gamma, unit)[chosen]
+    return out
+
+
+def inverse_among_with_metafounders(kin: Relatives, gamma: np.ndarray, animals: np.ndarray) -> np.ndarray:
+    """A22^-1 of chosen animals, (m, m) float64: that of them and the metafounders, from which these are absorbed."""
+    m = len(animals)
+    both = inverse_among(kin, np.concatenate([animals, np.arange(kin.n_animals, kin.n_levels)]))
+    both[m:, m:] += np.linalg.inv(gamma)
+    return both[:m, :m] - both[:m, m:] @ np.linalg.solve(both[m:, m:], both[m:, :m])
 
 
 def estimated_gamma(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pedigree.relationship import Relatives, a_inverse_csr, relatives, with_ancestors
+from pedigree.relationship import Relatives, a_inverse_csr, mendelian_variance, relatives, with_ancestors
 
 COLUMNS = 64  # right-hand sides at once
 
@@ -39,13 +39,15 @@ class Partitioned:
 
 
 def partitioned(kin: Relatives, animals: np.ndarray) -> Partitioned:
-    """kin without unknown-parent groups; animals: codes, in the order in which they are chosen."""
+    """animals: codes, in the order in which they are chosen. Metafounders are all to be among them, and the parts are
+    then those of the matrix without Gamma^-1.
+    """
     from scipy.sparse import csc_array, diags_array
     from scipy.sparse.linalg import splu
 
-    assert kin.n_groups == 0, "the parts of a pedigree are those of animals alone"
     chosen = np.asarray(animals, np.int64)
-    others = np.delete(np.arange(kin.n_animals), chosen)
+    others = np.delete(np.arange(kin.n_levels), chosen)
+    assert not others.size or others[-1] < kin.n_animals, "what is not chosen are animals"
     inverse = a_inverse_csr(kin)
     of_chosen = inverse[chosen]
     across, among = of_chosen[:, others].tocsr(), of_chosen[:, chosen].tocsr()
@@ -61,16 +63,26 @@ def partitioned(kin: Relatives, animals: np.ndarray) -> Partitioned:
 
 def inverse_among(kin: Relatives, animals: np.ndarray) -> np.ndarray:
     """A22^-1 of chosen animals, (m, m) float64: the others that are no ancestors of theirs leave it as it is."""
-    n, chosen = kin.n_animals, np.asarray(animals, np.int64)
-    keep = with_ancestors(kin.sire, kin.dam, chosen)
-    number = np.append(np.cumsum(keep, dtype=np.int32) - 1, np.int32(-1))
-    known = lambda parent: np.where(parent < n, parent, -1)[keep]
-    parts = partitioned(
-        relatives(number[known(kin.sire)], number[known(kin.dam)], kin.inbreeding[keep]), number[chosen]
-    )
+    small, number = restricted(kin, animals)
+    parts = partitioned(small, number[animals])
     out = parts.among.toarray()
     down = parts.across.T.tocsc()
-    for first in range(0, chosen.size, COLUMNS):
+    for first in range(0, len(out), COLUMNS):
         columns = slice(first, first + COLUMNS)
         out[:, columns] -= parts.across @ parts.solve(down[:, columns].toarray())
     return (out + out.T) / 2
+
+
+def restricted(kin: Relatives, animals: np.ndarray) -> tuple[Relatives, np.ndarray]:
+    """The pedigree of these animals, their ancestors and all metafounders, and the (q,) level in it of each level, -1
+    of those left out.
+    """
+    n, g, animals = kin.n_animals, kin.n_groups, np.asarray(animals, np.int64)
+    keep = with_ancestors(kin.sire, kin.dam, animals[animals < n])
+    left = int(np.count_nonzero(keep))
+    number = np.where(keep, np.cumsum(keep) - 1, -1)
+    number = np.concatenate([number, left + np.arange(g), [-1]]).astype(np.int32)  # -1, an unknown parent, stays so
+    sire, dam = number[kin.sire[keep]], number[kin.dam[keep]]
+    F = kin.inbreeding[keep]
+    more = 1 / kin.dinv[keep] - mendelian_variance(sire, dam, F)  # of metafounders or selfing
+    return relatives(sire, dam, F, g, False, more), number[:-1]

@@ -95,6 +95,8 @@ def _with_absolute_paths(data: Data, folder: Path) -> Data:
     found: dict[str, Any] = {key: absolute(t, folder) for key, t in tables.items() if isinstance(t, Path)}
     if data.genotypes is not None:
         found["genotypes"] = data.genotypes.completed().with_paths(lambda path: absolute(path, folder))
+    if data.groups is not None and isinstance(data.groups.gamma, Path):
+        found["groups"] = data.groups.model_copy(update={"gamma": absolute(data.groups.gamma, folder)})
     return data.model_copy(update=found)
 
 

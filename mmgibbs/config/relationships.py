@@ -111,6 +111,8 @@ class Pedigree(Relationship):
 
     def refusals(self, data: Data) -> list[tuple[str, str]]:
         found = super().refusals(data)
+        if self.selfing is not None and data.groups is not None and data.groups.effect == "metafounders":
+            found.append(("selfing", "cannot be combined with metafounders"))
         if self.selfing is not None and data.inbreeding == "ignore":
             found.append(("selfing", "cannot be combined with data.inbreeding: ignore, as selfing is inbreeding"))
         return found
@@ -245,14 +247,19 @@ class SingleStep(Genomic):
 
     def refusals(self, data: Data) -> list[tuple[str, str]]:
         found = super().refusals(data)
-        if data.groups is not None:
+        if data.groups is not None and data.groups.effect != "metafounders":
             found.append(
                 (
                     "",
-                    "cannot be combined with data.groups, which bias single-step evaluations; needed no groups, or "
-                    "relationship: pedigree",
+                    "cannot be combined with data.groups, which bias single-step evaluations; needed no groups, "
+                    "data.groups.effect: metafounders, or relationship: pedigree",
                 )
             )
+        elif data.groups is not None:
+            if (self.frequencies or (data.genotypes and data.genotypes.frequencies)) != "half":
+                found.append(("frequencies", "needed half with metafounders, whose Gamma refers to it"))
+            if self.tune != "none":
+                found.append(("tune", "needed none with metafounders: Gamma does what tuning does"))
         return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import model_validator
@@ -12,15 +13,21 @@ from mmgibbs.config.fields import (
     a_boolean,
     a_cell,
     a_column,
+    a_path,
     a_separator,
     a_table,
+    accepted_by,
+    accepts,
+    any_of,
     checked,
     list_of,
     name_or_position,
+    number,
     one_of,
     wrong,
 )  # fmt: skip
 from mmgibbs.config.genotypes import Genotypes
+from mmgibbs.config.text import as_number
 
 _cells = list_of(a_cell, "a list of values as they are in the table", empty=True)
 
@@ -56,14 +63,42 @@ class PedigreeColumns(Section):
         return self
 
 
+_gamma = number("a number above 0 and at most 2, genotypes, or the path of a table", above=0, below=2 + 1e-12)
+
+
+@accepts(any_of({"const": "genotypes"}, {"type": "string"}, accepted_by(_gamma)))
+def a_gamma(value: object) -> float | str | Path:
+    """A number, the word genotypes, or the path of a table."""
+    if isinstance(value, str) and value.lower() == "genotypes":
+        return "genotypes"
+    if isinstance(value, str) and ("." in value or "/" in value) and as_number(value) is None:
+        return a_path(value)
+    return _gamma(value)
+
+
 class Groups(Section):
     """Unknown-parent groups: the pedigree column that names the group of an animal's unknown parents."""
 
     column: Annotated[str, checked(a_column)]
     """Column of the pedigree with the group of an animal's unknown parents."""
 
-    effect: Annotated[str, checked(one_of("random", "fixed"))] = "random"
-    """Whether groups have a random or a fixed effect."""
+    effect: Annotated[str, checked(one_of("random", "fixed", "metafounders"))] = "random"
+    """random or fixed: the effect of a group is added to its animals' breeding values; metafounders: groups are base
+    populations whose animals are related, also to those of other groups."""
+
+    gamma: Annotated[float | str | Path | None, checked(a_gamma)] = None
+    """Relationships of metafounders: a number (of each with itself; none between them), a table with columns of two
+    metafounders and their relationship, or genotypes (estimated from them)."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        problems = Problems()
+        if self.effect == "metafounders" and self.gamma is None:
+            problems.add(("gamma",), "missing, needed a number, the path of a table, or genotypes (estimates it)")
+        if self.effect != "metafounders" and self.gamma is not None:
+            problems.add(("gamma",), f"cannot be combined with effect: {self.effect}; it belongs to metafounders")
+        problems.refuse()
+        return self
 
 
 class Data(Section):
@@ -118,7 +153,12 @@ class Data(Section):
             for key in ("pedigree_separator", "pedigree_columns", "pedigree_header", "groups"):
                 if getattr(self, key) is not None:
                     problems.add((key,), "found without a pedigree, needed data.pedigree")
-        elif self.pedigree_header is False and self.pedigree_columns is not None:
+        if self.groups is not None and self.groups.effect == "metafounders":
+            if self.inbreeding == "ignore":
+                problems.add(("inbreeding",), "ignore cannot be combined with metafounders, which are inbreeding")
+            if self.groups.gamma == "genotypes" and self.genotypes is None:
+                problems.add(("groups", "gamma"), "found genotypes, but there are none: needed data.genotypes")
+        if self.pedigree is not None and self.pedigree_header is False and self.pedigree_columns is not None:
             if any(isinstance(c, str) for c in self.pedigree_columns.given.values()):
                 problems.add(
                     ("pedigree_columns",),

@@ -23,10 +23,9 @@ from mmgibbs.model.relationships import genomic
 from mmgibbs.model.relationships import single_step as of_single_step
 from mmgibbs.model.relationships.base import DenseBlock
 from mmgibbs.model.relationships.inverse import Inverted, identical_pairs, inverse_of
+from mmgibbs.model.relationships.metafounders import Metafounders
 from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
-from pedigree.partitioned import inverse_among
 from pedigree.read import Pedigree
-from pedigree.relationship import a_among
 
 REAL = {"double": np.float64, "single": np.float32}
 WEAK = 1e10  # condition from which an inverse is said to be poorly known
@@ -90,13 +89,25 @@ def single_step(
     S = found.values
     S *= spec.tau
     if spec.omega:
-        of_others = inverse_among(of_pedigree.relatives, code)
+        of_others = of_pedigree.inverse_among(code)
         S -= spec.omega * of_others
         if spec.omega > 1:
             _refuse_indefinite(term, S + of_others)
     block = DenseBlock(code.astype(np.int32), S.astype(REAL[spec.storage], copy=False))
     facts |= {"tau": spec.tau, "omega": spec.omega} | _figures(own, found)
+    if isinstance(of_pedigree, Metafounders):
+        block, facts = _with_metafounders(block, of_pedigree), facts | of_pedigree.facts
     return of_single_step.SingleStep(of_pedigree.relatives, block, facts), notes + _weak(term, found)
+
+
+def _with_metafounders(S: DenseBlock, of_pedigree: Metafounders) -> DenseBlock:
+    """S and Gamma^-1."""
+    from scipy.linalg import block_diag
+
+    own = of_pedigree.dense
+    return DenseBlock(
+        np.concatenate([S.levels, own.levels]), block_diag(S.values, own.values).astype(S.values.dtype, copy=False)
+    )
 
 
 def _codes(genotypes: PreparedGenotypes, of_pedigree: AMatrix | None, spec: OfGenotypes, term: str) -> np.ndarray:
@@ -114,8 +125,7 @@ def _codes(genotypes: PreparedGenotypes, of_pedigree: AMatrix | None, spec: OfGe
 
 def _among(of_pedigree: AMatrix | None, codes: np.ndarray) -> np.ndarray:
     assert of_pedigree is not None, "a pedigree that is needed has been read"
-    kin = of_pedigree.relatives
-    return a_among(kin.sire, kin.dam, kin.inbreeding, codes)
+    return of_pedigree.among(codes)
 
 
 def _additive(
@@ -169,7 +179,7 @@ def _frequency(
         known, first, _ = store.moments(recorded).T
         return np.where(known > 0, first / np.maximum(2 * known, 1), genotypes.mean / 2)
     assert of_pedigree is not None, "a pedigree that is needed has been read"
-    weight = inverse_among(of_pedigree.relatives, codes).sum(axis=0)
+    weight = of_pedigree.inverse_among(codes).sum(axis=0)
     values = store.values(np.zeros(store.n_snps), mean=genotypes.mean)
     return np.clip(store.dot(store.every, values, weight) / (2 * weight.sum()), 0.0, 1.0)
 

@@ -18,6 +18,7 @@ from mmgibbs.data.genotypes.imputed import imputed_animals, regression_on_j, wit
 from mmgibbs.data.genotypes.prepare import prepare_genotypes
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.markers import MarkerLabels, marker_terms, without_records_of_others
+from mmgibbs.data.metafounders import with_gamma
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.data.prepared import LevelLabels, Prepared
 from mmgibbs.data.random import (
@@ -74,6 +75,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         with stage("genotypes"):
             recorded = _recorded_ids(analysis, records)
             genotypes = prepare_genotypes(analysis.data.genotypes, recorded, kin.pedigree if kin else None)
+            kin = kin and with_gamma(kin, analysis.data, genotypes)
             left, of_markers = without_records_of_others(analysis, records.phenotypes, genotypes)
             ungenotyped = len(records.phenotypes) - len(left)
             if ungenotyped:
@@ -82,6 +84,8 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             imputed, of_imputed = imputed_animals(analysis, records.phenotypes, genotypes, kin)
             markers, marker_labels, of_snps = marker_terms(analysis, records, genotypes, analysis.traits, imputed)
             of_markers += of_imputed + of_snps
+    elif kin is not None:
+        kin = with_gamma(kin, analysis.data, None)
     with stage("fixed effects"):
         effects, fixed_labels = _fixed_effects(analysis, records)
         if imputed is not None and (on_j := regression_on_j(imputed, records.phenotypes)) is not None:
@@ -194,7 +198,7 @@ def _kin(analysis: Analysis, records: Records) -> Kin | None:
             name="pedigree" if isinstance(data.pedigree, pl.DataFrame) else None,
         )
         kin = Kin(pedigree, data)
-        for spec in specs:
+        for spec in specs if data.groups is None or data.groups.effect != "metafounders" else ():
             kin.additive(spec)
     except UnknownColumns as error:
         needed = (

@@ -29,8 +29,10 @@ from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import read_relationship
 from mmgibbs.errors import DataError
 from mmgibbs.model.relationships import base, groups, identity, selfing
+from mmgibbs.model.relationships.metafounders import metafounders
 from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
 from pedigree.inbreeding import inbreeding
+from pedigree.metafounders import metafounder_relatives
 from pedigree.relationship import relatives
 from pedigree.selfing import relatives_of_lines
 
@@ -55,13 +57,14 @@ class Kin:
 
     pedigree: ReadPedigree
     data: Data  # its section of the analysis
+    gamma: np.ndarray | None = None  # relationships of metafounders
     _made: dict = field(default_factory=dict)
 
     def additive(self, spec: Relationship) -> AMatrix:
         """A by the rules of a kind, made once; PedigreeError where it has no inverse."""
         key = spec if isinstance(spec, Pedigree) else Pedigree()
         if key not in self._made:
-            self._made[key] = additive(key, self.pedigree, self.data)
+            self._made[key] = additive(key, self.pedigree, self.data, self.gamma)
         return self._made[key]
 
     def labels(self, made: AMatrix) -> LevelLabels:
@@ -73,8 +76,11 @@ class Kin:
         return LevelLabels(ids, order, F, g)
 
 
-def additive(spec: Relationship, read: ReadPedigree, data: Data) -> AMatrix:
+def additive(spec: Relationship, read: ReadPedigree, data: Data, gamma: np.ndarray | None = None) -> AMatrix:
     """A of the animals, by the rules that the kind and the section `data` set."""
+    if gamma is not None:
+        made = {"metafounders": {"names": list(read.groups), "gamma": gamma.tolist()}}
+        return metafounders(metafounder_relatives(read.sire, read.dam, gamma), gamma, made)
     random_groups = data.groups is not None and data.groups.effect == "random"
     if isinstance(spec, Pedigree) and spec.selfing is not None:
         return selfing.SelfedPedigree(*relatives_of_lines(read, spec.selfing, random_groups))

@@ -21,10 +21,21 @@ def relationship_inverse(term) -> np.ndarray:
     """K^-1 of a random term, (q, q): identity, the inverse of the tabular A (QP with groups), or the user's matrix;
     and, on top of it, the dense block between genotyped levels."""
     kind, q = term.relationship, term.n_levels
+    if kind.dense is not None and kind.n_groups:
+        return _with_metafounders(kind)
     listed = listed_inverse(kind, q)
     if kind.dense is not None:
         listed[np.ix_(kind.dense.levels, kind.dense.levels)] += kind.dense.values
     return listed
+
+
+def _with_metafounders(kind) -> np.ndarray:
+    """Gamma^-1 stands last in the dense block: in A of the table it is Gamma."""
+    kin, block, g = kind.relatives, kind.dense, kind.n_groups
+    inverse = np.linalg.inv(tabular.with_metafounders(kin.sire, kin.dam, np.linalg.inv(block.values[-g:, -g:])))
+    genotyped = block.levels[:-g]
+    inverse[np.ix_(genotyped, genotyped)] += block.values[:-g, :-g]
+    return inverse
 
 
 def listed_inverse(kind, q: int) -> np.ndarray:

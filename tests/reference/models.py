@@ -14,17 +14,20 @@ from functools import cache
 
 import numpy as np
 from reference import dense, tabular
+from scipy.linalg import block_diag
 
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import DenseBlock
 from mmgibbs.model.relationships.genomic import Genomic
 from mmgibbs.model.relationships.groups import GroupedPedigree
 from mmgibbs.model.relationships.identity import Identity
+from mmgibbs.model.relationships.metafounders import metafounders
 from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.relationships.selfing import SelfedPedigree
 from mmgibbs.model.relationships.single_step import SingleStep
 from mmgibbs.model.relationships.user_inverse import SparseInverse
 from mmgibbs.model.terms import Effect, Flat, Levels, Normal, Related, Term
+from pedigree.metafounders import metafounder_relatives
 from pedigree.relationship import relatives
 from pedigree.selfing import selfed_relatives
 
@@ -480,6 +483,58 @@ def single_step_maternal():
     return with_records(rng, n, terms, G, R), G, R
 
 
+GAMMA = np.array([[0.7, 0.2, 0.1], [0.2, 0.5, -0.05], [0.1, -0.05, 0.6]])
+
+
+def symmetric(matrix):
+    return (matrix + matrix.T) / 2
+
+
+def _populations(seed: int, n_animals: int, n: int):
+    """(rng, sire, dam, animals of the records): unknown parents are of three populations, one stays unknown."""
+    rng = np.random.default_rng(seed)
+    sire, dam = _grouped_pedigree(rng, n_animals, 3)
+    sire[0] = -1
+    return rng, sire, dam, rng.integers(0, n_animals, n).astype(np.int32)
+
+
+@_register
+def populations():
+    """A pedigree with metafounders, two traits."""
+    rng, sire, dam, animal = _populations(131, 15, 24)
+    kind = metafounders(metafounder_relatives(sire, dam, GAMMA), GAMMA, {})
+    terms = [
+        class_term("herd", np.arange(24) % 3, 3, [0, 1]),
+        random_term("genetic", [Effect("", animal, (0, 1))], kind, 18),
+    ]
+    G, R = [None, [[4.0, 1.0], [1.0, 2.0]]], [[6.0, 1.0], [1.0, 5.0]]
+    return with_records(rng, 24, terms, G, R), G, R
+
+
+@_register
+def single_step_populations():
+    """Metafounders, and some animals genotyped."""
+    rng, sire, dam, animal = _populations(132, 15, 24)
+    kin, genotyped = metafounder_relatives(sire, dam, GAMMA), np.array([2, 5, 9, 13], np.int32)
+    A22 = tabular.with_metafounders(sire, dam, GAMMA)[np.ix_(genotyped, genotyped)]
+    S = np.linalg.inv(0.6 * A22 + 0.4 * covariance_of(rng, 4)) - np.linalg.inv(A22)
+    levels = np.concatenate([genotyped, np.arange(15, 18, dtype=np.int32)])
+    block = DenseBlock(levels, symmetric(block_diag(S, np.linalg.inv(GAMMA))))
+    kind = SingleStep(kin, block, {})
+    terms = [
+        class_term("herd", np.arange(24) % 3, 3, [0]),
+        random_term("genetic", [Effect("", animal, (0,))], kind, 18),
+    ]
+    G, R = [None, [[4.0]]], [[6.0]]
+    return with_records(rng, 24, terms, G, R), G, R
+
+
 NAMES = tuple(EXAMPLES)
-DENSE = ("genomic_relationships", "single_step_maternal")  # K^-1 has a dense block
+# K^-1 has a dense block
+DENSE = (
+    "genomic_relationships",
+    "single_step_maternal",
+    "populations",
+    "single_step_populations",
+)  # K^-1 has a dense block
 LISTED = tuple(name for name in NAMES if name not in DENSE)

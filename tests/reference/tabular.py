@@ -50,6 +50,21 @@ def selfed_relationship(sire, dam, generations) -> np.ndarray:
     return relationship(every_sire, every_dam)[np.ix_(place, place)]
 
 
+def with_metafounders(sire, dam, gamma) -> np.ndarray:
+    """A of the animals, then the metafounders (codes n, n + 1, ...): gamma among these, then row by row as above."""
+    n, m = len(sire), len(gamma)
+    A = np.zeros((n + m, n + m))
+    A[n:, n:] = gamma
+    others = list(range(n, n + m))
+    for i in range(n):
+        known = [p for p in (sire[i], dam[i]) if p >= 0]
+        for j in others:
+            A[i, j] = A[j, i] = 0.5 * sum(A[p, j] for p in known)
+        A[i, i] = 1 + (0.5 * A[sire[i], dam[i]] if len(known) == 2 else 0)
+        others.append(i)
+    return A
+
+
 def group_shares(sire, dam, n_groups: int) -> np.ndarray:
     """Q, (n, n_groups): the expected share of each group's genes in each animal."""
     n = len(sire)

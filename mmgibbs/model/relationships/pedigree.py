@@ -15,7 +15,8 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.model.relationships.base import UNKNOWN, Lists, Relationship
-from pedigree.relationship import Relatives, a_inverse_csr, a_times_relatives
+from pedigree.partitioned import inverse_among
+from pedigree.relationship import Relatives, a_among, a_inverse_csr, a_times_relatives
 
 COHORTS = 64  # births are cut into this many cohorts, each ordered by its dams
 
@@ -103,6 +104,14 @@ class Pedigree(Relationship):
     @property
     def n_levels(self) -> int:
         return self.relatives.n_levels
+
+    def among(self, animals: np.ndarray) -> np.ndarray:
+        """A22, (m, m) relationships of chosen animals (codes) with each other."""
+        return a_among(self.relatives.sire, self.relatives.dam, self.relatives.inbreeding, animals)
+
+    def inverse_among(self, animals: np.ndarray) -> np.ndarray:
+        """A22^-1, (m, m)."""
+        return inverse_among(self.relatives, animals)
 
     def lists(self, order: np.ndarray, real: np.dtype) -> PedigreeLists:
         kind, natural = self.relatives, bool(np.array_equal(order, np.arange(order.size)))

@@ -25,7 +25,7 @@ from mmgibbs.model.relationships.base import DenseBlock, Lists
 from mmgibbs.model.relationships.inverse import inverse_of
 from mmgibbs.model.relationships.pedigree import Pedigree
 from pedigree.partitioned import Partitioned, inverse_among, partitioned
-from pedigree.relationship import a_among
+from pedigree.relationship import group_composition
 
 COLUMNS = 64  # right-hand sides at once
 EXACT_UP_TO = 2e9  # others x genotyped: some minutes of sparse solutions; beyond, the others' diagonal is estimated
@@ -46,6 +46,15 @@ class SingleStep(Pedigree):
     words = "single-step"
     symbol = "H"
     sentence = "related by the pedigree, and the genotyped ones by their genotypes"
+
+    @property
+    def n_groups(self) -> int:
+        """Of metafounders, which stand last in the block as well."""
+        return self.relatives.n_groups
+
+    def group_shares(self) -> np.ndarray:
+        """(q, m) float32 Q: the expected share of each metafounder's genes."""
+        return group_composition(self.relatives.sire, self.relatives.dam, self.n_groups)
 
     @property
     def dense(self) -> DenseBlock:
@@ -117,14 +126,23 @@ class SingleStep(Pedigree):
         """
         parts = self._parts
         own = inverse_of(self._M).values
-        of_pedigree = a_among(self.relatives.sire, self.relatives.dam, self.relatives.inbreeding, self.block.levels)
-        out = 1.0 + self.relatives.inbreeding
+        of_pedigree = self._of_pedigree()
+        out = np.concatenate([1.0 + self.relatives.inbreeding, np.ones(self.n_groups)])
         out[parts.chosen] = own.diagonal()
         if float(parts.others.size) * parts.chosen.size <= EXACT_UP_TO:
             out[parts.others] += self._changed(own - of_pedigree)
         else:
             out[parts.others] += self._changed_in_draws(own, of_pedigree)
         return out
+
+    def _of_pedigree(self) -> np.ndarray:
+        """(m, m) what the pedigree alone says of the levels of the block: A22, with metafounders those of both."""
+        g = self.n_groups
+        if not g:
+            return self.among(self.block.levels)
+        inverse = inverse_among(self.relatives, self.block.levels)
+        inverse[-g:, -g:] += self.block.values[-g:, -g:]
+        return inverse_of(inverse).values
 
     def _changed(self, difference: np.ndarray) -> np.ndarray:
         """(others,) diagonal of B difference B'."""

@@ -4,27 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import tabular
 from unit.pedigree.test_inbreeding import pedigrees, random_pedigree
 
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import inbreeding, inbreeding_with_metafounders
 from pedigree.metafounders import a_times_with_metafounders, checked_gamma, estimated_gamma, metafounder_relatives
 from pedigree.relationship import a_inverse_csr, group_composition
-
-
-def by_table(sire, dam, gamma):
-    """A of the animals, then the metafounders: a_ij = (a_i,sire(j) + a_i,dam(j)) / 2, a_jj = 1 + a_sire,dam / 2."""
-    n, m = len(sire), len(gamma)
-    A = np.zeros((n + m, n + m))
-    A[n:, n:] = gamma
-    others = list(range(n, n + m))
-    for i in range(n):
-        known = [p for p in (sire[i], dam[i]) if p >= 0]
-        for j in others:
-            A[i, j] = A[j, i] = 0.5 * sum(A[p, j] for p in known)
-        A[i, i] = 1 + (0.5 * A[sire[i], dam[i]] if len(known) == 2 else 0)
-        others.append(i)
-    return A
 
 
 def some_gamma(m, seed):
@@ -39,7 +25,7 @@ def test_inbreeding_is_that_of_the_table(parents, seed):
     sire, dam = parents
     gamma = some_gamma(2, seed)
     F = inbreeding_with_metafounders(sire, dam, gamma)
-    np.testing.assert_allclose(F, np.diag(by_table(sire, dam, gamma))[: len(sire)] - 1, atol=1e-12)
+    np.testing.assert_allclose(F, np.diag(tabular.with_metafounders(sire, dam, gamma))[: len(sire)] - 1, atol=1e-12)
 
 
 def with_metafounders(n, seed, m):
@@ -57,7 +43,7 @@ def test_the_inverse_is_that_of_the_table():
     kin = metafounder_relatives(sire, dam, gamma)
     inverse = a_inverse_csr(kin).toarray()
     inverse[300:, 300:] += np.linalg.inv(gamma)
-    A = by_table(sire, dam, gamma)
+    A = tabular.with_metafounders(sire, dam, gamma)
     np.testing.assert_allclose(inverse @ A, np.eye(303), atol=1e-9)
     v = np.random.default_rng(3).normal(size=(300, 2))
     np.testing.assert_allclose(a_times_with_metafounders(kin, gamma, v), A[:300, :300] @ v, atol=1e-5)  # Q is float32
