@@ -40,6 +40,7 @@ from mmgibbs.runs.observed_scale import observed_scales
 from mmgibbs.runs.predictive import predicted_classes
 from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat, warn_of_few_levels
 from mmgibbs.runs.residual import residual_model
+from mmgibbs.runs.separation import refuse_separation
 from mmgibbs.sampler.mixed_model import MixedModel
 
 LARGE = 50_000  # equations from which the structured engine's colours, classes and threads pay
@@ -86,6 +87,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     )
     notes += of_residual
     notes += [] if not sampled else check_degrees_of_freedom(design, covariances, residual)
+    notes += refuse_separation(prepared)
     for t in np.flatnonzero(prepared.phenotypic_variance == 0):
         if any(not m.fixed and m.flat for m in residual.matrices):
             raise ModelError(

@@ -14,6 +14,7 @@ from mmgibbs.errors import DataError
 from mmgibbs.model.design import Design
 from mmgibbs.model.response import Categories
 from mmgibbs.model.terms import Levels, Term
+from mmgibbs.runs.separation import TooLarge, flat, separation_of
 
 
 def rows_of(design: Design, rows: np.ndarray) -> Design:
@@ -54,26 +55,20 @@ def without(design: Design, masked: np.ndarray, what: str) -> Design:
                 )
     _check_levels(training, what)
     terms = tuple(replace(t, active=_active(t, training)) for t in training.terms)
-    _check_rank(replace(training, terms=terms), what)
-    return replace(training, terms=terms)
-
-
-def _flat(term: Term) -> np.ndarray:
-    """(k,) bool: components with a flat prior."""
-    if term.kind == "random":
-        return np.zeros(term.n_components, bool)
-    precision = term.prior_precision
-    return np.ones(term.n_components, bool) if precision is None else np.diag(precision) == 0
+    training = replace(training, terms=terms)
+    _check_rank(training, what)
+    _check_separation(training, what)
+    return training
 
 
 def _active(term: Term, training: Design) -> np.ndarray | None:
     """(q, k): flat components of levels without a record of their trait are held at 0."""
-    flat = _flat(term)
-    if not flat.any():
+    of_term = flat(term)
+    if not of_term.any():
         return term.active
     observed = training.patterns[training.pattern]
     active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active.copy()
-    for c in np.flatnonzero(flat):
+    for c in np.flatnonzero(of_term):
         effect = term.effects[int(term.component_effect[c])]
         level = effect.level[observed[:, term.component_trait[c]]]
         active[np.setdiff1d(np.arange(term.n_levels), level), c] = False
@@ -85,9 +80,9 @@ def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
     lost = np.zeros(rows.n_records, bool)
     observed = training.patterns[training.pattern][:, trait]
     for ours, theirs in zip(rows.terms, training.terms, strict=True):
-        flat = _flat(ours)
+        of_ours = flat(ours)
         for e, effect in enumerate(ours.effects):
-            own = (ours.component_effect == e) & (ours.component_trait == trait) & flat
+            own = (ours.component_effect == e) & (ours.component_trait == trait) & of_ours
             if own.any():
                 left = theirs.effects[e].level[observed]
                 lost |= (effect.level >= 0) & ~np.isin(effect.level, left)
@@ -101,7 +96,7 @@ def _check_levels(training: Design, what: str) -> None:
         for term in training.terms:
             for e, effect in enumerate(term.effects):
                 own = (term.component_effect == e) & (term.component_trait == response.trait)
-                if effect.covariates is not None or not (_flat(term) & own).any():
+                if effect.covariates is not None or not (flat(term) & own).any():
                     continue
                 met = seen & (effect.level >= 0)
                 level, n = effect.level[met], term.n_levels
@@ -114,6 +109,22 @@ def _check_levels(training: Design, what: str) -> None:
                     )
 
 
+def _check_separation(training: Design, what: str) -> None:
+    """DataError where flat effects separate the records that are left."""
+    for response in training.responses:
+        try:
+            found = separation_of(training, response)
+        except TooLarge:
+            continue
+        if found is not None:
+            terms = dict.fromkeys(training.terms[i].name for i, _, _ in found.columns)
+            raise DataError(
+                f"validate: {what}: the records of '{training.traits[response.trait]}' that it does not hold are "
+                f"separated by the flat effects {' and '.join(terms)} together, which have no posterior then; needed "
+                f"fewer --folds, or model.fixed.{next(iter(terms))}.prior: {{variance: 10}}"
+            )
+
+
 MOST_VALUES = 50_000_000  # records times flat fixed equations of a trait, up to which their rank is checked
 
 
@@ -123,8 +134,7 @@ def _check_rank(training: Design, what: str) -> None:
     for t, trait in enumerate(training.traits):
         columns = []
         for term in training.terms:
-            flat = _flat(term) & (term.component_trait == t)
-            for c in np.flatnonzero(flat):
+            for c in np.flatnonzero(flat(term) & (term.component_trait == t)):
                 effect = term.effects[int(term.component_effect[c])]
                 first = np.flatnonzero(term.component_effect == term.component_effect[c])[0]
                 j = (int(c) - int(first)) % effect.n_regressors

@@ -5,29 +5,20 @@ other than 0, keeps every observed class on top,
 
     z_i b_y >= z_i b_k    for every row i, every class y seen in it and every class k    (b_K = 0):
 
-along one that does, the likelihood never falls (the classes are separated, completely or in part). Such a B is looked
-for by linear programmes over few rows,
-
-    maximise sum_i sum_y sum_k z_i (b_y - b_k)    subject to the constraints of these rows, -1 <= B <= 1,
-
-to which the rows that their solution breaks are added, until none is (separated) or the maximum is 0. Then all z_i (b_y
-- b_k) are 0, so B is 0 unless the columns of Z themselves are linearly dependent, which is looked for first.
+along one that does, the likelihood never falls (the classes are separated, completely or in part): it is looked for by
+the linear programmes of `mmgibbs.posterior.separation`. Columns of Z that are linearly dependent are looked for first.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from mmgibbs.errors import ModelError
+from mmgibbs.posterior import separation
 from mmgibbs.regressions.predictors import Predictors
 
 DEPENDENT = 1e-11  # smallest eigenvalue of the correlations of linearly dependent columns
-BROKEN = 1e-6  # violation of a constraint that counts, for columns of size 1
-SMALLEST_GAIN = 1e-9  # of the scaled programme, that counts as a separation
-ROUNDING = 1e-12
-FIRST_ROWS, MORE_ROWS, MOST_ROUNDS = 200, 500, 200
 
 
 def refuse_improper(X: Predictors, response: np.ndarray, flat: np.ndarray, name: str) -> None:
@@ -75,31 +66,28 @@ def separating_direction(Z: np.ndarray, seen: np.ndarray, flat: np.ndarray) -> n
     f, K = Z.shape[1], seen.shape[1]
     unknown = np.full((f, K), -1)  # their numbers, -1 where B is 0
     unknown[:, :-1].T[flat] = np.arange(flat.sum())
-    gain = np.zeros(flat.sum())
-    gain[unknown[unknown >= 0]] = (Z.T @ (K * seen - seen.sum(axis=1, keepdims=True)))[unknown >= 0]
-    if np.abs(gain).max() < ROUNDING * len(Z):
-        return None
-    gain /= np.abs(gain).max()
-    chosen = np.random.default_rng(0).permutation(len(Z))[: FIRST_ROWS + 5 * gain.size]
-    for _ in range(MOST_ROUNDS):
-        A = _constraints(Z[chosen], seen[chosen], unknown)
-        # the stubs know of no sparse A_ub
-        answer = linprog(-gain, A_ub=-A, b_ub=np.zeros(A.shape[0]), bounds=(-1, 1), method="highs")  # type: ignore[call-overload]
-        if -answer.fun < SMALLEST_GAIN:
-            return None
-        B = np.where(unknown >= 0, answer.x[unknown], 0.0)
-        E = Z @ B
-        broken = E.max(axis=1) - np.where(seen, E, np.inf).min(axis=1)
-        worst = np.argsort(-broken)[:MORE_ROWS]
-        worst = worst[broken[worst] > BROKEN]
-        if worst.size == 0:
-            return B
-        chosen = np.union1d(chosen, worst)
-    raise ModelError(
-        f"{MOST_ROUNDS} linear programmes could not decide whether the classes are separated, which a flat prior "
-        "does not allow; "
-        "needed a prior_precision above 0"
-    )
+    x = separation.separating_direction(_ClassesOnTop(Z, seen, unknown), "needed a prior_precision above 0")
+    return None if x is None else np.where(unknown >= 0, x[unknown], 0.0)
+
+
+class _ClassesOnTop:
+    """z_i (b_y - b_k) >= 0: see separation.Constraints."""
+
+    def __init__(self, Z: np.ndarray, seen: np.ndarray, unknown: np.ndarray):
+        self.Z, self.seen, self.unknown, self.n = Z, seen, unknown, len(Z)
+
+    def gain(self) -> np.ndarray:
+        unknown, K = self.unknown, self.seen.shape[1]
+        gain = np.zeros(unknown.max() + 1)
+        gain[unknown[unknown >= 0]] = (self.Z.T @ (K * self.seen - self.seen.sum(axis=1, keepdims=True)))[unknown >= 0]
+        return gain
+
+    def rows(self, records: np.ndarray) -> csr_array:
+        return _constraints(self.Z[records], self.seen[records], self.unknown)
+
+    def broken(self, x: np.ndarray) -> np.ndarray:
+        E = self.Z @ np.where(self.unknown >= 0, x[self.unknown], 0.0)
+        return E.max(axis=1) - np.where(self.seen, E, np.inf).min(axis=1)
 
 
 def _constraints(Z: np.ndarray, seen: np.ndarray, unknown: np.ndarray) -> csr_array:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mmgibbs.errors import ModelError
-from mmgibbs.regressions.multinomial import separation
+from mmgibbs.posterior import separation
 from mmgibbs.regressions.multinomial.separation import refuse_improper
 from mmgibbs.regressions.predictors import read_predictors
 
