@@ -8,12 +8,16 @@ birth of their progeny is the generation interval asked for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pedigree.inbreeding import continue_inbreeding
 
+# (number of the first of the animals born now, their sires, their dams, (m, k) breeding values as above) -> (m, k).
+# Founders come first and at once.
+Inherit = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 FEMALE, MALE = np.int8(0), np.int8(1)
 
 
@@ -65,6 +69,7 @@ def simulate_pedigree(
     G: np.ndarray | None = None,
     selection: np.ndarray | None = None,
     accuracy: float = 0.7,
+    inherit: Inherit | None = None,
 ) -> SimulatedPedigree:
     """Simulate n_animals, founders included.
 
@@ -72,8 +77,9 @@ def simulate_pedigree(
     G), d_i the Mendelian sampling variance with the parents' inbreeding (1/2 - (F_s + F_d)/4). selection: (k,) weights
     of an index; replacements are then the best by the index plus an error that gives it this accuracy (correlation
     with the true index among founders), bulls among all males of their year, heifers within their herd. Without it
-    they are drawn at random. Raises ValueError where n_animals is too small for the population or arguments do not
-    fit.
+    they are drawn at random. inherit: gives the values that the index is of, where they are not these breeding values
+    alone (genes that are dropped, say). Raises ValueError where n_animals is too small for the population or arguments
+    do not fit.
     """
     population = population or Population()
     if population.years < 1 or n_animals < 10 * population.years:
@@ -82,7 +88,7 @@ def simulate_pedigree(
         raise ValueError("selection needs G, the genetic covariance matrix")
     if not 0 < accuracy <= 1:
         raise ValueError(f"accuracy of selection must lie in (0, 1], found {accuracy}")
-    run = _Simulation(n_animals, np.random.default_rng(seed), population, G, selection, accuracy)
+    run = _Simulation(n_animals, np.random.default_rng(seed), population, G, selection, accuracy, inherit)
     return run.result()
 
 
@@ -127,6 +133,7 @@ class _Simulation:
         G: np.ndarray | None,
         selection: np.ndarray | None,
         accuracy: float,
+        inherit: Inherit | None = None,
     ):
         p = self.population = population
         self.n, self.rng = n, rng
@@ -138,10 +145,12 @@ class _Simulation:
         self.u: np.ndarray | None = None
         self.F: np.ndarray | None = None
         self.weights: np.ndarray | None = None
+        self.inherit, self.value = inherit, np.zeros((0, 0))  # (n, k) what parents are selected by
         if G is not None:
             G = np.atleast_2d(np.asarray(G, dtype=np.float64))
             self.chol = np.linalg.cholesky(G)
             self.u, self.F = np.zeros((n, len(G))), np.zeros(n)
+            self.value = self.u if inherit is None else np.zeros((n, len(G)))
         if selection is not None and G is not None:
             self.weights = np.asarray(selection, dtype=np.float64)
             self.index_error = np.sqrt(self.weights @ G @ self.weights * (1 / accuracy**2 - 1))
@@ -236,8 +245,8 @@ class _Simulation:
         born = np.searchsorted(self.birth[: self.used], [year - p.first_age, year - p.first_age + 1])
         young = np.arange(*born, dtype=np.int32)
         merit = rng.standard_normal(young.size)
-        if self.weights is not None and self.u is not None:
-            merit = self.u[young] @ self.weights + self.index_error * merit
+        if self.weights is not None:
+            merit = self.value[young] @ self.weights + self.index_error * merit
         male = self.sex[young] == MALE
 
         heifers, herd = young[~male], self.herd[young[~male]]
@@ -307,6 +316,8 @@ class _Simulation:
         for parent in (sire[part], dam[part]):
             known = parent >= 0
             self.u[part][known] += 0.5 * self.u[parent[known]]
+        if self.inherit is not None:
+            self.value[part] = self.inherit(first, sire[part], dam[part], self.u[part])
 
 
 def _mendelian_variance(sire: np.ndarray, dam: np.ndarray, F: np.ndarray) -> np.ndarray:

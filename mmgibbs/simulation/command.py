@@ -13,7 +13,7 @@ from mmgibbs.config.schema import with_schema
 from mmgibbs.errors import ConfigError
 from mmgibbs.simulation import calving, disease, files, genome_options, longevity, mastitis
 from mmgibbs.simulation.genotypes import FILES as OF_GENOTYPES
-from mmgibbs.simulation.simulate import FILES, YEARS, check_directory, simulate_beef, write_beef
+from mmgibbs.simulation.simulate import FILES, SELECTION, YEARS, check_directory, simulate_beef, write_beef
 
 # What may be simulated beside weights: its function, its years and the options of its own.
 KINDS: dict[str, tuple[Callable[..., files.Simulated], int, tuple[str, ...]]] = {
@@ -57,6 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--incidence", type=float, help=f"expected share of ill calves (default: {disease.INCIDENCE:g})"
     )
+    parser.add_argument(
+        "--selection",
+        choices=SELECTION,
+        help="of weights: the best young animals become parents, by their true breeding value of yearling weight, or "
+        "by a weighing of their own at that age (another one than is recorded); with --snps alleles that raise it "
+        "become common (default: any young animal)",
+    )
     genome_options.add_arguments(parser)
     parser.add_argument("--overwrite", action="store_true", help="write into a directory that holds files already")
 
@@ -95,8 +102,9 @@ def main(args: argparse.Namespace) -> int:
 def _beef(args: argparse.Namespace) -> tuple[Path, str, tuple[str, ...]]:
     years = YEARS if args.years is None else args.years
     genome = genome_options.genome_of(args, args.traits)
-    beef = simulate_beef(args.animals, args.seed, years, genome, args.genotyped or 0)
+    beef = simulate_beef(args.animals, args.seed, years, genome, args.genotyped or 0, args.selection)
     how = f"mmgibbs simulate DIRECTORY --animals {args.animals} --years {years} --seed {args.seed}"
+    how += "" if args.selection is None else f" --selection {args.selection}"
     how += genome_options.as_written(args)
     target = write_beef(beef, args.directory, how, args.overwrite)
     n_herds = int(beef.herd.max()) + 1
@@ -106,6 +114,8 @@ def _beef(args: argparse.Namespace) -> tuple[Path, str, tuple[str, ...]]:
 
 def _other(args: argparse.Namespace, given: dict) -> tuple[Path, str, tuple[str, ...]]:
     genome_options.genome_of(args, args.traits)  # refuses what needs weights
+    if args.selection is not None:
+        raise ConfigError(f"--selection cannot be combined with --traits {args.traits}; needed --traits weights")
     simulate, own_years, _ = KINDS[args.traits]
     years = own_years if args.years is None else args.years
     simulated = simulate(args.animals, args.seed, years, **given)

@@ -122,8 +122,21 @@ def drop_genes(
     """(n, 2, words) uint64 haplotypes, paternal and maternal, of animals whose parents (codes, -1 unknown) come before
     them; an unknown parent is an individual of the historic population."""
     out = np.zeros((len(sire), 2, historic.shape[2]), np.uint64)
-    _drop(rng, sire, dam, historic, where.first, where.place, where.morgans, out)
+    drop_into(out, 0, sire, dam, historic, where, rng)
     return out
+
+
+def drop_into(
+    out: np.ndarray,
+    begin: int,
+    sire: np.ndarray,
+    dam: np.ndarray,
+    historic: np.ndarray,
+    where: Map,
+    rng: np.random.Generator,
+) -> None:
+    """The same of animals begin, begin + 1, ..., whose rows of `out` are 0 before, and whose parents have theirs."""
+    _drop(rng, begin, sire, dam, historic, where.first, where.place, where.morgans, out)
 
 
 def allele_counts(haplotypes: np.ndarray, loci: np.ndarray, animals: np.ndarray | None = None) -> np.ndarray:
@@ -188,15 +201,15 @@ def _mate(rng, parents, first, place, morgans, mutation, children):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _drop(rng, sire, dam, historic, first, place, morgans, out):
+def _drop(rng, begin, sire, dam, historic, first, place, morgans, out):
     for i in range(sire.size):
         for side in range(2):
             parent = sire[i] if side == 0 else dam[i]
             if parent >= 0:
-                _gamete(rng, out[parent], first, place, morgans, out[i, side])
+                _gamete(rng, out[parent], first, place, morgans, out[begin + i, side])
             else:
                 other = min(int(rng.random() * historic.shape[0]), historic.shape[0] - 1)
-                _gamete(rng, historic[other], first, place, morgans, out[i, side])
+                _gamete(rng, historic[other], first, place, morgans, out[begin + i, side])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

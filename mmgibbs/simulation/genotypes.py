@@ -16,6 +16,7 @@ from mmgibbs.simulation.genome import (
     bed_rows,
     breeding_values,
     drop_genes,
+    drop_into,
     effects_of_qtl,
     historic_population,
 )
@@ -81,6 +82,40 @@ def simulate_genotypes(
     u = np.sqrt(1 - genome.qtl_share) * polygenic + breeding_values(haplotypes, qtl, effects, mean)
     chosen = np.arange(n - genotyped if genotyped else 0, n)
     return SimulatedGenotypes(genome, where, haplotypes, qtl, effects, mean / 2, chosen), u
+
+
+class Inheritance:
+    """Genes dropped year by year, so that parents may be selected by them: see pedigree.simulate.Inherit.
+
+    Values are those of `simulate_genotypes`, QTL scaled among all founders; the draws are others.
+    """
+
+    def __init__(self, n: int, covariance: np.ndarray, genome: Genome, rng: np.random.Generator):
+        genome.refuse(n, len(covariance))
+        self.covariance, self.genome, self.rng = covariance, genome, rng
+        self.where, self.historic = historic_population(genome, rng)
+        self.haplotypes = np.zeros((n, 2, self.historic.shape[2]), np.uint64)
+        self.values = np.zeros((n, len(covariance)))
+        self.qtl = np.sort(rng.permutation(genome.loci)[: genome.qtl])
+
+    def __call__(self, first: int, sire: np.ndarray, dam: np.ndarray, polygenic: np.ndarray) -> np.ndarray:
+        """(m, k) breeding values of the next animals."""
+        drop_into(self.haplotypes, first, sire, dam, self.historic, self.where, self.rng)
+        own, share = slice(first, first + len(sire)), self.genome.qtl_share
+        if first == 0:
+            counts = allele_counts(self.haplotypes, self.qtl, np.arange(len(sire)))
+            self.effects = effects_of_qtl(counts, share * self.covariance, self.rng)
+            self.mean = counts.mean(axis=1)
+        of_qtl = breeding_values(self.haplotypes[own], self.qtl, self.effects, self.mean)
+        self.values[own] = np.sqrt(1 - share) * polygenic + of_qtl
+        return self.values[own]
+
+    def found(self, genotyped: int) -> SimulatedGenotypes:
+        """Once all are born; genotyped: as for `simulate_genotypes`."""
+        n = len(self.values)
+        chosen = np.arange(n - genotyped if genotyped else 0, n)
+        own = self.where, self.haplotypes, self.qtl, self.effects, self.mean / 2, chosen
+        return SimulatedGenotypes(self.genome, *own)
 
 
 def write_genotypes(

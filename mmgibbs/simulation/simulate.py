@@ -33,7 +33,13 @@ from mmgibbs.model.relationships.identity import Identity
 from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
 from mmgibbs.simulation.genome import Genome
-from mmgibbs.simulation.genotypes import SimulatedGenotypes, provenance, simulate_genotypes, write_genotypes
+from mmgibbs.simulation.genotypes import (
+    Inheritance,
+    SimulatedGenotypes,
+    provenance,
+    simulate_genotypes,
+    write_genotypes,
+)
 from pedigree.simulate import Population, simulate_pedigree
 
 if TYPE_CHECKING:
@@ -68,6 +74,8 @@ HERD_WEIGHS_AT_BIRTH, WEIGHED_AT_BIRTH = 0.85, 0.95
 WEIGHED_AT_WEANING = 0.90  # alive and weighed
 KEPT_TO_A_YEAR = {"heifer": 0.70, "bull": 0.45}  # of those weighed at weaning
 YEARS = 20  # of calving
+SELECTED = 2  # component that parents are selected by, where they are: direct effect on yearling weight
+SELECTION = ("true", "phenotype")  # by the breeding value itself, or by a weighing of their own
 FIRST_YEAR = 2000
 
 
@@ -122,17 +130,30 @@ class Beef:
 
 
 def simulate_beef(
-    n_animals: int, seed: int, years: int = YEARS, genome: Genome | None = None, genotyped: int = 0
+    n_animals: int,
+    seed: int,
+    years: int = YEARS,
+    genome: Genome | None = None,
+    genotyped: int = 0,
+    selection: str | None = None,
 ) -> Beef:
     """A beef population of n_animals, founders included, born over `years` years; the same for the same arguments.
 
     genome: with genotypes and QTL, of the youngest `genotyped` animals (0: of all). Animals, parents and herds are
-    those of the same arguments without a genome; breeding values and records are not.
+    those of the same arguments without a genome; breeding values and records are not. selection: one of SELECTION,
+    the best young animals become parents, bulls of all herds, heifers within theirs; None: any of them.
     Raises ConfigError where the arguments make no population."""
     if not 0 <= seed < 2**32:
         raise ConfigError(f"seed: found {seed}, needed a whole number from 0 to {2**32 - 1}")
+    if genome is not None and not 0 <= genotyped <= n_animals:
+        raise ConfigError(f"--genotyped: found {genotyped:,}, needed at most the {n_animals:,} animals")
+    of_genome, inherit, weights, accuracy = np.random.default_rng([seed, 2]), None, None, 1.0
+    if selection is not None:
+        inherit = None if genome is None else Inheritance(n_animals, GENETIC, genome, of_genome)
+        weights, accuracy = np.eye(len(GENETIC))[SELECTED], accuracy_of(selection)
+    population = Population(years=years, first_year=FIRST_YEAR)
     try:
-        herds = simulate_pedigree(n_animals, seed, Population(years=years, first_year=FIRST_YEAR), GENETIC)
+        herds = simulate_pedigree(n_animals, seed, population, GENETIC, weights, accuracy, inherit)
     except ValueError as error:
         raise ConfigError(f"no beef population: {error}") from None
     rng = np.random.default_rng([seed, 1])  # not [seed, 0], which is the generator of the pedigree
@@ -141,11 +162,10 @@ def simulate_beef(
     genotypes = None
     if genome is None:
         u = herds.breeding_values.astype(np.float32)
+    elif inherit is not None:
+        genotypes, u = inherit.found(genotyped), inherit.values.astype(np.float32)
     else:
-        if not 0 <= genotyped <= n_animals:
-            raise ConfigError(f"--genotyped: found {genotyped:,}, needed at most the {n_animals:,} animals")
         parents = herds.sire, herds.dam  # the true ones
-        of_genome = np.random.default_rng([seed, 2])
         genotypes, values = simulate_genotypes(*parents, herds.breeding_values, GENETIC, genome, genotyped, of_genome)
         u = values.astype(np.float32)
     sire[rng.random(n_animals) < SIRE_UNRECORDED] = -1
@@ -175,6 +195,12 @@ def simulate_beef(
         (present // n_years).astype(np.int32), (present % n_years + year.min()).astype(np.int32), group_effect[present],
         genotypes,
     )  # fmt: skip
+
+
+def accuracy_of(selection: str) -> float:
+    """Correlation with the breeding value of yearling weight: 1, or the root of its heritability."""
+    variance = float(GENETIC[SELECTED, SELECTED])
+    return 1.0 if selection == "true" else float(np.sqrt(variance / (variance + RESIDUAL[SELECTED, SELECTED])))
 
 
 def dam_age_classes(years: np.ndarray) -> np.ndarray:

@@ -154,6 +154,58 @@ def test_animals_are_those_without_a_genome(beef):
         np.testing.assert_array_equal(getattr(beef, name), getattr(plain, name), err_msg=name)
 
 
+# ------------------------------------------------------------------------------------------------ selection
+
+
+def rise(beef):
+    """Genetic standard deviations of yearling weight a year, from the births of the herds on."""
+    born = beef.birth_year >= 2003
+    slope = np.polyfit(beef.birth_year[born], beef.breeding_values[born, 2], 1)[0]
+    return slope / np.sqrt(GENETIC[2, 2])
+
+
+@pytest.mark.parametrize("genome", [None, SMALL])
+def test_selection_raises_the_mean(genome):
+    """By the breeding value faster than by a weighing of h2 = 0.46, and neither by chance."""
+    none, phenotype, true = (
+        rise(simulate_beef(2000, 3, 10, genome, selection=by)) for by in (None, "phenotype", "true")
+    )
+    assert abs(none) < 0.06 < 0.5 * phenotype < phenotype < true
+
+
+def test_selection_makes_the_alleles_common_that_raise_it():
+    """The frequency among the youngest follows the effect; without selection it does not."""
+    many = replace(SMALL, qtl=100)
+
+    def correlation(selection):
+        g = simulate_beef(2000, 3, 10, many, selection=selection).genotypes
+        youngest = allele_counts(g.haplotypes, g.qtl, np.arange(1700, 2000)).mean(axis=1) / 2
+        return np.corrcoef(youngest - g.frequency, g.effects[:, 2] * g.frequency * (1 - g.frequency))[0, 1]
+
+    assert correlation("true") > 0.25 > abs(correlation(None))
+
+
+def test_selected_values_are_those_of_the_genotypes():
+    beef = simulate_beef(N, SEED, YEARS, replace(SMALL, qtl_share=1.0), genotyped=50, selection="true")
+    g = beef.genotypes
+    founders = np.flatnonzero(beef.birth_year < 2000)
+    counts = allele_counts(g.haplotypes, g.qtl, founders)
+    assert np.cov((counts.T @ g.effects).T) == pytest.approx(GENETIC, rel=1e-9)
+    every = allele_counts(g.haplotypes, g.qtl).T
+    assert beef.breeding_values == pytest.approx((every - 2 * g.frequency) @ g.effects, abs=1e-3)
+    assert len(g.genotyped) == 50 and g.genotyped[-1] == N - 1
+
+
+def test_selection_is_of_weights(tmp_path, capsys):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    args = [str(tmp_path / "a"), "--animals", "300", "--years", "5", "--selection", "true"]
+    command.main(parser.parse_args(args))
+    assert "--selection true" in (tmp_path / "a" / "PROVENANCE.txt").read_text()
+    with pytest.raises(ConfigError, match="--selection cannot be combined with --traits disease"):
+        command.main(parser.parse_args([str(tmp_path / "b"), *args[1:], "--traits", "disease"]))
+
+
 # ------------------------------------------------------------------------------------------------ files
 
 
