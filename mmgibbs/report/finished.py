@@ -45,6 +45,8 @@ class Finished:
     markers: pl.DataFrame | None = None  # SNPs with their effects; None without SNP effects
     windows: pl.DataFrame | None = None  # of neighbouring SNPs; None where none were asked for
     chromosomes: pl.DataFrame | None = None
+    genotyped: pl.DataFrame | None = None  # principal components; None without relationships from genotypes
+    relationship_sample: pl.DataFrame | None = None  # of some of them
     predicted: pl.DataFrame | None = None  # classes of traits that are not normal; None where there is no such trait
     draws: dict[str, np.ndarray] = field(default_factory=dict)  # parameter -> (chains, draws)
     trends: dict[str, Trend] = field(default_factory=dict)  # by term
@@ -104,6 +106,8 @@ def read_finished(directory: str | os.PathLike) -> Finished:
         markers=_table_if_any(path / "markers.parquet"),
         windows=_table_if_any(path / "windows.parquet"),
         chromosomes=_csv_if_any(path / "chromosomes.csv"),
+        genotyped=_table_if_any(path / "genotyped.parquet"),
+        relationship_sample=_table_if_any(path / "relationship_sample.parquet"),
         predicted=_table_if_any(path / "predicted_classes.parquet"),
         draws=draws,
         trends=trends,

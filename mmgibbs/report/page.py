@@ -17,6 +17,7 @@ from mmgibbs.report.findings import ESS, RHAT, attention, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.fixed import fixed_effects
 from mmgibbs.report.genomic import genomic_section
+from mmgibbs.report.genotyped import genotyped_section
 from mmgibbs.report.html_tables import (
     Column,
     Table,
@@ -69,6 +70,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "diagnostics": diagnostics(run, figures),
         "breeding": breeding_values(run, figures, top),
         "genomic": genomic_section(run, figures, top),
+        "genotyped": genotyped_section(run, figures),
         "decisions": decision_tables(run, top),
         "decided": run.record.get("decisions", {}),
         "other_traits": other_traits(run, figures),

@@ -406,6 +406,17 @@ def paint_cloud(x: np.ndarray, y: np.ndarray, most: int = 1500) -> Painter:
     return paint
 
 
+def paint_heat_map(K: np.ndarray, low: float, high: float) -> Painter:
+    """A square matrix as shades of one colour, darkest from `high` on."""
+
+    def paint(axes: Axes) -> None:
+        axes.imshow(K, cmap="Blues", vmin=low, vmax=max(high, low + 1e-9), interpolation="nearest")
+        axes.set_xticks([])
+        axes.set_yticks([])
+
+    return paint
+
+
 # ------------------------------------------------------------------------------------------------ several runs
 
 

@@ -134,6 +134,17 @@ _CHROMOSOMES = {
     "covariance_with_rest_high": "97.5 % of its draws lie below",
     **_SHARE,
 }
+_GENOTYPED = {
+    "animal": "its id",
+    "pc_J": "its score on principal component J of the genotypes",
+    "share_J": "share of the variance of the genotypes on component J, the same in every row",
+}
+_RELATIONSHIP_SAMPLE = {
+    "animal": "id of a genotyped animal; relatives follow each other",
+    "other": "id of another, in the same order",
+    "genomic": "their genomic relationship (VanRaden 1), neither mixed nor tuned",
+    "pedigree": "their relationship by the pedigree, blank without one",
+}
 _PREDICTED = {
     "trait": "name of the trait",
     "effect": "class effect whose levels are shown, empty for all records",
@@ -154,6 +165,8 @@ OUTPUTS = {
     "markers.parquet": Output("a SNP of the file of genotypes", _MARKERS),
     "windows.parquet": Output("a window of neighbouring SNPs, by term and trait", _WINDOWS),
     "chromosomes.csv": Output("a chromosome, by term and trait", _CHROMOSOMES),
+    "genotyped.parquet": Output("a genotyped animal, where relationships are made of genotypes", _GENOTYPED),
+    "relationship_sample.parquet": Output("a pair among some of the genotyped animals", _RELATIONSHIP_SAMPLE),
     "predicted_classes.csv": Output("a category of a trait that is not normal, overall and by class", _PREDICTED),
 }
 PARAMETERS = {

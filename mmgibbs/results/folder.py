@@ -35,6 +35,8 @@ CONTENTS = frozenset(
         "marker_draws.npz",
         "windows.parquet",
         "chromosomes.csv",
+        "genotyped.parquet",
+        "relationship_sample.parquet",
         "decisions.csv",
         "decisions.parquet",
         "response.csv",

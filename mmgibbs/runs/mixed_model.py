@@ -42,6 +42,7 @@ from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, sum
 from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
+from mmgibbs.runs.genotyped import files_of_genotyped
 from mmgibbs.runs.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.runs.observed_scale import probabilities_asked_for
@@ -280,6 +281,7 @@ class MixedModelProblem:
             files=markers_file(self.prepared, found.markers, found.states)
             | marker_draws_file(self.prepared, found.effects, matrices)
             | files_of_windows(self.prepared, found.effects, found.markers)
+            | files_of_genotyped(self.prepared)
             | animals_file(self.prepared.pedigree)
             | decision_files(candidates, response, self.analysis.output.csv)
             | predicted_files(self._predicted(found)),

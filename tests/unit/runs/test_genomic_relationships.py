@@ -10,6 +10,9 @@ import pytest
 import mmgibbs
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.report.finished import read_finished
+from mmgibbs.report.make import make_report
+from mmgibbs.results.columns import meaning
+from mmgibbs.results.genotyped import COMPONENTS, SAMPLE
 from mmgibbs.validation.make import validate
 from mmgibbs.validation.plan import Plan
 
@@ -128,6 +131,23 @@ def test_what_the_run_says(tables, tmp_path):
     assert found["pedigree_means"]["diagonal"] > 0.9 and -1 <= found["correlation_off_diagonal"] <= 1
     assert found["diagonal"]["mean"] == pytest.approx(found["pedigree_means"]["diagonal"])
     assert read_finished(tmp_path / "run").relationships["genetic"]["related"]
+
+
+def test_pictures_of_the_genotyped(tables, tmp_path):
+    """Files of their own, whose columns are described, and a section of the report; nothing for a pedigree alone."""
+    folder = run(tables, tmp_path / "run").directory
+    components, sample = (pl.read_parquet(folder / name) for name in (COMPONENTS, SAMPLE))
+    assert components.height == GENOTYPED and 0 < components["share_1"][0] < 1
+    assert sample.height == GENOTYPED**2 and sample["pedigree"].null_count() == 0
+    for name, table in ((COMPONENTS, components), (SAMPLE, sample)):
+        assert all(meaning(name, column) for column in table.columns)
+    page = make_report([folder]).read_text(encoding="utf-8")
+    part = page[page.index('id="genotyped"') :]
+    for heading in ("Principal components", "Genomic relationships", "Pedigree relationships"):
+        assert f"<h4>{heading}</h4>" in part
+    assert "what was made of the genotypes" in part and "5 % of A22" in part
+    alone = run(tables, tmp_path / "pedigree", "pedigree").directory
+    assert not (alone / SAMPLE).exists() and 'id="genotyped"' not in make_report([alone]).read_text(encoding="utf-8")
 
 
 def test_dominance_beside_additive_relationships(tables, tmp_path):

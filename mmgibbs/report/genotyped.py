@@ -1,0 +1,71 @@
+"""Genomic relationships on the page: what was made of the genotypes, families in a heat map, principal components."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmgibbs.report import plots
+from mmgibbs.report.finished import Finished
+from mmgibbs.report.html_tables import Column, Table, counted, figure, number
+
+
+def genotyped_section(run: Finished, figures: plots.Figures) -> dict | None:
+    """None for a run without relationships from genotypes."""
+    kinds = {term: kind for term, kind in run.relationships.items() if "inverse_error" in kind}
+    if not kinds:
+        return None
+    return {"tables": [_table(term, kind) for term, kind in kinds.items()], "figures": _figures(run, figures)}
+
+
+def _table(term: str, kind: dict) -> Table:
+    own, tuned, means = kind["diagonal"], kind.get("tuned"), kind.get("pedigree_means")
+    rows = [
+        ("Relationships", kind["words"]),
+        ("Genotyped animals, SNPs", f"{kind['genotyped']:,}, {kind['snps']:,}"),
+        ("Mixed with", f"{100 * kind['blend']:g} % of {kind['with']}"),
+        ("Diagonal", f"{figure(own['mean'])}, from {figure(own['least'])} to {figure(own['largest'])}"),
+        ("Condition, largest error of the inverse", f"{figure(kind['condition'])}, {kind['inverse_error']:.1e}"),
+        ("Degrees of freedom of the variance", f"{kind['degrees_of_freedom']:,}"),
+    ]
+    if means:
+        genomic = kind["genomic_means"]
+        both = f"{figure(genomic['diagonal'])} and {figure(means['diagonal'])}"
+        rows.append(("Mean diagonal, genomic and pedigree, before mixing", both))
+        both = f"{figure(genomic['off_diagonal'])} and {figure(means['off_diagonal'])}"
+        rows.append(("Mean off the diagonal, genomic and pedigree", both))
+        if "correlation_off_diagonal" in kind:
+            rows.append(("Their correlation off the diagonal", number(kind["correlation_off_diagonal"], 3)))
+    if tuned and tuned["to"] != "none":
+        rows.append(("Tuned, a + b G", f"a {number(tuned['a'], 3)}, b {number(tuned['b'], 3)}"))
+    return Table(f"{term}: what was made of the genotypes", [Column(""), Column("")], rows)
+
+
+def _figures(run: Finished, figures: plots.Figures) -> list[tuple[str, str, str]]:
+    out = []
+    if run.genotyped is not None and {"pc_1", "pc_2"} <= set(run.genotyped.columns):
+        x, y = (run.genotyped[c].to_numpy() for c in ("pc_1", "pc_2"))
+        shares = [f"{100 * float(run.genotyped[c][0]):.1f} %" for c in ("share_1", "share_2")]
+        caption = (
+            f"Second principal component (up) against the first of {counted(len(x), 'genotyped animal')}: "
+            f"{shares[0]} and {shares[1]} of the variance of their genotypes. Groups that stand apart are families, "
+            "breeds or lines."
+        )
+        svg = figures.draw(plots.paint_cloud(x, y), "Principal components of genotypes", caption, x_label="first")
+        out.append(("Principal components", svg, caption))
+    if run.relationship_sample is not None:
+        sample = run.relationship_sample
+        m = round(sample.height**0.5)
+        for column, what in (("genomic", "Genomic"), ("pedigree", "Pedigree")):
+            if sample[column].null_count():
+                continue
+            K = sample[column].to_numpy().reshape(m, m)
+            off = K[~np.eye(m, dtype=bool)]
+            low, high = (float(np.quantile(off, q)) for q in (0.02, 0.98)) if off.size else (0.0, 1.0)
+            caption = (
+                f"{what} relationships among {counted(m, 'genotyped animal')}, relatives side by side (in the order of "
+                f"the genomic ones): darker is closer, from {figure(low)} to {figure(max(high, low))}. Blocks along "
+                "the diagonal are families."
+            )
+            svg = figures.draw(plots.paint_heat_map(K, low, high), f"{what} relationships", caption, size=(3.4, 3.4))
+            out.append((f"{what} relationships", svg, caption))
+    return out
