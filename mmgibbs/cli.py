@@ -1,4 +1,4 @@
-"""The command line: its parser and its exit codes. Each command stands in the command.py of its room.
+"""The command line: its parser and its exit codes. Each command is in the command.py of its room.
 
 Exit code 0: done. 2: the input cannot be used, one message on stderr. 1: a bug, with its traceback. 130: Ctrl-C.
 143: SIGTERM. A run that was sampling then has kept its state.

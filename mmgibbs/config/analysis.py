@@ -58,7 +58,7 @@ class Analysis(Section):
 
     @classmethod
     def unknown_key(cls, key: str) -> str:
-        """Also finds keys that stand one level too high."""
+        """Also finds keys that are one level too high."""
         sections: dict[str, type[Section]] = {
             "data": Data,
             "model": Model,

@@ -208,7 +208,7 @@ a_column = a_text("the name of a column")
 
 @accepts({"type": ["string", "number", "boolean"]})
 def a_cell(value: object) -> str:
-    """A value as it stands in a table: any text, also none; numbers, true and false are taken as they are written."""
+    """A value as it is in a table: any text, also none; numbers, true and false are taken as they are written."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):
@@ -310,7 +310,7 @@ def _listed(choices: Sequence[str]) -> str:
 
 
 def list_of(item: Kind[Value], needed: str, unique: bool = True, empty: bool = False) -> Kind[tuple[Value, ...]]:
-    """A tuple; one value may stand without its brackets."""
+    """A tuple; one value may be without its brackets."""
 
     def check(value: object) -> tuple[Value, ...]:
         values = [value] if isinstance(value, (str, int, float)) and not isinstance(value, bool) else value

@@ -101,7 +101,7 @@ class Genotypes(Section):
     """The file of genotypes."""
 
     format: Annotated[str, checked(one_of("auto", *FORMATS))] = "auto"
-    """Format of the file; auto: told by its name or its lines."""
+    """Format of the file; auto: seen from its name or its lines."""
 
     map: Annotated[Path | None, checked(a_path)] = None
     """File of the SNPs with chromosome and position. Default for .bed and .pgen: the file beside it."""

@@ -1,4 +1,4 @@
-"""YAML text -> nested dicts and lists of text, safely. What a text means is left to the field that it stands in.
+"""YAML text -> nested dicts and lists of text, safely. What a text means is left to the field that it belongs to.
 
 So a trait called `no`, the id 0123 and the number 1e-3 all come through as written. Refused, each with its line: tags,
 a key written twice, references that unfold into more values than an analysis can have, text that is not UTF-8,
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]{1,300}(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,
 
 
 class Plain(str):
-    """Text that stood in the file without quotation marks, so that it may also be a number, true, false or null."""
+    """Text that was in the file without quotation marks, so that it may also be a number, true, false or null."""
 
 
 def is_nothing(value: object) -> bool:

@@ -23,7 +23,7 @@ from mmgibbs.config.fields import (
 )  # fmt: skip
 from mmgibbs.config.text import is_nothing, spelled
 
-_cells = list_of(a_cell, "a list of values as they stand in the table", empty=True)
+_cells = list_of(a_cell, "a list of values as they are in the table", empty=True)
 TYPES = ("normal", "binary", "ordinal", "censored", "count")
 # Keys beside `column`, `missing` and `type`, and the types that they belong to.
 OF_TYPE = {
@@ -70,7 +70,7 @@ class Sides(Section):
 
 
 class Trait(Section):
-    """A trait: its name, the column it stands in, further texts that mean a missing value, and its type."""
+    """A trait: its name, the column that has it, further texts that mean a missing value, and its type."""
 
     filled_in: ClassVar = ("name",)
     name: str = ""

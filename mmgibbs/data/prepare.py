@@ -155,7 +155,7 @@ def _columns(analysis: Analysis) -> list[str]:
 
 
 def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
-    """All columns named by the analysis are there: a misspelt one is told before anything is computed."""
+    """All columns named by the analysis are there: a misspelt one is reported before anything is computed."""
     for trait in analysis.traits:
         for column, path in response_columns(trait):
             phenotypes.need(column, path)

@@ -110,7 +110,7 @@ def _categories(trait: Trait, index: int, phenotypes: Phenotypes, text: pl.Serie
     if bad is not None and len(labels) > 2:
         raise DataError(
             f"{phenotypes.name}: found a category with the character {bad!r} in {where}, needed names without "
-            f"{' '.join(NOT_IN_A_LABEL)}: they stand between the parts of a parameter's name"
+            f"{' '.join(NOT_IN_A_LABEL)}: they separate the parts of a parameter's name"
         )
     if len(labels) < 2:
         raise DataError(f"{phenotypes.name}: found {len(labels)} category in {where}, needed two or more")

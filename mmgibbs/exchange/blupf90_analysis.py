@@ -64,7 +64,7 @@ class Translation:
 def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation:
     """The analysis that a parameter file stands for.
 
-    folder: where the analysis will stand; its paths are relative to it. stem: of the names of new tables. ConfigError
+    folder: where the analysis will be; its paths are relative to it. stem: of the names of new tables. ConfigError
     and DataError name the line, what was found there and what is needed.
     """
     context = Context(parameters, folder, stem)

@@ -18,7 +18,7 @@ from pedigree.tables import WHITESPACE, Table, open_table
 
 @dataclass
 class Context:
-    """folder: where the analysis will stand, which its paths are relative to; stem: of the names of new tables."""
+    """folder: where the analysis will be, which its paths are relative to; stem: of the names of new tables."""
 
     parameters: ParameterFile
     folder: Path

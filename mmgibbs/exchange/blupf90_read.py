@@ -86,7 +86,7 @@ class _Section:
         return ConfigError(f"{self.where} line {line or self.line}: {self.keyword}: found {found}, needed {needed}")
 
     def no_keyword(self, line: int, text: str, needed: str) -> ConfigError:
-        """The error for a line below the values, where only a keyword can stand: it may be misspelt."""
+        """The error for a line below the values, where only a keyword can be: it may be misspelt."""
         word = text.split(maxsplit=1)[0]
         hint = nearest(word, KEYWORDS)
         found = f"{self.where} line {line}: found {shown(word)}, needed {needed}"
@@ -202,7 +202,7 @@ def _inbreeding(section: _Section, n_traits: int) -> tuple[str, ...]:
 
 
 def _upg_type(section: _Section, n_traits: int) -> tuple[str, ...]:
-    """('yob', years) with the years on the same line or the next ones, or the one word that says where groups stand."""
+    """('yob', years) with the years on the same line or the next ones, or the one word that says where groups are."""
     needed = "yob and years, in_pedigrees, group, group_unisex or group_sex"
     words = [word for _, text in section.values for word in text.split()]
     if words[:1] == ["yob"]:

@@ -1,6 +1,6 @@
 """A finished run as files that programs of the BLUPF90 family leave: solutions, postgibbs_samples, postind.
 
-Effects are numbered from 1 as they stand in the analysis (an intercept first): one number for each fixed effect, each
+Effects are numbered from 1 in the order of the analysis (an intercept first): one number for each fixed effect, each
 power or polynomial of a covariate, and each effect and coefficient of a random term. Fixed effects that follow each
 other as effectN_colA, effectN_colB, ..., as the import names an EFFECT whose column differs by trait, are one effect.
 Levels are numbered from 1 within an effect; unknown-parent groups follow the animals. levels.csv says what the numbers
@@ -231,7 +231,7 @@ def _write_postind(path: Path, matrices: Sequence[Components]) -> None:
 
 
 def _write_samples(path: Path, matrices: Sequence[Components], finished: Finished) -> None:
-    """Number, round, how many (co)variances, and they; the rounds of a chain go on from those of the one before."""
+    """Number, round, how many (co)variances, and they; the rounds of a chain continue those of the one before."""
     draws = [d for matrix in matrices for d in matrix.draws]
     chains, kept = draws[0].shape
     offset = np.arange(chains)[:, None] * int(finished.record["sweeps_per_chain"])

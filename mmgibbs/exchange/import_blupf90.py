@@ -16,7 +16,7 @@ from mmgibbs.exchange.blupf90_read import ParameterFile, read_parameter_file
 
 
 class _Dumper(yaml.SafeDumper):
-    """Values that stand twice are written twice, not referred to."""
+    """Values that occur twice are written twice, not referred to."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -35,7 +35,7 @@ def import_blupf90(
     file = read_parameter_file(Path(parameters))
     path = Path(output) if output is not None else file.path.with_suffix(".yaml")
     translation = translate(file, path.parent, path.stem)
-    load_config(translation.analysis)  # whatever else is wrong is told before anything is written
+    load_config(translation.analysis)  # whatever else is wrong is reported before anything is written
     written: dict[Path, str | pl.DataFrame] = {path: ""} | {
         path.parent / name: frame for name, frame in translation.tables.items()
     }

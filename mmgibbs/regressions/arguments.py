@@ -15,7 +15,7 @@ MOST_CHAINS = 10_000
 
 
 class Sampling(Protocol):
-    """What every estimator is told of its chains."""
+    """What every estimator needs to know of its chains."""
 
     chains: int
     burn_in: int

@@ -1,4 +1,4 @@
-"""A finished run as its folder tells it: what the report is made from, and nothing else."""
+"""A finished run as its folder describes it: what the report is made from, and nothing else."""
 
 from __future__ import annotations
 

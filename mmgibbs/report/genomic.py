@@ -188,7 +188,7 @@ def _effect_sizes(snps: pl.DataFrame, of: _Term, figures: plots.Figures) -> tupl
 
 def _values(run: Finished, of: _Term) -> dict:
     """Genomic and polygenic values, side by side where there are both; what is best to select by."""
-    assert run.solutions is not None, "SNP effects stand in mixed models alone"
+    assert run.solutions is not None, "only mixed models have SNP effects"
     own = run.solutions.filter(trait=of.trait)
     gebv, total = own.filter(term=of.term, effect=GEBV), own.filter(effect=TOTAL)
     total = total.filter(pl.col("term").str.split("+").list.contains(of.term))

@@ -1,4 +1,4 @@
-"""The page at the end of a run, and of finished runs: whatever goes wrong with a page, the run it tells of stays."""
+"""The page at the end of a run, and of finished runs: whatever goes wrong with a page, its run stays."""
 
 from __future__ import annotations
 

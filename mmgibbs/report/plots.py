@@ -176,7 +176,7 @@ def paint_ranks(shares: np.ndarray) -> Painter:
 
 
 def autocorrelations(draws: np.ndarray, lags: int = 50) -> np.ndarray:
-    """(chains, lags + 1), as far as a third of the draws; 0 for a chain that stands still."""
+    """(chains, lags + 1), as far as a third of the draws; 0 for a chain that does not move."""
     from arviz_stats.base.array import array_stats
 
     lags = min(lags, draws.shape[1] // 3)

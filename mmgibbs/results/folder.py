@@ -1,5 +1,5 @@
 """The run folder. Its files are written under another name and renamed, run.json last:
-where that stands, the run is complete.
+where that is there, the run is complete.
 """
 
 from __future__ import annotations

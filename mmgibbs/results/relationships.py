@@ -1,4 +1,4 @@
-"""How the levels of random terms are related, as run.json tells it: what a report says of a term comes from here."""
+"""How the levels of random terms are related, as run.json has it: what a report says of a term comes from here."""
 
 from __future__ import annotations
 

@@ -32,7 +32,10 @@ def counts_as_text(counts: dict) -> str:
             joint, states = m["joint"], m["joint"].get("states", {})
             of_states = f"; states of a SNP: {', '.join(states)}" if states else ""
             lines.append(f"SNP effects '{m['term']}' on {' and '.join(joint['traits'])} covary{of_states}")
-    rows = [(t["term"], t["kind"], t["levels"], t["equations"], t["colours"]) for t in counts["terms"]]
+    rows = [
+        (t["term"], t["kind"].replace("fixed, identity, ", "fixed, "), t["levels"], t["equations"], t["colours"])
+        for t in counts["terms"]
+    ]
     lines += ["", *_table(("term", "kind", "levels", "equations", "colours"), rows)]
     rows = [(name, *p.values()) for name, p in counts["partitions"].items()]
     head = ("partition", "blocks", "rows of the largest", "nonzeros", "inside diagonal blocks", "outside")

@@ -125,7 +125,7 @@ class Checkpoints:
 
 
 class CheckpointWriter:
-    """Keeps the checkpoint of one chain up to date. A write that fails is told, and tried again when next due."""
+    """Keeps the checkpoint of one chain up to date. A write that fails is reported, and tried again when next due."""
 
     def __init__(self, checkpoints: Checkpoints, name: str, sweep: int, tell: Callable[[int, OSError | None], None]):
         """sweep: that of the state the chain starts from; tell(sweep, error): what came of each write."""

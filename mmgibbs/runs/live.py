@@ -37,7 +37,7 @@ Named = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]  # draws 
 
 @dataclass
 class LivePage:
-    """Use as a context while the chains run; `show` passes on what it is told of them.
+    """Use as a context while the chains run; `show` passes on what it receives about them.
 
     named: (chains, draws, ...) by the names of the sampler -> (chains, draws) by parameter. say: called once where the
     page cannot be made.
@@ -61,7 +61,7 @@ class LivePage:
             self._before = self.path.read_bytes()
 
     def passing_on(self, show: Show) -> Show:
-        """`show`, and this page hears it too."""
+        """`show`, and this page receives it too."""
 
         def both(chain: int, position: Position) -> None:
             show(chain, position)

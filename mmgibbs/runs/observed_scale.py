@@ -97,7 +97,7 @@ def probabilities_asked_for(
 def probabilities_of(
     name: str, prepared: Prepared, terms: Sequence[TermInfo], scales: Sequence[ObservedScale], where: str
 ) -> Probabilities:
-    """Of one trait; `where` it was asked for is told where it has none."""
+    """Of one trait; `where` it was asked for is named where it has none."""
     design = prepared.design
     t = design.traits.index(name)
     response = next(r for r in design.responses if r.trait == t)

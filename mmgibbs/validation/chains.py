@@ -42,7 +42,7 @@ class Draw:
 
 
 class Follower(Protocol):
-    """What is told of every kept draw."""
+    """What receives every kept draw."""
 
     def add(self, draw: Draw) -> None: ...
 

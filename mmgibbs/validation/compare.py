@@ -9,7 +9,7 @@ Of cross-validation, the most complete prediction of each analysis is held again
 with y* the record corrected for the fixed effects of that analysis. A difference from the first analysis is the mean
 over folds of the differences within folds, and its standard error their deviation divided by the root of their number:
 what is hard to predict in a fold is so for all analyses, and leaves the difference alone. Of the LR method the
-statistics of each analysis stand side by side.
+statistics of each analysis are side by side.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ With y* = y - X b, b from the whole data, and p the prediction of a record from 
     bias                 mean(p) - mean(y*)             expected 0
 
 for p the direct breeding value of the record's animal and, where a trait has more random effects, for p the sum of all
-of them. Three things void what is expected, and are told:
+of them. Three things void what is expected, and are reported:
 
 - p lacks what the other records know of the trait. With u the direct and m another effect, cov(y*, p) = cov(u, p) +
   cov(m, p), and cov(m, p) = cov(m_hat, p) with m_hat the prediction of m, which is 0 only where the levels of m are

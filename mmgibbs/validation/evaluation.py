@@ -139,7 +139,7 @@ def without_others(records: Recorded, prepared: Prepared) -> Recorded:
 
 
 def _at_given_variances(analysis: Analysis) -> Analysis:
-    """To be solved by BLUP; sampled at held variances where liabilities stand behind records, or SNPs have effects."""
+    """To be solved by BLUP; sampled at held variances where records have liabilities, or SNPs have effects."""
     if any(trait.type != "normal" for trait in analysis.traits) or analysis.model.markers:
         return analysis.model_copy(update={"variances": analysis.variances.model_copy(update={"mode": "fixed"})})
     blup = {"method": "blup", "tolerance": TOLERANCES["blup"], "pev_limit": 0}
@@ -162,7 +162,7 @@ def evaluate(analysis: Analysis, prepared: Prepared | None = None) -> Evaluation
 
 
 def evaluate_without(records: Recorded, masked: np.ndarray, what: str) -> Evaluation:
-    """The evaluation without some records; `what` they are is told where it is impossible."""
+    """The evaluation without some records; `what` they are is named where it is impossible."""
     try:
         return evaluate(records.without(masked))
     except DataError as error:

@@ -76,7 +76,7 @@ def choose_focal(
 
 
 def read_ids(file: str | os.PathLike) -> tuple[pl.Series, tuple[int, ...]]:
-    """The ids of a text file, one per line, each once, and the lines where they stand."""
+    """The ids of a text file, one per line, each once, and the lines where they are."""
     try:
         lines = [line.strip() for line in Path(file).read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:

@@ -78,7 +78,7 @@ class PreparedGenotypes:
         }
 
     def rows_of(self, ids: pl.Series) -> np.ndarray:
-        """(len(ids),) int64 where these animals stand in the file. DataError names those not there, or left out."""
+        """(len(ids),) int64 where these animals are in the file. DataError names those not there, or left out."""
         kept = pl.DataFrame(
             {"id": self.file.ids, "row": np.arange(self.file.n_animals), "kept": self.checked.animals["kept"]}
         )

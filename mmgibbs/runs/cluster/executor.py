@@ -12,7 +12,7 @@ from mmgibbs.runs.cluster.workers import Cluster
 
 
 class ClusterExecutor:
-    """The workers of a cluster for one run or validation, and what is to be told of it: see runs.chains.Executor."""
+    """The workers of a cluster for one run or validation, and what is to be said of it: see runs.chains.Executor."""
 
     def __init__(self, cluster: Cluster, say: Callable[[str], None]):
         self.cluster, self._say = cluster, say

@@ -34,7 +34,7 @@ def each(
 ) -> Iterator:
     """Yields function(*shared, *call) in the order of the calls, as many at once as the workers have threads.
 
-    function: of a module; shared: sent once to each worker; names: of the calls, for what is told. What a call raises
+    function: of a module; shared: sent once to each worker; names: of the calls, for messages. What a call raises
     is raised here, in its turn; the others are then given up.
     """
     from distributed import as_completed

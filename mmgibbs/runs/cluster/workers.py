@@ -118,7 +118,7 @@ class Cluster:
         return sum(self.first_workers.values())
 
     def workers(self) -> dict[str, int]:
-        """Address -> threads of the workers that are there now; those of another version are left out, and told."""
+        """Address -> threads of the workers that are there now; those of another version are left out, and reported."""
         with self._lock:
             try:
                 found = self.client.nthreads()
