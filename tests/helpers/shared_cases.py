@@ -43,8 +43,8 @@ def milk(folder: Path) -> Parts:
     records = pl.read_csv(shared_data("data/milk/milk.csv"))
     records = records.with_columns(sd_milk=pl.col("milk") / pl.col("milk").std(), log_dim=pl.col("dim").log())
     records.write_csv(folder / "milk.csv")
-    data = {"phenotypes": str(folder / "milk.csv"), "pedigree": str(shared_data("data/milk/pedCows.csv"))}
-    fixed = {"lact": {"kind": "covariate"}, "log_dim": {"kind": "covariate"}}
+    data = {"phenotypes": str(folder / "milk.csv"), "pedigree": str(shared_data("data/milk/pedCowsR.csv"))}
+    fixed = {"lact": {}, "log_dim": {"kind": "covariate"}}
     random = {"genetic": {"level": "id", "relationship": "pedigree"}, "cow": {"level": "id"}, "herd": {}}
     return data, ["sd_milk"], {"fixed": fixed, "random": random}
 

@@ -3,11 +3,16 @@
 import numpy as np
 import polars as pl
 import pytest
+from helpers.shared_cases import analysis
 from helpers.support import published
 from published import test_gryphon as gryphon
 from published import test_simdata as simdata
+from scipy.sparse import csr_array
 
 import mmgibbs
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
+from mmgibbs.engines.direct.factor import factor_of
 
 
 def estimates(result):
@@ -51,3 +56,18 @@ def test_simdata(tmp_path, inbreeding):
     if inbreeding == "ignore":
         np.testing.assert_allclose(beside["mean"], beside["u"], rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(beside["pev"], beside["pev_exact"], rtol=1e-4)
+
+
+def test_milk(tmp_path):
+    """Animals beside their permanent environment (Vazquez et al. 2010), found by quasi-Newton on the likelihood without
+    2 pi, without log|A|, and with the covariate as it is, which is in units of its standard deviation here."""
+    config = analysis("milk", tmp_path, method="reml")
+    result = mmgibbs.run(config, progress=False)
+    names = ("genetic.var[sd_milk]", "cow.var[sd_milk]", "herd.var[sd_milk]", "residual.var[sd_milk]")
+    np.testing.assert_allclose(estimates(result)(*names)[:, 0], [0.0538, 0.2076, 0.2074, 0.4773], atol=6e-5)
+    terms = prepare(load_config(config)).design.terms
+    indptr, indices, values = next(t for t in terms if t.name == "genetic").relationship.inverse_csr()
+    inverse = csr_array((values, indices, indptr), shape=(indptr.size - 1,) * 2)
+    found = result.info["log_likelihood_without_2_pi"] - factor_of(inverse).log_determinant / 2
+    scale = pl.read_csv(tmp_path / "milk.csv")["log_dim"].std(ddof=0)
+    assert found - np.log(scale) == pytest.approx(-2065.467, abs=6e-4)

@@ -56,7 +56,7 @@ def marginal_ranks(joint, replicate, thin, burn_in, target=None, seed=84):
     engine = MarginalEngine(structured_equations(model.design, partition(model.design)))
     chain = Chain(model, engine, Schedule(burn_in, DRAWS * thin, thin), (seed, replicate))
     if target is not None:
-        step = chain._steps[0]
+        step = chain.steps[0]
         step.target = target(step.space, step.likelihood)
     draws = []
     for last in range(burn_in + thin, burn_in + DRAWS * thin + 1, thin):

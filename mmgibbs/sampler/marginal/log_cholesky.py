@@ -2,11 +2,13 @@
 
 Each covariance matrix that is sampled is G = L L', L lower triangular within the blocks that may covary, and
 
-    x: log(l_ii / s_i),   l_ij / s_i (i > j)        s_i the standard deviation of component i at the start
+    l_ii = s_ii log(1 + exp(x_ii)),   l_ij = s_ij x_ij (i > j)
 
-    log p(x) = log p(G) + sum_i (k - i + 2) log l_ii,      i = 1 ... k in each block
+    log p(x) = log p(G) + sum_i (k - i + 1) log l_ii + log h(x_ii),    i = 1 ... k in each block, h(x) = 1/(1 + exp(-x))
 
-the Jacobian of G -> L -> x. With priors (constants dropped)
+the Jacobian of G -> L -> x. So x_ii is log l_ii where l_ii is far below s_ii, and l_ii in units of s_ii far above: with
+s_ii near the posterior standard deviation of l_ii, p(x) is near normal where the data know a variance well, and has no
+end where it may be 0 (`linear_beyond`). With priors (constants dropped)
 
     IW(nu, S)             -(nu + k + 1)/2 log|G| - tr(S G^-1)/2            flat: nu = -(k + 1), S = 0
     half-t(nu, A_i)       -(nu + 2 k)/2 log|G| - sum_i (nu + k)/2 log(nu (G^-1)_ii + 1/A_i^2)      (Huang & Wand 2013)
@@ -29,6 +31,8 @@ from mmgibbs.sampler.interweave import jacobian_exponents
 from mmgibbs.sampler.mixed_model import MixedModel
 
 INVERSE_WISHART, HALF_T, UNIFORM_HERITABILITY = range(3)
+FAR = 100.0
+RELATIVE = (0.02, 1.0)  # of s_ii to l_ii
 
 
 class Elements(NamedTuple):
@@ -37,7 +41,7 @@ class Elements(NamedTuple):
     matrix: np.ndarray  # (p,) int64
     row: np.ndarray  # (p,) int64 in its matrix
     column: np.ndarray  # (p,) int64
-    scale: np.ndarray  # (p,) s_i of its row
+    scale: np.ndarray  # (p,) s_ij
     exponent: np.ndarray  # (p,) of l_ii in Jacobian and prior together; 0 off the diagonal
     first: np.ndarray  # (m + 1,) int64 the first element of each matrix
     place: np.ndarray  # (m,) int64 where it starts in psi
@@ -70,21 +74,39 @@ class LogCholesky:
             L = np.linalg.cholesky(psi[place : place + k * k].reshape(k, k))
             own = slice(e.first[m], e.first[m + 1])
             values = L[e.row[own], e.column[own]] / e.scale[own]
-            out[own] = np.where(e.row[own] == e.column[own], np.log(np.maximum(values, np.finfo(float).tiny)), values)
+            out[own] = np.where(e.row[own] == e.column[own], inverse_of_softplus(np.abs(values)), values)
         return out
+
+    def linear_beyond(self, x: np.ndarray, sd: np.ndarray) -> LogCholesky:
+        """The same with s_ii the standard deviation of l_ii, within bounds.
+
+        x and sd (p,): where it is, and standard deviations, of log l_ii still (see `log_cholesky`)."""
+        e = self.elements
+        on_diagonal = e.row == e.column
+        scale = np.where(on_diagonal, e.scale * softplus(x) * np.clip(sd, *RELATIVE), e.scale)
+        return self.with_scale(scale)
+
+    def with_scale(self, scale: np.ndarray) -> LogCholesky:
+        return LogCholesky(self.elements._replace(scale=scale), self.start)
+
+    def slopes(self, x: np.ndarray) -> np.ndarray:
+        """(p,) d l / dx of each element."""
+        e = self.elements
+        return e.scale * np.where(e.row == e.column, 1.0 / (1.0 + np.exp(-x)), 1.0)
 
     def gradient(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """(p,) of log p(x | y). slopes: D of each matrix, as psi, d log p(y | psi) = tr(D dG)."""
-        e, psi = self.elements, self.psi(x)[0]
-        out = e.exponent.copy()
+        e, psi, slope = self.elements, self.psi(x)[0], self.slopes(x)
+        l_ii = e.scale * softplus(x)
+        out = np.where(e.row == e.column, e.exponent * slope / l_ii + 1.0 / (1.0 + np.exp(x)), 0.0)
         for m, (place, k) in enumerate(zip(e.place, e.size, strict=True)):
             G, D = (a[place : place + k * k].reshape(k, k) for a in (psi, slopes))
             own = slice(e.first[m], e.first[m + 1])
             row, column = e.row[own], e.column[own]
             L = np.zeros((k, k))
-            L[row, column] = np.where(row == column, np.exp(x[own]), x[own]) * e.scale[own]
+            L[row, column] = np.where(row == column, l_ii[own], x[own] * e.scale[own])
             of_L = 2.0 * (D + self._prior_slope(m, G)) @ L
-            out[own] += of_L[row, column] * np.where(row == column, L[row, row], e.scale[own])
+            out[own] += of_L[row, column] * slope[own]
         return out
 
     def _prior_slope(self, m: int, G: np.ndarray) -> np.ndarray:
@@ -105,8 +127,17 @@ class LogCholesky:
         return [np.arange(a, b) for a, b in zip(e.first[:-1], e.first[1:], strict=True)]
 
 
+def softplus(x: np.ndarray) -> np.ndarray:
+    """log(1 + exp(x))"""
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def inverse_of_softplus(value: np.ndarray) -> np.ndarray:
+    return value + np.log(-np.expm1(-np.maximum(value, np.finfo(float).tiny)))
+
+
 def log_cholesky(model: MixedModel) -> LogCholesky:
-    """Of the matrices of a model that are sampled."""
+    """Of the matrices of a model that are sampled, with s_ii FAR above the starts: x_ii is log l_ii and a constant."""
     matrices = [model.covariance(i) for i in model.random_terms] + list(model.residual.matrices)
     places = np.cumsum([0, *(c.start.size for c in matrices)])
     sampled = [(c, int(at)) for c, at in zip(matrices, places[:-1], strict=True) if not c.fixed]
@@ -122,12 +153,15 @@ def _elements(sampled: list[tuple[CovarianceModel, int]], widest: int) -> Elemen
     S, nu, size_of_block = np.zeros((m, widest, widest)), np.zeros(m), np.zeros((m, widest))
     for number, (model, _) in enumerate(sampled):
         k = len(model.start)
-        exponents = jacobian_exponents(model.blocks) + 1.0 - prior_exponents(model)
+        exponents = jacobian_exponents(model.blocks) - prior_exponents(model)
         kind[number], nu[number], S[number, :k, :k] = _prior(model)
         size_of_block[number, :k] = model.size_of_block
         s = np.sqrt(np.diag(model.start))
         pairs = sorted((c, j) for b in model.blocks for c in b for j in b if j <= c)
-        rows += [(number, c, j, float(s[c]), float(exponents[c]) if c == j else 0.0) for c, j in pairs]
+        rows += [
+            (number, c, j, float(s[c]) * (FAR if c == j else 1.0), float(exponents[c]) if c == j else 0.0)
+            for c, j in pairs
+        ]
         first.append(len(rows))
     matrix, row, column, scale, exponent = (np.array([r[i] for r in rows]) for i in range(5))
     of_elements = matrix.astype(np.int64), row.astype(np.int64), column.astype(np.int64)
@@ -173,8 +207,12 @@ def _matrices(x, elements, psi):
         L, X = np.zeros((k, k)), np.zeros((k, k))
         for e in range(elements.first[m], elements.first[m + 1]):
             i, j = elements.row[e], elements.column[e]
-            L[i, j] = (np.exp(x[e]) if i == j else x[e]) * elements.scale[e]
-            total += elements.exponent[e] * x[e]
+            if i == j:
+                small = np.log1p(np.exp(-abs(x[e])))
+                L[i, i] = elements.scale[e] * (max(x[e], 0.0) + small)
+                total += elements.exponent[e] * np.log(L[i, i]) + min(x[e], 0.0) - small
+            else:
+                L[i, j] = x[e] * elements.scale[e]
         for i in range(k):
             for j in range(i + 1):
                 s = 0.0

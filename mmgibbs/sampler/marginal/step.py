@@ -3,10 +3,10 @@
 Proposals have the shape of the normal density nearest to p(x | y), looked for before the first sweep (target.py). In
 burn-in all moves take turns and their steps follow their acceptance (Robbins & Monro 1951). Half-way the mean and the
 covariance matrix of the draws join the shape, with the weight of the independence proposals that were accepted against
-WORTH for each element. The move with the largest expected squared jump for its cost (Pasarica & Gelman 2010) in the
-second half is the main one from then on: of SHARE sweeps it makes all but two, an autoregression and a random walk,
-which get out of wherever an independence proposal stays for long. Costs are counted, not timed, so that draws are the
-same on every machine. After burn-in nothing is adapted.
+WORTH for each element, and at three quarters once more. The move with the largest expected squared jump for its cost
+(Pasarica & Gelman 2010) in the second half is the main one from then on. It takes turns with an autoregression, and a
+random walk now and then: they get out of wherever an independence proposal stays for long. Costs are counted, not
+timed, so that draws are the same on every machine. After burn-in nothing is adapted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mmgibbs.engines.base import Integrated
 from mmgibbs.errors import ModelError
 from mmgibbs.posterior.parameters import RESIDUAL, Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
-from mmgibbs.sampler.marginal.log_cholesky import log_cholesky
+from mmgibbs.sampler.marginal.log_cholesky import LogCholesky, log_cholesky
 from mmgibbs.sampler.marginal.moves import (
     AUTOREGRESSION,
     GRADIENT,
@@ -36,8 +36,8 @@ from mmgibbs.sampler.marginal.moves import (
 from mmgibbs.sampler.marginal.target import Target
 from mmgibbs.sampler.mixed_model import MixedModel
 
-SHARE = 5
-WORTH = 4.0
+CYCLE = (WALK, AUTOREGRESSION, None, AUTOREGRESSION, None)  # None: the main move
+JOINED, WORTH = (0.5, 0.75), 4.0  # parts of burn-in
 FEWEST = 100  # sweeps of burn-in from which the moves are compared
 COST = np.array([1.0, 1.0, 1.0, 3.0])  # evaluations of each kind: with a gradient C^-1 and sums over C besides
 ACCEPTANCE = {AUTOREGRESSION: 0.5, WALK: 0.35, GRADIENT: 0.57}  # that steps aim at
@@ -58,21 +58,19 @@ class MarginalVariances:
         key: tuple[int, int],
     ):
         self.model, self.likelihood, self.matrices, self.burn_in, self.key = model, likelihood, matrices, burn_in, key
-        self.space = log_cholesky(model)
-        self.target = Target(self.space, likelihood)
+        self._take_space(log_cholesky(model))
         p = len(self.space)
         self.blocks = self.space.blocks()
         self.kinds = [INDEPENDENCE, AUTOREGRESSION, WALK] + ([GRADIENT] if p >= MANY else [])
         self.parameters = _parameters(model)
         self._x = np.zeros(p)
         self._slope: np.ndarray | None = None  # the gradient at x, where it is known
-        self._take_shape(Shape(np.zeros(p), np.eye(p)))
+        self._first = Shape(np.zeros(p), np.eye(p))  # before any draw
+        self._take_shape(self._first)
         self._log_steps = np.zeros(2 + len(self.blocks))  # of autoregression and gradient, then of each walk
         self._log_steps[0] = np.log(0.5)
         self._main = np.array(INDEPENDENCE if p < MANY else GRADIENT)
-        self._sums = np.zeros(
-            2 + p + p * p
-        )  # of the first half: accepted independence proposals; draws, their products
+        self._sums = np.zeros(2 + p + p * p)  # accepted independence proposals; draws, their sum and products
         self._jumps = np.zeros((len(COST), 2))  # of each kind: sum of expected squared jumps, and proposals
 
     def __call__(self, number: int) -> Mapping[str, float]:
@@ -91,7 +89,12 @@ class MarginalVariances:
 
     def _begin(self) -> None:
         """From the starts of the chain; proposals have the shape of the mode."""
-        self._take_shape(self.target.shape(self.space.x(self.space.start)))
+        before, first = self.space, self.target.at_mode(self.space.x(self.space.start))
+        self._take_space(before.linear_beyond(first.center, first.sd))
+        center = self.space.x(before.psi(first.center)[0])
+        turned = before.slopes(first.center) / self.space.slopes(center)
+        self._first = self.target.nearest(Shape(center, turned[:, None] * first.root))
+        self._take_shape(self._first)
         now = np.concatenate([*(g.ravel() for g in self.matrices.G if g is not None), self.matrices.R.ravel()])
         self._start(self.space.x(now))
 
@@ -112,11 +115,12 @@ class MarginalVariances:
         """In burn-in all take turns."""
         if number <= self.burn_in:
             return self.kinds[number % len(self.kinds)]
-        return {0: AUTOREGRESSION, 1: WALK}.get(number % SHARE, int(self._main))
+        of_cycle = CYCLE[number % len(CYCLE)]
+        return int(self._main) if of_cycle is None else of_cycle
 
     def _move(self, kind: int, number: int) -> float:
         """The probability with which the proposal was accepted."""
-        block = (number // len(self.kinds) if number <= self.burn_in else number // SHARE) % len(self.blocks)
+        block = (number // len(self.kinds) if number <= self.burn_in else number // len(CYCLE)) % len(self.blocks)
         x, log_ratio = self._x, 0.0
         if kind == INDEPENDENCE:
             proposed, log_ratio = independent(x, self.shape, number, self.key)
@@ -148,21 +152,21 @@ class MarginalVariances:
         """Of a proposal in burn-in: steps follow the acceptance; jumps of its second half are added up."""
         if number > self.burn_in:
             return
-        if kind == INDEPENDENCE and 2 * number <= self.burn_in:
+        if kind == INDEPENDENCE and number <= JOINED[-1] * self.burn_in:
             self._sums[0] += probability
         if kind in ACCEPTANCE:
             which = {AUTOREGRESSION: 0, GRADIENT: 1, WALK: 2 + block}[kind]
             self._log_steps[which] += (probability - ACCEPTANCE[kind]) * 4.0 / np.sqrt(10.0 + number)
             self._log_steps[0] = min(self._log_steps[0], np.log(LONGEST))
-        if 2 * number > self.burn_in:
+        if number > JOINED[0] * self.burn_in:
             self._jumps[kind] += probability * float(np.mean((jump / self.shape.sd) ** 2)), 1.0
 
     def _adapt(self, number: int) -> None:
-        """Half-way through burn-in, and at its end."""
-        if 2 * number <= self.burn_in:
+        """Half-way through burn-in, at three quarters and at its end."""
+        if number <= JOINED[-1] * self.burn_in:
             x = self._x
             self._sums[1:] += np.concatenate([[1.0], x, np.outer(x, x).ravel()])
-        if self.burn_in >= FEWEST and number == self.burn_in // 2:
+        if self.burn_in >= FEWEST and number in [int(part * self.burn_in) for part in JOINED]:
             self._take_shape(self._joined_with_draws())
         if self.burn_in >= FEWEST and number == self.burn_in:
             gains = self._jumps[:, 0] / np.maximum(self._jumps[:, 1], 1.0) / COST
@@ -172,11 +176,14 @@ class MarginalVariances:
         p, (accepted, n) = self._x.size, self._sums[:2]
         share = accepted / (accepted + WORTH * p)
         mean = self._sums[2 : 2 + p] / n
-        apart = mean - self.shape.center
+        apart = mean - self._first.center
         own = self._sums[2 + p :].reshape(p, p) / n - np.outer(mean, mean)
-        before = self.shape.root @ self.shape.root.T
+        before = self._first.root @ self._first.root.T
         covariance = share * own + (1 - share) * before + share * (1 - share) * np.outer(apart, apart)
-        return Shape(self.shape.center + share * apart, np.linalg.cholesky(covariance))
+        return Shape(self._first.center + share * apart, np.linalg.cholesky(covariance))
+
+    def _take_space(self, space: LogCholesky) -> None:
+        self.space, self.target = space, Target(space, self.likelihood)
 
     def _take_shape(self, shape: Shape) -> None:
         self.shape = shape
@@ -202,12 +209,15 @@ class MarginalVariances:
         return np.concatenate([*G, self.matrices.R.ravel()])
 
     def state(self) -> dict[str, np.ndarray]:
-        own = {"x": self._x, "main": self._main, "steps": self._log_steps, "sums": self._sums, "jumps": self._jumps}
-        own |= self.shape._asdict()
+        own = {"x": self._x, "scale": self.space.elements.scale, "main": self._main, "steps": self._log_steps}
+        own |= {"sums": self._sums, "jumps": self._jumps} | self.shape._asdict()
+        own |= {f"first_{name}": array for name, array in self._first._asdict().items()}
         return {PREFIX + name: array for name, array in own.items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         own = {n.removeprefix(PREFIX): a.copy() for n, a in state.items() if n.startswith(PREFIX)}
+        self._take_space(self.space.with_scale(own["scale"]))
+        self._first = Shape(*(own[f"first_{name}"] for name in Shape._fields))
         self._take_shape(Shape(*(own[name] for name in Shape._fields)))
         self._log_steps, self._sums, self._jumps, self._main = own["steps"], own["sums"], own["jumps"], own["main"]
         self._start(own["x"])

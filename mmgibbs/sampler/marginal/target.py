@@ -71,11 +71,14 @@ class Target:
         values, vectors = np.linalg.eigh((H + H.T) / 2)
         return (vectors / np.maximum(values, FLATTEST)) @ vectors.T
 
-    def shape(self, x: np.ndarray) -> Shape:
-        """Of the normal density nearest to p, from x on."""
+    def at_mode(self, x: np.ndarray) -> Shape:
+        """Of the normal density at the mode next to x, with the curvature there."""
         center = self.mode(x)
         values, vectors = np.linalg.eigh(self.covariance(center))
-        shape = Shape(center, vectors * np.sqrt(values))
+        return Shape(center, vectors * np.sqrt(values))
+
+    def nearest(self, shape: Shape) -> Shape:
+        """Of the normal density nearest to p, from another on."""
         for number in range(ROUNDS):
             shape = self._nearer(shape, number)
         return shape

@@ -105,35 +105,48 @@ def log_half_t(prior, G):
     return out
 
 
-@pytest.mark.parametrize("prior", PRIORS)
-def test_density_against_dense_formulas(prior):
-    model = model_of(prior)
+def spaces_of(model, linear):
+    """x of a model about its start, log l_ii or with one standard deviation of it a third of l_ii."""
     space = log_cholesky_module.log_cholesky(model)
+    start = space.x(space.start)
+    if linear:
+        space = space.linear_beyond(start, np.full(len(space), 1 / 3))
+    return space, space.x(space.start)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("prior", PRIORS)
+def test_density_against_dense_formulas(prior, linear):
+    model = model_of(prior)
+    space, start = spaces_of(model, linear)
     target = Target(space, engine_of(model).integrated)
     rng = np.random.default_rng(5)
-    points = [0.4 * rng.standard_normal(len(space)) for _ in range(4)]
+    points = [start + 0.4 * rng.standard_normal(len(space)) for _ in range(4)]
     differences = [target.at(x)[0] - dense_log_density(model, space, x) for x in points]
     assert np.ptp(differences) < 1e-4
 
 
 def test_the_prior_of_a_uniform_heritability():
-    """s/(1 + s) is uniform, so that p(log sd) is 2 s/(1 + s)^2."""
+    """s/(1 + s) is uniform, so that p(x) is 2 sqrt(s)/(1 + s)^2 times the slope of sqrt(s)."""
     model = model_of("uniform")
     space = log_cholesky_module.log_cholesky(model)
     x = np.zeros(len(space))
-    x[0] = 0.7
-    s = space.psi(x)[0][0]
-    s0 = space.psi(0 * x)[0][0]
-    expected = np.log(s / (1 + s) ** 2) - np.log(s0 / (1 + s0) ** 2)
-    np.testing.assert_allclose(space.psi(x)[1] - space.psi(0 * x)[1], expected)
+    other = x.copy()
+    other[0] = 0.7
+    expected = []
+    for at in (x, other):
+        s = space.psi(at)[0][0]
+        expected.append(np.log(np.sqrt(s) / (1 + s) ** 2 * space.slopes(at)[0]))
+    np.testing.assert_allclose(space.psi(other)[1] - space.psi(x)[1], expected[1] - expected[0])
 
 
+@pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("prior", PRIORS)
-def test_gradient_against_differences(prior):
+def test_gradient_against_differences(prior, linear):
     model = model_of(prior)
-    space = log_cholesky_module.log_cholesky(model)
+    space, start = spaces_of(model, linear)
     target = Target(space, engine_of(model).integrated)
-    x = 0.3 * np.random.default_rng(6).standard_normal(len(space))
+    x = start + 0.3 * np.random.default_rng(6).standard_normal(len(space))
     target.at(x)
     found = target.gradient(x)
     for i, step in enumerate(1e-5 * np.eye(x.size)):
@@ -142,9 +155,8 @@ def test_gradient_against_differences(prior):
 
 
 def test_x_and_back():
-    model = model_of("flat")
-    space = log_cholesky_module.log_cholesky(model)
-    x = np.random.default_rng(7).standard_normal(len(space))
+    space, _ = spaces_of(model_of("flat"), linear=True)
+    x = 3 * np.random.default_rng(7).standard_normal(len(space))
     np.testing.assert_allclose(space.x(space.psi(x)[0]), x, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(space.psi(space.x(space.start))[0], space.start)
 
@@ -199,7 +211,7 @@ def test_each_move_leaves_the_prior_alone(kind):
 
 
 MUTANTS = {
-    "no Jacobian": (log_cholesky_module, "jacobian_exponents(model.blocks) + 1.0 - prior", "-prior", INDEPENDENCE),
+    "no Jacobian": (log_cholesky_module, "jacobian_exponents(model.blocks) - prior", "-prior", INDEPENDENCE),
     "independence without its ratio": (
         moves_module,
         "return shape.x(u), log_t(shape.u(x)) - log_t(u)",
@@ -264,4 +276,4 @@ def test_starts_that_cannot_be_factorised_are_refused():
     model = model_of("flat")
     step = step_module.MarginalVariances(model, engine_of(model).integrated, starting_matrices(model, 0), 0, (1, 0))
     with pytest.raises(ModelError, match="not positive definite at the starting variances"):
-        step._start(np.full(len(step.space), -400.0))
+        step._start(np.full(len(step.space), -900.0))
