@@ -7,13 +7,12 @@ own.
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from mmgibbs.bench.steps import timed_steps
 from mmgibbs.engines.base import Engine
 from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.model.design import Design
@@ -24,7 +23,6 @@ from mmgibbs.sampler.chain import sample_chain
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
-from mmgibbs.sampler.steps import gibbs_steps
 
 SAMPLED = "s per sample, variances sampled"
 ANIMALS = 50  # whose breeding values are watched
@@ -66,14 +64,15 @@ def seconds_per_sweep(
     model: MixedModel, engine: Engine, interwoven: bool, key: tuple[int, int], sweeps: int = 3
 ) -> float:
     """Median over sweeps with all draws of variances, from the engine's present state."""
-    steps = gibbs_steps(model, engine, Schedule(0, sweeps, interweave=terms_to_interweave(model, interwoven)), key)
-    times = []
-    for number in range(1, sweeps + 3):
-        started = time.perf_counter()
-        for step in steps:
-            step(number)
-        times.append(time.perf_counter() - started)
-    return statistics.median(times[2:])  # the first compile, and a device records
+    return steps_and_seconds(model, engine, interwoven, key, sweeps)[1]
+
+
+def steps_and_seconds(
+    model: MixedModel, engine: Engine, interwoven: bool, key: tuple[int, int], sweeps: int = 3
+) -> tuple[list[dict], float]:
+    """A row for each step of a sweep with all draws of variances (steps.py), and the median of the whole."""
+    schedule = Schedule(0, sweeps, interweave=terms_to_interweave(model, interwoven))
+    return timed_steps(model, engine, schedule, key, sweeps)
 
 
 def mixing(model: MixedModel, engine: Engine, interwoven: bool, key: tuple[int, int], sweeps: int) -> Mixing:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from mmgibbs.bench.effective import SAMPLED, mixing, sampled_model, seconds_per_sweep, sweeps_that_fit
+from mmgibbs.bench.effective import SAMPLED, mixing, sampled_model, steps_and_seconds, sweeps_that_fit
 from mmgibbs.bench.gpu import NOT_MEASURED, structured_row
 from mmgibbs.bench.machine import peak_bytes
 from mmgibbs.engines.base import Engine
@@ -188,13 +188,15 @@ def take_turns(candidates: list[Candidate], beef: Beef, args: argparse.Namespace
 def add_effective_draws(
     rows: list[dict], candidates: list[Candidate], model: MixedModel, args: argparse.Namespace
 ) -> dict:
-    """ESS per second of the rows that have been measured; returns the sweeps behind it."""
+    """ESS per second of the rows that have been measured; returns the sweeps behind it, and the steps of a sweep of the
+    structured engine."""
     if args.ess_sweeps == 0:
         return {}
     present, key = [(c, c.engine) for c in candidates if c.engine is not None], (args.seed, 0)
-    seconds = {c.label: seconds_per_sweep(model, engine, not c.classic, key) for c, engine in present}
+    timed = {c.label: steps_and_seconds(model, engine, not c.classic, key, args.sweeps) for c, engine in present}
+    seconds = {label: whole for label, (_, whole) in timed.items()}
     seconds |= {row["engine"]: row[SAMPLED] for row in rows if SAMPLED in row}
-    behind = {}
+    behind: dict = {f"steps of a sweep, {label}": steps for label, (steps, _) in timed.items() if "struct" in label}
     for classic, chain in ((True, "classic, centred"), (False, "levels, interwoven")):
         alike = [(c, engine) for c, engine in present if c.classic == classic]
         if not alike:

@@ -1,17 +1,21 @@
-"""Milliseconds per sweep of an analysis file: one chain, everything included."""
+"""Milliseconds per sweep of an analysis file: one chain, everything included; and where they go, step by step."""
 
 from __future__ import annotations
 
 import argparse
 
+STEPPED = 200  # sweeps whose steps are timed one by one
+
 
 def bench_evaluation(args: argparse.Namespace) -> dict:
+    from mmgibbs.bench.steps import timed_steps
     from mmgibbs.config import load_config
     from mmgibbs.data.prepare import prepare
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
     from mmgibbs.runs.assemble import assemble, choose_engine
     from mmgibbs.sampler.chain import sample_chain
+    from mmgibbs.sampler.interweave import terms_to_interweave
     from mmgibbs.sampler.schedule import Schedule
 
     analysis = load_config(args.config, [*args.set])
@@ -21,12 +25,18 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
     engine = choice.build(equations)
     thin, refresh = analysis.sampler.thin, analysis.sampler.refresh_every
-    sample_chain(model, engine, Schedule(0, max(thin, 10), thin, 5), (1, 0))  # compiles every kernel
+    interweave = terms_to_interweave(model, analysis.sampler.interweave)
+    short = Schedule(0, max(thin, 10), thin, 5, interweave=interweave)
+    sample_chain(model, engine, short, (1, 0))  # compiles every kernel
     engine.start()
-    result = sample_chain(model, engine, Schedule(0, args.sweeps, thin, refresh), (2, 0))
+    schedule = Schedule(0, args.sweeps, thin, refresh, interweave=interweave)
+    result = sample_chain(model, engine, schedule, (2, 0))
+    steps, _ = timed_steps(model, engine, schedule, (3, 0), min(args.sweeps, STEPPED))
     return {
+        "engine": f"{choice.name}, {choice.threads} thread(s)",
         "equations": equations.n_equations,
         "records": prepared.design.n_records,
         "sweeps": args.sweeps,
         "milliseconds per sweep": 1000 * result.seconds / args.sweeps,
+        "steps of a sweep (medians)": steps,
     }

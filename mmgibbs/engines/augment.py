@@ -5,6 +5,8 @@ e_miss | e_obs ~ N(R_mo R_oo^-1 e_obs, (R_mm - R_mo R_oo^-1 R_om) / w_r)        
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import njit
 
@@ -12,6 +14,9 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.equations.structured import Records
 from mmgibbs.model.residual import Blocks, ClassBlocks, of_classes
+
+# fill (patterns, T, T), noise (patterns, T, T), class of each pattern, number of classes -> (classes, T, T)
+Sums = Callable[[np.ndarray, np.ndarray, np.ndarray, int], np.ndarray]
 
 
 def residual_products(
@@ -22,25 +27,32 @@ def residual_products(
     blocks: Blocks | ClassBlocks,
     number: int,
     key: tuple[int, int],
+    per_pattern: np.ndarray | None = None,
+    sums: Sums | None = None,
 ) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
     """sum_r w_r e_r e_r' (T, T) with missing residuals augmented, and the records (n_blocks,) behind each block.
 
     Where the residuals have classes, each has its own sum over its own records: (classes, T, T), and a count per block
     of each. A record counts for a block if it observes one of the block's traits; other records say nothing about it.
+    per_pattern: (patterns,) records of each, where they have been counted. sums: another way to the sums, given fill,
+    noise and classes.
     """
     by_class = blocks if isinstance(blocks, ClassBlocks) else ClassBlocks((blocks,), np.zeros(len(patterns), np.int64))
     fill, noise = augmentation(R, patterns, by_class)
-    total = _residual_products(
-        records, e, fill, noise, patterns.all(axis=1), by_class.class_of_pattern, len(by_class.of_class), number,
-        stream(AUGMENT, 0), key[0], key[1],
-    )  # fmt: skip
-    counts = records_behind(records.pattern, patterns, by_class)
+    if sums is None:
+        total = _residual_products(
+            records, e, fill, noise, patterns.all(axis=1), by_class.class_of_pattern, len(by_class.of_class), number,
+            stream(AUGMENT, 0), key[0], key[1],
+        )  # fmt: skip
+    else:
+        total = sums(fill, noise, by_class.class_of_pattern, len(by_class.of_class))
+    per_pattern = np.bincount(records.pattern, minlength=len(patterns)) if per_pattern is None else per_pattern
+    counts = records_behind(per_pattern, patterns, by_class)
     return (total, counts) if by_class is blocks else (total[0], counts[0])
 
 
-def records_behind(pattern: np.ndarray, patterns: np.ndarray, by_class: ClassBlocks) -> list[np.ndarray]:
-    """(n_blocks,) per class: records that observe a trait of each block."""
-    per_pattern = np.bincount(pattern, minlength=len(patterns))
+def records_behind(per_pattern: np.ndarray, patterns: np.ndarray, by_class: ClassBlocks) -> list[np.ndarray]:
+    """(n_blocks,) per class: records that observe a trait of each block; per_pattern: (patterns,) records of each."""
     own = [np.where(by_class.class_of_pattern == c, per_pattern, 0) for c in range(len(by_class.of_class))]
     return [
         np.array([n[patterns[:, list(block)].any(axis=1)].sum() for block in blocks])

@@ -39,7 +39,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from mmgibbs.engines.augment import residual_products
+from mmgibbs.engines.augment import Sums, residual_products
 from mmgibbs.engines.dense_products import dense_quadratic_form
 from mmgibbs.engines.liabilities import Liabilities
 from mmgibbs.engines.markers import gather, scatter, weight_by_pattern
@@ -146,7 +146,7 @@ class HostState(ABC):
         # (n,) for each term of SNP effects: the breeding value of the animal of a record, in sweep order
         self.offsets = [np.zeros(len(self.y), self.real) for _ in equations.design.markers]
         self._e: np.ndarray | None = None
-        self._scaling = Scaling(equations)
+        self._scaling: Scaling = Scaling(equations)
 
     @staticmethod
     def refuses(design: Design) -> str | None:
@@ -295,11 +295,12 @@ class HostState(ABC):
 
     def quadratic_form(self, term: int) -> np.ndarray:
         """Theta' K^-1 Theta, (k, k)."""
-        dense, of_lists = (
-            self.equations.dense[term],
-            quadratic_form(self.equations.relationships[term], self.theta[term]),
-        )
+        dense, of_lists = self.equations.dense[term], self._quadratic_form_of_lists(term)
         return of_lists if dense is None else of_lists + dense_quadratic_form(dense, self.theta[term], self.threads)
+
+    def _quadratic_form_of_lists(self, term: int) -> np.ndarray:
+        """What the lists of K^-1 add to it."""
+        return quadratic_form(self.equations.relationships[term], self.theta[term])
 
     def residual_products(
         self, number: int, key: Key, blocks: Blocks | ClassBlocks
@@ -307,7 +308,17 @@ class HostState(ABC):
         """sum_r w_r e_r e_r' (T, T), or one for each class (classes, T, T), missing residuals augmented, and the
         records behind each block (augment.py)."""
         eq = self.equations
-        return residual_products(eq.records, eq.design.patterns, self.e, self.R, blocks, number, key)
+        data = eq.records, eq.design.patterns, self.e, self.R
+        return residual_products(*data, blocks, number, key, self.per_pattern, self._sums_of_residuals(number, key))
+
+    @cached_property
+    def per_pattern(self) -> np.ndarray:
+        """(patterns,) records of each missing pattern."""
+        return np.bincount(self.equations.records.pattern, minlength=len(self.equations.design.patterns))
+
+    def _sums_of_residuals(self, number: int, key: Key) -> Sums | None:
+        """A faster way to the sums than augment.py has, where an engine knows one."""
+        return None
 
     def scaling_products(self, term: int, elements: Elements) -> tuple[np.ndarray, np.ndarray]:
         """H (p, p) and s (p,): how the records see theta_l -> M theta_l (equations/scaling.py)."""

@@ -54,13 +54,19 @@ class Scaling:
         """H (p, p) and s (p,) for the elements ((c, j), ...) of M, at M = I: one pass over the records."""
         if (term, elements) not in self._plans:
             self._plans[term, elements] = self._plan(term, elements)
-        plan, at, lists = self._plans[term, elements], self._deviations(term, theta), self.equations.terms[term]
+        plan = self._plans[term, elements]
+        return normal_equations(plan, *self._sums(term, plan, theta, e, Rinv), Rinv)
+
+    def _sums(
+        self, term: int, plan: Plan, theta: np.ndarray, e: np.ndarray, Rinv: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(patterns, m, m) sums of w x x', the lower triangle, and (patterns, m, T) sums of w x e'."""
+        lists, levels = self.equations.terms[term], self._record_levels(term)
         unrolled = ((0,) * plan.effect.size, (0,) * e.shape[1])
         if theta.shape[0] < UNROLL_FROM or plan.effect.size > UNROLL_TO or e.shape[1] > UNROLL_TO:
             unrolled = (), ()
-        return scaling_sums(
-            self.equations.records, self._record_levels(term), lists.covariates, plan, *unrolled, at, e, Rinv
-        )
+        at = self._deviations(term, theta)
+        return scaling_sums(self.equations.records, levels, lists.covariates, plan, *unrolled, at, e, len(Rinv))
 
     def _plan(self, term: int, elements: Elements) -> Plan:
         """Elements that share a regressor and a component of theta share their z theta: these are the `places`."""
@@ -97,17 +103,15 @@ class Scaling:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, Rinv):
-    """H (p, p) and s (p,) from sums of w x x' and w x e' per pattern; what is not observed meets a 0 in R_P^-1.
+def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, n_patterns):
+    """Sums of w x x' (patterns, m, m), the lower triangle, and of w x e' (patterns, m, T).
 
     m_ and T_: tuples whose length is the number of places and of traits, for loops that the compiler unrolls; () for a
     general loop.
     """
     m = len(m_) if len(m_) > 0 else plan.effect.size
     T = len(T_) if len(T_) > 0 else e.shape[1]
-    n_patterns, p = Rinv.shape[0], plan.place.size
-    xx, xe, H, s = np.zeros((n_patterns, m, m)), np.zeros((n_patterns, m, T)), np.zeros((p, p)), np.zeros(p)
-    x = np.empty(m)
+    xx, xe, x = np.zeros((n_patterns, m, m)), np.zeros((n_patterns, m, T)), np.empty(m)
     plain = covariates.shape[0] == 0
     weighted = records.weight.size > 0
     for r in range(np.uint64(e.shape[0])):
@@ -127,6 +131,14 @@ def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, Rinv):
                 xx[pattern, a, b] += wx * x[b]
             for t in range(T):
                 xe[pattern, a, t] += wx * np.float64(e[r, t])
+    return xx, xe
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def normal_equations(plan, xx, xe, Rinv):
+    """H (p, p) and s (p,) from the sums of each pattern; what is not observed meets a 0 in R_P^-1."""
+    n_patterns, T, p = Rinv.shape[0], Rinv.shape[1], plan.place.size
+    H, s = np.zeros((p, p)), np.zeros(p)
     for pattern in range(n_patterns):
         for i in range(p):
             for t in range(T):

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,23 @@ def run_at_once(pool: Executor | None, threads: int, calls: Iterable[Callable[[]
         other.result()
 
 
+PIECE = 16_384  # of a pass over all levels or records: fixed, so that the order of summation is
+SHARES_PER_THREAD = 4  # so that a thread that is held up does not hold up the others
+
+
+class Pieces:
+    """0 ... n - 1 in `count` pieces of PIECE each, whatever the number of threads: pieces(kernel, *out) calls
+    kernel(PIECE, first piece, last piece, *out) for shares of them at once, and waits."""
+
+    def __init__(self, n: int, threads: Threads):
+        self.size, self.count, self.threads = PIECE, -(-n // PIECE), threads
+
+    def __call__(self, kernel: Callable[..., None], *out: np.ndarray) -> None:
+        shares = min(self.count, 1 if self.threads.count == 1 else SHARES_PER_THREAD * self.threads.count)
+        cuts = [self.count * i // shares for i in range(shares + 1)] if shares else []
+        self.threads([partial(kernel, self.size, a, b, *out) for a, b in pairwise(cuts)])
+
+
 class Threads:
     """This thread and `count` - 1 others: threads(calls) runs the calls at once and waits for them."""
 
@@ -86,6 +104,10 @@ class Threads:
 
     def __call__(self, calls: Iterable[Callable[[], None]]) -> None:
         run_at_once(self._pool, self.count, calls)
+
+    def pieces(self, n: int) -> Pieces:
+        """0 ... n - 1 in pieces for passes over them."""
+        return Pieces(n, self)
 
 
 ALONE = Threads(1)

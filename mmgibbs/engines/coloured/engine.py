@@ -15,14 +15,21 @@ docs/theory.md, "The structured sweep"):
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from mmgibbs.engines.base import BlockSweep, SweepEngine
+from mmgibbs.draws.purpose import AUGMENT, stream
+from mmgibbs.engines.augment import Sums
+from mmgibbs.engines.base import BlockSweep, Key, SweepEngine
 from mmgibbs.engines.coloured.collapsed import CollapsedSweep, of_few_levels, runs_of_blocks
 from mmgibbs.engines.coloured.lanes import LaneSweep, LaneTables, fit_in_lanes
 from mmgibbs.engines.coloured.pieces import LongSweep, long_levels
+from mmgibbs.engines.coloured.record_rows import RowScaling
+from mmgibbs.engines.coloured.squares import SQUARES, augmented_products, quadratic_of_rows
 from mmgibbs.engines.dense import DenseSweep
-from mmgibbs.engines.serial import LevelSweep
+from mmgibbs.engines.serial import LevelSweep, unrolled
+from mmgibbs.engines.visit import unroll
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
@@ -44,6 +51,19 @@ class StructuredEngine(SweepEngine):
         refuse_other_partitions(equations)
         self.threads = Threads(threads)
         super().__init__(equations, block_sweeps(equations, update == "level", self.threads))
+        self._scaling = RowScaling(equations, self.rows, self.threads)
+
+    def _quadratic_form_of_lists(self, term: int) -> np.ndarray:
+        K, k_ = self.equations.relationships[term], unrolled(self.equations, term)[0]
+        if not k_ or type(K) not in SQUARES:
+            return super()._quadratic_form_of_lists(term)
+        return quadratic_of_rows(K, k_, self.rows[term], self.threads)
+
+    def _sums_of_residuals(self, number: int, key: Key) -> Sums | None:
+        T_ = unroll(self.e.shape[1], len(self.e))
+        data = self.equations.records, self.e, T_
+        site = number, stream(AUGMENT, 0)
+        return partial(augmented_products, *data, site=site, key=key, threads=self.threads) if T_ else None
 
 
 def refuse_other_partitions(equations: StructuredEquations) -> None:

@@ -2,6 +2,7 @@
 
     set_multiple(k_, out, i, a, source, j)      out[i, :] = a source[j, :]
     add_multiple(k_, out, i, a, source, j)      out[i, :] += a source[j, :]
+    widen(T_, W_, out, source, j)               out[0, :] = source[j, :], then zeros
 
 k_ is a tuple of k zeros; out (.., k) and source (.., k) are C-ordered, float32 or float64, and `a` is a number. Sums
 and products are float64. Numba does not make vectors of a few consecutive numbers on its own; a loop over k = 4
@@ -75,3 +76,19 @@ def set_multiple(typingctx, k_, out, i, a, source, j):
 def add_multiple(typingctx, k_, out, i, a, source, j):
     """out[i, :] += a source[j, :]."""
     return _multiple(k_, out, i, a, source, j, adds=True)
+
+
+@intrinsic
+def widen(typingctx, T_, W_, out, source, j):
+    """out[0, :] = source[j, :] and zeros; out (1, len(W_)), source (.., len(T_))."""
+    T, W = len(T_), len(W_)
+
+    def codegen(context, builder, signature, args):
+        _, _, out_type, source_type, j_type = signature.args
+        row = _load(builder, _address(context, builder, source_type, args[3], j_type, args[4], T))
+        zeros, lanes = ir.Constant(row.type, None), ir.Constant(ir.VectorType(WORD, W), list(range(T)) + [T] * (W - T))
+        first = _address(context, builder, out_type, args[2], types.int64, ir.Constant(ir.IntType(64), 0), W)
+        _store(builder, builder.shuffle_vector(row, zeros, lanes), first)
+        return context.get_dummy_value()
+
+    return types.void(T_, W_, out, source, j), codegen

@@ -1,0 +1,89 @@
+"""Where the time of a sweep goes: milliseconds of each step, and the bytes that it moves in them.
+
+Bytes are those that a step cannot do without: every array that it reads or writes, once for each pass over it, rows of
+relatives included. What a cache saves or wastes is in the time. A step whose bytes are not known has none in the table.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+
+from mmgibbs.engines.base import Engine
+from mmgibbs.sampler.covariances import ResidualCovariance, TermCovariance
+from mmgibbs.sampler.interweave import Interweaving
+from mmgibbs.sampler.locations import Locations
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.recorder import Recorder
+from mmgibbs.sampler.schedule import Schedule
+from mmgibbs.sampler.steps import Step, gibbs_steps
+
+WARM = 2  # sweeps that are not timed: the first compiles, and a device records
+
+
+def timed_steps(
+    model: MixedModel, engine: Engine, schedule: Schedule, key: tuple[int, int], sweeps: int
+) -> tuple[list[dict], float]:
+    """A row for each step and one for what is kept of a draw; seconds of a sweep without that (median of all)."""
+    steps = gibbs_steps(model, engine, schedule, key)
+    record, times = Recorder(model, schedule, engine, steps), []
+    for number in range(1, sweeps + WARM + 1):
+        marks, facts = [time.perf_counter()], {"sweep": float(number)}
+        for step in steps:
+            facts |= step(number) or {}
+            marks.append(time.perf_counter())
+        record(facts)
+        marks.append(time.perf_counter())
+        times.append([b - a for a, b in zip(marks[:-1], marks[1:], strict=True)])
+    kept = times[WARM:]
+    rows = [
+        row(name_of(s, model), seconds, bytes_of(s, engine)) for s, seconds in zip(steps, medians(kept), strict=False)
+    ]
+    rows.append(row("recording of a kept draw", medians(kept)[-1], None))
+    return rows, statistics.median(sum(sweep[:-1]) for sweep in kept)
+
+
+def medians(times: Sequence[Sequence[float]]) -> list[float]:
+    """Over the sweeps, of each step."""
+    return [statistics.median(of_step) for of_step in zip(*times, strict=True)]
+
+
+def row(name: str, seconds: float, size: int | None) -> dict:
+    known = {} if size is None else {"MB": size / 1e6, "GB/s": size / 1e9 / seconds}
+    return {"step": name, "ms": 1000 * seconds} | known
+
+
+def name_of(step: Step, model: MixedModel) -> str:
+    """What a step draws, in words."""
+    if isinstance(step, Locations):
+        return "location effects"
+    if isinstance(step, TermCovariance):
+        return f"covariance of {model.design.terms[step.term].name}"
+    if isinstance(step, Interweaving):
+        return f"interweaving of {model.design.terms[step.term].name}"
+    return "residual covariance" if isinstance(step, ResidualCovariance) else type(step).__name__
+
+
+def bytes_of(step: Step, engine: Engine) -> int | None:
+    """That a step moves in one sweep; None where that is not known."""
+    eq = engine.equations
+    real, (n, T) = eq.real.itemsize, eq.records.y.shape
+    residuals, patterns = n * T * real, eq.records.pattern.nbytes + eq.records.weight.nbytes
+    if isinstance(step, Locations):
+        thetas = sum(t.n_levels * t.n_components for t in eq.design.terms) * real
+        moved = 2 * len(eq.terms) * residuals + thetas  # each term reads e, and writes it; y is not read
+        return eq.bytes - eq.records.y.nbytes - residuals + moved
+    if isinstance(step, ResidualCovariance):
+        return residuals + patterns + eq.records.record.nbytes
+    if not isinstance(step, TermCovariance | Interweaving):
+        return None
+    term = eq.design.terms[step.term]
+    row = term.n_components * real
+    if isinstance(step, TermCovariance):
+        K = eq.relationships[step.term]
+        own = sum(getattr(K, name).nbytes for name in ("sire", "dam", "own") if hasattr(K, name))
+        return term.n_levels * row * (3 if own else 1) + own
+    visits = eq.terms[step.term].visit_record.size
+    reads = residuals + patterns + n * len(term.effects) * 4 + visits * row + eq.terms[step.term].covariates.nbytes
+    return 2 * reads - patterns + residuals + 2 * term.n_levels * row

@@ -1,0 +1,155 @@
+"""How records see a linear change of a term, theta_l -> M theta_l (equations/scaling.py), for many levels and records:
+in pieces of records of fixed length that any thread may take, a row of theta or of e as one vector.
+
+    A record's rows of theta, x_e = theta_l(r, e) for each effect e of the term, and its residuals e_r:
+
+    xx[pattern] = sum_r w_r x_i x_j', j <= i        xe[pattern] = sum_r w_r x_i e_r'        e_r -= W_r (change of theta)
+
+Sums are made piece by piece and added in order, so that they do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numba import carray, njit
+
+from mmgibbs.engines.coloured.rows import add_multiple, set_multiple, widen
+from mmgibbs.engines.intrinsics import prefetch, stack
+from mmgibbs.engines.serial import unrolled
+from mmgibbs.equations.scaling import Plan, Scaling
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.threads import Threads
+
+AHEAD = np.uint64(24)  # records ahead for which memory is asked: rows of theta are mostly waiting for it
+
+
+class RowScaling(Scaling):
+    """`Scaling` with threads, and vectors, for terms of 1 to 4 components and traits without covariates; others as
+    `Scaling` does them.
+
+    rows: (q + 1, k) of each term, whose last row, 0, stands for a level that a record does not meet.
+    """
+
+    def __init__(self, equations: StructuredEquations, rows: list[np.ndarray], threads: Threads):
+        super().__init__(equations)
+        self.rows, self.threads = rows, threads
+
+    def _tuples(self, term: int) -> tuple[tuple, tuple, tuple] | None:
+        """k_, T_ and one for the effects, of lengths that the compiler sees; None where vectors do not fit."""
+        lists = self.equations.terms[term]
+        k_, T_ = unrolled(self.equations, term)
+        effects = lists.effect_first.size - 1
+        return (k_, T_, (0,) * effects) if k_ and T_ and effects <= 2 and lists.covariates.shape[0] == 0 else None
+
+    def _rows(self, term: int, theta: np.ndarray) -> np.ndarray:
+        """(q + 1, k): what M multiplies, with the row of 0."""
+        at = self._deviations(term, theta)
+        return self.rows[term] if at is theta else np.concatenate([at, np.zeros_like(at[:1])])
+
+    def _sums(
+        self, term: int, plan: Plan, theta: np.ndarray, e: np.ndarray, Rinv: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        tuples, eq = self._tuples(term), self.equations
+        if tuples is None:
+            return super()._sums(term, plan, theta, e, Rinv)
+        (k_, T_, E_), patterns, pieces = tuples, len(Rinv), self.threads.pieces(len(e))
+        k, E, W_ = len(k_), len(E_), whole(T_)
+        xx = np.zeros((pieces.count, patterns * E * k * E, k))
+        xe = np.zeros((pieces.count, patterns * E * k, len(W_)))
+        data = (eq.records.pattern, eq.records.weight, self._record_levels(term), *tuples, W_, self._rows(term, theta))
+        pieces(partial(sum_rows, *data, e), xx, xe)
+        of_e = xe.sum(axis=0)[:, : len(T_)].reshape(patterns, E, k, -1)
+        return of_places(plan, xx.sum(axis=0).reshape(patterns, E, k, E, k), of_e)
+
+    def transform(self, term: int, M: np.ndarray, theta: np.ndarray, e: np.ndarray) -> None:
+        tuples = self._tuples(term)
+        if tuples is None:
+            super().transform(term, M, theta, e)
+            return
+        lists, rows = self.equations.terms[term], self._rows(term, theta)
+        D = np.ascontiguousarray((np.asarray(M, float) - np.eye(len(M))).T)
+        moves = D @ rows_of_traits(lists.effect_first, lists.trait, len(whole(tuples[1])))
+        data = (self._record_levels(term), *tuples, whole(tuples[1]), moves.reshape(-1, moves.shape[-1]), rows, e)
+        self.threads.pieces(len(e))(partial(move_records, *data))
+        self.threads.pieces(len(theta))(partial(move_rows, tuples[0], D, self.rows[term], rows))
+
+
+def of_places(plan: Plan, xx: np.ndarray, xe: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(patterns, m, m) lower triangle and (patterns, m, T): the sums of the places of a plan."""
+    effect, component = plan.effect, plan.component
+    i, j = np.tril_indices(effect.size)
+    swap = effect[i] < effect[j]  # blocks of effects are there once
+    i, j = np.where(swap, j, i), np.where(swap, i, j)
+    out = np.zeros((len(xx), effect.size, effect.size))
+    out[:, i, j] = out[:, j, i] = xx[:, effect[i], component[i], effect[j], component[j]]
+    return out, np.ascontiguousarray(xe[:, effect, component])
+
+
+def whole(T_: tuple) -> tuple:
+    """A vector of three numbers is kept in four: one instruction instead of two."""
+    return (0,) * (4 if len(T_) == 3 else len(T_))
+
+
+def rows_of_traits(effect_first: np.ndarray, trait: np.ndarray, n_traits: int) -> np.ndarray:
+    """(effects, k, T): row c of effect e is 1 at the trait of component c, where c belongs to the effect; else 0."""
+    out = np.zeros((effect_first.size - 1, trait.size, n_traits))
+    for effect, (first, last) in enumerate(pairwise(effect_first)):
+        out[effect, np.arange(first, last), trait[first:last]] = 1.0
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_rows(pattern, weight, levels, k_, T_, E_, W_, rows, e, size, first_piece, last_piece, xx, xe):
+    """xx[p] (patterns E k E, k) and xe[p] (patterns E k, W) of the pieces first_piece ... last_piece - 1."""
+    k, E, n = np.uint64(len(k_)), np.uint64(len(E_)), np.uint64(e.shape[0])
+    none, weighted, end = np.uint32(rows.shape[0] - 1), weight.size > 0, n - np.uint64(1)
+    x, here = carray(stack(k_, 1, 2), (2, len(k_))), carray(stack(W_, 1, 1), (1, len(W_)))
+    for p in range(np.uint64(first_piece), np.uint64(last_piece)):
+        of_x, of_e = xx[p], xe[p]
+        for r in range(p * np.uint64(size), min(n, (p + np.uint64(1)) * np.uint64(size))):
+            ahead = min(r + AHEAD, end)
+            w, first = np.float64(weight[r]) if weighted else 1.0, np.uint64(pattern[r]) * E * k
+            widen(T_, W_, here, e, r)
+            for i in range(len(E_)):
+                prefetch(rows, min(levels[ahead, i], none))
+                set_multiple(k_, x, i, 1.0, rows, min(levels[r, i], none))
+            for i in range(len(E_)):
+                for a in range(len(k_)):
+                    wx, row = w * x[i, a], first + np.uint64(i) * k + np.uint64(a)
+                    add_multiple(W_, of_e, row, wx, here, 0)
+                    for j in range(i + 1):
+                        add_multiple(k_, of_x, row * E + np.uint64(j), wx, x, j)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def move_records(levels, k_, T_, E_, W_, moves, rows, e, size, first_piece, last_piece):
+    """e_r -= W_r D' (row of each effect) for the records of the pieces; moves (E k, W): row i k + b is what a unit of
+    component b moves the T residuals by through effect i."""
+    k, n = np.uint64(len(k_)), np.uint64(e.shape[0])
+    none, end = np.uint32(rows.shape[0] - 1), n - np.uint64(1)
+    here = carray(stack(W_, 1, 1), (1, len(W_)))
+    for r in range(np.uint64(first_piece) * np.uint64(size), min(n, np.uint64(last_piece) * np.uint64(size))):
+        ahead = min(r + AHEAD, end)
+        widen(T_, W_, here, e, r)
+        for i in range(len(E_)):
+            prefetch(rows, min(levels[ahead, i], none))
+            level = min(levels[r, i], none)
+            for b in range(len(k_)):
+                x = -np.float64(rows[level, b])
+                add_multiple(W_, here, 0, x, moves, np.uint64(i) * k + np.uint64(b))
+        set_multiple(T_, e, r, 1.0, here, 0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def move_rows(k_, D, theta, rows, size, first_piece, last_piece):
+    """theta_l += D' (row l) for the levels of the pieces."""
+    here = carray(stack(k_, 1, 1), (1, len(k_)))
+    last = min(np.uint64(theta.shape[0] - 1), np.uint64(last_piece) * np.uint64(size))
+    for level in range(np.uint64(first_piece) * np.uint64(size), last):
+        set_multiple(k_, here, 0, 1.0, theta, level)
+        for b in range(len(k_)):
+            add_multiple(k_, here, 0, np.float64(rows[level, b]), D, b)
+        set_multiple(k_, theta, level, 1.0, here, 0)

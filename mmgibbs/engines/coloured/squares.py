@@ -1,0 +1,148 @@
+"""Sums of squares and products for the draws of covariance matrices, over all threads:
+
+    Theta' K^-1 Theta = sum_l a_l m_l m_l'        sum_r w_r e_r e_r', missing residuals augmented (engines/augment.py)
+
+Levels and records are taken in pieces of fixed length, and the sums of the pieces added in order, so that they do not
+depend on the number of threads. A row of theta or e is one vector; normals are drawn for LANES records at once, and
+only those that a pattern needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numba import carray, njit
+from numba.extending import overload
+
+from mmgibbs.draws.normal import fill_pairs
+from mmgibbs.engines.coloured.gather import LANES
+from mmgibbs.engines.coloured.record_rows import whole
+from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
+from mmgibbs.engines.intrinsics import prefetch, stack
+from mmgibbs.equations.structured import Records
+from mmgibbs.machine.threads import Threads
+from mmgibbs.model.relationships.base import Lists
+from mmgibbs.model.relationships.identity import IdentityLists
+from mmgibbs.model.relationships.pedigree import PedigreeLists
+
+AHEAD = np.uint64(24)  # levels ahead for which memory is asked
+
+
+def quadratic_of_rows(K: Lists, k_: tuple, rows: np.ndarray, threads: Threads) -> np.ndarray:
+    """Theta' K^-1 Theta (k, k) for K with passes of their own; rows (q + 1, k), the last one 0."""
+    k, pieces = len(k_), threads.pieces(len(rows) - 1)
+    sums = np.zeros((pieces.count, k, k))
+    pieces(partial(sum_squares, K, k_, rows), sums)
+    out = sums.sum(axis=0)
+    return np.tril(out) + np.tril(out, -1).T
+
+
+def augmented_products(
+    records: Records,
+    e: np.ndarray,
+    T_: tuple,
+    fill: np.ndarray,
+    noise: np.ndarray,
+    class_of_pattern: np.ndarray,
+    n_classes: int,
+    site: tuple[int, int],
+    key: tuple[int, int],
+    threads: Threads,
+) -> np.ndarray:
+    """(classes, T, T) sums; fill and noise (patterns, T, T) of augment.augmentation, site = (sweep, stream)."""
+    T, W_, pieces = len(T_), whole(T_), threads.pieces(len(e))
+    sums, columns = np.zeros((pieces.count, n_classes * T, len(W_))), np.zeros((2, len(fill) * T, len(W_)))
+    columns[:, :, :T] = [m.transpose(0, 2, 1).reshape(-1, T) for m in (fill, noise)]
+    pairs = [noise[:, :, j : j + 2].any(axis=(1, 2)) for j in range(0, T, 2)]
+    data = (records.pattern, records.weight, records.record, T_, W_, e, *columns, np.stack(pairs), class_of_pattern)
+    kernel: Callable[..., None] = sum_augmented
+    pieces(partial(kernel, *data, *site, *key), sums)
+    out = sums.sum(axis=0)[:, :T].reshape(n_classes, T, T)
+    return np.tril(out) + np.tril(out, -1).transpose(0, 2, 1)
+
+
+def square_of_level(k_, K, rows, level, m):
+    """m (1, k) <- what of theta_l is its own, and its precision a_l: sum_l a_l m_l m_l' is the quadratic form."""
+    raise NotImplementedError("the body is compiled: see the overload below")
+
+
+def _independent(k_, K, rows, level, m):
+    set_multiple(k_, m, 0, 1.0, rows, level)
+    return 1.0
+
+
+def _mendelian(k_, K, rows, level, m):
+    none = np.uint32(rows.shape[0] - 1)
+    ahead = min(level + AHEAD, np.uint64(none) - np.uint64(1))
+    prefetch(rows, min(K.sire[ahead], none))
+    prefetch(rows, min(K.dam[ahead], none))
+    set_multiple(k_, m, 0, 1.0, rows, level)
+    add_multiple(k_, m, 0, -0.5, rows, min(K.sire[level], none))
+    add_multiple(k_, m, 0, -0.5, rows, min(K.dam[level], none))
+    return np.float64(K.own[level])
+
+
+SQUARES = {IdentityLists: _independent, PedigreeLists: _mendelian}  # lists with passes of their own
+
+
+@overload(square_of_level, jit_options={"forceinline": True}, strict=False)
+def _square_of_level(k_, K, rows, level, m):
+    return SQUARES[K.instance_class]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
+    """sums[p] (k, k) of the pieces first_piece ... last_piece - 1."""
+    m, total = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 2, 1), (len(k_), len(k_)))
+    n = np.uint64(rows.shape[0] - 1)
+    for p in range(np.uint64(first_piece), np.uint64(last_piece)):
+        for a in range(len(k_)):
+            set_multiple(k_, total, a, 1.0, sums[p], a)
+        for level in range(p * np.uint64(size), min(n, (p + np.uint64(1)) * np.uint64(size))):
+            own = square_of_level(k_, K, rows, level, m)
+            for a in range(len(k_)):
+                add_multiple(k_, total, a, own * m[0, a], m, 0)
+        for a in range(len(k_)):
+            set_multiple(k_, sums[p], a, 1.0, total, a)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_augmented(
+    pattern, weight, record, T_, W_, e, fill, noise, pairs, class_of_pattern, number, stream, seed, chain,
+    size, first_piece, last_piece, sums,
+):  # fmt: skip
+    """sums[p] (classes T, T) of the pieces. Row p T + u of `fill` and `noise`: what trait u adds to the T residuals;
+    pairs[j, p]: pattern p needs normals 2 j and 2 j + 1."""
+    T, n = np.uint64(len(T_)), np.uint64(e.shape[0])
+    z, drawn = np.zeros((len(T_) + 1, LANES)), np.empty((2, LANES))
+    who, code = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
+    f, seen = carray(stack(W_, 1, 1), (1, len(W_))), carray(stack(T_, 1, 1), (1, len(T_)))
+    weighted = weight.size > 0
+    for p in range(np.uint64(first_piece), np.uint64(last_piece)):
+        total, last = sums[p], min(n, (p + np.uint64(1)) * np.uint64(size))
+        for block in range(p * np.uint64(size), last, np.uint64(LANES)):
+            lanes = min(np.uint64(LANES), last - block)
+            for j in range(np.uint64(pairs.shape[0])):
+                m = np.uint64(0)
+                for lane in range(lanes):
+                    who[m], code[m] = lane, record[block + lane]
+                    m += np.uint64(pairs[j, pattern[block + lane]])
+                fill_pairs(drawn, code, m, np.uint64(number), np.uint64(stream), j, np.uint64(seed), np.uint64(chain))
+                for i in range(m):
+                    z[np.uint64(2) * j, who[i]] = drawn[0, i]
+                    z[np.uint64(2) * j + np.uint64(1), who[i]] = drawn[1, i]
+            for lane in range(lanes):
+                r = block + lane
+                w, first = np.float64(weight[r]) if weighted else 1.0, np.uint64(pattern[r]) * T
+                set_multiple(T_, seen, 0, 1.0, e, r)
+                set_multiple(W_, f, 0, seen[0, 0], fill, first)
+                for u in range(1, len(T_)):
+                    add_multiple(W_, f, 0, seen[0, u], fill, first + np.uint64(u))
+                spread = 1.0 / np.sqrt(w) if weighted else 1.0
+                for u in range(len(T_)):
+                    add_multiple(W_, f, 0, spread * z[u, lane], noise, first + np.uint64(u))
+                here = np.uint64(class_of_pattern[pattern[r]]) * T
+                for t in range(len(T_)):
+                    add_multiple(W_, total, here + np.uint64(t), w * f[0, t], f, 0)

@@ -1,0 +1,155 @@
+"""What the structured engine gives the draws of covariance matrices, in rows and in pieces over threads, is what the
+serial engine gives them; bit for bit the same for any number of threads.
+"""
+
+import numpy as np
+import pytest
+from reference import models
+
+from mmgibbs.engines.coloured import record_rows, squares
+from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.machine.threads import Threads
+from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
+from mmgibbs.model.residual import ClassBlocks
+from mmgibbs.sampler.chain import sample_chain
+from mmgibbs.sampler.interweave import terms_to_interweave
+from mmgibbs.sampler.mixed_model import MixedModel
+from mmgibbs.sampler.schedule import Schedule
+
+KEY = (3, 1)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    """Small data meet what large data meet: rows as vectors, several pieces and blocks of lanes."""
+    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    monkeypatch.setattr("mmgibbs.machine.threads.PIECE", 7)
+
+
+def engines(name, precision="double"):
+    """Serial, and structured on 1, 2 and 3 threads, after two sweeps from the same start."""
+    example = models.example(name)
+    equations = structured_equations(example.design, partition(example.design, "colour"), precision)
+    out = [SerialEngine(equations), *(StructuredEngine(equations, threads=t) for t in (1, 2, 3))]
+    rng = np.random.default_rng(5)
+    start = [
+        rng.normal(size=(t.n_levels, t.n_components)) * (1.0 if t.active is None else t.active)
+        for t in example.design.terms
+    ]
+    for engine in out:
+        engine.set_variances(example.G, example.R)
+        engine.start(start)
+    return example, out
+
+
+def hold(serial, one, *more, rtol):
+    np.testing.assert_allclose(one, serial, rtol=0, atol=rtol * np.abs(serial).max())
+    for other in more:
+        np.testing.assert_array_equal(other, one)
+
+
+def each_is_near(name, precision, rtol):
+    example, every = engines(name, precision)
+    used = every[1]._scaling
+    fits = [i for i in example.random_terms() if used._tuples(i) is not None]
+    assert fits and every[1].threads.pieces(example.design.n_records).count > 1
+    patterns = example.design.patterns
+    for i in example.random_terms():
+        hold(*(e.quadratic_form(i) for e in every), rtol=rtol)
+        k = example.design.terms[i].n_components
+        elements = tuple((c, j) for c in range(k) for j in range(c + 1))
+        for part in zip(*(e.scaling_products(i, elements) for e in every), strict=True):
+            hold(*part, rtol=rtol)
+        M = np.eye(k) + np.tril(np.random.default_rng(i).normal(size=(k, k))) / 5
+        for e in every:
+            e.transform_term(i, M)
+        hold(*(e.theta[i] for e in every), rtol=rtol)
+        hold(*(np.where(patterns[e.equations.records.pattern], e.e, 0.0) for e in every), rtol=rtol)
+    blocks = blocks_recorded_together(patterns)
+    products = [e.residual_products(4, KEY, blocks) for e in every]
+    hold(*(p for p, _ in products), rtol=rtol)
+    hold(*(n for _, n in products), rtol=0)
+    every_other = ClassBlocks((blocks, blocks), np.arange(len(patterns)) % 2)
+    for e in every:
+        e.R = np.stack([example.R, 2 * example.R])
+    hold(*(e.residual_products(4, KEY, every_other)[0] for e in every), rtol=rtol)
+
+
+@pytest.mark.parametrize(
+    "name, precision, rtol",
+    [
+        ("direct_maternal", "double", 1e-11),  # missing traits, a maternal effect
+        ("direct_maternal", "single", 1e-5),
+        ("fixed_groups", "double", 1e-11),  # deviations from flat groups, weights
+        pytest.param("sire_and_grandsire", "double", 1e-11, marks=pytest.mark.slow),  # a level met through two effects
+        pytest.param("never_together", "double", 1e-11, marks=pytest.mark.slow),
+    ],
+)
+def test_passes_are_those_of_the_serial_engine(name, precision, rtol):
+    each_is_near(name, precision, rtol)
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        ("of_places", lambda good: lambda plan, xx, xe: good(plan, xx, np.zeros_like(xe))),
+        ("rows_of_traits", lambda good: lambda *a: good(*a) * np.arange(2)[:, None, None]),
+    ],
+)
+def test_a_spoiled_pass_is_noticed(spoiled, monkeypatch):
+    name, make = spoiled
+    monkeypatch.setattr(record_rows, name, make(getattr(record_rows, name)))
+    with pytest.raises(AssertionError):
+        each_is_near("direct_maternal", "double", 1e-11)
+
+
+def test_normals_that_no_pattern_needs_are_the_only_ones_left_out(monkeypatch):
+    monkeypatch.setattr(squares, "sum_augmented", _with_pairs(squares.sum_augmented, np.zeros_like))
+    with pytest.raises(AssertionError):
+        each_is_near("direct_maternal", "double", 1e-11)
+
+
+def _with_pairs(kernel, spoil):
+    at = 8  # of `pairs` among the arguments of sum_augmented
+
+    def spoiled(*args):
+        return kernel(*args[:at], spoil(args[at]), *args[at + 1 :])
+
+    return spoiled
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["direct_maternal", "fixed_groups"])
+def test_same_chain_of_sampled_variances(name):
+    """Everything sampled and interwoven: the serial chain up to rounding, the same bits for any number of threads."""
+    example = models.example(name)
+    equations = structured_equations(example.design, partition(example.design, "colour"))
+
+    def prior(start, blocks):
+        return CovarianceModel(start, False, blocks, df=len(start) + 4.0, scale=3.0 * start)
+
+    residual = prior(example.R, blocks_recorded_together(example.design.patterns))
+    model = MixedModel(
+        example.design, tuple(None if g is None else prior(g, full_block(len(g))) for g in example.G), residual
+    )
+    schedule = Schedule(0, 40, 40, 15, interweave=terms_to_interweave(model))
+    assert schedule.interweave
+    found = []
+    for engine in (SerialEngine(equations), *(StructuredEngine(equations, threads=t) for t in (1, 2, 3))):
+        result = sample_chain(model, engine, schedule, KEY)
+        found.append([result.draws["R"], *engine.fetch()])
+    for serial, *structured in zip(*found, strict=True):
+        hold(serial, *structured, rtol=1e-8)
+
+
+def test_pieces_do_not_depend_on_the_threads():
+    cuts = []
+    for threads in (1, 2, 5):
+        seen = []
+        Threads(threads).pieces(100)(lambda size, a, b, seen=seen: seen.extend((size, p) for p in range(a, b)))
+        cuts.append(sorted(seen))
+    assert cuts[0] == cuts[1] == cuts[2] == [(7, p) for p in range(15)]
+    Threads(2).pieces(0)(lambda *_: pytest.fail("there is nothing to do"))
