@@ -12,6 +12,7 @@ from numba import njit
 
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import AUGMENT, stream
+from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.equations.structured import Records
 from mmgibbs.model.residual import Blocks, ClassBlocks, of_classes
 
@@ -73,38 +74,46 @@ def augmentation(R: np.ndarray, patterns: np.ndarray, blocks: Blocks | ClassBloc
     return _augmentation(np.ascontiguousarray(of_classes(R)), patterns, block_of_trait, by_class.class_of_pattern)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _augmentation(all_R, patterns, block_of_class, class_of_pattern):
     n_patterns, T = patterns.shape
     fill, noise = np.zeros((n_patterns, T, T)), np.zeros((n_patterns, T, T))
+    traits, A, L = np.empty(T, np.int64), np.zeros((T, T)), np.zeros((T, T))
     for p in range(n_patterns):
         R, block_of_trait = all_R[class_of_pattern[p]], block_of_class[class_of_pattern[p]]
-        for block in range(block_of_trait.max() + 1):
-            within = block_of_trait == block
-            o, m = np.flatnonzero(within & patterns[p]), np.flatnonzero(within & ~patterns[p])
-            if o.size == 0:
-                continue
-            for t in o:
-                fill[p, t, t] = 1.0
-            if m.size == 0:
-                continue
-            beta = np.linalg.solve(_part(R, o, o), _part(R, o, m))
-            root = np.linalg.cholesky(_part(R, m, m) - beta.T @ _part(R, o, m))
-            for i in range(m.size):
-                for j in range(o.size):
-                    fill[p, m[i], o[j]] = beta[j, i]
-                for j in range(m.size):
-                    noise[p, m[i], m[j]] = root[i, j]
+        for block in range(T):
+            o, n = 0, 0  # observed traits of the block come first
+            for observed in (True, False):
+                for t in range(T):
+                    if block_of_trait[t] == block and patterns[p, t] == observed:
+                        traits[n] = t
+                        n += 1
+                o = n if observed else o
+            if o > 0:
+                for i in range(o):
+                    fill[p, traits[i], traits[i]] = 1.0
+                _given_observed(R, traits, o, n, A, L, fill[p], noise[p])
     return fill, noise
 
 
-@njit(cache=True)
-def _part(R, rows, columns):
-    out = np.empty((rows.size, columns.size))
-    for i in range(rows.size):
-        for j in range(columns.size):
-            out[i, j] = R[rows[i], columns[j]]
-    return out
+@njit(cache=True, nogil=True, error_model="numpy")
+def _given_observed(R, traits, o, n, A, L, fill, noise):
+    """Rows of the missing traits o ... n - 1, from the factor of R of all n: with L_oo, L_mo and L_mm its parts,
+    R_mo R_oo^-1 = L_mo L_oo^-1, and L_mm is a root of the conditional covariance."""
+    for i in range(n):
+        for j in range(i + 1):
+            A[i, j] = R[traits[i], traits[j]]
+    if not cholesky(A[:n, :n], L, 0.0):
+        raise np.linalg.LinAlgError("Matrix is not positive definite.")
+    for i in range(o, n):
+        row = fill[traits[i]]
+        for j in range(o - 1, -1, -1):
+            s = L[i, j]
+            for m in range(j + 1, o):
+                s -= row[traits[m]] * L[m, j]
+            row[traits[j]] = s / L[j, j]
+        for j in range(o, i + 1):
+            noise[traits[i], traits[j]] = L[i, j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

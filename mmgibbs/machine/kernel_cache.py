@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 PREFIX = "mmgibbs-kernels-"
@@ -53,6 +54,12 @@ def use_folder_of_these_sources() -> None:
     os.environ["NUMBA_CACHE_DIR"] = str(folder)
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = str(folder)
+
+
+def kernels_are_kept() -> bool:
+    """Have kernels of these sources been compiled and kept before?"""
+    import_module("numba")  # which has the folder named
+    return any(Path(os.environ.get("NUMBA_CACHE_DIR", "")).glob("*/*.nbc"))
 
 
 def digest(root: Path) -> str:

@@ -84,7 +84,11 @@ class ChainFactory(Protocol):
     def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         """Of each chain in a state with these arrays: name -> (draws, ...)."""
 
-    def compile_kernels(self) -> None:
+    @property
+    def kernel_parts(self) -> int:
+        """In how many parts processes side by side can compile kernels."""
+
+    def compile_kernels(self, part: int) -> None:
         """Called before chains start in processes of their own, so that they find compiled kernels."""
 
 

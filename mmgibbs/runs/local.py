@@ -1,6 +1,7 @@
 """Chains in processes of this machine, as many as its cores and its memory allow.
 
-The processes share what chains have in common read-only through memory maps; kernels are compiled once before.
+The processes share what chains have in common read-only through memory maps. Before the first sweep they compile the
+kernels side by side, each its part; where they have been compiled before, they are read from disk.
 """
 
 from __future__ import annotations
@@ -32,8 +33,6 @@ class LocalExecutor:
 
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
         processes = self.facts["processes"] = processes_for(job.factory)
-        if processes > 1:
-            job.factory.compile_kernels()
         return _in_processes(job, processes)
 
     def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Iterator:
@@ -57,6 +56,8 @@ def processes_for(factory: ChainFactory) -> int:
 def _in_processes(job: Job, processes: int) -> Iterator[Advance]:
     parent = os.getpid() if processes > 1 else None
     with _workers(processes, str(job.progress.path.parent)) as at_once:
+        if processes > 1:
+            at_once(_compile, [(job.factory, part) for part in range(job.factory.kernel_parts)])
         yield lambda until: at_once(_one_chain, [(job, c, until, parent) for c in range(len(job.names))])
 
 
@@ -103,6 +104,10 @@ def signals_ignored() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _compile(factory: ChainFactory, part: int) -> None:
+    plain_arrays(factory).compile_kernels(part)
 
 
 def _one_chain(job: Job, chain: int, until: int, parent: int | None) -> Any | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.sampler.chain import DRAWS, Chain, bytes_per_chain, sample_chain
+from mmgibbs.errors import MmgibbsError
+from mmgibbs.sampler.chain import DRAWS, Chain, bytes_per_chain
 from mmgibbs.sampler.covariances import starting_matrices
+from mmgibbs.sampler.kernels import compile_part, parts_of_sweep
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 
@@ -60,6 +63,11 @@ class MixedModelFactory:
     def kept_draws(self, state: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         return [{key.removeprefix(DRAWS): values for key, values in state.items()}]
 
-    def compile_kernels(self) -> None:
-        """One sweep and one record."""
-        sample_chain(self.model, self.choice.build(self.equations), Schedule(0, 1, 1, refresh_every=1), (self.seed, 0))
+    @property
+    def kernel_parts(self) -> int:
+        return parts_of_sweep(self.model)
+
+    def compile_kernels(self, part: int) -> None:
+        """Of a part of a sweep. What is wrong with the model, the chains say."""
+        with suppress(MmgibbsError):
+            compile_part(self.model, self.choice.build(self.equations), self.schedule, (self.seed, 0), part)

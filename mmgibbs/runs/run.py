@@ -12,6 +12,7 @@ import polars as pl
 from mmgibbs.config import load_config
 from mmgibbs.results.folder import write_run_folder
 from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.kernels import compiling_beside
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.place import FINISHED, RunFolder
 from mmgibbs.runs.problem import Clock, Problem, Tables
@@ -68,9 +69,11 @@ def run_in(folder: RunFolder, console: Console, executor: Executor) -> Result:
 def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
     """The same stages for every kind of analysis."""
     clock = Clock()
-    problem = read_problem(folder, console, clock)
-    folder.start()
-    found = problem.solve(folder, console, executor)
+    sampled = folder.analysis.model.plugin is None and folder.analysis.sampler.method == "gibbs"
+    with compiling_beside(console, sampled):
+        problem = read_problem(folder, console, clock)
+        folder.start()
+        found = problem.solve(folder, console, executor)
     clock.lap(problem.stage)
     tables = problem.tables(found)
     clock.lap("summary")
