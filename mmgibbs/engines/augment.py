@@ -120,14 +120,20 @@ def _given_observed(R, traits, o, n, A, L, fill, noise):
 def _residual_products(records, e, fill, noise, complete, class_of_pattern, n_classes, number, stream, seed, chain):
     n, T = e.shape
     total, f, z = np.zeros((n_classes, T, T)), np.empty(T), np.empty(T)
+    needed = np.zeros((fill.shape[0], T), np.uint8)
+    for p in range(fill.shape[0]):
+        for t in range(T):
+            for u in range(T):
+                if noise[p, u, t] != 0.0:
+                    needed[p, t] = 1
     for r in range(np.uint64(n)):
         p, w = records.pattern[r], np.float64(records.weight[r]) if records.weight.size > 0 else 1.0
         if complete[p]:
             for t in range(T):
                 f[t] = e[r, t]
         else:
-            for t in range(T):
-                z[t] = normal(number, np.int64(records.record[r]), stream, t, seed, chain)
+            for t in range(T):  # those that are multiplied by 0 are not drawn
+                z[t] = normal(number, np.int64(records.record[r]), stream, t, seed, chain) if needed[p, t] else 0.0
             for t in range(T):
                 s, v = 0.0, 0.0
                 for u in range(T):
