@@ -61,7 +61,7 @@ class Scaling:
         self, term: int, plan: Plan, theta: np.ndarray, e: np.ndarray, Rinv: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """(patterns, m, m) sums of w x x', the lower triangle, and (patterns, m, T) sums of w x e'."""
-        lists, levels = self.equations.terms[term], self._record_levels(term)
+        lists, levels = self.equations.terms[term], self.record_levels(term)
         unrolled = ((0,) * plan.effect.size, (0,) * e.shape[1])
         if theta.shape[0] < UNROLL_FROM or plan.effect.size > UNROLL_TO or e.shape[1] > UNROLL_TO:
             unrolled = (), ()
@@ -92,7 +92,7 @@ class Scaling:
             self._parents_first[term] = np.argsort(self.equations.terms[term].code)
         return t.relationship.deviations(self.equations.relationships[term], self._parents_first[term], theta)
 
-    def _record_levels(self, term: int) -> np.ndarray:
+    def record_levels(self, term: int) -> np.ndarray:
         """(n, effects) uint32: the sweep position of the level that each record meets; UNKNOWN where it meets none."""
         if term not in self._levels:
             code, record = self.equations.terms[term].code, self.equations.records.record

@@ -17,6 +17,7 @@ from mmgibbs.engines.pcg.solver import PcgSolver, Solution
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.errors import ModelError
+from mmgibbs.machine.threads import Threads, cores
 from mmgibbs.model.labels import component_labels
 from mmgibbs.posterior.decisions import Decided
 from mmgibbs.posterior.moments import LONG_ENOUGH, PooledMoments, pool
@@ -212,7 +213,8 @@ class MixedModelProblem:
         G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
         if equations.real != np.float64:
             equations = structured_equations(model.design, equations.partition)
-        ((solution, sd),) = executor.each(blup, (equations, G, R), [(s.tolerance, s.pev_limit)], ["solving"])
+        threads = s.threads or cores()
+        ((solution, sd),) = executor.each(blup, (equations, G, R), [(s.tolerance, s.pev_limit, threads)], ["solving"])
         console.say(f"PCG: {solution.iterations} iterations, relative residual {solution.relative_residual:.1e}")
         facts = {
             "method": "blup",
@@ -431,10 +433,15 @@ def _notes(chains: list[ChainResult], decided: Decided | None) -> list[str]:
 
 
 def blup(
-    equations: StructuredEquations, G: Sequence[np.ndarray | None], R: np.ndarray, tolerance: float, pev_limit: int
+    equations: StructuredEquations,
+    G: Sequence[np.ndarray | None],
+    R: np.ndarray,
+    tolerance: float,
+    pev_limit: int,
+    threads: int = 1,
 ) -> tuple[Solution, list[np.ndarray] | None]:
     """(solution, posterior SD of every level, on the original scale): the latter None above `pev_limit` equations."""
-    solver = PcgSolver(equations)
+    solver = PcgSolver(equations, Threads(threads))
     solver.set_variances(G, R)
     solution = solver.solve(tolerance)
     if equations.n_equations > pev_limit:

@@ -53,8 +53,8 @@ def hold(serial, one, *more, rtol):
 
 def each_is_near(name, precision, rtol):
     example, every = engines(name, precision)
-    used = every[1]._scaling
-    fits = [i for i in example.random_terms() if used._tuples(i) is not None]
+    equations = every[1].equations
+    fits = [i for i in example.random_terms() if record_rows.row_tuples(equations, i) is not None]
     assert fits and every[1].threads.pieces(example.design.n_records).count > 1
     patterns = example.design.patterns
     for i in example.random_terms():

@@ -37,13 +37,6 @@ class RowScaling(Scaling):
         super().__init__(equations)
         self.rows, self.threads = rows, threads
 
-    def _tuples(self, term: int) -> tuple[tuple, tuple, tuple] | None:
-        """k_, T_ and one for the effects, of lengths that the compiler sees; None where vectors do not fit."""
-        lists = self.equations.terms[term]
-        k_, T_ = unrolled(self.equations, term)
-        effects = lists.effect_first.size - 1
-        return (k_, T_, (0,) * effects) if k_ and T_ and effects <= 2 and lists.covariates.shape[0] == 0 else None
-
     def _rows(self, term: int, theta: np.ndarray) -> np.ndarray:
         """(q + 1, k): what M multiplies, with the row of 0."""
         at = self._deviations(term, theta)
@@ -52,29 +45,37 @@ class RowScaling(Scaling):
     def _sums(
         self, term: int, plan: Plan, theta: np.ndarray, e: np.ndarray, Rinv: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        tuples, eq = self._tuples(term), self.equations
+        tuples, eq = row_tuples(self.equations, term), self.equations
         if tuples is None:
             return super()._sums(term, plan, theta, e, Rinv)
         (k_, T_, E_), patterns, pieces = tuples, len(Rinv), self.threads.pieces(len(e))
         k, E, W_ = len(k_), len(E_), whole(T_)
         xx = np.zeros((pieces.count, patterns * E * k * E, k))
         xe = np.zeros((pieces.count, patterns * E * k, len(W_)))
-        data = (eq.records.pattern, eq.records.weight, self._record_levels(term), *tuples, W_, self._rows(term, theta))
+        data = (eq.records.pattern, eq.records.weight, self.record_levels(term), *tuples, W_, self._rows(term, theta))
         pieces(partial(sum_rows, *data, e), xx, xe)
         of_e = xe.sum(axis=0)[:, : len(T_)].reshape(patterns, E, k, -1)
         return of_places(plan, xx.sum(axis=0).reshape(patterns, E, k, E, k), of_e)
 
     def transform(self, term: int, M: np.ndarray, theta: np.ndarray, e: np.ndarray) -> None:
-        tuples = self._tuples(term)
+        tuples = row_tuples(self.equations, term)
         if tuples is None:
             super().transform(term, M, theta, e)
             return
         lists, rows = self.equations.terms[term], self._rows(term, theta)
         D = np.ascontiguousarray((np.asarray(M, float) - np.eye(len(M))).T)
         moves = D @ rows_of_traits(lists.effect_first, lists.trait, len(whole(tuples[1])))
-        data = (self._record_levels(term), *tuples, whole(tuples[1]), moves.reshape(-1, moves.shape[-1]), rows, e)
+        data = (self.record_levels(term), *tuples, whole(tuples[1]), moves.reshape(-1, moves.shape[-1]), rows, e)
         self.threads.pieces(len(e))(partial(move_records, *data))
         self.threads.pieces(len(theta))(partial(move_rows, tuples[0], D, self.rows[term], rows))
+
+
+def row_tuples(equations: StructuredEquations, term: int) -> tuple[tuple, tuple, tuple] | None:
+    """k_, T_ and one for the effects, of lengths that the compiler sees; None where vectors do not fit: more than 4
+    components or traits, more than two effects, covariates, or too few levels for compiling to pay."""
+    lists, (k_, T_) = equations.terms[term], unrolled(equations, term)
+    effects = lists.effect_first.size - 1
+    return (k_, T_, (0,) * effects) if k_ and T_ and effects <= 2 and lists.covariates.shape[0] == 0 else None
 
 
 def of_places(plan: Plan, xx: np.ndarray, xe: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

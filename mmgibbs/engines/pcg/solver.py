@@ -19,6 +19,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.dense_products import dense_times
+from mmgibbs.engines.pcg.rows import row_product
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.passes import (
     add_dense,
@@ -32,7 +33,9 @@ from mmgibbs.equations.passes import (
 from mmgibbs.equations.relationships import weight
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
-from mmgibbs.machine.threads import blas_threads
+from mmgibbs.machine.threads import ALONE, Threads, blas_threads
+
+Operator = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,12 @@ class Columns(NamedTuple):
 
 
 class PcgSolver:
-    """BLUP by PCG in float64, whatever the precision of the equations. Vectors are in sweep order, (N,) or (N, m)."""
+    """BLUP by PCG in float64, whatever the precision of the equations. Vectors are in sweep order, (N,) or (N, m).
 
-    def __init__(self, equations: StructuredEquations):
-        self.equations = equations
+    threads: for `solve`, whose solution does not depend on their number."""
+
+    def __init__(self, equations: StructuredEquations, threads: Threads = ALONE):
+        self.equations, self.threads = equations, threads
         self.shapes = [(t.n_levels, t.n_components) for t in equations.design.terms]
         self.bounds = np.cumsum([0] + [q * k for q, k in self.shapes])
         self.active = np.concatenate(
@@ -163,8 +168,9 @@ class PcgSolver:
             if callback is not None:
                 callback(count[0])
 
-        C = LinearOperator((size, size), self.times, dtype=np.float64)
-        M = LinearOperator((size, size), self.precondition, dtype=np.float64)
+        times, precondition = self._operators()
+        C = LinearOperator((size, size), times, dtype=np.float64)
+        M = LinearOperator((size, size), precondition, dtype=np.float64)
         # BLAS sums its products in another order for every number of threads; whatever overflows is refused below
         with blas_threads(1), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             x, _ = cg(
@@ -177,6 +183,17 @@ class PcgSolver:
                 f"{tolerance:.1e}: the equations are close to singular; check the variances and the fixed effects"
             )
         return Solution(self.in_model_order(x), count[0], reached)
+
+    def _operators(self) -> tuple[Operator, Operator]:
+        """C x and M x of one vector: in rows and over threads where the terms fit (rows.py)."""
+        fast = row_product(self.equations, self.bounds, self.threads)
+        if fast is None:
+            return self.times, self.precondition
+        hold = lambda x: x * self.active if self._any_held else x
+        return (
+            lambda x: hold(fast.times(hold(x), self.Ginv, self.Rinv)),
+            lambda x: fast.precondition(hold(x), self._inverse_blocks),
+        )
 
     @property
     def iteration_limit(self) -> int:
@@ -218,9 +235,6 @@ def _columns(x: np.ndarray) -> np.ndarray:
     """(N, m) float64 view or copy of (N,) or (N, m)."""
     x = np.ascontiguousarray(x, dtype=np.float64)
     return x.reshape(x.shape[0], -1)
-
-
-Operator = Callable[[np.ndarray], np.ndarray]
 
 
 def conjugate_gradients(
