@@ -28,8 +28,8 @@ from mmgibbs.engines.coloured.pieces import LongSweep, long_levels
 from mmgibbs.engines.coloured.record_rows import RowScaling
 from mmgibbs.engines.coloured.squares import SQUARES, augmented_products, quadratic_of_rows
 from mmgibbs.engines.dense import DenseSweep
-from mmgibbs.engines.serial import LevelSweep, unrolled
-from mmgibbs.engines.visit import unroll
+from mmgibbs.engines.serial import LevelSweep
+from mmgibbs.engines.visit import unroll, unrolled
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError

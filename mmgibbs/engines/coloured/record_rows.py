@@ -18,7 +18,7 @@ from numba import carray, njit
 
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple, widen
 from mmgibbs.engines.intrinsics import prefetch, stack
-from mmgibbs.engines.serial import unrolled
+from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.scaling import Plan, Scaling
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.threads import Threads
