@@ -14,6 +14,8 @@ COMPILED = {"njit", "intrinsic", "overload"}  # decorators
 BODIES = {
     "mmgibbs/engines/visit.py": {"prefetch_relatives", "_prefetch_nothing", "_prefetch_family"},
     "mmgibbs/engines/coloured/gather.py": {"sum_relatives_of", "_row_by_row", "_family"},
+    "mmgibbs/engines/coloured/squares.py": {"square_of_level", "_independent", "_mendelian"},
+    "mmgibbs/engines/pcg/rows.py": {"row_of_inverse", "_independent", "_family"},
     "mmgibbs/engines/coloured/rows.py": {"_address", "_load", "_store", "_repeat", "_multiple", "codegen"},
 }
 
