@@ -26,15 +26,17 @@ PARTS: tuple[tuple[type, ...], ...] = ((Locations,), (TermCovariance, ResidualCo
 
 
 def parts_of_sweep(model: MixedModel) -> int:
-    """How many parts there are: one where steps of the sweep need what others have drawn."""
+    """How many parts there are, at most: one where steps of the sweep need what others have drawn."""
     return 1 if model.design.responses or model.design.markers else len(PARTS)
 
 
 def compile_part(model: MixedModel, engine: Engine, schedule: Schedule, key: tuple[int, int], part: int) -> None:
-    """Compile what one part of a sweep needs, and the way to a first sweep."""
+    """Compile what one part of a sweep needs, and the way to a first sweep. Where an engine brings steps of its own,
+    the first part is a whole sweep."""
     short = replace(schedule, burn_in=0, samples=1, thin=1, refresh_every=1, most=0)
-    if parts_of_sweep(model) == 1:
-        sample_chain(model, engine, short, key)
+    if parts_of_sweep(model) == 1 or hasattr(engine, "integrated"):
+        if part == 0:
+            sample_chain(model, engine, short, key)
         return
     shapes = [(t.n_levels, t.n_components) for t in model.design.terms]
     engine.start([np.cos(np.arange(1.0, 1.0 + q * k)).reshape(q, k) for q, k in shapes])
