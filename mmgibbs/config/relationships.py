@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from mmgibbs.config.fields import (
@@ -30,6 +30,7 @@ from mmgibbs.config.fields import (
     expected,
     number,
     one_of,
+    whole_number,
 )
 from mmgibbs.config.genotypes import FREQUENCIES, a_frequency_choice, a_share
 from mmgibbs.config.text import show
@@ -185,8 +186,45 @@ class OfGenotypes(Relationship):
     of_genotypes = True
 
 
+_most = number("a number between 0 and 1", above=0, below=1)
+
+
+class Core(Section):
+    """The animals from which the inverse of genomic relationships is made: so many at random, as many as it takes to
+    explain a share of the relationships, or those of a file.
+    """
+
+    size: Annotated[int | None, checked(whole_number(1))] = None
+    """So many animals at random."""
+
+    explained: Annotated[float | None, checked(_most)] = None
+    """As many animals, at random, as there are eigenvalues that make this share of the relationships, such as 0.98."""
+
+    file: Annotated[Path | None, checked(a_path)] = None
+    """File with the id of an animal on each line."""
+
+    seed: Annotated[int, checked(whole_number(0))] = 1
+    """Of the random choice."""
+
+    @classmethod
+    def long_form(cls, value: object) -> object:
+        return {"size": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        problems, given = Problems(), [k for k in ("size", "explained", "file") if getattr(self, k) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) or "none of them"
+            problems.add((given[-1] if given else "size",), f"found {found}, needed one of size, explained, file")
+        problems.refuse()
+        return self
+
+
 class Genomic(OfGenotypes):
     """Additive relationships of genotyped animals from their genotypes (GBLUP)."""
+
+    core: Core | None = None
+    """Make the inverse from a core of animals (APY); a number is its size. Default: the whole inverse."""
 
     method: Annotated[str, checked(one_of("vanraden1", "vanraden2"))] = "vanraden1"
     """vanraden1: one variance of all SNPs together; vanraden2: each SNP on its own scale."""
@@ -212,9 +250,12 @@ class Genomic(OfGenotypes):
         return found
 
     def with_paths(self, change: Callable[[Path], Path]) -> Self:
-        if not isinstance(self.frequencies, Path):
-            return self
-        return self.model_copy(update={"frequencies": change(self.frequencies)})
+        found: dict[str, Any] = {}
+        if isinstance(self.frequencies, Path):
+            found["frequencies"] = change(self.frequencies)
+        if self.core is not None and self.core.file is not None:
+            found["core"] = self.core.model_copy(update={"file": change(self.core.file)})
+        return self.model_copy(update=found) if found else self
 
 
 class Dominance(OfGenotypes):

@@ -22,6 +22,7 @@ from mmgibbs.genotypes.store import PackedGenotypes, Store
 from mmgibbs.model.relationships import genomic
 from mmgibbs.model.relationships import single_step as of_single_step
 from mmgibbs.model.relationships.base import DenseBlock
+from mmgibbs.model.relationships.core import inverse_by_core, size_for
 from mmgibbs.model.relationships.inverse import Inverted, identical_pairs, inverse_of
 from mmgibbs.model.relationships.metafounders import Metafounders
 from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
@@ -53,7 +54,7 @@ def of_genotyped(
         made, kind = _additive(term, spec, genotypes, ids, store, of_pedigree, codes), genomic.Genomic
         K, facts = made.matrix, _facts(genotypes, spec, made, of_pedigree)
         _blend(K, spec, _among(of_pedigree, codes) if spec.blend and spec.blend_with == "A22" else None)
-    own, found = K.diagonal().copy(), _inverse(term, K, ids, spec)
+    own, found = K.diagonal().copy(), _inverse(term, K, ids, spec, facts)
     block = DenseBlock(np.arange(len(ids), dtype=np.int32), found.values.astype(REAL[spec.storage], copy=False))
     return kind(block, own, facts | _figures(own, found)), _weak(term, found)
 
@@ -84,7 +85,7 @@ def single_step(
     facts |= {"tuned": _tune(K, A22, spec.tune)}
     own = K.diagonal().copy()
     del A22
-    found = _inverse(term, K, ids, spec)
+    found = _inverse(term, K, ids, spec, facts)
     del K
     S = found.values
     S *= spec.tau
@@ -244,9 +245,15 @@ def _compared(K: np.ndarray, A22: np.ndarray) -> dict[str, Any]:
     return means | ({"correlation_off_diagonal": cov / np.sqrt(vg * va)} if vg > 0 and va > 0 else {})
 
 
-def _inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes) -> Inverted:
+def _inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, facts: dict[str, Any]) -> Inverted:
+    """Of the whole matrix, or from a core, of which `facts` is told."""
+    core = _core(term, K, ids, spec)
     try:
-        return inverse_of(K)
+        if core is None:
+            return inverse_of(K)
+        found = inverse_by_core(K, core)
+        facts["core"] = {"animals": int(core.size), "least_variance_left": found.least}
+        return Inverted(found.values, found.condition, np.nan)
     except np.linalg.LinAlgError as error:
         pairs = [f"{ids[i]} and {ids[j]}" for i, j in identical_pairs(K, SHOWN)]
         why = (
@@ -259,6 +266,28 @@ def _inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes) -> Inv
             f"model.random.{term}.relationship: the {spec.name} relationships of the genotyped have no inverse "
             f"({error}): {why} a larger blend than {spec.blend:g}"
         ) from None
+
+
+def _core(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes) -> np.ndarray | None:
+    """Positions of the core, rising; None without one."""
+    asked = spec.core if isinstance(spec, Genomic) else None
+    if asked is None:
+        return None
+    path, n = f"model.random.{term}.relationship.core", len(K)
+    if asked.file is not None:
+        lines = pl.Series("id", asked.file.read_text(encoding="utf-8").splitlines(), dtype=pl.String)
+        lines = lines.str.strip_chars().filter(lines.str.strip_chars() != "").unique()
+        strange = lines.filter(~lines.is_in(ids.implode()))
+        if len(strange):
+            raise DataError(
+                f"{asked.file.name}: {len(strange):,} animals are not genotyped, such as "
+                f"{', '.join(strange.sort().head(SHOWN))}; needed genotyped animals ({path}.file)"
+            )
+        return np.flatnonzero(ids.is_in(lines.implode()).to_numpy())
+    size = asked.size or size_for(K, asked.explained or 1.0)
+    if size > n:
+        raise DataError(f"{path}.size: found {size:,}, needed at most {n:,}, the number of genotyped animals")
+    return np.sort(np.random.default_rng(asked.seed).permutation(n)[:size])
 
 
 def _facts(
@@ -286,7 +315,8 @@ def _refuse_indefinite(term: str, M: np.ndarray) -> None:
 
 def _figures(own: np.ndarray, found: Inverted) -> dict[str, Any]:
     diagonal = {"mean": float(own.mean()), "least": float(own.min()), "largest": float(own.max())}
-    return {"diagonal": diagonal, "condition": found.condition, "inverse_error": found.error}
+    known = {} if np.isnan(found.error) else {"inverse_error": found.error}
+    return {"diagonal": diagonal, "condition": found.condition} | known
 
 
 def _weak(term: str, found: Inverted) -> list[str]:

@@ -221,6 +221,18 @@ def laboratory_data(folder):
 
 
 @pytest.mark.slow
+def test_breeding_values_from_a_core(laboratory, tmp_path):
+    """As many animals as explain 98 % of the relationships do as the whole inverse; a tenth does not."""
+    data, kind = laboratory_data(laboratory), {"kind": "single_step"}
+    of = lambda core: solved(tmp_path, data, "y", kind | core, (0.5, 0.5), **BLUP)
+    whole, _ = of({})
+    genotyped = [line.split()[0] for line in (laboratory / "marker.txt").read_text().splitlines() if line.strip()]
+    alike = lambda found: np.corrcoef([found[i] for i in genotyped], [whole[i] for i in genotyped])[0, 1]
+    assert alike(of({"core": {"explained": 0.98}})[0]) > 0.995
+    assert alike(of({"core": 100})[0]) < 0.95
+
+
+@pytest.mark.slow
 def test_single_step_of_15800_animals_is_a_direct_solution(laboratory, tmp_path):
     """Blended with A22, tuned: the equations written with SciPy from the tables, and solved by sparse LU."""
     from scipy import sparse

@@ -342,7 +342,7 @@ MISTAKES = [
     (
         "data.groups",
         {"column": "g", "effect": "randm"},
-        "data.groups.effect: found 'randm', needed random or fixed; did you mean 'random'?",
+        "data.groups.effect: found 'randm', needed random, fixed or metafounders; did you mean 'random'?",
     ),
     # variances
     ("variances.mode", "fix", "variances.mode: found 'fix', needed sample or fixed; did you mean 'fixed'?"),
