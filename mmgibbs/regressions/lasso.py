@@ -33,6 +33,7 @@ from mmgibbs.draws.purpose import (
     REGRESSION_START,
     stream,
 )
+from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
 from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import option
@@ -40,7 +41,6 @@ from mmgibbs.regressions.predictors import Predictors
 from mmgibbs.regressions.protocol import Array, Keys, Parameter, RegressionData, State
 
 COLUMN_BLOCK = 256  # columns of Z that are scaled and multiplied while they are in the cache
-SMALLEST = 1e-290  # |beta| below it counts as that, so that its mean 1/|beta| stays finite
 
 
 @dataclass(frozen=True)
@@ -141,12 +141,12 @@ class LassoSampler:
         alpha = self.mean + sigma / np.sqrt(self.n) * a.normals(keys, sweep, stream(REGRESSION_COEFFICIENT, 2), 1)
 
         lambda2 = state["lambda2"]
-        mean = xp.sqrt(lambda2) * sigma / xp.maximum(xp.abs(beta), SMALLEST)
+        mean = lasso_means(beta, lambda2, sigma, xp)
         tau2 = 1.0 / a.inverse_gaussians(
             keys, sweep, stream(REGRESSION_LOCAL_SCALE, 0), mean, xp.broadcast_to(lambda2, mean.shape)
         )
         if o.penalty is None:
-            rate = o.penalty_rate + 0.5 * tau2.sum(1, keepdims=True)
+            rate = lasso_rate(o.penalty_rate, tau2.sum(1, keepdims=True))
             lambda2 = a.gammas(keys, sweep, stream(REGRESSION_GLOBAL_SCALE, 0), one * (o.penalty_shape + self.p)) / rate
         return {"beta": beta, "tau2": tau2, "sigma2": sigma2, "lambda2": lambda2, "alpha": alpha}
 

@@ -24,6 +24,7 @@ from mmgibbs.draws.purpose import (
     REGRESSION_START,
     stream,
 )
+from mmgibbs.draws.shrinkage import horseshoe_auxiliary_rate, horseshoe_rate
 from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.horseshoe.slice import slice_step
 from mmgibbs.regressions.protocol import Array, Keys, State
@@ -60,14 +61,14 @@ class Horseshoe:
     def draw(self, beta: Array, state: State, keys: Keys, sweep: int) -> State:
         """All scales given beta (C, p)."""
         a, square = self.arrays, beta**2
-        rate = state["local_auxiliary"] + 0.5 * state["global"][:, None] * square
+        rate = horseshoe_rate(state["local_auxiliary"], 0.5 * state["global"][:, None] * square)
         local = self.draw_local(rate, state, keys, sweep)
-        local_auxiliary = a.exponentials(keys, sweep, stream(REGRESSION_LOCAL_AUXILIARY, 0), self.p) / (1.0 + local)
-        rate = state["global_auxiliary"] + 0.5 * (local * square).sum(1)
+        drawn = a.exponentials(keys, sweep, stream(REGRESSION_LOCAL_AUXILIARY, 0), self.p)
+        local_auxiliary = drawn / horseshoe_auxiliary_rate(1.0, local)
+        rate = horseshoe_rate(state["global_auxiliary"], 0.5 * (local * square).sum(1))
         overall = self.draw_global(rate, local, state, keys, sweep)
-        global_auxiliary = a.exponentials(keys, sweep, stream(REGRESSION_GLOBAL_AUXILIARY, 0), 1)[:, 0] / (
-            self.global_scale**-2 + overall
-        )
+        drawn = a.exponentials(keys, sweep, stream(REGRESSION_GLOBAL_AUXILIARY, 0), 1)[:, 0]
+        global_auxiliary = drawn / horseshoe_auxiliary_rate(self.global_scale**-2, overall)
         slab = self.draw_slab(square, local, overall, state, keys, sweep)
         return {
             "local": local,

@@ -3,6 +3,8 @@
 a_j ~ N(0, lambda_j^2 tau^2),   lambda_j ~ C+(0, 1),   tau ~ C+(0, A)
 lambda_j^2 | . ~ IG(1, 1/nu_j + a_j^2 / (2 tau^2)),    nu_j | . ~ IG(1, 1 + 1/lambda_j^2)
 tau^2 | . ~ IG((p + 1)/2, 1/xi + sum_j a_j^2 / (2 lambda_j^2)),    xi | . ~ IG(1, 1/A^2 + 1/tau^2)
+
+Their rates are those of draws/shrinkage.py, which the regression of that name has too.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from numba import njit
 
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
+from mmgibbs.draws.shrinkage import horseshoe_auxiliary_rate, horseshoe_rate
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
@@ -44,9 +47,10 @@ class Horseshoe:
         squares, at = effects.a**2, stream(MARKER_LOCAL, self.site.term)
         _draw_local(self.local, self.auxiliary, squares / (2 * self.tau2), number, self.site.level, at, *self.site.key)
         of_all = number, 0, stream(MARKER_SHARES, self.site.term)
-        rate = 1 / self.xi + 0.5 * np.sum(squares / self.local)
+        rate = horseshoe_rate(1 / self.xi, 0.5 * np.sum(squares / self.local))
         self.tau2 = float(rate / gamma(0.5 * (len(squares) + 1), *of_all, 0, *self.site.key))
-        self.xi = float((1 / self.A2 + 1 / self.tau2) / gamma(1.0, *of_all, 1, *self.site.key))
+        of_auxiliary = horseshoe_auxiliary_rate(1 / self.A2, 1 / self.tau2)
+        self.xi = float(of_auxiliary / gamma(1.0, *of_all, 1, *self.site.key))
 
     def draws(self) -> dict[str, np.ndarray]:
         return {"tau2": np.array(self.tau2)}
@@ -64,6 +68,7 @@ class Horseshoe:
 def _draw_local(local, auxiliary, scaled, number, level, stream, seed, chain):
     """lambda_j^2, then nu_j, in place; scaled (p,): a_j^2 / (2 tau^2)."""
     for j in range(local.size):
-        rate = 1.0 / auxiliary[j] + scaled[j]
+        rate = horseshoe_rate(1.0 / auxiliary[j], scaled[j])
         local[j] = rate / gamma(1.0, number, level[j], stream, 0, seed, chain)
-        auxiliary[j] = (1.0 + 1.0 / local[j]) / gamma(1.0, number, level[j], stream, 1, seed, chain)
+        rate = horseshoe_auxiliary_rate(1.0, 1.0 / local[j])
+        auxiliary[j] = rate / gamma(1.0, number, level[j], stream, 1, seed, chain)

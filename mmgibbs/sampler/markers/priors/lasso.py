@@ -1,9 +1,9 @@
 """The Bayesian lasso (Park & Casella 2008): double-exponential effects.
 
     a_j ~ N(0, tau_j^2),   tau_j^2 ~ Exp(lambda^2 / 2),   lambda^2 ~ Gamma(shape, rate)
-    1/tau_j^2 | a_j ~ InvGauss(lambda / |a_j|, lambda^2),    lambda^2 | tau ~ Gamma(shape + p, rate + sum tau_j^2 / 2)
 
-Effects are on their own scale, not in residual standard deviations: other terms and traits share the residual.
+with the full conditionals of draws/shrinkage.py, which the regression of that name has too. Effects are on their own
+scale, not in residual standard deviations: other terms and traits share the residual.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from numba import njit
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.inverse_gaussian import inverse_gaussian
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
+from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
 from mmgibbs.sampler.markers.priors.base import Effects, Normals, Site
-
-LARGEST = 1e100  # of a precision: of an effect that is exactly 0 the mean of the inverse Gaussian is infinite
 
 
 class Lasso:
@@ -45,8 +44,9 @@ class Lasso:
 
     def update(self, effects: Effects, number: int) -> None:
         at = stream(MARKER_LOCAL, self.site.term)
-        self.v = _draw_tau2(effects.a, self.lambda2, number, self.site.level, at, *self.site.key)
-        shape, rate = self.shape + len(self.v), self.rate + 0.5 * self.v.sum()
+        means = lasso_means(effects.a, self.lambda2)
+        self.v = _draw_tau2(means, self.lambda2, number, self.site.level, at, *self.site.key)
+        shape, rate = self.shape + len(self.v), lasso_rate(self.rate, self.v.sum())
         self.lambda2 = float(gamma(shape, number, 0, stream(MARKER_SHARES, self.site.term), 0, *self.site.key) / rate)
 
     def draws(self) -> dict[str, np.ndarray]:
@@ -60,10 +60,8 @@ class Lasso:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _draw_tau2(a, lambda2, number, level, stream, seed, chain):
-    out = np.empty(a.size)
-    for j in range(a.size):
-        mean = np.sqrt(lambda2) / abs(a[j]) if a[j] != 0.0 else np.inf
-        draw = inverse_gaussian(mean, lambda2, number, level[j], stream, 0, seed, chain)
-        out[j] = 1.0 / min(draw, LARGEST)
+def _draw_tau2(means, lambda2, number, level, stream, seed, chain):
+    out = np.empty(means.size)
+    for j in range(means.size):
+        out[j] = 1.0 / inverse_gaussian(means[j], lambda2, number, level[j], stream, 0, seed, chain)
     return out
