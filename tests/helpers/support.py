@@ -93,13 +93,24 @@ def copies(design, n: int):
     """
     from scipy.sparse import block_diag, csr_array
 
+    from mmgibbs.model.relationships.base import DenseBlock
+    from mmgibbs.model.relationships.genomic import Genomic
     from mmgibbs.model.relationships.identity import Identity
     from mmgibbs.model.relationships.pedigree import Pedigree
+    from mmgibbs.model.relationships.single_step import SingleStep
     from mmgibbs.model.relationships.user_inverse import SparseInverse
     from mmgibbs.model.terms import Levels, Related
     from pedigree.relationship import relatives
 
+    def dense(block, q):
+        levels = np.concatenate([block.levels + c * q for c in range(n)]).astype(np.int32)
+        return DenseBlock(levels, np.kron(np.eye(n), block.values))
+
     def kin(kind, q):
+        if isinstance(kind, Genomic):
+            return Genomic(dense(kind.block, q), np.tile(kind.diagonal_of_K, n), {})
+        if isinstance(kind, SingleStep):
+            return SingleStep(kin(Pedigree(kind.relatives), q).relatives, dense(kind.block, q), {})
         if isinstance(kind, Pedigree):
             kind = kind.relatives
             assert kind.n_groups == 0

@@ -8,16 +8,19 @@ is a batch.
 import numpy as np
 import pytest
 from helpers.monte_carlo import compare
+from helpers.mutants import mutant
 from helpers.support import copies
 from reference import dense, models
 
 from mmgibbs.config.sampling import TOLERANCES
+from mmgibbs.engines import dense as dense_sweeps
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 
 COPIES, BURN_IN, SWEEPS = 150, 60, 60
 MODELS = ("bivariate_missing", "direct_maternal", "random_regression", "univariate_animal", "user_relationship")
+WITH_DENSE_BLOCKS = ("genomic_relationships", "single_step_maternal")
 ENGINES = [
     ("serial", "level", "term"),
     ("serial", "site", "effect"),
@@ -64,6 +67,20 @@ def posterior(name: str, engine: str, update: str, kind: str, spoil=None):
 def test_the_whole_posterior(name, engine, update, kind):
     comparison = posterior(name, engine, update, kind)
     assert comparison.agrees, comparison
+
+
+@pytest.mark.parametrize("name", WITH_DENSE_BLOCKS)
+@pytest.mark.parametrize("engine, update, kind", [e for e in ENGINES if e[0] != "hybrid"])
+def test_the_whole_posterior_with_a_dense_block(name, engine, update, kind):
+    comparison = posterior(name, engine, update, kind)
+    assert comparison.agrees, comparison
+
+
+@pytest.mark.parametrize("name", WITH_DENSE_BLOCKS)
+def test_a_sweep_that_forgets_what_has_moved_within_a_tile_fails(name, monkeypatch):
+    spoilt = mutant(dense_sweeps, "row[a] += s * moved[j, a]", "row[a] += 0.0 * s * moved[j, a]")
+    monkeypatch.setattr(dense_sweeps, "sweep_tile", spoilt.sweep_tile)
+    assert not posterior(name, "serial", "level", "term").agrees
 
 
 def test_a_spoiled_engine_fails():
