@@ -35,8 +35,8 @@ def with_dense_block(design: Design) -> str | None:
     for term in design.terms:
         if term.relationship.dense is not None:
             return (
-                f"{term.relationship.words} relationships (model.random.{term.name}); use engine: serial, structured "
-                "on the CPU, or pcg"
+                f"{term.relationship.words} relationships (model.random.{term.name}); use engine: serial, pcg, "
+                "marginal, or structured on the CPU"
             )
     return None
 

@@ -15,6 +15,7 @@ import pytest
 from helpers.monte_carlo import chain_batches, compare
 from helpers.support import shared_data
 from reference import tabular
+from scipy import stats
 
 import mmgibbs
 from mmgibbs.config import load_config
@@ -272,6 +273,19 @@ def test_single_step_of_15800_animals_is_a_direct_solution(laboratory, tmp_path)
     expected = splu(sparse.csc_array(C)).solve(W.T @ records[:, 2] / 0.5)
     ours = np.array([found[str(i)] for i in range(1, n + 1)])
     np.testing.assert_allclose(ours, expected[1:], atol=1e-6 * np.abs(expected[1:]).max())
+
+
+@pytest.mark.slow
+def test_a_chain_of_15800_animals_at_fixed_variances(laboratory, tmp_path):
+    """Means of every animal against BLUP, in Monte Carlo standard errors of 50 batches."""
+    arguments = laboratory_data(laboratory), "y", {"kind": "single_step"}, (0.5, 0.5)
+    blup, _ = solved(tmp_path / "blup", *arguments, **(BLUP | {"pev_limit": 0}))
+    options = {"chains": 1, "burn_in": 200, "samples": 2000, "thin": 1, "seed": 3, "engine": "structured"}
+    made = analysis(tmp_path / "chain", *arguments, **options)
+    made["variances"]["mode"] = "fixed"
+    found = mmgibbs.run(made, progress=False).solutions.filter(pl.col("term") == "genetic")
+    z = (found["mean"].to_numpy() - [blup[animal] for animal in found["level"]]) / found["mcse"].to_numpy()
+    assert np.abs(z).max() < stats.t.ppf(1 - 5e-4 / len(z), 49) and 0.8 < np.mean(z**2) < 1.2
 
 
 def pedigree_matrices(sire, dam, at):

@@ -97,7 +97,7 @@ def test_every_model_on_every_engine(tables, tmp_path, model):
     options = {"term": term, "traits": traits, "variances": variances}
     one, two = (run(tables, tmp_path / f"{n}", engine="structured", threads=n, **options) for n in (1, 2))
     assert_same_draws(one, two)
-    for engine in ("serial", "pcg"):
+    for engine in ("serial", "pcg", "marginal"):
         found = run(tables, tmp_path / engine, engine=engine, **options)
         assert found.solutions["mean"].is_finite().all()
     blup = run(tables, tmp_path / "blup", method="blup", **options)
