@@ -57,7 +57,7 @@ SHORT = {"sampler.chains": 2, "sampler.thin": 5, "sampler.seed": 5}
 def summary(name, folder, **sampler):
     settings = [f"{key}={value}" for key, value in (SHORT | sampler).items()]
     table = mmgibbs.run(ROOT / "configs" / f"{name}.yaml", settings, directory=folder, progress=False).summary
-    return {row["parameter"]: row for row in table.iter_rows(named=True) if row["mcse_mean"] is not None}
+    return {row["parameter"]: row for row in table.iter_rows(named=True) if row["mcse"] is not None}
 
 
 @pytest.mark.slow
@@ -73,5 +73,5 @@ def test_as_serial(tmp_path, name):
     assert own.keys() == other.keys()
     known = [p for p in own if min(own[p]["ess_bulk"], other[p]["ess_bulk"]) > 100]
     assert len(known) >= len(own) // 2, {p: (own[p]["ess_bulk"], other[p]["ess_bulk"]) for p in own}
-    z = {p: (own[p]["mean"] - other[p]["mean"]) / np.hypot(own[p]["mcse_mean"], other[p]["mcse_mean"]) for p in known}
+    z = {p: (own[p]["mean"] - other[p]["mean"]) / np.hypot(own[p]["mcse"], other[p]["mcse"]) for p in known}
     assert max(map(abs, z.values())) < 4.5, z
