@@ -1,10 +1,10 @@
 """Evaluations with genomic and single-step relationships against numbers of others and systems that are solved apart.
 
-BLUPF90's example 6 (Masuda, github.com/masuday/data): solutions printed by BLUPF90. Mrode (2014), example 12.1: the
-inverse of 0.99 G + 0.01 A22 that preGSf90 prints, and the single-step system of the same data written out with NumPy.
-The wheat of Crossa et al. (2010): heritabilities of K = SS'/p, S standardised markers, by REML and by quadrature over
-the variances under BGLR's default priors. BLUPF90's exercise of single-step GWAS (15,800 animals, 1,500 genotyped): its
-system assembled and solved with SciPy.
+BLUPF90's example 6 (Masuda, github.com/masuday/data): solutions printed by BLUPF90. Mrode (2014), examples 11.1 and
+12.1: the inverse of 0.99 G + 0.01 A22 that preGSf90 prints, GBLUP and single-step systems of the same data written out
+with NumPy. The wheat of Crossa et al. (2010): heritabilities of K = SS'/p, S standardised markers, by REML and by
+quadrature over the variances under BGLR's default priors. BLUPF90's exercise of single-step GWAS (15,800 animals, 1,500
+genotyped): its system assembled and solved with SciPy.
 """
 
 import zipfile
@@ -97,6 +97,24 @@ def test_the_inverse_of_pregsf90(tmp_path):
     assert made.levels[-1].ids.to_list() == genotyped
     expected = {(0, 0): 36.374112147756, (0, 1): -27.980861774302, (1, 1): 88.270926666258, (13, 13): 6.133181220876}
     assert {at: values[at] for at in expected} == pytest.approx(expected, rel=1e-7)  # its frequencies are single
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gblup_of_mrode(tmp_path, weighted):
+    """Example 11.1: 14 bulls at 10 SNPs, whose G has no inverse of its own, against V^-1 written out."""
+    records, pedigree, genotypes, genotyped, _ = mrode()
+    A, G, at, of_record = mrode_matrices()
+    K = 0.99 * G + 0.01 * A[np.ix_(at, at)]
+    own = [at.index(i) for i in of_record]
+    w = records["edc"].to_numpy() if weighted else np.ones(len(records))
+    y, V = records["dyd"].to_numpy(), 35.241 * K[np.ix_(own, own)] + np.diag(245 / w)
+    weights = np.linalg.solve(V, np.ones(len(y)))
+    mean = weights @ y / weights.sum()
+    expected = 35.241 * K[:, own] @ np.linalg.solve(V, y - mean)
+    data = {"phenotypes": records, "pedigree": pedigree, "genotypes": genotypes}
+    data |= {"weights": "edc"} if weighted else {}
+    found, _ = solved(tmp_path, data, "dyd", {"kind": "genomic", "blend": 0.01, "with": "A22"}, (35.241, 245), **BLUP)
+    assert [found[id] for id in genotyped] == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
