@@ -161,7 +161,7 @@ def test_what_does_not_fit_is_refused_before_it_is_built(folder, monkeypatch, ch
 def test_an_inverse_that_does_not_fit_is_refused(folder, monkeypatch):
     """The equations fit, their inverse does not."""
     write_files(folder)
-    monkeypatch.setattr(mmgibbs.machine.memory, "free_bytes", lambda: 12_000)
+    monkeypatch.setattr(mmgibbs.machine.memory, "free_bytes", lambda: 10_000)
     message = refused(folder)
     assert (
         message.startswith("memory: inverting 27 equations for PEV needs about")
