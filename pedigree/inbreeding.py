@@ -27,7 +27,7 @@ _LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy")
 # A parent and the state of the pass at hand in 16 bytes: `share` is u_j or, where that is not known, one of two
 # marks. Founders that are no ancestors of the sire at hand have share 0.
 _PARENT = np.dtype([("sire", np.int32), ("dam", np.int32), ("share", np.float64)])
-_NOT_YET, _LISTED = -1.0, -2.0  # no share: relationships of metafounders are above -1, and so are averages of them
+_NOT_YET, _LISTED = -8.0, -16.0  # no share: relationships, those of metafounders among them, are above -2
 NO_GAMMA = np.empty((0, 0))
 
 

@@ -48,7 +48,7 @@ def _lost_by_metafounders(sire: np.ndarray, dam: np.ndarray, gamma: np.ndarray) 
 def checked_gamma(gamma: np.ndarray) -> np.ndarray:
     """Gamma as float64; PedigreeError unless it is symmetric, positive definite, and within what populations can have.
 
-    With allele frequencies p_k, gamma_kl = 8 cov(p_k, p_l) about 1/2: the diagonal lies in (0, 2].
+    With allele frequencies p_k, gamma_kl = 8 cov(p_k, p_l) about 1/2: the diagonal lies between 0 and 2.
     """
     gamma = np.ascontiguousarray(gamma, np.float64)
     if gamma.ndim != 2 or gamma.shape[0] != gamma.shape[1] or not np.isfinite(gamma).all():
@@ -60,10 +60,10 @@ def checked_gamma(gamma: np.ndarray) -> np.ndarray:
             f"for ({other + 1}, {k + 1})"
         )
     own = np.diag(gamma)
-    if (own <= 0).any() or (own > 2).any():
-        k = int(np.argmax((own <= 0) | (own > 2)))
+    if (own <= 0).any() or (own >= 2).any():
+        k = int(np.argmax((own <= 0) | (own >= 2)))
         raise PedigreeError(
-            f"Gamma has {own[k]:g} at ({k + 1}, {k + 1}); needed a value above 0 (unrelated founders) and at most 2 (a "
+            f"Gamma has {own[k]:g} at ({k + 1}, {k + 1}); needed a value above 0 (unrelated founders) and below 2 (a "
             "population without variation)"
         )
     lowest = float(np.linalg.eigvalsh(gamma)[0])

@@ -63,14 +63,25 @@ def partitioned(kin: Relatives, animals: np.ndarray) -> Partitioned:
 
 def inverse_among(kin: Relatives, animals: np.ndarray) -> np.ndarray:
     """A22^-1 of chosen animals, (m, m) float64: the others that are no ancestors of theirs leave it as it is."""
-    small, number = restricted(kin, animals)
-    parts = partitioned(small, number[animals])
+    chosen = np.asarray(animals, np.int64)
+    small, number = restricted(kin if np.any(chosen >= kin.n_animals) else without_groups(kin), chosen)
+    parts = partitioned(small, number[chosen])
     out = parts.among.toarray()
     down = parts.across.T.tocsc()
     for first in range(0, len(out), COLUMNS):
         columns = slice(first, first + COLUMNS)
         out[:, columns] -= parts.across @ parts.solve(down[:, columns].toarray())
     return (out + out.T) / 2
+
+
+def without_groups(kin: Relatives) -> Relatives:
+    """The pedigree in which a parent of an unknown-parent group is an unknown parent."""
+    if not kin.n_groups:
+        return kin
+    n = kin.n_animals
+    sire, dam = (np.where(parent < n, parent, -1).astype(np.int32) for parent in (kin.sire, kin.dam))
+    more = 1 / kin.dinv - mendelian_variance(sire, dam, kin.inbreeding)
+    return relatives(sire, dam, kin.inbreeding, within=more)
 
 
 def restricted(kin: Relatives, animals: np.ndarray) -> tuple[Relatives, np.ndarray]:

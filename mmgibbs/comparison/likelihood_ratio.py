@@ -55,7 +55,8 @@ def likelihood_ratio(a: Finished, b: Finished) -> LikelihoodRatio | str | None:
         return "no test: a random effect of both models has other relationships; compare their AIC or BIC"
     lacking = tuple(name for name in runs[large].summary["parameter"] if name in free[large] - free[small])
     statistic = 2 * (runs[large].record["log_likelihood"] - runs[small].record["log_likelihood"])
-    m = sum(".var[" in name for name in lacking)
+    held = dict(runs[small].summary.select("parameter", "mean").iter_rows())
+    m = sum(".var[" in name and not held.get(name) for name in lacking)  # held above 0 is inside, not on the boundary
     c = len(lacking) - m
     p, exact = _tail(max(statistic, 0.0), m, c)
     return LikelihoodRatio(small, large, statistic, m, c, p, float(chi2.sf(max(statistic, 0.0), m + c)), exact, lacking)

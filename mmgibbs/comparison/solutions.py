@@ -14,6 +14,7 @@ import polars as pl
 from scipy.stats import spearmanr
 
 from mmgibbs.comparison.sides import Component, Side
+from mmgibbs.errors import DataError
 
 _SAME = 0.5  # share of common levels from which components of files without names belong together
 _LEAST = 3  # levels, for correlations
@@ -105,6 +106,10 @@ def _same_trait(x: Component, y: Component, of_a: dict[str, int], of_b: dict[str
 
 
 def _pair(x: Component, y: Component) -> Pair:
+    for side, component in (("the first", x), ("the second", y)):
+        twice = component.values.filter(pl.col("level").is_duplicated())["level"]
+        if len(twice):
+            raise DataError(f"found '{twice[0]}' more than once in {side} solutions; needed each level once")
     both = x.values.rename({"value": "a"}).join(
         y.values.rename({"value": "b"}), on="level", how="inner", maintain_order="left"
     )

@@ -220,6 +220,7 @@ def _complete_markers(
         found[name] = section if refusals else _with_checked_matrices(section, place, problems)
         if section.windows is not None and analysis.output.save_marker_draws == 0:
             problems.add((*place, "windows"), "cannot be combined with output.save_marker_draws: 0; needed some draws")
+    _refuse_other_animals(found, random, problems)
     rest = [name for name, section in found.items() if section.snps is not None and section.snps.rest]
     for name in rest[1:]:
         problems.add(
@@ -233,6 +234,30 @@ def _complete_markers(
         method = analysis.sampler.method
         problems.add(("sampler", "method"), f"{method} cannot be combined with model.markers; needed gibbs")
     return found
+
+
+def _refuse_other_animals(found: dict[str, MarkerEffects], random: dict[str, Random], problems: Problems) -> None:
+    """Predicted genotypes are of one set of animals, and every term of SNP effects sees the same."""
+    own = {name: section for name, section in found.items() if section.single_step != "none"}
+    first = next(iter(own), None)
+    if first is None:
+        return
+    level = own[first].level
+    for name, section in found.items():
+        place = ("model", "markers", name)
+        if name in own and section.level != level:
+            problems.add(
+                (*place, "level"), f"found {section.level}, and {level} in {first}; needed the same with single_step"
+            )
+        if name not in own:
+            problems.add((*place, "single_step"), f"found none beside epsilon in {first}; needed the same in all terms")
+    for name, term in random.items():
+        if term.relationship.of_genotypes:
+            kind = term.relationship.name
+            problems.add(
+                ("model", "random", name, "relationship"),
+                f"found {kind} beside single_step in model.markers.{first}; needed one of them",
+            )
 
 
 def _single_step_refusals(

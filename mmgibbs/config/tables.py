@@ -63,7 +63,7 @@ class PedigreeColumns(Section):
         return self
 
 
-_gamma = number("a number above 0 and at most 2, genotypes, or the path of a table", above=0, below=2 + 1e-12)
+_gamma = number("a number above 0 and below 2, genotypes, or the path of a table", above=0, below=2)
 
 
 @accepts(any_of({"const": "genotypes"}, {"type": "string"}, accepted_by(_gamma)))

@@ -275,8 +275,14 @@ def _core(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes) -> np.nda
         return None
     path, n = f"model.random.{term}.relationship.core", len(K)
     if asked.file is not None:
-        lines = pl.Series("id", asked.file.read_text(encoding="utf-8").splitlines(), dtype=pl.String)
+        try:
+            text = asked.file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{asked.file}: {error}; needed the id of an animal on each line ({path}.file)") from None
+        lines = pl.Series("id", text.splitlines(), dtype=pl.String)
         lines = lines.str.strip_chars().filter(lines.str.strip_chars() != "").unique()
+        if not len(lines):
+            raise DataError(f"{asked.file.name}: found no animals; needed the id of one on each line ({path}.file)")
         strange = lines.filter(~lines.is_in(ids.implode()))
         if len(strange):
             raise DataError(

@@ -118,7 +118,19 @@ def marker_terms(
             )
             centred = genotypes.centre[own_snps], scale, genotypes.mean[own_snps]
             terms.append(
-                Markers(name, t, animal.astype(np.int32), store, numbers, *centred, spec, n, joint, len(genotyped))
+                Markers(
+                    name,
+                    t,
+                    animal.astype(np.int32),
+                    store,
+                    numbers,
+                    *centred,
+                    spec,
+                    n,
+                    joint,
+                    section.single_step != "none",
+                    len(genotyped),
+                )
             )
             recorded = order.is_in(of_record["animal"].drop_nulls().unique().implode()).to_numpy()
             labels.append(MarkerLabels(name, order, recorded, section, len(genotyped), unexplained, of_j))

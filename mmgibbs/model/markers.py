@@ -77,6 +77,7 @@ class Markers:
     prior: MarkerPriorSpec
     n_recorded: int
     joint: JointPriorSpec | None = None  # of all traits of the term; then `prior` is what it says of this one
+    epsilon: bool = False  # a random term holds what predicted genotypes leave, and nothing of genotyped animals
     genotyped: int | None = None  # the first so many of the store, where the genotypes of the others are predicted
 
     @property

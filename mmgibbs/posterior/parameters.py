@@ -146,6 +146,7 @@ class MarkerInfo:
     trait: str
     trait_number: int
     draws: str  # what its draws are called (marker_name)
+    epsilon: bool = False  # the animals' own random effect is of those without genotypes alone
 
     def variance(self, draws: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """Draws of the variance of its breeding values among genotyped animals."""
@@ -362,6 +363,9 @@ class _Shares:
             )
             return
         phenotypic, sums = R[..., t, t], []
+        direct = direct_component(terms, on_trait)
+        if any(m.epsilon for m in markers):  # the variances of genotyped animals, who have none of the direct effect
+            on_trait, direct = [place for place in on_trait if place != direct], None
         for i, c in on_trait:
             phenotypic = phenotypic + matrices[terms[i].matrix][..., c, c]
             sums.append(_variance_name(terms, i, c))
@@ -374,7 +378,6 @@ class _Shares:
             phenotypic = phenotypic + variance
             sums.append(name)
         sums.append(f"residual.var[{self.name}]")
-        direct = direct_component(terms, on_trait)
         additive = list(genomic.values()) + ([] if direct is None else [_component(terms, matrices, *direct)])
         if additive:
             self.heritability[f"h2[{self.name}]"] = sum(additive[1:], additive[0]) / phenotypic

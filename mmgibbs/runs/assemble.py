@@ -129,7 +129,7 @@ def marker_infos(design: Design) -> tuple[MarkerInfo | JointMarkerInfo, ...]:
         for m in design.markers
         if m.joint is not None and m.first
     ]
-    return (*(MarkerInfo(m.name, design.traits[m.trait], m.trait, m.key) for m in design.markers), *joint)
+    return (*(MarkerInfo(m.name, design.traits[m.trait], m.trait, m.key, m.epsilon) for m in design.markers), *joint)
 
 
 def check_degrees_of_freedom(

@@ -31,6 +31,13 @@ def decisions_asked_for(analysis: Analysis, prepared: Prepared, assembled: Assem
     if asked is None:
         return None
     random = analysis.model.random[asked.term]
+    snps = next(iter(analysis.model.markers), None)
+    if snps is not None:
+        raise ConfigError(
+            f"decisions: found SNP effects (model.markers.{snps}), which are no part of {asked.term}: "
+            "candidates would be ranked by part of their breeding values; needed an analysis without them, such as one "
+            "with relationship: {kind: single_step}"
+        )
     codes = _candidates(asked, _labels(asked.term, prepared), prepared.pedigree)
     if codes.size < 2:
         raise ConfigError(f"decisions.candidates: found {codes.size} of them, needed at least two to choose among")

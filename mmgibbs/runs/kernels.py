@@ -38,7 +38,20 @@ def compiling_beside(console: Console, sampled: bool) -> Iterator[None]:
         return
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    beside = subprocess.Popen(
+    try:
+        beside = _compiling(path)
+    except (OSError, ValueError):  # no memory, or Python within another program: it was only a help
+        yield
+        return
+    try:
+        yield
+    finally:
+        beside.terminate()
+        beside.wait()
+
+
+def _compiling(path: str) -> subprocess.Popen:
+    return subprocess.Popen(
         [sys.executable, "-c", f"import {__name__} as kernels; kernels.compile_draws()"],
         env=os.environ | {"PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
@@ -46,11 +59,6 @@ def compiling_beside(console: Console, sampled: bool) -> Iterator[None]:
         stderr=subprocess.DEVNULL,  # what fails there fails here too, and is said
         start_new_session=True,  # a Ctrl-C is not for it
     )
-    try:
-        yield
-    finally:
-        beside.terminate()
-        beside.wait()
 
 
 def compile_draws() -> None:

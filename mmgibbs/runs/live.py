@@ -86,12 +86,15 @@ class LivePage:
         """
         if not self._written:
             return
-        if self._before is not None:
-            self.path.write_bytes(self._before)
-        elif kept:
-            self._write(why)
-        else:
-            self.path.unlink(missing_ok=True)
+        try:
+            if self._before is not None:
+                self.path.write_bytes(self._before)
+            elif kept:
+                self._write(why)
+            else:
+                self.path.unlink(missing_ok=True)
+        except OSError as error:  # a full disk: what has stopped the run is what the user has to hear
+            self.say(f"{self.path.name}: {error}")
 
     def _watch(self) -> None:
         written, next_one = -AGAIN, FIRST

@@ -65,7 +65,7 @@ class MixedModelFactory:
 
     @property
     def kernel_parts(self) -> int:
-        return parts_of_sweep(self.model)
+        return 1 if self.choice.name == "marginal" else parts_of_sweep(self.model)  # all of its sweep is one step
 
     def compile_kernels(self, part: int) -> None:
         """Of a part of a sweep. What is wrong with the model, the chains say."""

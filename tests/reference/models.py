@@ -449,7 +449,7 @@ def genomic_relationships():
     q, n = 13, 24
     K = covariance_of(rng, q)
     animal = Effect("", rng.integers(0, q - 2, n).astype(np.int32), (0, 1))
-    block = DenseBlock(np.arange(q, dtype=np.int32), np.linalg.inv(K))
+    block = DenseBlock(np.arange(q, dtype=np.int32), symmetric(np.linalg.inv(K)))
     terms = [
         class_term("herd", np.arange(n) % 2, 2, [0, 1]),
         random_term("genetic", [animal], Genomic(block, K.diagonal().copy(), {}), q),
@@ -475,7 +475,7 @@ def single_step_maternal():
         random_term(
             "genetic",
             [Effect("direct", animal, (0,)), Effect("maternal", dam[animal], (0,))],
-            SingleStep(listed, DenseBlock(genotyped, S), {}),
+            SingleStep(listed, DenseBlock(genotyped, symmetric(S)), {}),
             n_animals,
         ),
     ]

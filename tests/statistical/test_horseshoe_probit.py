@@ -80,8 +80,8 @@ MUTANTS = {
     "intercept penalised": (horseshoe, "0.0 if sd is None else sd**-2", "1.0"),
     "rate of lambda without 1/2": (
         prior,
-        '+ 0.5 * state["global"][:, None] * square',
-        '+ state["global"][:, None] * square',
+        '0.5 * state["global"][:, None] * square',
+        'state["global"][:, None] * square',
     ),
     "shape p/2 of tau": (prior, "0.5 * (self.p + 1))", "0.5 * self.p)"),
     "noise solved with L": (

@@ -60,11 +60,11 @@ def test_orthogonal_predictors_have_their_exact_posterior(by):
 
 MUTANTS = {
     "sigma^2 | tau, then an old beta": (
-        "xp.maximum(xp.abs(beta), SMALLEST)",
-        'xp.maximum(xp.abs(state["beta"]), SMALLEST)',
+        "lasso_means(beta, lambda2",
+        'lasso_means(state["beta"], lambda2',
     ),
     "tau^2 instead of 1/tau^2": ("tau2 = 1.0 / a.inverse_gaussians", "tau2 = a.inverse_gaussians"),
-    "sum of 1/tau^2": ("0.5 * tau2.sum(1", "0.5 * (1 / tau2).sum(1"),
+    "sum of 1/tau^2": ("o.penalty_rate, tau2.sum(1", "o.penalty_rate, (1 / tau2).sum(1"),
     "degrees of freedom of three blocks": ("0.5 * (self.n - 1)", "0.5 * (self.n - 1 + self.p)"),
     "uncentred degrees of freedom": ("0.5 * (self.n - 1)", "0.5 * self.n"),
 }

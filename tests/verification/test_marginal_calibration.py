@@ -82,7 +82,7 @@ def test_tiny_model_with_a_wrong_density(name):
 
 def test_one_replicate_of_the_beef_model():
     found = marginal_ranks(beef(), 0, thin=2, burn_in=0)
-    assert found.shape == (44,) and found.min() >= 0 and found.max() <= DRAWS
+    assert found.shape == (44,) and 0 < found.mean() < DRAWS and np.unique(found).size > 5  # draws of NaN have rank 0
 
 
 @pytest.mark.slow

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers.kept_runs import SAMPLED, SAMPLER
 from helpers.small_analysis import replaced, write_files
 from helpers.support import ROOT
-from unit.runs.test_resumed_runs import SAMPLED, SAMPLER
 
 LONG = "chains: 1, burn_in: 10, samples: 4000000000, thin: 4000000, checkpoint_every: 0.02m, refresh_every: 100"
 

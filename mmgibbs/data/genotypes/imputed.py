@@ -84,7 +84,9 @@ def imputed_animals(
     term = next(
         name
         for name, r in random.items()
-        if r.relationship.of_pedigree and any(e.level == section.level for e in r.effects.values())
+        if r.relationship.of_pedigree
+        and not r.relationship.of_genotypes
+        and any(e.level == section.level for e in r.effects.values())
     )
     relationship = kin.additive(random[term].relationship)
     every = genotypes.animals["animal"]
@@ -99,6 +101,12 @@ def imputed_animals(
     others = recorded.filter(~recorded.is_in(every.implode()))
     of_others = kin.pedigree.codes(others)  # an id that is no animal of the pedigree is refused with the random effect
     ids, wanted = others.filter(of_others.is_not_null()), of_others.drop_nulls().to_numpy().astype(np.int64)
+    if not len(ids):
+        raise DataError(
+            f"model.markers: all {len(recorded):,} animals with records are genotyped: no record says anything of "
+            f"model.random.{term}; needed records of other animals, or an analysis without this effect and without "
+            "single_step"
+        )
     names = [t.name for t in analysis.traits]
     found = Imputed(
         term,

@@ -49,6 +49,14 @@ def test_the_inverse_is_that_of_the_table():
     np.testing.assert_allclose(a_times_with_metafounders(kin, gamma, v), A[:300, :300] @ v, atol=1e-5)  # Q is float32
 
 
+def test_populations_that_are_as_unlike_as_can_be():
+    """Relationships of exactly -1, which no mark of the passes may look like."""
+    sire, dam = with_metafounders(60, 6, 2)
+    gamma = np.array([[1.5, -1.0], [-1.0, 1.5]])
+    F = inbreeding_with_metafounders(sire, dam, gamma)
+    np.testing.assert_allclose(F, np.diag(tabular.with_metafounders(sire, dam, gamma))[:60] - 1, atol=1e-12)
+
+
 def test_gamma_near_zero_is_the_unrelated_base():
     sire, dam = with_metafounders(400, 4, 2)
     F = inbreeding_with_metafounders(sire, dam, 1e-12 * np.eye(2))
@@ -67,7 +75,7 @@ def test_a_line_of_metafounder_parents_is_as_related_as_gamma_says():
         ([[0.5, 0.1], [0.2, 0.5]], "symmetric"),
         ([[0.5, 0.5], [0.5, 0.5]], "positive definite"),
         ([[0.0, 0.0], [0.0, 0.5]], "above 0"),
-        ([[2.5]], "at most 2"),
+        ([[2.5]], "below 2"),
         ([[np.nan]], "numbers"),
         ([0.5], "square"),
     ],

@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 import xarray
 import yaml
+from helpers.kept_runs import SAMPLED, found_in, found_in_one_go
 from helpers.small_analysis import ANALYSIS, command, write_files
 from helpers.validation_data import analysis_of, beef_frames, small_beef
 from polars.testing import assert_frame_equal
-from unit.runs.test_resumed_runs import SAMPLED, found_in, found_in_one_go
 
 import mmgibbs
 import mmgibbs.runs.chains

@@ -133,7 +133,7 @@ def test_a_chain_goes_on_and_draws_the_populations_too(data, tmp_path):
     [
         ({"groups": {"column": "breed", "effect": "metafounders"}}, "gamma: missing"),
         ({"groups": {"column": "breed", "gamma": 0.4}}, "belongs to metafounders"),
-        ({"groups": {"column": "breed", "effect": "metafounders", "gamma": 3}}, "at most 2"),
+        ({"groups": {"column": "breed", "effect": "metafounders", "gamma": 3}}, "below 2"),
         ({"groups": {"column": "breed", "effect": "metafounders", "gamma": "genotypes"}, "genotypes": None},
          "there are none"),
         ({"inbreeding": "ignore"}, "cannot be combined with metafounders"),

@@ -222,13 +222,13 @@ def test_effects_on_two_traits_with_a_prior_in_common(path, tmp_path):
 
 
 def test_predicted_genotypes(path, tmp_path):
-    """Records of animals without genotypes count, and young genotyped animals have no value of the pedigree left."""
+    """Records of animals without genotypes count; the LR method does not follow the regression on J yet."""
     wanted = config(path)
     pl.read_csv(path / "genotypes.csv")[20:].write_csv(tmp_path / "genotypes.csv")
     wanted["data"] |= {"genotypes": {"file": str(tmp_path / "genotypes.csv"), "quality": {"parent_progeny": "ignore"}}}
     wanted["model"]["markers"]["snps"]["single_step"] = "epsilon"
-    found = validate(wanted, Plan(folds=2, cutoff=2003, **PLAN), progress=False, report=False, output=tmp_path / "out")
-    assert found.table.filter(method="lr")["effect"].unique(maintain_order=True).to_list() == ["gebv", "total"]
-    total = dict(found.table.filter(method="lr", effect="total").select("statistic", "estimate").iter_rows())
-    assert 0 < total["accuracy"] < 1.5 and total["ratio_of_accuracies"] > 0.3
+    told = dict(progress=False, report=False, output=tmp_path / "out")
+    with pytest.raises(ConfigError, match="single_step in model.markers.snps.*needed --method kfold"):
+        validate(wanted, Plan(folds=2, cutoff=2003, **PLAN), **told)
+    found = validate(wanted, Plan(folds=2, method="kfold", **PLAN), **told)
     assert found.table.filter(method="kfold", effect="total", statistic="predictive_ability")["estimate"][0] > 0.3
