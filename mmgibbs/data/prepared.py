@@ -25,6 +25,8 @@ class LevelLabels:
     inbreeding: np.ndarray | None = None
     n_groups: int = 0  # the last n_groups levels are unknown-parent groups, reported with effect 'group'
     coefficient_in_level: bool = False  # fixed covariates: the reported level is `reported(label)`, not the id alone
+    # (q,) float64 variance of a level in units of its own, where it is not that of the relationship; NaN where unknown
+    diagonal: np.ndarray | None = None
 
     @property
     def group(self) -> np.ndarray:

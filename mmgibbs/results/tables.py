@@ -117,8 +117,9 @@ def _term_frame(
             inbreeding = per_level(labels.inbreeding)
         if variance is not None and term.relationship.known_diagonal:
             prior = np.tile(np.diagonal(variance)[components], len(order))
-            if term.relationship.diagonal is not None:
-                prior *= per_level(term.relationship.diagonal)
+            diagonal = term.relationship.diagonal if labels.diagonal is None else labels.diagonal
+            if diagonal is not None:
+                prior *= per_level(diagonal)
             elif labels.inbreeding is not None:
                 prior *= 1.0 + inbreeding
             reliability = np.where(per_level(labels.group), np.nan, 1.0 - pev / prior)

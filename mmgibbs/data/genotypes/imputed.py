@@ -45,6 +45,7 @@ class Imputed:
     genotypes: PreparedGenotypes
     known: pl.Series  # (g,) ids of the genotyped animals that the pedigree knows,
     held: np.ndarray  # and their codes there
+    wanted: np.ndarray  # codes of `ids`
     expected: ExpectedOf  # from the values of `known` to those of `ids`
 
     def store(self, genotyped: pl.Series) -> Store:
@@ -116,6 +117,7 @@ def imputed_animals(
         genotypes,
         known,
         held,
+        wanted,
         ExpectedOf(relationship.relatives, held, wanted),
     )
     notes = [
@@ -142,8 +144,11 @@ def without_genotyped(term: Term, labels: LevelLabels, imputed: Imputed) -> tupl
     """Epsilon: the genotyped animals are held at 0, and are not reported, since their breeding values are the SNPs'."""
     active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active.copy()
     active[imputed.held] = False
-    order = np.asarray(labels.order)
-    return replace(term, active=active), replace(labels, order=order[~np.isin(order, imputed.held)])
+    order, diagonal = np.asarray(labels.order), np.full(term.n_levels, np.nan)
+    if len(imputed.ids) <= MOST_SOLVED:
+        diagonal[imputed.wanted] = imputed.expected.unexplained()
+    left = order[~np.isin(order, imputed.held)]
+    return replace(term, active=active), replace(labels, order=left, diagonal=diagonal)
 
 
 class _WithExpected(GenotypeSource):

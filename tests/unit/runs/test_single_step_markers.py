@@ -142,6 +142,12 @@ def test_totals_are_those_of_the_dense_equations(data, tmp_path):
     of_pedigree = rows.filter((pl.col("term") == "genetic") & (pl.col("effect") != "total"))
     genotyped = {f"a{i}" for i in data[3][2]}
     assert not genotyped & set(of_pedigree["level"])
+    left = covariances(data)[2]
+    known = of_pedigree.filter(pl.col("reliability").is_not_null())
+    at = np.array([int(i[1:]) for i in known["level"]])
+    pev = known["pev"].to_numpy()
+    np.testing.assert_allclose(known["reliability"], 1 - pev / (POLYGENIC * left[at, at]), rtol=1e-9)
+    assert 0 < known.height < of_pedigree.height  # of animals with records
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert any("predicted from those of relatives" in note for note in record["notes"])
 
