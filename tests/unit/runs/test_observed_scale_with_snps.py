@@ -149,5 +149,7 @@ def test_a_run_in_pieces_has_the_same_draws(score, tmp_path):
 
 def test_an_index_of_probabilities_is_refused(tmp_path):
     wanted = config(tmp_path, ["alive"]) | {"decisions": {"index": {"merit": {"probability[alive]": 1.0}}, "top": [10]}}
-    with pytest.raises(ConfigError, match="found SNP effects .* on alive; candidates are ranked by a random term"):
+    with pytest.raises(
+        ConfigError, match="found SNP effects .*candidates would be ranked by part of their breeding values"
+    ):
         mmgibbs.run(wanted, overwrite=True, progress=False)
