@@ -149,7 +149,8 @@ def test_the_workflow_has_every_system_and_python():
     assert "mkdocs build --strict" in steps and any("pytest" in s for s in steps) and any("mypy" in s for s in steps)
 
 
-def test_a_release_is_built_tried_and_published_in_this_order():
+def test_a_release_is_tested_built_tried_and_published_in_this_order():
     jobs = WORKFLOWS["release"]["jobs"]
-    assert list(jobs) == ["build", "try", "publish"] and jobs["try"]["needs"] == "build"
+    assert list(jobs) == ["tests", "build", "try", "publish"]
+    assert jobs["build"]["needs"] == "tests" and jobs["try"]["needs"] == "build"
     assert jobs["publish"]["needs"] == "try" and jobs["publish"]["permissions"]["id-token"] == "write"
