@@ -106,10 +106,10 @@ def advance_poisson(psi, block, moved, step, j, centre, factor):
     s1, s2, s3, s4 = 0.0, 0.0, 0.0, 0.0
     before, size, c, f = centre[moved], factor[moved] * step, centre[j], factor[j]
     for r in range(np.uint64(psi.size)):
-        z = psi[r] + (block[moved, r] - before) * size
-        psi[r] = z
+        psi[r] += (block[moved, r] - before) * size
+    for r in range(np.uint64(psi.size)):
         xr = (block[j, r] - c) * f
-        t1 = bounded_exp(z) * xr
+        t1 = bounded_exp(psi[r]) * xr
         xx = xr * xr
         s1 += t1
         s2 += t1 * xr

@@ -19,19 +19,23 @@ from mmgibbs.regressions.hierarchical.likelihood import linear_predictor, log_su
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-def weighted_products(block, centre, factor, omega, pull, P, rhs):
-    """P += X' diag(omega) X, on and below the diagonal; rhs += X' pull. block (D, n_i) as stored."""
+def weighted_products(block, centre, factor, omega, pull, X, weighted, P, rhs):
+    """P += X' diag(omega) X, on and below the diagonal; rhs += X' pull. block (D, n_i) as stored; X (D, n_i) and
+    weighted (n_i,) are overwritten.
+
+    No loop writes an array and sums: whether such a loop runs in lanes depends on how far apart its arrays lie in
+    memory, and with it the order of the sum.
+    """
     n = omega.size
-    X = np.empty(block.shape)
     for j in range(block.shape[0]):
         x, c, f = block[j], centre[j], factor[j]
-        s = 0.0
         for r in range(n):
             X[j, r] = (x[r] - c) * f
+    for j in range(block.shape[0]):
+        s = 0.0
+        for r in range(n):
             s += X[j, r] * pull[r]
         rhs[j] += s
-    weighted = np.empty(n)
-    for j in range(block.shape[0]):
         for r in range(n):
             weighted[r] = X[j, r] * omega[r]
         for m in range(j, block.shape[0]):
@@ -78,6 +82,7 @@ def sweep_groups(groups, Q, mean, beta, first, last, sweep, latent_stream, strea
         a, n = groups.ptr[i], groups.ptr[i + 1] - groups.ptr[i]
         block = groups.columns[D * a : D * (a + n)].reshape(D, n)
         eta, c, omega, pull = np.empty((M, n)), np.zeros(n), np.empty(n), np.empty(n)
+        X, weighted = np.empty((D, n)), np.empty(n)
         for k in range(M):
             linear_predictor(block, beta[i, k * D : (k + 1) * D], groups.centre, groups.factor, eta[k])
         for k in range(M):
@@ -96,7 +101,7 @@ def sweep_groups(groups, Q, mean, beta, first, last, sweep, latent_stream, strea
                 for m in range(D):
                     P[j, m] = Q[k * D + j, k * D + m]
                 z[j] = normal(sweep, i, stream + k, j, seed, chain)
-            weighted_products(block, groups.centre, groups.factor, omega, pull, P, rhs)
+            weighted_products(block, groups.centre, groups.factor, omega, pull, X, weighted, P, rhs)
             draw_normal(P, rhs, z)
             beta[i, k * D : (k + 1) * D] = rhs
             if M > 1:
