@@ -34,6 +34,12 @@ class ExpectedOf:
         parts = self._parts
         return -parts.solve(parts.across.T @ np.ascontiguousarray(values, np.float64))[self._wanted]
 
+    def total_unexplained(self) -> float:
+        """1'V 1 of the block V of (A^nn)^-1 of the wanted ones, in units of sigma2_u: the sum over all their pairs."""
+        unit = np.zeros((len(self._parts.others), 1))
+        unit[self._wanted] = 1.0
+        return float(self._parts.solve(unit)[self._wanted].sum())
+
     def unexplained(self) -> np.ndarray:
         """(wanted,) diagonal of (A^nn)^-1: the variance that is left, in units of sigma2_u. A solution for each."""
         out = np.empty(len(self._wanted))

@@ -317,6 +317,7 @@ def _check_saved_levels(analysis: Analysis, model: Model, problems: Problems) ->
     if analysis.output.save_marker_draws is not None and not model.markers:
         problems.add(("output", "save_marker_draws"), "found no SNP effects, needed a term in model.markers")
     terms = [*model.fixed, *model.random]
+    terms += [J] if any(section.single_step != "none" for section in model.markers.values()) else []
     for term in analysis.output.save_levels:
         if term not in terms and term != "intercept":
             problems.add(

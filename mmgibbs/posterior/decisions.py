@@ -2,8 +2,8 @@
 
 A criterion gives candidate i the score s_i = sum_c w_c theta_ic, a weighted sum of the components of its level: a trait
 alone, or an index of several; an index may weigh probabilities of categories and expected counts too
-(probabilities.py). In draw t it has the rank r_it among the m candidates, 1 for the highest score. Over all
-N draws of all chains
+(probabilities.py). Where SNPs have effects on a trait, theta_ic is the total breeding value (totals.py). In draw t it
+has the rank r_it among the m candidates, 1 for the highest score. Over all N draws of all chains
 
     P(top x)        = #{t: r_it <= n_x} / N,   n_x = x m / 100 to the nearest whole number (a half: up), at least 1
     rank interval   from the smallest r with #{t: r_it <= r} >= N (1 - c) / 2 to the smallest with >= N (1 + c) / 2
@@ -33,6 +33,7 @@ import numpy as np
 
 from mmgibbs.posterior.moments import LONG_ENOUGH, Moments, PooledMoments, pool
 from mmgibbs.posterior.probabilities import Probabilities
+from mmgibbs.posterior.totals import TotalValues
 from mmgibbs.posterior.tracked import Theta
 
 EXACT = 2000  # candidates up to which every rank is counted
@@ -62,6 +63,8 @@ class Decisions:
     # of traits on the scale of their records: probabilities of categories, expected counts, with (criteria, columns)
     # float64 weights of their columns
     on_records: tuple[tuple[Probabilities, np.ndarray], ...] = ()
+    # of the candidates, in their order: components whose levels are a part of breeding values, SNP effects the other
+    totals: tuple[TotalValues, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -85,11 +88,15 @@ class DecisionCounts:
         self.top_squares = np.zeros(self.top.shape, np.int64)  # sum of c_b^2 over the complete batches
 
     def add(self, theta: Theta) -> None:
-        rows = theta.levels(self.term, self.asked.codes)
+        rows = self.levels(theta)
         if self.asked.on_records:
             self.count(rows, theta.parameters)
         else:
             self.count(rows)
+
+    def levels(self, theta: Theta) -> np.ndarray:
+        """(m, k) breeding values of the candidates."""
+        return theta.levels(self.term, self.asked.codes)
 
     def count(self, rows: np.ndarray, drawn: Mapping[str, np.ndarray] | None = None) -> None:
         """One draw; rows: (m, k) float64 levels of the candidates, drawn: the parameters beside them."""

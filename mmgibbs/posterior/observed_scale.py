@@ -17,7 +17,9 @@ covariates of random regressions, effects that a record does not meet, residual 
 
 SNP effects have no variance of a population: of them V_i and s2 have the realised variance of the genomic values g over
 the genotyped records of this population, draw by draw, and eta_i their mean there. (h2 has it over all genotyped
-animals.) A record whose animal is not genotyped has no SNP effects, as the model has it.
+animals.) A record whose animal is not genotyped has no SNP effects, as the model has it. Where its genotypes are
+predicted (single_step) it has, and the random effect holds what they leave: of that V_i has d_i s2, d_i the diagonal of
+(A^nn)^-1, 0 for genotyped animals; the variance of the direct effect is that of g plus the mean of d_i s2.
 """
 
 from __future__ import annotations
@@ -120,6 +122,10 @@ class ObservedScale:
     own: tuple[str, int] | None = None  # of the effect by which animals are told apart: the direct one, or a sire's
     own_markers: tuple[int, ...] = ()  # terms of SNP effects of these very animals
     genomic_heritability: bool = False  # SNP effects count in it
+    # a fixed regression that is a part of their breeding values (J, where genotypes are predicted): term, component,
+    # and what the mean of the records takes of its slope on the user's scale
+    own_regression: tuple[int, int, float] | None = None
+    direct_diagonal: float = 1.0  # mean over the records of the variance of the direct effect in units of its own
 
     @property
     def heritable(self) -> bool:

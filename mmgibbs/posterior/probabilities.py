@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from mmgibbs.posterior.moments import Moments, PooledMoments, pool
+from mmgibbs.posterior.totals import TotalValues
 from mmgibbs.posterior.tracked import WholeTheta
 
 
@@ -36,6 +37,7 @@ class Probabilities:
     thresholds: str  # draws (K - 2,) of the free thresholds, where there are some
     markers: tuple[int, ...] = ()  # terms of SNP effects of these animals
     places: np.ndarray | None = None  # (n_levels,) int64 in their stores; -1: not genotyped
+    total: TotalValues | None = None  # where genotypes are predicted: the levels are its animals, by their totals
 
     @property
     def columns(self) -> tuple[str, ...]:

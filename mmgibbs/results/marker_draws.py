@@ -7,6 +7,8 @@
     scale.i            (q,) float64 that a copy was multiplied by in the analysis; 0, as the effects, of SNPs that the
                        term does not have
     prior_variance.i   posterior mean of the variance of an effect under its prior, on the scale of the analysis
+    slope.i            (chains, draws) float32 of the trait on J, where single_step: epsilon has it; J of an animal with
+                       genotypes is -1
 
 `numpy.load` opens it. Bytes: 4 x draws of all chains x SNPs for each term.
 """
@@ -38,12 +40,18 @@ class EffectDraws:
     effects: np.ndarray  # (draws of all chains, q) float32
     scale: np.ndarray  # (q,)
     prior_variance: float
+    slope: np.ndarray | None = None  # (draws of all chains,) on J
 
 
 def marker_draws_file(
-    prepared: Prepared, found: Mapping[str, KeptDraws], draws: Mapping[str, np.ndarray]
+    prepared: Prepared,
+    found: Mapping[str, KeptDraws],
+    draws: Mapping[str, np.ndarray],
+    slopes: Mapping[str, KeptDraws],
 ) -> dict[str, Callable[[Path], None]]:
-    """Name -> what writes it; {} where no draws were kept. draws: of the parameters, (chains, draws, ...) by name."""
+    """Name -> what writes it; {} where no draws were kept. draws: of the parameters, (chains, draws, ...) by name;
+    slopes: number of the trait -> of J.
+    """
     markers = prepared.design.markers
     if not found or prepared.genotypes is None:
         return {}
@@ -58,6 +66,8 @@ def marker_draws_file(
         place = np.searchsorted(kept, m.number)
         content[f"effects.{i}"] = _at(place, found[m.key].values * m.scale.astype(np.float32), len(kept))
         content[f"scale.{i}"] = _at(place, m.scale, len(kept))
+        if str(m.trait) in slopes:
+            content[f"slope.{i}"] = slopes[str(m.trait)].values[..., 0]
         content[f"prior_variance.{i}"] = draws[marker_name(m.key, MEAN_VARIANCE)].mean()
 
     def write(path: Path) -> None:
@@ -89,6 +99,7 @@ def read_marker_draws(run: Path) -> list[EffectDraws]:
                     effects.reshape(-1, effects.shape[-1]),
                     file[f"scale.{i}"],
                     float(file[f"prior_variance.{i}"]),
+                    file[f"slope.{i}"].ravel() if f"slope.{i}" in file else None,
                 )
                 for i, effects in enumerate(each)
             ]

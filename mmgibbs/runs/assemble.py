@@ -36,7 +36,7 @@ from mmgibbs.posterior.parameters import (
     term_info,
     threshold_name,
 )
-from mmgibbs.runs.observed_scale import observed_scales
+from mmgibbs.runs.observed_scale import diagonals_left, observed_scales
 from mmgibbs.runs.predictive import predicted_classes
 from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat, warn_of_few_levels
 from mmgibbs.runs.residual import residual_model
@@ -102,7 +102,8 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         if isinstance(r, Categories) and len(r.labels) > 2
     )
     unit = tuple(m.unit for m in residual.matrices)
-    scales = observed_scales(design, infos, [labels.section.level for labels in prepared.markers])
+    levels = [labels.section.level for labels in prepared.markers]
+    scales = observed_scales(design, infos, levels, diagonals_left(prepared))
     observed = tuple(ObservedInfo(scale.names, scale.draws) for scale in scales)
     info = ResidualInfo(design.traits, joined, fixed, residual.classes, unit, thresholds, observed)
     model = MixedModel(

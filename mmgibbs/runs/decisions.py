@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,12 @@ from mmgibbs.errors import ConfigError, nearest
 from mmgibbs.posterior.decisions import EXACT, RELATIVE, Decided, Decisions
 from mmgibbs.posterior.moments import LONG_ENOUGH
 from mmgibbs.posterior.probabilities import Probabilities
+from mmgibbs.posterior.totals import TotalValues
 from mmgibbs.runs.assemble import Assembled
 from mmgibbs.runs.observed_scale import probabilities_of
+from mmgibbs.runs.totals import total_of
 from pedigree.read import Pedigree
+from pedigree.tables import quoted
 
 SHOWN = 5  # unknown ids named one by one
 
@@ -31,25 +35,63 @@ def decisions_asked_for(analysis: Analysis, prepared: Prepared, assembled: Assem
     if asked is None:
         return None
     random = analysis.model.random[asked.term]
-    snps = next(iter(analysis.model.markers), None)
-    if snps is not None:
-        raise ConfigError(
-            f"decisions: found SNP effects (model.markers.{snps}), which are no part of {asked.term}: "
-            "candidates would be ranked by part of their breeding values; needed an analysis without them, such as one "
-            "with relationship: {kind: single_step}"
-        )
-    codes = _candidates(asked, _labels(asked.term, prepared), prepared.pedigree)
+    wanted = criteria(asked, random)
+    totals = _totals(wanted, asked.term, prepared, assembled)
+    labels = _labels(asked.term, prepared)
+    if totals:
+        labels = replace(labels, order=totals[0].codes)
+    codes = _candidates(asked, labels, prepared.pedigree)
+    if totals:
+        codes = _with_totals(asked, codes, totals, labels)
     if codes.size < 2:
         raise ConfigError(f"decisions.candidates: found {codes.size} of them, needed at least two to choose among")
-    labels = component_names(random)
     selected = tuple(_selected(codes.size, x) for x in asked.top)
     for x, n in zip(asked.top, selected, strict=True):
         if n == codes.size:
             raise ConfigError(f"decisions.top: {x:g} % of {n:,} candidates are all of them, needed fewer to choose")
-    wanted = criteria(asked, random)
-    weights = np.array([[of.get(label, 0.0) for label in labels] for of in wanted.values()])
+    components = component_names(random)
+    weights = np.array([[of.get(label, 0.0) for label in components] for of in wanted.values()])
     on_scale = _on_records(wanted, asked.term, prepared, assembled)
-    return Decisions(asked.term, codes, weights, selected, asked.rank_interval, on_scale)
+    own = tuple(total.of_codes(codes) for total in totals)
+    return Decisions(asked.term, codes, weights, selected, asked.rank_interval, on_scale, own)
+
+
+def _totals(
+    wanted: Mapping[str, Mapping[str, float]], term: str, prepared: Prepared, assembled: Assembled
+) -> list[TotalValues]:
+    """Of every trait that a criterion weighs and SNPs have effects on: the breeding values are sums with these."""
+    design, infos = prepared.design, assembled.terms
+    info = next(info for info in infos if info.name == term)
+    names = {name for weights in wanted.values() for name in weights}
+    traits = {info.trait_of_component[c] for c, label in enumerate(info.components) if label in names}
+    traits |= {design.traits.index(asked[1]) for name in names if (asked := on_records(name)) is not None}
+    found = []
+    for t in sorted(traits & {m.trait for m in design.markers}):
+        total = total_of(t, infos, prepared)
+        if total is None or design.terms[total.term].name != term:
+            snps = next(m.name for m in design.markers if m.trait == t)
+            raise ConfigError(
+                f"decisions: found SNP effects (model.markers.{snps}) on {design.traits[t]}, which make no breeding "
+                f"values with {term}; needed one effect of the animal itself in {term}, of the column "
+                f"model.markers.{snps}.level and without covariates"
+            )
+        found.append(total)
+    return found
+
+
+def _with_totals(asked: Asked, codes: np.ndarray, totals: Sequence[TotalValues], labels: LevelLabels) -> np.ndarray:
+    """The candidates whose genotypes are known, or predicted; ConfigError for one that was asked for by its id."""
+    known = np.isin(codes, totals[0].codes)
+    for total in totals[1:]:
+        known &= np.isin(codes, total.codes)
+    others = labels.ids.gather(codes[~known])
+    if (asked.candidates.ids or asked.candidates.file is not None) and len(others):
+        more = f" and {len(others) - SHOWN:,} more" if len(others) > SHOWN else ""
+        raise ConfigError(
+            f"decisions.candidates: found {', '.join(quoted(i) for i in others.head(SHOWN))}{more} without genotypes, "
+            "whose genomic values are unknown; needed genotyped candidates (with single_step, those with records too)"
+        )
+    return codes[known]
 
 
 def _on_records(
@@ -67,11 +109,6 @@ def _on_records(
         of = found.get(trait)
         if of is None:
             p = probabilities_of(trait, prepared, assembled.terms, assembled.model.observed, where)
-            if p.markers or p.term is None:
-                raise ConfigError(
-                    f"{where}: found SNP effects (model.markers) on {trait}; candidates are ranked by a random term "
-                    "alone, needed breeding values"
-                )
             of = found[trait] = p, np.zeros((len(wanted), len(p.columns)))
         if of[0].term is None or design.terms[of[0].term].name != term:
             raise ConfigError(f"{where}: the animals' own effect on {trait} is not in {term}, whose levels are ranked")
@@ -118,6 +155,11 @@ def decision_notes(analysis: Analysis, prepared: Prepared, decisions: Decisions 
     notes = [f"decisions: {facts['candidates']:,} candidates of {facts['term']} by {by}; ranks are {facts['ranks']}"]
     asked = _asked(analysis)
     notes += _equal_counts(asked.top, decisions)
+    if decisions.totals:
+        notes.append("decisions: breeding values are totals of what SNPs and the pedigree explain, in every draw")
+        lost = _candidates(asked, _labels(asked.term, prepared), prepared.pedigree)
+        lost = lost[~np.isin(lost, decisions.codes)]
+        notes += [f"decisions.candidates: {lost.size:,} without genotypes are no candidates"] if lost.size else []
     if asked.candidates.born_after is not None:
         labels = _labels(asked.term, prepared)
         unknown = _birth_years(labels.ids.head(len(labels.ids) - labels.n_groups), prepared.pedigree).null_count()

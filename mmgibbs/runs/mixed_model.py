@@ -75,6 +75,7 @@ class Found:
     states: dict[str, PooledMoments] = field(default_factory=dict)  # of SNPs over several traits
     totals: dict[str, PooledMoments] = field(default_factory=dict)  # number of the trait -> of total breeding values
     effects: dict[str, KeptDraws] = field(default_factory=dict)  # some draws of SNP effects
+    slopes: dict[str, KeptDraws] = field(default_factory=dict)  # number of the trait -> of J, of the same draws
     statistics: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (chains, draws), for /sample_stats
     probabilities: dict[str, PooledMoments] = field(default_factory=dict)  # trait -> of every level
     decided: Decided | None = None
@@ -140,6 +141,7 @@ class MixedModelProblem:
             probabilities=pooled_under(chains, "probabilities."),
             totals=pooled_under(chains, "totals."),
             effects=pooled_under(chains, "effects."),
+            slopes=pooled_under(chains, "slopes."),
             statistics=sample_stats(chains),
             decided=decided,
             notes=[*before, *after],
@@ -281,7 +283,7 @@ class MixedModelProblem:
                 "attributes": {"analysis": self.analysis.name},
             },
             files=markers_file(self.prepared, found.markers, found.states)
-            | marker_draws_file(self.prepared, found.effects, matrices)
+            | marker_draws_file(self.prepared, found.effects, matrices, found.slopes)
             | files_of_windows(self.prepared, found.effects, found.markers)
             | files_of_genotyped(self.prepared)
             | animals_file(self.prepared.pedigree)
@@ -299,7 +301,11 @@ class MixedModelProblem:
             G = posterior_mean(found.draws[terms[total.term].matrix])
             genomic = [prior_variances(design.markers[j], found.draws) for j in total.markers]
             own = found.totals[str(total.trait)], float(G[total.component, total.component]), genomic
-            frames.append(totals_frame(total, self.prepared, *own))
+            frame = totals_frame(total, self.prepared, *own)
+            for p in self.assembled.model.probabilities:
+                if p.total is not None and p.total.trait == total.trait:
+                    frame = frame.with_columns(pl.Series(name, v) for name, v in _columns_of(p, found).items())
+            frames.append(frame)
         return frames
 
     def _predicted(self, found: Found) -> pl.DataFrame | None:
@@ -311,7 +317,7 @@ class MixedModelProblem:
     def _probability_columns(self, found: Found) -> dict[tuple[int, int], LevelColumns]:
         """(term, component) -> its columns."""
         asked = self.assembled.model.probabilities
-        return {(p.term, p.component): _columns_of(p, found) for p in asked if p.term is not None}
+        return {(p.term, p.component): _columns_of(p, found) for p in asked if p.term is not None and p.total is None}
 
     def _genomic_probabilities(self, found: Found, term: int) -> LevelColumns:
         """The same for the animals of a term of SNP effects, where it is their first own effect."""

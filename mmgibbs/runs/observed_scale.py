@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from mmgibbs.config.complete import J
+from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
@@ -26,27 +29,52 @@ from mmgibbs.posterior.parameters import (
 )
 from mmgibbs.posterior.probabilities import Probabilities
 from mmgibbs.runs.residual import reference_class
+from mmgibbs.runs.totals import total_of
 
 
 def observed_scales(
-    design: Design, terms: Sequence[TermInfo], marker_levels: Sequence[str] = ()
+    design: Design,
+    terms: Sequence[TermInfo],
+    marker_levels: Sequence[str] = (),
+    diagonals: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[ObservedScale, ...]:
     """One for each trait in categories or of counts, and for each of its residual classes.
 
-    marker_levels: the column of the genotyped animals of each term of SNP effects. None of a trait whose SNP effects
-    have predicted genotypes (single_step): what they and the pedigree add to V differs from animal to animal.
+    marker_levels: the column of the genotyped animals of each term of SNP effects. diagonals: random term -> (q,) the
+    variance of each level in units of its own, of those that hold what predicted genotypes leave (single_step); None
+    of the traits of such a term where a level with records has none.
     """
-    predicted = {m.trait for m in design.markers if m.n_genotyped < m.genotypes.n_animals}
+    left = {} if diagonals is None else diagonals
+    unknown = {t for info in terms if info.name in left and not _known(design, info.name, left[info.name])
+               for t in info.trait_of_component}  # fmt: skip
     return tuple(
         scale
         for response in design.responses
-        if isinstance(response, (Categories, Count)) and response.trait not in predicted
-        for scale in _of_response(design, terms, marker_levels, response)
+        if isinstance(response, (Categories, Count)) and response.trait not in unknown
+        for scale in _of_response(design, terms, marker_levels, left, response)
     )
 
 
+def _known(design: Design, name: str, diagonal: np.ndarray) -> bool:
+    term = next(t for t in design.terms if t.name == name)
+    return bool(np.isfinite(diagonal[np.unique(term.effects[0].level)]).all())
+
+
+def diagonals_left(prepared: Prepared) -> dict[str, np.ndarray]:
+    """The `diagonals` of observed_scales: 0 for genotyped animals, NaN where it is not known."""
+    return {
+        term.name: np.where(term.active[:, 0], labels.diagonal, 0.0)
+        for term, labels in zip(prepared.design.terms, prepared.levels, strict=True)
+        if labels.diagonal is not None and term.active is not None
+    }
+
+
 def _of_response(
-    design: Design, terms: Sequence[TermInfo], marker_levels: Sequence[str], response: Categories | Count
+    design: Design,
+    terms: Sequence[TermInfo],
+    marker_levels: Sequence[str],
+    diagonals: Mapping[str, np.ndarray],
+    response: Categories | Count,
 ) -> list[ObservedScale]:
     t, found = response.trait, []
     labels = response.labels if isinstance(response, Categories) else ()
@@ -66,11 +94,35 @@ def _of_response(
             continue
         ending = f"|{name}" if name else ""
         names = observed_names(design.traits[t], ending, labels, direct is not None or genomic, bool(scores))
-        people = population(design, terms, response, evenly(records))
+        chosen = evenly(records)
+        people = population(design, terms, response, chosen, diagonals)
         draws = observed_name(t, c), liability_name(t, c)
         scale = ObservedScale(*draws, names, people, len(labels), scores, of(direct), of(own), own_markers, genomic)
+        if own is not None and terms[own[0]].name in diagonals:
+            mean = _diagonal(design, terms[own[0]].name, chosen, diagonals).mean()
+            scale = replace(scale, own_regression=_regression_on_j(design, t, chosen), direct_diagonal=float(mean))
         found.append(scale)
     return found
+
+
+def _diagonal(design: Design, name: str, records: np.ndarray, diagonals: Mapping[str, np.ndarray]) -> np.ndarray:
+    """(records,) the variance that the animal's level of a random term has in each, in units of its own."""
+    term = next(t for t in design.terms if t.name == name)
+    return diagonals[name][term.effects[0].level[records]]
+
+
+def _regression_on_j(design: Design, trait: int, records: np.ndarray) -> tuple[int, int, float] | None:
+    """Term, component, and the mean of J over the records times what makes its slope that of the user's scale."""
+    i = next((i for i, t in enumerate(design.terms) if t.name == J and t.kind == "fixed"), None)
+    if i is None:
+        return None
+    component = int(np.flatnonzero(design.terms[i].component_trait == trait)[0])
+    values = design.terms[i].effects[0].covariates
+    assert values is not None, "a regression"
+    scale = next((r.matrix[0, 0] for r in design.rescale if r.term == i and component in r.components), 1.0)
+    means = [s.means[0, 0] for s in design.shifts if s.source == i and component in s.source_components]
+    # Z = (J - mean) scale and the slope is scale b, b that of the sampler: J times the slope is (Z + mean scale) b
+    return i, component, float(values[records, 0].mean() + (means[0] * scale if means else 0.0))
 
 
 def _own_markers(
@@ -104,8 +156,8 @@ def probabilities_of(
     scale = next((s for s in scales if s.liability == liability_name(t, reference_class(design, t))), None)
     if scale is None:
         raise ConfigError(
-            f"{where}: found predicted genotypes (model.markers, single_step) on {name}, whose variances differ from "
-            "animal to animal; needed single_step: none"
+            f"{where}: found predicted genotypes (model.markers, single_step) of more than {MOST_SOLVED:,} animals, "
+            f"too many to know what they leave of {name} to each; needed fewer records of animals without genotypes"
         )
     if scale.own is None and not scale.own_markers:
         regressions = regressions_on(terms, t)
@@ -122,6 +174,10 @@ def probabilities_of(
         return Probabilities(name, labels, None, 0, n, *draws, markers, np.arange(n))
     matrix, component = scale.own
     term = next(i for i, info in enumerate(design.terms) if matrix_name(i) == matrix)
+    if any(prepared.markers[j].predicted for j in markers):
+        total = total_of(t, terms, prepared)
+        assert total is not None, "the animals' own effect is split into what SNPs explain and leave"
+        return Probabilities(name, labels, term, component, total.codes.size, *draws, markers, total=total)
     places = None if animals is None else lookup(prepared.levels[term].ids, animals).fill_null(-1).to_numpy()
     return Probabilities(name, labels, term, component, design.terms[term].n_levels, *draws, markers, places)
 
@@ -140,12 +196,23 @@ def scores_of(labels: Sequence[str]) -> tuple[float, ...]:
     return scores if len(labels) > 2 and np.isfinite(scores).all() else ()
 
 
-def population(design: Design, terms: Sequence[TermInfo], response: Response, records: np.ndarray) -> Population:
-    """The chosen records, those that agree in everything that matters joined to one row."""
+def population(
+    design: Design,
+    terms: Sequence[TermInfo],
+    response: Response,
+    records: np.ndarray,
+    diagonals: Mapping[str, np.ndarray] | None = None,
+) -> Population:
+    """The chosen records, those that agree in everything that matters joined to one row. diagonals: as of
+    observed_scales."""
     t = response.trait
     exposure = np.log(response.exposure[records]) if isinstance(response, Count) else np.zeros(records.size)
     parts = [_fixed_part(design, i, e, t, records) for i, e in _fixed_effects(design, t)]
     products = [(info.matrix, _products(design, terms, n, t, records)) for n, info in enumerate(terms)]
+    for n, info in enumerate(terms):
+        if diagonals is not None and info.name in diagonals:
+            own = _diagonal(design, info.name, records, diagonals)
+            products[n] = info.matrix, products[n][1] * own[:, None, None]
     of_class = design.class_of_pattern[design.pattern[records]]
     columns = [exposure[:, None], of_class[:, None], *(p.level[:, None] for p in parts), *(p.values for p in parts)]
     columns += [p.reshape(len(p), -1) for _, p in products]

@@ -5,11 +5,15 @@
 m_aj are the copies of the run's counted allele, c_j the run's centre, b_j the effect of one copy. The mean of g_a comes
 from the posterior means of b in markers.parquet, without further Monte Carlo error; its deviation from the draws of b
 in marker_draws.npz. A genotype that is missing, and a SNP that the new file lacks, stand for the run's mean.
+
+Of a run whose SNP effects are those of all animals (single_step: epsilon), the breeding value of an animal with
+genotypes is t_a = g_a over all terms, and J_a b with J_a = -1 where the run has the regression on J.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,16 +22,18 @@ import numpy as np
 import polars as pl
 from pydantic import ValidationError
 
+from mmgibbs.config.complete import J
 from mmgibbs.config.fields import Problems
 from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
 from mmgibbs.data.genotypes.file import GenotypeFile, open_genotypes
+from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED
 from mmgibbs.errors import ConfigError
 from mmgibbs.genotypes.store import BLOCK, dosages
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
 from mmgibbs.results.markers import FILE as MARKERS
-from mmgibbs.results.markers import GEBV, breeding_value_columns, ending_of
+from mmgibbs.results.markers import GEBV, TOTAL, breeding_value_columns, ending_of
 
 ANIMALS = 16_384  # at a time: their draws take 8 bytes x draws x terms each
 
@@ -51,6 +57,8 @@ class _Effects:
     centre: np.ndarray  # (q,)
     effect: np.ndarray  # (q, T) of a copy
     draws: list[EffectDraws]  # of each term, or none
+    # trait -> name of its totals, and what J adds to the sum over the terms; {}: the sum is no breeding value
+    totals: dict[str, tuple[str, float]]
 
     @property
     def weights(self) -> np.ndarray:
@@ -70,6 +78,7 @@ def predict(
     **options: Any,
 ) -> Predicted:
     """Genomic breeding values (`gebv`) of all animals of a file of genotypes, with the SNP effects of a finished run.
+    Where these are those of all animals (`single_step: epsilon`), `total` is the breeding value: with J, of -1.
 
     genotypes: any file that `data.genotypes` reads; options: its other keys (`map`, `format`, `animals`, `id`, ...).
     output: a file to write, .parquet or .csv. sd, PEV and reliability are null where the run kept no draws
@@ -85,6 +94,7 @@ def predict(
     ]
     order = pl.DataFrame({"term": [t for t, _ in effects.names], "trait": [s for _, s in effects.names]})
     values = pl.concat(frames)
+    order = pl.concat([order, values.filter(effect=TOTAL).select("term", "trait").unique(maintain_order=True)])
     values = pl.concat([values.filter(term=term, trait=trait) for term, trait in order.iter_rows()])
     notes = file.notes + found.notes
     if not effects.draws:
@@ -139,7 +149,20 @@ def _effects_of(finished: Finished) -> _Effects:
         kept["centre"].to_numpy(),
         kept.select(pl.col(columns).fill_null(0.0)).to_numpy(),  # null: the term does not have the SNP
         [draws[name] for name in names] if draws else [],
+        _of_j(finished, terms, names),
     )
+
+
+def _of_j(finished: Finished, terms: dict[str, Any], names: Sequence[tuple[str, str]]) -> dict[str, tuple[str, float]]:
+    """`totals` of animals with genotypes; {} without single_step."""
+    if not any(section.get("single_step", "none") == "epsilon" for section in terms.values()):
+        return {}
+    solutions = finished.solutions
+    assert solutions is not None, "a run with SNP effects has solutions"
+    of_j = solutions.filter((pl.col("term") == J) & pl.col("mean").is_not_null())
+    slope = dict(of_j.select("trait", "mean").iter_rows())
+    called = dict(solutions.filter(effect=TOTAL).select("trait", "term").unique().iter_rows())
+    return {trait: (called[trait], J_OF_GENOTYPED * slope.get(trait, 0.0)) for _, trait in names}
 
 
 def _values(effects: _Effects, file: GenotypeFile, found: Counterparts, first: int, stop: int) -> pl.DataFrame:
@@ -165,7 +188,7 @@ def _values(effects: _Effects, file: GenotypeFile, found: Counterparts, first: i
         g += x.T @ weights[own]
         prior += (x**2).T @ squares[own]
     ids = file.ids[first:stop]
-    frames = []
+    frames = _totals(effects, g, prior, ids, known / q)
     for i, (term, trait) in enumerate(effects.names):
         sd = variance = np.full(n, np.nan)
         if effects.draws:
@@ -176,3 +199,22 @@ def _values(effects: _Effects, file: GenotypeFile, found: Counterparts, first: i
         columns = breeding_value_columns(term, GEBV, trait, ids, g[:, i], sd, variance)
         frames.append(columns.with_columns(call_rate=pl.Series(known / q)))
     return pl.concat(frames)
+
+
+def _totals(
+    effects: _Effects, g: np.ndarray, prior: np.ndarray, ids: pl.Series, call_rate: np.ndarray
+) -> list[pl.DataFrame]:
+    """Of each trait that has them; g (n, T + all draws) and prior (n, T) as in _values."""
+    frames, T = [], len(effects.names)
+    ends = T + np.cumsum([0, *(len(d.effects) for d in effects.draws)])
+    for trait, (name, of_j) in effects.totals.items():
+        own = [i for i, (_, t) in enumerate(effects.names) if t == trait]
+        sd = variance = np.full(len(g), np.nan)
+        if effects.draws:
+            draws = np.sum([g[:, ends[i] : ends[i + 1]] for i in own], axis=0)
+            slope = effects.draws[own[0]].slope
+            draws = draws if slope is None else draws + J_OF_GENOTYPED * slope
+            variance, sd = prior[:, own].sum(axis=1), draws.std(axis=1, ddof=1) if draws.shape[1] > 1 else sd
+        columns = breeding_value_columns(name, TOTAL, trait, ids, g[:, own].sum(axis=1) + of_j, sd, variance)
+        frames.append(columns.with_columns(call_rate=pl.Series(call_rate)))
+    return frames

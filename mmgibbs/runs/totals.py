@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -12,22 +13,23 @@ from mmgibbs.config.complete import J
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.posterior.moments import PooledMoments
-from mmgibbs.posterior.parameters import components_on, direct_component
+from mmgibbs.posterior.parameters import TermInfo, components_on, direct_component
+from mmgibbs.posterior.totals import TotalValues
 from mmgibbs.results.markers import TOTAL, breeding_value_columns
-from mmgibbs.runs.assemble import Assembled
-from mmgibbs.sampler.mixed_model import TotalValues
+
+if TYPE_CHECKING:
+    from mmgibbs.runs.assemble import Assembled
 
 
 def with_totals(assembled: Assembled, prepared: Prepared) -> Assembled:
     """The model with the totals of each trait that has both: of animals that are genotyped and levels of the term."""
-    every = [total_of(t, assembled, prepared) for t in range(len(prepared.design.traits))]
+    every = [total_of(t, assembled.terms, prepared) for t in range(len(prepared.design.traits))]
     found = tuple(total for total in every if total is not None)
     return replace(assembled, model=replace(assembled.model, totals=found))
 
 
-def total_of(trait: int, assembled: Assembled, prepared: Prepared) -> TotalValues | None:
+def total_of(trait: int, terms: Sequence[TermInfo], prepared: Prepared) -> TotalValues | None:
     """None where the trait has no SNP effects, no effect of the animal itself, or one that changes with covariates."""
-    terms = assembled.terms
     direct = direct_component(terms, components_on(terms, trait))
     if direct is None:
         return None
@@ -40,7 +42,7 @@ def total_of(trait: int, assembled: Assembled, prepared: Prepared) -> TotalValue
     ]
     if not markers or info.regression[effect]:
         return None
-    term = assembled.model.random_terms[direct[0]]
+    term = next(i for i, t in enumerate(prepared.design.terms) if t.name == info.name)
     labels = prepared.levels[term]
     codes = lookup(prepared.markers[markers[0]].animals, labels.ids.head(len(labels.ids) - labels.n_groups))
     places = np.flatnonzero(codes.is_not_null().to_numpy())

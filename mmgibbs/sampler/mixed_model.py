@@ -16,6 +16,7 @@ from mmgibbs.posterior.observed_scale import ObservedScale
 from mmgibbs.posterior.parameters import RESIDUAL, class_matrix_name, matrix_name
 from mmgibbs.posterior.predictive import PredictedClasses
 from mmgibbs.posterior.probabilities import Probabilities
+from mmgibbs.posterior.totals import TotalValues
 
 
 class MatrixUnderScalePrior(NamedTuple):
@@ -25,18 +26,6 @@ class MatrixUnderScalePrior(NamedTuple):
     term: int  # its number among the terms, beyond them for the residuals
     covariance: CovarianceModel
     residual_class: int | None = None  # number of the class whose residuals it is of
-
-
-class TotalValues(NamedTuple):
-    """Animals with breeding values from SNPs and from a random term, whose sums are followed."""
-
-    trait: int
-    term: int
-    component: int
-    markers: tuple[int, ...]  # numbers of the terms of SNP effects
-    places: np.ndarray  # (n,) int64 of the animals in the stores of those
-    codes: np.ndarray  # (n,) int64 their levels of the term
-    regression: tuple[int, int, np.ndarray] | None = None  # a fixed term, its component and (n,) values: J
 
 
 @dataclass(frozen=True)

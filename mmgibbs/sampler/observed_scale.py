@@ -48,7 +48,7 @@ class ObservedValues:
         direct = 0.0
         if self.scale.direct is not None:
             name, c = self.scale.direct
-            direct = matrices[name][c, c]
+            direct = matrices[name][c, c] * self.scale.direct_diagonal
         rest = people.weight @ self.given_own.variance(matrices, residual)
         without_own = []  # mean of the liability, for OF_GENOMIC
         if people.genomic is not None:
@@ -57,6 +57,9 @@ class ObservedValues:
             (g, of_all), (of_others, v) = people.genomic.moments(values), people.genomic.moments(values, others)
             genotyped = people.genomic.genotyped
             without_own = [people.weight @ (eta + genotyped * of_others) + people.origin]
+            if self.scale.own_regression is not None:
+                term, component, mean = self.scale.own_regression
+                without_own[0] -= mean * self.engine.theta[term][0, component]
             eta, V = eta + genotyped * g, V + genotyped * of_all
             rest += people.weight @ genotyped * v
             direct += of_all if self.scale.genomic_heritability else 0.0

@@ -12,11 +12,12 @@ from mmgibbs.posterior.decisions import DecisionCounts
 from mmgibbs.posterior.moments import MomentsOfLocations, batch_length
 from mmgibbs.posterior.probabilities import ProbabilitiesOfLevels
 from mmgibbs.posterior.saved import SavedLevels
+from mmgibbs.posterior.totals import KeptSlope
 from mmgibbs.posterior.tracked import Theta, Tracked
 from mmgibbs.sampler.markers.effects import FollowedMarkers, KeptEffects
 from mmgibbs.sampler.markers.joint import FollowedStates, JointMarkerEffects, effects_of
 from mmgibbs.sampler.markers.probabilities import ProbabilitiesWithMarkers
-from mmgibbs.sampler.markers.totals import FollowedTotals
+from mmgibbs.sampler.markers.totals import DecisionsWithMarkers, FollowedTotals
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
 from mmgibbs.sampler.steps import Step
@@ -68,7 +69,7 @@ def tracked_in(model: MixedModel, schedule: Schedule) -> dict[str, Tracked]:
     out |= {f"averages.{term}": AveragedLevels(terms[term], groups) for term, groups in model.averaged.items()}
     for asked in (p for p in model.probabilities if not p.markers):
         out[f"probabilities.{asked.trait}"] = ProbabilitiesOfLevels(asked, *schedule.planned_batches)
-    if model.decisions is not None:
+    if model.decisions is not None and not model.decisions.totals:
         out["decisions"] = DecisionCounts(model.decisions, *schedule.planned_batches, terms[model.decisions.term])
     return out
 
@@ -100,12 +101,16 @@ class Recorder:
                 self.tracked[f"effects.{own.markers.key}"] = KeptEffects(own, most)
         for asked in model.probabilities:
             if asked.markers:
-                parts = [of_markers[j] for j in asked.markers]
-                own_probabilities = ProbabilitiesWithMarkers(asked, parts, planned, n_batches)
+                own_probabilities = ProbabilitiesWithMarkers(asked, of_markers, planned, n_batches)
                 self.tracked[f"probabilities.{asked.trait}"] = own_probabilities
         for total in model.totals:
-            parts = [of_markers[j] for j in total.markers]
-            self.tracked[f"totals.{total.trait}"] = FollowedTotals(total, parts, planned, n_batches)
+            self.tracked[f"totals.{total.trait}"] = FollowedTotals(total, of_markers, planned, n_batches)
+            if model.marker_draws and total.regression is not None:
+                self.tracked[f"slopes.{total.trait}"] = KeptSlope(total, model.marker_draws // schedule.chains)
+        if model.decisions is not None and model.decisions.totals:
+            term = model.term_index(model.decisions.term)
+            counts = DecisionsWithMarkers(model.decisions, of_markers, planned, n_batches, term)
+            self.tracked["decisions"] = counts
 
     def __call__(self, facts: Mapping[str, float]) -> None:
         drawn = {name: values for step in self.steps for name, values in step.draws().items()}

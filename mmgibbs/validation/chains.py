@@ -39,6 +39,15 @@ class Draw:
     theta: list[np.ndarray]  # (q, k) per term, on the scale of the design
     parameters: dict[str, np.ndarray]  # covariance matrices, thresholds, ... by name
     genomic: list[np.ndarray]  # per term of SNP effects (animals of its store,) breeding values
+    design: Design  # that it is a draw of
+
+    def slope(self, term: int, component: int) -> float:
+        """Of a fixed regression with one level, on the user's scale."""
+        own = next((r for r in self.design.rescale if r.term == term and component in r.components), None)
+        if own is None:
+            return float(self.theta[term][0, component])
+        at = own.components.index(component)
+        return float(own.matrix[at] @ self.theta[term][0, list(own.components)])
 
 
 class Follower(Protocol):
@@ -71,7 +80,7 @@ def sample(sampling: Sampling, number: int, training: Design, followers: Sequenc
 
     def add(chain: Chain) -> bool:
         if schedule.keeps(chain.number):
-            draw = Draw(chain.engine.fetch(), chain.draws(), [step.breeding_values() for step in of_markers])
+            draw = Draw(chain.engine.fetch(), chain.draws(), [step.breeding_values() for step in of_markers], training)
             for follower in followers:
                 follower.add(draw)
         return False

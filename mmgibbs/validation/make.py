@@ -10,7 +10,6 @@ from mmgibbs.config import load_config
 from mmgibbs.config.analysis import Analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.errors import ConfigError
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.progress import Console
@@ -78,12 +77,6 @@ def examine(
     """Statistics, without files. executor: None for this machine; the same come out anywhere. chosen: what is left out,
     where that is not for the plan to say; prepared: of the analysis, where it is there already."""
     executor, plan = executor or LocalExecutor(), settled(plan)
-    epsilon = [n for n, s in records.analysis.model.markers.items() if s.single_step != "none"]
-    if epsilon and plan.method != "kfold":
-        raise ConfigError(
-            f"validate: found --method {plan.method} with single_step in model.markers.{epsilon[0]}, whose breeding "
-            "values are a sum that the LR method does not follow yet; needed --method kfold"
-        )
     prepared = prepare(records.analysis) if prepared is None else prepared
     records = without_others(records, prepared)
     # what is asked for must fit the data before the first of many solutions

@@ -12,6 +12,8 @@ from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.model.design import Design
 from mmgibbs.model.markers import Markers
+from mmgibbs.model.relationships.base import Relationship
+from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.terms import Term
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, marker_name
 from mmgibbs.posterior.thinned import ThinnedDraws
@@ -23,6 +25,7 @@ from mmgibbs.validation.effects import followed, means_and_noise
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.focal import FEWEST, Focal
 from mmgibbs.validation.lr import related_terms
+from pedigree.expected import ExpectedOf
 
 MOST_DRAWS = 1000  # of the values of the focal animals that are kept
 
@@ -39,6 +42,7 @@ class BreedingValue:
     codes: np.ndarray  # (m,) int64 their levels of that term
     markers: tuple[int, ...]  # numbers of the terms of SNP effects
     places: np.ndarray  # (m,) int64 of the animals in the stores of those
+    regression: tuple[int, int, np.ndarray] | None = None  # a fixed term, its component and (m,) values: J
 
     @property
     def label(self) -> str:
@@ -52,6 +56,9 @@ class BreedingValue:
             out += draw.theta[term][self.codes, component]
         for j in self.markers:
             out += draw.genomic[j][self.places]
+        if self.regression is not None:
+            i, c, x = self.regression
+            out += x * draw.slope(i, c)
         return out
 
     def variance(self, design: Design, parameters: Mapping[str, np.ndarray], matrices: Mapping[int, str]) -> float:
@@ -64,13 +71,31 @@ class BreedingValue:
         if self.random is not None:
             term, c = self.random
             free = active(design.terms[term], self.codes, c)
-            if free.any():  # of predicted genotypes, what is left to the pedigree differs from animal to animal
-                spread = design.terms[term].relationship.spread(self.codes) if free.all() else np.nan
+            if free.any():
+                kin, left = design.terms[term].relationship, any(m.epsilon for m in design.markers)
+                held = is_held(design.terms[term])
+                spread = spread_left(kin, held, self.codes) if left and held.any() else kin.spread(self.codes)
                 out += spread * float(parameters[matrices[term]][:, c, c].mean())
         for j in self.markers:
             v = float(parameters[marker_name(design.markers[j].key, MEAN_VARIANCE)].mean())
             out += v * spread_of_genotypes(design.markers[j], self.places)
         return out
+
+
+def is_held(term: Term) -> np.ndarray:
+    """(q,) bool: every component of the level is held at 0."""
+    return np.zeros(term.n_levels, bool) if term.active is None else np.logical_not(term.active.any(axis=1))
+
+
+def spread_left(kin: Relationship, held: np.ndarray, codes: np.ndarray) -> float:
+    """tr(V) / n - 1'V 1 / n^2 of what predicted genotypes leave to these levels: V the block of (A^nn)^-1, n the levels
+    that are not held, and 0 of those that are.
+    """
+    assert isinstance(kin, Pedigree), "checked with the analysis"
+    own = np.unique(codes[~held[codes]])
+    expected = ExpectedOf(kin.relatives, np.flatnonzero(held), own)
+    n = codes.size
+    return float(expected.unexplained().sum() / n - expected.total_unexplained() / n**2)
 
 
 def active(term: Term, codes: np.ndarray, component: int) -> np.ndarray:
@@ -129,7 +154,7 @@ def _of_markers(prepared: Prepared, focal: Focal) -> list[BreedingValue]:
 def _totals(assembled: Assembled, prepared: Prepared, focal: Focal) -> list[BreedingValue]:
     design, out = prepared.design, []
     for t, trait in enumerate(design.traits):
-        total = total_of(t, assembled, prepared)
+        total = total_of(t, assembled.terms, prepared)
         if total is None:
             continue
         animals, places = _places(focal.animals, prepared.markers[total.markers[0]].animals)
@@ -138,8 +163,10 @@ def _totals(assembled: Assembled, prepared: Prepared, focal: Focal) -> list[Bree
         there = code_at[places] >= 0
         animals, places = animals[there], places[there]
         name = "+".join([design.terms[total.term].name, *(design.markers[j].name for j in total.markers)])
-        random = total.term, total.component
-        out.append(BreedingValue(name, TOTAL, trait, animals, random, code_at[places], total.markers, places))
+        random, own = (total.term, total.component), total.of_codes(code_at[places])
+        out.append(
+            BreedingValue(name, TOTAL, trait, animals, random, own.codes, own.markers, own.places, own.regression)
+        )
     return out
 
 

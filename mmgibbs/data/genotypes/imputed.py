@@ -12,7 +12,8 @@ genotypes are real numbers. The mean of genotyped animals need not be that of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -31,6 +32,7 @@ from mmgibbs.model.terms import Term
 from pedigree.expected import ExpectedOf
 
 CONSTANT = 1e-10  # J that varies less is constant
+J_OF_GENOTYPED = -1.0
 MOST_SOLVED = 20_000  # animals for whose reliability what genotypes leave is computed: a solution for each
 
 
@@ -47,29 +49,42 @@ class Imputed:
     held: np.ndarray  # and their codes there
     wanted: np.ndarray  # codes of `ids`
     expected: ExpectedOf  # from the values of `known` to those of `ids`
+    made: dict[str, tuple[pl.Series, Store]] = field(default_factory=dict)  # the store, once it was asked for
 
     def store(self, genotyped: pl.Series) -> Store:
-        """The genotypes of `genotyped` animals, in this order, then those expected of `ids`, in float32."""
+        """The genotypes of `genotyped` animals, in this order, then those expected of `ids`, in float32.
+
+        Made once for all terms of SNP effects, which have the animals of one column.
+        """
+        if "store" not in self.made or not self.made["store"][0].equals(genotyped):
+            self.made["store"] = genotyped, self._new_store(genotyped)
+        return self.made["store"][1]
+
+    def _new_store(self, genotyped: pl.Series) -> Store:
         of_file = self.genotypes.rows_of
         source = _WithExpected(self, of_file(genotyped), of_file(self.known))
         every = np.arange(source.n_animals)
         return store_genotypes(source, every, self.genotypes.checked.kept_snps, kind=RealGenotypes)
 
+    @cached_property
+    def left(self) -> np.ndarray | None:
+        """(n,) variance of epsilon of `ids` in units of its own; None where that takes too long to know."""
+        return self.expected.unexplained() if len(self.ids) <= MOST_SOLVED else None
+
     def unexplained(self, n_genotyped: int) -> np.ndarray | None:
-        """(animals of the store,) variance of epsilon in units of its own, 0 of genotyped ones; None where that takes
-        too long to know.
-        """
-        if len(self.ids) > MOST_SOLVED:
-            return None
-        return np.concatenate([np.zeros(n_genotyped), self.expected.unexplained()])
+        """(animals of the store,) `left`, and 0 of genotyped ones."""
+        return None if self.left is None else np.concatenate([np.zeros(n_genotyped), self.left])
+
+    @cached_property
+    def _j_by_id(self) -> pl.DataFrame:
+        others = self.expected(np.full((len(self.known), 1), J_OF_GENOTYPED))[:, 0]
+        own = pl.concat([self.genotypes.animals["animal"], self.ids])
+        return pl.DataFrame({"id": own, "j": np.concatenate([np.full(len(own) - len(others), J_OF_GENOTYPED), others])})
 
     def j(self, ids: pl.Series) -> np.ndarray:
         """(len(ids),) J of animals; 0 where there is none."""
-        others = self.expected(-np.ones((len(self.known), 1)))[:, 0]
-        own = pl.concat([self.genotypes.animals["animal"], self.ids])
-        values = np.concatenate([-np.ones(len(own) - len(others)), others])
-        table = pl.DataFrame({"id": own, "j": values})
-        found = pl.DataFrame({"id": ids.cast(pl.String)}).join(table, on="id", how="left", maintain_order="left")
+        wanted = pl.DataFrame({"id": ids.cast(pl.String)})
+        found = wanted.join(self._j_by_id, on="id", how="left", maintain_order="left")
         return found["j"].fill_null(0.0).to_numpy()
 
 
@@ -145,8 +160,8 @@ def without_genotyped(term: Term, labels: LevelLabels, imputed: Imputed) -> tupl
     active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active.copy()
     active[imputed.held] = False
     order, diagonal = np.asarray(labels.order), np.full(term.n_levels, np.nan)
-    if len(imputed.ids) <= MOST_SOLVED:
-        diagonal[imputed.wanted] = imputed.expected.unexplained()
+    if imputed.left is not None:
+        diagonal[imputed.wanted] = imputed.left
     left = order[~np.isin(order, imputed.held)]
     return replace(term, active=active), replace(labels, order=left, diagonal=diagonal)
 

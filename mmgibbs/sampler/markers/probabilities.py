@@ -13,7 +13,7 @@ from mmgibbs.sampler.markers.effects import EffectsFollowed
 
 class ProbabilitiesWithMarkers(ProbabilitiesOfLevels):
     """The own effect of an animal is that of the random term, if there is one, and its genomic values, if it is
-    genotyped.
+    genotyped. steps: of every term of SNP effects of the model.
     """
 
     def __init__(self, asked: Probabilities, steps: Sequence[EffectsFollowed], n_draws: int, n_batches: int):
@@ -22,9 +22,11 @@ class ProbabilitiesWithMarkers(ProbabilitiesOfLevels):
 
     def own_effects(self, theta: WholeTheta) -> np.ndarray:
         asked = self.asked
+        if asked.total is not None:
+            return asked.total.of_draw(theta, [step.breeding_values() for step in self.steps])
         assert asked.places is not None, "it has SNP effects"
         own = np.zeros(asked.n_levels) if asked.term is None else super().own_effects(theta)
-        for step in self.steps:
+        for step in (self.steps[j] for j in asked.markers):
             own = own + np.where(asked.places >= 0, step.breeding_values()[asked.places], 0.0)
         return own
 

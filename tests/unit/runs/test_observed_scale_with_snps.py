@@ -8,7 +8,6 @@ from helpers.other_traits import draws_of, tables
 from scipy import stats
 
 import mmgibbs
-from mmgibbs.errors import ConfigError
 
 SNPS, DRAWS = 12, 20
 UNGENOTYPED = ["a3", "a50"]  # with records; a95 .. a99 are genotyped, without records and pedigree
@@ -147,9 +146,11 @@ def test_a_run_in_pieces_has_the_same_draws(score, tmp_path):
     np.testing.assert_array_equal(of(again), of(score))
 
 
-def test_an_index_of_probabilities_is_refused(tmp_path):
+def test_an_index_of_probabilities_is_of_their_genomic_values_too(tmp_path):
     wanted = config(tmp_path, ["alive"]) | {"decisions": {"index": {"merit": {"probability[alive]": 1.0}}, "top": [10]}}
-    with pytest.raises(
-        ConfigError, match="found SNP effects .*candidates would be ranked by part of their breeding values"
-    ):
-        mmgibbs.run(wanted, overwrite=True, progress=False)
+    found = mmgibbs.run(wanted, overwrite=True, progress=False)
+    scores = found.decisions.filter(criterion="merit")
+    rows = found.solutions.filter(term="genetic", trait="alive", effect="")
+    joined = scores.join(rows, on="level", suffix="_of_run")
+    assert joined.height == scores.height and not set(UNGENOTYPED) & set(scores["level"])
+    np.testing.assert_allclose(joined["mean"], joined["probability[1]"], rtol=1e-6)

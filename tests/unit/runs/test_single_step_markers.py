@@ -172,6 +172,69 @@ def test_h2_is_that_of_genotyped_animals(data, tmp_path):
     np.testing.assert_allclose(of["h2[milk]"], g / (g + e), rtol=1e-12)
 
 
+def test_new_animals_get_j_too(data, tmp_path):
+    """The genotyped animals of the run, as if they were new: their totals, deviations and reliabilities are those."""
+    changes = {"variances": {}, "sampler": {"chains": 2, "burn_in": 10, "samples": 40, "thin": 1, "seed": 5}}
+    output = {"output": {"directory": str(tmp_path), "save_marker_draws": 80}}
+    result = mmgibbs.run(analysis(data, tmp_path, {"variance": {"share": 0.4}}, **changes, **output), progress=False)
+    found = mmgibbs.predict(tmp_path, data[2]).values
+    total = found.filter(effect="total").join(result.solutions, on=["term", "effect", "trait", "level"])
+    assert total.height == len(data[3][2])
+    for name, tolerance in (("mean", 1e-5), ("sd", 1e-4), ("reliability", 1e-3)):
+        np.testing.assert_allclose(total[name], total[f"{name}_right"], rtol=tolerance, atol=tolerance)
+    off = found.filter(effect="gebv")["mean"].to_numpy() - found.filter(effect="total")["mean"].to_numpy()
+    slope = result.solutions.filter(term="J")["mean"][0]
+    np.testing.assert_allclose(off, slope, rtol=1e-6)
+    assert abs(slope) > 1e-2
+
+
+def binary(data, path, **sampler):
+    phenotypes, pedigree, genotypes, truth = data
+    records = phenotypes.with_columns(alive=(pl.col("milk") > pl.col("milk").median()).cast(pl.Int8))
+    own = analysis((records, pedigree, genotypes, truth), path, {"variance": {"share": 0.4}})
+    return own | {
+        "traits": {"alive": {"type": "binary"}},
+        "variances": {"genetic": {"prior": {"half_t": {"scale": 1}}}},
+        "sampler": {"chains": 2, "burn_in": 10, "samples": 20, "thin": 1, "seed": 5} | sampler,
+        "output": {"directory": str(path), "save_levels": ["intercept", "genetic", "J"], "save_marker_draws": 40,
+                   "probabilities": ["alive"]},
+    }  # fmt: skip
+
+
+def test_records_of_a_binary_trait(data, tmp_path):
+    """Incidence, heritability and probabilities by their formulas, with the variance that each animal has left."""
+    from scipy import stats
+
+    result = mmgibbs.run(binary(data, tmp_path), progress=False)
+    d = {name: values.to_numpy() for name, values in result.draws["posterior"].data_vars.items()}
+    _, columns, left, j = covariances(data)
+    animal = data[3][3]
+    effects = np.load(tmp_path / "marker_draws.npz")["effects.0"].astype(float)
+    g, b = np.einsum("cdj,aj->cda", effects, columns), d["J"][..., 0, :]
+    var, d_i = d["genetic.var[alive]"][..., None], np.diag(left)
+    own = g[..., animal]
+    spread, mean = own.var(-1)[..., None], own.mean(-1)[..., None]
+    V = 1 + var * d_i[animal] + spread
+    eta = d["intercept"][..., 0] + b * j[animal] + mean
+    z = eta / np.sqrt(V)
+    p, psi = stats.norm.cdf(z).mean(-1), (stats.norm.pdf(z) / np.sqrt(V)).mean(-1)
+    direct = (spread + var * d_i[animal].mean())[..., 0]
+    np.testing.assert_allclose(d["incidence[alive]"], p, rtol=1e-4)
+    np.testing.assert_allclose(d["h2_observed[alive]"], psi**2 * direct / (p * (1 - p)), rtol=1e-3)
+    one_for_all = psi**2 * (spread + var)[..., 0] / (p * (1 - p))
+    assert np.abs(one_for_all / d["h2_observed[alive]"] - 1).min() > 0.05
+    rows = result.solutions.filter(effect="total")
+    level = rows["level"].to_list()
+    at = [int(i[1:]) for i in level]
+    stored = result.draws["/posterior"]["genetic"].sel(genetic_level=level).to_numpy()[..., 0]
+    liability = d["intercept"][..., 0] + g[..., at] + stored + b * j[at]
+    np.testing.assert_allclose(rows["probability[1]"], stats.norm.cdf(liability).mean((0, 1)), rtol=1e-4)
+    without_j = stats.norm.cdf(liability - b * j[at]).mean((0, 1))
+    assert np.abs(rows["probability[1]"].to_numpy() - without_j).max() > 1e-3
+    of_random = result.solutions.filter((pl.col("term") == "genetic") & (pl.col("effect") != "total"))
+    assert of_random["probability[1]"].null_count() == of_random.height  # a part has none
+
+
 def test_only_genotyped_animals_with_records(data, tmp_path):
     phenotypes, pedigree, genotypes, _ = data
     known = pl.read_csv(genotypes)["animal"].implode()
