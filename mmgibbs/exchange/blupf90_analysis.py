@@ -19,6 +19,7 @@ from mmgibbs.exchange.blupf90_effects import covariance_matrix, fixed_effects, r
 from mmgibbs.exchange.blupf90_genomic import OPTIONS as GENOMIC
 from mmgibbs.exchange.blupf90_pedigree import WARNING
 from mmgibbs.exchange.blupf90_read import ParameterFile
+from mmgibbs.exchange.blupf90_weights import enter_weights, weights_of_each_trait
 
 # What is to be said of an option, None for nothing; of the others that they are not carried over.
 OPTIONS = {
@@ -88,6 +89,8 @@ def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation
     by = _residual_class(context)
     if by is not None:
         variances["residual"] = {"by": by, "start": variances["residual"]}
+    if weights_of_each_trait(context):
+        enter_weights(context, _option(context, "missing", "0")[1], data, traits, variances)
     # the BLUPF90 programs have no intercept but what an effect of one level is
     model = {"intercept": False} | {key: terms for key, terms in (("fixed", fixed), ("random", random)) if terms}
     if any(categories):
@@ -161,12 +164,7 @@ def _data(context: Context) -> dict[str, Any]:
     if "WEIGHT(S)" in stated:
         line, positions = stated["WEIGHT(S)"].line, stated["WEIGHT(S)"].value
         context.check(line, "WEIGHT(S)", positions)
-        if len(set(positions)) > 1:
-            context.note(
-                line,
-                "WEIGHT(S): a weight for each trait is not carried over: every weight is 1",
-            )
-        elif positions:
+        if len(set(positions)) == 1:
             data["weights"] = context.columns[positions[0]]
     return data
 
@@ -174,8 +172,7 @@ def _data(context: Context) -> dict[str, Any]:
 def _new_data(context: Context, skipped: int) -> str:
     """The name of the data file anew: with the columns that COMBINE joins, without skipped lines."""
     columns, stated = context.columns, context.parameters.stated
-    frame = context.data.read()[skipped:]
-    frame.columns = [columns[i] for i in range(1, frame.width + 1)]
+    frame = context.table()[skipped:]
     for combine in context.parameters.combined:
         new, *old = combine.value
         context.check(combine.line, "COMBINE", old)

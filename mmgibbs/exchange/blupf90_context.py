@@ -76,6 +76,14 @@ class Context:
             return self.tables[self.name_of_new_data][self.columns[position]]
         return self.data.read([position]).to_series()
 
+    def table(self) -> pl.DataFrame:
+        """The records that the analysis will read, String, with the names of their columns."""
+        if self.name_of_new_data in self.tables:
+            return self.tables[self.name_of_new_data]
+        frame = self.data.read()
+        frame.columns = [self.columns[i] for i in range(1, frame.width + 1)]
+        return frame
+
     def _names_of_columns(self) -> dict[int, str]:
         """col1, col2, ..., and COMBINE's; `animal` and `sire` so that the program knows whose the records are."""
         columns = {i: f"col{i}" for i in range(1, len(self.data.names) + 1)}

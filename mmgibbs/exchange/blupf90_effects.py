@@ -14,13 +14,10 @@ import numpy as np
 from mmgibbs.exchange.blupf90_context import Context
 from mmgibbs.exchange.blupf90_genomic import single_step
 from mmgibbs.exchange.blupf90_pedigree import enter_pedigree
+from mmgibbs.exchange.blupf90_random_regression import Coefficients, coefficients_of
 from mmgibbs.exchange.blupf90_read import Stated, StatedEffect
 
 DEFAULT_VARIANCE, DEFAULT_COVARIANCE = 1.0, 0.1  # renumf90's, where a matrix is not stated
-# renumf90's own polynomials are not carried over: how they are scaled is not in its public description.
-LEGENDRE = (
-    " (an analysis computes Legendre polynomials itself: legendre: {column, degree, range} in place of covariates)"
-)
 DAM = {"level": "dam", "unknown_level": "omit"}
 
 
@@ -99,13 +96,13 @@ def random_terms(
             stated["OPTIONAL"].line, f"OPTIONAL: found {' '.join(optional)} with RANDOM {kind}, needed RANDOM animal"
         )
     level = {"level": context.columns[sources[0]]}
-    covariates = _covariates(context, effect)
+    coefficients = coefficients_of(context, effect)
     _tell_of_levels(context, effect.line, sources if kind == "diagonal" else (), effect.form)
 
     def enter(name: str, keyword: str, effects: dict, relationship: dict | None = None) -> None:
         taken = name in random or (relationship is None and kind == "diagonal")
         name = f"{name}{number}" if taken else name
-        random[name], variances[name] = _term(context, effect, keyword, effects, covariates)
+        random[name], variances[name] = _term(context, effect, keyword, effects, coefficients)
         random[name] = (relationship or {}) | random[name]
 
     if kind == "diagonal":
@@ -127,31 +124,11 @@ def random_terms(
         enter("maternal_environment", "(CO)VARIANCES_MPE", {"": DAM})
 
 
-def _covariates(context: Context, effect: StatedEffect) -> list[str]:
-    """Columns of a random regression."""
-    stated = effect.stated
-    if "RANDOM_REGRESSION" not in stated:
-        return []
-    line, kind = stated["RANDOM_REGRESSION"].line, stated["RANDOM_REGRESSION"].value
-    optional = stated["OPTIONAL"].value if "OPTIONAL" in stated else ()
-    if kind != "data" or "RR_POSITION" not in stated:
-        found, instead = (kind, LEGENDRE) if kind != "data" else ("no RR_POSITION", "")
-        raise context.refuse(
-            line, f"RANDOM_REGRESSION: found {found}, needed data, and the columns in RR_POSITION{instead}"
-        )
-    if {"mat", "mpe"} & set(optional):
-        raise context.refuse(
-            line, f"OPTIONAL {' '.join(optional)}: cannot be combined with RANDOM_REGRESSION; needed pe or none"
-        )
-    context.check(stated["RR_POSITION"].line, "RR_POSITION", stated["RR_POSITION"].value)
-    return [context.columns[p] for p in stated["RR_POSITION"].value]
-
-
 def _term(
-    context: Context, effect: StatedEffect, keyword: str, effects: dict, covariates: list[str]
+    context: Context, effect: StatedEffect, keyword: str, effects: dict, coefficients: Coefficients
 ) -> tuple[dict, list | float]:
     """(keys of a random term without its relationship, its covariance matrix)."""
-    T, k = len(context.traits), max(len(covariates), 1)
+    T, k = len(context.traits), coefficients.number
     matrix = _stated_matrix(context, effect, keyword, len(effects) * k * T)
     number = {(e, t, c): (e * k + c) * T + t for e in range(len(effects)) for t in range(T) for c in range(k)}
     absent = [n for (_, t, _), n in number.items() if not effect.positions[t]]
@@ -161,7 +138,6 @@ def _term(
     if np.any(np.delete(matrix.value[absent], absent, axis=1)):
         context.note(matrix.line, f"{keyword}: covariances with a trait that lacks the effect are not carried over")
     kept = [n for n in number.values() if n not in absent and n not in zero]
-    coefficients = {"covariates": covariates} if covariates else {}
     entries = {}
     for e, (label, keys) in enumerate(effects.items()):
         having = [[number[e, t, c] in kept for c in range(k)] for t in range(T)]
@@ -171,13 +147,13 @@ def _term(
             )
         if any(map(any, having)):
             traits = _only(context, [t for t in range(T) if all(having[t])])
-            entries[label or ("rr" if coefficients else "")] = keys | coefficients | traits
+            entries[label or ("rr" if coefficients.keys else "")] = keys | coefficients.keys | traits
     if not entries:
         raise context.refuse(
             matrix.line, f"{keyword}: found no variance above 0, needed one for a trait that has the effect"
         )
     (*_, last) = entries.values()
-    keys = last if len(entries) == 1 and not covariates else {"effects": entries}
+    keys = last if len(entries) == 1 and not coefficients.keys else {"effects": entries}
     return keys, covariance_matrix(context, matrix, keyword, kept)
 
 

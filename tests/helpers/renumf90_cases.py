@@ -1,4 +1,4 @@
-"""Ten parameter files as renumf90 reads them, their data, and for each the analysis that a person would write by hand.
+"""Parameter files as renumf90 reads them, their data, and for each the analysis that a person would write by hand.
 
 The records and the pedigree are simulated once; the parameter files take them from white-space separated files without
 names, the analyses written by hand from frames with names.
@@ -70,6 +70,17 @@ def groups() -> pl.DataFrame:
     return pl.DataFrame(
         {"sire": [f"-{i % 2 + 1}" for i in range(n)], "dam": [f"-{(i // 3) % 2 + 1}" for i in range(n)]}
     )
+
+
+def weighed_by_trait() -> pl.DataFrame:
+    """The records of y1 with the weight `staples`, below them those of y2 with the weight `year`."""
+    columns = ("animal", "herd", "y1", "y2", "w")
+    of_each = (("y1", "y2", "staples"), ("y2", "y1", "year"))
+    frames = [
+        records().with_columns(pl.lit(None, pl.Float64).alias(other), pl.col(by).cast(pl.Float64).alias("w"))
+        for _, other, by in of_each
+    ]
+    return pl.concat(f.drop_nulls(of).select(columns) for f, (of, *_) in zip(frames, of_each, strict=True))
 
 
 @dataclass(frozen=True)
@@ -327,6 +338,57 @@ CASES = {
         {},
         ("OPTION method VCE",),
         overrides=("sampler.method=blup",),
+    ),
+    "Legendre polynomials of age": Case(
+        head("5 6", "", "", "2.0 0.3\n0.3 1.5")
+        + "EFFECT\n2 2 cross alpha\n"
+        + ANIMAL.replace("1 cross", "1 1 cross").replace("animal\nFILE\n", "animal\nOPTIONAL\npe\nFILE\n")
+        + "RANDOM_REGRESSION\nlegendre\nRR_POSITION\n4 1\n"
+        + "(CO)VARIANCES\n1.0 0.2 0.1 0.05\n0.2 0.8 0.02 0.03\n0.1 0.02 0.3 0.04\n0.05 0.03 0.04 0.2\n"
+        + "(CO)VARIANCES_PE\n0.5 0 0.1 0\n0 0.4 0 0\n0.1 0 0.3 0\n0 0 0 0.2\nOPTION missing -999\n",
+        {
+            "traits": ["y1", "y2"],
+            "model": {
+                "fixed": {"effect1": {"column": "herd"}},
+                "random": {
+                    "genetic": {
+                        "relationship": "pedigree",
+                        "effects": {"direct": {"level": "animal", "legendre": {"column": "age", "degree": 1}}},
+                    },
+                    "permanent_environment": {
+                        "effects": {"rr": {"level": "animal", "legendre": {"column": "age", "degree": 1}}}
+                    },
+                },
+            },
+            "variances": {
+                "genetic": [
+                    [1.0, 0.1, 0.2, 0.05],
+                    [0.1, 0.3, 0.02, 0.04],
+                    [0.2, 0.02, 0.8, 0.03],
+                    [0.05, 0.04, 0.03, 0.2],
+                ],
+                "permanent_environment": [[0.5, 0.1, 0, 0], [0.1, 0.3, 0, 0], [0, 0, 0.4, 0], [0, 0, 0, 0.2]],
+                "residual": [[2.0, 0.3], [0.3, 1.5]],
+            },
+        },
+        {},
+        ("normalised polynomials sqrt((2j+1)/2) P_j of col4, j = 0 to 1, with its range in the data [0, 5]",),
+    ),
+    "a weight for each trait, independent residuals": Case(
+        head("5 6", "", "8 7", "2.0 0.0\n0.0 1500")
+        + "EFFECT\n2 2 cross alpha\n"
+        + ANIMAL.replace("1 cross", "1 1 cross")
+        + "(CO)VARIANCES\n1.0 0.2\n0.2 0.8\nOPTION missing -999\n",
+        {
+            "traits": ["y1", "y2"],
+            "model": {
+                "fixed": {"effect1": {"column": "herd"}},
+                "random": {"genetic": {"level": "animal", "relationship": "pedigree"}},
+            },
+            "variances": {"genetic": [[1.0, 0.2], [0.2, 0.8]], "residual": [[2.0, 0.0], [0.0, 1500.0]]},
+        },
+        {"phenotypes": weighed_by_trait(), "weights": "w"},
+        ("WEIGHT(S): renum_data.csv has a record for each weight, 162 for 90",),
     ),
 }
 

@@ -7,7 +7,18 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from helpers.renumf90_cases import ANIMAL, CASES, Case, by_hand, groups, head, pedigree, records, write_files
+from helpers.renumf90_cases import (
+    ANIMAL,
+    CASES,
+    DATA_COLUMNS,
+    Case,
+    by_hand,
+    groups,
+    head,
+    pedigree,
+    records,
+    write_files,
+)
 
 from mmgibbs.cli import main
 from mmgibbs.config import load_config
@@ -275,10 +286,18 @@ MISTAKES = {  # what is put in place of what, and the message
         "line 2: COMBINE: found '20', needed the position of the new column, then those that are joined in it "
         "(one or more)",
     ),
-    "polynomials of renumf90's own": (
-        ("(CO)VARIANCES\n1.0 0.2", "RANDOM_REGRESSION\nlegendre\nRR_POSITION\n4\n(CO)VARIANCES\n1.0 0.2"),
-        "line 26: RANDOM_REGRESSION: found legendre, needed data, and the columns in RR_POSITION (an analysis computes "
-        "Legendre polynomials itself: legendre: {column, degree, range} in place of covariates)",
+    "polynomials without a matrix of so many": (
+        ("(CO)VARIANCES\n1.0 0.2", "RANDOM_REGRESSION\nlegendre\nRR_POSITION\n4 2\n(CO)VARIANCES\n1.0 0.2"),
+        "line 28: RR_POSITION: found order 2 and (CO)VARIANCES of 1 polynomials, needed 0 (the degree) or 1 (how many "
+        "there are)",
+    ),
+    "polynomials of two covariates": (
+        ("(CO)VARIANCES\n1.0 0.2", "RANDOM_REGRESSION\nlegendre\nRR_POSITION\n4 1 8\n(CO)VARIANCES\n1.0 0.2"),
+        "line 28: RR_POSITION: found 3 numbers with legendre, needed the position of the covariate, and the order",
+    ),
+    "positions without a regression": (
+        ("(CO)VARIANCES\n1.0 0.2", "RR_POSITION\n4\n(CO)VARIANCES\n1.0 0.2"),
+        "line 26: RR_POSITION: found no RANDOM_REGRESSION, needed both or none",
     ),
     "a column joined before it is made": (
         ("DATAFILE\n", "COMBINE\n20 2 21\nDATAFILE\n"),
@@ -507,8 +526,68 @@ def test_missing_observations_are_no_missing_covariates(tmp_path):
     assert analysis.traits[0].missing == ("0",) and analysis.data.missing == ()
 
 
-def test_weights_of_each_trait_are_not_carried_over_and_said_so(tmp_path):
-    path = write_files(tmp_path, Case(GOOD.replace("WEIGHT(S)\n\n", "WEIGHT(S)\n8 11\n"), {}))
+def records_of_file(folder):
+    return pl.read_csv(folder / "data.txt", separator=" ", has_header=False, new_columns=list(DATA_COLUMNS))
+
+
+def test_legendre_polynomials_are_those_computed_by_hand_in_columns(tmp_path):
+    """`data` with the columns sqrt(1/2), sqrt(3/2) u, sqrt(5/2) (3 u^2 - 1) / 2 of the age is the same model."""
+    matrix = "0.9 0.1 0.05\n0.1 0.4 0.02\n0.05 0.02 0.2\n"
+    one_trait = head() + "EFFECT\n2 cross alpha\n" + ANIMAL + "RANDOM_REGRESSION\n{}\n(CO)VARIANCES\n" + matrix
+    found = []
+    for regression in ("legendre\nRR_POSITION\n4 3", "data\nRR_POSITION\n12 13 14"):
+        path = write_files(tmp_path, Case(one_trait.format(regression), {}))
+        table = records_of_file(tmp_path)
+        u = 2 * table["age"] / 5 - 1
+        columns = [u * 0 + 0.5**0.5, 1.5**0.5 * u, 2.5**0.5 * (1.5 * u**2 - 0.5)]
+        table.with_columns(c.alias(f"p{j}") for j, c in enumerate(columns)).write_csv(
+            tmp_path / "data.txt", separator=" ", include_header=False
+        )
+        found.append(solutions(import_blupf90(path, overwrite=True)[0], tmp_path / f"run{len(found)}"))
+    assert_same(*found)
+    assert set(found[0].filter(term="genetic")["effect"]) == {"direct.0", "direct.1", "direct.2"}
+
+
+def test_the_range_of_a_polynomial_is_of_numbers_that_differ(tmp_path):
+    polynomials = GOOD.replace("(CO)VARIANCES", "RANDOM_REGRESSION\nlegendre\nRR_POSITION\n{}\n(CO)VARIANCES")
+    path = write_files(tmp_path, Case(polynomials.format("2"), {}))
+    with pytest.raises(DataError, match=r"data.txt row 1: found 'H\d' in column 2, needed a number: RR_POSITION"):
+        import_blupf90(path)
+    table = records_of_file(tmp_path).with_columns(age=pl.lit(3))
+    table.write_csv(tmp_path / "data.txt", separator=" ", include_header=False)
+    path.write_text(polynomials.format("4"))
+    with pytest.raises(ConfigError, match="line 28: RR_POSITION: found 3 in every record of column 4, needed two"):
+        import_blupf90(path)
+
+
+BY_TRAIT = GOOD.replace("WEIGHT(S)\n\n", "WEIGHT(S)\n8 7\n")
+
+
+def test_weights_of_each_trait_need_independent_residuals(tmp_path):
+    path = write_files(tmp_path, Case(BY_TRAIT, {}))
     target, said = import_blupf90(path)
-    assert "renum.par line 7: WEIGHT(S): a weight for each trait is not carried over: every weight is 1" in said
+    assert said[0] == (
+        "renum.par line 7: WARNING: WEIGHT(S): a weight for each trait is not carried over where RESIDUAL_VARIANCE has "
+        "covariances and a record has traits of different weights: every weight is 1"
+    )
     assert load_config(target).data.weights is None
+
+
+def test_where_records_have_one_trait_its_weight_is_that_of_the_record(tmp_path):
+    """y1 is missing where y2 is not: residual covariances do not matter, and no record is divided."""
+    path = write_files(tmp_path, Case(BY_TRAIT, {}))
+    table = records_of_file(tmp_path).with_columns(y1=pl.when(pl.col("y2") == -999).then("y1").otherwise(-999.0))
+    table.write_csv(tmp_path / "data.txt", separator=" ", include_header=False)
+    target, said = import_blupf90(path)
+    assert sum("renum_data.csv has the weight of the traits that a record has" in line for line in said) == 1
+    hand = by_hand(CASES["two traits with models of their own"])
+    by = table.with_columns(pl.when(pl.col(y) != -999).then(y) for y in ("y1", "y2"))
+    weight = pl.when(pl.col("y2").is_null()).then("staples").otherwise("year")
+    hand["data"] |= {"phenotypes": by.with_columns(w=weight), "weights": "w"}
+    assert_same(solutions(target, tmp_path / "run"), solutions(hand, tmp_path / "hand"))
+
+
+def test_a_weight_that_is_none_is_named_by_its_record(tmp_path):
+    path = write_files(tmp_path, Case(BY_TRAIT.replace("8 7", "8 4"), {}))
+    with pytest.raises(DataError, match=r"record 1: found '0.0' in column 4, needed a weight above 0: trait2 is obs"):
+        import_blupf90(path)
