@@ -6,8 +6,10 @@ traits, a table its columns of numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -89,30 +91,36 @@ def _of_blupf90(path: Path, levels: Path | None) -> Side:
     """`solutions`, also with the original ids that OPTION origID adds."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     own_ids = "original" in lines[0].lower()
-    fields = [line.split() for line in lines[1:] if line.strip()]
-    least = 5 if own_ids else 4
-    short = next((i for i, f in enumerate(fields, 2) if len(f) < least), None)
-    if short is not None:
-        raise DataError(f"{path} row {short}: found {len(fields[short - 2])} values, needed at least {least}")
-    try:
-        frame = pl.DataFrame(
-            {
-                "trait": [int(f[0]) for f in fields],
-                "effect": [int(f[1]) for f in fields],
-                "level": [int(f[2]) for f in fields],
-                "id": [f[3] if own_ids else f[2] for f in fields],
-                "value": [float(f[least - 1].replace("D", "E")) for f in fields],
-            }
-        )
-    except ValueError as error:
-        raise DataError(f"{path}: {error}; needed numbers of trait, effect and level, and a solution") from None
+    rows = [_solution(line.split(), own_ids, f"{path} row {i}") for i, line in enumerate(lines[1:], 2) if line.strip()]
+    schema = {"trait": pl.Int64, "effect": pl.Int64, "level": pl.Int64, "id": pl.String, "value": pl.Float64}
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
     if not own_ids:
         frame = _with_ids(frame, path, levels)
     out = []
-    for (effect, trait), rows in frame.group_by("effect", "trait", maintain_order=True):
-        values = rows.select(pl.col("id").alias("level"), "value")
+    for (effect, trait), part in frame.group_by("effect", "trait", maintain_order=True):
+        values = part.select(pl.col("id").alias("level"), "value")
         out.append(Component("", str(effect), str(trait), values))
     return Side(path.name, "blupf90", out)
+
+
+def _solution(fields: list[str], own_ids: bool, where: str) -> tuple[int, int, int, str, float]:
+    """(trait, effect, level, id, value) of a row; Fortran writes 1.5D-3 for 1.5E-3."""
+    least = 5 if own_ids else 4
+    if len(fields) < least:
+        raise DataError(f"{where}: found {len(fields)} values, needed at least {least}")
+    trait, effect, level = (_as(int, f, where, f"the number of {of}") for f, of in zip(fields, _NUMBERED, strict=False))
+    value = _as(float, fields[4 if own_ids else 3].upper().replace("D", "E"), where, "a solution")
+    return trait, effect, level, fields[3] if own_ids else fields[2], value
+
+
+_NUMBERED = ("the trait", "the effect", "the level")
+
+
+def _as(kind: Callable[[str], Any], field: str, where: str, needed: str) -> Any:
+    try:
+        return kind(field)
+    except ValueError:
+        raise DataError(f"{where}: found {field!r}, needed {needed}") from None
 
 
 def _with_ids(frame: pl.DataFrame, path: Path, levels: Path | None) -> pl.DataFrame:

@@ -95,6 +95,13 @@ def test_ids_of_blupf90(tmp_path):
     (tmp_path / "own").write_text("\n".join(own))
     assert read_side(tmp_path / "own").components[0].values["level"].to_list() == ["C01", "C02", "C03"]
     (tmp_path / "own").write_text("\n".join([*own, "1 2"]))
+    for wrong, said in (
+        ("1 1 x cow 0.5", "'x', needed the number of the level"),
+        ("1 1 2 cow 0,5", "'0,5', needed a solution"),
+    ):
+        (tmp_path / "wrong").write_text("trait effect level original_id solution\n1 1 1 bull 1.5D-1\n\n" + wrong)
+        with pytest.raises(DataError, match=f"wrong row 4: found {said}$"):
+            read_side(tmp_path / "wrong")
     with pytest.raises(DataError, match="own row 5: found 2 values, needed at least 5"):
         read_side(tmp_path / "own")
 
