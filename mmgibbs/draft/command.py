@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+BAD_INPUT = 2  # the exit code where the file does not go with the tables yet
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("phenotypes", help="the table of records: csv, tsv, white-space separated, parquet or arrow")
@@ -29,6 +31,8 @@ def main(args: argparse.Namespace) -> int:
     print(f"\nwritten to {made.path}")
     if made.refused is not None:
         print(f"it needs a change before it can run:\n{made.refused}")
+        print(f"next: change it, then mmgibbs check {made.path}")
+        return BAD_INPUT
     print(f"next: read it, then mmgibbs run {made.path}")
     return 0
 

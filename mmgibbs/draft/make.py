@@ -46,12 +46,12 @@ def draft(
         path.parent.mkdir(parents=True, exist_ok=True)
         new.write_text(analysis_text(found, path), encoding="utf-8")
         refused = _problem(new)
+        write_schema(path.parent)
         new.replace(path)
     except OSError as error:
         raise ConfigError(f"init: cannot write '{path}': {error.strerror or error}") from None
     finally:
         new.unlink(missing_ok=True)
-    write_schema(path.parent)
     return Draft(path, what_was_guessed(found), refused)
 
 

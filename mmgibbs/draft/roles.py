@@ -6,6 +6,7 @@ with its reason, which the analysis file shows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -28,6 +29,9 @@ YES = {"yes", "y", "true", "ill", "sick", "affected", "diseased", "dead", "case"
 NO = {"no", "n", "false", "well", "healthy", "unaffected", "alive", "control", "negative", "neg", "0"}
 STILL = {"alive", "living", "censored", "in herd", "in_herd", "active", "right"}  # a life that has not ended
 ENDED = {"culled", "dead", "died", "event", "failed", "sold", "exact", "ended"}
+# Results of an evaluation, or the true values of a simulation: no trait, whatever they look like.
+RESULTS = "true ebv ebvs gebv gebvs tbv bv tgv pbv blup liability reliability accuracy".split()
+COMPONENT = re.compile(r"(.+)[._]([adegmprsu]|pe|mpe|bv)$", re.IGNORECASE)  # additive, dominance, residual, ...
 _ENDINGS = {"year": "class", "date": "covariate", "nest": "random", "litter": "random", "weight": "trait"}
 _OF_A_CLASS = 5.0  # records per level from which a class is taken as fixed
 _OF_RANDOM = 1.5
@@ -60,6 +64,7 @@ def roles(columns: Sequence[Column], named: bool) -> dict[str, Role]:
     markers = [c.name for c in columns if c.whole and c.levels <= 3 and _of_a_series(c, columns)]
     if len(markers) >= _SERIES:
         found |= dict.fromkeys(markers, Role("one of many", "columns of 0, 1 and 2 that are named alike: genotypes?"))
+    found |= {name: Role("left out", why) for name, why in _results(columns).items() if found[name].use == "trait"}
     if not any(role.use == "trait" for role in found.values()):
         found |= _trait_of_last_resort(columns, found)
     return found
@@ -71,6 +76,18 @@ _SERIES = 10  # columns of genotypes
 def _of_a_series(column: Column, columns: Sequence[Column]) -> bool:
     stem = column.name.rstrip("0123456789")
     return stem != column.name and sum(c.name.rstrip("0123456789") == stem for c in columns) >= _SERIES
+
+
+def _results(columns: Sequence[Column]) -> dict[str, str]:
+    """Columns of numbers that are no records, and why: named for results, or two and more for components of a value."""
+    numbers = [c.name for c in columns if c.numbers is not None and not c.whole]
+    stems = {name: found[1] for name in numbers if (found := COMPONENT.match(name))}
+    out = {}
+    for name, stem in stems.items():
+        alike = [n for n, s in stems.items() if s == stem]
+        if len(alike) > 1:
+            out[name] = f"{', '.join(alike)} look like components of a value: the true ones of a simulation?"
+    return out | {n: "named for a result or a true value, not a record" for n in numbers if named_for(n, RESULTS)}
 
 
 def _role(c: Column, named: bool) -> Role:

@@ -99,7 +99,11 @@ def _dams(g: Guess) -> str | None:
     if not dams:
         return None
     both, each = len(dams & set(codes)), len(of_each) / len(dams)
-    return f"{len(dams):,} dams have {each:.1f} progeny with records each; {both:,} have records of their own"
+    progeny = f"{each:.1f}".removesuffix(".0")
+    if len(dams) == 1:
+        return f"1 dam has {progeny} progeny with records; {'it has' if both else 'it has no'} records of its own"
+    have = f"{both:,} {'has' if both == 1 else 'have'} records of {'its' if both == 1 else 'their'} own"
+    return f"{len(dams):,} dams have {progeny} progeny with records each; {have}"
 
 
 def _dam_of_each(g: Guess) -> list[int]:

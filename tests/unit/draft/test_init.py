@@ -172,6 +172,50 @@ def test_odd_names_are_quoted(tmp_path):
     assert accepted(made).traits[0].column == "weight,kg"
 
 
+def test_results_and_true_values_are_no_traits(tmp_path):
+    """t1_a and t1_d are the components of a simulated value; a lone b_a is a trait like others."""
+    made = draft(shared_data("data/warcolak/warcolak.csv"), output=tmp_path / "a.yaml")
+    text = made.path.read_text(encoding="utf-8")
+    assert "t1_a, t1_d, t1_r look like components of a value: the true ones of a simulation?" in text
+    assert "trait2: {}" in text and "# t1_a: {}  # numbers" not in text
+    rows = [f"a{i},{i % 3},{20 + i / 7},{i / 3},{i / 9}" for i in range(40)]
+    made = draft(*write(tmp_path, "animal,herd,weight,true_bv,size_a\n" + "\n".join(rows)), output=tmp_path / "b.yaml")
+    text = made.path.read_text(encoding="utf-8")
+    assert "left out (named for a result or a true value, not a record)" in text and "# size_a: {}" in text
+
+
+def test_one_dam_is_spoken_of_in_the_singular(tmp_path):
+    pedigree = "id,sire,dam\ns,,\nd,,\n" + "\n".join(f"a{i},s,d" for i in range(40))
+    for more, own in (([], "it has no records of its own"), (["d,f,1,20.5"], "it has records of its own")):
+        records = "animal,sex,herd,weight\n" + "\n".join([*ROWS, *more])
+        made = draft(*write(tmp_path, records, pedigree), output=tmp_path / "a.yaml", force=True)
+        assert f"1 dam has 40 progeny with records; {own}" in made.said
+
+
+def test_a_file_that_the_tables_refuse_is_an_error_of_the_command(tmp_path, monkeypatch, capsys):
+    """A class that has one level where the trait is known: `check` refuses the file, and init says what comes next."""
+    import mmgibbs.draft.make as module
+
+    monkeypatch.setattr(module, "_problem", lambda path: "model.fixed.herd: wrong")
+    records, _ = write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(ROWS))
+    assert main(["init", str(records), "--output", str(tmp_path / "a.yaml")]) == 2
+    said = capsys.readouterr().out
+    assert "model.fixed.herd: wrong\nnext: change it, then mmgibbs check" in said and "mmgibbs run" not in said
+
+
+def test_no_file_without_its_schema(tmp_path, monkeypatch):
+    import mmgibbs.draft.make as module
+
+    def full(folder):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "write_schema", full)
+    records, _ = write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(ROWS))
+    with pytest.raises(ConfigError, match="cannot write .*No space left"):
+        draft(records, output=tmp_path / "a.yaml")
+    assert [p.name for p in tmp_path.iterdir()] == ["r.csv"]
+
+
 def test_few_records_and_strange_ids_are_warned_of(tmp_path):
     pedigree = "id,sire,dam\n" + "\n".join(f"x{i},," for i in range(40))
     made = draft(*write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(ROWS), pedigree), output=tmp_path / "a.yaml")
