@@ -19,7 +19,7 @@ from mmgibbs.regressions.keywords import Keywords
 from mmgibbs.regressions.loop import SideBySideChains, prepared_sampler
 from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import fill_options
-from mmgibbs.regressions.predictors import Frame, read_predictors
+from mmgibbs.regressions.predictors import Frame, read_predictors, read_table
 from mmgibbs.regressions.protocol import GroupPredictors, Keys, Parameter, Plugin, RegressionData
 from mmgibbs.regressions.scikit_learn import not_fitted, tags_of, warn_of_a_column
 from mmgibbs.regressions.weights import read_weights, weighted_classes
@@ -126,17 +126,22 @@ class Regression(Keywords):
             own = None if groups is None else as_array(groups, "groups")
             own = np.full(predictors.n, own) if own is not None and own.ndim == 0 else own  # one label for all
             return RegressionData(predictors, _response(y, name), name, own, group_predictors), None
-        plain = read_predictors(X)
-        response, w = _response(y, name), read_weights(weights, plain.n)
-        if len(response) != plain.n:
-            raise DataError(f"{name}: found {len(response)} rows, needed {plain.n}, one for each row of predictors")
+        values, names = read_table(X)
+        n = len(values)
+        response, w = _response(y, name), read_weights(weights, n)
+        if len(response) != n:
+            raise DataError(f"{name}: found {len(response)} rows, needed {n}, one for each row of predictors")
         counts = w > 0
-        values, response, w = (a if counts.all() else a[counts] for a in (plain.values, response, w))
-        predictors = read_predictors(values, plain.names, standardise, weights=w)
+        # A row of weight 0 may have any response; the others are read before rows go, so that errors name theirs.
+        response = response[np.where(counts, np.arange(n), counts.argmax())]
+        classes: list | None = None
         if self.kind == "regressor":
-            return RegressionData(predictors, response, name, weights=w), None
-        trials, classes = weighted_classes(response, w, name)
-        return RegressionData(predictors, trials, name), classes
+            response = read_numbers(response, n, name, varying=False)
+        else:
+            response, classes = weighted_classes(response, w, name)
+        values, response, w = (a if counts.all() else a[counts] for a in (values, response, w))
+        predictors = read_predictors(values, names, standardise, weights=w)
+        return RegressionData(predictors, response, name, weights=w if classes is None else None), classes
 
     def _advance(self, chains: SideBySideChains) -> None:
         n_sweeps = int(self.burn_in) + int(self.samples)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.errors import DataError
-from mmgibbs.regressions.predictors import LARGEST
+from mmgibbs.regressions.predictors import LARGEST, is_number
 
 
 def read_numbers(response: npt.ArrayLike, n: int, name: str, varying: bool = True) -> np.ndarray:
@@ -21,7 +21,8 @@ def read_numbers(response: npt.ArrayLike, n: int, name: str, varying: bool = Tru
     try:
         y = y.astype(np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{name}: found values that are no numbers, such as {y[0]!r}, needed numbers") from None
+        i = next(i for i, value in enumerate(y) if not is_number(value))
+        raise DataError(f"{name} row {i + 1}: found {y[i]!r}, needed a number") from None
     bad = np.flatnonzero(~(np.abs(y) <= LARGEST))  # NaN is
     if bad.size:
         needed = f"a number below {LARGEST:g} in size" if np.isfinite(y[bad[0]]) else "a finite number"

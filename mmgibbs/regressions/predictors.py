@@ -134,14 +134,11 @@ def read_predictors(
     model: the same columns, its centres and scales. DataError for no rows or columns, a wrong type, values that are
     missing or infinite (row and column named), and columns that lie so far from 0 that they lose the digits that count.
     """
+    if like is None:
+        return _checked(*read_table(X, names), standardise, weights)
     if is_frame(X):
         X, names = _columns_of(X, names, like)
     values = _as_table(X)
-    if like is None:
-        names = tuple(names) if names is not None else tuple(f"x{j}" for j in range(values.shape[1]))
-        if len(names) != values.shape[1]:
-            raise DataError(f"predictors: found {values.shape[1]} columns, needed {len(names)}, one for each name")
-        return _checked(values, names, standardise, weights)
     names = like.names if names is None else tuple(names)
     if names != like.names:
         missing = [name for name in like.names if name not in names]
@@ -154,6 +151,17 @@ def read_predictors(
             f"the columns of the fitted model: {_few(like.names)}"
         )
     return Predictors(_finite(values, names), names, like.centre, like.scale)
+
+
+def read_table(X: npt.ArrayLike | Frame, names: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """((n, p) finite values in one of TYPES, names of the columns). DataError names row and column."""
+    if is_frame(X):
+        X, names = _columns_of(X, names, None)
+    values = _as_table(X)
+    names = tuple(names) if names is not None else tuple(f"x{j}" for j in range(values.shape[1]))
+    if len(names) != values.shape[1]:
+        raise DataError(f"predictors: found {values.shape[1]} columns, needed {len(names)}, one for each name")
+    return _finite(values, names), names
 
 
 def _columns_of(
@@ -197,11 +205,12 @@ def _as_table(X: npt.ArrayLike | Frame) -> np.ndarray:
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        i, j = next(place for place in np.ndindex(values.shape) if not _is_number(values[place]))
+        i, j = next(place for place in np.ndindex(values.shape) if not is_number(values[place]))
         raise DataError(f"predictors row {i + 1}, column {j + 1}: found {values[i, j]!r}, needed a number") from None
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether it can be a float64."""
     try:
         np.float64(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -210,7 +219,6 @@ def _is_number(value: object) -> bool:
 
 
 def _checked(values: np.ndarray, names: tuple[str, ...], standardise: bool, weights: np.ndarray | None) -> Predictors:
-    _finite(values, names)
     p = values.shape[1]
     plain = Predictors(values, names, np.zeros(p), np.ones(p))
     if not standardise:

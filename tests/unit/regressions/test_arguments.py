@@ -110,6 +110,30 @@ def test_odd_weights(name):
     assert raw((str(w)[:20], lambda w=w: fit(w)) for w in WEIGHTS) == []
 
 
+def test_weights_leave_rows_their_numbers_and_columns_their_standardisation():
+    """Rows of weight 0 go before the fit, and may hold any response; errors name the rows of the user's table."""
+    weights = np.ones(len(X))
+    weights[:3] = 0
+    fit = lambda y, w=weights, X=X: estimator("BayesianLasso").fit(X, y, sample_weight=w)
+    far = X + 1e9
+    assert np.isfinite(fit(response("BayesianLasso"), X=far).coef_).all()  # centred, as without weights
+    y = response("BayesianLasso").astype(float).copy()
+    y[[1, 7]] = np.nan
+    with pytest.raises(DataError, match="row 8: found nan, needed a finite number"):
+        fit(y)
+    y[7] = 1.0
+    assert np.isfinite(fit(y).coef_).all()
+    texts = y.astype(object)
+    texts[9] = "x"
+    with pytest.raises(DataError, match="row 10: found 'x', needed a number"):
+        fit(texts)
+    with pytest.raises(DataError, match="^y row 10: found 'x', needed a number$"):
+        estimator("BayesianLasso").fit(X, np.where(np.isnan(y), 0, texts))
+    half = np.where(np.arange(len(X)) == 8, 0.5, weights)
+    with pytest.raises(DataError, match="sample_weight row 9: found 0.5, needed a whole number"):
+        estimator("MultinomialPG").fit(X, response("MultinomialPG"), sample_weight=half)
+
+
 def test_odd_groups():
     fit = lambda groups, z=None: estimator("HierarchicalSlice").fit(X, LABELS, groups, z)
     assert raw((str(g)[:20], lambda g=g: fit(g).predict(X, g)) for g in OF_GROUPS) == []
