@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from mmgibbs.config.analysis import Analysis
+from mmgibbs.config.frames import as_polars
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
@@ -102,13 +103,26 @@ def refuse_alike(analyses: Sequence[Analysis]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"validate: found {names.count(name)} analyses called '{name}', needed a name for each")
-    tables = [a.data.phenotypes for a in analyses]
-    for analysis, table in zip(analyses, tables, strict=True):
-        if isinstance(table, Path) and table != tables[0]:
+    first, *others = analyses
+    for analysis in others:
+        if not _same_table(first.data.phenotypes, analysis.data.phenotypes):
+            one, other = (_called(a.data.phenotypes) for a in (analysis, first))
             raise ConfigError(
-                f"validate: analysis '{analysis.name}' has the records of '{table}', '{analyses[0].name}' those of "
-                f"'{tables[0]}'; needed the same data.phenotypes, so that the same records are left out"
+                f"validate: analysis '{analysis.name}' has the records of {one}, '{first.name}' those of {other}; "
+                "needed the same data.phenotypes, so that the same records are left out"
             )
+
+
+def _same_table(one: object, other: object) -> bool:
+    """One file, or frames of the same rows: what is left out is chosen by row."""
+    if isinstance(one, Path) or isinstance(other, Path):
+        return isinstance(one, Path) and isinstance(other, Path) and one == other
+    frame, another = as_polars(one), as_polars(other)
+    return one is other or (frame is not None and another is not None and frame.equals(another))
+
+
+def _called(table: object) -> str:
+    return f"'{table}'" if isinstance(table, Path) else "another data frame"
 
 
 def _load(analysis: Analysis, plan: Plan) -> _Loaded:

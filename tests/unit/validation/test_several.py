@@ -103,6 +103,19 @@ def test_records_that_one_alone_predicts_are_left_out_and_counted():
     assert found.notes == ["all: 1 predicted records that another analysis does not predict are not compared"]
 
 
+def test_data_frames_are_compared_by_what_they_hold(folder):
+    read = lambda name: pl.read_csv(folder / name, infer_schema_length=None)
+    base = yaml.safe_load((folder / "birth.yaml").read_text()) | {"output": {"directory": str(folder / "frames")}}
+    of = lambda name, frame: base | {"name": name, "data": {"phenotypes": frame, "pedigree": read("pedigree.csv")}}
+    records = read("phenotypes.csv")
+    plan = Plan("kfold", folds=2)
+    found = validate_several([of("one", records), of("two", records.clone())], plan, progress=False, report=False)
+    assert found.table["analysis"].unique(maintain_order=True).to_list() == ["one", "two"]
+    for other, called in ((records.reverse(), "another data frame"), (str(folder / "other.csv"), "'.*other.csv'")):
+        with pytest.raises(ConfigError, match=f"'three' has the records of {called}, 'one' those of another data fra"):
+            validate_several([of("one", records), of("three", other)], plan, progress=False, output=folder / "no")
+
+
 def test_what_is_refused(folder):
     plan = Plan("kfold", folds=2)
     files = [folder / f"{name}.yaml" for name in ("birth", "other")]
