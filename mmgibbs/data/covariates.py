@@ -103,10 +103,10 @@ class Basis:
     legendre_range: tuple[float, float] | None  # None: powers
 
     def labels(self, first: int) -> tuple[str, ...]:
-        """'x^1', 'x^2', ... or 'legendre.0', 'legendre.1', ..."""
-        return tuple(
-            f"x^{j}" if self.legendre_range is None else f"legendre.{j}" for j in range(first, self.degree + 1)
-        )
+        """'slope'; of a curve 'x^1', 'x^2', ... or 'legendre.0', 'legendre.1', ..."""
+        if self.legendre_range is not None:
+            return tuple(f"legendre.{j}" for j in range(first, self.degree + 1))
+        return ("slope",) if self.degree == 1 else tuple(f"x^{j}" for j in range(first, self.degree + 1))
 
     def raw(self, first: int) -> np.ndarray:
         """(n, m) columns on the user's scale; 0 where the record does not meet the effect."""

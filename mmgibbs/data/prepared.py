@@ -36,7 +36,7 @@ class LevelLabels:
     def reported(self, coefficient: str = "") -> pl.Series:
         """(q,) String: the `level` column of solutions by level code.
 
-        The id; for a fixed covariate the coefficient, 'x^1', with `by` 'LEVEL:x^1'.
+        The id; for a fixed covariate the coefficient, 'slope', with `by` 'LEVEL:slope'.
         """
         if not self.coefficient_in_level:
             return self.ids

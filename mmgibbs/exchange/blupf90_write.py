@@ -96,7 +96,7 @@ def numbered_terms(finished: Finished) -> list[TermNumbers]:
         rows = solutions.filter(term=name)
         labels = pl.col("effect").fill_null("")
         ids = pl.col("level")
-        if fixed.get(name, {}).get("kind") == "covariate":  # its level is 'x^1', or 'CLASS:x^1'
+        if fixed.get(name, {}).get("kind") == "covariate":  # its level is 'slope' or 'x^1', or 'CLASS:slope'
             labels = ids.str.split(":").list.last()
             ids = ids.str.strip_suffix(labels).str.strip_suffix(":")
         rows = rows.select(ids.alias("id"), labels.alias("label"), "trait", "mean", "sd")

@@ -1,8 +1,9 @@
 """What the components of a term are called: 'direct:weaning_weight', or 'weaning_weight' for an unnamed effect.
 
 Components run effect by effect, then trait by trait, then coefficient by coefficient. A coefficient of a random
-regression is the effect's name, a point and its number ('rr.0:yield'); that of a fixed covariate is its power or
-polynomial ('x^1', 'legendre.2'). Names of parameters, solutions, messages and exported equations all come from here.
+regression is the effect's name, a point and its number ('rr.0:yield'); that of a fixed covariate is its slope, power or
+polynomial ('slope', 'x^2', 'legendre.2'). Names of parameters, solutions, messages and exported equations all come
+from here.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Component(NamedTuple):
 
 
 def effect_label(effect: str, coefficient: str = "") -> str:
-    """'maternal', 'rr.0', 'x^1' (a covariate without a name of its own), ''."""
+    """'maternal', 'rr.0', 'slope' (a covariate without a name of its own), ''."""
     return ".".join(part for part in (effect, coefficient) if part)
 
 

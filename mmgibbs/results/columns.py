@@ -33,9 +33,10 @@ _SUMMARY = {
 }
 _SOLUTIONS = {
     "term": "name of the effect in the analysis",
-    "effect": "which effect of a random term (direct, maternal); power or polynomial of a covariate; gebv; total",
+    "effect": "which effect of a random term (direct, maternal; .0, .1, ... of a random regression); gebv; total",
     "trait": "name of the trait",
-    "level": "level of the effect as it is written in the table: the id of an animal, a herd",
+    "level": "level of the effect as it is written in the table: the id of an animal, a herd; of a covariate slope, or "
+    "of a curve the coefficients x^1, x^2, ... or legendre.0, legendre.1, ...",
     "mean": "posterior mean; with method blup or reml the solution",
     "sd": "posterior standard deviation",
     "mcse": "Monte Carlo standard error of the mean",

@@ -34,7 +34,7 @@ def table(seed=1, n=60, missing=True):
 def raw_covariates(spec, x, labels):
     """Columns on the user's scale, by hand."""
     if spec.legendre is None:
-        return np.stack([x ** int(label.split("^")[1]) for label in labels], axis=1)
+        return np.stack([x ** int(label.partition("^")[2] or 1) for label in labels], axis=1)
     low, high = spec.legendre.range or (x.min(), x.max())
     columns = []
     for label in labels:

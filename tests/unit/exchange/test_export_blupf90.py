@@ -137,7 +137,7 @@ def test_effects_of_an_import_keep_their_numbers_where_columns_differ_by_trait(t
     meaning = {(int(r["effect"]), int(r["level"])): (r["term"], r["id"]) for r in levels}
     assert len(meaning) == len(levels) and len(table) == 2 * len(levels)
     solutions = {
-        (r["term"], r["level"].removesuffix(":x^1").removesuffix("x^1"), r["trait"]): r["mean"]
+        (r["term"], r["level"].removesuffix(":slope").removesuffix("slope"), r["trait"]): r["mean"]
         for r in pl.read_parquet(tmp_path / "run" / "solutions.parquet").iter_rows(named=True)
     }
     for t, e, i, value in zip(trait, effect, level, table[:, 3], strict=True):
