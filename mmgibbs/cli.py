@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import mmgibbs
-from mmgibbs.errors import Stopped
+from mmgibbs.errors import Speaking, Stopped
 from pedigree.errors import PedigreeError, TableError
 
 DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
@@ -120,6 +120,14 @@ examples:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    Speaking.of_a_command = True
+    try:
+        return _run_command(arguments)
+    finally:
+        Speaking.of_a_command = False
+
+
+def _run_command(arguments: list[str]) -> int:
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()

@@ -36,6 +36,19 @@ class Stopped(KeyboardInterrupt):
         self.signal, self.kept = signal, kept
 
 
+class Speaking:
+    """How messages call an option: `resume=True` in Python, `--resume` while a command runs (which sets this)."""
+
+    of_a_command = False
+
+
+def option(name: str, value: str = "True") -> str:
+    """'resume=True', or '--resume'; with a value 'extend=SWEEPS', or '--extend SWEEPS'."""
+    if not Speaking.of_a_command:
+        return f"{name}={value}"
+    return f"--{name}" if value == "True" else f"--{name} {value}"
+
+
 def nearest(wanted: str, names: Iterable[str], known: str = "known are") -> str:
     """The end of a message about a name that is not there: the nearest one, or those there are."""
     folded, wanted = {name.casefold(): name for name in names}, wanted.casefold()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option
 from mmgibbs.posterior.summary import write_draws
 
 CSV_ROWS = 1_000_000  # larger solutions are written as csv only on request
@@ -67,7 +67,8 @@ def check_run_directory(directory: str | os.PathLike, overwrite: bool = False) -
             )
         if entries and not overwrite:
             raise ConfigError(
-                f"output.directory: '{directory}' exists and holds a run; choose another directory, or give --overwrite"
+                f"output.directory: '{directory}' exists and holds a run; choose another directory, or give "
+                f"{option('overwrite')}"
             )
     elif path.exists():
         raise ConfigError(f"output.directory: '{directory}' is a file, needed a directory")

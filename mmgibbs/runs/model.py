@@ -95,7 +95,7 @@ class MixedModel(Keywords):
 
     def analysis(self, phenotypes: Any, pedigree: Any = None, genotypes: Any = None) -> dict:
         """The analysis as `mmgibbs.run` takes it: the sections of the analysis file. Tables: paths or data frames."""
-        return self._analysis(phenotypes, pedigree, genotypes, read_seed(self.seed))
+        return self._analysis(phenotypes, pedigree, genotypes, self._seed())
 
     def _analysis(self, phenotypes: Any, pedigree: Any, genotypes: Any, seed: int) -> dict:
         model: dict[str, Any] = {
@@ -112,11 +112,16 @@ class MixedModel(Keywords):
             "traits": dict(self.traits) if isinstance(self.traits, Mapping) else _names(self.traits, "traits"),
             "model": model,
             "variances": self.variances,
-            "sampler": _merged("sampler", of_sampler | {"seed": seed}, self.sampler),
-            "output": self.output,
+            "sampler": _merged("sampler", of_sampler, self.sampler) | {"seed": seed},
+            "output": None if self.output is None else _merged("output", {}, self.output),
             "decisions": self.decisions,
         }
         return {key: value for key, value in sections.items() if value is not None}
+
+    def _seed(self) -> int:
+        """The seed of the section `sampler`, where one is there, before that of the keyword, which has a default."""
+        given = self.sampler if isinstance(self.sampler, Mapping) else {}
+        return read_seed(given.get("seed", self.seed))
 
     def check(self, phenotypes: Any, pedigree: Any = None, *, genotypes: Any = None) -> dict:
         """Read and check everything and count what a fit would hold; nothing is sampled."""
@@ -139,7 +144,7 @@ class MixedModel(Keywords):
         directory: the run folder that is left; None: a temporary one, which goes with the result. ConfigError,
         DataError and ModelError say what cannot be used.
         """
-        seed = read_seed(self.seed)
+        seed = self._seed()
         analysis = self._analysis(phenotypes, pedigree, genotypes, seed)
         folder = None
         if directory is None and "directory" not in (self.output or {}):

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 
 from mmgibbs.config import Analysis
-from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
+from mmgibbs.errors import ConfigError, MmgibbsError, Stopped, option
 from mmgibbs.results.folder import WORKING, check_run_directory
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.fingerprint import changes, settings, what_is_run
@@ -105,20 +105,23 @@ class RunFolder:
         begun = not complete and (facts is not None or any((self.path / name).exists() for name in WORKING))
         if not (resume or extend or self.overwrite):
             if begun:
-                raise ConfigError(f"{shown} holds an unfinished run; --resume continues it, --overwrite starts again")
+                raise ConfigError(
+                    f"{shown} holds an unfinished run; {option('resume')} continues it, {option('overwrite')} starts "
+                    "again"
+                )
             check_run_directory(self.path)
         if extend and not complete:
-            raise ConfigError(
-                f"{shown} holds {'an unfinished run: --resume first' if begun else 'no run'}; "
-                "--extend needs a finished one"
-            )
+            there = f"an unfinished run: {option('resume')} first" if begun else "no run"
+            raise ConfigError(f"{shown} holds {there}; {option('extend', 'SWEEPS')} needs a finished one")
         if not (resume or extend):
             return
         if complete or facts is not None:
             self._refuse_changes(facts, record)
         if complete and resume:
             self.kind = FINISHED
-            self.console.say(f"{shown} holds this run, finished: nothing is left to do (--extend SWEEPS adds to it)")
+            self.console.say(
+                f"{shown} holds this run, finished: nothing is left to do ({option('extend', 'SWEEPS')} adds to it)"
+            )
         elif extend:
             if facts is None or self.checkpoints is None:
                 raise ConfigError(
@@ -146,7 +149,8 @@ class RunFolder:
                 f"output.directory: '{self.analysis.output.directory}' holds a run of something else:",
                 *found[:SHOWN],
                 *more,
-                "needed the analysis and the data of that run (more sweeps: --extend SWEEPS), or --overwrite",
+                f"needed the analysis and the data of that run (more sweeps: {option('extend', 'SWEEPS')}), or "
+                f"{option('overwrite')}",
             ]
             raise ConfigError("\n".join(lines))
         if facts and facts["versions"] != versions():
@@ -249,7 +253,7 @@ class RunFolder:
         self.console.write_log(str(error) or type(error).__name__)
         if self.live is not None:
             why = (str(error) or type(error).__name__).splitlines()[0]
-            self.live.ended_early(f"{why}; continue with --resume", kept)
+            self.live.ended_early(f"{why}; continue with {option('resume')}", kept)
         if not kept and self.kind == NEW:
             self._remove()
         self._close()
@@ -259,7 +263,7 @@ class RunFolder:
             raise Stopped(error.signal, f"{error}; {state}", kept) from None
         if kept and isinstance(error, MmgibbsError):
             raise type(error)(
-                f"{error}\nthe checkpoints in '{self._runs.folder}' are kept: --resume continues from them"
+                f"{error}\nthe checkpoints in '{self._runs.folder}' are kept: {option('resume')} continues from them"
             ) from error
 
     def _remove(self) -> None:

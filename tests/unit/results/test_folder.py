@@ -104,7 +104,7 @@ def test_a_full_disk_is_told_in_one_message(tmp_path):
 def test_an_earlier_run_is_replaced_only_on_request(tmp_path):
     path = write(tmp_path / "one", extra={"report.html": lambda p: p.write_text("old")})
     (path / "notes.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="output.directory: .* holds a run; .*--overwrite"):
+    with pytest.raises(ConfigError, match="output.directory: .* holds a run; .*overwrite=True"):
         write(path)
     write(path, run={"seed": 2}, overwrite=True)
     assert json.loads((path / "run.json").read_text())["seed"] == 2

@@ -81,6 +81,9 @@ def test_words_and_keys_of_effects():
         ({"sampler": {"chains": 3}, "chains": 2}, "sampler.chains: cannot be combined with the keyword 'chains'"),
         ({"sampler": [1]}, "sampler: found"),
         ({"seed": -1}, "seed: found -1"),
+        ({"sampler": {"seed": -1}}, "seed: found -1"),
+        ({"output": "directory"}, "output: found 'directory', needed a mapping as in the analysis file"),
+        ({"output": 3}, "output: found 3, needed a mapping"),
         ({"random": {"animal": "pedigre"}}, "model.random.animal.relationship: .*pedigre"),
         ({"samples": "many"}, "sampler.samples: "),
     ],
@@ -108,6 +111,26 @@ def test_no_seed_is_a_fresh_one(tables):
     short = SHORT | {"seed": None, "samples": 5, "burn_in": 0, "chains": 1}
     one, two = (mmgibbs.MixedModel(**MODEL, **short).fit(*tables, progress=False) for _ in range(2))
     assert one.seed_ != two.seed_ and one.result_.info["seed"] == one.seed_
+
+
+def test_the_seed_of_the_section_is_the_one_that_is_kept(tables):
+    short = {key: value for key, value in SHORT.items() if key != "seed"} | {"samples": 5, "burn_in": 0, "chains": 1}
+    fit = lambda **keywords: mmgibbs.MixedModel(**MODEL, **short, **keywords).fit(*tables, progress=False)
+    one, two, fresh = fit(seed=7), fit(sampler={"seed": 7}), fit(sampler={"seed": None})
+    assert one.seed_ == two.seed_ == two.result_.info["seed"] == 7 and one.summary_.equals(two.summary_)
+    assert fresh.seed_ == fresh.result_.info["seed"] != 1
+
+
+def test_python_is_told_of_options_as_python_writes_them(tables, tmp_path):
+    fit = lambda: mmgibbs.MixedModel(**MODEL, **SHORT).fit(*tables, directory=tmp_path / "run", progress=False)
+    fit()
+    with pytest.raises(ConfigError, match="choose another directory, or give overwrite=True$"):
+        fit()
+    from mmgibbs.cli import main
+
+    assert main(["check", str(tmp_path / "none.yaml")]) == 2  # a command, whose options are --overwrite, ends
+    with pytest.raises(ConfigError, match="overwrite=True$"):
+        fit()
 
 
 def test_a_folder_is_left_where_it_is_asked_for(tables, tmp_path):

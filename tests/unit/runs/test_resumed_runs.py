@@ -163,7 +163,7 @@ def test_a_signal_ends_the_sweep_and_keeps_the_state(folder, monkeypatch, whole,
         assert refused(folder, *arguments).endswith(
             "holds an unfinished run; --resume continues it, --overwrite starts again"
         )
-    assert "--extend needs a finished one" in refused(folder, "--extend", "10")
+    assert "--extend SWEEPS needs a finished one" in refused(folder, "--extend", "10")
     outcome = command(folder, "run", "analysis.yaml", "--resume")
     assert outcome.code == 0 and f"continuing from checkpoints: chain-1 at sweep {at[:2]}" in outcome.err
     assert_same(folder / "run", whole)
@@ -269,7 +269,7 @@ def test_an_extension_by_nothing(folder, wrong, capsys):
 
 
 def test_an_extension_of_what_cannot_be_extended(folder):
-    assert "holds no run; --extend needs a finished one" in refused(folder, "--extend", "10")
+    assert "holds no run; --extend SWEEPS needs a finished one" in refused(folder, "--extend", "10")
     assert command(folder, *RUN, "--set", "sampler.checkpoint_every=never").code == 0
     assert sorted(os.listdir(folder / "run"))[:2] == ["animals.parquet", "draws.nc"]
     assert "kept no checkpoints to continue from" in refused(folder, "--extend", "10")
