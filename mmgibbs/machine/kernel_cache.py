@@ -92,10 +92,10 @@ class _NamesByProcess:
         return spec
 
 
-def kernels_are_kept() -> bool:
-    """Have kernels of these sources been compiled and kept before?"""
+def kernels_are_kept(of: str = "") -> bool:
+    """Have kernels of these sources been compiled and kept before? of: the name of one that must be among them."""
     import_module("numba")  # which has the folder named
-    return any(Path(os.environ.get("NUMBA_CACHE_DIR", "")).glob("*/*.nbc"))
+    return any(Path(os.environ.get("NUMBA_CACHE_DIR", "")).glob(f"*/*{of}*.nbc"))
 
 
 def digest(root: Path) -> str:

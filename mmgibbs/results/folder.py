@@ -43,6 +43,7 @@ CONTENTS = frozenset(
         "response.parquet",
         "run.json",
         "report.html",
+        "running.html",
         "checkpoint",
         "run.log",
         ".writing",

@@ -23,13 +23,14 @@ from mmgibbs.runs.progress import Console
 SAID = (
     "compiling kernels: the first run after an install or an upgrade takes up to a minute longer; later runs find them"
 )
+ONLY_SAMPLED = "inverse_wishart"  # the kernels of pedigrees and tables are there once `mmgibbs check` has run
 
 
 @contextmanager
 def compiling_beside(console: Console, sampled: bool) -> Iterator[None]:
     """Where no kernel has been kept yet: says so, and within the block another process compiles those that draw
     variances, if they are sampled and there is a core for it."""
-    if kernels_are_kept():
+    if kernels_are_kept(ONLY_SAMPLED if sampled else ""):
         yield
         return
     console.say(SAID)

@@ -1,5 +1,5 @@
-"""The page while a run works: report.html, written from a thread of this process whenever a chain has kept its state,
-and once a minute.
+"""The page while a run works, written from a thread of this process whenever a chain has kept its state, and once a
+minute: report.html, or running.html where the folder holds an earlier run, whose page stays until this one is complete.
 
 The chains know nothing of it: their draws are read from their checkpoints. It costs at most SHARE of one core, and
 whatever goes wrong with it ends the page, never the run.
@@ -32,6 +32,8 @@ SHARE = 0.02  # of the time, that pages may take
 MOST_PARAMETERS = 200  # with diagnostics
 MOST_BYTES = 50_000_000  # of the draws of one parameter of a chain that are read
 
+BESIDE_A_FINISHED = "running.html"
+
 Named = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]  # draws by matrix -> by parameter
 
 
@@ -43,7 +45,7 @@ class LivePage:
     page cannot be made.
     """
 
-    path: Path  # report.html
+    folder: Path  # of the run
     name: str  # of the analysis
     factory: ChainFactory
     checkpoints: Checkpoints
@@ -51,14 +53,13 @@ class LivePage:
     say: Callable[[str], None]
     _positions: dict[int, int] = field(default_factory=dict)  # chain -> its last sweep
     _first: dict[int, int] = field(default_factory=dict)  # chain -> the sweep at which it was first seen
-    _before: bytes | None = None  # the page of the run that is there already
 
     def __post_init__(self) -> None:
         self._started, self._failed, self._written = time.monotonic(), False, False
         self._seen: dict[str, tuple[int, int]] = {}  # checkpoint -> when it was written
         self._done, self._thread = threading.Event(), threading.Thread(target=self._watch, daemon=True)
-        if self.path.exists() and (self.path.parent / "run.json").exists():
-            self._before = self.path.read_bytes()
+        earlier = (self.folder / "run.json").exists()
+        self.path = self.folder / (BESIDE_A_FINISHED if earlier else "report.html")
 
     def passing_on(self, show: Show) -> Show:
         """`show`, and this page receives it too."""
@@ -81,15 +82,11 @@ class LivePage:
         self._thread.join()
 
     def ended_early(self, why: str, kept: bool) -> None:
-        """The run has stopped or failed: the page says so; where nothing is kept, or an earlier run is, its page
-        comes back.
-        """
+        """The run has stopped or failed: the page says so, and goes where nothing of the run is kept."""
         if not self._written:
             return
         try:
-            if self._before is not None:
-                self.path.write_bytes(self._before)
-            elif kept:
+            if kept:
                 self._write(why)
             else:
                 self.path.unlink(missing_ok=True)

@@ -77,7 +77,7 @@ def sample(
     page: AbstractContextManager[LivePage | None] = nullcontext()
     if folder.page and folder.checkpoints is not None:
         page = folder.live = LivePage(
-            folder.path / "report.html", folder.analysis.name, factory, folder.checkpoints, named, console.say
+            folder.path, folder.analysis.name, factory, folder.checkpoints, named, console.say
         )
     rounds = (schedule.most,) if rule is None else pauses(schedule.samples, schedule.most, schedule.thin)
     with console.chains(schedule, factory.labels, describe) as show, page as live:

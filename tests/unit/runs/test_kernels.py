@@ -64,8 +64,18 @@ def test_a_first_run_says_that_it_compiles_and_has_help(fresh):
 
 def test_nothing_is_said_where_kernels_have_been_kept(fresh):
     (fresh / "pedigree").mkdir()
-    (fresh / "pedigree" / "scan.1.nbc").touch()
-    assert said() == ("", None) and kernel_cache.kernels_are_kept()
+    (fresh / "pedigree" / "scan.1.nbc").touch()  # as `mmgibbs check` leaves it
+    assert said(sampled=False) == ("", None) and kernel_cache.kernels_are_kept()
+    assert said()[0] == kernels.SAID + "\n"
+    (fresh / "draws").mkdir()
+    (fresh / "draws" / "12.inverse_wishart.inverse_wishart-15.py311.1.nbc").touch()
+    assert said() == ("", None)
+
+
+def test_the_kernel_looked_for_is_one():
+    from mmgibbs.draws.inverse_wishart import inverse_wishart
+
+    assert kernels.ONLY_SAMPLED == inverse_wishart.py_func.__name__
 
 
 def test_no_process_where_it_would_not_help(fresh, monkeypatch):

@@ -89,7 +89,7 @@ def beside(tmp_path, monkeypatch):
     monkeypatch.setattr(live, "SHARE", 1.0)
     (tmp_path / "checkpoint").mkdir()
     kept, said = Checkpoints(tmp_path / "checkpoint", ""), []
-    page = LivePage(tmp_path / "report.html", "calves", Factory(), kept, lambda draws: draws, said.append)
+    page = LivePage(tmp_path, "calves", Factory(), kept, lambda draws: draws, said.append)
     return SimpleNamespace(page=page, path=tmp_path / "report.html", kept=kept, said=said)
 
 
@@ -138,14 +138,16 @@ def test_a_run_that_ends_early_says_so(beside):
     assert not beside.path.exists()  # as nothing of the run is kept
 
 
-def test_the_page_of_a_finished_run_comes_back(beside, tmp_path):
+def test_the_page_of_a_finished_run_stays_meanwhile(beside, tmp_path):
     (tmp_path / "run.json").write_text("{}")
     beside.path.write_text("finished")
-    page = LivePage(beside.path, "calves", Factory(), beside.kept, lambda draws: draws, beside.said.append)
+    page = LivePage(tmp_path, "calves", Factory(), beside.kept, lambda draws: draws, beside.said.append)
     with page:
-        until(lambda: "Running" in beside.path.read_text())
-    page.ended_early("stopped", True)
-    assert beside.path.read_text() == "finished"
+        until(lambda: (tmp_path / "running.html").exists())
+    page.ended_early("stopped by SIGINT", True)
+    assert "stopped by SIGINT" in (tmp_path / "running.html").read_text()
+    page.ended_early("stopped", False)
+    assert beside.path.read_text() == "finished" and not (tmp_path / "running.html").exists()
 
 
 # ------------------------------------------------------------------------------------------------ a run
@@ -177,6 +179,17 @@ def test_a_run_with_a_page_has_the_same_draws(tmp_path, quick):
     assert all(isinstance(page.summary, pl.DataFrame) for page in quick if page.draws)
     text = (paged.directory / "report.html").read_text()
     assert "location.reload" not in text and "Finished " in text
+
+
+def test_a_run_in_place_of_another_leaves_one_page(tmp_path, quick, monkeypatch):
+    write_files(tmp_path / "a", {"analysis.yaml": GIBBS})
+    file, written = tmp_path / "a" / "analysis.yaml", set()
+    mmgibbs.run(file, directory=tmp_path / "run", progress=False, report=True)
+    write = running.write_running
+    monkeypatch.setattr(running, "write_running", lambda facts, path: (written.add(path.name), write(facts, path)))
+    again = mmgibbs.run(file, directory=tmp_path / "run", progress=False, report=True, overwrite=True)
+    assert written == {"running.html"} and not (again.directory / "running.html").exists()
+    assert "Finished " in (again.directory / "report.html").read_text()
 
 
 def test_a_regression_has_a_page_too(tmp_path, quick, monkeypatch):
