@@ -95,7 +95,7 @@ class _NamesByProcess:
 def kernels_are_kept(of: str = "") -> bool:
     """Have kernels of these sources been compiled and kept before? of: the name of one that must be among them."""
     import_module("numba")  # which has the folder named
-    return any(Path(os.environ.get("NUMBA_CACHE_DIR", "")).glob(f"*/*{of}*.nbc"))
+    return any(Path(os.environ.get("NUMBA_CACHE_DIR", "")).glob(f"*/*{of}*.nbc" if of else "*/*.nbc"))
 
 
 def digest(root: Path) -> str:

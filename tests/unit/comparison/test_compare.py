@@ -106,6 +106,14 @@ def test_ids_of_blupf90(tmp_path):
         read_side(tmp_path / "own")
 
 
+def test_ids_that_come_twice(tmp_path):
+    a, b, ids, *_ = tables(tmp_path)
+    text = b.read_text()
+    b.write_text(text + f"{ids[7]},m,0.5\n")
+    with pytest.raises(DataError, match=f"found '{ids[7]}' more than once in the second solutions"):
+        pairs(read_side(a), read_side(b))
+
+
 def test_levels_that_are_numbers_of_another_effect(tmp_path):
     """Herds 1 and 2 are animals too: effects are joined by all of their levels, not by some."""
     frame = {"term": ["herd"] * 2 + ["animal"] * 6, "effect": [None] * 8, "trait": ["y"] * 8}
@@ -193,6 +201,37 @@ def test_what_cannot_be_tested(reml, a_run):
     assert "the fixed effects of the two runs differ" in likelihood_ratio(runs["whole"], runs["other"])
     assert "neither model is a part of the other" in likelihood_ratio(runs["whole"], runs["whole"])
     assert likelihood_ratio(runs["whole"], read_finished(a_run)) is None
+
+
+def held(small, name, value):
+    """The run with a variance held at a value: a row of its table with a standard error of 0."""
+    row = small.summary.head(1).with_columns(parameter=pl.lit(name), mean=pl.lit(value), sd=pl.lit(0.0))
+    return type(small)(**{**small.__dict__, "summary": pl.concat([small.summary, row])})
+
+
+def test_a_variance_held_above_zero_is_not_on_the_boundary(reml):
+    runs = {name: read_finished(path) for name, path in reml.items()}
+    name = "permanent_environment.var[fleece_weight]"
+    inside = likelihood_ratio(held(runs["without"], name, 0.5), runs["whole"])
+    assert (inside.variances, inside.covariances) == (0, 1) and inside.p == pytest.approx(inside.p_without_boundary)
+    boundary = likelihood_ratio(held(runs["without"], name, 0.0), runs["whole"])
+    assert (boundary.variances, boundary.covariances) == (1, 0)
+    assert boundary.p == pytest.approx(inside.p / 2)
+
+
+def rejected(weights, n=20_000, seed=1):
+    """Share of n tests at 5 % of one variance whose true value is 0: its estimate in standard errors is normal where
+    it is above 0, and 0 elsewhere.
+    """
+    z = np.random.default_rng(seed).standard_normal(n)
+    statistics = np.where(z > 0, z**2, 0.0)
+    return np.mean([module._mixture(d, weights) < 0.05 for d in statistics])
+
+
+def test_five_of_a_hundred_tests_reject_where_there_is_nothing():
+    """On the boundary; the plain chi-square, the mutant, rejects half as many."""
+    assert rejected({0: 0.5, 1: 0.5}) == pytest.approx(0.05, abs=0.005)
+    assert rejected({1: 1.0}) == pytest.approx(0.025, abs=0.004)
 
 
 def test_other_data_are_refused(reml, tmp_path):

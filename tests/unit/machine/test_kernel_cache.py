@@ -113,6 +113,21 @@ def test_sources_are_read_when_somebody_imports_numba_and_not_before():
     subprocess.run([sys.executable, "-c", TOLD], env=environment, cwd=ROOT, check=True)
 
 
+NAMED = """
+import numba, os, pathlib, mmgibbs
+from mmgibbs.draws.exponential import exponential_pair
+exponential_pair(1, 2, 3, 4, 5, 6)
+files = [path.name for path in pathlib.Path(numba.config.CACHE_DIR).glob("*/*.nbc")]
+assert files and all(name.startswith(f"{os.getpid()}.") for name in files), files
+"""
+
+
+def test_files_of_kernels_have_the_number_of_their_process(tmp_path):
+    """Two processes that compile forms of one function at once write different files."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", NAMED], env=environment, cwd=ROOT, check=True)
+
+
 SHOW = "from mmgibbs.draws.exponential import exponential_pair as f; print(f(1, 2, 3, 4, 5, 6)[0])"
 
 

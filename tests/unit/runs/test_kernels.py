@@ -49,7 +49,7 @@ def fresh(monkeypatch, tmp_path):
 
 
 def said(sampled=True):
-    stream = io.StringIO()
+    stream, Beside.last = io.StringIO(), None
     with kernels.compiling_beside(Console(stream=stream), sampled):
         started = Beside.last
         assert started is None or not started.ended
