@@ -75,7 +75,7 @@ def test_nothing_is_said_where_kernels_have_been_kept(fresh):
 def test_the_kernel_looked_for_is_one():
     from mmgibbs.draws.inverse_wishart import inverse_wishart
 
-    assert kernels.ONLY_SAMPLED == inverse_wishart.py_func.__name__
+    assert inverse_wishart.py_func.__name__ == kernels.ONLY_SAMPLED
 
 
 def test_no_process_where_it_would_not_help(fresh, monkeypatch):

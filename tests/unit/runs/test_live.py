@@ -143,7 +143,7 @@ def test_the_page_of_a_finished_run_stays_meanwhile(beside, tmp_path):
     beside.path.write_text("finished")
     page = LivePage(tmp_path, "calves", Factory(), beside.kept, lambda draws: draws, beside.said.append)
     with page:
-        until(lambda: (tmp_path / "running.html").exists())
+        until((tmp_path / "running.html").exists)
     page.ended_early("stopped by SIGINT", True)
     assert "stopped by SIGINT" in (tmp_path / "running.html").read_text()
     page.ended_early("stopped", False)
