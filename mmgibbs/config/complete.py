@@ -396,7 +396,7 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
     mode = "fixed" if all(v.fixed for v in matrices) else "sample"
     if mode == "fixed" and analysis.sampler.method == "reml":
         problems.add(
-            ("sampler", "method"), "found reml, but every variance is held fixed; needed blup, or variances to estimate"
+            ("sampler", "method"), "found reml, but every variance is fixed; needed blup, or variances to estimate"
         )
     return variances.model_copy(update={"mode": mode, "terms": terms, "residual": residual})
 

@@ -144,12 +144,12 @@ class ResidualVariance(Variance):
 
 
 class Variances(Section):
-    """Covariance matrices by the name of their random term; mode 'fixed' means that every one is held at its start."""
+    """Covariance matrices by the name of their random term; mode 'fixed' means that every one is fixed at its start."""
 
     other_keys: ClassVar = Variance  # those of `terms` have no key of their own in the file
 
     mode: Annotated[str, checked(one_of("sample", "fixed"))] = "sample"
-    """sample: matrices are estimated; fixed: every one is held at its start."""
+    """sample: matrices are estimated; fixed: every one is fixed at its start."""
 
     residual: ResidualVariance = ResidualVariance()
     """The covariance matrix of the residuals."""

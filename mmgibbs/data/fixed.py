@@ -1,4 +1,4 @@
-"""Fixed effects as terms of the design: working covariates, columns held at 0, and the way back to the user's scale.
+"""Fixed effects as terms of the design: working covariates, columns set to 0, and the way back to the user's scale.
 
 A *carrier* of a trait is a flat-prior intercept or class effect whose columns for this trait are all in force: its
 levels sum to 1 on every record, so a constant can move into it. Traits and covariates are centred where there is one,
@@ -213,7 +213,7 @@ def _shifts(
         return None if carrier is None else [shift(carrier, np.zeros(len(effects[carrier].ids)), part.means)]
     by = next(c for c in flat if _class(effects, c).column == effect.by and effects[c].is_flat(t))
     where = {label: code for code, label in enumerate(effect.ids)}
-    # A level of the class that the slopes never meet has no records for this trait: it is held at 0, its entry unused.
+    # A level of the class that the slopes never meet has no records for this trait: it is set to 0, its entry unused.
     source_level = np.array([where.get(label, 0) for label in effects[by].ids])
     own = shift(by, source_level, part.means)
     held = np.flatnonzero(rank.class_records[by] & ~rank.class_columns[by])
@@ -221,7 +221,7 @@ def _shifts(
         return [own]
     if len(held) > 1 or carrier is None or carrier == by:
         return None
-    # The one level held at 0 is the carrier less all the other levels, so its constant goes there.
+    # The one level set to 0 is the carrier less all the other levels, so its constant goes there.
     lost = source_level[held[0]]
     return [
         own,
@@ -362,7 +362,7 @@ def _notes(
     groups: Sequence[GroupColumns],
     group_names: Sequence[str],
 ) -> list[str]:
-    """What was held at 0, and why."""
+    """What was set to 0, and why."""
     notes = []
     for t, trait in enumerate(trait_names):
         rank = ranks[t]
@@ -400,10 +400,10 @@ def _notes(
 
 
 def _held(what: str, names: list[str], reason: str) -> list[str]:
-    """One note on levels held at 0, at most six of them by name."""
+    """One note on levels set to 0, at most six of them by name."""
     if not names:
         return []
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
     return [
-        f"{what}: {len(names)} level{'s' if len(names) > 1 else ''} held at 0 ({reason}): {', '.join(names[:6])}{more}"
+        f"{what}: {len(names)} level{'s' if len(names) > 1 else ''} set to 0 ({reason}): {', '.join(names[:6])}{more}"
     ]

@@ -267,7 +267,7 @@ def _group_columns(terms: list[Term]) -> list[GroupColumns]:
 
 
 def _hold_groups(term: Term, groups_active: dict) -> Term:
-    """The term with those fixed groups held at 0 that the data cannot tell apart."""
+    """The term with those fixed groups set to 0 that the data cannot tell apart."""
     if not term.groups_fixed:
         return term
     active = np.ones((term.n_levels, term.n_components), bool)

@@ -186,7 +186,7 @@ class HostState(ABC):
         self._e = None
 
     def start(self, theta: list[np.ndarray] | None = None) -> None:
-        """Take Theta (model order; zero where None), and e = y - W theta. Components held at 0 are 0."""
+        """Take Theta (model order; zero where None), and e = y - W theta. Components set to 0 are 0."""
         for i, (term, lists) in enumerate(zip(self.equations.design.terms, self.equations.terms, strict=True)):
             given = np.zeros((term.n_levels, term.n_components)) if theta is None else np.asarray(theta[i])[lists.code]
             self.put_theta(i, np.where(lists.active, given, 0.0) if lists.active.size else given)

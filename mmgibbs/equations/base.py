@@ -4,7 +4,7 @@
 
 A vector over the equations is one flat float64 array: term by term, level by level, component by component, levels in
 model order. It has a place for every component of every level, so that `x[a:b].reshape(q, k)` is Theta without a copy;
-those held at 0 (`Term.active`) add nothing to C x and get 0 from it.
+those set to 0 (`Term.active`) add nothing to C x and get 0 from it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Layout:
     shapes: tuple[tuple[int, int], ...]  # (q, k) per term
     first: np.ndarray  # (terms + 1,) int64: the first place of each term
     active: np.ndarray  # (places,) bool
-    equation: np.ndarray  # (places,) int64: number among the equations in force; -1 where held at 0
+    equation: np.ndarray  # (places,) int64: number among the equations in force; -1 where set to 0
 
     @property
     def size(self) -> int:

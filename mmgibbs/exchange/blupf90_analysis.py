@@ -39,7 +39,7 @@ OPTIONS = {
     "SNP_file": "not carried over: its animals are renumbered; needed SNP_FILE below RANDOM animal",
     "thresholds": "not carried over; the first threshold is 0 and the others are sampled",
     "residual": "not carried over; the residual variance of a trait in categories is 1",
-    "fixed_var": "with OPTION cat every variance is held at its start; else it is not carried over",
+    "fixed_var": "with OPTION cat every variance is fixed at its start; else it is not carried over",
     "censored": "not carried over; a trait of type censored has a column of bounds, or one that says what is known",
     "conv_crit": "not carried over; solving stops at sampler.tolerance",
     "maxrounds": "not carried over; solving stops at sampler.tolerance",

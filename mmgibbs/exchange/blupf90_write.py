@@ -150,7 +150,7 @@ def _zeros(term: TermNumbers, n_traits: int) -> pl.DataFrame:
 
 def _write_solutions(path: Path, terms: Sequence[TermNumbers], n_traits: int) -> None:
     """Trait, effect, level, solution and, where it is known, its standard error (the posterior standard deviation)."""
-    known = any((term.rows["sd"] > 0).any() for term in terms)  # a level held at 0 has an s.e. of 0 in any case
+    known = any((term.rows["sd"] > 0).any() for term in terms)  # a level set to 0 has an s.e. of 0 in any case
     columns = ["trait", "effect", "level", "mean", *(["sd"] if known else [])]
     with path.open("wb") as file:
         file.write(b"trait/effect level  solution" + (b"          s.e.\n" if known else b"\n"))

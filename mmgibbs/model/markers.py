@@ -20,7 +20,7 @@ class MarkerPriorSpec:
 
     kind: str  # name of the prior in its registry
     start: float  # of the variance of an effect (of a nonzero one, of a class of factor 1)
-    fixed: bool  # the variance is held at its start
+    fixed: bool  # the variance is fixed at its start
     df: float  # nu of the scaled inverse chi-square of that variance
     scale: float  # S: the prior is nu S / chi2(nu)
     options: dict[str, Any] = field(default_factory=dict)  # what one kind alone has
@@ -41,7 +41,7 @@ class JointPriorSpec:
     pi: np.ndarray  # (K,) where the shares start
     counts: np.ndarray | None  # (K,); None: the shares are held
     start: np.ndarray  # (T, T) of G
-    fixed: bool  # G is held at its start
+    fixed: bool  # G is fixed at its start
     df: float
     scale: np.ndarray  # (T, T)
     one_by_one: bool = False  # the states of a SNP move one trait at a time, else all at once

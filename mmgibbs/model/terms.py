@@ -120,7 +120,7 @@ class Term:
     name: str
     incidence: Levels
     prior: Flat | Normal | Related = Flat()
-    active: np.ndarray | None = None  # (q, k) bool; False: held at 0 (dropped, or without records); None: all active
+    active: np.ndarray | None = None  # (q, k) bool; False: set to 0 (dropped, or without records); None: all active
 
     def __post_init__(self) -> None:
         assert self.relationship.n_levels == self.n_levels, f"{self.name}: K is of another size than Theta"
@@ -183,13 +183,13 @@ class Term:
 
     @property
     def n_equations(self) -> int:
-        """Equations in force: components held at 0 are not counted."""
+        """Equations in force: components set to 0 are not counted."""
         return self.n_levels * self.n_components if self.active is None else int(np.count_nonzero(self.active))
 
     @property
     def n_prior_levels(self) -> int:
         """Levels that count as degrees of freedom of an inverse-Wishart: fixed unknown-parent groups never do, nor do
-        levels that are held at 0."""
+        levels that are set to 0."""
         n = self.n_without_fixed_groups
         return n if self.active is None else int(np.count_nonzero(self.active[:n].any(axis=1)))
 

@@ -106,7 +106,7 @@ class TermInfo:
     related: bool = False  # its levels are
     of_pedigree: bool = False  # by the pedigree
     blocks: tuple[tuple[int, ...], ...] | None = None  # components that may covary; None: all of them
-    fixed: bool = False  # held at its starting value
+    fixed: bool = False  # fixed at its starting value
     matrix: str = ""  # what the draws of its covariance matrix are called
 
     def may_covary(self, a: int, b: int) -> bool:
@@ -230,7 +230,7 @@ class ResidualInfo:
 @dataclass(frozen=True)
 class NamedParameters:
     draws: dict[str, np.ndarray]  # name -> (chains, draws) float64, in reporting order
-    fixed: frozenset[str]  # names whose value is held fixed, or follows from fixed values alone
+    fixed: frozenset[str]  # names whose value is fixed, or follows from fixed values alone
     variances_counted: dict[str, dict]  # trait (trait|class) -> what its phenotypic variance is made of, for run.json
     notes: tuple[str, ...]
 

@@ -34,7 +34,7 @@ ONE_GROUP = "all rows"  # the label of the one group of a fit without groups
 class BayesianLasso(Regression):
     """y = intercept + X beta + e with Laplace priors on beta / sigma (Park & Casella 2008), two-block Gibbs sampler.
 
-    penalty: lambda held fixed; None samples lambda^2 ~ Gamma(penalty_shape, rate penalty_rate). lambda belongs to
+    penalty: a fixed lambda; None samples lambda^2 ~ Gamma(penalty_shape, rate penalty_rate). lambda belongs to
     columns of length 1, to which they are brought unless standardise=False; coefficients are those of the columns as
     given. sigma^2 ~ IG(residual_shape, residual_scale). posterior: beta (predictor), intercept, sigma2, lambda.
     """

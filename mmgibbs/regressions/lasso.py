@@ -45,7 +45,7 @@ COLUMN_BLOCK = 256  # columns of Z that are scaled and multiplied while they are
 
 @dataclass(frozen=True)
 class LassoOptions:
-    penalty: float | None = option(None, "lambda, held fixed; sampled where absent", above=0)
+    penalty: float | None = option(None, "lambda, fixed; sampled if absent", above=0)
     penalty_shape: float = option(1.0, "r of the prior of lambda^2, Gamma(r, rate delta)", above=0)
     penalty_rate: float = option(1.78, "delta of the prior of lambda^2, for predictors of length 1", above=0)
     residual_shape: float = option(0.0, "a of the prior of sigma^2, inverse gamma(a, b)", least=0)

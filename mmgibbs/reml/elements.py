@@ -1,7 +1,7 @@
 """What is estimated: the free elements of the covariance matrices, as one vector.
 
 The matrices are those of the random terms and of each class of residuals. An element is free where its matrix is not
-held fixed and its two components may covary; others keep their start. So do residual variances of a class without
+fixed and its two components may covary; others keep their start. So do residual variances of a class without
 records.
 """
 

@@ -107,7 +107,7 @@ def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
     if component is not None:
         return (
             f"{block.name}: the variance of {names[component]} is on the boundary: the likelihood is highest at 0; it "
-            "is held just above, and has no standard error"
+            "is set just above 0, and has no standard error"
         )
     involved = [n for n, v in zip(names, closed.direction, strict=True) if v**2 > 1e-3]
     return (

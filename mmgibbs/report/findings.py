@@ -53,7 +53,7 @@ def remarks(run: Finished) -> list[Finding]:
         if n:
             out.append(Finding("Records left out", f"{counted(n, 'record')}: {reason}."))
     for note in run.record.get("notes", ()):
-        out.append(Finding("Levels held at 0" if "held at 0" in note else "Note", note))
+        out.append(Finding("Levels set to 0" if "set to 0" in note else "Note", note))
     return out
 
 

@@ -66,7 +66,7 @@ def _table(caption: str, frame: pl.DataFrame) -> Table:
                 highs,
             )
         ]
-        shown[0] = [Number("held at 0", 0.0) if h else cell for cell, h in zip(shown[0], held, strict=True)]
+        shown[0] = [Number("set to 0", 0.0) if h else cell for cell, h in zip(shown[0], held, strict=True)]
         drawn = bars(part["mean"].to_list(), lows, highs)
         for i, level in enumerate(part["level"]):
             rows.append((level, *([trait] if several else []), *(column[i] for column in shown), drawn[i]))

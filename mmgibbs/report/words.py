@@ -96,8 +96,10 @@ def model_table(record: dict) -> Table:
             )
     snps = record.get("data", {}).get("genotypes", {}).get("kept", {}).get("SNPs")
     for name, markers in (analysis["model"].get("markers") or {}).items():
-        held = "held at its given value" if (markers.get("variance") or {}).get("fixed") else "sampled with the effects"
-        rows.append((name, f"effects of SNPs, prior {markers.get('prior')}", on(markers), snps, held))
+        fixed = (
+            "fixed at its given value" if (markers.get("variance") or {}).get("fixed") else "sampled with the effects"
+        )
+        rows.append((name, f"effects of SNPs, prior {markers.get('prior')}", on(markers), snps, fixed))
     rows.append(
         (
             "residual",
@@ -135,7 +137,7 @@ def _by_class(record: dict) -> str:
 def _treated(variances: dict, name: str) -> str:
     own = variances.get(name) or {}
     if variances.get("mode") == "fixed" or own.get("fixed"):
-        return "held at its given value"
+        return "fixed at its given value"
     prior = own.get("prior", "flat")
     known_prior = (
         "flat prior" if prior in ("flat", None) else f"inverse-Wishart prior with {prior.get('df')} degrees of freedom"

@@ -55,7 +55,7 @@ def solutions_frame(
     pooled: moments on the user's scale, an array (q, k) per term; NaN where unknown (BLUP). variances: random term ->
     (k, k) posterior mean of its covariance matrix. Rows run term by term, level by level in reporting order, and within
     a level as the components do: effect, trait, coefficient. A fixed covariate has its power or polynomial for a level,
-    so there the coefficient goes before the trait. A level x trait that is held at 0 (dropped, or without records) has
+    so there the coefficient goes before the trait. A level x trait that is set to 0 (dropped, or without records) has
     mean 0, sd 0 and blanks. Columns that do not apply to a term are blank. more: (term, component) -> further columns,
     which come last.
     """

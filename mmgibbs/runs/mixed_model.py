@@ -409,7 +409,7 @@ def with_trends(assembled: Assembled, prepared: Prepared) -> Assembled:
     """The mean of each birth year is kept in every draw of the terms whose levels are the animals of the pedigree."""
     years = birth_year_averages(prepared.pedigree)
     names = [t.name for t in prepared.design.terms]
-    whole = lambda name: prepared.levels[names.index(name)].diagonal is None  # no animal is held at 0
+    whole = lambda name: prepared.levels[names.index(name)].diagonal is None  # no animal is set to 0
     averaged = {
         info.name: years for info in assembled.terms if years is not None and info.of_pedigree and whole(info.name)
     }

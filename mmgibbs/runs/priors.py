@@ -115,7 +115,7 @@ def covariance_model(
     """The matrix of a section of `variances`, its start from the data where it has none; prior: that of prior_of."""
     fixed = all_fixed or spec.fixed
     if spec.start is None and fixed:
-        raise ConfigError(f"variances.{name}: found no start, needed the variance at which it is held fixed")
+        raise ConfigError(f"variances.{name}: found no start, needed the variance at which it is fixed")
     start = default if spec.start is None else np.array(spec.start, float)
     for label, variance in zip(labels, np.diag(start), strict=True):
         if not variance > 0:

@@ -96,7 +96,7 @@ def _with_unit_variances(
     residual: CovarianceModel, in_categories: set[int], unit: set[int], given: bool
 ) -> CovarianceModel:
     """Traits in categories start at a residual variance of 1 unless a start is given; those in `unit` stay there, and
-    a matrix of nothing else is held fixed.
+    a matrix of nothing else is fixed.
     """
     if not in_categories:
         return residual

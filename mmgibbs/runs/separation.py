@@ -55,7 +55,7 @@ class Sides:
     """
 
     def __init__(self, Z: np.ndarray, lower: np.ndarray, upper: np.ndarray, thresholds: int, count: np.ndarray):
-        """Z (n, p); lower, upper (n,) number of the free threshold, -1: one that is held at 0, -2: there is none."""
+        """Z (n, p); lower, upper (n,) number of the free threshold, -1: one that is set to 0, -2: there is none."""
         self.Z, self.lower, self.upper, self.thresholds, self.count = Z, lower, upper, thresholds, count
         self.n = len(Z)
 
@@ -147,7 +147,7 @@ def sides(response: Response) -> tuple[np.ndarray, np.ndarray, int]:
         lower, upper = np.where(seen & ~down, -1, -2), np.where(seen & ~up, -1, -2)
         return lower, upper, 0
     k = response.category.astype(np.int64)
-    lower = np.where(seen & (k > 0), k - 2, -2)  # below category 1 is the threshold that is held at 0
+    lower = np.where(seen & (k > 0), k - 2, -2)  # below category 1 is the threshold that is set to 0
     upper = np.where(seen & ~up, k - 1, -2)
     return lower, upper, len(response.labels) - 2
 

@@ -105,7 +105,7 @@ def check_targets(stop: Stop | None, assembled: Assembled) -> None:
     for name in names:
         if name != "mcse_ebv" and not moving:
             raise ConfigError(
-                f"sampler.stop.{name}: every variance is held fixed; needed sampled variances, or mcse_ebv alone"
+                f"sampler.stop.{name}: every variance is fixed; needed sampled variances, or mcse_ebv alone"
             )
     if any(name != "mcse_ebv" for name in names):
         starts = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
@@ -137,6 +137,6 @@ def stopping_rule(
 
 
 def _sampled(assembled: Assembled, matrices: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Draws of the variances that are not held fixed, and of what follows from them, by name."""
+    """Draws of the variances that are not fixed, and of what follows from them, by name."""
     named = named_parameters(assembled.terms, matrices, assembled.residual, assembled.markers)
     return {name: draws for name, draws in named.draws.items() if name not in named.fixed}

@@ -81,7 +81,7 @@ def starting_matrices(model: MixedModel, chain: int) -> CovarianceMatrices:
 
 
 class TermCovariance:
-    """G | theta of one random term; of a matrix that is held fixed its value."""
+    """G | theta of one random term; of a matrix that is fixed its value."""
 
     def __init__(
         self, model: MixedModel, term: int, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]
@@ -109,7 +109,7 @@ class TermCovariance:
 
 
 class ResidualCovariance:
-    """R | e, or R_c of each class given the residuals of its own records; of what is held fixed its value."""
+    """R | e, or R_c of each class given the residuals of its own records; of what is fixed its value."""
 
     def __init__(self, model: MixedModel, engine: Engine, matrices: CovarianceMatrices, key: tuple[int, int]):
         self.engine, self.matrices, self.key = engine, matrices, key

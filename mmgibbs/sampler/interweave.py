@@ -181,11 +181,11 @@ def reason_not_interweaved(model: MixedModel, i: int) -> str | None:
     """Why G of random term i cannot be redrawn given v; None where it can."""
     term, covariance = model.design.terms[i], model.covariance(i)
     if covariance.fixed:
-        return "its covariance matrix is held fixed"
+        return "its covariance matrix is fixed"
     if term.active is not None:
         active = term.active[: term.n_without_fixed_groups]
         if np.any(active.any(axis=1) != active.all(axis=1)):
-            return "some effects of its levels are held at 0, which a change of scale would move"
+            return "some effects of its levels are set to 0, which a change of scale would move"
     elements = len(cholesky_prior(covariance).elements)
     if elements > MAX_NORMALS:
         return f"its covariance matrix has {elements} elements to propose at once, needed at most {MAX_NORMALS}"

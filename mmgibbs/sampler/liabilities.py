@@ -21,7 +21,7 @@
        flat fixed effects                           M += equations in force
 
    with P = G^-1 and S = Theta' K^-1 Theta, or the prior precision and Theta' Theta. G moves along where it is sampled,
-   no level is held at 0, and its prior allows it; then heritability moves with the scale, which it would hardly do
+   no level is set to 0, and its prior allows it; then heritability moves with the scale, which it would hardly do
    else. The step is for traits in categories, whose R_tt = 1 and t_1 = 0 leave the rest to move together slowly.
 """
 

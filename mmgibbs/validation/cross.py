@@ -17,7 +17,7 @@ of them. Three things void what is expected, and are reported:
 - A trait is missing on records that have another trait, by which those that have it may be chosen. A fold lacks both,
   so that their records lie above their prediction, and the less so the higher it is: no expectations.
 - Unknown-parent groups are fixed: their errors are a part of p, which then varies too much: no accuracy, and no
-  expectation of dispersion, nor of bias where other groups are held at 0 without the fold.
+  expectation of dispersion, nor of bias where other groups are set to 0 without the fold.
 
 Generalised least squares makes b independent of every contrast that p is made of, so that its own error does
 not enter cov(y*, p). Estimates are means over folds, and standard errors the standard deviation over folds divided by
@@ -83,7 +83,7 @@ class Predicted:
     observed: np.ndarray  # (m,) y*
     predicted: np.ndarray  # (m,)
     known: tuple[str, ...] = ()  # other random effects of these records that their training data know
-    elsewhere: bool = False  # other unknown-parent groups were held at 0 than in the whole data
+    elsewhere: bool = False  # other unknown-parent groups were set to 0 than in the whole data
     noise: np.ndarray | None = None  # (folds,) what Monte Carlo error adds to the variance of p; None: nothing
     complete: str = EVERY_EFFECT  # the prediction that has all effects
 
@@ -162,7 +162,7 @@ def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], se
         )
         if found.elsewhere:
             expected.pop("bias", None)
-            note += "; other groups are held at 0 without a fold than with it: no expectation of bias"
+            note += "; other groups are set to 0 without a fold than with it: no expectation of bias"
         notes.append(note)
     statistics = found.by_fold()
     if any(not np.isfinite(v).all() for v in statistics.values()):
@@ -256,7 +256,7 @@ def predictions_of_fold(
     records: Portable, whole: Evaluation, wanted: list[Predictor], fold: Fold
 ) -> list[tuple[np.ndarray, bool]]:
     """For each predictor (m,) its predictions of the tested records that have the trait, from those that are not
-    masked, and whether other unknown-parent groups were held at 0 for them."""
+    masked, and whether other unknown-parent groups were set to 0 for them."""
     with records.records() as there:
         partial = evaluate_without(there, fold.masked, fold.name)
     theta, design, out = random_solutions(partial, whole), whole.design, []

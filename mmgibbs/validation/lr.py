@@ -22,7 +22,7 @@ of half-sib families, drawn whole, which knows nothing of what other families wo
 
 Fixed unknown-parent groups are estimated, not predicted: their errors are a part of p, so that d is not independent of
 p and dispersion is not 1. Bias and dispersion then have expectations and standard errors from the simulation as well,
-at the estimated groups. Where other groups are held at 0 in the partial data than in the whole, w and p are measured
+at the estimated groups. Where other groups are set to 0 in the partial data than in the whole, w and p are measured
 from different bases and bias means nothing: it has neither.
 """
 
@@ -191,7 +191,7 @@ def notes_on(
     """What must be known of the statistics of one component beside their numbers.
 
     found: estimates; sd: standard errors; errors: names of those from the inverse equations; missing: replicates
-    without a statistic; elsewhere: other groups are held at 0 in the partial data.
+    without a statistic; elsewhere: other groups are set to 0 in the partial data.
     """
     notes = []
     if np.isnan(found["dispersion"]):
@@ -214,7 +214,7 @@ def notes_on(
         )
     if groups_fixed and elsewhere:
         notes.append(
-            "other unknown-parent groups are held at 0 without the records than with them, so that breeding values are "
+            "other unknown-parent groups are set to 0 without the records than with them, so that breeding values are "
             "measured from different bases: bias has no expectation and no standard error"
         )
     return notes

@@ -39,7 +39,7 @@ def rows_of(design: Design, rows: np.ndarray) -> Design:
 
 
 def without(design: Design, masked: np.ndarray, what: str) -> Design:
-    """The design without some records; flat levels of which no record is left are held at 0.
+    """The design without some records; flat levels of which no record is left are set to 0.
 
     DataError where a category, or a trait, has no record left; `what` the records are.
     """
@@ -62,7 +62,7 @@ def without(design: Design, masked: np.ndarray, what: str) -> Design:
 
 
 def _active(term: Term, training: Design) -> np.ndarray | None:
-    """(q, k): flat components of levels without a record of their trait are held at 0."""
+    """(q, k): flat components of levels without a record of their trait are set to 0."""
     of_term = flat(term)
     if not of_term.any():
         return term.active
@@ -129,7 +129,7 @@ MOST_VALUES = 50_000_000  # records times flat fixed equations of a trait, up to
 
 
 def _check_rank(training: Design, what: str) -> None:
-    """DataError where flat fixed effects cannot be told apart without the fold: their draws would run away."""
+    """DataError where flat fixed effects cannot be separated without the fold: their draws would run away."""
     observed = training.patterns[training.pattern]
     for t, trait in enumerate(training.traits):
         columns = []
@@ -148,6 +148,6 @@ def _check_rank(training: Design, what: str) -> None:
         X = np.stack(columns, axis=1)[observed[:, t]]
         if np.linalg.matrix_rank(X.T @ X, hermitian=True) < X.shape[1]:
             raise DataError(
-                f"validate: without the records of {what} the fixed effects on trait '{trait}' cannot be told apart; "
+                f"validate: without the records of {what} the fixed effects on trait '{trait}' cannot be separated; "
                 "needed fewer --folds, or a normal prior of the fixed effects ({prior: {variance: 10}})"
             )

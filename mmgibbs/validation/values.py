@@ -83,7 +83,7 @@ class BreedingValue:
 
 
 def is_held(term: Term) -> np.ndarray:
-    """(q,) bool: every component of the level is held at 0."""
+    """(q,) bool: every component of the level is set to 0."""
     return np.zeros(term.n_levels, bool) if term.active is None else np.logical_not(term.active.any(axis=1))
 
 
@@ -99,7 +99,7 @@ def spread_left(kin: Relationship, held: np.ndarray, codes: np.ndarray) -> float
 
 
 def active(term: Term, codes: np.ndarray, component: int) -> np.ndarray:
-    """(m,) bool: which of these levels are not held at 0 (genotyped animals are, beside predicted genotypes)."""
+    """(m,) bool: which of these levels are not set to 0 (genotyped animals are, beside predicted genotypes)."""
     return np.ones(codes.size, bool) if term.active is None else term.active[codes, component]
 
 

@@ -67,7 +67,7 @@ def record(**more) -> dict:
         "kept_draws_per_chain": 40,
         "seconds": {"sampling": 12.5},
         "warnings": [],
-        "notes": ["herd, birth: 1 level held at 0 (no records): south"],
+        "notes": ["herd, birth: 1 level set to 0 (no records): south"],
         "files": ["run.json", "solutions.parquet"],
     } | more
 

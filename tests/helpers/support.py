@@ -30,7 +30,7 @@ def mixed_model(design, G, R, priors: Mapping[int | str, tuple | None] | None = 
     """A model to sample: G per term (None for fixed ones) and R are its starts.
 
     priors: term number (or 'residual') -> (df, scale), None for the flat prior; matrices that are not named in it are
-    held fixed. saved: names of terms whose draws are kept.
+    fixed. saved: names of terms whose draws are kept.
     """
     from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
     from mmgibbs.sampler.mixed_model import MixedModel

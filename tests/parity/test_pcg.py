@@ -46,7 +46,7 @@ def test_structured_times_is_the_dense_matrix(name):
 
 ROWS = [
     ("direct_maternal", True),  # missing traits, a maternal effect, some dams unknown
-    ("fixed_groups", True),  # components held at 0, groups that stand for both parents, weights
+    ("fixed_groups", True),  # components set to 0, groups that stand for both parents, weights
     ("user_relationship", False),
 ]
 

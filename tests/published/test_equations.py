@@ -86,7 +86,7 @@ def test_weaning_gain_bivariate():
 
 
 def simdata_trait1(account_inbreeding: bool) -> Design:
-    """y1 = farm + sex + year + animal with weights; 0 is a missing trait; the first sex and year are held at 0."""
+    """y1 = farm + sex + year + animal with weights; 0 is a missing trait; the first sex and year are set to 0."""
     records = np.loadtxt(shared_data("data/simdata/simdata.txt"))
     pedigree = np.loadtxt(shared_data("data/simdata/simped.txt"), dtype=np.int64)
     assert np.array_equal(pedigree[:, 0], np.arange(1, len(pedigree) + 1))

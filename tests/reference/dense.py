@@ -3,7 +3,7 @@
     C = sum_r W_r' R_r^-1 W_r + blockdiag(K^-1 (x) G^-1)        rhs = sum_r W_r' R_r^-1 y_r
 
 NumPy only, plain loops, and no code shared with the package but the `Design` itself. Equations run term by term, level
-by level, component by component; levels held at 0 (`Term.active`) have none.
+by level, component by component; levels set to 0 (`Term.active`) have none.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class DenseEquations:
         return {label: i for i, label in enumerate(self.labels)}
 
     def index(self, term: int, level: int, component: int) -> int:
-        """The equation of a component of a level; KeyError where it is held at 0."""
+        """The equation of a component of a level; KeyError where it is set to 0."""
         return self.number[term, level, component]
 
     @cached_property
@@ -117,7 +117,7 @@ class DenseEquations:
         return np.linalg.inv(self.C)
 
     def theta(self, x) -> list[np.ndarray]:
-        """One (q, k) array per term from a vector of equations; 0 where held at 0."""
+        """One (q, k) array per term from a vector of equations; 0 where set to 0."""
         out = [np.zeros((t.n_levels, t.n_components)) for t in self.design.terms]
         for value, (term, level, component) in zip(x, self.labels, strict=True):
             out[term][level, component] = value

@@ -394,7 +394,7 @@ def same_effect_twice():
 
 @_register
 def fixed_covariates():
-    """Nested slopes with a prior precision, a flat covariate, level x traits held at 0, a level without records."""
+    """Nested slopes with a prior precision, a flat covariate, level x traits set to 0, a level without records."""
     rng = np.random.default_rng(112)
     n, q = 32, 5
     herd = (np.arange(n) % 3).astype(np.int32)

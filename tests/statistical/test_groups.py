@@ -2,7 +2,7 @@
 without drift.
 
 Flat (fixed) groups make the equations singular, since their shares sum to one and herds span the same constant; one
-group is then held at 0 and only what the data can tell is compared: fitted values and differences of breeding values.
+group is then set to 0 and only what the data can tell is compared: fitted values and differences of breeding values.
 """
 
 from dataclasses import replace

@@ -143,7 +143,7 @@ def test_fixed_groups_by_simulation(n):
     kin, level = term.relationship.relatives, term.effects[0].level
     focal, q = level[masked], kin.n_animals
     groups = np.where(term.active[q:, 0], np.sqrt(G) * np.resize([1, -1, 0], 10), 0.0)
-    assert np.count_nonzero(~term.active[q:]) == 1  # the last is held at 0
+    assert np.count_nonzero(~term.active[q:]) == 1  # the last is set to 0
     mean = np.concatenate([np.zeros(q), groups])
     for i in range(q):
         mean[i] = sum(mean[p] for p in (kin.sire[i], kin.dam[i]) if p >= 0) / 2

@@ -16,7 +16,7 @@ def test_the_picture_of_the_rooms_is_that_of_the_table():
 
 
 def test_every_room_has_its_line():
-    table = PAGE[PAGE.index("| room |") : PAGE.index("## The way of the data")]
+    table = PAGE[PAGE.index("| room |") : PAGE.index("## How data move")]
     assert sorted(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == sorted({*ROOMS, "pedigree"})
 
 

@@ -5,7 +5,7 @@ Genet. Sel. Evol. 46:50. With x the centred genotypes, g animals that have some 
     u_g = x_g' a                     x_n = -(A^nn)^-1 A^ng x_g                   (pedigree/expected.py)
     u_n = x_n' a + epsilon_n         epsilon_n ~ N(0, (A^nn)^-1 sigma2)
 
-so that epsilon is the pedigree's random effect with the animals of g held at 0, and the columns of animals without
+so that epsilon is the pedigree's random effect with the animals of g set to 0, and the columns of animals without
 genotypes are real numbers. The mean of genotyped animals need not be that of the base: J is -1 for them, and
 -(A^nn)^-1 A^ng J_g for the others, a fixed regression. A genotype that is missing among others stands for the mean.
 """
@@ -156,7 +156,7 @@ def regression_on_j(imputed: Imputed, phenotypes: Phenotypes) -> CovariateEffect
 
 
 def without_genotyped(term: Term, labels: LevelLabels, imputed: Imputed) -> tuple[Term, LevelLabels]:
-    """Epsilon: the genotyped animals are held at 0, and are not reported, since their breeding values are the SNPs'."""
+    """Epsilon: the genotyped animals are set to 0, and are not reported, since their breeding values are the SNPs'."""
     active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active.copy()
     active[imputed.held] = False
     order, diagonal = np.asarray(labels.order), np.full(term.n_levels, np.nan)

@@ -73,7 +73,7 @@ def factorise(
     if failed >= 0:
         raise ModelError(
             f"the mixed-model equations are not positive definite, first at {name(int(known.order[failed]))}: the "
-            "variances differ too much, or effects cannot be told apart; needed other variances or fewer effects"
+            "variances differ too much, or effects cannot be separated; needed other variances or fewer effects"
         )
     return Factor(known, values)
 

@@ -17,7 +17,7 @@ COLUMNS = 64  # right-hand sides at once
 
 
 def posterior_sd(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, used: int = 0) -> list[np.ndarray]:
-    """sqrt(diag(B C^-1 B')) per term, (q, k), where B undoes the scaling of covariates; 0 for components held at 0.
+    """sqrt(diag(B C^-1 B')) per term, (q, k), where B undoes the scaling of covariates; 0 for components set to 0.
 
     used: bytes that the solution needs besides. DeviceError where the factor and its inverse would not fit into memory,
     ModelError where C is not positive definite.
@@ -36,7 +36,7 @@ def posterior_sd(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, 
 
 
 def sd_of_factor(matrix: Coefficients, factor: Factor, selected: np.ndarray) -> list[np.ndarray]:
-    """sqrt(diag(B C^-1 B')) per term, (q, k), where B undoes the scaling of covariates; 0 for components held at 0.
+    """sqrt(diag(B C^-1 B')) per term, (q, k), where B undoes the scaling of covariates; 0 for components set to 0.
 
     selected: the selected inverse of the factor. Rows of B that are not of the identity cost a solution each.
     """

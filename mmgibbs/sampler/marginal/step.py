@@ -105,7 +105,7 @@ class MarginalVariances:
         if not np.isfinite(self._value):
             raise ModelError(
                 "variances: the mixed-model equations are not positive definite at the starting variances: they differ "
-                "too much, or effects cannot be told apart; needed other starts (variances.*.start) or fewer effects"
+                "too much, or effects cannot be separated; needed other starts (variances.*.start) or fewer effects"
             )
         self.likelihood.keep()
 

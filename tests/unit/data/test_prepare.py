@@ -372,7 +372,7 @@ g,a,0,west
 @pytest.mark.parametrize("kind", ["random", "fixed"])
 @pytest.mark.parametrize("model", ["direct", "maternal", "regression"])
 def test_unknown_parent_groups(tmp_path, kind, model):
-    """Fixed groups: as many are held at 0 as [X, ZQ] lacks in rank, and the equations are regular. Random ones stay."""
+    """Fixed groups: as many are set to 0 as [X, ZQ] lacks in rank, and the equations are regular. Random ones stay."""
     (tmp_path / "ped.csv").write_text(GROUPS)
     rng = np.random.default_rng(4)
     animal = list("dfgefdbcegf")

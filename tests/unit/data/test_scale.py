@@ -44,7 +44,7 @@ def raw_covariates(spec, x, labels):
 
 
 def raw_design(a, prepared):
-    """The same model on the user's scale: no centring, no orthonormal covariates, the same levels held at 0."""
+    """The same model on the user's scale: no centring, no orthonormal covariates, the same levels set to 0."""
     frame = a.data.phenotypes
     kept = frame.filter(pl.any_horizontal(pl.col(t.column).is_not_null() for t in a.traits))
     terms = []
@@ -71,11 +71,11 @@ CASES = {
     "classes and quadratic": {"fixed": {"herd": HERD, "sex": SEX, "age": age(degree=2)}},
     "quadratic before the classes": {"fixed": {"age": age(degree=2), "sex": SEX, "herd": HERD}},
     "slopes in the largest class": {"fixed": {"herd": HERD, "sex": SEX, "age": age(by="herd")}},
-    "slopes in a class with a level held at 0": {"fixed": {"herd": HERD, "sex": SEX, "age": age(by="sex", degree=2)}},
+    "slopes in a class with a level set to 0": {"fixed": {"herd": HERD, "sex": SEX, "age": age(by="sex", degree=2)}},
     "slopes in a class beside an intercept": {"fixed": {"herd": HERD, "age": age(by="herd")}, "intercept": True},
     "slopes in a class that is no effect": {"fixed": {"herd": HERD, "age": age(by="sex", degree=2)}},
     "slopes in a class of one trait": {"fixed": {"herd": HERD, "sex": SEX_OF_B, "age": age(by="sex")}},
-    "slopes in a class held at 0 in two levels": {
+    "slopes in a class set to 0 in two levels": {
         "fixed": {"herd": HERD, "pair": fixed("pair", traits=BOTH), "age": age(by="pair", degree=2)}
     },
     "legendre": {"fixed": {"herd": HERD, "age": age(legendre=(2, (0, 10)))}},
@@ -128,7 +128,7 @@ def test_the_solution_returns_to_the_users_scale(name):
     for found, needed, term in zip(prepared.design.to_original_scale(theta), expected, prepared.design.terms):
         np.testing.assert_allclose(found, needed, rtol=1e-8, atol=1e-8 * np.abs(needed).max(), err_msg=term.name)
         if term.active is not None:
-            # What is held at 0 is reported as 0.
+            # What is set to 0 is reported as 0.
             assert np.all(found[~term.active] == 0)
     assert all(np.array_equal(a, b) for a, b in zip(theta, before))
 
@@ -139,7 +139,7 @@ def test_the_solution_returns_to_the_users_scale(name):
         ("classes and quadratic", "shifts"),
         ("classes and quadratic", "rescale"),
         ("classes and quadratic", "offsets"),
-        ("slopes in a class with a level held at 0", "shifts"),
+        ("slopes in a class with a level set to 0", "shifts"),
         ("slopes in the largest class", "shifts"),
     ],
 )
@@ -151,7 +151,7 @@ def test_without_one_step_it_does_not(name, part):
 
 @pytest.mark.parametrize(
     "name",
-    ["classes and quadratic", "slopes in the largest class", "slopes in a class with a level held at 0", "legendre"],
+    ["classes and quadratic", "slopes in the largest class", "slopes in a class with a level set to 0", "legendre"],
 )
 def test_working_covariates_are_centred_and_orthonormal(name):
     prepared = prepare(analysis(table(), BOTH, **CASES[name]))
@@ -181,8 +181,8 @@ def test_powers_of_a_year_survive_rounding():
 
 def test_what_was_held_at_0_is_noted():
     notes = prepare(analysis(table(), BOTH, **CASES["a gap for one trait"])).design.notes
-    assert "first, b: 1 level held at 0 (not separable from the other fixed effects): x^1" not in notes
-    assert "age, b: 1 level held at 0 (not separable from the other fixed effects): x^1" in notes
+    assert "first, b: 1 level set to 0 (not separable from the other fixed effects): x^1" not in notes
+    assert "age, b: 1 level set to 0 (not separable from the other fixed effects): x^1" in notes
     notes = prepare(analysis(table(), BOTH, **CASES["slopes in small classes"])).design.notes
     (note,) = [n for n in notes if n.startswith("age, a: ")]
     assert "p" in note and ":x^2" in note and " and " in note and note.endswith(" more")

@@ -153,7 +153,7 @@ def test_new_variances_on_the_same_pattern(form):
 def test_a_singular_matrix_is_refused_by_name(form):
     from dataclasses import replace
 
-    example = models.example("univariate_inbreeding_ignored")  # its second class effect has a level held at 0
+    example = models.example("univariate_inbreeding_ignored")  # its second class effect has a level set to 0
     herd, sex, genetic = example.design.terms
     design = replace(example.design, terms=(herd, replace(sex, active=None), genetic))
     with pytest.raises(ModelError, match=r"not positive definite, first at effect (herd|sex) \(trait1\), level number"):

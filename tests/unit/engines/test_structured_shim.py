@@ -289,7 +289,7 @@ def test_moments_go_on_from_where_they_were(shim):
 
 
 def test_a_chain_that_reads_nothing_until_its_end_still_fails(shim):
-    """Variances held fixed: the level that cannot be drawn is named when the moments are brought over."""
+    """Variances fixed: the level that cannot be drawn is named when the moments are brought over."""
     example = models.example("bivariate_missing")
     engine = StructuredGpuEngine(equations_of(example.design), device=HostDevice(shim("double")))
     known = CovarianceModel(-np.asarray(example.G[2]), True, full_block(2))

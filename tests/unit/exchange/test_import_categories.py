@@ -138,7 +138,7 @@ def test_held_variances_and_thresholds_of_theirs(tmp_path):
     text = "\n".join(said)
     assert "OPTION thresholds 0 1: not carried over; the first threshold is 0 and the others are sampled" in text
     assert "OPTION residual 1: not carried over; the residual variance of a trait in categories is 1" in text
-    assert "OPTION fixed_var all: with OPTION cat every variance is held at its start" in text
+    assert "OPTION fixed_var all: with OPTION cat every variance is fixed at its start" in text
     table = run(path, SHORT, directory=tmp_path / "run", progress=False).summary
     assert table.filter(parameter="h2[trait1]")["sd"].item() == 0.0
 

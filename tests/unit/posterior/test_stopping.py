@@ -118,7 +118,7 @@ def test_errors_by_pattern_are_in_the_unit_of_the_parameter():
 
 
 def test_parameters_that_never_change_do_not_count():
-    """A penalty held fixed, beside one that moves; alone it can meet no target."""
+    """A penalty fixed, beside one that moves; alone it can meet no target."""
     parameters = {"lambda": np.full((4, 500), 2.5), "beta": RNG.normal(size=(4, 500))}
     rhat, ess = assess([RHAT, ESS], parameters)
     assert rhat.at == ess.at == "beta" and rhat.met and ess.met

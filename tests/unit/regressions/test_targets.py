@@ -94,7 +94,7 @@ def test_an_extension_is_unconditional(folder):
 
 
 def test_a_look_is_at_the_named_parameters_alone(folder):
-    """A penalty held fixed never changes: it does not count, and alone it meets no target."""
+    """A penalty fixed never changes: it does not count, and alone it meets no target."""
     fixed = "--set=model.options={penalty: 2.0}"
     assert main([*RUN, "--quiet", fixed, "--set=sampler.stop={rhat: 50, max_samples: 40}"]) == 0
     assert record(folder / "run")["sweeps_per_chain"] == 30

@@ -103,7 +103,7 @@ def test_parameters_are_those_of_the_summary(page, run):
 def test_fixed_effects_have_intervals_and_held_levels_say_so(page):
     herd = page.table("herd")
     assert [row[0] for row in herd["rows"]] == [*HERDS, *HERDS]
-    assert [row[2].strip() for row in herd["rows"]][1::3] == ["held at 0", "held at 0"]
+    assert [row[2].strip() for row in herd["rows"]][1::3] == ["set to 0", "set to 0"]
     low, high = (herd["head"].index(h) for h in ("Low", "High"))
     assert as_number(herd["rows"][0][high]) - as_number(herd["rows"][0][low]) == pytest.approx(2 * 1.96 * 1.5, abs=0.2)
 
@@ -115,8 +115,8 @@ def test_names_of_users_are_text(page):
 def test_a_run_without_warnings_says_so(page):
     assert page.headings.index("No warnings") == page.headings.index("Warnings") + 1
     assert (
-        "Levels held at 0:" in page.headings
-        and "1 level held at 0 (no records): south" in page.text
+        "Levels set to 0:" in page.headings
+        and "1 level set to 0 (no records): south" in page.text
         and "2 records: no observed trait" in page.text
     )
 
@@ -150,7 +150,7 @@ def test_the_model_is_told_in_words_and_symbols(page):
     assert "weaning = herd + genetic.direct (animal) + genetic.maternal (dam) + residual" in text
     assert "y = Xb + Zgenetic ugenetic + Zlitter ulitter + e" in text and "ugenetic ~ N(0, A \u2297 Ggenetic)" in text
     terms = {row[0]: row for row in page.table("Terms of the model")["rows"]}
-    assert terms["litter"][-1] == "held at its given value" and terms["residual"][-1].endswith(
+    assert terms["litter"][-1] == "fixed at its given value" and terms["residual"][-1].endswith(
         "inverse-Wishart prior with 5 degrees of freedom"
     )
     assert "auto: 700 equations, fewer than 50,000" in text and "accounted for" in text

@@ -21,12 +21,12 @@ def run_of(folder, sampler="", text=ANALYSIS):
 
 
 def test_interweaving_says_what_it_leaves_out(tmp_path):
-    """Herds interwoven, the genetic term held fixed."""
+    """Herds interwoven, the genetic term fixed."""
     text = replaced(ANALYSIS, "    herd: {}\n", "")
     text = replaced(text, "    genetic: {", "    herd: {}\n    genetic: {")
     text = replaced(text, "  genetic: [[6, 8], [8, 90]]", KNOWN + OWN_PRIOR)
     outcome, tree = run_of(tmp_path, "interweave: true", text)
-    why = "its covariance matrix is held fixed"
+    why = "its covariance matrix is fixed"
     assert outcome.record["interweaved_terms"] == ["herd"] and outcome.record["not_interweaved"] == {"genetic": why}
     note = f"sampler.interweave: term 'genetic' is left out: {why}"
     assert note in outcome.record["notes"] and note in outcome.out + outcome.err

@@ -70,7 +70,7 @@ def test_targets_by_pattern(folder, whole):
 
 def test_targets_of_what_is_not_sampled(folder):
     fixed = ("--set=variances.mode=fixed", "--set=sampler.samples=20")
-    assert "sampler.stop.ess: every variance is held fixed" in refused(folder, *fixed, "--set=sampler.stop={ess: 100}")
+    assert "sampler.stop.ess: every variance is fixed" in refused(folder, *fixed, "--set=sampler.stop={ess: 100}")
     no_random = SMALL.replace("  random:\n    genetic: {relationship: pedigree, level: animal}\n", "").replace(
         ", save_levels: [genetic]", ""
     )

@@ -249,7 +249,7 @@ def test_diagonal_matrices_stay_diagonal():
 def test_which_terms_are_interwoven():
     example = models.example("fixed_groups")
     model = model_of(example)
-    assert terms_to_interweave(model) == terms_to_interweave(model, True) == (1,)  # only groups are held at 0
+    assert terms_to_interweave(model) == terms_to_interweave(model, True) == (1,)  # only groups are set to 0
     assert terms_to_interweave(model, False) == ()
     held = example.design.terms[1].active.copy()
     held[3, 1] = False  # an animal
@@ -258,7 +258,7 @@ def test_which_terms_are_interwoven():
     known = replace(model, covariances=(None, replace(model.covariances[1], fixed=True)))
     k = int(np.ceil((2 * MAX_NORMALS) ** 0.5))
     large = replace(model, covariances=(None, CovarianceModel(np.eye(k), False, full_block(k))))
-    for other, reason in ((with_held, "held at 0"), (known, "held fixed"), (large, f"{k * (k + 1) // 2} elements")):
+    for other, reason in ((with_held, "set to 0"), (known, "fixed"), (large, f"{k * (k + 1) // 2} elements")):
         assert terms_to_interweave(other) == terms_to_interweave(
             other, True
         ) == () and reason in reason_not_interweaved(other, 1)

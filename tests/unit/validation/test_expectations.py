@@ -114,7 +114,7 @@ def test_fixed_groups_without_a_simulation():
 
 
 def test_groups_that_only_the_records_left_out_tell_apart():
-    """A group whose only descendant is recorded in the last year is held at 0 without it."""
+    """A group whose only descendant is recorded in the last year is set to 0 without it."""
     phenotypes, pedigree = frames()
     last = phenotypes.filter(pl.col("year") == pl.col("year").max())["animal"][0]
     founder = pl.DataFrame({"animal": ["x"], "sire": [None], "dam": [None], "birth": [1999]}, schema=pedigree.schema)
@@ -130,10 +130,10 @@ def test_groups_that_only_the_records_left_out_tell_apart():
     of = lr_of(rows)
     assert of["bias"]["se"] is of["bias"]["expected"] is of["bias"]["se_from"] is None
     assert of["dispersion"]["se"] > 0 and of["dispersion"]["expected"] is not None
-    assert any(note.startswith("animal, birth_weight: other unknown-parent groups are held at 0") for note in notes)
+    assert any(note.startswith("animal, birth_weight: other unknown-parent groups are set to 0") for note in notes)
     fold = {s: rows["kfold", "animal", "", "birth_weight", s] for s in ("bias", "dispersion", "accuracy")}
     assert fold["bias"]["expected"] is fold["dispersion"]["expected"] is None and fold["accuracy"]["estimate"] is None
-    assert any("no expectation of dispersion; other groups are held at 0 without a fold" in note for note in notes)
+    assert any("no expectation of dispersion; other groups are set to 0 without a fold" in note for note in notes)
 
 
 def test_simulated_records_without_an_accuracy_are_counted():
