@@ -1,0 +1,39 @@
+"""Processes of chains, and what becomes of them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from helpers.support import ROOT
+
+REPLACED = """
+from mmgibbs.runs import local
+
+OF_JOBLIB = "joblib.externals.loky.process_executor"
+LEAK = f"import {{OF_JOBLIB}} as p; p._MAX_MEMORY_LEAK_SIZE = -1e15; p._MEMORY_LEAK_CHECK_DELAY = 0"
+WORK = "[exec(leak), __import__('time').sleep(0.05), __import__('os').getpid()][-1]"
+with local._workers(2, "{scratch}") as at_once:
+    worked = [at_once(eval, [(WORK, {{"leak": LEAK}})] * 4) for _ in range(2)]
+print(len(set(sum(worked, []))))
+"""
+
+
+def replaced(tmp_path):
+    """How many processes have worked, where joblib takes all for leaking and warnings are errors; what was said."""
+    script = tmp_path / "script.py"
+    script.write_text(REPLACED.format(scratch=tmp_path))
+    run = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", str(script)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return int(run.stdout), run.stderr
+
+
+def test_a_process_that_is_replaced_is_no_end(tmp_path):
+    """As one is that has come to hold 300 MB more: a chain of a million equations does."""
+    pytest.importorskip("psutil")  # without it joblib replaces none
+    processes, said = replaced(tmp_path)
+    assert processes > 2 and said == ""
