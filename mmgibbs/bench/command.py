@@ -146,6 +146,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--burn-in", type=int, default=20, help="default: %(default)s")
     p.add_argument("--bandwidth", type=float, default=20.0, help="GB/s of memory (default: %(default)s)")
     p.add_argument("--precision", choices=("single", "double"), default="single", help="default: %(default)s")
+    p.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     p.add_argument("--seed", type=int, default=1, help=_SEED)
     p = kinds.add_parser("relationships", help="G of simulated genotypes, its inverse, and sweeps that read it")
     p.add_argument("--sizes", nargs="+", metavar="ANIMALSxSNPS", default=["2000x10000"], help="default: 2000x10000")

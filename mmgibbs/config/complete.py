@@ -65,6 +65,8 @@ def complete(analysis: Analysis, folder: Path, path: Path | None) -> Analysis:
     _check_saved_levels(analysis, model, problems)
     names = [trait.name for trait in analysis.traits]
     decisions = complete_decisions(analysis.decisions, model, names, sampler.method, problems)
+    if sampler.engine == "serial" and not model.markers:  # whose effects threads share
+        sampler.refuse_threads(problems, ("sampler",))
     check_on_records(decisions, {trait.name: trait.type for trait in analysis.traits}, problems)
     if decisions is not None and decisions.candidates.file is not None:
         candidates = decisions.candidates.model_copy(update={"file": absolute(decisions.candidates.file, folder)})

@@ -235,10 +235,15 @@ class Sampler(Section):
                 f"found {self.tolerance:g}, which cannot be combined with {what}, which solves nothing; "
                 "needed engine: pcg, or method: blup or reml",
             )
-        if self.engine in ("serial", "pcg", "marginal") and self.method == "gibbs" and (self.threads or 1) > 1:
+        if self.engine in ("pcg", "marginal"):
+            self.refuse_threads(problems)
+
+    def refuse_threads(self, problems: Problems, place: tuple[str, ...] = ()) -> None:
+        """Of an engine that runs on one thread."""
+        if self.method == "gibbs" and (self.threads or 1) > 1:
             problems.add(
-                ("threads",),
-                f"found {self.threads}, which cannot be combined with {what}, which runs on one thread; "
+                (*place, "threads"),
+                f"found {self.threads}, which cannot be combined with engine: {self.engine}, which runs on one thread; "
                 "needed 1 or auto, or engine: structured or hybrid",
             )
 

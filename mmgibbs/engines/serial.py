@@ -46,8 +46,11 @@ class SerialEngine(SweepEngine):
     """Serial Gibbs sweeps over structured equations, block after block of their partition."""
 
     name = "serial"
+    options = ("update", "threads")
 
-    def __init__(self, equations: StructuredEquations, update: str = "level"):
+    def __init__(self, equations: StructuredEquations, update: str = "level", threads: int = 1):
+        """threads: of steps beside the sweep, such as SNP effects; the levels are drawn one after another."""
+        self.threads = Threads(threads)
         super().__init__(
             equations,
             (

@@ -105,6 +105,19 @@ class Threads:
     def __call__(self, calls: Iterable[Callable[[], None]]) -> None:
         run_at_once(self._pool, self.count, calls)
 
+    def together(self, kernel: Callable[..., None], *arguments: Any) -> None:
+        """kernel(arrived, me, *arguments) on every thread at once, me its number: they wait for each other within
+        (machine/barrier.py).
+        """
+        from mmgibbs.machine.barrier import places_of_threads  # late: it imports Numba
+
+        arrived = places_of_threads(self.count)
+        try:
+            self([partial(kernel, arrived, me, *arguments) for me in range(self.count)])
+        except BaseException:
+            arrived[self.count] = 1
+            raise
+
     def pieces(self, n: int) -> Pieces:
         """0 ... n - 1 in pieces for passes over them."""
         return Pieces(n, self)

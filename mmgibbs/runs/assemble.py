@@ -252,7 +252,8 @@ def choose_engine(sampler: Sampler, model: MixedModel) -> tuple[EngineChoice, st
     threads = sampler.threads or max(1, cores() // sampler.chains)
     fixed = model.residual.fixed and all(c is None or c.fixed for c in model.covariances)
     fixed = fixed and not model.design.responses  # whose liabilities move
-    threads = threads if "threads" in engine.options else 1
+    shared = "threads" in engine.options and (name != "serial" or bool(model.design.markers))  # by SNP effects there
+    threads = threads if shared else 1
     joined = (
         tuple(None if c is None else c.blocks for c in model.covariances),
         tuple(m.blocks for m in model.residual.matrices),

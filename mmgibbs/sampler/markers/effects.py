@@ -29,7 +29,7 @@ from mmgibbs.sampler.interweave import TRIES, cholesky_prior, draw_scaling
 from mmgibbs.sampler.markers.priors import prior_of
 from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Site
 from mmgibbs.sampler.markers.priors.common import uniforms
-from mmgibbs.sampler.markers.sweep import gram_blocks, room, sweep_mixture, sweep_normal
+from mmgibbs.sampler.markers.sweep import Block, gram_blocks, room, sharing, sweep_mixture, sweep_normal
 from mmgibbs.sampler.mixed_model import MixedModel
 
 
@@ -117,13 +117,16 @@ class MarkerEffects:
         gram, precision = self._gram(Q)
         fill_pairs(self._z, self.site.level, m.n_snps, number, stream(MARKER, self.number), 0, *self.key)
         conditional = self.prior.conditional()
-        moving = m.genotypes.array, self.values, self.chunks, gram, precision, d, s, self.g, self.a
+        stored = m.genotypes.array, self.values, self.chunks, gram
+        moving = Block(gram.shape[1], len(s), s.dtype).arrays, *stored, precision, d, s, self.g, self.a
         if isinstance(conditional, Mixture):
             uniforms(self._u, number, self.site.level, stream(MARKER_CLASS, self.number), *self.key)
-            v, log_share = conditional.variance, conditional.log_share
-            sweep_mixture(*moving, self.of_class, v, log_share, self._z[0], self._u, self.chances)
+            classes = self.of_class, conditional.variance, conditional.log_share
+            sharing(engine.threads, self.chunks).together(
+                sweep_mixture, *moving, *classes, self._z[0], self._u, self.chances
+            )
         else:
-            sweep_normal(*moving, conditional.variance, self._z[0])
+            sharing(engine.threads, self.chunks).together(sweep_normal, *moving, conditional.variance, self._z[0])
         return s, d
 
     def _gram(self, Q: np.ndarray) -> tuple[np.ndarray, float]:

@@ -31,10 +31,10 @@ from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import START_SCALES, CovarianceMatrices, draw_covariance
 from mmgibbs.sampler.interweave import TRIES, CholeskyPrior, cholesky_prior, draw_scaling
 from mmgibbs.sampler.markers.effects import EffectsFollowed, MarkerEffects
-from mmgibbs.sampler.markers.joint_sweep import sweep_one_by_one, sweep_states
+from mmgibbs.sampler.markers.joint_sweep import Block, sweep_one_by_one, sweep_states
 from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.markers.priors.common import uniforms
-from mmgibbs.sampler.markers.sweep import gram_blocks, room
+from mmgibbs.sampler.markers.sweep import gram_blocks, room, sharing
 from mmgibbs.sampler.mixed_model import MixedModel
 
 
@@ -234,16 +234,22 @@ class JointMarkerEffects:
         s = np.stack([engine.sums_of_animals(self.number + t, n) for t in range(self.T)]).astype(engine.real)
         D = np.einsum("pto,pn->ton", Q, self.weights).astype(engine.real)
         z = self._normals(0, number)
-        data = m.genotypes.array, self.values, self.chunks, self.grams, Q, D, s, self.g, self.a, self.state_of
+        of_block, together = (
+            Block(self.T, self.grams.shape[2], n, s.dtype).arrays,
+            sharing(engine.threads, self.chunks).together,
+        )
+        stored = m.genotypes.array, self.values, self.chunks, self.grams
+        data = of_block, *stored, Q, D, s, self.g, self.a, self.state_of
         if prior.spec.one_by_one:
             inverse, of_states = np.linalg.inv(prior.G), prior.left_out()
             u = np.ascontiguousarray(np.transpose([self._uniforms(t, number) for t in range(self.T)]))
             moving = inverse, *of_states, prior.log_pi, z, self._normals(1, number), u
-            sweep_one_by_one(*data, *moving, self.inside, self.chances)
+            together(sweep_one_by_one, *data, *moving, self.inside, self.chances)
         else:
             precision, log_weight = prior.of_states()
             u = self._uniforms(0, number)
-            sweep_states(*data, prior.traits, prior.n_traits, precision, log_weight, z, u, self.chances)
+            states = prior.traits, prior.n_traits, precision, log_weight
+            together(sweep_states, *data, *states, z, u, self.chances)
             self.inside = self.chances @ prior.spec.states.astype(np.float32)
         return s
 

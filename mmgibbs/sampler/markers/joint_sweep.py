@@ -31,29 +31,44 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.draws.small_matrices import cholesky
-from mmgibbs.genotypes.products import add_rows, dot_rows
+from mmgibbs.genotypes.products import CHUNK, DOTS, add_rows, dot_rows
+from mmgibbs.machine.barrier import meet, share
+
+
+class Block:
+    """What the threads of a sweep share of the block at hand."""
+
+    def __init__(self, traits: int, size: int, animals: int, real: np.dtype):
+        self.r, self.changes, self.moved = np.empty((traits, size)), np.empty((traits, size)), np.empty(animals, real)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.r, self.changes, self.moved
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep_states(
+    arrived, me, of_block,
     genotypes, values, chunks, grams, Q, D, s, g, a, state, traits, n_traits, precision, log_weight, z, u, chances
-):
+):  # fmt: skip
     """State and effects of every SNP, all traits at once; s, g, a, state and chances in place.
 
     grams (P, blocks, b, b), Q (P, T, T), D (T, T, n), s and g (T, n), a and z (p, T), u (p,), chances (p, K).
     traits (K, T): those of each state first, n_traits (K,) of them; precision (K, T, T): B_k^-1 in their order;
-    log_weight (K,): log pi_k - log|B_k| / 2.
+    log_weight (K,): log pi_k - log|B_k| / 2. arrived, me: as of machine/barrier.py; of_block: the arrays of a Block.
     """
     p, T = a.shape
-    K, size = log_weight.size, grams.shape[2]
-    r, changes, rows = np.empty((T, size)), np.empty((T, size)), np.empty(size, np.int64)
-    moved, weight, C, q, new = np.empty(s.shape[1], s.dtype), np.empty(K), np.empty((T, T)), np.empty(T), np.empty(T)
+    K, size, threads = log_weight.size, grams.shape[2], arrived.shape[0] - 1
+    r, changes, moved = of_block
+    weight, C, q, new = np.empty(K), np.empty((T, T)), np.empty(T), np.empty(T)
     A, L, half = np.empty((T, T)), np.zeros((K, T, T)), np.empty((K, T))
     for block in range(grams.shape[1]):
         first = block * size
         b = min(size, p - first)
-        _start_block(genotypes, values, chunks, s, first, b, rows, r)
-        for j in range(b):
+        _start_block(genotypes, values, chunks, s, first, b, r, me, threads)
+        if not meet(arrived, me):
+            return
+        for j in range(b if me == 0 else 0):
             i = first + j
             _equations(grams, Q, block, j, r, a[i], C, q)
             top = -np.inf
@@ -75,29 +90,36 @@ def sweep_states(
             state[i] = chosen
             _draw_effects(traits[chosen], n_traits[chosen], L[chosen], half[chosen], z[i], new)
             _change(grams, Q, block, j, b, a[i], new, changes, r)
-        _move_animals(genotypes, values, rows[:b], changes[:, :b], chunks, D, s, g, moved)
+        if not meet(arrived, me):
+            return
+        _move_animals(genotypes, values, first, changes[:, :b], chunks, D, s, g, moved, me, threads)
+        if not meet(arrived, me):
+            return
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep_one_by_one(
+    arrived, me, of_block,
     genotypes, values, chunks, grams, Q, D, s, g, a, state, inverse, given, noise, log_pi, z, z_out, u, inside, chances
-):
+):  # fmt: skip
     """State and effects of every SNP, one trait at a time; states are those of `model.markers.states_of_traits`.
 
     inverse (T, T): G^-1; given and noise (K, T, T): the effects that state k leaves out are given_k a + noise_k z_out;
     log_pi (K,); u (p, T); inside (p, T) and chances (p, K) are filled: the probability of each trait given the others,
-    and that of each state, the mean over the traits.
+    and that of each state, the mean over the traits. The rest as of sweep_states.
     """
     p, T = a.shape
-    size = grams.shape[2]
-    r, changes, rows = np.empty((T, size)), np.empty((T, size)), np.empty(size, np.int64)
-    moved, C, q = np.empty(s.shape[1], s.dtype), np.empty((T, T)), np.empty(T)
+    size, threads = grams.shape[2], arrived.shape[0] - 1
+    r, changes, moved = of_block
+    C, q = np.empty((T, T)), np.empty(T)
     new, all_effects = np.empty(T), np.empty(T)
     for block in range(grams.shape[1]):
         first = block * size
         b = min(size, p - first)
-        _start_block(genotypes, values, chunks, s, first, b, rows, r)
-        for j in range(b):
+        _start_block(genotypes, values, chunks, s, first, b, r, me, threads)
+        if not meet(arrived, me):
+            return
+        for j in range(b if me == 0 else 0):
             i, now = first + j, state[first + j]
             _equations(grams, Q, block, j, r, a[i], C, q)
             for t in range(T):
@@ -129,16 +151,21 @@ def sweep_one_by_one(
                     all_effects[t] = r0 / c0 + z[i, t] / sqrt(c0)
             state[i] = now
             _change(grams, Q, block, j, b, a[i], new, changes, r)
-        _move_animals(genotypes, values, rows[:b], changes[:, :b], chunks, D, s, g, moved)
+        if not meet(arrived, me):
+            return
+        _move_animals(genotypes, values, first, changes[:, :b], chunks, D, s, g, moved, me, threads)
+        if not meet(arrived, me):
+            return
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _start_block(genotypes, values, chunks, s, first, b, rows, r):
-    for j in range(b):
-        rows[j] = first + j
-    r[:] = 0.0
+def _start_block(genotypes, values, chunks, s, first, b, r, me, threads):
+    """r of the SNPs of this thread."""
+    begin, stop = share(b, me, threads, DOTS)
+    rows = np.arange(first + begin, first + stop)
+    r[:, begin:stop] = 0.0
     for t in range(r.shape[0]):
-        dot_rows(genotypes, rows[:b], values, s[t], 0, chunks, r[t, :b])
+        dot_rows(genotypes, rows, values, s[t], 0, chunks, r[t, begin:stop])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -203,21 +230,26 @@ def _change(grams, Q, block, j, b, a, new, changes, r):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _move_animals(genotypes, values, rows, changes, chunks, D, s, g, moved):
-    """s -= D X Delta and g += X Delta for the effects that changed; moved (n,): room for X Delta of a trait."""
-    chosen, by = np.empty(rows.size, np.int64), np.empty(rows.size)
-    for t in range(changes.shape[0]):
+def _move_animals(genotypes, values, first, changes, chunks, D, s, g, moved, me, threads):
+    """s -= D X Delta and g += X Delta for the effects that changed, of the animals of this thread; moved (n,): room for
+    X Delta of a trait."""
+    T, b = changes.shape
+    chosen, by = np.empty(b, np.int64), np.empty(b)
+    begin, stop = share(chunks, me, threads)
+    animals = range(begin * CHUNK, stop * CHUNK)
+    for t in range(T):
         n = 0
-        for j in range(rows.size):
+        for j in range(b):
             if changes[t, j] != 0.0:
-                chosen[n], by[n] = rows[j], changes[t, j]
+                chosen[n], by[n] = first + j, changes[t, j]
                 n += 1
         if n == 0:
             continue
-        moved[:] = 0.0
-        add_rows(genotypes, chosen[:n], values, by[:n], 0, chunks, moved)
-        for i in range(moved.size):
+        for i in animals:
+            moved[i] = 0.0
+        add_rows(genotypes, chosen[:n], values, by[:n], begin, stop, moved)
+        for i in animals:
             g[t, i] += moved[i]
-        for o in range(changes.shape[0]):
-            for i in range(moved.size):
+        for o in range(T):
+            for i in animals:
                 s[o, i] -= D[o, t, i] * moved[i]

@@ -17,6 +17,9 @@ chain of one SNP at a time up to rounding: the blocks are exact, and no cycle is
 updating right-hand sides by block is that of Calus (2014, Genet. Sel. Evol. 46:24).
 
 Bytes a genotype: a quarter for the dot products, and again for the SNPs that change.
+
+Several threads share the SNPs of a block in X_b' s, and the animals in D X_b Delta; the draws between are one thread's.
+Each sum is made whole by one of them, in the order of one thread alone: the draws do not depend on how many there are.
 """
 
 from __future__ import annotations
@@ -26,10 +29,13 @@ from math import exp, log, sqrt
 import numpy as np
 from numba import njit
 
-from mmgibbs.genotypes.products import CHUNK, add_rows, dot_rows
+from mmgibbs.genotypes.products import CHUNK, DOTS, add_rows, dot_rows
 from mmgibbs.genotypes.store import Store
+from mmgibbs.machine.barrier import meet, share
+from mmgibbs.machine.threads import ALONE, Threads
 
 BLOCK = 64
+SHARED = 8  # chunks of animals from which on threads share a sweep
 
 
 def gram_blocks(store: Store, values: np.ndarray, weight: np.ndarray, size: int = BLOCK) -> np.ndarray:
@@ -49,21 +55,37 @@ def gram_blocks(store: Store, values: np.ndarray, weight: np.ndarray, size: int 
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _right_hand_sides(genotypes, rows, values, s, chunks, r):
-    r[:] = 0.0
-    dot_rows(genotypes, rows, values, s, 0, chunks, r)
+class Block:
+    """What the threads of a sweep share of the block at hand."""
+
+    def __init__(self, size: int, animals: int, real: np.dtype):
+        self.r, self.changes, self.rows = np.empty(size), np.empty(size), np.empty(size, np.int64)
+        self.n_changed, self.moved = np.zeros(1, np.int64), np.empty(animals, real)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.r, self.changes, self.rows, self.n_changed, self.moved
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _move_animals(genotypes, rows, values, changes, chunks, d, s, g, moved):
-    """s -= D X Delta and g += X Delta for the rows that changed; moved: room for X Delta."""
+def _right_hand_sides(genotypes, first, b, values, s, chunks, r, me, threads):
+    """r (b,) of SNPs first .. first + b - 1: those of this thread."""
+    begin, stop = share(b, me, threads, DOTS)
+    rows = np.arange(first + begin, first + stop)
+    r[begin:stop] = 0.0
+    dot_rows(genotypes, rows, values, s, 0, chunks, r[begin:stop])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _move_animals(genotypes, rows, values, changes, chunks, d, s, g, moved, me, threads):
+    """s -= D X Delta and g += X Delta for the rows that changed, of the animals of this thread; moved: its room."""
     if rows.size == 0:
         return
-    for i in range(moved.size):
+    begin, stop = share(chunks, me, threads)
+    for i in range(begin * CHUNK, stop * CHUNK):
         moved[i] = 0.0
-    add_rows(genotypes, rows, values, changes, 0, chunks, moved)
-    for i in range(moved.size):
+    add_rows(genotypes, rows, values, changes, begin, stop, moved)
+    for i in range(begin * CHUNK, stop * CHUNK):
         s[i] -= d[i] * moved[i]
         g[i] += moved[i]
 
@@ -77,83 +99,115 @@ def _follow(r, gram, precision, j, b, change):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep_normal(genotypes, values, chunks, gram, precision, d, s, g, a, v, z):
+def sweep_normal(arrived, me, of_block, genotypes, values, chunks, gram, precision, d, s, g, a, v, z):
     """Every a_j from its normal, v (p,) its prior variance, z (p,) standard normals; s, g and a move in place.
 
-    gram (blocks, b, b): times `precision` it is X_b' D X_b. s, g (128 chunks,).
+    gram (blocks, b, b): times `precision` it is X_b' D X_b. s, g (128 chunks,). arrived, me: as of machine/barrier.py;
+    of_block: the arrays of a Block.
     """
-    p, size = a.size, gram.shape[1]
-    r, changes, rows = np.empty(size), np.empty(size), np.empty(size, np.int64)
-    moved = np.empty(s.size, s.dtype)
+    r, changes, rows, _, moved = of_block
+    p, size, threads = a.size, gram.shape[1], arrived.shape[0] - 1
     for block in range(gram.shape[0]):
         first = block * size
         b = min(size, p - first)
-        for j in range(b):
-            rows[j] = first + j
-        _right_hand_sides(genotypes, rows[:b], values, s, chunks, r[:b])
-        for j in range(b):
-            C = precision * gram[block, j, j]
-            P = C + 1.0 / v[first + j]
-            new = (r[j] + C * a[first + j]) / P + z[first + j] / sqrt(P)
-            changes[j] = new - a[first + j]
-            a[first + j] = new
-            _follow(r, gram[block], precision, j, b, changes[j])
-        _move_animals(genotypes, rows[:b], values, changes[:b], chunks, d, s, g, moved)
+        _right_hand_sides(genotypes, first, b, values, s, chunks, r, me, threads)
+        if not meet(arrived, me):
+            return
+        if me == 0:
+            _draw_normals(r, gram[block], precision, first, b, a, v, z, changes, rows)
+        if not meet(arrived, me):
+            return
+        _move_animals(genotypes, rows[:b], values, changes[:b], chunks, d, s, g, moved, me, threads)
+        if not meet(arrived, me):
+            return
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep_mixture(genotypes, values, chunks, gram, precision, d, s, g, a, of_class, v, log_pi, z, u, chances):
+def _draw_normals(r, gram, precision, first, b, a, v, z, changes, rows):
+    for j in range(b):
+        rows[j] = first + j
+        C = precision * gram[j, j]
+        P = C + 1.0 / v[first + j]
+        new = (r[j] + C * a[first + j]) / P + z[first + j] / sqrt(P)
+        changes[j] = new - a[first + j]
+        a[first + j] = new
+        _follow(r, gram, precision, j, b, changes[j])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep_mixture(
+    arrived, me, of_block, genotypes, values, chunks, gram, precision, d, s, g, a, of_class, v, log_pi, z, u, chances
+):
     """Class and effect of every SNP; v (K, p) or (K, 1) variances by class, that of class 0 is 0.
 
     log_pi (K,); z and u (p,) a normal and a uniform for each SNP; of_class (p,) int8 and chances (p, K) float32 are
-    filled: the probability of each class given all else.
+    filled: the probability of each class given all else. The rest as of sweep_normal.
     """
-    p, size, K = a.size, gram.shape[1], log_pi.size
-    r, changes, rows = np.empty(size), np.empty(size), np.empty(size, np.int64)
-    moved, weight = np.empty(s.size, s.dtype), np.empty(K)
-    every = np.empty(size, np.int64)
+    r, changes, rows, n_changed, moved = of_block
+    p, size, threads = a.size, gram.shape[1], arrived.shape[0] - 1
+    weight = np.empty(log_pi.size)
     for block in range(gram.shape[0]):
         first = block * size
         b = min(size, p - first)
-        for j in range(b):
-            every[j] = first + j
-        _right_hand_sides(genotypes, every[:b], values, s, chunks, r[:b])
-        n_changed = 0
-        for j in range(b):
-            i = first + j
-            C = precision * gram[block, j, j]
-            q = r[j] + C * a[i]
-            top = -np.inf
-            for k in range(K):
-                variance = v[k, i if v.shape[1] > 1 else 0]
-                weight[k] = log_pi[k]
-                if variance > 0.0:
-                    weight[k] += 0.5 * (q * q / (C + 1.0 / variance) - log(1.0 + C * variance))
-                top = max(top, weight[k])
-            total = 0.0
-            for k in range(K):
-                weight[k] = exp(weight[k] - top)
-                total += weight[k]
-            left, chosen = u[i] * total, K - 1
-            for k in range(K):
-                chances[i, k] = weight[k] / total
-            for k in range(K - 1):
-                left -= weight[k]
-                if left < 0.0:
-                    chosen = k
-                    break
-            of_class[i] = chosen
-            variance, new = v[chosen, i if v.shape[1] > 1 else 0], 0.0
+        _right_hand_sides(genotypes, first, b, values, s, chunks, r, me, threads)
+        if not meet(arrived, me):
+            return
+        if me == 0:
+            drawn = a, of_class, v, log_pi, z, u, chances, weight
+            n_changed[0] = _draw_classes(r, gram[block], precision, first, b, drawn, changes, rows)
+        if not meet(arrived, me):
+            return
+        n = n_changed[0]
+        _move_animals(genotypes, rows[:n], values, changes[:n], chunks, d, s, g, moved, me, threads)
+        if not meet(arrived, me):
+            return
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw_classes(r, gram, precision, first, b, drawn, changes, rows):
+    """How many effects of the block have changed."""
+    a, of_class, v, log_pi, z, u, chances, weight = drawn
+    n_changed, K = 0, log_pi.size
+    for j in range(b):
+        i = first + j
+        C = precision * gram[j, j]
+        q = r[j] + C * a[i]
+        top = -np.inf
+        for k in range(K):
+            variance = v[k, i if v.shape[1] > 1 else 0]
+            weight[k] = log_pi[k]
             if variance > 0.0:
-                P = C + 1.0 / variance
-                new = q / P + z[i] / sqrt(P)
-            change = new - a[i]
-            if change != 0.0:
-                a[i] = new
-                rows[n_changed], changes[n_changed] = i, change
-                n_changed += 1
-                _follow(r, gram[block], precision, j, b, change)
-        _move_animals(genotypes, rows[:n_changed], values, changes[:n_changed], chunks, d, s, g, moved)
+                weight[k] += 0.5 * (q * q / (C + 1.0 / variance) - log(1.0 + C * variance))
+            top = max(top, weight[k])
+        total = 0.0
+        for k in range(K):
+            weight[k] = exp(weight[k] - top)
+            total += weight[k]
+        left, chosen = u[i] * total, K - 1
+        for k in range(K):
+            chances[i, k] = weight[k] / total
+        for k in range(K - 1):
+            left -= weight[k]
+            if left < 0.0:
+                chosen = k
+                break
+        of_class[i] = chosen
+        variance, new = v[chosen, i if v.shape[1] > 1 else 0], 0.0
+        if variance > 0.0:
+            P = C + 1.0 / variance
+            new = q / P + z[i] / sqrt(P)
+        change = new - a[i]
+        if change != 0.0:
+            a[i] = new
+            rows[n_changed], changes[n_changed] = i, change
+            n_changed += 1
+            _follow(r, gram, precision, j, b, change)
+    return n_changed
+
+
+def sharing(threads: Threads, chunks: int) -> Threads:
+    """Those that share a sweep: one alone where the animals are so few that waiting would take longer."""
+    return threads if chunks >= SHARED else ALONE
 
 
 def room(store: Store, n_recorded: int) -> int:
