@@ -198,7 +198,8 @@ class Core(Section):
     """So many animals at random."""
 
     explained: Annotated[float | None, checked(_most)] = None
-    """As many animals, at random, as there are eigenvalues that make this share of the relationships, such as 0.98."""
+    """As many animals, at random, as there are eigenvalues that make this share of the relationships, blended and tuned
+    as they are inverted, such as 0.98."""
 
     file: Annotated[Path | None, checked(a_path)] = None
     """File with the id of an animal on each line."""

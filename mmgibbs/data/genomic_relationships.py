@@ -6,15 +6,13 @@ a + b G; inverted in double. What was done is told in run.json.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.config.relationships import Dominance, Genomic, OfGenotypes, SingleStep
-from mmgibbs.data.genotypes.map_file import read_frequencies
-from mmgibbs.data.genotypes.prepare import PreparedGenotypes
+from mmgibbs.data.genotypes.prepare import PreparedGenotypes, frequencies_of
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.relationship import Products, dominance, vanraden_1, vanraden_2
@@ -164,21 +162,11 @@ def _frequency(
     """
     if spec.frequencies is None:
         return genotypes.frequency
-    if spec.frequencies == "half":
-        return np.full(len(genotypes.frequency), 0.5)
-    if spec.frequencies == "genotyped":
-        return genotypes.mean / 2
-    if isinstance(spec.frequencies, Path):
-        return read_frequencies(spec.frequencies, genotypes.snps["snp"])
-    if spec.frequencies == "recorded":
-        recorded = genotypes.matched.recorded[genotypes.rows_of(ids)].astype(np.float64)
-        if not recorded.any():
-            raise DataError(
-                f"{genotypes.file.name}: no genotyped animal has a record; needed some "
-                f"(model.random.{term}.relationship.frequencies: recorded)"
-            )
-        known, first, _ = store.moments(recorded).T
-        return np.where(known > 0, first / np.maximum(2 * known, 1), genotypes.mean / 2)
+    if spec.frequencies != "base":
+        recorded = genotypes.matched.recorded[genotypes.rows_of(ids)]
+        of_genotyped, snps = genotypes.mean / 2, genotypes.snps["snp"]
+        where = f"model.random.{term}.relationship.frequencies"
+        return frequencies_of(spec.frequencies, genotypes.file.name, snps, of_genotyped, store, recorded, where)
     assert of_pedigree is not None, "a pedigree that is needed has been read"
     weight = of_pedigree.inverse_among(codes).sum(axis=0)
     values = store.values(np.zeros(store.n_snps), mean=genotypes.mean)
@@ -252,7 +240,7 @@ def _inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, facts:
         if core is None:
             return inverse_of(K)
         found = inverse_by_core(K, core)
-        facts["core"] = {"animals": int(core.size), "least_variance_left": found.least}
+        facts["core"] = {"animals": int(core.size), "least_variance_left": found.least, "condition_of": "core"}
         return Inverted(found.values, found.condition, np.nan)
     except np.linalg.LinAlgError as error:
         pairs = [f"{ids[i]} and {ids[j]}" for i, j in identical_pairs(K, SHOWN)]
@@ -328,7 +316,9 @@ def _figures(own: np.ndarray, found: Inverted) -> dict[str, Any]:
 def _weak(term: str, found: Inverted) -> list[str]:
     if found.condition < WEAK:
         return []
+    of = "of the core " if np.isnan(found.error) else ""
+    error = "" if np.isnan(found.error) else f", largest error of their inverse {found.error:.1e}"
     return [
-        f"model.random.{term}: the genomic relationships are close to singular (condition {found.condition:.1e}, "
-        f"largest error of their inverse {found.error:.1e}): a larger blend makes them safer"
+        f"model.random.{term}: the genomic relationships {of}are close to singular (condition {found.condition:.1e}"
+        f"{error}): a larger blend makes them safer"
     ]

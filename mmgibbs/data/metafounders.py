@@ -44,6 +44,12 @@ def with_gamma(kin: Kin, data: Data, genotypes: PreparedGenotypes | None) -> Kin
             gamma = checked_gamma(_from_genotypes(kin, genotypes))
     except PedigreeError as error:
         which = ", ".join(f"{i + 1} is {name}" for i, name in enumerate(names[:10]))
+        if given == "genotypes":
+            raise DataError(
+                f"{GAMMA}: as estimated from the genotypes of {len(genotypes.animals) if genotypes else 0:,} animals, "
+                f"{error} ({which}). What genotypes say of a population with few genotyped descendants is uncertain by "
+                "more than it is; needed more of them, populations joined to larger ones, or gamma: a number or a table"
+            ) from None
         raise DataError(f"{GAMMA}: {error} ({which})") from None
     return replace(kin, gamma=gamma)
 

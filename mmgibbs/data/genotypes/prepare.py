@@ -129,7 +129,10 @@ def prepare_genotypes(section: Genotypes, recorded: pl.Series | None, pedigree: 
     store = store_genotypes(file.source, *every, kind=_kind(section, file))
     checked = check_quality(file, store, section.quality, matched, pedigree)
     of_genotyped = checked.snps.filter("kept")["frequency"].to_numpy()
-    frequency = _frequencies(section, file, matched, checked, store, of_genotyped)
+    kept = checked.kept_snps
+    with_records = matched.recorded & checked.animals["kept"].to_numpy()
+    snps, where = checked.snps.filter("kept")["snp"], "data.genotypes.frequencies"
+    frequency = frequencies_of(section.frequencies, file.name, snps, of_genotyped, store, with_records, where, kept)
     return PreparedGenotypes(section, file, matched, checked, frequency, 2 * of_genotyped)
 
 
@@ -139,21 +142,29 @@ def _kind(section: Genotypes, file: GenotypeFile) -> type[Store]:
     return FixedGenotypes if section.dosages == "byte" else RealGenotypes
 
 
-def _frequencies(
-    section: Genotypes, file: GenotypeFile, matched: Matched, checked: Checked, store: Store, of_genotyped: np.ndarray
+def frequencies_of(
+    choice: str | Path,
+    name: str,
+    snps: pl.Series,
+    of_genotyped: np.ndarray,
+    store: Store,
+    recorded: np.ndarray,
+    where: str,
+    kept: np.ndarray | None = None,
 ) -> np.ndarray:
-    """(q,) by the choice of the analysis."""
-    choice = section.frequencies
+    """(q,) of the counted allele of each of these SNPs: genotyped, half, recorded, or a file.
+
+    of_genotyped (q,); recorded (n,) bool: which animals of the store have records; kept (q,): the rows of the store
+    that are these SNPs, None: all. name: of the file of genotypes, where: the key of the choice, for messages.
+    """
     if choice == "genotyped":
         return of_genotyped
     if choice == "half":
         return np.full(len(of_genotyped), 0.5)
     if isinstance(choice, Path):
-        return read_frequencies(choice, checked.snps.filter("kept")["snp"])
-    those = matched.recorded & checked.animals["kept"].to_numpy()
-    if not those.any():
-        raise DataError(
-            f"{file.name}: no genotyped animal has a record; needed some for data.genotypes.frequencies: recorded"
-        )
-    known, first, _ = store.moments(those.astype(np.float64))[checked.kept_snps].T
+        return read_frequencies(choice, snps)
+    if not recorded.any():
+        raise DataError(f"{name}: no genotyped animal has a record; needed some for {where}: recorded")
+    moments = store.moments(recorded.astype(np.float64))
+    known, first, _ = (moments if kept is None else moments[kept]).T
     return np.where(known > 0, first / np.maximum(2 * known, 1), of_genotyped)

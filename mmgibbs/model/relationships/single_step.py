@@ -117,7 +117,8 @@ class SingleStep(Pedigree):
 
     @cached_property
     def diagonal(self) -> np.ndarray:
-        """(q,) diagonal of H, from 1 + F of the pedigree and what genotypes change of it:
+        """(q,) diagonal of H, from 1 + F of the pedigree (1 without genotypes where inbreeding is ignored) and what
+        genotypes change of it:
 
             H_ii = A_ii + b_i' (M^-1 - A22) b_i
 

@@ -133,6 +133,17 @@ def test_what_the_run_says(tables, tmp_path):
     assert read_finished(tmp_path / "run").relationships["genetic"]["related"]
 
 
+def test_a_core_says_that_the_condition_is_its_own(tables, tmp_path, monkeypatch):
+    monkeypatch.setattr("mmgibbs.data.genomic_relationships.WEAK", 1.0)
+    spec = {"kind": "single_step", "core": 20}
+    found = json.loads((run(tables, tmp_path / "run", spec).directory / "run.json").read_text())
+    assert found["relationships"]["genetic"]["core"]["condition_of"] == "core"
+    (note,) = [n for n in found["notes"] if "close to singular" in n]
+    assert "relationships of the core are close" in note and "nan" not in note and "inverse" not in note
+    whole = json.loads((run(tables, tmp_path / "whole").directory / "run.json").read_text())
+    assert any("relationships are close to singular" in n and "error of their inverse" in n for n in whole["notes"])
+
+
 def test_pictures_of_the_genotyped(tables, tmp_path):
     """Files of their own, whose columns are described, and a section of the report; nothing for a pedigree alone."""
     folder = run(tables, tmp_path / "run").directory

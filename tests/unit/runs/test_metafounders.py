@@ -166,3 +166,16 @@ def test_tables_of_gamma_that_do_not_fit(data, tmp_path, table, words):
     path.write_text(table)
     with pytest.raises(DataError, match=words):
         prepare(mmgibbs.load_config(analysis(data, tmp_path, gamma=str(path))))
+
+
+def test_genotypes_that_know_too_little_of_a_population(data, tmp_path):
+    """Of alleles at one half everywhere, what their error adds is taken off: Gamma may fall below 0."""
+    rng = np.random.default_rng(1)
+    few = pl.DataFrame({"animal": [f"a{i}" for i in GENOTYPED]} | {
+        f"s{j}": rng.permutation(np.tile([0, 1, 1, 2, 1], 6)) for j in range(SNPS)})  # fmt: skip
+    few.write_csv(tmp_path / "geno.csv")
+    wanted = analysis(data, tmp_path, "genotypes")
+    wanted["data"]["genotypes"]["file"] = str(tmp_path / "geno.csv")
+    words = r"gamma: as estimated from the genotypes of 30 animals, Gamma .*needed more of them, populations joined"
+    with pytest.raises(DataError, match=words):
+        prepare(mmgibbs.load_config(wanted))
