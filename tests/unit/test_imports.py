@@ -25,6 +25,7 @@ ROOMS = {
     "sampler": {
         "engines",
         "genotypes",
+        "machine",
         "model",
         "draws",
         "posterior",
