@@ -117,8 +117,8 @@ class MarkerEffects:
         gram, precision = self._gram(Q)
         fill_pairs(self._z, self.site.level, m.n_snps, number, stream(MARKER, self.number), 0, *self.key)
         conditional = self.prior.conditional()
-        stored = m.genotypes.array, self.values, self.chunks, gram
-        moving = Block(gram.shape[1], len(s), s.dtype).arrays, *stored, precision, d, s, self.g, self.a
+        packed = m.genotypes.array, self.values, self.chunks, gram
+        moving = Block(gram.shape[1], len(s), s.dtype).arrays, *packed, precision, d, s, self.g, self.a
         if isinstance(conditional, Mixture):
             uniforms(self._u, number, self.site.level, stream(MARKER_CLASS, self.number), *self.key)
             classes = self.of_class, conditional.variance, conditional.log_share

@@ -238,8 +238,8 @@ class JointMarkerEffects:
             Block(self.T, self.grams.shape[2], n, s.dtype).arrays,
             sharing(engine.threads, self.chunks).together,
         )
-        stored = m.genotypes.array, self.values, self.chunks, self.grams
-        data = of_block, *stored, Q, D, s, self.g, self.a, self.state_of
+        packed = m.genotypes.array, self.values, self.chunks, self.grams
+        data = of_block, *packed, Q, D, s, self.g, self.a, self.state_of
         if prior.spec.one_by_one:
             inverse, of_states = np.linalg.inv(prior.G), prior.left_out()
             u = np.ascontiguousarray(np.transpose([self._uniforms(t, number) for t in range(self.T)]))
