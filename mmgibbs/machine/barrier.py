@@ -17,6 +17,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.cpu import CPUContext
 from numba.extending import intrinsic
 
 LINE = 16  # int64: two cache lines, which some processors fetch together
@@ -31,7 +32,9 @@ def places_of_threads(count: int) -> np.ndarray:
     return np.zeros((count + 1, LINE), np.int64)
 
 
-def _address(context, builder, array_type, array, row):
+def _address(
+    context: CPUContext, builder: ir.IRBuilder, array_type: types.Array, array: ir.Value, row: ir.Value
+) -> ir.Value:
     data = context.make_array(array_type)(context, builder, array)
     shape = cgutils.unpack_tuple(builder, data.shape)
     return builder.gep(data.data, [builder.mul(row, shape[1])])
