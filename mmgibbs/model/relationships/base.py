@@ -17,7 +17,7 @@ The lists are a NamedTuple whose class brings its kernels (see `Lists`); several
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -81,6 +81,12 @@ class Relationship:
     of_pedigree: ClassVar[bool] = False  # levels are the animals of the pedigree, then any unknown-parent groups
     known_diagonal: ClassVar[bool] = True  # K's diagonal is known (1 + F with a pedigree), and so is reliability
     can_draw: ClassVar[bool] = True  # `draw` works: K is known by more than its inverse
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it is made of. What was derived from that stays here: factors cannot be sent to another process, and
+        matrices are made there sooner than they are sent.
+        """
+        return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else self.__dict__
 
     @property
     def n_levels(self) -> int:

@@ -19,6 +19,9 @@ from helpers.kept_runs import SAMPLED, found_in, found_in_one_go
 from helpers.small_analysis import ANALYSIS, command, write_files
 from helpers.validation_data import analysis_of, beef_frames, small_beef
 from polars.testing import assert_frame_equal
+from unit.runs.test_genomic_relationships import analysis as genomic
+from unit.runs.test_genomic_relationships import genotyped_alone
+from unit.runs.test_genomic_relationships import tables as genotyped
 
 import mmgibbs
 import mmgibbs.runs.chains
@@ -26,6 +29,7 @@ import mmgibbs.runs.cluster.chains
 import mmgibbs.runs.cluster.tasks
 import mmgibbs.runs.cluster.workers
 
+__all__ = ["genotyped"]  # a fixture
 distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'mmgibbs[cluster]'")
 RUN = ("run", "analysis.yaml")
 
@@ -215,6 +219,19 @@ def test_several_analyses_at_once(folder, whole, workers, monkeypatch):
         name: json.loads((folder / "all" / name / "run.json").read_text())["cluster"] for name in ("analysis", "blup")
     }
     assert len(cluster["analysis"]["happened"]) == 1 and cluster["blup"]["workers"]
+
+
+@pytest.mark.parametrize("spec", ["single_step", "genomic"])
+def test_relationships_from_genotypes(genotyped, tmp_path, workers, spec):
+    """The dense block travels; what was derived from it here does not."""
+    records = genotyped if spec == "single_step" else genotyped_alone(genotyped)
+    here, there = (
+        mmgibbs.run(genomic(records, tmp_path / name, spec), overwrite=True, progress=False, cluster=cluster)
+        for name, cluster in (("here", None), ("there", workers.scheduler_address))
+    )
+    assert_frame_equal(here.solutions, there.solutions, rel_tol=1e-12, abs_tol=1e-12)
+    for name in here.draws["posterior"].data_vars:
+        np.testing.assert_allclose(*(r.draws["posterior"][name] for r in (here, there)), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.slow

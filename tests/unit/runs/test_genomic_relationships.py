@@ -2,12 +2,14 @@
 is refused, told or reported."""
 
 import json
+import pickle
 
 import numpy as np
 import polars as pl
 import pytest
 
 import mmgibbs
+from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.report.finished import read_finished
 from mmgibbs.report.make import make_report
@@ -142,6 +144,18 @@ def test_a_core_says_that_the_condition_is_its_own(tables, tmp_path, monkeypatch
     assert "relationships of the core are close" in note and "nan" not in note and "inverse" not in note
     whole = json.loads((run(tables, tmp_path / "whole").directory / "run.json").read_text())
     assert any("relationships are close to singular" in n and "error of their inverse" in n for n in whole["notes"])
+
+
+@pytest.mark.parametrize("spec", ["single_step", "genomic"])
+def test_another_process_makes_its_own_factors(tables, tmp_path, spec):
+    records = tables if spec == "single_step" else genotyped_alone(tables)
+    kind = prepare(mmgibbs.load_config(analysis(records, tmp_path, spec))).design.terms[-1].relationship
+    few = np.arange(5)
+    known = kind.diagonal, kind.spread(few), kind.draw(np.ones((kind.n_levels, 1)))
+    sent = pickle.loads(pickle.dumps(kind))
+    assert vars(sent).keys() < vars(kind).keys()
+    for one, two in zip(known, (sent.diagonal, sent.spread(few), sent.draw(np.ones((kind.n_levels, 1)))), strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 def test_pictures_of_the_genotyped(tables, tmp_path):
