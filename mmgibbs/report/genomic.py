@@ -25,6 +25,7 @@ from mmgibbs.report.html_tables import (
     number,
     numbers,
 )
+from mmgibbs.report.joint_markers import joint_items
 from mmgibbs.results.markers import GEBV, TOTAL, ending_of
 
 LARGEST = 100  # effects that are shown in their order
@@ -67,6 +68,7 @@ def genomic_section(run: Finished, figures: plots.Figures, top: int) -> dict | N
     ]
     return {
         "items": [_item(run, term, figures, top) for term in each],
+        "together": joint_items(run, figures, top),
         "quality": quality_table(run.record.get("data", {}).get("genotypes", {})),
         "parameters": explained(run.summary["parameter"].to_list(), list(terms)),
         "draws": (run.record.get("analysis", {}).get("output") or {}).get("save_marker_draws"),

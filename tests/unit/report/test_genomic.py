@@ -1,5 +1,6 @@
 """SNP effects on the page of a run: with and without classes, windows and a map."""
 
+import json
 import re
 
 import numpy as np
@@ -87,3 +88,50 @@ def test_chromosomes_lie_one_after_another():
     assert on_a_line(starts, "start").select("at", "start").rows() == [(3, 3), (7, 7), (12, 5), (13, 1)]
     unknown = on_a_line(frame.with_columns(position=pl.Series([None, 7.0, 3.0, 1.0])))
     assert unknown["at"].to_list() == [1, 2, 3, 4]
+
+
+def with_two_traits(folder, states=True):
+    """Effects on birth and wean with one prior; the first kept SNP acts on both."""
+    write_genomic_run(folder)
+    record = json.loads((folder / "run.json").read_text())
+    record["analysis"]["model"]["markers"]["snps"] |= {"traits": ["birth", "wean"], "across_traits": "joint"}
+    (folder / "run.json").write_text(json.dumps(record))
+    snps = pl.read_parquet(folder / "markers.parquet")
+    columns = [(-2 * pl.col("effect_birth")).alias(f"effect{e}_wean") for e in ("", "_sd")]
+    if states:
+        both = np.where(np.arange(snps.height) == 10, 0.9, 0.01)
+        chances = {"none": 0.9 * (1 - both), "birth": 0.06 * (1 - both), "wean": 0.04 * (1 - both), "birth+wean": both}
+        columns += [pl.Series(f"state_{s}", p) for s, p in chances.items()]
+        columns += [pl.Series(f"state_mcse_{s}", 0 * p) for s, p in chances.items()]
+    snps.with_columns(columns).write_parquet(folder / "markers.parquet")
+    summary = pl.read_parquet(folder / "summary.parquet")
+    names = ["corr[birth,wean]", "effect_corr[birth,wean]"]
+    names += [f"pi[{s}]" for s in ("none", "birth", "wean", "birth+wean")] if states else []
+    more = [summary.head(1).with_columns(parameter=pl.lit(f"snps.{n}"), mean=pl.lit(0.123)) for n in names]
+    pl.concat([summary, *more]).write_parquet(folder / "summary.parquet")
+    return folder
+
+
+def test_effects_on_several_traits_together(tmp_path):
+    text = make_report([with_two_traits(tmp_path / "run")]).read_text(encoding="utf-8")
+    part = text[text.index("snps: birth and wean together") :]
+    assert "Effects on birth and wean" in part and "correlation −1.00, 0 % have the" in part
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", part[part.index("sets of traits that a SNP acts on") :], re.S)
+    cells = [
+        [re.sub(r"<[^>]*>", "", c).strip() for c in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", r, re.S)] for r in rows
+    ]
+    of_both = next(row for row in cells if row[0] == "birth and wean")
+    assert of_both[1] == "12.30" and of_both[-2:] == ["5.0", "1"]  # .9 + 409 x .01
+    best = next(row for row in cells if row[:2] == ["1", "rs10"])
+    assert best[2:5] == ["0.900", "birth and wean", "0.900"]
+    correlations = part[part.index("correlations between traits") :]
+    assert "breeding values of the genotyped" in correlations and "0.123" in correlations
+
+
+def test_one_state_for_all_traits_has_correlations_alone(tmp_path):
+    text = make_report([with_two_traits(tmp_path / "run", states=False)]).read_text(encoding="utf-8")
+    assert "snps: correlations between traits" in text and "sets of traits that a SNP acts on" not in text
+
+
+def test_effects_of_each_trait_by_itself_have_no_panel(tmp_path):
+    assert "together</h3>" not in page(tmp_path)
