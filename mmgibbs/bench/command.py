@@ -2,6 +2,7 @@
 
 mmgibbs bench engines               classic, hybrid and structured side by side on three beef systems
 mmgibbs bench evaluation CONFIG     sweeps of an analysis file, everything included (variances, moments, records kept)
+mmgibbs bench choice CONFIG...      what engine: auto goes by: estimated and measured milliseconds of each engine
 mmgibbs bench markers               effects of SNPs: milliseconds a sweep beside the bound of bytes
 mmgibbs bench relationships         genomic relationships: seconds of G and its inverse, milliseconds a sweep
 mmgibbs bench sweep --animals N     one sweep of the simulated beef system: seconds, bytes, resident memory
@@ -29,6 +30,7 @@ _HOME = {
     "markers": ("mmgibbs.bench.markers", "bench_markers"),
     "relationships": ("mmgibbs.bench.relationships", "bench_relationships"),
     "evaluation": ("mmgibbs.bench.evaluation", "bench_evaluation"),
+    "choice": ("mmgibbs.bench.choice", "bench_choice"),
     "sweep": ("mmgibbs.bench.systems", "bench_sweep"),
     "files": ("mmgibbs.bench.systems", "bench_files"),
 }
@@ -95,6 +97,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the analysis file"
     )
     p.add_argument("--sweeps", type=int, default=2000, help="timed sweeps (default: %(default)s)")
+    p = kinds.add_parser("choice", help="estimated and measured milliseconds of what engine: auto chooses from")
+    p.add_argument("config", nargs="+", help="analysis files, e.g. configs/*.yaml")
+    p.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the analysis files"
+    )
     for name, text in (
         ("sweep", "seconds per sweep of the simulated beef system"),
         ("files", "simulated beef system: seconds from csv files to the end of the first sweep"),

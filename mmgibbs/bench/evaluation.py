@@ -13,7 +13,8 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     from mmgibbs.data.prepare import prepare
     from mmgibbs.equations.partition import partition
     from mmgibbs.equations.structured import structured_equations
-    from mmgibbs.runs.assemble import assemble, choose_engine
+    from mmgibbs.runs.assemble import assemble
+    from mmgibbs.runs.engine import choose_engine
     from mmgibbs.sampler.chain import sample_chain
     from mmgibbs.sampler.interweave import terms_to_interweave
     from mmgibbs.sampler.schedule import Schedule
@@ -21,8 +22,9 @@ def bench_evaluation(args: argparse.Namespace) -> dict:
     analysis = load_config(args.config, [*args.set])
     prepared = prepare(analysis)
     model = assemble(analysis, prepared).model
-    choice, kind, _ = choose_engine(analysis.sampler, model)
-    equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
+    chosen = choose_engine(analysis.sampler, model)
+    choice, order = chosen.engine, partition(prepared.design, chosen.partition)
+    equations = structured_equations(prepared.design, order, analysis.sampler.precision)
     engine = choice.build(equations)
     thin, refresh = analysis.sampler.thin, analysis.sampler.refresh_every
     interweave = terms_to_interweave(model, analysis.sampler.interweave)

@@ -138,7 +138,8 @@ class Sampler(Section):
     """Seed of the random numbers: the same seed and file give the same draws."""
 
     engine: Annotated[str, checked(one_of("auto", "serial", "hybrid", "structured", "pcg", "marginal"))] = "auto"
-    """What draws the location effects; auto: serial below 50,000 equations, else structured."""
+    """What draws effects and variances; auto: what is estimated, from counts alone, to give most effective draws a
+    second: serial, structured or marginal."""
 
     partition: Annotated[str, checked(one_of("auto", "effect", "equal", "colour"))] = "auto"
     """How equations are put into blocks; auto: what the engine does best with."""

@@ -64,6 +64,7 @@ class EngineChoice:
     variances_fixed: bool = False  # for pcg: several exact draws per pass over the data
     tolerance: float | None = None  # for pcg, which needs one
     joined: Joined | None = None  # for marginal: components that may covary
+    bytes: int = 0  # that each chain takes for the engine beside the equations and its state
 
     def build(self, equations: StructuredEquations) -> Engine:
         engine = engine_class(self.name, self.device)

@@ -1,5 +1,5 @@
 """An analysis and its prepared data -> the model that is sampled:
-covariance matrices with their starts and priors, the engine.
+covariance matrices with their starts and priors.
 """
 
 from __future__ import annotations
@@ -9,12 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgibbs.config import Analysis, Sampler
+from mmgibbs.config import Analysis
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.engines.choice import EngineChoice, engine_class
-from mmgibbs.errors import ConfigError, ModelError
-from mmgibbs.machine.device import import_cupy
-from mmgibbs.machine.threads import cores
+from mmgibbs.errors import ModelError
 from mmgibbs.model.covariance import (
     CovarianceModel,
     check_posterior_exists,
@@ -42,8 +39,6 @@ from mmgibbs.runs.priors import covariance_model, prior_of, refuse_flat, warn_of
 from mmgibbs.runs.residual import residual_model
 from mmgibbs.runs.separation import refuse_separation
 from mmgibbs.sampler.mixed_model import MixedModel
-
-LARGE = 50_000  # equations from which the structured engine's colours, classes and threads pay
 
 
 @dataclass(frozen=True)
@@ -214,6 +209,7 @@ def saved_levels(
         name: prepared.codes(name, ids or []) if ids is not None or name not in sizes else np.arange(sizes[name])
         for name, ids in wanted.items()
     }
+<<<<<<< HEAD
 
 
 def choose_engine(sampler: Sampler, model: MixedModel) -> tuple[EngineChoice, str, str]:
@@ -259,3 +255,5 @@ def choose_engine(sampler: Sampler, model: MixedModel) -> tuple[EngineChoice, st
         tuple(m.blocks for m in model.residual.matrices),
     )
     return EngineChoice(name, sampler.update, threads, device, fixed, sampler.tolerance, joined), kind, why
+=======
+>>>>>>> dab117f (auto takes the engine with most effective draws a second)

@@ -41,6 +41,7 @@ def counts_as_text(counts: dict) -> str:
     head = ("partition", "blocks", "rows of the largest", "nonzeros", "inside diagonal blocks", "outside")
     lines += ["", *_table(head, rows)]
     lines += ["", f"{counts['equations']:,} equations in {counts['bytes'] / 1e6:,.1f} MB"]
+    lines += [f"engine {counts['engine']} ({counts['engine_chosen_because']})"] if "engine" in counts else []
     lines += [f"note: {note}" for note in counts["notes"]] + [f"warning: {warning}" for warning in counts["warnings"]]
     return "\n".join(lines)
 

@@ -17,16 +17,23 @@ from mmgibbs.sampler.schedule import Schedule
 REPORT = 200  # bytes that a table of solutions needs for an equation, roughly
 
 
-def refuse_sampling_beyond_memory(analysis: Analysis, assembled: Assembled, schedule: Schedule) -> None:
-    """A DeviceError with the numbers where the equations, a chain and what is kept would not fit into memory."""
+def refuse_sampling_beyond_memory(
+    analysis: Analysis, assembled: Assembled, schedule: Schedule, of_engine: int = 0
+) -> None:
+    """A DeviceError with the numbers where the equations, a chain and what is kept would not fit into memory.
+
+    of_engine: bytes that its engine needs in each chain beside the equations. Chains that do not fit at once follow
+    each other (runs/local.py).
+    """
     model, precision = assembled.model, analysis.sampler.precision
     real = np.dtype(np.float32 if precision == "single" else np.float64)
     refuse_beyond_free(
-        sampling_bytes(model, schedule, estimated_bytes(model.design, precision), real),
+        sampling_bytes(model, schedule, estimated_bytes(model.design, precision), real) + of_engine,
         f"sampling {model.design.n_equations:,} equations in {schedule.chains} chains, {schedule.n_kept:,} draws kept "
         "in each,",
-        "fewer sampler.chains, output.save_levels or output.save_marker_draws, a larger sampler.thin, or a machine "
-        "with more memory",
+        "fewer sampler.chains, output.save_levels or output.save_marker_draws, a larger sampler.thin, "
+        + ("another sampler.engine, " if of_engine else "")
+        + "or a machine with more memory",
     )
 
 

@@ -40,9 +40,10 @@ from mmgibbs.results.marker_draws import marker_draws_file
 from mmgibbs.results.markers import breeding_values_frame, markers_file, prior_variances
 from mmgibbs.results.predictive import predicted_files, predicted_frame
 from mmgibbs.results.tables import LevelColumns, sd_column, solutions_frame, summary_frame
-from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
+from mmgibbs.runs.assemble import Assembled, assemble
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.decisions import candidate_ids, decision_facts, decision_notes, decisions_asked_for, short_batches
+from mmgibbs.runs.engine import ChosenEngine, choose_engine
 from mmgibbs.runs.genotyped import files_of_genotyped
 from mmgibbs.runs.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
@@ -92,9 +93,12 @@ class MixedModelProblem:
     prepared: Prepared
     assembled: Assembled
     equations: StructuredEquations
-    choice: EngineChoice
-    chosen_because: str
+    chosen: ChosenEngine
     schedule: Schedule
+
+    @property
+    def choice(self) -> EngineChoice:
+        return self.chosen.engine
 
     @property
     def stage(self) -> str:
@@ -158,7 +162,8 @@ class MixedModelProblem:
         facts = {
             "method": "gibbs",
             "engine": self.choice.name,
-            "engine_chosen_because": self.chosen_because,
+            "engine_chosen_because": self.chosen.why,
+            **({"engine_estimates": self.chosen.estimates} if self.chosen.estimates else {}),
             "update": self.choice.update,
             "threads": self.choice.threads,
             "device": self.choice.device,
@@ -182,7 +187,7 @@ class MixedModelProblem:
         asked, used = self.analysis.sampler.threads or 1, self.choice.threads
         if asked <= used:
             return []
-        return [f"sampler.threads: {asked} are not used: engine {self.choice.name} ({self.chosen_because}) has {used}"]
+        return [f"sampler.threads: {asked} are not used: engine {self.choice.name} ({self.chosen.why}) has {used}"]
 
     def _interweaving_notes(self) -> list[str]:
         if self.analysis.sampler.interweave is not True:
@@ -367,32 +372,39 @@ def _columns_of(asked: Probabilities, found: Found) -> dict[str, np.ndarray]:
     )
 
 
-def read_mixed_model(analysis: Analysis, samples: int | None, console: Console, clock: Clock) -> MixedModelProblem:
+def read_mixed_model(
+    analysis: Analysis, samples: int | None, console: Console, clock: Clock, begun_with: str | None = None
+) -> MixedModelProblem:
     """Tables -> design -> equations.
 
-    samples: sweeps after burn-in to go to, where that is not for the analysis to say.
+    samples: sweeps after burn-in to go to, where that is not for the analysis to say. begun_with: see choose_engine.
     """
     prepared = prepare(analysis, lambda stage: console.say(f"reading: {stage}"))
     assembled = with_totals(with_trends(_assembled(analysis, prepared), prepared), prepared)
     clock.lap("data")
     console.say_all((*prepared.design.notes, *assembled.notes))
-    choice, kind, why = choose_engine(analysis.sampler, assembled.model)
-    schedule = _checked_schedule(analysis, assembled, choice, samples)
-    equations = structured_equations(prepared.design, partition(prepared.design, kind), analysis.sampler.precision)
+    chosen = choose_engine(analysis.sampler, assembled.model, begun_with)
+    schedule = _checked_schedule(analysis, assembled, chosen.engine, samples)
+    order = partition(prepared.design, chosen.partition)
+    equations = structured_equations(prepared.design, order, analysis.sampler.precision)
     clock.lap("equations")
     console.say(
         f"{equations.n_equations:,} equations, {prepared.design.n_records:,} records, {equations.bytes / 1e6:,.1f} MB"
     )
-    return MixedModelProblem(analysis, prepared, assembled, equations, choice, why, schedule)
+    if analysis.sampler.method == "gibbs":
+        console.say(f"engine {chosen.engine.name} ({chosen.why})")
+    return MixedModelProblem(analysis, prepared, assembled, equations, chosen, schedule)
 
 
 def mixed_model_counts(analysis: Analysis) -> dict:
     """What `mmgibbs check` prints of a mixed model; nothing is sampled."""
     prepared = prepare(analysis)
     assembled = _assembled(analysis, prepared)
-    choice, _, _ = choose_engine(analysis.sampler, assembled.model)
-    _checked_schedule(analysis, assembled, choice, None)
+    chosen = choose_engine(analysis.sampler, assembled.model)
+    _checked_schedule(analysis, assembled, chosen.engine, None)
     counts = model_counts(analysis, prepared, assembled)
+    if analysis.sampler.method == "gibbs":
+        counts |= {"engine": chosen.engine.name, "engine_chosen_because": chosen.why}
     return counts | {"notes": [*counts["notes"], *decision_notes(analysis, prepared, assembled.model.decisions)]}
 
 
@@ -425,7 +437,7 @@ def _checked_schedule(analysis: Analysis, assembled: Assembled, choice: EngineCh
         refuse_solving_beyond_memory(analysis, assembled)
     else:
         check_targets(s.stop, assembled)
-        refuse_sampling_beyond_memory(analysis, assembled, schedule)
+        refuse_sampling_beyond_memory(analysis, assembled, schedule, choice.bytes)
     return schedule
 
 

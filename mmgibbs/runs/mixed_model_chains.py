@@ -52,7 +52,8 @@ class MixedModelFactory:
     @property
     def bytes_per_chain(self) -> int:
         kept = self.model.bytes_of_marker_draws // self.schedule.chains
-        return bytes_per_chain(self.model.design, self.equations.real) + self.model.followed_bytes + kept
+        own = bytes_per_chain(self.model.design, self.equations.real) + self.choice.bytes
+        return own + self.model.followed_bytes + kept
 
     def start(self, chain: int, state: dict[str, np.ndarray] | None) -> Chain:
         return Chain(self.model, self.choice.build(self.equations), self.schedule, (self.seed, chain), state)

@@ -45,7 +45,8 @@ class RunFolder:
 
     kind: NEW, RESUMED, EXTENDED or FINISHED. checkpoints: where chains keep their state, None where they do not.
     samples: sweeps after burn-in to go to, None for what the analysis says. reached: sweeps of the chain that is
-    farthest.
+    farthest. begun_with: the engine of a run that is continued ('' where its version did not write it), None for
+    a new one; engine: the one of this run, for who continues it.
 
     page: report.html is wanted, while the run works too; live: that page, once the chains run.
 
@@ -74,6 +75,8 @@ class RunFolder:
         self.page = page
         self.live: LivePage | None = None
         self.samples: int | None = None
+        self.begun_with: str | None = None
+        self.engine: str | None = None
         self.run_id = f"{datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')}-{secrets.token_hex(4)}"
         self._log = RunLog(self.path) if (self.path / LOG).exists() else None
         self._made: list[Path] = []  # folders, innermost first
@@ -129,12 +132,14 @@ class RunFolder:
                     "method: blup or reml)"
                 )
             self.kind, self.samples = EXTENDED, facts["samples"] + extend
+            self.begun_with = facts.get("engine", "")
             self._check_chains(self.checkpoints)
         elif self.checkpoints is not None and self.checkpoints.names():
             self._tell_useless(useless)
             self.kind = RESUMED
             if facts is not None:
                 self.samples, self.run_id = facts["samples"] if facts["extended"] else None, facts["run_id"]
+                self.begun_with = facts.get("engine", "")
             self._check_chains(self.checkpoints)
         else:
             self.console.say(f"{shown} holds no checkpoint: the run starts from the beginning")
@@ -229,6 +234,7 @@ class RunFolder:
             "versions": versions(),
             "samples": samples,
             "extended": self.samples is not None,
+            "engine": self.engine,
         }
         self._runs.write(RUN, {}, facts)
 

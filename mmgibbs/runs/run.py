@@ -90,7 +90,9 @@ def read_problem(folder: RunFolder, console: Console, clock: Clock) -> Problem:
         return read_regression_problem(analysis, folder.samples, console, clock)
     from mmgibbs.runs.mixed_model import read_mixed_model
 
-    return read_mixed_model(analysis, folder.samples, console, clock)
+    problem = read_mixed_model(analysis, folder.samples, console, clock, folder.begun_with)
+    folder.engine = problem.choice.name
+    return problem
 
 
 def written(folder: RunFolder, tables: Tables, record: dict, console: Console) -> Result:

@@ -72,6 +72,11 @@ class MixedModel:
         return covariance
 
     @property
+    def all_fixed(self) -> bool:
+        """No variance is sampled."""
+        return self.residual.fixed and all(c is None or c.fixed for c in self.covariances)
+
+    @property
     def scale_priors(self) -> list[MatrixUnderScalePrior]:
         """Each matrix that is sampled under a scale prior."""
         every = [MatrixUnderScalePrior(matrix_name(i), i, c) for i, c in enumerate(self.covariances) if c is not None]

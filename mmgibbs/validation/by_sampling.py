@@ -16,8 +16,9 @@ from mmgibbs.config import Analysis
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
-from mmgibbs.runs.assemble import Assembled, assemble, choose_engine
+from mmgibbs.runs.assemble import Assembled, assemble
 from mmgibbs.runs.chains import Executor
+from mmgibbs.runs.engine import choose_engine
 from mmgibbs.runs.record import versions
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
@@ -111,11 +112,11 @@ def examine_by_sampling(
 def sampling_for(analysis: Analysis, assembled: Assembled) -> Sampling:
     """How each chain is sampled."""
     s, model = analysis.sampler, assembled.model
-    choice, kind, _ = choose_engine(s, model)
+    chosen = choose_engine(s, model)
     held = analysis.variances.mode == "fixed"
     interweave = () if held else terms_to_interweave(model, s.interweave)
     schedule = Schedule(s.burn_in, s.samples, s.thin, s.refresh_every, interweave=interweave)
-    return sampling_of(model, choice, kind, schedule, s.seed)
+    return sampling_of(model, chosen.engine, chosen.partition, schedule, s.seed)
 
 
 def _record(records: Recorded, assembled: Assembled, plan: Plan, rows: list[tuple]) -> dict[str, Any]:

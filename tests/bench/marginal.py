@@ -24,7 +24,8 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.posterior.diagnostics import diagnose
-from mmgibbs.runs.assemble import assemble, choose_engine
+from mmgibbs.runs.assemble import assemble
+from mmgibbs.runs.engine import choose_engine
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
@@ -35,10 +36,10 @@ LENGTHS = {"marginal": (1000, 2000, 2), "serial": (300, 3000, 2)}  # burn-in, sw
 def effective(config, model, name: str) -> dict[str, float]:
     """Of one chain: least effective draws of a variance, seconds, milliseconds a sweep."""
     sampler = config.sampler.model_copy(update={"engine": name})
-    choice, kind, _ = choose_engine(sampler, model)
+    chosen = choose_engine(sampler, model)
     burn_in, samples, thin = LENGTHS[name]
     interweave = () if name == "marginal" else terms_to_interweave(model)
-    engine = choice.build(structured_equations(model.design, partition(model.design, kind)))
+    engine = chosen.engine.build(structured_equations(model.design, partition(model.design, chosen.partition)))
     chain = Chain(model, engine, Schedule(burn_in, samples, thin, interweave=interweave), (1, 0))
     started = time.process_time()
     chain.advance(burn_in)

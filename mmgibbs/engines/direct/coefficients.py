@@ -16,7 +16,7 @@ from numba import njit
 from scipy.sparse import coo_array, csr_array
 
 from mmgibbs.engines.direct.columns import Columns, columns_of
-from mmgibbs.engines.direct.elimination import elimination
+from mmgibbs.engines.direct.elimination import Elimination, elimination
 from mmgibbs.engines.direct.factor import Factor, factor_pattern, factorise
 from mmgibbs.engines.direct.places import equation_name
 from mmgibbs.engines.direct.symbolic import Symbolic
@@ -86,11 +86,19 @@ def coefficients(
     """The pattern and its symbolic factor. of_terms: components that may covary, None for fixed terms; of_residuals:
     traits that may, for each class of residuals; columns_alone: whatever it costs (factor.py)."""
     explicit = explicit_equations(design)
-    used = {pair: _numbered(explicit, *pair) for pair in _joined(explicit, of_terms, of_residuals)}
-    pattern = _pattern(explicit.n_equations, [in_force for _, in_force in used.values()])
+    used = _used(explicit, of_terms, of_residuals)
+    pattern = _pattern_of(explicit, used)
     known = columns_of(elimination(pattern)) if columns_alone else factor_pattern(pattern)
     places = {pair: known.places(*numbers) for pair, (numbers, _in_force) in used.items()}
     return Coefficients(explicit, known, places)
+
+
+def eliminated(
+    design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]
+) -> tuple[ExplicitEquations, Elimination]:
+    """The stored equations and how they are eliminated, which says what a factor costs before there is one."""
+    explicit = explicit_equations(design)
+    return explicit, elimination(_pattern_of(explicit, _used(explicit, of_terms, of_residuals)))
 
 
 def _joined(
@@ -127,6 +135,15 @@ def _prior_mask(design: Design, number: int, blocks: Blocks | None) -> np.ndarra
 
 
 Numbers = tuple[np.ndarray, np.ndarray]
+Used = dict[tuple[int, int], tuple[Numbers, Numbers]]
+
+
+def _used(explicit: ExplicitEquations, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> Used:
+    return {pair: _numbered(explicit, *pair) for pair in _joined(explicit, of_terms, of_residuals)}
+
+
+def _pattern_of(explicit: ExplicitEquations, used: Used) -> csr_array:
+    return _pattern(explicit.n_equations, [in_force for _, in_force in used.values()])
 
 
 def _numbered(explicit: ExplicitEquations, i: int, j: int) -> tuple[Numbers, Numbers]:

@@ -6,7 +6,8 @@ covariance matrix of the draws join the shape, with the weight of the independen
 WORTH for each element, and at three quarters once more. The move with the largest expected squared jump for its cost
 (Pasarica & Gelman 2010) in the second half is the main one from then on. It takes turns with an autoregression, and a
 random walk now and then: they get out of wherever an independence proposal stays for long. Costs are counted, not
-timed, so that draws are the same on every machine. After burn-in nothing is adapted.
+timed: no clock has a say in a draw. (As everywhere, types of CPU differ in the last bits.) After burn-in nothing is
+adapted.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 sweep.
 """
 
+import re
+
 import numpy as np
 import pytest
 import xarray
@@ -52,13 +54,13 @@ def test_interweaving_not_asked_for_is_no_note(tmp_path, wanted):
 @pytest.mark.parametrize(
     "asked, engine, why",
     [
-        ("engine: auto", "serial", "auto: 27 equations, fewer than 50,000"),
+        ("engine: auto", "serial", r"auto, by estimates: .*; marginal cannot be combined with sampler.burn_in: 6, .*"),
         ("engine: structured, threads: 1", "structured", "asked for"),
     ],
 )
 def test_run_json_says_which_engine_and_why(tmp_path, asked, engine, why):
     record = run_of(tmp_path, asked)[0].record
-    assert (record["engine"], record["engine_chosen_because"]) == (engine, why)
+    assert record["engine"] == engine and re.fullmatch(why, record["engine_chosen_because"])
 
 
 def test_what_pcg_did_for_each_draw_is_kept(tmp_path):
@@ -91,5 +93,6 @@ def test_runs_too_short_for_errors_of_breeding_values_say_so(tmp_path, samples, 
 def test_threads_that_are_not_used_are_said(tmp_path):
     """auto takes an engine of one thread for a small system; one that is asked for by its name refuses them."""
     outcome, _ = run_of(tmp_path, "threads: 3")
-    note = "sampler.threads: 3 are not used: engine serial (auto: 27 equations, fewer than 50,000) has 1"
-    assert outcome.record["threads"] == 1 and note in outcome.record["notes"] and note in outcome.err
+    (note,) = [note for note in outcome.record["notes"] if note.startswith("sampler.threads: 3 are not used")]
+    assert "engine serial (auto, by estimates: " in note and note.endswith(") has 1")
+    assert outcome.record["threads"] == 1 and note in outcome.err

@@ -1,0 +1,112 @@
+"""Milliseconds that a sweep or a factorisation takes, estimated from counts before anything is built.
+
+Straight lines through what was measured on one core, mostly within a third of it (tests/bench/RESULTS.md, "Which
+engine"; `mmgibbs bench choice` measures them anew). They are made of counts alone, so that they are the same on every
+machine, and so is an engine that is chosen by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.engines.direct.coefficients import Blocks, eliminated
+from mmgibbs.equations.partition import partition
+from mmgibbs.model.design import Design
+
+
+@dataclass(frozen=True)
+class SweepCounts:
+    """What a sweep of location effects and variances works on."""
+
+    sampled: int  # random terms whose covariance matrix is drawn
+    blocks: int  # of the partition by colours
+    visited: int  # components of the levels that records meet, record by record
+    levels: int
+    equations: int
+    dense: int  # levels that dense blocks of K^-1 join
+    dense_elements: int
+
+
+@dataclass(frozen=True)
+class SweepCost:
+    """Milliseconds for each of the counts."""
+
+    fixed: float
+    sampled: float
+    block: float
+    visited: float
+    level: float
+    equation: float
+    dense: float = 1e-3
+    dense_element: float = 3e-7
+
+    def milliseconds(self, counts: SweepCounts) -> float:
+        return (
+            self.fixed
+            + self.sampled * counts.sampled
+            + self.block * counts.blocks
+            + self.visited * counts.visited
+            + self.level * counts.levels
+            + self.equation * counts.equations
+            + self.dense * counts.dense
+            + self.dense_element * counts.dense_elements
+        )
+
+
+SWEEPS = {
+    "serial": SweepCost(0.058, 0.083, 0.0, 5.0e-6, 0.9e-5, 3.5e-5),
+    "structured": SweepCost(0.057, 0.138, 0.0053, 2.6e-6, 1.5e-5, 0.5e-5),
+}
+PER_MILLION_OPERATIONS = 0.236  # of a factorisation by columns
+PER_ELEMENT = 5.4e-6  # of L: the lists that C is made of, and the solution
+GRADIENT = 1.45  # a selected inverse and its sums, to a factorisation
+
+
+def sweep_counts(design: Design, sampled: int) -> SweepCounts:
+    """Of a design, `sampled` of its covariance matrices of effects drawn."""
+    terms = design.terms
+    met = [(int(np.count_nonzero(e.level >= 0)), t.n_components) for t in terms for e in t.effects]
+    dense = [t.relationship.dense.levels.size for t in terms if t.relationship.dense is not None]
+    return SweepCounts(
+        sampled,
+        len(partition(design, "colour").blocks),
+        sum(n * k for n, k in met),
+        sum(t.n_levels for t in terms),
+        design.n_equations,
+        sum(dense),
+        sum(m * m for m in dense),
+    )
+
+
+@dataclass(frozen=True)
+class FactorCost:
+    """Of L D L' by columns, and of the likelihood that is evaluated with it."""
+
+    elements: int  # of L
+    operations: int  # multiplications with additions
+    bytes: int  # of engine `marginal` in each chain
+
+    @property
+    def milliseconds(self) -> float:
+        """Of log p(y | variances), whatever the variances."""
+        return PER_MILLION_OPERATIONS * self.operations / 1e6 + PER_ELEMENT * self.elements
+
+    @property
+    def of_gradient(self) -> float:
+        """Milliseconds that its gradient takes beside that."""
+        return GRADIENT * self.milliseconds
+
+
+LISTED = 100  # bytes of a number that an element of C is a sum of, in the lists and while they are made
+
+
+def factor_cost(design: Design, of_terms: Sequence[Blocks | None], of_residuals: Sequence[Blocks]) -> FactorCost:
+    """From the elimination alone; components that may covary as in `coefficients`."""
+    explicit, known = eliminated(design, of_terms, of_residuals)
+    elements = known.nonzeros
+    factors = 8 * 5 * elements + 32 * design.n_equations  # pattern by rows and columns, two factors, an inverse
+    listed = sum(unit.kappa.size + unit.sums.size for unit in explicit.units.values())
+    return FactorCost(elements, known.flops, factors + explicit.bytes + LISTED * listed)

@@ -1,0 +1,207 @@
+"""The engine of an analysis: the one that it names, or the one that is estimated to give most effective draws a second.
+
+`auto` compares `serial`, `structured` and `marginal` by estimates made of counts (engines/costs.py): never by a clock
+and never by the machine, so that a file and its data give the same chain everywhere. With m milliseconds a sweep and e
+effective draws of the slowest variance in it, over b sweeps of burn-in and n after it,
+
+    milliseconds of an effective draw = (set-up + (b + n) m) / (n min(e, 1/thin))
+
+    marginal              e = 0.5 / (1 + p)           p elements of the covariance matrices of random terms
+    serial, structured    e = 0.05 / (r^2 sqrt(k))    r random terms on the trait that has most: variances compete;
+                                                      k components of the widest term
+
+which is what was measured within a factor of three or so (tests/bench/RESULTS.md, "Which engine"). `marginal` is taken
+where it wins by MARGIN, of the others the one with the cheaper sweep. What an analysis says of sweeps leaves out
+`marginal`, which makes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from mmgibbs.config import Sampler
+from mmgibbs.engines.choice import EngineChoice, engine_class
+from mmgibbs.engines.costs import SWEEPS, FactorCost, factor_cost, sweep_counts
+from mmgibbs.engines.direct.engine import Joined
+from mmgibbs.errors import ConfigError
+from mmgibbs.machine.device import import_cupy
+from mmgibbs.machine.threads import cores
+from mmgibbs.model.covariance import CovarianceModel
+from mmgibbs.sampler.marginal.step import FEWEST, MANY
+from mmgibbs.sampler.marginal.target import PAIRS, ROUNDS
+from mmgibbs.sampler.mixed_model import MixedModel
+
+LARGE = 50_000  # equations from which structured is the faster one, and colours are not counted to know it
+LARGEST = 100_000  # equations up to which a factor is looked at: a matter of seconds
+MOST_BYTES = 2_000_000_000  # that the factors of all chains may take
+MARGIN = 1.5  # by which marginal has to win: the estimates are no better
+OF_MARGINAL, OF_SWEEPS = 0.5, 0.05  # effective draws a sweep: see above
+MOVE = 0.06  # milliseconds of a move of marginal beside the likelihood
+GRADIENTS = 0.2  # a move of marginal, where it has gradients (MANY elements)
+
+
+@dataclass(frozen=True)
+class ChosenEngine:
+    """An engine, the partition that it sweeps, and why."""
+
+    engine: EngineChoice
+    partition: str
+    why: str
+    estimates: dict[str, object]  # what auto went by, for run.json; empty where it was not asked
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What `auto` found."""
+
+    name: str
+    why: str
+    estimates: dict[str, object]
+
+
+def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = None) -> ChosenEngine:
+    """By `sampler.engine`; begun_with: the engine that a run continues with, '' where the version
+    that began it did not write it, None for a new run.
+
+    A GPU is used where `device: gpu` asks for it, never by itself. Threads: `sampler.threads`, else the cores that
+    chains in parallel leave. Raises ConfigError, or DeviceError for a GPU that is not there.
+    """
+    gpu, found = sampler.device == "gpu", Compared(sampler.engine, "asked for", {})
+    if found.name == "auto":
+        found = _continued(sampler, model, begun_with) or _compared(sampler, model)
+    device = "gpu" if gpu else "cpu"
+    engine = engine_class(found.name, device)
+    refused = engine.refuses(model.design)
+    if refused:
+        raise ConfigError(f"sampler: engine {found.name} with device {device} cannot be combined with {refused}")
+    if gpu:
+        import_cupy()
+    kind = engine.partitions[0] if sampler.partition == "auto" else sampler.partition
+    if kind not in engine.partitions:
+        raise ConfigError(
+            f"sampler.partition: found '{kind}', which cannot be combined with engine: {found.name}; needed "
+            f"{engine.partitions[0]} or auto"
+        )
+    threads = sampler.threads or max(1, cores() // sampler.chains)
+    fixed = model.all_fixed and not model.design.responses  # whose liabilities move
+    threads = threads if "threads" in engine.options else 1
+    joined = joined_components(model)
+    size = 0
+    if found.name == "marginal" and sampler.method == "gibbs":
+        size = factor_cost(model.design, *joined).bytes
+    choice = EngineChoice(found.name, sampler.update, threads, device, fixed, sampler.tolerance, joined, size)
+    return ChosenEngine(choice, kind, found.why, found.estimates)
+
+
+def joined_components(model: MixedModel) -> Joined:
+    """Components that may covary, of terms and of residuals."""
+    of_terms = tuple(None if c is None else c.blocks for c in model.covariances)
+    return of_terms, tuple(m.blocks for m in model.residual.matrices)
+
+
+def _by_size(sampler: Sampler, model: MixedModel) -> Compared:
+    """What auto was before it had estimates, and is where nothing is sampled or a GPU is asked for."""
+    size, free = model.design.n_equations, _free(sampler)
+    large = size >= LARGE
+    name = "structured" if sampler.device == "gpu" or (large and free) else "serial"
+    why = f"auto: {size:,} equations, {'at least' if large else 'fewer than'} {LARGE:,}"
+    why = "auto: device gpu" if sampler.device == "gpu" else why
+    return Compared(name, why + ("" if free else f", and partition {sampler.partition}"), {})
+
+
+def _free(sampler: Sampler) -> bool:
+    """The partition is one that structured sweeps."""
+    return sampler.partition in ("auto", "colour")
+
+
+def _continued(sampler: Sampler, model: MixedModel, begun_with: str | None) -> Compared | None:
+    """The engine that a run was begun with."""
+    if begun_with is None:
+        return None
+    name = begun_with or _by_size(sampler, model).name  # which is what auto was in such versions
+    return Compared(name, "auto: the engine that the run was begun with", {})
+
+
+def _compared(sampler: Sampler, model: MixedModel) -> Compared:
+    if sampler.method != "gibbs" or sampler.device == "gpu":
+        return _by_size(sampler, model)
+    design = model.design
+    refused = without_marginal(sampler, model)
+    if refused and design.n_equations >= LARGE:
+        return _by_size(sampler, model)
+    sweeps = estimated_sweeps(model)
+    name = min(sweeps, key=lambda one: sweeps[one]) if _free(sampler) else "serial"
+    shown = " and ".join(f"{ms:.2g} ms a sweep of {one}" for one, ms in sweeps.items())
+    why = f"auto, by estimates: {shown}" + ("" if _free(sampler) else f"; partition {sampler.partition}")
+    estimates: dict[str, object] = {"milliseconds_per_sweep": sweeps}
+    if refused:
+        return Compared(name, f"{why}; marginal cannot be combined with {refused}", estimates | {"refused": refused})
+    cost = factor_cost(design, *joined_components(model))
+    ratio = of_sweeps(sampler, model, sweeps[name]) / of_marginal(sampler, model, cost)
+    estimates["marginal"] = asdict(cost) | {
+        "milliseconds_per_factorisation": cost.milliseconds,
+        "effective_draws_per_second_to_sweeps": ratio,
+    }
+    why += f", {cost.milliseconds:.2g} ms a factor of {cost.elements:,} elements"
+    if cost.bytes * sampler.chains > MOST_BYTES:
+        return Compared(name, f"{why}, too large for {sampler.chains} chains", estimates)
+    taken = ratio > MARGIN
+    why += f": marginal has about {ratio:.2g} times the effective draws a second{'' if taken else ', too few'}"
+    return Compared("marginal" if taken else name, why, estimates)
+
+
+def without_marginal(sampler: Sampler, model: MixedModel) -> str | None:
+    """What of an analysis engine marginal cannot be combined with, or what asks for sweeps; None: nothing."""
+    asked = {"update": "level", "partition": "auto", "precision": "double", "interweave": "auto"}
+    for key, usual in asked.items():
+        if getattr(sampler, key) != usual:
+            return f"sampler.{key}: {str(getattr(sampler, key)).lower()}"
+    if sampler.burn_in < FEWEST:
+        return f"sampler.burn_in: {sampler.burn_in}, fewer than the {FEWEST} sweeps in which it learns"
+    if model.all_fixed:
+        return "fixed variances"
+    if model.design.n_equations > LARGEST:
+        return f"{model.design.n_equations:,} equations, more than {LARGEST:,}"
+    refused = engine_class("marginal", "cpu").refuses(model.design)
+    return None if refused is None else refused.partition(";")[0]
+
+
+def estimated_sweeps(model: MixedModel) -> dict[str, float]:
+    """Milliseconds of a sweep by engine."""
+    counts = sweep_counts(model.design, sum(not model.covariance(i).fixed for i in model.random_terms))
+    return {name: cost.milliseconds(counts) for name, cost in SWEEPS.items()}
+
+
+def elements_of(matrices: Sequence[CovarianceModel]) -> int:
+    """Free elements of the covariance matrices that are sampled."""
+    return sum(len(b) * (len(b) + 1) // 2 for c in matrices if not c.fixed for b in c.blocks)
+
+
+def drawn_by_sweeps(model: MixedModel) -> float:
+    """e of serial and structured."""
+    on_trait, widest = np.zeros(model.design.n_traits, int), 1
+    for term in (model.design.terms[i] for i in model.random_terms if not model.covariance(i).fixed):
+        on_trait[np.unique(term.component_trait)] += 1
+        widest = max(widest, term.n_components)
+    competing = max(1, int(on_trait.max(initial=0)))
+    return OF_SWEEPS / (competing**2 * widest**0.5)
+
+
+def of_sweeps(sampler: Sampler, model: MixedModel, milliseconds: float) -> float:
+    """Milliseconds of an effective draw by sweeps of so many."""
+    drawn = min(drawn_by_sweeps(model), 1.0 / sampler.thin)
+    return (sampler.burn_in + sampler.samples) * milliseconds / (sampler.samples * drawn)
+
+
+def of_marginal(sampler: Sampler, model: MixedModel, cost: FactorCost) -> float:
+    """Milliseconds of an effective draw by engine marginal, the search for the shape of its proposals included."""
+    of_terms = elements_of([model.covariance(i) for i in model.random_terms])
+    p = of_terms + elements_of(model.residual.matrices)
+    looks = 2 * ROUNDS * max(PAIRS, p) + 6 * p + 10
+    shape = looks * (cost.milliseconds + cost.of_gradient)
+    move = MOVE + cost.milliseconds + (GRADIENTS * cost.of_gradient if p >= MANY else 0.0)
+    drawn = min(OF_MARGINAL / (1 + of_terms), 1.0 / sampler.thin)
+    return (shape + (sampler.burn_in + sampler.samples) * move) / (sampler.samples * drawn)

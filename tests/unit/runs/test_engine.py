@@ -1,0 +1,222 @@
+"""Which engine `auto` takes, that it says why, and that a run which continues keeps the one it was begun with."""
+
+import dataclasses
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from helpers.kept_runs import SAMPLED, at_sweep, found_in
+from helpers.small_analysis import command, replaced, write_files
+from helpers.support import ROOT
+
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
+from mmgibbs.engines import costs
+from mmgibbs.engines.direct.integrated import IntegratedLikelihood
+from mmgibbs.errors import DeviceError
+from mmgibbs.runs import engine as of_runs
+from mmgibbs.runs.assemble import assemble
+from mmgibbs.runs.checkpoints import Checkpoints
+from mmgibbs.runs.engine import choose_engine, estimated_sweeps, joined_components
+from mmgibbs.runs.memory_estimate import refuse_sampling_beyond_memory
+from mmgibbs.runs.mixed_model_chains import MixedModelFactory
+from mmgibbs.sampler.schedule import Schedule
+
+LONG = replaced(SAMPLED, "burn_in: 10", "burn_in: 100")  # long enough for marginal
+
+
+def read(name):
+    config = load_config(ROOT / "configs" / f"{name}.yaml")
+    return config.sampler, assemble(config, prepare(config)).model
+
+
+@pytest.fixture(scope="module")
+def first():
+    return read("first")
+
+
+@pytest.mark.parametrize(
+    "name, engine",
+    [("first", "marginal"), ("repeated_records", "marginal"), ("beef", "structured"), ("disease", "serial")],
+)
+def test_auto_takes_what_was_measured_to_be_the_best(name, engine):
+    """tests/bench/RESULTS.md, "Which engine"."""
+    sampler, model = read(name)
+    chosen = choose_engine(sampler, model)
+    assert chosen.engine.name == engine
+    assert chosen.partition == {"structured": "colour"}.get(engine, "term")
+    for one, milliseconds in estimated_sweeps(model).items():
+        assert f"{milliseconds:.2g} ms a sweep of {one}" in chosen.why
+    assert json.loads(json.dumps(chosen.estimates)) == chosen.estimates  # as run.json has them
+
+
+def test_neither_cores_nor_threads_nor_memory_have_a_say(first, monkeypatch):
+    """A file and its data give the same chain everywhere."""
+    sampler, model = first
+    before = choose_engine(sampler, model)
+    monkeypatch.setattr(of_runs, "cores", lambda: 64)
+    monkeypatch.setattr("mmgibbs.machine.memory.free_bytes", lambda: 1)
+    after = choose_engine(sampler.model_copy(update={"threads": 7}), model)
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    "key, value, said",
+    [
+        ("update", "site", "sampler.update: site"),
+        ("precision", "single", "sampler.precision: single"),
+        ("partition", "equal", "sampler.partition: equal"),
+        ("interweave", False, "sampler.interweave: false"),
+        ("interweave", True, "sampler.interweave: true"),
+        ("burn_in", 99, "sampler.burn_in: 99, fewer than the 100"),
+    ],
+)
+def test_an_analysis_that_asks_for_sweeps_gets_sweeps(first, key, value, said):
+    sampler, model = first
+    chosen = choose_engine(sampler.model_copy(update={key: value}), model)
+    assert chosen.engine.name in ("serial", "structured")
+    assert f"marginal cannot be combined with {said}" in chosen.why
+
+
+def test_fixed_variances_and_too_many_equations_get_sweeps(first, monkeypatch):
+    sampler, model = first
+    fixed = dataclasses.replace(
+        model,
+        covariances=tuple(c and dataclasses.replace(c, fixed=True) for c in model.covariances),
+        residual=dataclasses.replace(model.residual.matrices[0], fixed=True),
+    )
+    assert "cannot be combined with fixed variances" in choose_engine(sampler, fixed).why
+    monkeypatch.setattr(of_runs, "LARGEST", 3000)
+    chosen = choose_engine(sampler, model)
+    assert chosen.engine.name != "marginal" and "3,573 equations, more than 3,000" in chosen.why
+    monkeypatch.setattr(of_runs, "LARGE", 3000)
+    chosen = choose_engine(sampler, model)
+    assert (chosen.engine.name, chosen.why) == ("structured", "auto: 3,573 equations, at least 3,000")
+
+
+def test_factors_too_large_for_all_chains_at_once_are_never_taken(first, monkeypatch):
+    sampler, model = first
+    size = choose_engine(sampler, model).engine.bytes
+    monkeypatch.setattr(of_runs, "MOST_BYTES", 3 * size)
+    assert choose_engine(sampler, model).engine.name == "marginal"  # two chains
+    chosen = choose_engine(sampler.model_copy(update={"chains": 4}), model)
+    assert chosen.engine.name != "marginal" and "too large for 4 chains" in chosen.why
+
+
+def test_marginal_has_to_win_by_a_margin(first, monkeypatch):
+    sampler, model = first
+    ratio = choose_engine(sampler, model).estimates["marginal"]["effective_draws_per_second_to_sweeps"]
+    monkeypatch.setattr(of_runs, "MARGIN", 1.01 * ratio)
+    chosen = choose_engine(sampler, model)
+    assert chosen.engine.name != "marginal" and chosen.why.endswith("times the effective draws a second, too few")
+    assert chosen.engine.bytes == 0
+
+
+@pytest.mark.parametrize("name", ["first", "beef"])
+def test_the_factor_is_what_was_estimated(name):
+    """Its elements and operations exactly, its bytes from above; nothing was factorised to know them."""
+    _, model = read(name)
+    joined = joined_components(model)
+    cost = costs.factor_cost(model.design, *joined)
+    known = of_runs.engine_class("marginal", "cpu")
+    assert known.refuses(model.design) is None
+    built = IntegratedLikelihood(costs_of(model))
+    assert (cost.elements, cost.operations) == (built.columns.elements, built.columns.flops)
+    held = built.bytes + built.coefficients.explicit.bytes
+    assert held < cost.bytes < 4 * held
+
+
+def costs_of(model):
+    from mmgibbs.engines.direct.coefficients import coefficients
+
+    return coefficients(model.design, *joined_components(model), columns_alone=True)
+
+
+def test_memory_of_marginal_counts_for_every_chain_at_work(first, monkeypatch):
+    sampler, model = first
+    chosen = choose_engine(sampler, model).engine
+    schedule = Schedule(10, 10, 1, chains=2)
+
+    class Equations:
+        real, bytes = model.design.y.dtype, 0
+
+    of = lambda engine: MixedModelFactory(model, Equations, engine, schedule, 1).bytes_per_chain
+    assert of(chosen) - of(dataclasses.replace(chosen, bytes=0)) == chosen.bytes > 0
+    config = load_config(ROOT / "configs" / "first.yaml")
+    assembled = assemble(config, prepare(config))
+    refuse_sampling_beyond_memory(config, assembled, schedule, chosen.bytes)
+    with pytest.raises(DeviceError, match=r"needed fewer .*, another sampler.engine, or a machine"):
+        refuse_sampling_beyond_memory(config, assembled, schedule, 10**15)
+
+
+# ------------------------------------------------------------------------------------------------ runs
+
+
+pytestmark = pytest.mark.usefixtures("one_core")
+
+
+def test_a_run_says_what_it_took_and_why(tmp_path):
+    write_files(tmp_path / "a", {"analysis.yaml": LONG})
+    outcome = command(tmp_path / "a", "run", "analysis.yaml")
+    record = outcome.record
+    assert outcome.code == 0 and record["engine"] == "marginal"
+    assert f"engine marginal ({record['engine_chosen_because']})" in outcome.err
+    assert set(record["engine_estimates"]["milliseconds_per_sweep"]) == {"serial", "structured"}
+    assert record["engine_estimates"]["marginal"]["milliseconds_per_factorisation"] > 0
+    checked = command(tmp_path / "a", "check", "analysis.yaml")
+    assert f"engine marginal ({record['engine_chosen_because']})" in checked.out
+
+
+def begun(folder: Path, earlier: bool, monkeypatch) -> dict:
+    """A run that is stopped half-way, as this version begins it, or as an earlier one did; what it finds in one go."""
+    write_files(folder, {"analysis.yaml": LONG})
+    with monkeypatch.context() as patch:
+        if earlier:
+            patch.setattr(of_runs, "_compared", of_runs._by_size)
+            written = Checkpoints.write
+
+            def without_engine(checkpoints, name, arrays, facts):
+                written(checkpoints, name, arrays, {k: v for k, v in facts.items() if k != "engine"})
+
+            patch.setattr(Checkpoints, "write", without_engine)
+        assert command(folder, "run", "analysis.yaml", "--quiet", "--output", "whole").code == 0
+        with patch.context() as stopped:
+            stop(stopped, earlier)
+            assert command(folder, "run", "analysis.yaml", "--quiet").code == 143
+    return found_in(folder / "whole")
+
+
+def stop(patch, earlier):
+    act = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    if earlier:
+        at_sweep(patch, 130, act)
+        return
+    at, seen = IntegratedLikelihood.keep, [0]
+
+    def counted(likelihood):
+        seen[0] += 1
+        if seen[0] == 40:
+            act()
+        return at(likelihood)
+
+    patch.setattr(IntegratedLikelihood, "keep", counted)
+
+
+@pytest.mark.parametrize("earlier, engine", [(False, "marginal"), (True, "serial")])
+def test_a_run_that_continues_keeps_its_engine(tmp_path, monkeypatch, earlier, engine):
+    """Whatever `auto` would take now; so does one that is extended, to the draws of a run in one go."""
+    whole = begun(tmp_path / "a", earlier, monkeypatch)
+    monkeypatch.setattr(of_runs, "MARGIN", 1e9 if engine == "marginal" else 1e-9)
+    outcome = command(tmp_path / "a", "run", "analysis.yaml", "--quiet", "--resume")
+    assert outcome.code == 0, outcome.err
+    found = found_in(tmp_path / "a" / "run")
+    assert outcome.record["engine"] == engine
+    assert outcome.record["engine_chosen_because"] == "auto: the engine that the run was begun with"
+    for name, values in whole["draws"].items():
+        assert (found["draws"][name] == values).all(), name
+    extended = command(tmp_path / "a", "run", "analysis.yaml", "--quiet", "--extend", "10")
+    assert extended.code == 0 and extended.record["engine"] == engine
+    anew = command(tmp_path / "a", "run", "analysis.yaml", "--quiet", "--overwrite")
+    assert anew.code == 0 and anew.record["engine"] != engine
