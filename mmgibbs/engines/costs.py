@@ -1,6 +1,6 @@
 """Milliseconds that a sweep or a factorisation takes, estimated from counts before anything is built.
 
-Straight lines through what was measured on one core, mostly within a third of it (tests/bench/RESULTS.md, "Which
+Straight lines through what was measured on one core, mostly within a third of it (results of tests/bench, "Which
 engine"; `mmgibbs bench choice` measures them anew). They are made of counts alone, so that they are the same on every
 machine, and so is an engine that is chosen by them.
 """

@@ -10,7 +10,7 @@ effective draws of the slowest variance in it, over b sweeps of burn-in and n af
     serial, structured    e = 0.05 / (r^2 sqrt(k))    r random terms on the trait that has most: variances compete;
                                                       k components of the widest term
 
-which is what was measured within a factor of three or so (tests/bench/RESULTS.md, "Which engine"). `marginal` is taken
+which is what was measured within a factor of three or so (results of tests/bench, "Which engine"). `marginal` is taken
 where it wins by MARGIN, of the others the one with the cheaper sweep. What an analysis says of sweeps leaves out
 `marginal`, which makes none.
 """
@@ -87,7 +87,8 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
         )
     threads = sampler.threads or max(1, cores() // sampler.chains)
     fixed = model.all_fixed and not model.design.responses  # whose liabilities move
-    threads = threads if "threads" in engine.options else 1
+    markers = bool(model.design.markers)  # whose effects alone threads share in serial sweeps
+    threads = threads if "threads" in engine.options and (found.name != "serial" or markers) else 1
     joined = joined_components(model)
     size = 0
     if found.name == "marginal" and sampler.method == "gibbs":

@@ -21,6 +21,7 @@ import tempfile
 from pathlib import Path
 
 SHORT = {"chains": 2, "burn_in": 30, "samples": 120, "thin": 2}
+NAMED = {"engine": "serial"}  # of mixed models, so that states in which `auto` takes different ones can be compared
 # Beside every file as it is: engines, updates, precisions and threads, on models with different relationships.
 VARIED = {
     "beef": (
@@ -39,7 +40,7 @@ VARIED = {
     "relationship_file": ({"engine": "structured"}, {"engine": "hybrid"}, {"engine": "pcg"}),
     "unknown_parent_groups": ({"engine": "structured"}, {"engine": "hybrid"}, {"engine": "pcg"}),
     "weights": ({"engine": "structured"}, {"engine": "hybrid"}, {"engine": "pcg"}),
-    "repeated_records": ({"engine": "structured", "update": "site"},),
+    "repeated_records": ({"engine": "structured", "update": "site"}, {"engine": "marginal", "burn_in": 120}),
     "decisions": ({"engine": "structured"},),
     "horseshoe_probit": ({"precision": "single"},),
 }
@@ -49,8 +50,9 @@ def cases(tree: Path, full: bool) -> dict[str, tuple[Path, dict]]:
     """Name -> (analysis file, settings of the sampler)."""
     found = {}
     for path in sorted(tree.glob("configs/*.yaml")):
-        blup = "method: blup" in path.read_text(encoding="utf-8")
-        short = {} if full or blup else SHORT
+        text = path.read_text(encoding="utf-8")
+        blup, mixed = "method: blup" in text, "plugin:" not in text
+        short = {} if full or blup else SHORT | (NAMED if mixed else {})
         found[path.stem] = (path, short)
         for varied in () if full else VARIED.get(path.stem, ()):
             name = ",".join(f"{k}={v}" for k, v in varied.items())
