@@ -35,7 +35,7 @@ class Command(NamedTuple):
 _COMMANDS = {
     "init": Command(
         "draft",
-        "write a first analysis file from what the tables look like, with comments and alternatives",
+        "look at tables and write a first analysis file, with comments and alternatives",
         "mmgibbs init phenotypes.csv --pedigree pedigree.csv\n"
         "  mmgibbs init records.txt --pedigree ped.txt --traits weight,height --output weights.yaml",
     ),
@@ -52,12 +52,12 @@ _COMMANDS = {
     ),
     "check": Command(
         "runs",
-        "read and check an analysis and its data, count what a run would hold, then stop",
+        "read and check an analysis and its data, and count what a run would have; sample nothing",
         "mmgibbs check analysis.yaml",
     ),
     "report": Command(
         "report",
-        "write the report page of a finished run, or compare several",
+        "write the report page of a finished run, or a page that compares several",
         "mmgibbs report runs/beef runs/beef-ignored --output comparison.html",
     ),
     "compare": Command(
@@ -68,7 +68,7 @@ _COMMANDS = {
     ),
     "predict": Command(
         "runs",
-        "genomic breeding values of further animals, from the SNP effects of a finished run",
+        "compute genomic breeding values of more animals, from the SNP effects of a finished run",
         "mmgibbs predict runs/genomic young.bed --output young.csv",
     ),
     "schema": Command(
@@ -111,7 +111,7 @@ _EXAMPLES = """\
 examples:
   mmgibbs init records.csv --pedigree ped.csv  write a first analysis file for your own tables
   mmgibbs simulate data/beef                   write example data and their analysis file
-  mmgibbs check data/beef/analysis.yaml        read and check everything, count, stop
+  mmgibbs check data/beef/analysis.yaml        read and check everything, sample nothing
   mmgibbs run data/beef/analysis.yaml          sample, and write the run folder
   mmgibbs COMMAND --help                       all options of a command
 """

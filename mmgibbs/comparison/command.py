@@ -9,17 +9,20 @@ import textwrap
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
         "Compare two runs, or a run with the solutions of another program: correlations, regressions, changes of rank "
-        "and the largest differences with their ids; of two runs the parameters too, and of two runs with method reml "
+        "and the largest differences with their ids; for two runs also the parameters, and for two runs with "
+        "method reml "
         "a likelihood-ratio test. Each of A and B is a run folder, the file `solutions` of a BLUPF90 program (ids from "
-        "levels.csv or renaddNN.ped beside it), or a table with a column of ids and columns of values.",
+        "levels.csv or renaddNN.ped in the same folder), or a table with a column of ids and columns of values.",
         100,
     )
     parser.add_argument("a", metavar="A", help="run folder, BLUPF90 solutions or table")
-    parser.add_argument("b", metavar="B", help="what it is compared with")
+    parser.add_argument("b", metavar="B", help="what A is compared with")
     parser.add_argument("--output", metavar="DIR", help="write the comparison as text and csv into this folder")
     parser.add_argument("--levels", metavar="FILE", help="table of effect, level and id for a BLUPF90 file")
-    parser.add_argument("--top", type=int, default=20, metavar="N", help="levels that count as selected (default: 20)")
-    parser.add_argument("--page", metavar="FILE", help="also write the page of two runs, as mmgibbs report A B does")
+    parser.add_argument(
+        "--top", type=int, default=20, metavar="N", help="number of levels that count as selected (default: 20)"
+    )
+    parser.add_argument("--page", metavar="FILE", help="also write a page about two runs, like mmgibbs report A B")
 
 
 def main(args: argparse.Namespace) -> None:

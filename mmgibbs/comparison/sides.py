@@ -174,7 +174,9 @@ def _of_table(path: Path) -> Side:
     others = frame.select(pl.exclude(ids).cast(pl.Float64, strict=False))
     numeric = [c for c in others.columns if others[c].null_count() == frame[c].null_count() and others[c].len()]
     if not numeric:
-        raise ConfigError(f"compare: {path}: found no column of numbers beside '{ids}'; needed the values to compare")
+        raise ConfigError(
+            f"compare: {path}: found no column of numbers other than '{ids}'; needed the values to compare"
+        )
     found = [Component("", "", c, _values(frame[ids], others[c])) for c in numeric]
     lone = [c for c in found if c.trait.lower() in _VALUES]
     return Side(path.name, "table", lone[:1] or found)

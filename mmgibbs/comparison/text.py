@@ -26,7 +26,10 @@ def as_text(
     for pair in pairs:
         lines += ["", *_of_pair(pair, top)]
     if not pairs:
-        lines += ["", "nothing to compare: no effect of both sides has the same levels (are ids written alike?)"]
+        lines += [
+            "",
+            "nothing to compare: no effect of both sides has the same levels (are ids written in the same way?)",
+        ]
     if parameters is not None and parameters.height:
         lines += ["", *_of_parameters(parameters)]
     if test is not None:
@@ -56,7 +59,7 @@ def _of_pair(pair: Pair, top: int) -> list[str]:
             f"SD {_number(s['sd_a'])} and {_number(s['sd_b'])}",
             f"  means {_number(s['mean_a'])} and {_number(s['mean_b'])}",
             f"  {s['in_both_top']} of the {s['top']} highest of a are among those of b; "
-            f"half of the levels move by at most {s['median_places']:,.0f} places, one by {s['most_places']:,}",
+            f"half of the levels change by at most {s['median_places']:,.0f} places, one by {s['most_places']:,}",
         ]
     shown = pair.farthest(5)
     if pair.table.height and float(s["largest_difference"] or 0) > 0:
@@ -94,7 +97,7 @@ def _of_test(test: LikelihoodRatio | str, sides: tuple[Side, Side]) -> list[str]
         elements = test.variances + test.covariances
         return [
             *lines,
-            f"  a variance of 0 lies on the boundary of what it can be: p is of the mixture of chi-squares "
+            f"  a variance of 0 is on the boundary of its range: p is that of the mixture of chi-squares "
             f"(chi-square with {_degrees(elements)}: p = {_p(test.p_without_boundary)})",
         ]
     return [

@@ -31,7 +31,7 @@ class Analysis(Section):
 
     filled_in: ClassVar = ("path",)
     name: Annotated[str, checked(_analysis_name)] = ""
-    """Name of the analysis, which the run folder and the report carry. Default: the name of the file."""
+    """Name of the analysis, used for the run folder and the report. Default: the name of the file."""
 
     data: Data
     """The tables: records, pedigree and genotypes."""

@@ -44,7 +44,7 @@ class Candidates(Section):
     """The ids of the candidates."""
 
     born_after: Annotated[float | None, checked(number("a year, such as 2015"))] = None
-    """Candidates are the animals born in later years than this one."""
+    """Candidates are the animals born after this year."""
 
     file: Annotated[Path | None, checked(a_path)] = None
     """A text file with the id of a candidate on each line."""
@@ -111,10 +111,10 @@ class Decisions(Section):
     """Who may be selected: all, a list of ids, {born_after: YEAR} or {file: PATH}."""
 
     top: Annotated[tuple[float, ...], checked(list_of(_per_cent, "a list of per cents"))] = (1.0, 5.0, 10.0)
-    """Per cents of the candidates that are selected."""
+    """Percentages of the candidates that are selected."""
 
     traits: Traits = ()
-    """Traits to rank by. Default: every trait; beside an index, those with a direct effect in the term."""
+    """Traits to rank by. Default: every trait; with an index, those with a direct effect in the term."""
 
     index: Annotated[dict[str, Weights], checked(_index)] = {}
     """Indexes: name of each -> trait or component -> economic weight of one unit."""
@@ -123,7 +123,7 @@ class Decisions(Section):
     """Probability that the interval of a rank covers."""
 
     term: Annotated[str, checked(a_text("the name of a random effect"))] = ""
-    """The random effect whose levels are ranked. Default: the one with relationships."""
+    """The random effect whose levels are ranked. Default: the one with a relationship."""
 
 
 _ON_RECORDS = re.compile(r"(probability|expected_count)\[([^\[\]:]+)(?::([^\[\]]+))?\]")

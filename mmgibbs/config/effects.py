@@ -98,7 +98,7 @@ class Fixed(Section):
     """Highest power of a covariate."""
 
     legendre: Legendre | None = None
-    """Legendre polynomials of the covariate in place of powers."""
+    """Legendre polynomials of the covariate instead of powers."""
 
     by: Annotated[str | None, checked(a_column)] = None
     """Class column: the curve of the covariate is estimated for each of its levels."""
@@ -160,7 +160,7 @@ class RandomEffect(Section):
     """Legendre polynomials of a column that multiply the coefficients of a level: a random regression."""
 
     unknown_level: Annotated[str, checked(one_of("error", "omit"))] = "error"
-    """Records without a level: error refuses them, omit lets them have no effect of this term."""
+    """Records without a level: error refuses them, omit uses them without an effect of this term."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -237,7 +237,7 @@ class Model(Section):
     """The effects, or (`plugin`) a regression."""
 
     intercept: Annotated[str | bool, checked(auto_or_boolean)] = "auto"
-    """auto: one where no fixed class effect of a trait takes its place; true or false."""
+    """auto: an intercept for each trait unless a fixed class effect takes its place; true or false."""
 
     fixed: Annotated[dict[str, Fixed], checked(mapping_of(Fixed, "fixed effect"))] = {}
     """Fixed effects: name of each -> its keys. An empty entry is a class effect of the column of that name."""
@@ -249,7 +249,7 @@ class Model(Section):
     """SNP effects of data.genotypes: name of each term -> its keys."""
 
     plugin: Annotated[str | None, checked(a_text("the name of a regression, such as horseshoe_probit"))] = None
-    """The name of a regression, in place of a mixed model."""
+    """The name of a regression, instead of a mixed model."""
 
     response: Annotated[
         tuple[str, ...], checked(list_of(a_column, "the name of a column, or of one column of counts for each class"))

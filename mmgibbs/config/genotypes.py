@@ -70,28 +70,28 @@ class Quality(Section):
     """What is left out. Shares are of the genotyped animals, or of the SNPs."""
 
     call_rate: Annotated[float, checked(a_share(1))] = 0.9
-    """Share of known genotypes that a SNP needs."""
+    """Smallest share of known genotypes of a SNP that is kept."""
 
     animal_call_rate: Annotated[float, checked(a_share(1))] = 0.9
-    """Share of known genotypes that an animal needs."""
+    """Smallest share of known genotypes of an animal that is kept."""
 
     maf: Annotated[float, checked(a_share(0.5))] = 0.01
-    """Frequency that the rarer allele of a SNP needs."""
+    """Smallest frequency of the rarer allele of a SNP that is kept."""
 
     monomorphic: Annotated[str, checked(one_of("drop", "keep"))] = "drop"
-    """SNPs of which all animals have the same genotype."""
+    """SNPs with the same genotype in all animals: drop them or keep them."""
 
     duplicates: Annotated[str, checked(one_of("keep", "drop"))] = "keep"
-    """SNPs with the same genotypes as an earlier one."""
+    """SNPs with the same genotypes as an earlier one: keep them or drop them."""
 
     duplicate_animals: Annotated[str, checked(one_of("keep", "drop"))] = "keep"
-    """Animals with the same genotypes as an earlier one."""
+    """Animals with the same genotypes as an earlier one: keep them or drop them."""
 
     parent_progeny: Annotated[str, checked(one_of("report", "drop", "ignore"))] = "report"
-    """Parents and progeny of the pedigree whose genotypes exclude each other."""
+    """Parents and progeny whose genotypes exclude each other: report them, drop them, or do not check (ignore)."""
 
     conflicts: Annotated[float, checked(a_share(1))] = 0.01
-    """Share of opposing homozygotes that a parent and its progeny may have."""
+    """Largest share of opposing homozygotes that a parent and its progeny may have."""
 
 
 class Genotypes(Section):
@@ -101,13 +101,13 @@ class Genotypes(Section):
     """The file of genotypes."""
 
     format: Annotated[str, checked(one_of("auto", *FORMATS))] = "auto"
-    """Format of the file; auto: seen from its name or its lines."""
+    """Format of the file; auto: from its name or its first line."""
 
     map: Annotated[Path | None, checked(a_path)] = None
-    """File of the SNPs with chromosome and position. Default for .bed and .pgen: the file beside it."""
+    """File of the SNPs with chromosome and position. Default for .bed and .pgen: the file of the same name."""
 
     animals: Annotated[Path | None, checked(a_path)] = None
-    """File of the animals. Default for .bed and .pgen: the .fam or .psam beside it."""
+    """File of the animals. Default for .bed and .pgen: the .fam or .psam of the same name."""
 
     id: Annotated[str | None, checked(a_column)] = None
     """Column of a table that has the ids of the animals. Default: the first."""

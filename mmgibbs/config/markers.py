@@ -81,7 +81,7 @@ class Shares(Section):
     short_forms: ClassVar = (NUMBERS,)
 
     start: Annotated[tuple[float, ...] | None, checked(list_of(_some, "numbers that add up to 1", unique=False))] = None
-    """Where the shares start, from the class of no effect on; they add up to 1."""
+    """Starting values of the shares, beginning with the class of no effect; they add up to 1."""
 
     prior: Annotated[
         tuple[float, ...] | None, checked(list_of(_positive, "numbers above 0, one for each class", unique=False))
@@ -89,7 +89,7 @@ class Shares(Section):
     """Counts of the Dirichlet prior, one for each class."""
 
     fixed: Annotated[bool, checked(a_boolean)] = False
-    """Keep the shares at their start."""
+    """Fix the shares at their starting values."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
@@ -115,14 +115,14 @@ class EffectVariance(Section):
     """The variance of an effect: start or share, df and scale of its prior nu S / chi2(nu)."""
 
     share: Annotated[float, checked(_share)] = 0.5
-    """Share of the phenotypic variance that all SNPs together start with."""
+    """Share of the phenotypic variance that all SNPs together explain at the start."""
 
     start: Annotated[float | tuple[tuple[float, ...], ...] | None, checked(_positive_or_matrix)] = None
     """Variance of one effect to start with, on the scale of the analysis; a covariance matrix where effects on several
     traits have one prior. Default: from the share."""
 
     fixed: Annotated[bool, checked(a_boolean)] = False
-    """Keep the variance at its start."""
+    """Fix the variance at its starting value."""
 
     df: Annotated[float, checked(_positive)] = 5.0
     """Degrees of freedom of its scaled inverse chi-square prior, also of each variance of a matrix."""
@@ -137,10 +137,10 @@ class Windows(Section):
     short_forms: ClassVar = ({"const": True},)
 
     size: Annotated[float | None, checked(_positive)] = None
-    """Size of a window in the unit of the map. Default: 1,000,000 base pairs where there is a map."""
+    """Size of a window in the unit of the map. Default: 1,000,000 base pairs if there is a map."""
 
     snps: Annotated[int | None, checked(whole_number(1))] = None
-    """SNPs in each window. Default: 100 where there is no map."""
+    """SNPs in each window. Default: 100 if there is no map."""
 
     share: Annotated[float, checked(_share)] = 0.01
     """Report the probability that a window has more than this share of the genetic variance."""

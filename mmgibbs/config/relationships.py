@@ -181,7 +181,7 @@ class OfGenotypes(Relationship):
     """Share of the matrix that genomic relationships are mixed with, so that they have an inverse."""
 
     storage: Annotated[str, checked(one_of("double", "single"))] = "double"
-    """Precision in which the inverse is held, which each sweep reads; it is computed in double."""
+    """Precision in which the inverse is stored, which each sweep reads; it is computed in double precision."""
 
     of_genotypes = True
 
@@ -195,7 +195,7 @@ class Core(Section):
     """
 
     size: Annotated[int | None, checked(whole_number(1))] = None
-    """So many animals at random."""
+    """This number of animals, chosen at random."""
 
     explained: Annotated[float | None, checked(_most)] = None
     """As many animals, at random, as there are eigenvalues that make this share of the relationships, blended and tuned
@@ -205,7 +205,7 @@ class Core(Section):
     """File with the id of an animal on each line."""
 
     seed: Annotated[int, checked(whole_number(0))] = 1
-    """Of the random choice."""
+    """Seed of the random choice."""
 
     @classmethod
     def long_form(cls, value: object) -> object:
@@ -225,7 +225,7 @@ class Genomic(OfGenotypes):
     """Additive relationships of genotyped animals from their genotypes (GBLUP)."""
 
     core: Core | None = None
-    """Make the inverse from a core of animals (APY); a number is its size. Default: the whole inverse."""
+    """Compute the inverse from a core of animals (APY); a number is its size. Default: the whole inverse."""
 
     method: Annotated[str, checked(one_of("vanraden1", "vanraden2"))] = "vanraden1"
     """vanraden1: one variance of all SNPs together; vanraden2: each SNP on its own scale."""
@@ -282,7 +282,7 @@ class SingleStep(Genomic):
     """Weight of the inverse of the pedigree relationships of the genotyped."""
 
     outside_pedigree: Annotated[str, checked(one_of("refuse", "drop"))] = "refuse"
-    """Genotyped animals that are not in the pedigree."""
+    """Genotyped animals that are not in the pedigree: refuse the analysis, or drop them."""
 
     name = "single_step"
     of_pedigree = True

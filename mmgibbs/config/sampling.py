@@ -83,20 +83,20 @@ class Stop(Section):
     """Effective sample sizes (bulk and tail) of every parameter are at least this, such as 400."""
 
     mcse: Annotated[dict[str, float] | None, checked(_mcse)] = None
-    """Pattern of parameters -> Monte Carlo error of each that is small enough, in its unit."""
+    """Pattern of parameters -> largest Monte Carlo error of each of them, in its unit."""
 
     mcse_ebv: Annotated[
         float | None, checked(number("a number between 0 and 1: a fraction of the posterior SD", above=0, below=1))
     ] = None
-    """Monte Carlo error of every breeding value, as a fraction of its posterior standard deviation."""
+    """Largest Monte Carlo error of every breeding value, as a fraction of its posterior standard deviation."""
 
     parameters: Annotated[
         tuple[str, ...] | None, checked(list_of(a_text("a pattern"), "a list of patterns of parameters"))
     ] = None
-    """Patterns of the parameters that rhat and ess are for; `*` stands for any text. Default: all."""
+    """Patterns of the parameters for rhat and ess; `*` matches any text. Default: all."""
 
     max_samples: Annotated[int | None, checked(whole_number(1))] = None
-    """Sweeps after burn-in at most. Default: ten times samples."""
+    """Largest number of sweeps after burn-in. Default: ten times samples."""
 
     @property
     def targets(self) -> tuple[tuple[str, float, tuple[str, ...]], ...]:
@@ -132,7 +132,7 @@ class Sampler(Section):
     """Sweeps of each chain after burn-in."""
 
     thin: Annotated[int, checked(whole_number(1))] = 10
-    """Every so many sweeps a draw is kept."""
+    """Number of sweeps between draws that are kept."""
 
     seed: Annotated[int, checked(whole_number(0, WORD - 1))] = 42
     """Seed of the random numbers: the same seed and file give the same draws."""
@@ -142,7 +142,7 @@ class Sampler(Section):
     second: serial, structured or marginal."""
 
     partition: Annotated[str, checked(one_of("auto", "effect", "equal", "colour"))] = "auto"
-    """How equations are put into blocks; auto: what the engine does best with."""
+    """How equations are put into blocks; auto: what suits the engine best."""
 
     update: Annotated[str, checked(one_of("level", "site"))] = "level"
     """level: all effects of a level are drawn at once; site: one at a time."""
@@ -169,14 +169,14 @@ class Sampler(Section):
     """Targets at which the chains stop. Default: after `samples` sweeps."""
 
     tolerance: Annotated[float | None, checked(number("a number between 0 and 1", above=0, below=1))] = None
-    """What may be left of the error. Default: 1e-8 posterior standard deviations for engine pcg, a relative residual
+    """Largest error that may remain. Default: 1e-8 posterior standard deviations for engine pcg, a relative residual
     of 1e-12 for blup, 1e-5 standard errors for reml."""
 
     pev_limit: Annotated[int, checked(whole_number(0))] = 10_000
     """Equations up to which blup computes prediction error variances."""
 
     max_iterations: Annotated[int, checked(whole_number(1))] = 100
-    """Iterations of reml at most."""
+    """Largest number of iterations of reml."""
 
     @property
     def most_samples(self) -> int:

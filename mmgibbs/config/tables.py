@@ -135,10 +135,10 @@ class Data(Section):
     """Cells of the pedigree that mean an unknown parent."""
 
     add_missing_animals: Annotated[bool, checked(a_boolean)] = False
-    """Add parents, and animals with records, that have no row of their own in the pedigree."""
+    """Add parents, and animals with records, that have no row in the pedigree."""
 
     inbreeding: Annotated[str, checked(one_of("account", "ignore"))] = "account"
-    """account: the inverse relationship matrix accounts for inbreeding; ignore: as if there were none."""
+    """account: the inverse relationship matrix accounts for inbreeding; ignore: it does not."""
 
     groups: Groups | None = None
     """Unknown-parent groups. Default: none."""

@@ -81,7 +81,7 @@ class Trait(Section):
     """Further cells that mean a missing value of this trait."""
 
     type: Annotated[str, checked(one_of(*TYPES))] = "normal"
-    """Kind of the trait: a normal value, two classes, ordered classes, a value known only within bounds, or a count."""
+    """Type of the trait: a normal value, two classes, ordered classes, a value known only within bounds, or a count."""
 
     categories: Annotated[tuple[str, ...] | None, checked(list_of(a_cell, "the categories from low to high"))] = None
     """Categories of an ordinal trait from low to high. Default: the numbers found, in order."""
@@ -90,10 +90,10 @@ class Trait(Section):
     """Cell of a binary trait that counts as yes."""
 
     lower: Annotated[str | None, checked(a_column)] = None
-    """Column of the lower bound of a censored trait; an empty cell is open."""
+    """Column of the lower bound of a censored trait; an empty cell means that there is none."""
 
     upper: Annotated[str | None, checked(a_column)] = None
-    """Column of the upper bound of a censored trait; an empty cell is open."""
+    """Column of the upper bound of a censored trait; an empty cell means that there is none."""
 
     log: Annotated[bool, checked(a_boolean)] = False
     """Analyse the logarithm of a censored trait."""

@@ -77,11 +77,11 @@ class Variance(Section):
     short_forms: ClassVar = (accepted_by(a_matrix),)
 
     start: Annotated[Matrix | None, checked(a_matrix)] = None
-    """Where the matrix starts, or where it is held: a number or a list of rows. Default: an equal split of the
-    phenotypic variance."""
+    """Starting value of the matrix, or its value if it is fixed: a number or a list of rows. Default: an equal split of
+    the phenotypic variance."""
 
     fixed: Annotated[bool, checked(a_boolean)] = False
-    """Hold the matrix at its start."""
+    """Fix the matrix at its starting value."""
 
     # None: flat, df = -(k+1) and scale = 0; on traits in categories, where the file says nothing, see runs/priors.py
     prior: Annotated[AnyPrior | None, checked(unless("flat", a_prior))] = None
@@ -106,10 +106,10 @@ class ResidualClass(Section):
     short_forms: ClassVar = (accepted_by(a_matrix),)
 
     start: Annotated[Matrix | None, checked(a_matrix)] = None
-    """Where the matrix of this class starts. Default: that of all classes."""
+    """Starting value of the matrix of this class. Default: that of all classes."""
 
     fixed: Annotated[bool | None, checked(a_boolean)] = None
-    """Hold the matrix of this class at its start. Default: as for all classes."""
+    """Fix the matrix of this class at its starting value. Default: as for all classes."""
 
     prior: Annotated[AnyPrior | None, checked(unless("flat", a_prior))] = None
     """Prior of the matrix of this class. Default: that of all classes."""
@@ -127,10 +127,10 @@ class ResidualVariance(Variance):
     """The covariance matrix of the residuals: one, or one for each class of a column of the phenotypes."""
 
     by: Annotated[str | None, checked(a_column)] = None
-    """Column of the records: each of its values has a residual matrix of its own. Default: one for all records."""
+    """Column of the records: each of its values has its own residual matrix. Default: one matrix for all records."""
 
     classes: Annotated[dict[str, ResidualClass], checked(mapping_of(ResidualClass, "residual class"))] = {}
-    """Value of that column -> what is said of its matrix alone."""
+    """Value of that column -> keys of its matrix alone."""
 
     def as_file(self) -> dict:
         file = super().as_file()
@@ -144,12 +144,12 @@ class ResidualVariance(Variance):
 
 
 class Variances(Section):
-    """Covariance matrices by the name of their random term; mode 'fixed' means that every one is fixed at its start."""
+    """Covariance matrices by the name of their random term; mode 'fixed' fixes every one at its start."""
 
     other_keys: ClassVar = Variance  # those of `terms` have no key of their own in the file
 
     mode: Annotated[str, checked(one_of("sample", "fixed"))] = "sample"
-    """sample: matrices are estimated; fixed: every one is fixed at its start."""
+    """sample: matrices are estimated; fixed: every matrix is fixed at its starting value."""
 
     residual: ResidualVariance = ResidualVariance()
     """The covariance matrix of the residuals."""

@@ -91,7 +91,7 @@ def marker_terms(
         has = kept.is_in(of_record["animal"].drop_nulls().unique().implode())
         others = None if section.single_step == "none" else imputed
         if not has.any() and others is None:
-            raise DataError(f"model.markers.{name}: no genotyped animal has a record; are ids written alike?")
+            raise DataError(f"model.markers.{name}: no genotyped animal has a record; are ids written in the same way?")
         genotyped = pl.concat([kept.filter(has), kept.filter(~has)])
         order = genotyped if others is None else pl.concat([genotyped, others.ids])
         place = pl.DataFrame({"animal": order, "place": np.arange(len(order), dtype=np.int32)})

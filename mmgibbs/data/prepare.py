@@ -240,7 +240,7 @@ def _strangers(analysis: Analysis, records: Records, kin: Kin | None) -> tuple[s
     return (
         f"data.add_missing_animals: {len(strange):,} of {len(named):,} animals that records name are not in "
         "the pedigree and were added "
-        "without parents: their relationships are not known. Are ids written alike? Records have "
+        "without parents: their relationships are not known. Are ids written in the same way? Records have "
         f"{quoted(strange[0])}, the pedigree "
         f"{quoted(pedigree.ids[int(np.flatnonzero(own)[0])])}",
     )

@@ -174,10 +174,11 @@ class RandomTerms:
                 self.phenotypes.name,
                 self.phenotypes.rows[absent],
                 found,
-                f"a known level, or '{option}: omit' (the record then stays, without this effect)",
+                f"a known level, or '{option}: omit' (the record is then used without this effect)",
             )
         self.notes.append(
-            f"{option}: omit: {np.count_nonzero(absent)} records have no {effect.level}; they stay, without this effect"
+            f"{option}: omit: {np.count_nonzero(absent)} records have no {effect.level}; they are used without "
+            f"this effect"
         )
 
     def _animals_of_records(self, level: str, path: str) -> np.ndarray:

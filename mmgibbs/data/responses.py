@@ -87,7 +87,7 @@ def _ordinal(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
     if words:
         raise DataError(
             f"{phenotypes.name}: found {quoted(sorted(words)[0])} in column '{trait.column}' (traits.{trait.name}), "
-            f"which is no number; needed traits.{trait.name}.categories: the values from low to high"
+            f"which is not a number; needed traits.{trait.name}.categories: the values from low to high"
         )
     return _categories(trait, index, phenotypes, text, tuple(sorted(found, key=_as_number)))
 
@@ -210,10 +210,10 @@ def _count(trait: Trait, index: int, phenotypes: Phenotypes) -> Count:
     wrong = np.flatnonzero((count < 0) | (count % 1 > 0))
     if len(wrong):
         named = [f"found {count[i]:g} in {where}" for i in wrong[:SHOWN]]
-        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a count: a whole number from 0 on")
+        raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a count: a whole number from 0")
     if (count == 0).any() and not (count > 0).any():
         raise DataError(
-            f"{phenotypes.name}: found no count above 0 in {where}; needed some: the log of a rate of 0 has no end"
+            f"{phenotypes.name}: found no count above 0 in {where}; needed some: the log of a rate of 0 is not finite"
         )
     exposure = np.ones(len(count))
     if trait.exposure:

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", metavar="YAML", default="analysis.yaml", help="the file to write (default: %(default)s)"
     )
-    parser.add_argument("--force", action="store_true", help="replace the file where it exists")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
 
 
 def main(args: argparse.Namespace) -> int:

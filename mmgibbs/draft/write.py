@@ -83,7 +83,9 @@ def _across(g: Guess) -> list[str]:
     if known < _FEW_RECORDS:
         out.append(f"warning: {known} records of {g.traits[0].name} are too few to estimate variances well")
     if g.animals.distinct and g.animals.known < 0.5 * g.animals.distinct:
-        out.append("warning: most animals with records are not in the pedigree: are ids written alike in both files?")
+        out.append(
+            "warning: most animals with records are not in the pedigree: are ids written in the same way in both files?"
+        )
     return out
 
 
@@ -124,7 +126,7 @@ def _several_progeny(g: Guess) -> bool:
 def _head(g: Guess, path: Path) -> list[str]:
     lines = [
         "Written by mmgibbs init, from what the tables look like. Nothing here is certain: read it, change what is",
-        "wrong, take lines that begin with # where they fit better. Then",
+        "wrong, use lines that begin with # if they fit better. Then",
         f"  mmgibbs check {path.name}",
         f"  mmgibbs run {path.name}",
         "",
@@ -137,7 +139,7 @@ def _data(g: Guess, folder: Path) -> list[str]:
     lines = ["data:", f"  phenotypes: {_yaml(_relative(g.phenotypes, folder))}"]
     if not g.named:
         names = ", ".join(_yaml(c.name) for c in g.columns)
-        lines.append("  # The file has no line of names: give the columns names that mean something to you.")
+        lines.append("  # The file has no line of names: give the columns meaningful names.")
         lines.append(f"  header: [{names}]")
     if g.missing:
         lines.append(f"  missing: {_list([*MISSING, *g.missing])}")
@@ -197,7 +199,7 @@ def _fixed(g: Guess) -> list[str]:
             body = "kind: covariate" if c.numbers is not None and not c.few else ""
             lines.append(f"    # {_entry(c, body)}  # left out: {role.why}")
     active = any(not line.lstrip().startswith("#") for line in lines)
-    return ["  fixed:" if active else "  fixed: {}  # the mean is there without being asked for", *lines]
+    return ["  fixed:" if active else "  fixed: {}  # the mean is always in the model", *lines]
 
 
 def _in_order(c: Column) -> bool:
@@ -233,7 +235,7 @@ def _random(g: Guess) -> list[str]:
         body = "unknown_level: omit" if _without(g, c) else ""
         lines += [f"    {_entry(c, body, 'level')}  # {g.roles[c.name].why}"]
     lines += [
-        f"    # {_entry(c, '', 'level')}  # random in place of fixed: {c.levels:,} levels"
+        f"    # {_entry(c, '', 'level')}  # random instead of fixed: {c.levels:,} levels"
         for c in g.of_use("class")
         if c.levels > 20
     ]
@@ -264,7 +266,7 @@ def _genetic(g: Guess) -> list[str]:
     return [
         *lines,
         f"    # {dams}.",
-        "    # With maternal effects, in place of `genetic`:",
+        "    # With maternal effects, instead of `genetic`:",
         "    # genetic:",
         f"    #   relationship: {kind}",
         f"    #   effects: {{direct: {{level: {level}}}, maternal: {{level: {dam}{omit}}}}}",
@@ -288,7 +290,7 @@ def _markers(g: Guess) -> list[str]:
         body += ", without_genotypes: keep"
     return [
         "  markers:",
-        f"    snps: {{{body}}}  # SNP effects beside the pedigree",
+        f"    snps: {{{body}}}  # SNP effects with the pedigree",
         f"    # snps: {{{body}, prior: bayes_r}}  # many SNPs without an effect, few with a large one",
     ]
 

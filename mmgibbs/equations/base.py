@@ -82,8 +82,9 @@ def _inverse(compute: Callable[[], np.ndarray], name: str, matrix: np.ndarray) -
     if not np.all(np.isfinite(inverses)):
         variances = np.diagonal(matrix, axis1=-2, axis2=-1)
         raise ModelError(
-            f"variances.{name}: the covariance matrix in force cannot be inverted (variances from "
+            f"variances.{name}: the current covariance matrix cannot be inverted (variances from "
             f"{variances.min():.3g} to {variances.max():.3g}): "
-            "the data do not determine it, or it was given so; needed a proper prior, fewer effects, or fixed variances"
+            "the data do not determine it, or its start is singular; needed a proper prior, fewer effects, or "
+            "fixed variances"
         )
     return (inverses + np.swapaxes(inverses, -1, -2)) / 2

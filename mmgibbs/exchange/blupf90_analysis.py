@@ -187,7 +187,7 @@ def _new_data(context: Context, skipped: int) -> str:
     lines = [c.line for c in context.parameters.combined] + ([stated["SKIP_HEADER"].line] if skipped else [])
     context.note(
         lines[0],
-        f"{name} is the data file again, with joined columns or without its header; import again where the data change",
+        f"{name} is a copy of the data file with joined columns or without its header; import again if the data change",
     )
     return name
 
@@ -230,7 +230,7 @@ def _tell_the_rest(context: Context, data: dict[str, Any]) -> None:
     if passed is not None and passed.value:
         context.note(
             passed.line,
-            "FIELDS_PASSED TO OUTPUT: not needed: solutions carry the ids of the data",
+            "FIELDS_PASSED TO OUTPUT: not needed: solutions have the ids of the data",
         )
     for effect in context.parameters.effects:
         for keyword, what in OF_EFFECTS.items():
@@ -248,7 +248,7 @@ def _tell_the_rest(context: Context, data: dict[str, Any]) -> None:
             context.note(option.line, f"OPTION missing: {more} is not carried over: one number says what is missing")
         if option.value[0] in GENOMIC:
             if "genotypes" not in data:
-                context.note(option.line, f"OPTION {' '.join(option.value)}: there is no SNP_FILE that it is of")
+                context.note(option.line, f"OPTION {' '.join(option.value)}: there is no SNP_FILE that it applies to")
             continue
         comment = OPTIONS.get(option.value[0], "not carried over")
         if comment is not None:

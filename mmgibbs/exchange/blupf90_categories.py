@@ -65,8 +65,8 @@ def keys_of_type(context: Context, trait: int, K: int, missing: str, missing_is_
     if K == 2 and found == {"0", "1"} and spelled(missing) == "0" and not missing_is_stated:
         context.note(
             line,
-            f"{WARNING}{where} ({name}) holds 0 and 1 alone: 0 is the first category here, not a missing value as for "
-            "the BLUPF90 programs; where it means missing, the trait has one category and no analysis",
+            f"{WARNING}{where} ({name}) has only 0 and 1: 0 is the first category here, not a missing value as for "
+            "the BLUPF90 programs; if it means missing, the trait has only one category and cannot be analysed",
         )
         codes, missing = ["0", "1"], ""
     known = {*codes, spelled(missing)} if missing else set(codes)

@@ -71,7 +71,8 @@ def _tell_of_levels(context: Context, line: int, positions: Sequence[int], form:
         if zeros:
             context.note(
                 line,
-                f"{zeros} records have 0 in column {position}: a level like others here, none for the BLUPF90 programs",
+                f"{zeros} records have 0 in column {position}: a level like others here, but no level for the "
+                f"BLUPF90 programs",
             )
 
 
@@ -196,6 +197,6 @@ def covariance_matrix(
     part = (part + part.T) / 2 / _units(context.divisor[np.asarray(kept, int) % len(context.traits)])
     sd = np.sqrt(np.maximum(np.diag(part), 0.0))
     if not sd.all() or np.linalg.eigvalsh(part / np.outer(sd, sd))[0] <= 1e-12:
-        found = "a variance that is not above 0" if not sd.all() else "correlations that are impossible together"
+        found = "a variance that is not above 0" if not sd.all() else "correlations that cannot occur together"
         raise context.refuse(matrix.line, f"{keyword}: found {found}, needed a positive definite matrix")
     return float(part[0, 0]) if len(part) == 1 else part.tolist()

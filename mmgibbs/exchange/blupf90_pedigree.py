@@ -174,7 +174,7 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
     del data["pedigree_separator"]
     context.note(
         line,
-        f"{name} is the pedigree again, with a column of groups; {PHANTOM}ID is the sire of ID where dams have "
+        f"{name} is a copy of the pedigree with a column of groups; {PHANTOM}ID is the sire of ID where dams have "
         "another: an animal like others, also among the candidates of decisions: {candidates: all}",
     )
 

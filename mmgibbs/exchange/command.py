@@ -9,18 +9,19 @@ import textwrap
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
         "Write a finished run as the files of another program. Format blupf90: `solutions` (trait, effect, level, "
-        "solution, s.e., which is the posterior standard deviation, left out where it is unknown); `levels.csv` "
-        "(effect, level, id, term, name: what the numbers of effects and levels mean); and where variances were "
-        "sampled `postgibbs_samples` (number, round, how many, the (co)variances; one chain after the other, rounds "
-        "continuing) and `postind` (the position of each (co)variance in a sample).",
+        "solution, s.e., which is the posterior standard deviation, left out if it is unknown); `levels.csv` "
+        "(effect, level, id, term, name: what the numbers of effects and levels mean); and, if variances were "
+        "sampled, `postgibbs_samples` (number, round, how many, the (co)variances; one chain after another, "
+        "with rounds "
+        "numbered on) and `postind` (the position of each (co)variance in a sample).",
         100,
     )
     parser.add_argument("run", metavar="RUN", help="the folder of a finished run")
-    parser.add_argument("--format", required=True, choices=["blupf90"], help="whose files to write")
+    parser.add_argument("--format", required=True, choices=["blupf90"], help="the program whose files to write")
     parser.add_argument(
-        "--output", metavar="DIR", help="the folder to write into, not that of a run (default: RUN-blupf90)"
+        "--output", metavar="DIR", help="the folder to write to, other than that of a run (default: RUN-blupf90)"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
+    parser.add_argument("--overwrite", action="store_true", help="replace existing files")
 
 
 def export(args: argparse.Namespace) -> None:
@@ -32,9 +33,7 @@ def export(args: argparse.Namespace) -> None:
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("parameters", metavar="FILE", help="the parameter file that renumf90 reads, such as renum.par")
     parser.add_argument("--output", metavar="YAML", help="the analysis file to write (default: beside FILE, .yaml)")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace files that are there already, but none that is read"
-    )
+    parser.add_argument("--overwrite", action="store_true", help="replace existing files, but none that is read")
 
 
 def import_(args: argparse.Namespace) -> None:
@@ -43,7 +42,12 @@ def import_(args: argparse.Namespace) -> None:
     path, said = import_blupf90(args.parameters, args.output, overwrite=args.overwrite)
     print(
         "\n".join(
-            [f"written to {path}; carried over in another way, or not at all:" if said else f"written to {path}", *said]
+            [
+                f"written to {path}; carried over in another way, or not carried over:"
+                if said
+                else f"written to {path}",
+                *said,
+            ]
         )
     )
 

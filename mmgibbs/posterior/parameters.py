@@ -386,7 +386,7 @@ class _Shares:
                 self.ratios |= {f"ratio[{m.name}:{self.name}]": variance / phenotypic for m, variance in shares}
         elif any(terms[i].related for i, _ in on_trait):
             self.note = (
-                f"{trait}: no effect of the animal itself, so no h2[{trait}]; "
+                f"{trait}: there is no effect of the animal itself, so there is no h2[{trait}]; "
                 "in a sire model four times the sire's ratio estimates it"
             )
         for i, c in on_trait:

@@ -112,7 +112,8 @@ def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
     involved = [n for n, v in zip(names, closed.direction, strict=True) if v**2 > 1e-3]
     return (
         f"{block.name}: the matrix is on the boundary: a combination of {', '.join(involved)} has no variance "
-        "(correlations at 1 or -1, or impossible together); the standard errors are those along the boundary"
+        "(correlations at 1 or -1, or correlations that cannot occur together); the standard errors are those "
+        "along the boundary"
     )
 
 

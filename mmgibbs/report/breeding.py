@@ -219,7 +219,9 @@ def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Tabl
                 cells.append([v or "" for v in chosen[parent].to_list()])
     word = "highest" if descending else "lowest"
     note = (
-        f"{chosen.height:,} of {frame.height:,}; solutions.parquet holds all." if chosen.height < frame.height else ""
+        f"{chosen.height:,} of {frame.height:,}; solutions.parquet has all of them."
+        if chosen.height < frame.height
+        else ""
     )
     return Table(
         f"{label}: the {chosen.height:,} {word} breeding values", columns, list(zip(*cells, strict=True)), note

@@ -12,9 +12,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
         metavar="FILE",
-        help="the page to write (default: RUN/report.html; of several runs ./comparison.html)",
+        help="the page to write (default: RUN/report.html; for several runs ./comparison.html)",
     )
-    parser.add_argument("--top", type=int, default=20, metavar="N", help="animals listed for each trait (default: 20)")
+    parser.add_argument(
+        "--top", type=int, default=20, metavar="N", help="number of animals listed for each trait (default: 20)"
+    )
 
 
 def main(args: argparse.Namespace) -> None:

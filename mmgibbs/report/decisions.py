@@ -51,7 +51,7 @@ def _candidates(frame: pl.DataFrame, criterion: str, most: int) -> Table:
     ]
     cells += [counts(low), counts(median), counts(high), bars(median, low, high)]
     note = (
-        f"{chosen.height:,} of {frame.height:,} candidates; decisions.parquet holds all."
+        f"{chosen.height:,} of {frame.height:,} candidates; decisions.parquet has all of them."
         if chosen.height < frame.height
         else ""
     )
@@ -70,7 +70,9 @@ def _response(frame: pl.DataFrame, criterion: str) -> Table:
         Column("Selected", "number"),
         Column("By mean", "number", "posterior mean of the gain of those with the highest posterior means"),
         Column("By P(best)", "number", "of those most probably among the best"),
-        Column("Perfect knowledge", "number", "of those that are the best in each draw: what no selection exceeds"),
+        Column(
+            "Perfect knowledge", "number", "of those that are the best in each draw: the upper limit of any selection"
+        ),
         Column("SD", "number", "posterior standard deviation of the gain with perfect knowledge"),
         Column("Attained", "number", "by mean, in per cent of perfect knowledge"),
     ]
@@ -89,6 +91,6 @@ def _response(frame: pl.DataFrame, criterion: str) -> Table:
         f"{criterion}: expected response to selection",
         columns,
         list(zip(*cells, strict=True)),
-        "Mean of the selected less the mean of all candidates. The first two are posterior means without a standard "
-        "deviation: it would need the draws of every candidate. That of perfect knowledge is not theirs.",
+        "Mean of the selected candidates minus the mean of all. The first two are posterior means without a standard "
+        "deviation: it would need the draws of every candidate. The standard deviation is that of perfect knowledge.",
     )

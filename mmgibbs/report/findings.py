@@ -71,8 +71,7 @@ def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
                 "Chains have not mixed",
                 f"R-hat is above {RHAT} for {apart.height:,} {of_all}; the worst is {worst['parameter']} with "
                 f"{worst['rhat']:.2f}.",
-                "Means and intervals of these are not to be trusted yet: run longer (sampler.samples, "
-                "sampler.burn_in).",
+                "Do not use the means and intervals of these yet: run longer (sampler.samples, sampler.burn_in).",
             )
         )
     smallest = pl.min_horizontal("ess_bulk", "ess_tail")

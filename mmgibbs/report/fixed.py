@@ -30,7 +30,7 @@ def _table(caption: str, frame: pl.DataFrame) -> Table:
     several = frame["trait"].n_unique() > 1
     note = (
         f"{cut.height:,} of {frame.height:,} rows: of each trait the {LEVELS // 2} lowest and the {LEVELS // 2} "
-        "highest; solutions.parquet holds all."
+        "highest; solutions.parquet has all of them."
         if cut.height < frame.height
         else ""
     )

@@ -31,12 +31,12 @@ from mmgibbs.results.markers import GEBV, TOTAL, ending_of
 LARGEST = 100  # effects that are shown in their order
 LIKELY = 0.5  # probability from which a SNP is counted in words
 PARAMETERS = {  # end of the name before '[' -> in words
-    "var": "variance of the genomic breeding values among the genotyped animals as they are: with the disequilibrium "
+    "var": "variance of the genomic breeding values among the genotyped animals: with the disequilibrium "
     "and the relationships there are, not the sum of 2pqa²",
     "effect_var": "variance of the effect of one copy of an allele under the prior (of an effect that is not 0; of the "
     "class of factor 1), on the scale of the analysis",
-    "cov": "covariance of the genomic breeding values of two traits among the genotyped animals as they are",
-    "corr": "genomic correlation: of the breeding values of two traits among the genotyped animals as they are",
+    "cov": "covariance of the genomic breeding values of two traits among the genotyped animals",
+    "corr": "genomic correlation: of the breeding values of two traits among the genotyped animals",
     "effect_cov": "covariance of the effects of a SNP on two traits under the prior, of SNPs with an effect on both",
     "effect_corr": "correlation of the effects of a SNP on two traits under the prior, of SNPs with an effect on both",
     "pi": "share of the SNPs in each class (or with effects on a set of traits), 0 for no effect; it trades off with "
@@ -142,7 +142,7 @@ def _manhattan(snps: pl.DataFrame, of: _Term, figures: plots.Figures) -> tuple[s
         )
     else:
         caption = (
-            f"Size of the effect of one copy of an allele, whatever its sign, {counted(len(values), 'SNP')}; {peak} "
+            f"Size of the effect of one copy of an allele, without its sign, {counted(len(values), 'SNP')}; {peak} "
             f"with {figure(values[highest])}. Under this prior every SNP has an effect."
         )
     paint = plots.paint_along_genome(
@@ -250,7 +250,9 @@ def _top_snps(snps: pl.DataFrame, of: _Term, top: int) -> Table:
         columns.append(Column("PIP", "number", "posterior probability that the effect is not 0"))
         cells.append(numbers(chosen[pip].to_list(), 3))
     what = "the most probable effects" if by else "the largest effects"
-    note = f"{chosen.height:,} of {snps.height:,}; markers.parquet holds all." if chosen.height < snps.height else ""
+    note = (
+        f"{chosen.height:,} of {snps.height:,}; markers.parquet has all of them." if chosen.height < snps.height else ""
+    )
     return Table(f"{of.label}: {what}", columns, list(zip(*cells, strict=True)), note)
 
 
@@ -294,7 +296,7 @@ def _top_windows(windows: pl.DataFrame, of: _Term, top: int) -> Table:
         columns.append(Column("P(any)", "number", "posterior probability that some SNP has an effect"))
         cells.append(numbers(chosen["p_any"].to_list(), 3))
     note = (
-        f"{chosen.height:,} of {windows.height:,}; windows.parquet holds all. "
+        f"{chosen.height:,} of {windows.height:,}; windows.parquet has all of them. "
         if chosen.height < windows.height
         else ""
     )

@@ -29,7 +29,7 @@ def extreme_words(run: Finished) -> list[str]:
         named = listed([*e["first"], *(["others"] if e["levels"] > len(e["first"]) else [])])
         out.append(
             f"{e['trait']}: all records of {e['levels']:,} of the {e['of']:,} levels of {e['effect']} ({named}) lie in "
-            "one end category. How far such an effect goes is for the prior to say, not for the data."
+            "one end category. The prior decides how large such an effect is, not the data."
         )
     return out
 
@@ -62,7 +62,7 @@ def _classes(trait: str, frame: pl.DataFrame, figures: plots.Figures) -> tuple[s
     if frame["category"].n_unique() == 2:
         what = f"Shares of {shown['category'][0]}"
     by = f"by {effect}, numbered as in the table" if effect else "of all records"
-    caption = f"{what} {by}: dots were observed, bars are 95 % intervals of records drawn anew from the model. "
+    caption = f"{what} {by}: dots were observed, bars are 95 % intervals of records simulated from the model. "
     few = figure(0.05 * cells, 1)
     verdict = f"{outside:,} of {cells:,} dots {'lies' if outside == 1 else 'lie'} outside; about {few} are expected to."
     caption += verdict if cells > 1 else f"The dot lies {'outside' if outside else 'inside'} its interval."

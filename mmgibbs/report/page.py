@@ -128,7 +128,7 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     gibbs = record.get("method") not in ("blup", "reml")
     kin = any(kind["of_pedigree"] for kind in relationships_of(record).values())
     inbreeding = {
-        "account": "accounted for, in the relationships and in reliability",
+        "account": "accounted for, in relationships and reliability",
         "ignore": "ignored: every animal as if not inbred",
     }
     held = {
@@ -247,7 +247,7 @@ def _parameter_table(caption: str, rows: list[dict]) -> Table:
     if total > ROWS:
         rows = sorted(rows, key=lambda r: -abs(r["mean"] or 0) / (r["sd"] or math.inf))[:ROWS]
     note = (
-        f"{ROWS} of {total:,}, those furthest from 0 in posterior standard deviations; summary.csv holds all."
+        f"{ROWS} of {total:,}, those furthest from 0 in posterior standard deviations; summary.csv has all of them."
         if total > ROWS
         else ""
     )

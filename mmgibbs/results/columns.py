@@ -35,7 +35,7 @@ _SOLUTIONS = {
     "term": "name of the effect in the analysis",
     "effect": "which effect of a random term (direct, maternal; .0, .1, ... of a random regression); gebv; total",
     "trait": "name of the trait",
-    "level": "level of the effect as it is written in the table: the id of an animal, a herd; of a covariate slope, or "
+    "level": "level of the effect, as in the table: the id of an animal, a herd; of a covariate slope, or "
     "of a curve the coefficients x^1, x^2, ... or legendre.0, legendre.1, ...",
     "mean": "posterior mean; with method blup or reml the solution",
     "sd": "posterior standard deviation",
@@ -154,7 +154,7 @@ _PREDICTED = {
     "records": "number of records",
     "category": "category, empty for counts",
     "observed": "share of the records in the category, or their mean count",
-    "predicted": "mean of that share in records drawn anew from the model",
+    "predicted": "mean of that share in records simulated from the model",
     "low": "2.5 % of those draws lie below",
     "high": "97.5 % of those draws lie below",
 }

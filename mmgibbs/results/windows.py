@@ -18,10 +18,11 @@ LOW, HIGH = 0.025, 0.975  # ends of intervals among the draws
 DEFINITIONS = {
     "share": "var(X_w a_w) / var(X a) among the genotyped animals, in each draw of the effects a that the run kept",
     "share_low, share_high": "2.5 % and 97.5 % of its draws",
-    "ppa": "posterior probability that the share is above `above`: the part of the draws in which it is",
+    "ppa": "posterior probability that the share is above `above`: the share of the draws in which it is",
     "above": "the share s of the definition of ppa (windows.share of the analysis)",
-    "p_any": "posterior probability that some SNP of the window has an effect: the part of the draws in which one has; "
-    "null for priors under which every effect is other than 0",
+    "p_any": "posterior probability that some SNP of the window has an effect: the share of the draws in which "
+    "one has; "
+    "null for priors under which no effect is 0",
     "draws": "number of draws of the effects, of all chains",
 }
 

@@ -160,7 +160,7 @@ def check_degrees_of_freedom(
             notes.append(
                 f"trait '{name}': {observed[:, t].sum()} records less {equations} fixed-effect equations leave "
                 f"{left} degrees of freedom for "
-                f"{variances} variances with flat priors: the posterior may not exist, and draws may run away; "
+                f"{variances} variances with flat priors: the posterior may not exist, and draws may diverge; "
                 f"needed more than {2 * variances}, "
                 "or proper priors (variances.*.prior)"
             )

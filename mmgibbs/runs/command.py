@@ -19,36 +19,41 @@ BAD_INPUT = 2  # the exit code where one of several analyses could not be run
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    files = "the analysis file (YAML); of several, each is run, one that fails does not end the others"
+    files = "the analysis file (YAML); if you give several, each is run, and one that fails does not stop the others"
     parser.add_argument("files", metavar="FILE", nargs="+", help=files)
     _add_set(parser)
     parser.add_argument(
         "--output",
         metavar="DIR",
-        help="the run folder, in place of output.directory; for several analyses the folder of their run folders, "
-        "which are named after the files",
+        help="the run folder, instead of output.directory; for several analyses the folder that contains their run "
+        "folders, which are named after the files",
     )
     there = parser.add_mutually_exclusive_group()
-    there.add_argument("--overwrite", action="store_true", help="replace a run folder that is there already")
+    there.add_argument("--overwrite", action="store_true", help="replace an existing run folder")
     there.add_argument(
         "--resume",
         action="store_true",
-        help="continue from the checkpoints of a run that was stopped or killed, to the same draws as a run in one go; "
-        "starts from the beginning where there is none, and does nothing where the run is finished",
+        help="continue from the checkpoints of a run that was stopped or killed, with the same draws as an "
+        "uninterrupted "
+        "run; starts from the beginning if there are none, and does nothing if the run is finished",
     )
     there.add_argument(
-        "--extend", type=_sweeps, default=0, metavar="SWEEPS", help="add so many sweeps to each chain of a finished run"
+        "--extend",
+        type=_sweeps,
+        default=0,
+        metavar="SWEEPS",
+        help="add this number of sweeps to each chain of a finished run",
     )
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",
         help="run the chains on the workers of a Dask scheduler, tcp://HOST:PORT, or on N workers of this machine, "
-        "local:N, to the same draws; several analyses run at once; a chain whose worker is lost continues from its "
+        "local:N, with the same draws; several analyses run at once; a chain whose worker is lost continues from its "
         "checkpoint",
     )
-    parser.add_argument("--quiet", action="store_true", help="say nothing but warnings and errors")
+    parser.add_argument("--quiet", action="store_true", help="print only warnings and errors")
     parser.add_argument(
-        "--no-report", action="store_true", help="leave out report.html (mmgibbs report RUN makes it later)"
+        "--no-report", action="store_true", help="do not write report.html (mmgibbs report RUN writes it later)"
     )
 
 
@@ -63,7 +68,7 @@ def _add_set(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="put VALUE in place of what the file says, e.g. --set sampler.thin=5; may be repeated",
+        help="use VALUE instead of what the file says, e.g. --set sampler.thin=5; may be repeated",
     )
 
 
@@ -132,10 +137,10 @@ def check_command(args: argparse.Namespace) -> None:
 
 def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
-        "Genomic breeding values of animals that need not have been in the run: copies of the run's counted allele "
-        "less the run's centre, times its SNP effects. The file may have any format of data.genotypes. SNPs are "
-        "matched by name and alleles; where the file counts the other allele they are turned round. A missing "
-        "genotype, and a SNP that the file lacks, stand for the mean of the run. The deviation comes from the "
+        "Compute genomic breeding values of animals, which need not have been in the run: copies of the run's counted "
+        "allele minus the run's centre, times its SNP effects. The file may have any format of data.genotypes. SNPs "
+        "are matched by name and alleles; if the file counts the other allele, its genotypes are reversed. A missing "
+        "genotype, and a SNP that is not in the file, count as the mean of the run. The deviation comes from the "
         "draws of the effects that the run kept (output.save_marker_draws).",
         100,
     )
@@ -144,10 +149,12 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", default="gebv.csv", metavar="FILE", help="the table to write, .csv or .parquet (default: gebv.csv)"
     )
-    parser.add_argument("--format", help="plink, pgen, vcf, blupf90 or table, where the file does not show it")
-    parser.add_argument("--map", metavar="FILE", help="names of the SNPs of a file that has none")
-    parser.add_argument("--animals", metavar="FILE", help="the .fam of a .bed, the .psam of a .pgen, of another name")
-    parser.add_argument("--id", metavar="COLUMN", help="of a table: the column of the animals (default: the first)")
+    parser.add_argument("--format", help="plink, pgen, vcf, blupf90 or table, if the file does not show it")
+    parser.add_argument("--map", metavar="FILE", help="file with the names of the SNPs, if the genotypes have none")
+    parser.add_argument(
+        "--animals", metavar="FILE", help="the .fam of a .bed or the .psam of a .pgen, if it has another name"
+    )
+    parser.add_argument("--id", metavar="COLUMN", help="for a table: the column of the animals (default: the first)")
 
 
 def predict_command(args: argparse.Namespace) -> None:

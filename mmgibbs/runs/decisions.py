@@ -48,7 +48,7 @@ def decisions_asked_for(analysis: Analysis, prepared: Prepared, assembled: Assem
     selected = tuple(_selected(codes.size, x) for x in asked.top)
     for x, n in zip(asked.top, selected, strict=True):
         if n == codes.size:
-            raise ConfigError(f"decisions.top: {x:g} % of {n:,} candidates are all of them, needed fewer to choose")
+            raise ConfigError(f"decisions.top: {x:g} % of {n:,} candidates are all of them, needed fewer")
     components = component_names(random)
     weights = np.array([[of.get(label, 0.0) for label in components] for of in wanted.values()])
     on_scale = _on_records(wanted, asked.term, prepared, assembled)
@@ -159,11 +159,11 @@ def decision_notes(analysis: Analysis, prepared: Prepared, decisions: Decisions 
         notes.append("decisions: breeding values are totals of what SNPs and the pedigree explain, in every draw")
         lost = _candidates(asked, _labels(asked.term, prepared), prepared.pedigree)
         lost = lost[~np.isin(lost, decisions.codes)]
-        notes += [f"decisions.candidates: {lost.size:,} without genotypes are no candidates"] if lost.size else []
+        notes += [f"decisions.candidates: {lost.size:,} without genotypes are not candidates"] if lost.size else []
     if asked.candidates.born_after is not None:
         labels = _labels(asked.term, prepared)
         unknown = _birth_years(labels.ids.head(len(labels.ids) - labels.n_groups), prepared.pedigree).null_count()
-        notes += [f"decisions.candidates.born_after: {unknown:,} without a birth are no candidates"] if unknown else []
+        notes += [f"decisions.candidates.born_after: {unknown:,} without a birth are not candidates"] if unknown else []
     return notes
 
 
@@ -226,7 +226,7 @@ def _codes(ids: Sequence[str], named: Sequence[str], where: str, labels: LevelLa
         found = ", ".join(named[i] for i in unknown[:SHOWN])
         none = next(
             (
-                f"; '{ids[i]}' is an unknown-parent group, and groups are no candidates"
+                f"; '{ids[i]}' is an unknown-parent group, and groups are not candidates"
                 for i in unknown
                 if ids[i] in groups
             ),

@@ -90,7 +90,7 @@ def _workers(processes: int, scratch: str) -> Iterator[Callable[[Callable, list[
             yield lambda function, calls: list(parallel(delayed(function)(*arguments) for arguments in calls))
     except BrokenProcessPool as error:
         raise DeviceError(
-            "the process of a chain was ended from outside, most likely by the system for want of memory; "
+            "the process of a chain was ended from outside, most likely by the system because memory ran out; "
             "needed fewer chains (sampler.chains) or more memory"
         ) from error
 

@@ -151,7 +151,7 @@ class RunFolder:
         if found:
             more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
             lines = [
-                f"output.directory: '{self.analysis.output.directory}' holds a run of something else:",
+                f"output.directory: '{self.analysis.output.directory}' holds the run of another analysis:",
                 *found[:SHOWN],
                 *more,
                 f"needed the analysis and the data of that run (more sweeps: {option('extend', 'SWEEPS')}), or "
@@ -166,7 +166,7 @@ class RunFolder:
             )
             self.console.say(
                 f"warning: other versions since the run began ({changed}): "
-                "the draws may differ from those of a run in one go"
+                "the draws may differ from those of an uninterrupted run"
             )
 
     def _check_chains(self, kept: Checkpoints) -> None:

@@ -80,7 +80,7 @@ def refuse_flat(term: Term, labels: Sequence[str], design: Design) -> list[str]:
             )
         warnings.append(
             f"variances.{term.name}.prior: flat for {labels[component]}, whose residual variance is 1: the posterior "
-            "may not exist, and draws may run away; {h2: uniform} is the default"
+            "may not exist, and draws may diverge; {h2: uniform} is the default"
         )
     return warnings
 

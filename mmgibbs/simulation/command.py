@@ -32,12 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--traits",
         choices=["weights", *KINDS],
         default="weights",
-        help="weights: three weights of beef cattle, direct and maternal effects; calving_ease: scores beside birth "
+        help="weights: three weights of beef cattle, direct and maternal effects; calving_ease: scores and birth "
         "weight, direct and maternal effects; disease: pneumonia of calves, ill or well; longevity: productive life "
         "of cows, many of them still alive (right-censored); mastitis: cases within a lactation, over the months "
-        "that the cow was watched (default: %(default)s)",
+        "that the cow was observed (default: %(default)s)",
     )
-    parser.add_argument("--animals", type=int, default=5000, help="animals in the pedigree (default: %(default)s)")
+    parser.add_argument(
+        "--animals", type=int, default=5000, help="number of animals in the pedigree (default: %(default)s)"
+    )
     own = ", ".join(f"{years} for {name}" for name, (_, years, _) in KINDS.items())
     parser.add_argument("--years", type=int, help=f"years of calving (default: {YEARS} for weights, {own})")
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same data (default: %(default)s)")
@@ -45,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--categories",
         type=_words,
         metavar="A,B,...",
-        help=f"of calving_ease, from low to high: names or numbers (default: {','.join(calving.CATEGORIES)})",
+        help=f"for calving_ease, from low to high: names or numbers (default: {','.join(calving.CATEGORIES)})",
     )
     parser.add_argument(
         "--shares",
@@ -60,12 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--selection",
         choices=SELECTION,
-        help="of weights: the best young animals become parents, by their true breeding value of yearling weight, or "
-        "by a weighing of their own at that age (another one than is recorded); with --snps alleles that raise it "
+        help="for weights: the best young animals become parents, by their true breeding value of yearling weight, or "
+        "by a record of it that is not in the data; with --snps alleles that increase it "
         "become common (default: any young animal)",
     )
     genome_options.add_arguments(parser)
-    parser.add_argument("--overwrite", action="store_true", help="write into a directory that holds files already")
+    parser.add_argument("--overwrite", action="store_true", help="write into a directory that already has files")
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = textwrap.fill(
-        "Validate an evaluation, by BLUP at given variances, and by sampling where traits are not normal or SNPs have "
-        "effects. k-fold cross-validation leaves out the records of "
-        "one fold "
-        "after the other, predicts them, and holds the predictions against records corrected for fixed effects: "
-        "correlation (predictive ability), accuracy (it divided by the root of h2), dispersion (regression of "
-        "record on "
-        "prediction, expected 1) and bias (prediction less record, expected 0), with standard errors over folds. "
-        "The LR "
-        "method leaves out the records of young animals and compares their breeding values from partial and from whole "
-        "data: bias, dispersion, ratio of accuracies, ratio of reliabilities, accuracy, with standard errors.",
+        "Validate an evaluation, by BLUP at given variances, or by sampling if traits are not normal or SNPs have "
+        "effects. k-fold cross-validation leaves out the records of one fold after another, predicts them, and "
+        "compares "
+        "the predictions with records corrected for fixed effects: correlation (predictive ability), accuracy (this "
+        "correlation divided by the root of h2), dispersion (regression of record on prediction, expected 1) and bias "
+        "(prediction minus record, expected 0), with standard errors over folds. The LR method leaves out the records "
+        "of young animals and compares their breeding values from partial and from whole data: bias, "
+        "dispersion, ratio of accuracies, ratio of reliabilities, accuracy, with standard errors.",
         100,
     )
     parser.add_argument(
         "file", metavar="FILE", nargs="+",
-        help="the analysis file (YAML), with a start for every variance; several of the same records are validated "
-        "alike and compared",
+        help="the analysis file (YAML), with a start for every variance; several analyses of the same records are "
+        "validated in the same way and compared",
     )  # fmt: skip
     parser.add_argument("--method", choices=["kfold", "lr", "both"], default="both", help="default: both")
     parser.add_argument("--folds", type=int, metavar="N", help="folds of cross-validation (default: 5)")
     parser.add_argument(
         "--by",
         choices=["random", "family", "time", "column"],
-        help="what a fold is: animals at random, half-sib families by sire kept together, one of the last N birth "
-        "years, predicted from the years before it, or the value of a column of the records (default: random)",
+        help="what a fold is: animals at random, half-sib families kept together by sire, one of the last N birth "
+        "years, predicted from the years before it, or a value of a column of the records (default: random)",
     )
-    parser.add_argument("--column", metavar="NAME", help="with --by column: which one")
-    parser.add_argument("--time", metavar="COLUMN", help="with --by time: a column of the records, not the birth year")
+    parser.add_argument("--column", metavar="NAME", help="with --by column: the name of the column")
+    parser.add_argument(
+        "--time", metavar="COLUMN", help="with --by time: a column of the records instead of the birth year"
+    )
     parser.add_argument(
         "--cutoff",
         type=float,
@@ -56,31 +56,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--variances",
         metavar="RUN",
         action="append",
-        help="take the posterior means of a finished run (default: the starts in FILE); the word sample: sample them "
-        "in every chain, without the records that are left out; with several FILEs once for all, or once for each",
+        help="use the posterior means of a finished run (default: the starts in FILE); the word sample: sample them "
+        "in every chain, without the records that are left out; with several FILEs give it once for all, or once "
+        "for each",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of folds and simulation (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of folds and simulation (default: 1)")
     parser.add_argument(
         "--replicates",
         type=int,
         metavar="N",
-        help="LR: sets of records simulated from the model, for what it expects and for standard errors (default: 100, "
-        "each the work of one more evaluation; 0: a bootstrap of half-sib families, quick and too small)",
+        help="LR: number of sets of records simulated from the model, for expected values and standard errors "
+        "(default: "
+        "100; each takes as long as one evaluation; 0: a bootstrap of half-sib families, whose standard errors are too "
+        "small)",
     )
     parser.add_argument(
         "--cluster",
         metavar="ADDRESS",
         help="evaluate folds and simulated records on the workers of a Dask scheduler, tcp://HOST:PORT, or on N "
-        "workers of "
-        "this machine, local:N, to the same numbers; what a lost worker had is begun again on another one",
+        "workers of this machine, local:N, with the same results; the work of a lost worker starts again on another",
     )
-    parser.add_argument("--output", metavar="DIR", help="where to write (default: the run's folder, with -validation)")
-    parser.add_argument("--overwrite", action="store_true", help="replace a validation that is there already")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="put VALUE in place of what FILE says"
+        "--output", metavar="DIR", help="the folder to write (default: that of the run, with -validation)"
     )
-    parser.add_argument("--quiet", action="store_true", help="say nothing while working")
-    parser.add_argument("--no-report", action="store_true", help="write no validation.html")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing validation")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="use VALUE instead of what FILE says"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
+    parser.add_argument("--no-report", action="store_true", help="do not write validation.html")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -49,7 +49,7 @@ def counterparts(snps: pl.DataFrame, every: int, file: GenotypeFile, mapped: boo
     if joined["row"].is_null().all():
         raise DataError(
             f"{file.name}: has none of the {snps.height:,} SNPs of the run; the run has {quoted(snps['snp'][0])}, the "
-            f"file {quoted(file.snps['snp'][0])}; needed names written alike"
+            f"file {quoted(file.snps['snp'][0])}; needed names written in the same way"
         )
     same, turned, said = _orientation(joined)
     there = joined["row"].is_not_null().to_numpy()
@@ -92,10 +92,10 @@ def _notes(
         shown = ", ".join(absent.head(SHOWN))
         notes.append(
             f"{file.name}: {len(absent):,} of the {joined.height:,} SNPs of the run are not there, such as {shown}; "
-            "their mean in the run stands for them"
+            "they count as their mean in the run"
         )
     if turned.any():
-        notes.append(f"{file.name}: {int(turned.sum()):,} SNPs count the other allele and are turned round")
+        notes.append(f"{file.name}: {int(turned.sum()):,} SNPs count the other allele and are reversed")
     silent = int(np.count_nonzero(there & ~said))
     if silent:
         notes.append(
@@ -104,5 +104,5 @@ def _notes(
         )
     more = file.n_snps - int(there.sum())
     if more:
-        notes.append(f"{file.name}: {more:,} SNPs have no effect in the run and are left alone")
+        notes.append(f"{file.name}: {more:,} SNPs have no effect in the run and are not used")
     return tuple(notes)

@@ -119,7 +119,7 @@ def imputed_animals(
     ids, wanted = others.filter(of_others.is_not_null()), of_others.drop_nulls().to_numpy().astype(np.int64)
     if not len(ids):
         raise DataError(
-            f"model.markers: all {len(recorded):,} animals with records are genotyped: no record says anything of "
+            f"model.markers: all {len(recorded):,} animals with records are genotyped: no record has information about "
             f"model.random.{term}; needed records of other animals, or an analysis without this effect and without "
             "single_step"
         )

@@ -48,7 +48,8 @@ def match_ids(file: GenotypeFile, recorded: pl.Series | None, pedigree: Pedigree
         if not own.any() and not (code >= 0).any():
             raise DataError(
                 f"{file.id_file}: none of the {file.n_animals:,} genotyped animals has a record"
-                f"{'' if pedigree is None else ' or is in the pedigree'}; are ids written alike? Genotypes have "
+                f"{'' if pedigree is None else ' or is in the pedigree'}; are ids written in the same way? "
+                f"Genotypes have "
                 f"{quoted(file.ids[0])}, records {quoted(recorded[0])} (data.genotypes)"
             )
     return Matched(own, code, counts, tuple(notes))

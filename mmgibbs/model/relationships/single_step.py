@@ -31,7 +31,7 @@ COLUMNS = 64  # right-hand sides at once
 EXACT_UP_TO = 2e9  # others x genotyped: some minutes of sparse solutions; beyond, the others' diagonal is estimated
 DRAWS = 1024  # for that
 NOT_DEFINITE = (
-    "the single-step relationships are not positive definite: omega A22^-1 takes away more than the rest adds; needed "
+    "the single-step relationships are not positive definite: omega A22^-1 subtracts more than the rest adds; needed "
     "a smaller omega, or a larger tau or blend"
 )
 

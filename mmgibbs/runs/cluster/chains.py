@@ -111,7 +111,8 @@ class _SpreadChains:
                 if losses[sweep] > LOSSES:
                     raise DeviceError(
                         f"{self.job.names[chain]}: {losses[sweep]} workers were lost, one after another, between its "
-                        f"checkpoint of sweep {sweep:,} and the next, most likely for want of memory; needed workers "
+                        f"checkpoint of sweep {sweep:,} and the next, most likely because memory ran out; "
+                        f"needed workers "
                         "with more memory"
                     ) from None
         return None

@@ -93,12 +93,12 @@ def _answer(future: Future, name: str) -> Any:
     except KilledWorker as error:
         lost = getattr(error, "allowed_failures", LOSSES) + 1
         raise DeviceError(
-            f"{name}: {lost} workers were lost, one after another, most likely for want of memory; needed "
+            f"{name}: {lost} workers were lost, one after another, most likely because memory ran out; needed "
             "workers with more memory"
         ) from error
     except CancelledError as error:
         raise DeviceError(
-            f"{name}: every worker that held its data was lost, most likely for want of memory; needed workers with "
+            f"{name}: every worker with its data was lost, most likely because memory ran out; needed workers with "
             "more memory"
         ) from error
     if not good:
@@ -121,7 +121,7 @@ class _Losses:
         self._last, workers = now, self.cluster.workers()
         for worker in self._doing.keys() - workers.keys():
             for name in self._doing[worker]:
-                self.tell(f"{name}: worker {worker} was lost; it is begun again on another one")
+                self.tell(f"{name}: worker {worker} was lost; it starts again on another one")
         if workers:
             self._seen = now
         elif now - self._seen > NO_WORKERS:

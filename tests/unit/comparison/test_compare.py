@@ -149,7 +149,7 @@ def test_what_cannot_be_compared(a_run, tmp_path, capsys):
     for path, message in (
         ("none", "no such file or folder"),
         ("empty", "is not the folder of a finished run"),
-        ("text.csv", "found no column of numbers beside 'id'"),
+        ("text.csv", "found no column of numbers other than 'id'"),
         ("no_ids.csv", "needed a column of ids named id"),
     ):
         with pytest.raises(ConfigError, match=message):

@@ -89,7 +89,7 @@ def test_alternatives_are_valid_too(tmp_path):
     """The maternal model and the further traits, without their marks of comments."""
     made = draft(*of_sample("beef"), output=tmp_path / "a.yaml")
     lines = made.path.read_text(encoding="utf-8").splitlines()
-    start = next(i for i, line in enumerate(lines) if line.endswith("in place of `genetic`:"))
+    start = next(i for i, line in enumerate(lines) if line.endswith("instead of `genetic`:"))
     plain = [i for i, line in enumerate(lines) if line.startswith("    genetic:")]
     of_traits = [i for i, line in enumerate(lines) if line.startswith("  # ") and line.endswith("{}  # numbers")]
     assert len(of_traits) == 2

@@ -220,7 +220,7 @@ MISTAKES = {  # what is put in place of what, and the message
     ),
     "no covariance matrix": (
         (MATRIX, "1 2\n2 1"),
-        "line 26: (CO)VARIANCES: found correlations that are impossible together, needed a positive definite matrix",
+        "line 26: (CO)VARIANCES: found correlations that cannot occur together, needed a positive definite matrix",
     ),
     "a covariance without a variance": (
         (MATRIX, "1.0 0.2\n0.2 0.0"),

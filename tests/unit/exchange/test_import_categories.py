@@ -113,7 +113,7 @@ def test_a_residual_variance_of_any_digits_becomes_1_exactly(tmp_path):
 def test_zeros_of_a_trait_of_0_and_1_are_not_lost(tmp_path):
     target, analysis, said = imported(write(tmp_path, model(f"{ZERO_ONE}", "1.0", "0.5", "OPTION cat 2\n")))
     assert analysis["traits"]["trait1"] == {"column": "col13", "type": "binary", "positive": "1", "missing": []}
-    assert "WARNING: column 13 of data.txt (trait1) holds 0 and 1 alone: 0 is the first category here" in said[0]
+    assert "WARNING: column 13 of data.txt (trait1) has only 0 and 1: 0 is the first category here" in said[0]
     assert used(run(target, SHORT, directory=tmp_path / "run", progress=False)) == 90
 
 

@@ -81,7 +81,7 @@ def test_options_that_are_refused(tmp_path, option, message):
 
 def test_options_without_a_snp_file_are_told(tmp_path):
     said = import_blupf90(files(tmp_path, "OPTION tunedG 2\n", snp=False))[1]
-    assert any("OPTION tunedG 2: there is no SNP_FILE that it is of" in line for line in said)
+    assert any("OPTION tunedG 2: there is no SNP_FILE that it applies to" in line for line in said)
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -302,7 +302,7 @@ def test_a_hundred_thousand_animals_take_seconds_and_megabytes(tmp_path):
     page = Page(path)
     assert (
         len(page.column("direct, birth: the 20 highest", "Animal")) == 20
-        and "20 of 100,000; solutions.parquet holds all." in page.text
+        and "20 of 100,000; solutions.parquet has all of them." in page.text
     )
     assert page.column("direct, birth: the 20 highest", "Animal")[0] in ids(100_000)
 

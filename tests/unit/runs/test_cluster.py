@@ -296,7 +296,7 @@ def test_validation_with_a_worker_killed(population, workers, monkeypatch):
     monkeypatch.setattr("mmgibbs.runs.cluster.tasks.LOOKING", 0.0)
     told = command(population, *VALIDATE, "--output", "there", "--cluster", workers.scheduler_address)
     assert told.code == 0, told.err
-    assert re.search(rf"fold \d: worker {address} was lost; it is begun again on another one", told.err), told.err
+    assert re.search(rf"fold \d: worker {address} was lost; it starts again on another one", told.err), told.err
     for one, two in zip(validation(population, "here"), validation(population, "there"), strict=True):
         assert one.equals(two)
     record = json.loads((population / "there/validation.json").read_text())

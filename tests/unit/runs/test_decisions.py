@@ -247,7 +247,7 @@ def test_candidates_by_birth(tmp_path, births):
     """Years after the one that is given; unknown births are told."""
     assert notes_of_check(tmp_path, "{candidates: {born_after: 2005}, top: [10, 50]}", births) == [
         "decisions: 3 candidates of genetic by birth_weight, weaning_weight; ranks are exact",
-        "decisions.candidates.born_after: 2 without a birth are no candidates",
+        "decisions.candidates.born_after: 2 without a birth are not candidates",
     ]
 
 
@@ -278,7 +278,7 @@ def test_a_group_is_no_candidate(tmp_path):
     assert refused(tmp_path / "analysis").endswith(
         "decisions.candidates: found 'hill', needed ids among the 10 levels of genetic; 'hill' is an "
         "unknown-parent group, "
-        "and groups are no candidates"
+        "and groups are not candidates"
     )
 
 

@@ -71,7 +71,7 @@ def test_ranks_are_of_pedigree_and_snps_together(data, tmp_path):  # noqa: F811
     assert differences(found, lambda level: sum(parts(found, data, level))) == []
     genotyped = {f"a{i}" for i in data[3][2]}
     assert set(found.decisions["level"]) == genotyped
-    assert any(f"{N - len(genotyped)} without genotypes are no candidates" in note for note in found.info["notes"])
+    assert any(f"{N - len(genotyped)} without genotypes are not candidates" in note for note in found.info["notes"])
     total = found.solutions.filter(effect="total").join(found.decisions.filter(criterion="milk"), on="level")
     assert total.height == len(genotyped)
     np.testing.assert_allclose(total["mean"], total["mean_right"], rtol=1e-9)
@@ -111,7 +111,7 @@ def test_a_run_in_pieces(data, tmp_path):  # noqa: F811
     [
         ({"decisions": {"candidates": ["a1", "a3"]}}, "candidates: found 'a1' without genotypes"),
         ({"random": {"genetic": {"level": "sire", "relationship": "pedigree"}}},
-         r"SNP effects \(model.markers.snps\) on milk, which make no breeding values with genetic"),
+         r"SNP effects \(model.markers.snps\) on milk, which cannot be combined to breeding values with genetic"),
     ],
 )  # fmt: skip
 def test_what_has_no_total(data, tmp_path, change, words):  # noqa: F811

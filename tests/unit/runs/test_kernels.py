@@ -1,4 +1,4 @@
-"""The first run compiles kernels on all cores and says so; later runs find them."""
+"""The first run compiles kernels on all cores and says so; later runs use them again."""
 
 import io
 import subprocess

@@ -137,7 +137,7 @@ def test_swapped_alleles_are_turned_round(genotypes, finished, tmp_path):
     swapped = dict.fromkeys(NAMES[:7], ("C", "a"))
     found = mmgibbs.predict(finished.directory, rewritten(tmp_path, "swapped", codes, swapped))
     compare(found, finished.solutions)
-    assert found.notes == ("swapped.bed: 7 SNPs count the other allele and are turned round",)
+    assert found.notes == ("swapped.bed: 7 SNPs count the other allele and are reversed",)
     # PLINK writes 0 for an allele that no animal of the file has
     codes = genotypes[1].copy()
     codes[0, codes[0] != 3] = 2

@@ -61,14 +61,18 @@ def test_prior_df_without_a_draw_is_refused(folder):
     message = refused(folder)
     assert message == (
         "variances.herd: the posterior does not exist: prior df -2 plus 2 levels gives 0 degrees of freedom, "
-        "needed more than 0 for a 1 x 1 matrix; give a prior with df above -2, or hold it fixed"
+        "needed more than 0 for a 1 x 1 matrix; give a prior with df above -2, or fix it"
     )
 
 
 @pytest.mark.parametrize(
     ("levels", "prior", "said"),
     [
-        (8, "flat", "8 levels with records: were their effects known, the posterior mean of the variance would be 2.0"),
+        (
+            8,
+            "flat",
+            "8 levels with records: if their effects were known, the posterior mean of the variance would be 2.0",
+        ),
         (19, "flat", "variance would be 1.3 times their mean square"),
         (20, "flat", None),
         (8, "{df: 4, scale: 1}", None),

@@ -232,7 +232,7 @@ def test_what_changed_is_refused_by_name(folder, monkeypatch):
     stop_at(monkeypatch, folder, 30)
     seed = refused(folder, "--resume", "--set", "sampler.seed=43", "--set", "sampler.samples=70")
     assert seed.splitlines() == [
-        f"output.directory: '{folder}/run' holds a run of something else:",
+        f"output.directory: '{folder}/run' holds the run of another analysis:",
         "sampler.samples: was 50, now 70",
         "sampler.seed: was 42, now 43",
         "needed the analysis and the data of that run (more sweeps: --extend SWEEPS), or --overwrite",

@@ -239,7 +239,7 @@ def test_only_genotyped_animals_with_records(data, tmp_path):
     phenotypes, pedigree, genotypes, _ = data
     known = pl.read_csv(genotypes)["animal"].implode()
     own = analysis((phenotypes.filter(pl.col("animal").is_in(known)), pedigree, genotypes, None), tmp_path)
-    with pytest.raises(DataError, match="no record says anything of model.random.genetic"):
+    with pytest.raises(DataError, match="no record has information about model.random.genetic"):
         prepare(mmgibbs.load_config(own))
 
 
