@@ -27,6 +27,7 @@ def on_files(files: Any, config: Any) -> Any:
     os.environ.setdefault("COLUMNS", "88")  # of help texts
     for path, text in pages().items():
         files.append(File.generated(config, path, content=text))
+    files.append(File.generated(config, "assets/site.css", content=(ROOT / "docs" / "site" / "site.css").read_text()))
     return files
 
 
@@ -65,8 +66,9 @@ def pages() -> dict[str, str]:
 
 
 def introduction() -> str:
-    """The first paragraph of the README."""
-    return (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n")[1] + "\n"
+    """The beginning of the README: what it is, a picture, how to install it, and your own data."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n", 1)[1].split("\n## The analysis file")[0]
+    return re.sub(r"<!--.*?-->\n", "", text).replace("](docs/", "](") + "\n"
 
 
 def examples() -> str:
@@ -89,9 +91,49 @@ def keys() -> str:
         "`mmgibbs schema` prints the same as a JSON schema, with which editors complete keys and mark mistakes.", "",
         *_table_of_keys(schema),
     ]  # fmt: skip
-    for name, section in schema["$defs"].items():
-        lines += ["", f"## {name}", "", section["description"].split("\n\n")[0], "", *_table_of_keys(section)]
+    for name, places in used(schema).items():
+        section = schema["$defs"][name]
+        where = f"In {', '.join(f'`{place}`' for place in places)}."
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            section["description"].split("\n\n")[0],
+            "",
+            where,
+            "",
+            *_table_of_keys(section),
+        ]
     return "\n".join(lines) + "\n"
+
+
+def used(schema: dict) -> dict[str, list[str]]:
+    """Section -> the places of the analysis file that have it, in their order: 'model.fixed.NAME.legendre'."""
+    found: dict[str, list[str]] = {}
+    waiting = [("", schema)]
+    while waiting:
+        place, section = waiting.pop(0)
+        mapping = next(s for s in (section, *section.get("anyOf", ())) if "properties" in s)
+        inner = [(f"{place}.{key}".lstrip("."), value) for key, value in mapping["properties"].items()]
+        inner += [(f"{place}.NAME".lstrip("."), mapping["additionalProperties"])]
+        for at, name in (reference for where, value in inner for reference in _references(where, value)):
+            if name not in found:
+                waiting.append((at, schema["$defs"][name]))
+            if at not in found.setdefault(name, []):
+                found[name].append(at)
+    return found
+
+
+def _references(place: str, schema: object) -> Iterator[tuple[str, str]]:
+    """(place, name) of every section that a key may have as its value; NAME stands for any name."""
+    if not isinstance(schema, dict):
+        return
+    if "$ref" in schema:
+        yield place, schema["$ref"].rsplit("/", 1)[1]
+    for one in schema.get("anyOf", ()):
+        yield from _references(place, one)
+    yield from _references(place, schema.get("items"))
+    yield from _references(f"{place}.NAME", schema.get("additionalProperties"))
 
 
 def _table_of_keys(section: dict) -> list[str]:
@@ -126,7 +168,8 @@ def accepted(schema: dict) -> str:
         name = schema["$ref"].rsplit("/", 1)[1]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(filter(None, map(accepted, schema["anyOf"]))))
+        found = list(dict.fromkeys(filter(None, map(accepted, schema["anyOf"]))))
+        return (", or " if any(word.startswith(("a list", "names")) for word in found) else " or ").join(found)
     if "const" in schema or "enum" in schema:
         values = schema.get("enum", [schema.get("const")])
         return ", ".join(f"`{str(v).lower() if isinstance(v, bool) else v}`" for v in values)
@@ -136,10 +179,11 @@ def accepted(schema: dict) -> str:
 
 def _kind(kind: str, schema: dict) -> str:
     if kind == "array":
-        return f"a list of: {accepted(schema['items'])}"
+        items = accepted(schema["items"])
+        return f"a list of {items}" if " or " not in items else f"a list ({items})"
     if kind == "object":
         inner = schema.get("additionalProperties")
-        return f"names, each with: {accepted(inner)}" if isinstance(inner, dict) else "a mapping"
+        return f"names, each with {accepted(inner)}" if isinstance(inner, dict) else "a mapping"
     if kind in ("integer", "number") and "string" not in schema.get("type", ()):
         return ("a whole number" if kind == "integer" else "a number") + _limits(schema)
     return {"string": "text", "boolean": "", "null": "", "integer": "", "number": ""}[kind]
