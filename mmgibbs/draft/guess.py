@@ -12,7 +12,7 @@ from mmgibbs.draft.animals import Animals, find_animals, recognised
 from mmgibbs.draft.columns import MISSING, Column, determines, look_at, missing_tokens
 from mmgibbs.draft.roles import Role, hint, roles, status_of, type_of
 from mmgibbs.errors import ConfigError, DataError
-from pedigree.errors import PedigreeError, TableError
+from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.read import Pedigree, read_pedigree
 from pedigree.tables import nearest, open_table
 
@@ -114,6 +114,9 @@ def _pedigree(path: Path) -> tuple[Pedigree, tuple[str, ...], str | None]:
                 raise
             every = (*UNKNOWN_PARENT, *unknown)
             return read_pedigree(path, unknown=every, hermaphrodites=True, more=(selfing,)), unknown, selfing
+    except UnknownColumns as error:
+        needed = "needed such names, or an analysis file of your own with data.pedigree_columns: {id: COLUMN, ...}"
+        raise DataError(f"{error}\n{needed}") from None
     except (PedigreeError, TableError) as error:
         raise DataError(str(error)) from None
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmgibbs.draft.columns import Column, words_of
+from mmgibbs.draft.columns import Column, determines, words_of
 
 CLASSES = """sex gender herd flock farm year yr byear birthyear season month contemporary cg hys htd htm htw hy group
     batch pen block breed housing parity lactation lact treatment trt station technician region location site
     environment env rep replicate feed cohort class ward mob generation type stall milking""".split()
-OF_RANDOM = "nest litter cage family plot tank fosternest room".split()
+OF_RANDOM = "nest litter cage family plot tank fosternest room brood clutch judge observer operator".split()
 COVARIATES = """age dim day days date time temperature temp thi inbreeding latitude longitude depth months interval
     heterozygosity""".split()
 TRAITS = """weight weights wt bwt yield milk fat prot protein gain score length height tarsus fleece backfat trait
@@ -66,7 +66,8 @@ def roles(columns: Sequence[Column], named: bool) -> dict[str, Role]:
         found |= dict.fromkeys(
             markers, Role("one of many", "columns of 0, 1 and 2 that are with similar names: genotypes?")
         )
-    found |= {name: Role("left out", why) for name, why in _results(columns).items() if found[name].use == "trait"}
+    reasons = _results(columns) | _of_classes_alone(columns, found) | _numbers_of_records(columns)
+    found |= {name: Role("left out", why) for name, why in reasons.items() if found[name].use == "trait"}
     if not any(role.use == "trait" for role in found.values()):
         found |= _trait_of_last_resort(columns, found)
     return found
@@ -90,6 +91,24 @@ def _results(columns: Sequence[Column]) -> dict[str, str]:
         if len(alike) > 1:
             out[name] = f"{', '.join(alike)} look like components of a value: the true ones of a simulation?"
     return out | {n: "named for a result or a true value, not a record" for n in numbers if named_for(n, RESULTS)}
+
+
+def _of_classes_alone(columns: Sequence[Column], found: dict[str, Role]) -> dict[str, str]:
+    """Numbers with one value for each level of a class, such as the height of a place: no records of the animals."""
+    classes = [c for c in columns if found[c.name].use in ("class", "random") and c.records_per_level >= _OF_RANDOM]
+    numbers = [c for c in columns if c.numbers is not None and c.levels > 1]
+    return {
+        c.name: f"each level of {of.name} has one value of it" for c in numbers for of in classes if determines(of, c)
+    }
+
+
+def _numbers_of_records(columns: Sequence[Column]) -> dict[str, str]:
+    """Columns of 1, 2, 3, ... in the order of the records."""
+    return {
+        c.name: "it numbers the records"
+        for c in columns
+        if c.numbers is not None and c.n > 2 and not c.missing and bool((np.diff(c.numbers) == 1).all())
+    }
 
 
 def _role(c: Column, named: bool) -> Role:

@@ -104,7 +104,7 @@ def _dams(g: Guess) -> str | None:
     progeny = f"{each:.1f}".removesuffix(".0")
     if len(dams) == 1:
         return f"1 dam has {progeny} progeny with records; {'it has' if both else 'it has no'} records of its own"
-    have = f"{both:,} {'has' if both == 1 else 'have'} records of {'its' if both == 1 else 'their'} own"
+    have = f"{both:,} have records of their own" if both > 1 else f"{both or 'none'} has records of its own"
     return f"{len(dams):,} dams have {progeny} progeny with records each; {have}"
 
 
@@ -240,7 +240,7 @@ def _random(g: Guess) -> list[str]:
         if c.levels > 20
     ]
     active = any(not line.lstrip().startswith("#") for line in lines)
-    return (["  random:"] if active else ["  random: {}  # no pedigree, and one record of each animal"]) + lines
+    return (["  random:"] if active else ["  random: {}  # no pedigree, and no animals with several records"]) + lines
 
 
 def _genetic(g: Guess) -> list[str]:

@@ -47,6 +47,7 @@ SHARED = {
     "Mrode 6.1": (f"{TEXTBOOK}/Ex_6.1_Bivariate_Model/data_6.1.txt", "ped_6.1.txt", "column5", {"column2"}),
     "Mrode 11.1": (f"{TEXTBOOK}/Ex_11.1_GBLUP/data_11.1.txt", "ped_11.1.txt", "column6", set()),
     "Mrode 12.1": (f"{TEXTBOOK}/Ex_12.1_ssGBLUP/data_12.1.txt", "ped_12.1.txt", "column6", set()),
+    "moths": ("data/traits/plodia_animal.csv", "data/traits/plodia_animal_pedigree.csv", "pupated", set()),
     "test days": ("data/textbook/mrode_ch9_testday/testday.csv", "pedigree.csv", "tdy", {"dim"}),
 }  # fmt: skip
 
@@ -184,6 +185,25 @@ def test_results_and_true_values_are_no_traits(tmp_path):
     assert "left out (named for a result or a true value, not a record)" in text and "# size_a: {}" in text
 
 
+def test_properties_of_a_place_and_numbers_of_rows_are_no_traits(tmp_path):
+    """Counts of ticks on grouse chicks (Elston et al. 2001): broods within locations, whose height is known."""
+    made = draft(shared_data("data/traits/grouseticks.csv"), output=tmp_path / "a.yaml")
+    analysis = accepted(made)
+    assert [(t.name, t.type) for t in analysis.traits] == [("TICKS", "count")]
+    assert set(analysis.model.random) == {"BROOD", "LOCATION"} and set(analysis.model.fixed) == {"YEAR"}
+    text = made.path.read_text(encoding="utf-8")
+    assert "left out (each level of LOCATION has one value of it)" in text and "it numbers the records" in text
+
+
+def test_a_pedigree_whose_columns_are_not_known_says_what_is_needed(tmp_path):
+    pedigree = shared_data("data/traits/foulley_1983_pedigree.csv")
+    records = pedigree.with_name("foulley_1983_bw_cd.csv")
+    with pytest.raises(
+        DataError, match="which column is the id.*\n.*\n?needed such names, or an analysis file of your"
+    ):
+        draft(records, pedigree, output=tmp_path / "a.yaml")
+
+
 def test_one_dam_is_spoken_of_in_the_singular(tmp_path):
     pedigree = "id,sire,dam\ns,,\nd,,\n" + "\n".join(f"a{i},s,d" for i in range(40))
     for more, own in (([], "it has no records of its own"), (["d,f,1,20.5"], "it has records of its own")):
@@ -220,7 +240,7 @@ def test_few_records_and_strange_ids_are_warned_of(tmp_path):
     pedigree = "id,sire,dam\n" + "\n".join(f"x{i},," for i in range(40))
     made = draft(*write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(ROWS), pedigree), output=tmp_path / "a.yaml")
     assert any("too few to estimate variances" in line for line in made.said)
-    assert any("most animals with records are not in the pedigree: are ids written alike" in line for line in made.said)
+    assert any("most animals with records are not in the pedigree: are ids written in the same way" in line for line in made.said)
     assert accepted(made).data.add_missing_animals
 
 
