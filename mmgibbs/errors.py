@@ -25,7 +25,7 @@ class ModelError(MmgibbsError):
 
 
 class DeviceError(MmgibbsError):
-    """A device, or memory, that the run asks for and this machine does not have."""
+    """A device, or an amount of memory, that the run needs and this machine does not have."""
 
 
 class Stopped(KeyboardInterrupt):

@@ -6,7 +6,7 @@ class TableError(ValueError):
 
 
 class PedigreeError(ValueError):
-    """A pedigree that cannot be one: an animal twice, a loop, a sire that is a dam, a parent younger than its calf."""
+    """An impossible pedigree: an animal twice, a loop, a sire that is a dam, a parent younger than its calf."""
 
 
 class UnknownColumns(PedigreeError):

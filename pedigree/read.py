@@ -41,8 +41,8 @@ class Pedigree:
 
     ids: (n,) String. sire, dam: (n,) int32 codes; -1 unknown; n .. n + g - 1 unknown-parent groups. birth: (n,)
     float64, NaN where unknown, or None without a birth column. row: (n,) int64 line of the file (see Table.line), -1
-    for an animal without a row of its own. file_order: (n,) int32 codes in the order of the file, then the founders
-    added. notes: what was decided on the way. more: other columns that were asked for, (n,) String by code, null
+    for an animal without a row. file_order: (n,) int32 codes in the order of the file, then the founders
+    added. notes: decisions that reading has made. more: other columns that were asked for, (n,) String by code, null
     where empty. name: of the file, for messages.
     """
 
@@ -91,12 +91,12 @@ def read_pedigree(
     source: path (csv, tsv, white space, parquet, arrow; .gz) or pl.DataFrame. columns: {'id', 'sire', 'dam'[,
     'birth']} -> column name or 1-based position; None: recognised names, or, of a file without names, the first three
     columns (a note says so). header: whether the first line holds names; None: yes where columns are names, no where
-    they are positions, else as the line looks (a note says so). unknown: values that stand for an unknown parent.
+    they are positions, else as the line looks (a note says so). unknown: values that mean an unknown parent.
     group_column: the group of each animal's unknown parents. founders: ids to add as animals without parents where
-    they have no row. hermaphrodites: an id may be both sire and dam. more: columns to keep as they are. name: the
+    they have no row. hermaphrodites: an id may be both sire and dam. more: columns to keep unchanged. name: the
     file's name in errors.
 
-    Ids are strings and stay strings ('007' is not '7'). Parents without a row of their own become founders, counted in
+    Ids are strings and stay strings ('007' is not '7'). Parents without a row become founders, counted in
     the notes. Raises TableError (cannot be read), UnknownColumns (named columns, none recognised as a parent),
     PedigreeError (duplicate animal, loop, own parent, both sire and dam, parent younger than progeny, no id, no
     group).

@@ -20,7 +20,7 @@ def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ())
 
     source: the path of a YAML file, or a dict with the same keys (where `data.phenotypes` and `data.pedigree` may be
     Polars data frames). Paths to data are relative to the YAML file; from a dict, to the working directory.
-    overrides: 'sampler.samples=100' strings, their values as they would be in the file.
+    overrides: strings such as 'sampler.samples=100', with values as in the file.
     Raises ConfigError, whose text has one line for every problem: file, YAML path, what was found, what is needed.
     Data files are not opened here.
     """

@@ -34,9 +34,9 @@ ONE_GROUP = "all rows"  # the label of the one group of a fit without groups
 class BayesianLasso(Regression):
     """y = intercept + X beta + e with Laplace priors on beta / sigma (Park & Casella 2008), two-block Gibbs sampler.
 
-    penalty: a fixed lambda; None samples lambda^2 ~ Gamma(penalty_shape, rate penalty_rate). lambda belongs to
-    columns of length 1, to which they are brought unless standardise=False; coefficients are those of the columns as
-    given. sigma^2 ~ IG(residual_shape, residual_scale). posterior: beta (predictor), intercept, sigma2, lambda.
+    penalty: a fixed lambda; None samples lambda^2 ~ Gamma(penalty_shape, rate penalty_rate). lambda applies
+    to columns of length 1, to which they are scaled unless standardise=False; coefficients are those of the columns
+    as given. sigma^2 ~ IG(residual_shape, residual_scale). posterior: beta (predictor), intercept, sigma2, lambda.
     """
 
     plugin = Lasso
@@ -80,12 +80,12 @@ class HorseshoeProbit(Classifier):
     """P(y = second class) = Phi(intercept + X beta) with horseshoe priors on beta (Carvalho et al. 2010).
 
     The intercept is not penalised: its normal prior, of standard deviation intercept_prior_sd at the means of the
-    predictors, is by default as good as none; None makes it flat, which is refused where a plane separates the classes.
-    Where one does (nearly always for n <= p) coefficients have no posterior mean under the horseshoe alone: set
+    predictors, has practically no effect by default; None makes it flat, which is refused if a plane separates the
+    classes. In that case (nearly always for n <= p) coefficients have no posterior mean under the horseshoe alone: set
     slab_scale, which regularises it (Piironen & Vehtari 2017). collapsed: a further draw of all coefficients with the
-    latent responses integrated out, for rare classes; None: where the rarer class has 50 rows for each coefficient.
-    The priors hold for standardised columns unless standardise=False; coefficients are those of the columns as given.
-    posterior: beta (predictor), intercept, tau, and slab where there is one.
+    latent responses integrated out, for rare classes; None: if the rarer class has 50 rows for each coefficient.
+    The priors apply to standardised columns unless standardise=False; coefficients are those of the columns as given.
+    posterior: beta (predictor), intercept, tau, and slab if there is one.
     """
 
     plugin = HorseshoeProbitModel
@@ -176,7 +176,7 @@ class HierarchicalSlice(Classifier):
     labels; group_predictors z, (groups, q) in sorted order of the labels, or a mapping label -> values. method: 'slice'
     or, for logits, 'polya_gamma'. Predictors are standardised unless standardise=False (the priors are for that scale);
     coefficients are those of the columns as given. posterior: beta (group, predictor), intercept (group), population
-    (Delta), covariance (V). Of two classes the coefficients are the log odds of the second, of more those against the
+    (Delta), covariance (V). For two classes the coefficients are the log odds of the second, for more those against the
     last. predict(X, groups, group_predictors): rows of unknown groups get the population's mean Delta'z.
     """
 
@@ -221,7 +221,7 @@ class HierarchicalSlice(Classifier):
         group_predictors: GroupPredictors = None,
     ) -> Self:
         """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or counts, or (n, K) counts.
-        groups (n,): label of each row's group; without them, which is warned of, all rows are one group.
+        groups (n,): label of each row's group; without them all rows are one group, and there is a warning.
 
         DataError names row and column of what cannot be used.
         """
@@ -248,8 +248,8 @@ class HierarchicalSlice(Classifier):
         groups: npt.ArrayLike | None = None,
         group_predictors: npt.ArrayLike | None = None,
     ) -> np.ndarray:
-        """(n, K). groups: (n,) labels; a label that the fit has not seen, and every row where there are none, gets the
-        population's mean; after a fit without groups every row belongs to the one there is.
+        """(n, K). groups: (n,) labels; a label that was not in the fit, and every row if there are none, gets the
+        population's mean; after a fit without groups every row belongs to the only group.
 
         group_predictors: (n, q), of the rows of new groups. ModelError for family 'poisson', which has no classes."""
         if self.family == "poisson":

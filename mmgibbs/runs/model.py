@@ -34,7 +34,7 @@ class TemporaryFolder:
 
 
 class MixedModel(Keywords):
-    """A mixed model, its effects and how it is fitted; data come with `fit`.
+    """A mixed model: its effects, and how it is fitted. You pass the data to `fit`.
 
         model = mmgibbs.MixedModel(
             traits=["weaning_weight"], fixed=["herd", "sex"], random={"animal": "pedigree", "dam": "identity"},
@@ -46,8 +46,8 @@ class MixedModel(Keywords):
     fixed: columns of class effects, or a mapping from effects to 'class', 'covariate' or their keys.
     random: columns of independent effects, or a mapping from effects to 'identity', 'pedigree' or their keys.
     markers, variances, decisions, data, output, sampler: the sections of the analysis file, as mappings.
-    weights: column of the weights of the records. The others are keys of the section `sampler`; what is None takes the
-    default of the analysis file. seed=None draws a fresh one, kept as `seed_`.
+    weights: column of the weights of the records. The other keywords are keys of the section `sampler`; None means the
+    default of the analysis file. seed=None draws a new seed, kept as `seed_`.
 
     After `fit`: `result_` (mmgibbs.Result), `summary_`, `solutions_`, `seed_`.
     """
@@ -94,7 +94,7 @@ class MixedModel(Keywords):
         self._take(locals())
 
     def analysis(self, phenotypes: Any, pedigree: Any = None, genotypes: Any = None) -> dict:
-        """The analysis as `mmgibbs.run` takes it: the sections of the analysis file. Tables: paths or data frames."""
+        """The analysis for `mmgibbs.run`: the sections of the analysis file. Tables: paths or data frames."""
         return self._analysis(phenotypes, pedigree, genotypes, self._seed())
 
     def _analysis(self, phenotypes: Any, pedigree: Any, genotypes: Any, seed: int) -> dict:
@@ -124,7 +124,7 @@ class MixedModel(Keywords):
         return read_seed(given.get("seed", self.seed))
 
     def check(self, phenotypes: Any, pedigree: Any = None, *, genotypes: Any = None) -> dict:
-        """Read and check everything and count what a fit would hold; nothing is sampled."""
+        """Read and check everything and count what a fit would have; nothing is sampled."""
         return check(self.analysis(phenotypes, pedigree, genotypes))
 
     def fit(
@@ -141,7 +141,7 @@ class MixedModel(Keywords):
         """Fit the model. phenotypes, pedigree: paths, or data frames of Polars, pandas or any library that speaks the
         Arrow PyCapsule interface; genotypes: the section `data.genotypes`.
 
-        directory: the run folder that is left; None: a temporary one, which goes with the result. ConfigError,
+        directory: the run folder to keep; None: a temporary folder, which is deleted with the result. ConfigError,
         DataError and ModelError say what cannot be used.
         """
         seed = self._seed()

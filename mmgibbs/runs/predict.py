@@ -78,10 +78,10 @@ def predict(
     **options: Any,
 ) -> Predicted:
     """Genomic breeding values (`gebv`) of all animals of a file of genotypes, with the SNP effects of a finished run.
-    Where these are those of all animals (`single_step: epsilon`), `total` is the breeding value: with J, of -1.
+    If all animals have SNP effects (`single_step: epsilon`), `total` is the breeding value, with J = -1.
 
     genotypes: any file that `data.genotypes` reads; options: its other keys (`map`, `format`, `animals`, `id`, ...).
-    output: a file to write, .parquet or .csv. sd, PEV and reliability are null where the run kept no draws
+    output: a file to write, .parquet or .csv. sd, PEV and reliability are null if the run kept no draws
     (`output.save_marker_draws: 0`). Raises ConfigError for a run without SNP effects, DataError for the file.
     """
     effects = _effects_of(_finished(run))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run found: Polars frames, the folder they were written to, and what run.json holds.
+    """The result of a run: Polars frames, the folder they were written to, and the contents of run.json.
 
     summary: a row for each parameter; solutions: one for each level of each effect (None for a regression); draws: an
     xarray DataTree. A notebook shows the summary with its warnings.
@@ -39,7 +39,7 @@ class Result:
     @property
     def draws(self) -> xarray.DataTree:
         """Draws of the variance components, derived parameters and chosen levels:
-        an xarray DataTree with /posterior and /sample_stats, which ArviZ takes as it is.
+        an xarray DataTree with /posterior and /sample_stats, which ArviZ reads directly.
         """
         import xarray
 
@@ -55,7 +55,7 @@ class Result:
     def breeding_values(self, term: str | None = None, trait: str | None = None) -> pl.DataFrame:
         """Solutions of the random effects whose levels are related, or of one term, best first.
 
-        ConfigError where there is no such term or trait.
+        ConfigError if there is no such term or trait.
         """
         if self.solutions is None:
             raise ConfigError("breeding_values: found a regression, needed a mixed model")

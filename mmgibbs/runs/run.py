@@ -36,13 +36,13 @@ def run(
 
     config: path of a YAML file, or a dict of the same keys (where `data.phenotypes` and `data.pedigree` may be data
     frames of Polars, pandas or any library that speaks the Arrow PyCapsule interface).
-    overrides: 'key.path=value' strings. overwrite: replace the run that is there. resume: continue from the
-    checkpoints of a run that ended early, to the draws of a run in one go. extend: sweeps to add to a finished run.
-    report: write report.html, at each checkpoint while the chains run, and when the run has ended.
-    cluster: 'tcp://host:port' of a Dask scheduler, whose workers then run the chains, to the same draws, or 'local:N'
+    overrides: 'key.path=value' strings. overwrite: replace an existing run. resume: continue from the checkpoints of a
+    run that ended early, with the same draws as an uninterrupted run. extend: sweeps to add to a finished run.
+    report: write report.html at each checkpoint while the chains run, and when the run has ended.
+    cluster: 'tcp://host:port' of a Dask scheduler, whose workers then run the chains with the same draws, or 'local:N'
     for N workers on this machine (a script then needs the usual `if __name__ == "__main__":`).
-    Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message; Stopped (a KeyboardInterrupt) where
-    SIGINT or SIGTERM ends the sampling, its state kept.
+    Raises MmgibbsError or pedigree.errors.PedigreeError with one readable message; Stopped (a KeyboardInterrupt) if
+    SIGINT or SIGTERM ends the sampling, after its state is saved.
     """
     console = Console(progress)
     output = [f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else []
@@ -122,7 +122,7 @@ def finished_result(path: Path) -> Result:
 
 
 def check(config: str | os.PathLike | dict, overrides: Sequence[str] = ()) -> dict:
-    """Read and check everything, count what a run would hold, then stop; nothing is written."""
+    """Read and check everything and count what a run would have; nothing is sampled or written."""
     analysis = load_config(config, overrides)
     if analysis.model.plugin is not None:
         from mmgibbs.runs.regression import regression_counts

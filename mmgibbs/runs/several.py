@@ -53,14 +53,14 @@ def run_scenarios(
     cluster: str | None = None,
     done: Callable[[Scenario], None] = lambda scenario: None,
 ) -> list[Scenario]:
-    """Run analyses; what became of each, in their order.
+    """Run several analyses; returns the outcome of each, in their order.
 
     files: of analyses (YAML); overrides, overwrite, resume, extend, report, cluster: as of `mmgibbs.run`, for all of
-    them. output: a folder for the run folders, named after the files; None: each analysis says its own. done: called
+    them. output: a folder for the run folders, named after the files; None: each has its own folder. done: called
     with each scenario as it ends.
 
     Raises ConfigError before anything is run: a file that cannot be used, two that would write the same folder. Stopped
-    where SIGINT or SIGTERM ends the sampling, the states kept.
+    if SIGINT or SIGTERM ends the sampling, after the states are saved.
     """
     analyses = _load(files, overrides, output)
     names = _names(files)

@@ -259,7 +259,7 @@ CASES = {
             "variances": {"effect2": 0.5, "genetic": 1.0, "residual": 2.0},
         },
         {},
-        ("renum_data.csv is the data file again",),
+        ("renum_data.csv is a copy of the data file",),
     ),
     "groups in a column": Case(
         head()

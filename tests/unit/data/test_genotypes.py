@@ -64,7 +64,9 @@ def test_who_is_missing_where_is_counted_and_named(tmp_path):
 
 
 def test_no_genotyped_animal_that_anything_else_knows(tmp_path):
-    with pytest.raises(DataError, match="none of the 60 genotyped animals has a record; are ids written in the same way"):
+    with pytest.raises(
+        DataError, match="none of the 60 genotyped animals has a record; are ids written in the same way"
+    ):
         prepared(tmp_path, clean(), ["A0", "A1"])
 
 

@@ -240,7 +240,10 @@ def test_few_records_and_strange_ids_are_warned_of(tmp_path):
     pedigree = "id,sire,dam\n" + "\n".join(f"x{i},," for i in range(40))
     made = draft(*write(tmp_path, "animal,sex,herd,weight\n" + "\n".join(ROWS), pedigree), output=tmp_path / "a.yaml")
     assert any("too few to estimate variances" in line for line in made.said)
-    assert any("most animals with records are not in the pedigree: are ids written in the same way" in line for line in made.said)
+    assert any(
+        "most animals with records are not in the pedigree: are ids written in the same way" in line
+        for line in made.said
+    )
     assert accepted(made).data.add_missing_animals
 
 
