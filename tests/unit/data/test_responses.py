@@ -173,7 +173,7 @@ BAD = [
     ({"type": "binary", "column": "alive", "positive": 3}, {}, ["found no '3'", "one of two values"]),
     (ORDINAL, {"score": ["easy", "hard", "assisted", "difficult", "easy", "easy"]}, ["row 2", "'hard'", "easy"]),
     (ORDINAL, {"score": ["easy", "easy", "difficult", "difficult", "easy", "easy"]}, ["no record of 'assisted'"]),
-    ({"type": "ordinal", "column": "score"}, {}, ["'assisted'", "no number", "traits.t.categories"]),
+    ({"type": "ordinal", "column": "score"}, {}, ["'assisted'", "not a number", "traits.t.categories"]),
     (BOUNDS, {"high": [2.0, None, 5.0, 2.5, None, 1.0]}, ["row 1", "3 and 2", "not above the upper"]),
     ({"type": "ordinal", "column": "score", "categories": ["a|b", "c", "d"]}, {"score": list("cdcdcd")}, ["'|'"]),
     (
@@ -198,7 +198,7 @@ BAD = [
     (
         {"type": "ordinal", "column": "score"},
         {"score": ["1", "inf", "2", "3", "1", "2"]},
-        ["'inf'", "no number", "traits.t.categories"],
+        ["'inf'", "not a number", "traits.t.categories"],
     ),
     (
         {"type": "binary", "column": "alive"},
