@@ -16,6 +16,7 @@ from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.read import Pedigree, read_pedigree
 from pedigree.tables import nearest, open_table
 
+_REPEATED = 1.5  # records of an animal
 _MOST_FIXED, _OF_A_LEVEL = 10, 20.0  # levels, and records in each, of a fixed class of a trait that is not normal
 UNKNOWN_PARENT = ("", "NA", "0")
 
@@ -71,6 +72,7 @@ def guess(
     ids = [c.name for c in rest if recognised(c.name, "id")]
     found |= roles([c for c in rest if c.name not in ids], named) | _roles_of_animals(animals)
     found |= dict.fromkeys(ids, Role("left out", "its name says that it has ids"))
+    found |= _of_each_animal(columns, animals, found, traits)
     out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown, selfing)
     _choose_traits(out, traits)
     _leave_out_repetitions(out)
@@ -162,6 +164,20 @@ def _roles_of_animals(animals: Animals) -> dict[str, Role]:
     whose = {"animal": animals.animal, "sire": animals.sire, "dam": animals.dam}
     why = {"animal": f"the animal of the record: {animals.why}", "sire": "the sire", "dam": "the dam"}
     return {c.name: Role("animal" if role == "animal" else "parent", why[role]) for role, c in whose.items() if c}
+
+
+def _of_each_animal(
+    columns: Sequence[Column], animals: Animals, found: dict[str, Role], wanted: Sequence[str]
+) -> dict[str, Role]:
+    """Numbers that are the same in all records of an animal: as a trait they would count as often as it has records."""
+    of = animals.animal
+    if of is None or of.records_per_level < _REPEATED:
+        return {}
+    constant = [c for c in columns if found[c.name].use == "trait" and determines(of, c)]
+    if all(found[c.name].use != "trait" or c in constant for c in columns):
+        return {}  # nothing else to analyse
+    why = f"each {of.name} has one value of it; in several records it would count several times"
+    return {c.name: Role("left out", why) for c in constant if c.name not in wanted}
 
 
 def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:

@@ -17,7 +17,8 @@ from mmgibbs.draft.columns import Column, determines, words_of
 CLASSES = """sex gender herd flock farm year yr byear birthyear season month contemporary cg hys htd htm htw hy group
     batch pen block breed housing parity lactation lact treatment trt station technician region location site
     environment env rep replicate feed cohort class ward mob generation type stall milking""".split()
-OF_RANDOM = "nest litter cage family plot tank fosternest room brood clutch judge observer operator".split()
+OF_RANDOM = """nest litter cage family plot tank fosternest room brood clutch judge observer operator photo
+    respondent subject""".split()
 COVARIATES = """age dim day days date time temperature temp thi inbreeding latitude longitude depth months interval
     heterozygosity""".split()
 TRAITS = """weight weights wt bwt yield milk fat prot protein gain score length height tarsus fleece backfat trait

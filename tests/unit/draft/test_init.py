@@ -195,6 +195,18 @@ def test_properties_of_a_place_and_numbers_of_rows_are_no_traits(tmp_path):
     assert "left out (each level of LOCATION has one value of it)" in text and "it numbers the records" in text
 
 
+def test_what_is_the_same_in_all_records_of_an_animal_is_no_trait(tmp_path):
+    """Anger of a person, beside 24 answers each."""
+    made = draft(shared_data("data/traits/VerbAgg.csv"), output=tmp_path / "a.yaml")
+    assert "each id has one value of it" in made.path.read_text(encoding="utf-8")
+    assert [t.name for t in accepted(made).traits] != ["Anger"]
+
+
+def test_sires_without_a_pedigree_are_random(tmp_path):
+    made = draft(shared_data("data/traits/foulley_1983_bw_cd.csv"), output=tmp_path / "a.yaml")
+    assert set(accepted(made).model.random) == {"sire"}
+
+
 def test_a_pedigree_whose_columns_are_not_known_says_what_is_needed(tmp_path):
     pedigree = shared_data("data/traits/foulley_1983_pedigree.csv")
     records = pedigree.with_name("foulley_1983_bw_cd.csv")
