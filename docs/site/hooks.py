@@ -17,6 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}  # pages beside docs/
+_PICTURES = "![The report of a finished run](report.png#only-light)![The same](report-dark.png#only-dark)"
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")  # within the repository, no picture
 
 
@@ -68,6 +69,7 @@ def pages() -> dict[str, str]:
 def introduction() -> str:
     """The beginning of the README: what it is, a picture, how to install it, and your own data."""
     text = (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n", 1)[1].split("\n## The analysis file")[0]
+    text = re.sub(r"<picture>.*?</picture>", _PICTURES, text, flags=re.DOTALL)
     return re.sub(r"<!--.*?-->\n", "", text).replace("](docs/", "](") + "\n"
 
 
