@@ -93,7 +93,9 @@ def test_the_page_of_ready_analyses_has_every_file():
 def test_it_is_short_and_shows_the_report_first():
     lines = README.splitlines()
     assert len(lines) <= 150
-    (picture,) = [i for i, line in enumerate(lines) if line.startswith("![")]
+    (picture,) = [i for i, line in enumerate(lines) if line == "<picture>"]
     assert picture < 15
-    (path,) = re.findall(r"\]\(([^)]+)\)", lines[picture])
-    assert (ROOT / path).read_bytes()[1:4] == b"PNG" and (ROOT / path).stat().st_size < 300_000
+    paths = re.findall(r'(?:src|srcset)="([^"]+)"', "\n".join(lines[picture : picture + 4]))  # dark, then light
+    assert len(paths) == 2
+    for path in paths:
+        assert (ROOT / path).read_bytes()[1:4] == b"PNG" and (ROOT / path).stat().st_size < 300_000
