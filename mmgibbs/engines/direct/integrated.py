@@ -114,7 +114,8 @@ class IntegratedLikelihood:
 
     def at(self, psi: np.ndarray) -> float:
         """log p(y | psi) up to a constant; -inf where a matrix is not positive definite."""
-        return float(_evaluate(psi, self.matrices, self.of_C, self.of_b, self.of_squares, *self.lists, *self.last))
+        lists = (*self.lists, self.columns.alike)
+        return float(_evaluate(psi, self.matrices, self.of_C, self.of_b, self.of_squares, *lists, *self.last))
 
     def _centre(self, y: np.ndarray) -> None:
         """Take y less what the flat fixed effects fit where every variance is that of the trait."""
@@ -212,8 +213,9 @@ def fitted_values(design: Design, thetas: Sequence[np.ndarray]) -> np.ndarray:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _evaluate(
-    psi, matrices, of_C, of_b, of_squares, column_ptr, row_of, row_ptr, column_of, v, values, filled, y, reciprocal, w
-):
+    psi, matrices, of_C, of_b, of_squares, column_ptr, row_of, row_ptr, column_of, alike,
+    v, values, filled, y, reciprocal, w,
+):  # fmt: skip
     """log p(y | psi) up to a constant, or -inf."""
     total = _precisions(psi, matrices, v)
     if not np.isfinite(total):
@@ -222,7 +224,8 @@ def _evaluate(
     _add_up(of_C, v, values)
     w[:] = 0.0
     _add_up(of_b, v, w)
-    if factorise_columns(column_ptr, row_of, row_ptr, column_of, values, filled, y, reciprocal, SINGULAR) >= 0:
+    lists = column_ptr, row_of, row_ptr, column_of, alike
+    if factorise_columns(*lists, values, filled, y, reciprocal, SINGULAR) >= 0:
         return -np.inf
     solve_lower(column_ptr, row_of, values, w)
     below = row_of.size

@@ -88,9 +88,11 @@ def test_long_columns_are_factorised_by_supernodes():
 
 
 MUTANTS = {
-    "a column that is filled too late": ("filled[j] = end + np.uint64(1)", "filled[j] = end"),
+    "a column that is filled too late": ("filled[k] += one", "filled[k] += one - one"),
+    "two columns at once, one of them shifted": ("p0 += one", "p0 += two"),
+    "four columns at once, one of them forgotten": (" - values[p2 + s] * y2", ""),
     "C^-1 with the wrong sign": ("total -= values[p] * b", "total += values[p] * b"),
-    "pivots that forget": ("d -= ratio * yj", "d -= 0.0 * ratio * yj"),
+    "pivots that forget": ("d -= ratio * y[k]", "d -= 0.0 * ratio * y[k]"),
 }
 
 
@@ -99,6 +101,7 @@ def test_wrong_columns_are_seen(right, wrong):
     module = mutant(columns_module, right, wrong, compiled=False)
     matrix = random_matrix(np.random.default_rng(3), 40, 0.05)
     known = module.columns_of(elimination(matrix))
+    assert set(known.alike.tolist()) >= {1, 2, 4}
     values = values_of(matrix, known)
     known.factorise(values)
     C = matrix.toarray()
