@@ -172,8 +172,9 @@ class Sampler(Section):
     """Largest error that may remain. Default: 1e-8 posterior standard deviations for engine pcg, a relative residual
     of 1e-12 for blup, 1e-5 standard errors for reml."""
 
-    pev_limit: Annotated[int, checked(whole_number(0))] = 10_000
-    """Equations up to which blup computes prediction error variances."""
+    pev_limit: Annotated[int | None, checked(unless("auto", whole_number(0)))] = None
+    """Equations up to which blup computes prediction error variances; auto: where that is estimated to take minutes at
+    most, mostly up to several hundred thousand equations."""
 
     max_iterations: Annotated[int, checked(whole_number(1))] = 100
     """Largest number of iterations of reml."""

@@ -60,9 +60,9 @@ SWEEPS = {
     "serial": SweepCost(0.058, 0.083, 0.0, 5.0e-6, 0.9e-5, 3.5e-5),
     "structured": SweepCost(0.057, 0.138, 0.0053, 2.6e-6, 1.5e-5, 0.5e-5),
 }
-PER_MILLION_OPERATIONS = 0.236  # of a factorisation by columns
+PER_MILLION_OPERATIONS = 0.165  # of a factorisation by columns
 PER_ELEMENT = 5.4e-6  # of L: the lists that C is made of, and the solution
-GRADIENT = 1.45  # a selected inverse and its sums, to a factorisation
+GRADIENT = 1.8  # a selected inverse and its sums, to a factorisation
 
 
 def sweep_counts(design: Design, sampled: int) -> SweepCounts:

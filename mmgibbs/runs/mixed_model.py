@@ -12,7 +12,7 @@ from mmgibbs.config import Analysis
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
-from mmgibbs.engines.direct.standard_errors import posterior_sd
+from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, affordable_posterior_sd, posterior_sd
 from mmgibbs.engines.pcg.solver import PcgSolver, Solution
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
@@ -221,7 +221,8 @@ class MixedModelProblem:
         if equations.real != np.float64:
             equations = structured_equations(model.design, equations.partition)
         threads = s.threads or cores()
-        ((solution, sd),) = executor.each(blup, (equations, G, R), [(s.tolerance, s.pev_limit, threads)], ["solving"])
+        calls = [(s.tolerance, s.pev_limit, threads)]
+        ((solution, sd, blank),) = executor.each(blup, (equations, G, R), calls, ["solving"])
         console.say(f"PCG: {solution.iterations} iterations, relative residual {solution.relative_residual:.1e}")
         facts = {
             "method": "blup",
@@ -230,13 +231,11 @@ class MixedModelProblem:
             "relative_residual": solution.relative_residual,
             **executor.facts,
         }
-        blank = (
-            f"PEV and reliability are blank: {equations.n_equations:,} equations are above sampler.pev_limit "
-            f"{s.pev_limit:,}"
-        )
         moments = PooledMoments.exact(model.design.to_original_scale(solution.theta), sd)
         fixed = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
-        return Found(moments, fixed, facts, notes=[blank] if sd is None else [])
+        notes = [] if blank is None else [f"PEV and reliability are blank: {blank} {MONTE_CARLO}"]
+        console.say_all(notes)
+        return Found(moments, fixed, facts, notes=notes)
 
     # REML
 
@@ -459,13 +458,19 @@ def blup(
     G: Sequence[np.ndarray | None],
     R: np.ndarray,
     tolerance: float,
-    pev_limit: int,
+    pev_limit: int | None,
     threads: int = 1,
-) -> tuple[Solution, list[np.ndarray] | None]:
-    """(solution, posterior SD of every level, on the original scale): the latter None above `pev_limit` equations."""
+) -> tuple[Solution, list[np.ndarray] | None, str | None]:
+    """(solution, posterior SD of every level, on the original scale, or None, and why).
+
+    The SD is None above `pev_limit` equations, or where that is None where it is estimated to take too long."""
     solver = PcgSolver(equations, Threads(threads))
     solver.set_variances(G, R)
     solution = solver.solve(tolerance)
-    if equations.n_equations > pev_limit:
-        return solution, None
-    return solution, posterior_sd(equations.design, G, R, equations.bytes + 8 * 8 * solver.active.size)
+    used, n = equations.bytes + 8 * 8 * solver.active.size, equations.n_equations
+    if pev_limit is None:
+        found = affordable_posterior_sd(equations.design, G, R, used)
+        return (solution, None, found) if isinstance(found, str) else (solution, found, None)
+    if n > pev_limit:
+        return solution, None, f"{n:,} equations are above sampler.pev_limit {pev_limit:,}"
+    return solution, posterior_sd(equations.design, G, R, used), None

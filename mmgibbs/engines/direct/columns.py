@@ -100,8 +100,9 @@ def columns_of(known: Elimination) -> Columns:
     """The columns of an elimination."""
     place = np.empty(known.order.size, np.int64)
     place[known.order] = np.arange(known.order.size)
-    pattern = _pattern(known.indptr, known.indices, known.tree)
-    return Columns(known.order, place, *pattern, _alike(pattern[0].astype(np.int64), pattern[1]))
+    column_ptr, row_of, row_ptr, column_of = _pattern(known.indptr, known.indices, known.tree)
+    alike = _alike(column_ptr.astype(np.int64), row_of)
+    return Columns(known.order, place, column_ptr, row_of, row_ptr, column_of, alike)
 
 
 @njit(cache=True)

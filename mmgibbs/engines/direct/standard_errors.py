@@ -9,11 +9,17 @@ import numpy as np
 from mmgibbs.engines.direct.coefficients import Coefficients, coefficients
 from mmgibbs.engines.direct.factor import Factor
 from mmgibbs.engines.direct.places import original_scale_rows
-from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
 from mmgibbs.model.covariance import full_block
 from mmgibbs.model.design import Design
 
 COLUMNS = 64  # right-hand sides at once
+MOST_EQUATIONS = 1_000_000  # of which the pattern of a factor is looked for, where nobody says how many
+MOST_OPERATIONS = 2e11  # of a factorisation: with the inverse some minutes on one core
+MONTE_CARLO = (
+    "(by Monte Carlo: method: gibbs with variances.mode: fixed and engine: pcg, n draws of which know a PEV to a share "
+    "of sqrt(2/n))"
+)
 
 
 def posterior_sd(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, used: int = 0) -> list[np.ndarray]:
@@ -22,15 +28,39 @@ def posterior_sd(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, 
     used: bytes that the solution needs besides. DeviceError where the factor and its inverse would not fit into memory,
     ModelError where C is not positive definite.
     """
-    of_terms = [None if g is None else full_block(len(g)) for g in G]
-    of_residuals = [full_block(design.n_traits)] * max(1, len(design.residual_classes))
-    matrix = coefficients(design, of_terms, of_residuals)
-    known, n = matrix.symbolic, design.n_equations
+    matrix, n = _pattern(design, G), design.n_equations
     refuse_beyond_free(
-        used + known.bytes,
+        used + matrix.symbolic.bytes,
         f"inverting {n:,} equations for PEV",
         f"a machine with more memory, or sampler.pev_limit below {n} (PEV and reliability are then blank)",
     )
+    return _inverted(matrix, G, R)
+
+
+def affordable_posterior_sd(
+    design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, used: int = 0
+) -> list[np.ndarray] | str:
+    """The same where the pattern of the factor says that it takes minutes at most, and fits; otherwise why it does
+    not."""
+    n = design.n_equations
+    if n > MOST_EQUATIONS:
+        return f"{n:,} equations are more than {MOST_EQUATIONS:,}"
+    matrix = _pattern(design, G)
+    known, free = matrix.symbolic, free_bytes()
+    needed = used + known.bytes
+    if known.flops > MOST_OPERATIONS:
+        return f"a factor of {n:,} equations takes {known.flops:.1e} operations, more than {MOST_OPERATIONS:.0e}"
+    if free is not None and needed > free:
+        return f"inverting {n:,} equations needs about {needed / 1e9:,.1f} GB, found {free / 1e9:,.1f} GB free"
+    return _inverted(matrix, G, R)
+
+
+def _pattern(design: Design, G: Sequence[np.ndarray | None]) -> Coefficients:
+    of_terms = [None if g is None else full_block(len(g)) for g in G]
+    return coefficients(design, of_terms, [full_block(design.n_traits)] * max(1, len(design.residual_classes)))
+
+
+def _inverted(matrix: Coefficients, G: Sequence[np.ndarray | None], R: np.ndarray) -> list[np.ndarray]:
     factor = matrix.factor(G, R)
     return sd_of_factor(matrix, factor, factor.selected_inverse())
 

@@ -147,7 +147,7 @@ def test_every_default(tmp_path, monkeypatch):
             "checkpoint_every": "10m",
             "stop": None,
             "tolerance": None,
-            "pev_limit": 10000,
+            "pev_limit": None,
             "max_iterations": 100,
         },
         "output": {

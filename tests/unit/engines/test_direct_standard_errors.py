@@ -7,7 +7,8 @@ from reference import dense, models
 
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.engines.direct.standard_errors import posterior_sd
+from mmgibbs.engines.direct import standard_errors
+from mmgibbs.engines.direct.standard_errors import affordable_posterior_sd, posterior_sd
 
 
 @pytest.mark.parametrize("name", models.NAMES)
@@ -37,3 +38,16 @@ def test_scaled_covariates(tmp_path):
     expected = np.sqrt(np.einsum("ix,ij,jx->x", np.array(B), truth.covariance, np.array(B)))
     found = np.concatenate([sd.ravel() for sd in posterior_sd(design, G, R)])
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_what_takes_too_long_or_does_not_fit_is_left_out_and_says_why(monkeypatch):
+    example = models.example("bivariate_missing")
+    arguments = example.design, example.G, example.R
+    for one, other in zip(affordable_posterior_sd(*arguments), posterior_sd(*arguments), strict=True):
+        np.testing.assert_array_equal(one, other)
+    monkeypatch.setattr(standard_errors, "free_bytes", lambda: 10)
+    assert "GB free" in affordable_posterior_sd(*arguments)
+    monkeypatch.setattr(standard_errors, "MOST_OPERATIONS", 10.0)
+    assert affordable_posterior_sd(*arguments).endswith("operations, more than 1e+01")
+    monkeypatch.setattr(standard_errors, "MOST_EQUATIONS", 3)
+    assert affordable_posterior_sd(*arguments).endswith("equations are more than 3")

@@ -162,7 +162,7 @@ def test_an_inverse_that_does_not_fit_is_refused(folder, monkeypatch):
     """The equations fit, their inverse does not."""
     write_files(folder)
     monkeypatch.setattr(mmgibbs.machine.memory, "free_bytes", lambda: 10_000)
-    message = refused(folder)
+    message = refused(folder, "--set", "sampler.pev_limit=27")
     assert (
         message.startswith("memory: inverting 27 equations for PEV needs about")
         and "sampler.pev_limit below 27" in message
