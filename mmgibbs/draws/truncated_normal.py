@@ -7,6 +7,7 @@ end lies.
 
 Attempt a uses block (draw, a): two normals, tried one after the other, or one exponential (words 0, 1) or uniform and
 its decision (words 2, 3). Each proposal is accepted with probability above 0.49. After 4096 attempts the draw is nan.
+`fill_truncated` makes the first attempts of many levels side by side.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from math import sqrt
 import numpy as np
 from numba import njit
 
-from mmgibbs.draws.elementary import exp, log
+from mmgibbs.draws.elementary import exp, exp_within, log
 from mmgibbs.draws.normal import box_muller
-from mmgibbs.draws.philox import draw_word, exhausted, philox, uniform
+from mmgibbs.draws.philox import draw_word, exhausted, philox, uniform, uniform_pair
 
 SWITCH = 0.47  # from this mean on, normals are accepted often enough
 SQRT_TWO_PI = 2.5066282746310002
@@ -104,3 +105,95 @@ def truncated_normal_from(attempt, mean, lower, upper, c0, c1, c2, draw, k0, k1)
         attempt += np.uint64(1)
         if exhausted(attempt, u):
             return np.nan
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True)
+def attempt_without_normals(mean, lower, upper, u, v):
+    """(draw, whether it is accepted) of one attempt of `truncated_normal` by an exponential or a uniform.
+
+    Nothing branches, so that loops over it vectorise; of what is not chosen nothing is right, and nothing read. What is
+    chosen has a power between -650 and 0.
+    """
+    width = upper - lower
+    alpha, beta = lower - mean, upper - mean
+    right, inside = alpha > 0.0, (alpha <= 0.0) & (beta >= 0.0)
+    near, far = alpha if right else -beta, beta if right else -alpha
+    rate = 0.5 * (near + sqrt(near * near + 4.0))
+    centre = 1.0 / rate
+    by_uniform = inside | (width * (near + far) <= 2.0)
+    uniform_excess, exponential_excess = width * u, -log(u) * centre
+    excess = uniform_excess if by_uniform else exponential_excess
+    x, past = alpha + excess, excess - centre
+    power_inside, power_outside, power_exponential = -0.5 * x * x, -excess * (near + 0.5 * excess), -0.5 * past * past
+    power = power_outside if by_uniform else power_exponential
+    power = power_inside if inside else power
+    valid = (lower <= upper) & (abs(mean) < np.inf)
+    accepted = (v < exp_within(power)) & (by_uniform | (excess <= width)) & valid
+    up, down = min(lower + excess, upper), max(upper - excess, lower)
+    return up if inside | right else down, accepted
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+def room_for_truncated(n):
+    """Memory for `fill_truncated` of up to n levels."""
+    return np.empty((10, n)), np.empty((2, n), np.int64), np.empty((2, n), np.bool_)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+def fill_truncated(out, mean, sd, lower, upper, level, n, room, c0, c2, draw, k0, k1):
+    """out[i] = sd[i] times `truncated_normal` of (mean[i], lower[i], upper[i]) / sd[i] at level[i], i < n.
+
+    The same random numbers and, up to rounding, the same draws; where sd[i] = 0, out[i] has no meaning. First attempts
+    are made side by side, by loops that vectorise; the few levels that need more are listed and done one after another.
+
+    out, mean, sd, lower, upper: (>= n,) float64; level: (>= n,) uint64; room: of `room_for_truncated`.
+    """
+    numbers, listed, flags = room
+    u, v, z0, z1, by_normals, accepted = numbers[0], numbers[1], numbers[2], numbers[3], flags[0], flags[1]
+    for i in range(n):
+        u[i], v[i] = uniform_pair(c0, level[i], c2, draw_word(draw, 0), k0, k1)
+    for i in range(n):
+        z0[i], z1[i] = box_muller(u[i], v[i])
+    for i in range(n):
+        x = mean[i] + sd[i] * z0[i]
+        out[i] = x
+        by_normals[i] = (lower[i] <= mean[i]) & (mean[i] <= upper[i]) & (upper[i] - lower[i] > SQRT_TWO_PI * sd[i])
+        accepted[i] = (lower[i] <= x) & (x <= upper[i])
+    again, others, n_again, n_others = listed[0], listed[1], 0, 0
+    for i in range(n):
+        again[n_again], others[n_others] = i, i
+        n_again += by_normals[i] & (not accepted[i])
+        n_others += not by_normals[i]
+    _second_normals(out, mean, sd, lower, upper, level, again[:n_again], z1, c0, c2, draw, k0, k1)
+    _without_normals(out, mean, sd, lower, upper, level, others[:n_others], room, c0, c2, draw, k0, k1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+def _second_normals(out, mean, sd, lower, upper, level, listed, z1, c0, c2, draw, k0, k1):
+    """The second normal of the first attempt, for the levels listed, and further attempts where it fails too."""
+    for i in listed:
+        x = mean[i] + sd[i] * z1[i]
+        if lower[i] <= x <= upper[i]:
+            out[i] = x
+        elif sd[i] > 0.0:
+            m, a, b = mean[i] / sd[i], lower[i] / sd[i], upper[i] / sd[i]
+            out[i] = sd[i] * truncated_normal_from(np.uint64(1), m, a, b, c0, level[i], c2, draw, k0, k1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+def _without_normals(out, mean, sd, lower, upper, level, listed, room, c0, c2, draw, k0, k1):
+    """First attempts by exponentials and uniforms for the levels listed, and further ones where they fail."""
+    numbers, accepted, n = room[0], room[2][0], len(listed)
+    m, a, b, u, v, x = numbers[4], numbers[5], numbers[6], numbers[7], numbers[8], numbers[9]
+    for j in range(n):
+        i = listed[j]
+        s = sd[i] if sd[i] > 0.0 else 1.0
+        m[j], a[j], b[j], u[j], v[j] = mean[i] / s, lower[i] / s, upper[i] / s, numbers[0, i], numbers[1, i]
+    for j in range(n):
+        x[j], accepted[j] = attempt_without_normals(m[j], a[j], b[j], u[j], v[j])
+    for j in range(n):
+        i = listed[j]
+        if accepted[j]:
+            out[i] = sd[i] * x[j]
+        elif sd[i] > 0.0:
+            out[i] = sd[i] * truncated_normal_from(np.uint64(1), m[j], a[j], b[j], c0, level[i], c2, draw, k0, k1)

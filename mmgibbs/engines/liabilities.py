@@ -22,18 +22,17 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.draws.elementary import log
-from mmgibbs.draws.normal import fill_pairs
-from mmgibbs.draws.normal_interval import log_normal_interval, normal_interval
+from mmgibbs.draws.normal_interval import between_tails, log_normal_interval, tail
 from mmgibbs.draws.poisson_log_normal import poisson_log_normal
 from mmgibbs.draws.purpose import LIABILITY, stream
-from mmgibbs.draws.truncated_normal import SQRT_TWO_PI, truncated_normal, truncated_normal_from
+from mmgibbs.draws.truncated_normal import fill_truncated, room_for_truncated, truncated_normal
 from mmgibbs.equations.structured import Records
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.response import Categories, Count, Interval, Response
 
 CHUNK = 1 << 15  # records behind one partial sum
-BLOCK = 256  # records whose first normals are made at once
+BLOCK = 1024  # records whose liabilities are drawn side by side
 TINY, FAR = 1e-150, 1e100  # probabilities below TINY are handled as logarithms; products stay between 1/FAR and FAR
 
 
@@ -149,6 +148,24 @@ def conditional(pattern, weight, e, B, s, r):
     return mean, s[p] / sqrt(np.float64(weight[r])) if weight.size > 0 else s[p]
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def conditionals(records, trait, y, e, B, s, start, n, mean, sd, eta):
+    """`conditional` of the records start ... start + n - 1, and eta = y - e: loops that vectorise. mean: 0 before."""
+    pattern, own_y, own_e = records.pattern[start:], y[start:, trait], e[start:, trait]
+    for i in range(n):
+        eta[i] = np.float64(own_y[i]) - own_e[i]
+        sd[i] = s[pattern[i]]
+    if records.weight.size > 0:
+        weight = records.weight[start:]
+        for i in range(n):
+            sd[i] /= sqrt(np.float64(weight[i]))
+    if e.shape[1] > 1:
+        for i in range(n):
+            mean[i] = 0.0
+            for o in range(e.shape[1]):
+                mean[i] += B[pattern[i], o] * e[start + i, o]
+
+
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def truncated(mean, sd, low, high, number, record, stream, seed, chain):
     """A residual between low and high."""
@@ -160,38 +177,32 @@ def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, num
     """Liabilities of the records first ... last - 1, from the interval of cuts that their category stands for.
 
     cuts (K + 1,): -inf, t_1, ..., t_{K-1}, inf; category (n,): 0 ... K - 1, -1 where not observed. y and e (n, T):
-    updated in place. A record without the trait is passed over. Most records take a normal at the first attempt, so
-    those of BLOCK records are made at once, which vectorises; the draws are those of `truncated_normal`.
+    updated in place. A record without the trait is passed over. Records go by blocks of BLOCK, which vectorises; the
+    draws are those of `truncated_normal`.
 
     Returns (a, b) of `Liabilities.draw`: w Q_tt is 1/sd^2, and sum_{o != t} Q_to e_o is -Q_tt times the mean.
     """
-    a, b = 0.0, 0.0
-    pattern, weight, z, level = records.pattern, records.weight, np.empty((2, BLOCK)), np.empty(BLOCK, np.uint64)
+    a, b, level = 0.0, 0.0, np.empty(BLOCK, np.uint64)
+    mean, sd, eta, residual = np.zeros(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    low, high, room = np.empty(BLOCK), np.empty(BLOCK), room_for_truncated(BLOCK)
     for start in range(first, last, BLOCK):
         n = min(BLOCK, last - start)
+        conditionals(records, trait, y, e, B, s, start, n, mean, sd, eta)
         for i in range(n):
             level[i] = records.record[start + i]
-        fill_pairs(z, level, n, number, stream, 0, seed, chain)
+        own = category[start : start + n]
         for i in range(n):
-            r = start + i
-            mean, sd = conditional(pattern, weight, e, B, s, r)
-            if sd > 0.0:
-                eta, c = np.float64(y[r, trait]) - e[r, trait], category[r]
-                low, high, residual = cuts[c] - eta, cuts[c + 1] - eta, mean + sd * z[0, i]
-                if not (low <= mean <= high and high - low > SQRT_TWO_PI * sd):  # no attempts by normals
-                    residual = truncated(mean, sd, low, high, number, records.record[r], stream, seed, chain)
-                elif not low <= residual <= high:
-                    residual = mean + sd * z[1, i]
-                    if not low <= residual <= high:
-                        residual = sd * truncated_normal_from(
-                            np.uint64(1), mean / sd, low / sd, high / sd, number, records.record[r], stream, 0, seed,
-                            chain,
-                        )  # fmt: skip
-                y[r, trait] = eta + residual
-                e[r, trait] = residual
-                x = residual / (sd * sd)
-                a += x * residual
-                b -= x * mean
+            c = np.uint64(max(own[i], 0))  # records without the trait have some interval too
+            low[i], high[i] = cuts[c] - eta[i], cuts[c + np.uint64(1)] - eta[i]
+        fill_truncated(residual, mean, sd, low, high, level, n, room, number, stream, 0, seed, chain)
+        own_y, own_e = y[start : start + n, trait], e[start : start + n, trait]
+        for i in range(n):
+            if sd[i] > 0.0:
+                own_y[i] = eta[i] + residual[i]
+                own_e[i] = residual[i]
+                x = residual[i] / (sd[i] * sd[i])
+                a += x * residual[i]
+                b -= x * mean[i]
     return a, b
 
 
@@ -235,22 +246,29 @@ def log_ratio_of_cuts(records, category, cuts, proposed, trait, y, e, B, s, firs
     logarithm taken where the product gets far from 1.
     """
     pattern, weight, total, product = records.pattern, records.weight, 0.0, 1.0
-    for r in range(first, last):
-        c = category[r]
-        if c < 0 or (cuts[c] == proposed[c] and cuts[c + 1] == proposed[c + 1]):
-            continue
-        mean, sd = conditional(pattern, weight, e, B, s, r)
-        if sd > 0.0:
-            mu, scale = np.float64(y[r, trait]) - e[r, trait] + mean, 1.0 / sd
-            low, high = (cuts[c] - mu) * scale, (cuts[c + 1] - mu) * scale
-            new_low, new_high = (proposed[c] - mu) * scale, (proposed[c + 1] - mu) * scale
-            p, new = normal_interval(low, high), normal_interval(new_low, new_high)
-            if p > TINY and new > TINY:
-                product *= new / p
-            else:
-                total += log_normal_interval(new_low, new_high) - log_normal_interval(low, high)
-            if not FAR > product > 1.0 / FAR:
-                total, product = total + log(product), 1.0
+    moves, touched = (cuts[:-1] != proposed[:-1]) | (cuts[1:] != proposed[1:]), np.empty(BLOCK, np.int64)
+    for start in range(first, last, BLOCK):
+        n = 0
+        for r in range(start, min(start + BLOCK, last)):
+            touched[n] = r
+            n += (category[r] >= 0) & moves[category[r]]
+        for r in touched[:n]:
+            mean, sd = conditional(pattern, weight, e, B, s, r)
+            if sd > 0.0:
+                c, mu, scale = category[r], np.float64(y[r, trait]) - e[r, trait] + mean, 1.0 / sd
+                low, high = (cuts[c] - mu) * scale, (cuts[c + 1] - mu) * scale
+                new_low, new_high = (proposed[c] - mu) * scale, (proposed[c + 1] - mu) * scale
+                tail_low, tail_high = tail(low), tail(high)  # what costs most: not again for a cut that stays
+                new_tail_low = tail_low if new_low == low else tail(new_low)
+                new_tail_high = tail_high if new_high == high else tail(new_high)
+                p = between_tails(low, high, tail_low, tail_high)
+                new = between_tails(new_low, new_high, new_tail_low, new_tail_high)
+                if p > TINY and new > TINY:
+                    product *= new / p
+                else:
+                    total += log_normal_interval(new_low, new_high) - log_normal_interval(low, high)
+                if not FAR > product > 1.0 / FAR:
+                    total, product = total + log(product), 1.0
     return total + log(product)
 
 

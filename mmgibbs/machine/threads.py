@@ -80,6 +80,7 @@ def run_at_once(pool: Executor | None, threads: int, calls: Iterable[Callable[[]
 
 PIECE = 16_384  # of a pass over all levels or records: fixed, so that the order of summation is
 SHARES_PER_THREAD = 4  # so that a thread that is held up does not hold up the others
+APART = 16  # float64 between the sums of two pieces: threads that write to one line of the cache wait for each other
 
 
 class Pieces:
@@ -93,6 +94,10 @@ class Pieces:
         shares = min(self.count, 1 if self.threads.count == 1 else SHARES_PER_THREAD * self.threads.count)
         cuts = [self.count * i // shares for i in range(shares + 1)] if shares else []
         self.threads([partial(kernel, self.size, a, b, *out) for a, b in pairwise(cuts)])
+
+    def sums(self, rows: int, columns: int) -> np.ndarray:
+        """(count, rows and more, columns) zeros, for a kernel to sum up each piece in its first `rows`."""
+        return np.zeros((self.count, rows - (-APART // columns), columns))
 
 
 class Threads:

@@ -50,12 +50,12 @@ class RowScaling(Scaling):
             return super()._sums(term, plan, theta, e, Rinv)
         (k_, T_, E_), patterns, pieces = tuples, len(Rinv), self.threads.pieces(len(e))
         k, E, W_ = len(k_), len(E_), whole(T_)
-        xx = np.zeros((pieces.count, patterns * E * k * E, k))
-        xe = np.zeros((pieces.count, patterns * E * k, len(W_)))
+        xx, xe = pieces.sums(patterns * E * k * E, k), pieces.sums(patterns * E * k, len(W_))
         data = (eq.records.pattern, eq.records.weight, self.record_levels(term), *tuples, W_, self._rows(term, theta))
         pieces(partial(sum_rows, *data, e), xx, xe)
-        of_e = xe.sum(axis=0)[:, : len(T_)].reshape(patterns, E, k, -1)
-        return of_places(plan, xx.sum(axis=0).reshape(patterns, E, k, E, k), of_e)
+        of_e = xe[:, : patterns * E * k].sum(axis=0)[:, : len(T_)].reshape(patterns, E, k, -1)
+        of_x = xx[:, : patterns * E * k * E].sum(axis=0).reshape(patterns, E, k, E, k)
+        return of_places(plan, of_x, of_e)
 
     def transform(self, term: int, M: np.ndarray, theta: np.ndarray, e: np.ndarray) -> None:
         tuples = row_tuples(self.equations, term)

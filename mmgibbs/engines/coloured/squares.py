@@ -53,13 +53,13 @@ def augmented_products(
 ) -> np.ndarray:
     """(classes, T, T) sums; fill and noise (patterns, T, T) of augment.augmentation, site = (sweep, stream)."""
     T, W_, pieces = len(T_), whole(T_), threads.pieces(len(e))
-    sums, columns = np.zeros((pieces.count, n_classes * T, len(W_))), np.zeros((2, len(fill) * T, len(W_)))
+    sums, columns = pieces.sums(n_classes * T, len(W_)), np.zeros((2, len(fill) * T, len(W_)))
     columns[:, :, :T] = [m.transpose(0, 2, 1).reshape(-1, T) for m in (fill, noise)]
     pairs = [noise[:, :, j : j + 2].any(axis=(1, 2)) for j in range(0, T, 2)]
     data = (records.pattern, records.weight, records.record, T_, W_, e, *columns, np.stack(pairs), class_of_pattern)
     kernel: Callable[..., None] = sum_augmented
     pieces(partial(kernel, *data, *site, *key), sums)
-    out = sums.sum(axis=0)[:, :T].reshape(n_classes, T, T)
+    out = sums[:, : n_classes * T].sum(axis=0)[:, :T].reshape(n_classes, T, T)
     return np.tril(out) + np.tril(out, -1).transpose(0, 2, 1)
 
 
@@ -113,8 +113,8 @@ def sum_augmented(
     pattern, weight, record, T_, W_, e, fill, noise, pairs, class_of_pattern, number, stream, seed, chain,
     size, first_piece, last_piece, sums,
 ):  # fmt: skip
-    """sums[p] (classes T, T) of the pieces. Row p T + u of `fill` and `noise`: what trait u adds to the T residuals;
-    pairs[j, p]: pattern p needs normals 2 j and 2 j + 1."""
+    """sums[p] (classes T and more, T) of the pieces. Row p T + u of `fill` and `noise`: what trait u adds to the T
+    residuals; pairs[j, p]: pattern p needs normals 2 j and 2 j + 1."""
     T, n = np.uint64(len(T_)), np.uint64(e.shape[0])
     z, drawn = np.zeros((len(T_) + 1, LANES)), np.empty((2, LANES))
     who, code = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)

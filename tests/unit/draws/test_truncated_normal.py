@@ -6,6 +6,8 @@ from helpers.draw_batches import numba_draws, twin_draws
 from helpers.goodness import agree, moment_z, transform_z
 from scipy import special, stats
 
+from mmgibbs.draws.truncated_normal import fill_truncated, room_for_truncated, truncated_normal
+
 N = 40_000
 MEANS = [-30.0, -5.0, -1.0, -0.4, 0.0, 0.46, 0.48, 2.0, 8.0, 30.0]
 INTERVALS = [
@@ -92,3 +94,30 @@ def test_no_such_mean(mean):
 def test_ends_of_intervals():
     lower, upper = np.array([1.0, np.nan, 0.0, 7.0]), np.array([0.5, 0.5, np.nan, 7.0])
     np.testing.assert_array_equal(numba_draws("truncated_normal", 4, 0.0, lower, upper), [np.nan, np.nan, np.nan, 7.0])
+
+
+def side_by_side(mean, sd, lower, upper, draw=3):
+    """The draws of many levels at once, and each by itself."""
+    n = len(mean)
+    level, together = np.arange(n, dtype=np.uint64)[::-1].copy(), np.empty(n)
+    fill_truncated(together, mean, sd, lower, upper, level, n, room_for_truncated(n), 5, 77, draw, 20240, 1)
+    scaled = [a / np.where(sd > 0, sd, 1.0) for a in (mean, lower, upper)]
+    alone = [truncated_normal(m, a, b, 5, i, 77, draw, 20240, 1) for m, a, b, i in zip(*scaled, level, strict=True)]
+    return together, sd * np.array(alone)
+
+
+def test_many_side_by_side():
+    ends = np.repeat(np.array(INTERVALS), 400, axis=0)
+    rng = np.random.default_rng(3)
+    mean, sd = rng.normal(size=len(ends)), rng.uniform(0.3, 3, len(ends))
+    together, alone = side_by_side(mean, sd, mean + sd * ends[:, 0], mean + sd * ends[:, 1])
+    np.testing.assert_allclose(together, alone, rtol=1e-11, atol=1e-13)
+    _, another = side_by_side(mean, sd, mean + sd * ends[:, 0], mean + sd * ends[:, 1], draw=4)
+    assert np.mean(np.isclose(together, another)) < 0.01  # the draw number matters
+
+
+def test_side_by_side_without_a_draw():
+    mean, sd = np.array([0.0, np.nan, np.inf, 1.0, 0.0]), np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    lower, upper = np.array([1.0, 0.0, 0.0, 7.0, -1.0]), np.array([0.5, 1.0, 1.0, 7.0, 1.0])
+    together, _ = side_by_side(mean, sd, lower, upper)
+    np.testing.assert_array_equal(together[:4], [np.nan, np.nan, np.nan, 7.0])
