@@ -124,7 +124,8 @@ def _inbreeding(sire, dam, F, first, lost, within, gamma):
     selfing = lost.size > 0
     parent_within = np.zeros(n_parents + 1)  # the Mendelian variance of a parent's own generations of selfing
     if selfing:
-        F[:], within[:] = lost, lost  # of the cross: 0, until its parents are known to be related
+        for i in range(lost.size):  # of the cross: 0, until its parents are known to be related
+            F[i] = within[i] = lost[i]
         for j in range(1, n_parents + 1):
             parent_F[j] = parent_within[j] = lost[animal[j]]
 
@@ -247,7 +248,7 @@ def _relate_ancestors(s, parent, parent_F, parent_within, generation, gene_share
     """
     metafounders = number[: len(gamma)]
     from_metafounders = np.zeros(len(gamma))
-    last = generation[s]
+    last = np.int64(generation[s])
     list_[end[last]] = s
     end[last] += 1
     gene_share[s] = 1.0

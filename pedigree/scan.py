@@ -8,14 +8,19 @@ import numba
 import numpy as np
 
 # What `scan` finds that a parser would read in a way of its own.
-_NEVER_CLOSED, _INSIDE, _AFTER, _CARRIAGE_RETURN = 1, 2, 3, 4
+# int64 and no numbers as they stand in the source: for each of those Numba compiles a function anew.
+_NEVER_CLOSED, _INSIDE, _AFTER, _CARRIAGE_RETURN = (np.int64(i) for i in range(1, 5))
 WRONG = {
-    _NEVER_CLOSED: "a quotation mark is opened here and never closed",
-    _INSIDE: "found a quotation mark inside a field; needed the whole field in quotation marks and each one inside it "
+    int(_NEVER_CLOSED): "a quotation mark is opened here and never closed",
+    int(
+        _INSIDE
+    ): "found a quotation mark inside a field; needed the whole field in quotation marks and each one inside it "
     "doubled, or none",
-    _AFTER: "found text behind a closing quotation mark; needed the whole field in quotation marks and each one inside "
+    int(
+        _AFTER
+    ): "found text behind a closing quotation mark; needed the whole field in quotation marks and each one inside "
     "it doubled, or none",
-    _CARRIAGE_RETURN: "found a carriage return inside the row; needed the same line end throughout the file",
+    int(_CARRIAGE_RETURN): "found a carriage return inside the row; needed the same line end throughout the file",
 }
 _TAB, _NEWLINE, _RETURN, _BLANK, _QUOTE = 9, 10, 13, 32, 34  # bytes; a value's other bytes are mostly above these
 _PADDED, _MULTILINE, _WHAT, _WHERE = 0, 1, 2, 3  # places in `notes`: two flags, the first thing of WRONG and its line
@@ -60,7 +65,7 @@ def scan(data: np.ndarray, separator: int, blanks: bool, out: np.ndarray, lines:
 @numba.njit(**_LOOP)
 def _records(data, separator, blanks, out, lines, notes):
     n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields = 0, 0, 0, 0, 0, 0
-    line, at, written = 1, 0, 0
+    line, at, written = np.int64(1), np.int64(0), np.int64(0)  # see the constants above
     while at < data.size:
         text = _past_blanks(data, at, separator)
         if text == data.size or data[text] == _NEWLINE:

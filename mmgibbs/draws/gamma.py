@@ -39,6 +39,7 @@ def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
     """Gamma(shape, rate 1) for 1 <= shape < infinity, else nan; its attempts are first..first + 4095."""
     if not (shape >= 1.0 and shape < np.inf):
         return np.nan
+    c0, c1, c2, k0, k1 = np.uint64(c0), np.uint64(c1), np.uint64(c2), np.uint64(k0), np.uint64(k1)  # one form of Philox
     d = shape - 0.3333333333333333
     scale = 1.0 / (3.0 * sqrt(d))
     attempt = np.uint64(0)
@@ -57,6 +58,7 @@ def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def log_boost(shape, c0, c1, c2, draw, k0, k1):
     """log(U)/shape, the logarithm of the factor that takes a Gamma(shape + 1) draw to Gamma(shape)."""
+    c0, c1, c2, k0, k1 = np.uint64(c0), np.uint64(c1), np.uint64(c2), np.uint64(k0), np.uint64(k1)
     w0, w1, _, _ = philox(c0, c1, c2, draw_word(draw, BOOST_ATTEMPT), k0, k1)
     return log(uniform(w0, w1)) / shape
 

@@ -38,6 +38,7 @@ def normal_pair(c0, c1, c2, draw, k0, k1):
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 def normal(c0, c1, c2, j, k0, k1):
     """Standard normal j (0..511) of the site: element j mod 2 of block j div 2."""
+    c0, c1, c2, k0, k1 = np.uint64(c0), np.uint64(c1), np.uint64(c2), np.uint64(k0), np.uint64(k1)  # one form of Philox
     z0, z1 = normal_pair(c0, c1, c2, np.uint64(j) >> np.uint64(1), k0, k1)
     return z1 if np.uint64(j) & np.uint64(1) else z0
 

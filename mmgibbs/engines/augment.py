@@ -78,11 +78,11 @@ def augmentation(R: np.ndarray, patterns: np.ndarray, blocks: Blocks | ClassBloc
 def _augmentation(all_R, patterns, block_of_class, class_of_pattern):
     n_patterns, T = patterns.shape
     fill, noise = np.zeros((n_patterns, T, T)), np.zeros((n_patterns, T, T))
-    traits, A, L = np.empty(T, np.int64), np.zeros((T, T)), np.zeros((T, T))
+    traits = np.empty(T, np.int64)
     for p in range(n_patterns):
         R, block_of_trait = all_R[class_of_pattern[p]], block_of_class[class_of_pattern[p]]
         for block in range(T):
-            o, n = 0, 0  # observed traits of the block come first
+            o, n = np.int64(0), np.int64(0)  # observed traits of the block come first
             for observed in (True, False):
                 for t in range(T):
                     if block_of_trait[t] == block and patterns[p, t] == observed:
@@ -92,18 +92,19 @@ def _augmentation(all_R, patterns, block_of_class, class_of_pattern):
             if o > 0:
                 for i in range(o):
                     fill[p, traits[i], traits[i]] = 1.0
-                _given_observed(R, traits, o, n, A, L, fill[p], noise[p])
+                _given_observed(R, traits, o, n, fill[p], noise[p])
     return fill, noise
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _given_observed(R, traits, o, n, A, L, fill, noise):
+def _given_observed(R, traits, o, n, fill, noise):
     """Rows of the missing traits o ... n - 1, from the factor of R of all n: with L_oo, L_mo and L_mm its parts,
     R_mo R_oo^-1 = L_mo L_oo^-1, and L_mm is a root of the conditional covariance."""
+    A, L = np.empty((n, n)), np.empty((n, n))
     for i in range(n):
         for j in range(i + 1):
             A[i, j] = R[traits[i], traits[j]]
-    if not cholesky(A[:n, :n], L, 0.0):
+    if not cholesky(A, L, 0.0):
         raise np.linalg.LinAlgError("Matrix is not positive definite.")
     for i in range(o, n):
         row = fill[traits[i]]

@@ -74,7 +74,8 @@ class LevelSweep:
         ranges: tuple[tuple[int, int], ...] | None = None,
         threads: Threads = ALONE,
     ):
-        self.equations, self.block, self.joint, self.threads = equations, block, joint, threads
+        self.equations, self.block, self.threads = equations, block, threads
+        self.sites = sites_of(block, joint)
         self.ranges = ((block.first, block.last),) if ranges is None else ranges
         self.unrolled = unrolled(equations, block.term)
         self.lists = (equations.terms[block.term], equations.relationships[block.term], equations.records)
@@ -88,23 +89,27 @@ class LevelSweep:
 
     def sweep_range(self, state: SweepEngine, first: int, last: int, number: int, key: Key) -> None:
         """Draw the levels first ... last - 1 (sweep positions)."""
-        b, i = self.block, self.block.term
+        i = self.block.term
         failed = sweep_block(
             *self.lists, *self.unrolled, state.theta[i], state.e, state.Ginv[i], state.Rinv,
-            first, last, b.first_component, b.last_component, self.joint, number, self.stream, key[0], key[1],
+            first, last, self.sites, number, self.stream, key[0], key[1],
         )  # fmt: skip
         if failed >= 0:
             refuse_singular(self.equations, i, failed)
 
 
+def sites_of(block: Block, joint: bool) -> tuple[int, int] | None:
+    """For `sweep_block`: None to draw levels whole, else the first of the block's components and the one behind them,
+    to draw these one by one. By its type the compiler leaves out the way that is not gone."""
+    return None if joint else (block.first_component, block.last_component)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep_block(
-    term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, c_first, c_last, joint, number, stream, seed, chain
-):
+def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, sites, number, stream, seed, chain):
     """Draw the levels first ... last - 1 (sweep positions) of one term. Returns -1, or the position whose P is not
     positive definite.
 
-    theta (q, k) and e (n, T) are updated in place.
+    sites: see `sites_of`. theta (q, k) and e (n, T) are updated in place.
     """
     k = len(k_) if len(k_) > 0 else theta.shape[1]
     P = carray(stack(k_, 2, 1), (k, k)) if len(k_) > 0 else np.empty((k, k))
@@ -133,10 +138,10 @@ def sweep_block(
             sum_visits(term, records, T_, from_visit, to_visit, e, Rinv, rhs)
             if masked:
                 hold_inactive(term.active[level], P, rhs, z)
-            if joint:
+            if sites is None:
                 drawn = draw_level(k_, P, L, rhs, z, change)
             else:
-                drawn = draw_sites(k_, P, rhs, z, change, c_first, c_last)
+                drawn = draw_sites(k_, P, rhs, z, change, sites[0], sites[1])
             if not drawn:
                 return np.int64(level)
             shift(theta, level, change)

@@ -7,12 +7,14 @@ word. Hence the name of the folder: a digest of all files that have kernels, and
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -90,6 +92,20 @@ class _NamesByProcess:
 
         spec.loader.exec_module = read_and_change  # type: ignore[method-assign]
         return spec
+
+
+@contextmanager
+def garbage_waits() -> Iterator[None]:
+    """While kernels are compiled Python looks for garbage thousands of times, a tenth of all the time that it takes:
+    not within this block.
+    """
+    looked = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if looked:
+            gc.enable()
 
 
 def kernels_are_kept(of: str = "") -> bool:

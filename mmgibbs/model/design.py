@@ -120,13 +120,17 @@ def inverse_by_pattern(R: np.ndarray, patterns: np.ndarray, class_of_pattern: np
     """
     out = np.zeros((patterns.shape[0], R.shape[1], R.shape[1]))
     for p in range(patterns.shape[0]):
-        observed = np.flatnonzero(patterns[p])
-        part = np.empty((observed.size, observed.size))
-        for i in range(observed.size):
-            for j in range(observed.size):
+        observed, n = np.empty(patterns.shape[1], np.int64), 0
+        for t in range(patterns.shape[1]):
+            if patterns[p, t]:
+                observed[n] = t
+                n += 1
+        part = np.empty((n, n))
+        for i in range(n):
+            for j in range(n):
                 part[i, j] = R[class_of_pattern[p], observed[i], observed[j]]
         inverse = np.linalg.inv(part)
-        for i in range(observed.size):
-            for j in range(observed.size):
+        for i in range(n):
+            for j in range(n):
                 out[p, observed[i], observed[j]] = inverse[i, j]
     return out

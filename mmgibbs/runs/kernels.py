@@ -53,7 +53,7 @@ def compiling_beside(console: Console, sampled: bool) -> Iterator[None]:
 
 def _compiling(path: str) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, "-c", f"import {__name__} as kernels; kernels.compile_draws()"],
+        [sys.executable, "-c", f"import gc; gc.disable(); import {__name__} as kernels; kernels.compile_draws()"],
         env=os.environ | {"PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

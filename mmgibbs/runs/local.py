@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.errors import DeviceError
+from mmgibbs.machine.kernel_cache import garbage_waits
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.machine.signals import SIGNALS
 from mmgibbs.machine.threads import cores
@@ -128,7 +129,8 @@ def _leave_signals_to_the_parent() -> None:
 
 def _compile(factory: ChainFactory, part: int) -> None:
     _leave_signals_to_the_parent()
-    plain_arrays(factory).compile_kernels(part)
+    with garbage_waits():
+        plain_arrays(factory).compile_kernels(part)
 
 
 def _one_chain(job: Job, chain: int, until: int, parent: int | None) -> Any | None:

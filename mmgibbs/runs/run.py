@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from mmgibbs.config import load_config
+from mmgibbs.machine.kernel_cache import garbage_waits
 from mmgibbs.results.folder import write_run_folder
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.kernels import compiling_beside
@@ -71,7 +72,8 @@ def _solved(folder: RunFolder, console: Console, executor: Executor) -> Result:
     clock = Clock()
     sampled = folder.analysis.model.plugin is None and folder.analysis.sampler.method == "gibbs"
     with compiling_beside(console, sampled):
-        problem = read_problem(folder, console, clock)
+        with garbage_waits():
+            problem = read_problem(folder, console, clock)
         folder.start()
         found = problem.solve(folder, console, executor)
     clock.lap(problem.stage)

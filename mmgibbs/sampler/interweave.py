@@ -126,7 +126,9 @@ def draw_scaling(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, seed, chain):
     k, p = G.shape[0], H.shape[0]
-    M, proposal, moved_L = np.eye(k), np.zeros((k, k)), np.zeros((k, k))
+    M, proposal, moved_L = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k))
+    for a in range(k):
+        M[a, a] = 1.0
     factor, L = np.zeros((p, p)), np.zeros((k, k))
     if not (cholesky(H, factor, SINGULAR) and cholesky(G, L, SINGULAR)):
         return M, 0

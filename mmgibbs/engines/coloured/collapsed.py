@@ -20,7 +20,7 @@ from numba import njit
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.coloured import pieces
-from mmgibbs.engines.serial import sweep_block
+from mmgibbs.engines.serial import sites_of, sweep_block
 from mmgibbs.engines.visit import unroll
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import Records, StructuredEquations, TermLists, visits_of_levels
@@ -66,8 +66,7 @@ class CollapsedSweep:
             i = b.term
             failed = sweep_block(
                 few.terms[i], eq.relationships[i], few.records, (), (), state.theta[i], means, state.Ginv[i],
-                state.Rinv, b.first, b.last, b.first_component, b.last_component, self.joint, number,
-                stream(LOCATION, i), key[0], key[1],
+                state.Rinv, b.first, b.last, sites_of(b, self.joint), number, stream(LOCATION, i), key[0], key[1],
             )  # fmt: skip
             if failed >= 0:
                 refuse_singular(eq, i, failed)

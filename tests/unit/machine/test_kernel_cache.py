@@ -1,5 +1,6 @@
 """No compiled kernel outlives the sources that it was made from."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -175,3 +176,17 @@ def test_an_upgrade_of_a_function_reaches_the_kernels_that_call_it(tmp_path):
 def test_otherwise_it_would_not(tmp_path):
     before, after = after_an_upgrade(tmp_path, told=False)
     assert after == before
+
+
+def test_garbage_waits_where_it_is_looked_for():
+    with pytest.raises(ZeroDivisionError), kernel_cache.garbage_waits():
+        assert not gc.isenabled()
+        raise ZeroDivisionError
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with kernel_cache.garbage_waits():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
