@@ -101,7 +101,10 @@ class Pieces:
 
 
 class Threads:
-    """This thread and `count` - 1 others: threads(calls) runs the calls at once and waits for them."""
+    """This thread and `count` - 1 others: threads(calls) runs the calls at once and waits for them.
+
+    They stay in their process: what is sent to another one works there alone.
+    """
 
     def __init__(self, count: int):
         self.count = count
@@ -122,6 +125,9 @@ class Threads:
         except BaseException:
             arrived[self.count] = 1
             raise
+
+    def __reduce__(self) -> tuple[type[Threads], tuple[int]]:
+        return Threads, (1,)
 
     def pieces(self, n: int) -> Pieces:
         """0 ... n - 1 in pieces for passes over them."""

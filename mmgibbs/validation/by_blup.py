@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.prepared import Prepared
+from mmgibbs.machine.threads import Threads, cores
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.record import versions
 from mmgibbs.validation import cross, lr
@@ -46,7 +47,7 @@ def examine_by_blup(
     rows: list[tuple] = []
     predictions: list[pl.DataFrame] = []
     info: dict[str, Any] = {"notes": []}
-    whole = evaluate(records.analysis, prepared)
+    whole = evaluate(records.analysis, prepared, Threads(records.analysis.sampler.threads or cores()))
     of = f"{whole.design.n_records:,} records of {records.units} (column '{records.column}')"
     say(f"whole data: {of}, {whole.design.n_equations:,} equations")
     if chosen.folds:
@@ -101,7 +102,7 @@ def _lr(
     n_left_out, levels = int(focal.masked.sum()), levels_of(focal, whole.prepared)
     family = family_of(focal, whole.prepared.pedigree)
     say(f"LR: {n_left_out:,} of {focal.masked.size:,} records left out, {len(focal.animals):,} focal {records.units}")
-    partial = evaluate_without(records, focal.masked, focal.what)
+    partial = evaluate_without(records, focal.masked, focal.what, whole.engine.threads)
     assert plan.replicates is not None, "it was filled in"
     replicates = plan.replicates if can_simulate(whole) else 0
     found = lr.compare(whole, partial, focal.masked, levels, family, replicates, plan.seed, executor)

@@ -16,6 +16,7 @@ from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
+from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships import pedigree, user_inverse
 from mmgibbs.model.relationships.user_inverse import SparseInverse
 from mmgibbs.model.terms import Related
@@ -239,6 +240,19 @@ def test_columns_solved_together_are_those_of_scipy():
     np.testing.assert_allclose(solver.times(x), b, atol=1e-9 * np.abs(b).max())
     scale = np.where(np.linalg.norm(b, axis=0) > 0, np.linalg.norm(b, axis=0), 1.0)
     np.testing.assert_allclose(relative, np.linalg.norm(left, axis=0) / scale, atol=1e-13)
+
+
+def test_threads_share_columns_out_to_the_same_bits():
+    example = models.example("three_traits_maternal")
+    equations, found = structured_equations(example.design, partition(example.design)), []
+    for threads in (1, 2, 7):
+        solver = PcgSolver(equations, Threads(threads))
+        solver.set_variances(example.G, example.R)
+        b = np.random.default_rng(4).standard_normal((int(solver.bounds[-1]), 5))
+        found.append(solver.solve_columns(b, np.zeros(b.shape), 1e-8))
+    for other in found[1:]:
+        for one, same in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, same)
 
 
 def test_an_iteration_that_does_not_converge_is_an_error(monkeypatch):

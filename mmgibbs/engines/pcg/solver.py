@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ class Columns(NamedTuple):
 class PcgSolver:
     """BLUP by PCG in float64, whatever the precision of the equations. Vectors are in sweep order, (N,) or (N, m).
 
-    threads: for `solve`, whose solution does not depend on their number."""
+    threads: for solutions, which do not depend on their number."""
 
     def __init__(self, equations: StructuredEquations, threads: Threads = ALONE):
         self.equations, self.threads = equations, threads
@@ -69,7 +70,7 @@ class PcgSolver:
                 for (q, k), a in zip(self.shapes, self._masks(), strict=True)
             ]
         )
-        self._any_held = not self.active.all()
+        self._held = np.flatnonzero(self.active == 0)
 
     def _masks(self) -> list[np.ndarray]:
         return [lists.active for lists in self.equations.terms]
@@ -110,7 +111,7 @@ class PcgSolver:
     def times(self, x: np.ndarray) -> np.ndarray:
         """C x: x (N,) or (N, m)."""
         eq = self.equations
-        columns = self._held_at_zero(_columns(x))
+        columns = self._without_held(_columns(x))
         fitted = np.zeros((*eq.records.y.shape, columns.shape[1]))
         thetas = self.split(columns)
         for lists, theta in zip(eq.terms, thetas, strict=True):
@@ -125,13 +126,13 @@ class PcgSolver:
                     own = total[dense.positions]
                     add_dense(Ginv, dense_times(dense, theta), own)
                     total[dense.positions] = own
-        return self._held_at_zero(out).reshape(np.shape(x))
+        return self._hold(out).reshape(np.shape(x))
 
     def weighted_sums(self, e: np.ndarray) -> np.ndarray:
         """W' R^-1 e over the equations in force: e (n, T) gives (N,), e (n, T, m) gives (N, m)."""
         e = np.array(e, dtype=np.float64)
         several = e.ndim == 3
-        out = self._held_at_zero(self._transposed(e if several else e[:, :, None]))
+        out = self._hold(self._transposed(e if several else e[:, :, None]))
         return out if several else out[:, 0]
 
     def _transposed(self, e: np.ndarray) -> np.ndarray:
@@ -142,12 +143,18 @@ class PcgSolver:
             add_transposed(lists, e, total)
         return out
 
-    def _held_at_zero(self, x: np.ndarray) -> np.ndarray:
-        return x * self.active[:, None] if self._any_held else x
+    def _hold(self, x: np.ndarray) -> np.ndarray:
+        """x, whose elements that are held at 0 become 0."""
+        x[self._held] = 0.0
+        return x
+
+    def _without_held(self, x: np.ndarray) -> np.ndarray:
+        """x with 0 in these places: itself, where it is so."""
+        return self._hold(x.copy()) if x[self._held].any() else x
 
     def precondition(self, x: np.ndarray) -> np.ndarray:
         """Each level's block of C, inverted, times x: (N,) or (N, m)."""
-        columns = self._held_at_zero(_columns(x))
+        columns = self._without_held(_columns(x))
         out = np.empty(columns.shape)
         for inverses, part, total in zip(self._inverse_blocks, self.split(columns), self.split(out), strict=True):
             precondition(inverses, part, total)
@@ -189,10 +196,9 @@ class PcgSolver:
         fast = row_product(self.equations, self.bounds, self.threads)
         if fast is None:
             return self.times, self.precondition
-        hold = lambda x: x * self.active if self._any_held else x
         return (
-            lambda x: hold(fast.times(hold(x), self.Ginv, self.Rinv)),
-            lambda x: fast.precondition(hold(x), self._inverse_blocks),
+            lambda x: self._hold(fast.times(self._without_held(x), self.Ginv, self.Rinv)),
+            lambda x: fast.precondition(self._without_held(x), self._inverse_blocks),
         )
 
     @property
@@ -205,12 +211,20 @@ class PcgSolver:
         Stops where r' M r <= tolerance^2 N, r = b - C x, M the preconditioner, N the equations in force. The posterior
         deviation of a draw has d' C d of about N: so the error left is `tolerance` posterior standard deviations, root
         mean square, in the norm of the preconditioner. Raises ModelError where the iteration does not get there.
+        Threads share out the columns: what is found for one does not depend on the others.
         """
         n = max(1, self.equations.n_equations)
         wanted = tolerance**2 * n
-        x, residual, left, iterations = conjugate_gradients(
-            self.times, self.precondition, b, start, wanted, self.iteration_limit
-        )
+        parts = np.array_split(np.arange(b.shape[1]), max(1, min(self.threads.count, b.shape[1])))
+        found: list = [None] * len(parts)
+
+        def solve_part(i: int) -> None:
+            own, at = (np.ascontiguousarray(a[:, parts[i]]) for a in (b, start))
+            found[i] = conjugate_gradients(self.times, self.precondition, own, at, wanted, self.iteration_limit)
+
+        self.threads([partial(solve_part, i) for i in range(len(parts))])
+        x, residual = (np.concatenate([f[i] for f in found], axis=1) for i in (0, 1))
+        left, iterations = (np.concatenate([f[i] for f in found]) for i in (2, 3))
         error = np.sqrt(left / n)
         if not np.all(left <= wanted):
             raise ModelError(

@@ -1,11 +1,12 @@
 """Work shared out: ranges that cover every part once, of about equal work, and calls that run once each."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from mmgibbs.machine.threads import equal_ranges, fold, run_at_once
+from mmgibbs.machine.threads import ALONE, PIECE, Pieces, Threads, equal_ranges, fold, run_at_once
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 40, 1000])
@@ -39,3 +40,14 @@ def test_folded_lists_have_the_same_sums():
     assert np.diff(np.append(starts, ptr[-1])).max() == 64 and len(starts) == 1 + 1 + 2 + 8 + 1 + 2
     x = np.random.default_rng(1).integers(0, 100, ptr[-1])
     assert np.array_equal(np.add.reduceat(np.add.reduceat(x, starts), first), np.add.reduceat(x, ptr[:-1]))
+
+
+def test_threads_stay_in_their_process():
+    assert pickle.loads(pickle.dumps(Threads(3))).count == 1
+
+
+def test_sums_of_pieces_share_no_line_of_the_cache():
+    sums = Pieces(3 * PIECE, ALONE).sums(2, 3)
+    assert sums.shape[0] == 3 and sums.shape[2] == 3 and not sums.any()
+    apart = sums[1, 0].__array_interface__["data"][0] - sums[0, 1].__array_interface__["data"][0]
+    assert apart - 3 * 8 >= 128
