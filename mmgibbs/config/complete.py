@@ -286,6 +286,12 @@ def _single_step_refusals(
         out.append(("traits", f"needed those of model.random.{name}, as single_step splits its breeding values"))
     if type(term.relationship).name != "pedigree":
         out.append(("single_step", f"needed relationship: pedigree in model.random.{name}"))
+    if section.variance_left == "implied":
+        given = analysis.variances.terms.get(name)
+        if len(section.traits) > 1 or len(analysis.model.markers) > 1:
+            out.append(("variance_left", "implied: found several traits or terms of SNP effects, needed one of each"))
+        if given is not None and given.model_fields_set:
+            out.append(("variance_left", f"implied cannot be combined with variances.{name}, which follows from it"))
     if J in (*analysis.model.fixed, *random):
         out.append(("single_step", f"adds a fixed effect {J}: needed another name for the effect of that name"))
     if analysis.data.groups is not None:

@@ -239,6 +239,10 @@ class MarkerEffects(Section):
     """epsilon: use the records of animals without genotypes too. Theirs are predicted from those of relatives, and the
     pedigree term holds what that leaves."""
 
+    variance_left: Annotated[str, checked(one_of("own", "implied"))] = "own"
+    """With epsilon, the variance of what predicted genotypes leave: own, sampled as that of any random effect; or
+    implied by the variance of an effect, times the sum of 2pq, so that there is one genetic variance."""
+
     @model_validator(mode="after")
     def _agree(self) -> Self:
         problems = Problems()
@@ -253,6 +257,14 @@ class MarkerEffects(Section):
             problems.add(("global_scale",), f"cannot be combined with prior: {self.prior}; it belongs to horseshoe")
         if self.single_step != "none" and "without_genotypes" in given:
             problems.add(("without_genotypes",), "cannot be combined with single_step, which uses such records")
+        if self.variance_left == "implied":
+            if self.single_step == "none":
+                problems.add(("variance_left",), "found implied without single_step: epsilon, which leaves a variance")
+            elif self.prior != "rr":
+                why = "whose SNPs have no common variance that implies another"
+                problems.add(
+                    ("variance_left",), f"implied cannot be combined with prior: {self.prior}, {why}; needed rr"
+                )
         if self.variance.fixed and self.prior not in ("rr", "bayes_c", "bayes_r") and self.prior in PRIORS:
             problems.add(("variance", "fixed"), f"cannot be combined with prior: {self.prior}, which has no common one")
         if "classes" in given and (len(self.classes) < 2 or self.classes[0] != 0 or min(self.classes[1:]) <= 0):

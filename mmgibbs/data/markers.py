@@ -18,7 +18,7 @@ from mmgibbs.data.phenotypes import SHOWN, Phenotypes
 from mmgibbs.data.traits import Records
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.genotypes.store import Store
-from mmgibbs.model.markers import JointPriorSpec, MarkerPriorSpec, Markers, states_of_traits
+from mmgibbs.model.markers import JointPriorSpec, MarkerPriorSpec, Markers, VarianceLeft, states_of_traits
 
 if TYPE_CHECKING:
     from mmgibbs.data.genotypes.imputed import Imputed
@@ -111,6 +111,10 @@ def marker_terms(
                 raise DataError(f"model.markers.{name}: trait '{names[t]}' has records, but of no genotyped animal")
             if section.variance.start is None and not records.variance[t] > 0:
                 raise ConfigError(f"model.markers.{name}: the trait '{names[t]}' does not vary; needed variance.start")
+        left = None
+        if section.variance_left == "implied" and others is not None:
+            p = genotypes.frequency[own_snps]
+            left = VarianceLeft(others.term, float(np.sum(2 * p * (1 - p) * scale**2)))
         joint = joint_prior_spec(section, own, total, records.variance[own]) if section.together else None
         for i, t in enumerate(own):
             spec = (
@@ -130,6 +134,7 @@ def marker_terms(
                     joint,
                     section.single_step != "none",
                     len(genotyped),
+                    left,
                 )
             )
             recorded = order.is_in(of_record["animal"].drop_nulls().unique().implode()).to_numpy()

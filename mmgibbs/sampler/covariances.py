@@ -89,11 +89,13 @@ class TermCovariance:
         self.term, self.engine, self.matrices, self.key = term, engine, matrices, key
         self.covariance, self.name = model.covariance(term), matrix_name(term)
         self.n_levels = model.design.terms[term].n_prior_levels
-        component = f"{model.design.terms[term].name}_component"
+        name = model.design.terms[term].name
+        self.implied = any(m.left is not None and m.left.term == name for m in model.design.markers)  # by another step
+        component = f"{name}_component"
         self.parameters = {self.name: Parameter((component, component), "covariance matrix of the effects of a level")}
 
     def __call__(self, number: int) -> None:
-        if not self.covariance.fixed:
+        if not self.covariance.fixed and not self.implied:
             products = self.engine.quadratic_form(self.term)
             prior = self.matrices.priors.get(self.name, self.covariance)
             self.matrices[self.name] = draw_covariance(prior, products, self.n_levels, number, self.term, self.key)

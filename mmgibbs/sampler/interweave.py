@@ -184,6 +184,8 @@ def reason_not_interweaved(model: MixedModel, i: int) -> str | None:
     term, covariance = model.design.terms[i], model.covariance(i)
     if covariance.fixed:
         return "its covariance matrix is fixed"
+    if any(m.left is not None and m.left.term == term.name for m in model.design.markers):
+        return "its variance is implied by that of SNP effects, with which it is scaled"
     if term.active is not None:
         active = term.active[: term.n_without_fixed_groups]
         if np.any(active.any(axis=1) != active.all(axis=1)):

@@ -26,9 +26,10 @@ from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.posterior.thinned import ThinnedDraws
 from mmgibbs.sampler.covariances import CovarianceMatrices
 from mmgibbs.sampler.interweave import TRIES, cholesky_prior, draw_scaling
+from mmgibbs.sampler.markers.implied import ImpliedVariance
 from mmgibbs.sampler.markers.priors import prior_of
 from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Site
-from mmgibbs.sampler.markers.priors.common import uniforms
+from mmgibbs.sampler.markers.priors.common import CommonVariance, uniforms
 from mmgibbs.sampler.markers.sweep import Block, gram_blocks, room, sharing, sweep_mixture, sweep_normal
 from mmgibbs.sampler.mixed_model import MixedModel
 
@@ -84,6 +85,9 @@ class MarkerEffects:
         self.g, self.largest_drift = np.zeros(self.chunks * CHUNK), 0.0
         self._z, self._u = np.empty((2, p)), np.empty(p)
         self._values: np.ndarray | None = None  # breeding values of this sweep, once they are asked for
+        self.left = None if m.left is None else ImpliedVariance(model, m, m.left, engine, matrices)
+        if self.left is not None:
+            self.left.give(self.prior.variance)
         trait = model.design.traits[m.trait]
         self.fact = f"interweaving_acceptance[{m.key}]"
         self.drift = f"marker_drift[{m.key}]"
@@ -100,8 +104,13 @@ class MarkerEffects:
         self._values = None
         s, d = self._draw_effects(number)
         effects = Effects(self.a, self.of_class)
+        if self.left is not None:
+            assert isinstance(self.prior, CommonVariance), "checked with the analysis"
+            self.prior.beside = self.left.squares()
         self.prior.update(effects, number)
         facts = self._interweave(number, s, d)
+        if self.left is not None:
+            self.left.give(self.prior.variance)
         if number % self.refresh_every == 0:
             self.largest_drift = max(self.largest_drift, self._refresh())
         facts[self.drift] = self.largest_drift
@@ -144,7 +153,8 @@ class MarkerEffects:
             return {}
         if not self.a.any():
             return {self.fact: 0.0}
-        A, B = np.array([[self.g @ (d * self.g)]]), np.array([self.g @ s])
+        scaled = self.g if self.left is None else self.g + self.left.of_animals(len(self.g))
+        A, B = np.array([[scaled @ (d * scaled)]]), np.array([scaled @ s])
         G = np.array([[self.prior.variance]])
         M, accepted = draw_scaling(cholesky_prior(self.prior.common), A, B, G, number, self.site.term, self.key)
         if accepted:
@@ -152,6 +162,8 @@ class MarkerEffects:
             self.prior.rescale(c * c)
             self.a *= M[0, 0]
             self.g *= M[0, 0]
+            if self.left is not None:
+                self.engine.transform_term(self.left.term, M)
         return {self.fact: accepted / TRIES}
 
     def _refresh(self) -> float:

@@ -25,6 +25,7 @@ class CommonVariance:
             np.array([[spec.start]]), spec.fixed, full_block(1), spec.df, np.array([[spec.df * spec.scale]])
         )
         self.v = start
+        self.beside: tuple[float, int] = 0.0, 0  # squares, of so many, that share the variance with the effects
         self.common = None if spec.fixed else self.model
         self.parameters: dict[str, Parameter] = {"variance": Parameter((), "variance of an effect")}
 
@@ -38,7 +39,9 @@ class CommonVariance:
     def draw_variance(self, squares: float, n: int, number: int) -> None:
         """squares: the sum of a_j^2 / factor_j over n effects that are not 0."""
         if not self.model.fixed:
-            drawn = draw_covariance(self.model, np.array([[squares]]), n, number, self.site.term, self.site.key)
+            more, of = self.beside
+            site = number, self.site.term, self.site.key
+            drawn = draw_covariance(self.model, np.array([[squares + more]]), n + of, *site)
             self.v = float(drawn[0, 0])
 
     def draws(self) -> dict[str, np.ndarray]:

@@ -1,0 +1,125 @@
+"""SNP effects and what predicted genotypes leave, with one genetic variance: single-step GBLUP, variances sampled.
+
+The same records, J a covariate and the same priors: H = G at frequencies of one half, not blended, not tuned, in one
+model, SNP effects and epsilon in the other. Genetic and residual variance, and total breeding values.
+"""
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.monte_carlo import chain_batches, compare
+from unit.runs.test_single_step_markers import N, analysis, covariances, data  # noqa: F401  data is a fixture
+
+import mmgibbs
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
+from mmgibbs.errors import ConfigError
+from mmgibbs.sampler.markers.implied import ImpliedVariance
+
+DF, SCALE = 6.0, 1.2  # of the genetic variance
+SAMPLER = {"chains": 2, "burn_in": 200, "samples": 6000, "thin": 1, "seed": 5}
+RESIDUAL = {"start": [[1.0]], "prior": {"df": 5, "scale": [[5.0]]}}
+
+
+def sections(path):
+    return {"sampler": SAMPLER, "output": {"directory": str(path)}}
+
+
+def half(wanted):
+    wanted["data"]["genotypes"]["frequencies"] = "half"
+    return wanted
+
+
+def by_snps(data, path):  # noqa: F811
+    k = 0.5 * pl.read_csv(data[2]).drop("animal").width
+    variance = {"start": 1.0 / k, "df": DF, "scale": SCALE / k}
+    own = {"variance": variance, "variance_left": "implied"}
+    wanted = half(analysis(data, path, own, **sections(path), variances={"residual": RESIDUAL}))
+    return mmgibbs.run(wanted, overwrite=True, progress=False)
+
+
+def by_relationships(data, path):  # noqa: F811
+    """J of its own formula as a covariate."""
+    *_, j = covariances(data)
+    records = data[0].with_columns(j=pl.Series(j[data[3][3]]))
+    kind = {"kind": "single_step", "blend": 0, "tune": "none"}
+    model = {
+        "fixed": {"J": {"column": "j", "kind": "covariate"}},
+        "random": {"genetic": {"level": "animal", "relationship": kind}},
+    }
+    variances = {"residual": RESIDUAL, "genetic": {"start": [[1.0]], "prior": {"df": DF, "scale": [[DF * SCALE]]}}}
+    wanted = half(analysis((records, *data[1:]), path, model=model, variances=variances, **sections(path)))
+    wanted["sampler"] = SAMPLER | {"engine": "pcg", "samples": 2000}  # nearly independent draws
+    return mmgibbs.run(wanted, overwrite=True, progress=False)
+
+
+@pytest.fixture(scope="module")
+def exact(data, tmp_path_factory):  # noqa: F811
+    """Means of the variances with their errors."""
+    found = by_relationships(data, tmp_path_factory.mktemp("relationships"))
+    rows = {r["parameter"]: r for r in found.summary.iter_rows(named=True)}
+    return found, [rows[name] for name in ("genetic.var[milk]", "residual.var[milk]")]
+
+
+def agreement(found, exact):
+    draws = found.draws["posterior"]
+    of = np.stack([draws[name].to_numpy() for name in ("genetic.var[milk]", "residual.var[milk]")], axis=-1)
+    means, errors = np.array([[row["mean"], row["mcse"]] for row in exact]).T
+    return compare(chain_batches(of), means, errors)
+
+
+@pytest.mark.slow
+def test_variances_and_breeding_values_are_those_of_single_step(data, tmp_path, exact):  # noqa: F811
+    found = by_snps(data, tmp_path)
+    draws, k = found.draws["posterior"], 0.5 * pl.read_csv(data[2]).drop("animal").width
+    np.testing.assert_allclose(draws["genetic.var[milk]"], k * draws["snps.effect_var[milk]"], rtol=1e-12)
+    comparison = agreement(found, exact[1])
+    assert comparison.agrees, comparison
+    *_, j = covariances(data)
+    u = exact[0].solutions.filter(pl.col("term") == "genetic").select("level", "mean", "mcse")
+    slope = exact[0].solutions.filter(pl.col("term") == "J")["mean"][0]
+    total = found.solutions.filter(effect="total").join(u, on="level", suffix="_of_h")
+    whole = total["mean_of_h"].to_numpy() + slope * j[[int(i[1:]) for i in total["level"]]]
+    assert total.height > 60
+    off = (total["mean"] - whole).to_numpy()
+    assert np.sqrt(np.mean(off**2)) < 0.1 * whole.std()
+    rows = found.summary.filter(parameter="genetic.var[milk]")
+    assert rows["ess_bulk"][0] > 400
+
+
+squares = ImpliedVariance.squares
+WRONG = {
+    "squares": lambda own: (squares(own)[0], 2 * own.n),  # degrees of freedom twice
+    "of_animals": lambda own, n: np.zeros(n),  # interweaving sees one part, and scales both
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", list(WRONG))
+def test_a_step_that_is_wrong_is_seen(data, tmp_path, exact, monkeypatch, what):  # noqa: F811
+    monkeypatch.setattr("mmgibbs.runs.local.cores", lambda: 1)  # chains in this process
+    monkeypatch.setattr(ImpliedVariance, what, WRONG[what])
+    assert not agreement(by_snps(data, tmp_path), exact[1]).agrees
+
+
+@pytest.mark.parametrize(
+    ("section", "variances", "words"),
+    [
+        ({"prior": "bayes_c"}, {}, "implied cannot be combined with prior: bayes_c"),
+        ({"single_step": "none"}, {}, "found implied without single_step: epsilon"),
+        ({}, {"genetic": [[1.0]]}, "cannot be combined with variances.genetic, which follows from it"),
+    ],
+)
+def test_what_it_does_not_go_with(data, tmp_path, section, variances, words):  # noqa: F811
+    own = {"variance": {"share": 0.4}, "variance_left": "implied"} | section
+    with pytest.raises(ConfigError, match=words):
+        load_config(analysis(data, tmp_path, own, variances=variances))
+
+
+def test_its_animals_are_those_of_the_store(data, tmp_path):  # noqa: F811
+    wanted = analysis(data, tmp_path, {"variance_left": "implied", "variance": {"share": 0.4}}, variances={})
+    m = prepare(load_config(wanted)).design.markers[0]
+    assert m.left is not None and m.left.term == "genetic"
+    codes = pl.read_csv(data[2]).drop("animal").to_numpy()
+    p = codes.mean(axis=0) / 2
+    assert m.left.factor == pytest.approx(np.sum(2 * p * (1 - p))) and m.animal.max() < N
