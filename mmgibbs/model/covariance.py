@@ -102,7 +102,7 @@ def check_posterior_exists(
             raise ModelError(
                 f"variances.{name}: the posterior does not exist: {found}, "
                 f"needed more than {k - 1} for a {k} x {k} matrix; give a prior with df above {k - 1 - count}, or "
-                "hold it fixed"
+                "fix it"
             )
         if nu + count <= k + 1:
             notes.append(f"variances.{name}: the posterior mean may not exist: {found}, a mean needs more than {k + 1}")

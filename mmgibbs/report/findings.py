@@ -126,7 +126,7 @@ def _levels(run: Finished) -> list[Finding]:
             Finding(
                 "Negative reliabilities",
                 f"{negative:,} of the reliabilities {'is' if negative == 1 else 'are'} below 0, by Monte Carlo error, "
-                "for animals about whom the data say little. "
+                "for animals with little information. "
                 "More samples bring them to 0 or above.",
             )
         )

@@ -187,7 +187,7 @@ def short_batches(decided: Decided) -> list[str]:
         return []
     return [
         f"decisions: MCSE and ESS are left empty: {decided.scores.n_draws:,} kept draws make batches of "
-        f"{decided.batch_length}, needed {LONG_ENOUGH} (some 400 draws) to see how draws follow each other"
+        f"{decided.batch_length}, needed {LONG_ENOUGH} (about 400 draws) to see the autocorrelation"
     ]
 
 

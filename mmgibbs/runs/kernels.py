@@ -21,7 +21,8 @@ from mmgibbs.machine.threads import cores
 from mmgibbs.runs.progress import Console
 
 SAID = (
-    "compiling kernels: the first run after an install or an upgrade takes up to a minute longer; later runs find them"
+    "compiling kernels: the first run after an install or an upgrade takes up to a minute longer; later runs use them "
+    "again"
 )
 ONLY_SAMPLED = "inverse_wishart"  # the kernels of pedigrees and tables are there once `mmgibbs check` has run
 

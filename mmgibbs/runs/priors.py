@@ -75,8 +75,8 @@ def refuse_flat(term: Term, labels: Sequence[str], design: Design) -> list[str]:
         if np.unique(level).size == level.size:
             raise ModelError(
                 f"variances.{term.name}.prior: found flat for {labels[component]}, whose {level.size:,} records have a "
-                "level each: the posterior does not exist, since the residual variance is 1 and nothing holds this one "
-                "back; needed prior: {h2: uniform} (the default), {half_t: {}} or {df: ..., scale: ...}"
+                "level each: the posterior does not exist, since the residual variance is 1 and nothing limits this "
+                "one; needed prior: {h2: uniform} (the default), {half_t: {}} or {df: ..., scale: ...}"
             )
         warnings.append(
             f"variances.{term.name}.prior: flat for {labels[component]}, whose residual variance is 1: the posterior "
@@ -97,9 +97,9 @@ def warn_of_few_levels(term: Term, covariance: CovarianceModel) -> list[str]:
         return []
     would = f"would be {q / left:.1f} times their mean square" if left > 0 else "would not exist"
     return [
-        f"variances.{term.name}: a flat prior, and {q:,} levels with records: were their effects known, the posterior "
-        f"mean of the variance {would}; read the median, or give a proper prior (variances.{term.name}.prior: "
-        "{half_t: {}})"
+        f"variances.{term.name}: a flat prior, and {q:,} levels with records: if their effects were known, the "
+        f"posterior mean of the variance {would}; read the median, or give a proper prior "
+        f"(variances.{term.name}.prior: {{half_t: {{}}}})"
     ]
 
 

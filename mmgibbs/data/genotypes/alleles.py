@@ -99,8 +99,7 @@ def _notes(
     silent = int(np.count_nonzero(there & ~said))
     if silent:
         notes.append(
-            f"{file.name}: {silent:,} SNPs without known alleles, here or in the run: they are taken to count the same "
-            "allele"
+            f"{file.name}: {silent:,} SNPs without known alleles, here or in the run: assumed to count the same allele"
         )
     more = file.n_snps - int(there.sum())
     if more:
