@@ -11,7 +11,8 @@ milliseconds of a factorisation, and of C^-1 on its pattern, which qdldl has not
     simdata                4,807          75,270   1.8  2.5      12    15      2.6
     beef                  15,195         368,811    20   37      21    33       36
 
-so there is no dependence on that package. Columns gather and scatter element by element; where they are long, dense
+before columns of one pattern were factorised together (columns.py: two thirds of it for two traits and simdata), so
+there is no dependence on that package. Columns gather and scatter element by element; where they are long, dense
 panels pay. `LONG` is where both take about as long. Its AMD and our minimum degree fill alike (within 3 %); nested
 dissection by level structures fills 5 to 180 times as much, as pedigrees are no meshes (tests/bench/orderings.py).
 """
