@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.machine.threads import Threads, cores
+from mmgibbs.machine.threads import Threads
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.record import versions
 from mmgibbs.validation import cross, lr
@@ -47,7 +47,8 @@ def examine_by_blup(
     rows: list[tuple] = []
     predictions: list[pl.DataFrame] = []
     info: dict[str, Any] = {"notes": []}
-    whole = evaluate(records.analysis, prepared, Threads(records.analysis.sampler.threads or cores()))
+    # one thread where nothing is said: on shared cores a second one was slower
+    whole = evaluate(records.analysis, prepared, Threads(records.analysis.sampler.threads or 1))
     of = f"{whole.design.n_records:,} records of {records.units} (column '{records.column}')"
     say(f"whole data: {of}, {whole.design.n_equations:,} equations")
     if chosen.folds:
