@@ -88,7 +88,9 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     threads = sampler.threads or max(1, cores() // sampler.chains)
     fixed = model.all_fixed and not model.design.responses  # whose liabilities move
     markers = bool(model.design.markers)  # whose effects alone threads share in serial sweeps
-    threads = threads if "threads" in engine.options and (found.name != "serial" or markers) else 1
+    if found.name == "serial":  # SNP effects share them, where they are asked for
+        threads = (sampler.threads or 1) if markers else 1
+    threads = threads if "threads" in engine.options else 1
     joined = joined_components(model)
     size = 0
     if found.name == "marginal" and sampler.method == "gibbs":

@@ -20,6 +20,7 @@ from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.draws.purpose import MARKER, MARKER_CLASS, stream
 from mmgibbs.engines.base import HostState
 from mmgibbs.genotypes.products import CHUNK, add_rows
+from mmgibbs.machine.threads import blas_threads
 from mmgibbs.model.markers import Markers
 from mmgibbs.posterior.moments import Moments, MomentsOfLocations
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
@@ -30,7 +31,7 @@ from mmgibbs.sampler.markers.implied import ImpliedVariance
 from mmgibbs.sampler.markers.priors import prior_of
 from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Site
 from mmgibbs.sampler.markers.priors.common import CommonVariance, uniforms
-from mmgibbs.sampler.markers.sweep import Block, gram_blocks, room, sharing, sweep_mixture, sweep_normal
+from mmgibbs.sampler.markers.sweep import SHARED, Block, gram_blocks, room, sharing, sweep_mixture, sweep_normal
 from mmgibbs.sampler.mixed_model import MixedModel
 
 
@@ -100,6 +101,10 @@ class MarkerEffects:
         }
 
     def __call__(self, number: int) -> dict[str, float]:
+        with blas_threads(1 if self.chunks >= SHARED else None):  # which wait for work on the cores of ours
+            return self._sweep(number)
+
+    def _sweep(self, number: int) -> dict[str, float]:
         self.matrices.give(self.engine)
         self._values = None
         s, d = self._draw_effects(number)

@@ -24,6 +24,7 @@ from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.draws.purpose import MARKER, MARKER_CLASS, MARKER_SHARES, stream
 from mmgibbs.engines.base import HostState
 from mmgibbs.genotypes.products import CHUNK, add_rows
+from mmgibbs.machine.threads import blas_threads
 from mmgibbs.model.covariance import CovarianceModel, full_block
 from mmgibbs.model.markers import JointPriorSpec, Markers
 from mmgibbs.posterior.moments import Moments, MomentsOfLocations
@@ -34,7 +35,7 @@ from mmgibbs.sampler.markers.effects import EffectsFollowed, MarkerEffects
 from mmgibbs.sampler.markers.joint_sweep import Block, sweep_one_by_one, sweep_states
 from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.markers.priors.common import uniforms
-from mmgibbs.sampler.markers.sweep import gram_blocks, room, sharing
+from mmgibbs.sampler.markers.sweep import SHARED, gram_blocks, room, sharing
 from mmgibbs.sampler.mixed_model import MixedModel
 
 
@@ -214,6 +215,10 @@ class JointMarkerEffects:
         return out
 
     def __call__(self, number: int) -> dict[str, float]:
+        with blas_threads(1 if self.chunks >= SHARED else None):  # which wait for work on the cores of ours
+            return self._sweep(number)
+
+    def _sweep(self, number: int) -> dict[str, float]:
         self.matrices.give(self.engine)
         self._values = None
         traits = list(self.prior.spec.traits)
