@@ -79,6 +79,7 @@ def sweeps(store: Store, y: np.ndarray, kind: str, args: argparse.Namespace) -> 
     design = Design(("y",), y[:, None], *pattern, np.ones(n), (intercept,), markers=(markers,))
     residual = CovarianceModel(np.array([[1 - HERITABILITY]]), False, full_block(1), 5.0, np.array([[3.5]]))
     engine = SerialEngine(structured_equations(design, partition(design), args.precision), threads=args.threads)
+    engine.threads_of_effects = engine.threads
     clock = time.perf_counter()
     steps = gibbs_steps(
         MixedModel(design, (None,), ResidualModel((residual,))),

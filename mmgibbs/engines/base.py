@@ -138,6 +138,7 @@ class HostState(ABC):
     partitions: ClassVar[tuple[str, ...]] = KINDS  # that it sweeps; the first where the analysis leaves it open
     keeps_residuals: ClassVar[bool] = False
     threads: Threads = ALONE
+    threads_of_effects: Threads = ALONE  # that share sweeps over SNP effects
 
     def __init__(self, equations: StructuredEquations, real: np.dtype | None = None):
         self.equations = equations

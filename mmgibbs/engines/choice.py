@@ -64,9 +64,13 @@ class EngineChoice:
     variances_fixed: bool = False  # for pcg: several exact draws per pass over the data
     tolerance: float | None = None  # for pcg, which needs one
     joined: Joined | None = None  # for marginal: components that may covary
+    share_effects: bool = False  # the threads share sweeps over SNP effects too
     bytes: int = 0  # that each chain takes for the engine beside the equations and its state
 
     def build(self, equations: StructuredEquations) -> Engine:
         engine = engine_class(self.name, self.device)
         options: dict[str, Any] = {option: getattr(self, option) for option in engine.options}
-        return engine(equations, **options)
+        built = engine(equations, **options)
+        if self.share_effects and isinstance(built, HostState):
+            built.threads_of_effects = built.threads
+        return built

@@ -95,7 +95,8 @@ def choose_engine(sampler: Sampler, model: MixedModel, begun_with: str | None = 
     size = 0
     if found.name == "marginal" and sampler.method == "gibbs":
         size = factor_cost(model.design, *joined).bytes
-    choice = EngineChoice(found.name, sampler.update, threads, device, fixed, sampler.tolerance, joined, size)
+    share = markers and sampler.threads is not None  # they wait long for a core that others use
+    choice = EngineChoice(found.name, sampler.update, threads, device, fixed, sampler.tolerance, joined, share, size)
     return ChosenEngine(choice, kind, found.why, found.estimates)
 
 

@@ -136,11 +136,13 @@ class MarkerEffects:
         if isinstance(conditional, Mixture):
             uniforms(self._u, number, self.site.level, stream(MARKER_CLASS, self.number), *self.key)
             classes = self.of_class, conditional.variance, conditional.log_share
-            sharing(engine.threads, self.chunks).together(
+            sharing(engine.threads_of_effects, self.chunks).together(
                 sweep_mixture, *moving, *classes, self._z[0], self._u, self.chances
             )
         else:
-            sharing(engine.threads, self.chunks).together(sweep_normal, *moving, conditional.variance, self._z[0])
+            sharing(engine.threads_of_effects, self.chunks).together(
+                sweep_normal, *moving, conditional.variance, self._z[0]
+            )
         return s, d
 
     def _gram(self, Q: np.ndarray) -> tuple[np.ndarray, float]:

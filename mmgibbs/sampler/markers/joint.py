@@ -241,7 +241,7 @@ class JointMarkerEffects:
         z = self._normals(0, number)
         of_block, together = (
             Block(self.T, self.grams.shape[2], n, s.dtype).arrays,
-            sharing(engine.threads, self.chunks).together,
+            sharing(engine.threads_of_effects, self.chunks).together,
         )
         packed = m.genotypes.array, self.values, self.chunks, self.grams
         data = of_block, *packed, Q, D, s, self.g, self.a, self.state_of

@@ -5,6 +5,10 @@ import polars as pl
 import pytest
 
 import mmgibbs
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
+from mmgibbs.runs.assemble import assemble
+from mmgibbs.runs.engine import choose_engine
 from mmgibbs.sampler.markers import sweep
 
 ANIMALS, SNPS = 300, 70  # three chunks of animals, two blocks of SNPs, the second of 6
@@ -57,6 +61,15 @@ def test_the_same_draws(tmp_path, monkeypatch, section, traits):
         for one, two in zip(kept[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
     assert kept[0][0].any()
+
+
+@pytest.mark.parametrize(("threads", "shared"), [("auto", False), (2, True)])
+def test_threads_share_where_they_are_asked_for(tmp_path, threads, shared):
+    """Whoever asks for none may have other work on the cores, for which a sweep would wait at every block."""
+    wanted = analysis(tmp_path, {"prior": "rr"}, threads, ("y",)) | {"output": {"directory": str(tmp_path / "run")}}
+    config = load_config(wanted)
+    chosen = choose_engine(config.sampler, assemble(config, prepare(config)).model)
+    assert chosen.engine.share_effects == shared and chosen.engine.threads == (2 if shared else 1)
 
 
 def test_few_animals_are_one_thread_s():
