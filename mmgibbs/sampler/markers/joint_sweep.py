@@ -236,7 +236,7 @@ def _move_animals(genotypes, values, first, changes, chunks, D, s, g, moved, me,
     T, b = changes.shape
     chosen, by = np.empty(b, np.int64), np.empty(b)
     begin, stop = share(chunks, me, threads)
-    animals = range(begin * CHUNK, stop * CHUNK)
+    animals = range(np.uint64(begin * CHUNK), np.uint64(stop * CHUNK))
     for t in range(T):
         n = 0
         for j in range(b):

@@ -82,10 +82,11 @@ def _move_animals(genotypes, rows, values, changes, chunks, d, s, g, moved, me, 
     if rows.size == 0:
         return
     begin, stop = share(chunks, me, threads)
-    for i in range(begin * CHUNK, stop * CHUNK):
+    first, last = np.uint64(begin * CHUNK), np.uint64(stop * CHUNK)  # unsigned: these loops then run in lanes
+    for i in range(first, last):
         moved[i] = 0.0
     add_rows(genotypes, rows, values, changes, begin, stop, moved)
-    for i in range(begin * CHUNK, stop * CHUNK):
+    for i in range(first, last):
         s[i] -= d[i] * moved[i]
         g[i] += moved[i]
 
