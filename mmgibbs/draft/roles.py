@@ -64,9 +64,7 @@ def roles(columns: Sequence[Column], named: bool) -> dict[str, Role]:
     found = {c.name: _role(c, named) for c in columns}
     markers = [c.name for c in columns if c.whole and c.levels <= 3 and _of_a_series(c, columns)]
     if len(markers) >= _SERIES:
-        found |= dict.fromkeys(
-            markers, Role("one of many", "columns of 0, 1 and 2 that are with similar names: genotypes?")
-        )
+        found |= dict.fromkeys(markers, Role("one of many", "columns of 0, 1 and 2 with similar names: genotypes?"))
     reasons = _results(columns) | _of_classes_alone(columns, found) | _numbers_of_records(columns)
     found |= {name: Role("left out", why) for name, why in reasons.items() if found[name].use == "trait"}
     if not any(role.use == "trait" for role in found.values()):
@@ -131,7 +129,7 @@ def _of_text(c: Column, said: str | None) -> Role:
     if c.levels <= 3 and named_for(c.name, STATUS):
         return Role("left out", "its name is that of a status, which is an outcome")
     if c.levels > _MOST_LEVELS * c.known:
-        return Role("left out", "almost every record has another value")
+        return Role("left out", "almost every record has a value of its own")
     return _of_classes(c, said, "its name says so" if said in ("class", "random") else "text of few values")
 
 

@@ -65,11 +65,16 @@ PER_ELEMENT = 5.4e-6  # of L: the lists that C is made of, and the solution
 GRADIENT = 1.8  # a selected inverse and its sums, to a factorisation
 
 
+def dense_levels(design: Design) -> list[int]:
+    """Of each dense block of K^-1."""
+    return [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
+
+
 def sweep_counts(design: Design, sampled: int) -> SweepCounts:
     """Of a design, `sampled` of its covariance matrices of effects drawn."""
     terms = design.terms
     met = [(int(np.count_nonzero(e.level >= 0)), t.n_components) for t in terms for e in t.effects]
-    dense = [t.relationship.dense.levels.size for t in terms if t.relationship.dense is not None]
+    dense = dense_levels(design)
     return SweepCounts(
         sampled,
         len(partition(design, "colour").blocks),

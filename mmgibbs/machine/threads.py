@@ -120,11 +120,15 @@ class Threads:
         from mmgibbs.machine.barrier import places_of_threads  # late: it imports Numba
 
         arrived = places_of_threads(self.count)
-        try:
-            self([partial(kernel, arrived, me, *arguments) for me in range(self.count)])
-        except BaseException:
-            arrived[self.count] = 1
-            raise
+
+        def on_thread(me: int) -> None:
+            try:
+                kernel(arrived, me, *arguments)
+            except BaseException:
+                arrived[self.count] = 1  # nobody waits for this one
+                raise
+
+        self([partial(on_thread, me) for me in range(self.count)])
 
     def __reduce__(self) -> tuple[type[Threads], tuple[int]]:
         return Threads, (1,)

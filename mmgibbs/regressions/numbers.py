@@ -20,7 +20,7 @@ def read_numbers(response: npt.ArrayLike, n: int, name: str, varying: bool = Tru
         raise DataError(f"{name}: found values of type {y.dtype}, needed numbers")
     try:
         y = y.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         i = next(i for i, value in enumerate(y) if not is_number(value))
         raise DataError(f"{name} row {i + 1}: found {y[i]!r}, needed a number") from None
     bad = np.flatnonzero(~(np.abs(y) <= LARGEST))  # NaN is

@@ -210,12 +210,11 @@ def _as_table(X: npt.ArrayLike | Frame) -> np.ndarray:
 
 
 def is_number(value: object) -> bool:
-    """Whether it can be a float64."""
+    """Whether it can be a float64: a list of one number makes an array."""
     try:
-        np.float64(value)  # type: ignore[arg-type]
+        return np.ndim(np.float64(value)) == 0  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return False
-    return True
 
 
 def _checked(values: np.ndarray, names: tuple[str, ...], standardise: bool, weights: np.ndarray | None) -> Predictors:

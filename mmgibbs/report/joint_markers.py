@@ -27,7 +27,8 @@ from mmgibbs.results.markers import ending_of
 
 PLOTTED = 3  # pairs of traits whose effects are drawn against each other
 LIKELY = 0.5  # probability from which a SNP is counted
-STATE, ERROR = "state_", "state_mcse_"  # columns of markers.parquet
+STATE = "state_"  # columns of markers.parquet
+NONE = ("none", "no trait")  # the state without effects; the second where a trait has the name of the first
 
 
 def joint_items(run: Finished, figures: plots.Figures, top: int) -> list[dict]:
@@ -44,7 +45,7 @@ def joint_items(run: Finished, figures: plots.Figures, top: int) -> list[dict]:
 
 def _item(run: Finished, term: str, traits: list[str], terms: list[str], figures: plots.Figures, top: int) -> dict:
     assert run.markers is not None
-    states = _states(run.markers, term, terms)
+    states = _states(run.markers, term, traits, terms)
     snps = run.markers.filter(pl.col(f"effect_{ending_of(term, traits[0], terms)}").is_not_null())
     tables = [_correlations(run.summary, term, traits)]
     if states:
@@ -57,11 +58,12 @@ def _item(run: Finished, term: str, traits: list[str], terms: list[str], figures
     }
 
 
-def _states(markers: pl.DataFrame, term: str, terms: list[str]) -> dict[str, str]:
+def _states(markers: pl.DataFrame, term: str, traits: list[str], terms: list[str]) -> dict[str, str]:
     """Set of traits -> its column, in the order of the file; {} where classes are shared, or there are none."""
     start = STATE + (f"{term}_" if len(terms) > 1 else "")
-    names = [c for c in markers.columns if c.startswith(start) and not c.startswith(ERROR)]
-    return {c.removeprefix(start): c for c in names}
+    sets = {"+".join(some) for n in range(1, len(traits) + 1) for some in combinations(traits, n)}
+    known = {start + label: label for label in (*NONE, *sets)}
+    return {known[c]: c for c in markers.columns if c in known}
 
 
 def _correlations(summary: pl.DataFrame, term: str, traits: list[str]) -> Table:

@@ -24,7 +24,7 @@ import numpy as np
 
 from mmgibbs.config import Sampler
 from mmgibbs.engines.choice import EngineChoice, engine_class
-from mmgibbs.engines.costs import SWEEPS, FactorCost, factor_cost, sweep_counts
+from mmgibbs.engines.costs import LISTED, SWEEPS, FactorCost, dense_levels, factor_cost, sweep_counts
 from mmgibbs.engines.direct.engine import Joined
 from mmgibbs.errors import ConfigError
 from mmgibbs.machine.device import import_cupy
@@ -169,6 +169,9 @@ def without_marginal(sampler: Sampler, model: MixedModel) -> str | None:
         return "fixed variances"
     if model.design.n_equations > LARGEST:
         return f"{model.design.n_equations:,} equations, more than {LARGEST:,}"
+    dense = sum(m * m for m in dense_levels(model.design))
+    if LISTED * dense * sampler.chains > MOST_BYTES:  # known before anything of that size is built
+        return f"relationships that join all of {sum(dense_levels(model.design)):,} animals"
     refused = engine_class("marginal", "cpu").refuses(model.design)
     return None if refused is None else refused.partition(";")[0]
 

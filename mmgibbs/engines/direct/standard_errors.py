@@ -15,6 +15,7 @@ from mmgibbs.model.design import Design
 
 COLUMNS = 64  # right-hand sides at once
 MOST_EQUATIONS = 1_000_000  # of which the pattern of a factor is looked for, where nobody says how many
+LISTED = 100  # bytes of an element of a dense block in the lists that C is made of, and while they are made
 MOST_OPERATIONS = 2e11  # of a factorisation: with the inverse some minutes on one core
 MONTE_CARLO = (
     "(by Monte Carlo: method: gibbs with variances.mode: fixed and engine: pcg, n draws of which know a PEV to a share "
@@ -45,8 +46,14 @@ def affordable_posterior_sd(
     n = design.n_equations
     if n > MOST_EQUATIONS:
         return f"{n:,} equations are more than {MOST_EQUATIONS:,}"
+    joined = [t.relationship.dense.levels.size for t in design.terms if t.relationship.dense is not None]
+    free, listed = free_bytes(), used + LISTED * sum(m * m for m in joined)
+    if sum(m**3 for m in joined) / 3 > MOST_OPERATIONS:  # known before a pattern of that size is made
+        return f"a factor of {max(joined):,} animals that are all related takes over {MOST_OPERATIONS:.0e} operations"
+    if free is not None and listed > free:
+        return f"a pattern of {n:,} equations needs about {listed / 1e9:,.1f} GB, found {free / 1e9:,.1f} GB free"
     matrix = _pattern(design, G)
-    known, free = matrix.symbolic, free_bytes()
+    known = matrix.symbolic
     needed = used + known.bytes
     if known.flops > MOST_OPERATIONS:
         return f"a factor of {n:,} equations takes {known.flops:.1e} operations, more than {MOST_OPERATIONS:.0e}"

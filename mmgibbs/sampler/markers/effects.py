@@ -31,7 +31,7 @@ from mmgibbs.sampler.markers.implied import ImpliedVariance
 from mmgibbs.sampler.markers.priors import prior_of
 from mmgibbs.sampler.markers.priors.base import Effects, Mixture, Site
 from mmgibbs.sampler.markers.priors.common import CommonVariance, uniforms
-from mmgibbs.sampler.markers.sweep import SHARED, Block, gram_blocks, room, sharing, sweep_mixture, sweep_normal
+from mmgibbs.sampler.markers.sweep import Block, gram_blocks, room, sharing, sweep_mixture, sweep_normal
 from mmgibbs.sampler.mixed_model import MixedModel
 
 
@@ -101,7 +101,7 @@ class MarkerEffects:
         }
 
     def __call__(self, number: int) -> dict[str, float]:
-        with blas_threads(1 if self.chunks >= SHARED else None):  # which wait for work on the cores of ours
+        with blas_threads(1):  # sums in one order on every machine; and its threads would wait on the cores of ours
             return self._sweep(number)
 
     def _sweep(self, number: int) -> dict[str, float]:

@@ -35,7 +35,7 @@ from mmgibbs.sampler.markers.effects import EffectsFollowed, MarkerEffects
 from mmgibbs.sampler.markers.joint_sweep import Block, sweep_one_by_one, sweep_states
 from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.markers.priors.common import uniforms
-from mmgibbs.sampler.markers.sweep import SHARED, gram_blocks, room, sharing
+from mmgibbs.sampler.markers.sweep import gram_blocks, room, sharing
 from mmgibbs.sampler.mixed_model import MixedModel
 
 
@@ -215,7 +215,7 @@ class JointMarkerEffects:
         return out
 
     def __call__(self, number: int) -> dict[str, float]:
-        with blas_threads(1 if self.chunks >= SHARED else None):  # which wait for work on the cores of ours
+        with blas_threads(1):  # sums in one order on every machine; and its threads would wait on the cores of ours
             return self._sweep(number)
 
     def _sweep(self, number: int) -> dict[str, float]:

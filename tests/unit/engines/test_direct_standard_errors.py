@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers.small_analysis import FILES
+from helpers.support import ROOT
 from reference import dense, models
 
 from mmgibbs.config import load_config
@@ -51,3 +52,16 @@ def test_what_takes_too_long_or_does_not_fit_is_left_out_and_says_why(monkeypatc
     assert affordable_posterior_sd(*arguments).endswith("operations, more than 1e+01")
     monkeypatch.setattr(standard_errors, "MOST_EQUATIONS", 3)
     assert affordable_posterior_sd(*arguments).endswith("equations are more than 3")
+
+
+def test_a_dense_block_is_refused_before_its_pattern_is_made(monkeypatch):
+    """Whose lists alone would take 100 bytes an element: of 20,000 genotyped animals 40 GB."""
+    config = load_config(ROOT / "configs" / "single_step.yaml")
+    design = prepare(config).design
+    G = [None if t.kind == "fixed" else np.eye(t.n_components) for t in design.terms]
+    monkeypatch.setattr(standard_errors, "_pattern", lambda *_: pytest.fail("a pattern was made"))
+    monkeypatch.setattr(standard_errors, "MOST_OPERATIONS", 10)
+    assert "all related takes over" in affordable_posterior_sd(design, G, np.eye(design.n_traits))
+    monkeypatch.setattr(standard_errors, "MOST_OPERATIONS", 1e12)
+    monkeypatch.setattr(standard_errors, "free_bytes", lambda: 1000)
+    assert "a pattern of" in affordable_posterior_sd(design, G, np.eye(design.n_traits))

@@ -58,3 +58,16 @@ def test_shares_are_whole_units_and_all_there_is(n, unit, threads):
     shares = [share(n, me, threads, unit) for me in range(threads)]
     assert [first for first, _ in shares] == [0, *(stop for _, stop in shares[:-1])] and shares[-1][1] == n
     assert all(first % unit == 0 or first == n for first, _ in shares)
+
+
+@pytest.mark.parametrize("one", [0, 1])
+def test_nobody_waits_for_a_thread_that_failed(one):
+    """Whichever it is, also one of the pool whose error nobody reads before all have ended."""
+
+    def kernel(arrived, me):
+        if me == one:
+            raise MemoryError("no room")
+        assert not meet(arrived, me)
+
+    with pytest.raises(MemoryError, match="no room"):
+        Threads(2).together(kernel)

@@ -59,11 +59,13 @@ def cases(name):
         yield f"fit X={shown} as it is", lambda t=table: fitted(name, t, standardise=False)
         yield f"predict X={shown}", lambda t=table: model.predict(t)
     y = response(name)
+    lists = np.empty(30, object)
+    lists[:] = [[1.0]] * 30
     responses = (
         1, "abc", [], [[1, 2], [3]], y[:5], np.ones(30), np.full(30, np.nan), np.full(30, np.inf), [None] * 30,
         ["a"] * 15 + ["b"] * 15, [1] * 15 + ["b"] * 15, np.tile(y[:, None], (1, 2)), y.astype(complex),
         np.zeros((30, 2, 2)), [{}] * 30, -y, object(), np.array([1, 2] * 15, "M8[D]"), y * 1e300, y * 1e-300,
-        y.astype(bool), [[1]] * 29 + [1], scipy.sparse.csr_array(np.ones((30, 2))),
+        y.astype(bool), [[1]] * 29 + [1], scipy.sparse.csr_array(np.ones((30, 2))), lists, [1] * 29 + [10**400],
     )  # fmt: skip
     for value in responses:
         yield f"fit y={str(value)[:20]!r}", lambda v=value: fitted(name, y=v)

@@ -9,6 +9,7 @@ import pytest
 from helpers.finished_run import write_run
 from helpers.genomic_run import write_genomic_run
 
+from mmgibbs.report import joint_markers
 from mmgibbs.report.genomic import on_a_line
 from mmgibbs.report.make import make_report
 from mmgibbs.report.plots import highest_and_some
@@ -135,3 +136,12 @@ def test_one_state_for_all_traits_has_correlations_alone(tmp_path):
 
 def test_effects_of_each_trait_by_itself_have_no_panel(tmp_path):
     assert "together</h3>" not in page(tmp_path)
+
+
+def test_sets_of_traits_are_those_of_their_term():
+    """Where the name of one term begins that of another."""
+    of = lambda start: [f"state_{start}_{name}" for name in ("none", "milk", "fat", "milk+fat")]
+    markers = pl.DataFrame({name: [0.1] for name in [*of("snps"), *of("snps_rest"), "state_mcse_snps_milk"]})
+    traits, terms = ["milk", "fat"], ["snps", "snps_rest"]
+    for term in terms:
+        assert list(joint_markers._states(markers, term, traits, terms).values()) == of(term)

@@ -220,3 +220,12 @@ def test_a_run_that_continues_keeps_its_engine(tmp_path, monkeypatch, earlier, e
     assert extended.code == 0 and extended.record["engine"] == engine
     anew = command(tmp_path / "a", "run", "analysis.yaml", "--quiet", "--overwrite")
     assert anew.code == 0 and anew.record["engine"] != engine
+
+
+def test_a_dense_block_too_large_for_a_factor_is_known_before_it_is_built(monkeypatch):
+    """Of 20,000 genotyped animals the lists of C alone would take tens of gigabytes."""
+    sampler, model = read("single_step")
+    monkeypatch.setattr(of_runs, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(of_runs, "factor_cost", lambda *_: pytest.fail("C was built"))
+    chosen = choose_engine(sampler, model)
+    assert chosen.engine.name == "serial" and "relationships that join all of" in chosen.why
