@@ -111,6 +111,23 @@ PED_DEPTH
 INBREEDING
 pedigree
 """
+# Intercept and slope of two traits: renumf90 has the traits of each coefficient together, an analysis file the
+# coefficients of each trait.
+REGRESSIONS = (
+    head("5 6", "", "", "2.0 0.3\n0.3 1.5")
+    + "EFFECT\n2 2 cross alpha\n"
+    + ANIMAL.replace("1 cross", "1 1 cross").replace("animal\nFILE\n", "animal\nOPTIONAL\npe\nFILE\n")
+)
+COVARIANCES_OF_REGRESSIONS = (
+    "(CO)VARIANCES\n1.0 0.2 0.1 0.05\n0.2 0.8 0.02 0.03\n0.1 0.02 0.3 0.04\n0.05 0.03 0.04 0.2\n"
+    "(CO)VARIANCES_PE\n0.5 0 0.1 0\n0 0.4 0 0\n0.1 0 0.3 0\n0 0 0 0.2\n"
+)
+VARIANCES_OF_REGRESSIONS = {
+    "genetic": [[1.0, 0.1, 0.2, 0.05], [0.1, 0.3, 0.02, 0.04], [0.2, 0.02, 0.8, 0.03], [0.05, 0.04, 0.03, 0.2]],
+    "permanent_environment": [[0.5, 0.1, 0, 0], [0.1, 0.3, 0, 0], [0, 0, 0.4, 0], [0, 0, 0, 0.2]],
+    "residual": [[2.0, 0.3], [0.3, 1.5]],
+}
+
 CASES = {
     "animal model": Case(
         "# the animal model in its simplest form\n"
@@ -306,12 +323,10 @@ CASES = {
         ("UPG_TYPE yob", "OPTION cat 0"),
     ),
     "random regression, variances to be estimated": Case(
-        head("5 6", "", "", "2.0 0.3\n0.3 1.5")
-        + "EFFECT\n2 2 cross alpha\n"
-        + ANIMAL.replace("1 cross", "1 1 cross").replace("animal\nFILE\n", "animal\nOPTIONAL\npe\nFILE\n")
+        REGRESSIONS
         + "RANDOM_REGRESSION\ndata\nRR_POSITION\n8 4\n"
-        + "(CO)VARIANCES\n1.0 0.2 0.1 0.05\n0.2 0.8 0.02 0.03\n0.1 0.02 0.3 0.04\n0.05 0.03 0.04 0.2\n"
-        + "(CO)VARIANCES_PE\n0.5 0 0.1 0\n0 0.4 0 0\n0.1 0 0.3 0\n0 0 0 0.2\nOPTION method VCE\nOPTION missing -999\n",
+        + COVARIANCES_OF_REGRESSIONS
+        + "OPTION method VCE\nOPTION missing -999\n",
         {
             "traits": ["y1", "y2"],
             "model": {
@@ -324,28 +339,17 @@ CASES = {
                     "permanent_environment": {"effects": {"rr": {"level": "animal", "covariates": ["staples", "age"]}}},
                 },
             },
-            "variances": {
-                "genetic": [
-                    [1.0, 0.1, 0.2, 0.05],
-                    [0.1, 0.3, 0.02, 0.04],
-                    [0.2, 0.02, 0.8, 0.03],
-                    [0.05, 0.04, 0.03, 0.2],
-                ],
-                "permanent_environment": [[0.5, 0.1, 0, 0], [0.1, 0.3, 0, 0], [0, 0, 0.4, 0], [0, 0, 0, 0.2]],
-                "residual": [[2.0, 0.3], [0.3, 1.5]],
-            },
+            "variances": VARIANCES_OF_REGRESSIONS,
         },
         {},
         ("OPTION method VCE",),
         overrides=("sampler.method=blup",),
     ),
     "Legendre polynomials of age": Case(
-        head("5 6", "", "", "2.0 0.3\n0.3 1.5")
-        + "EFFECT\n2 2 cross alpha\n"
-        + ANIMAL.replace("1 cross", "1 1 cross").replace("animal\nFILE\n", "animal\nOPTIONAL\npe\nFILE\n")
+        REGRESSIONS
         + "RANDOM_REGRESSION\nlegendre\nRR_POSITION\n4 1\n"
-        + "(CO)VARIANCES\n1.0 0.2 0.1 0.05\n0.2 0.8 0.02 0.03\n0.1 0.02 0.3 0.04\n0.05 0.03 0.04 0.2\n"
-        + "(CO)VARIANCES_PE\n0.5 0 0.1 0\n0 0.4 0 0\n0.1 0 0.3 0\n0 0 0 0.2\nOPTION missing -999\n",
+        + COVARIANCES_OF_REGRESSIONS
+        + "OPTION missing -999\n",
         {
             "traits": ["y1", "y2"],
             "model": {
@@ -360,16 +364,7 @@ CASES = {
                     },
                 },
             },
-            "variances": {
-                "genetic": [
-                    [1.0, 0.1, 0.2, 0.05],
-                    [0.1, 0.3, 0.02, 0.04],
-                    [0.2, 0.02, 0.8, 0.03],
-                    [0.05, 0.04, 0.03, 0.2],
-                ],
-                "permanent_environment": [[0.5, 0.1, 0, 0], [0.1, 0.3, 0, 0], [0, 0, 0.4, 0], [0, 0, 0, 0.2]],
-                "residual": [[2.0, 0.3], [0.3, 1.5]],
-            },
+            "variances": VARIANCES_OF_REGRESSIONS,
         },
         {},
         ("normalised polynomials sqrt((2j+1)/2) P_j of col4, j = 0 to 1, with its range in the data [0, 5]",),
