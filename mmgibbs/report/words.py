@@ -70,7 +70,7 @@ def model_table(record: dict) -> Table:
                 f"fixed {_fixed_kind(name, fixed)}",
                 on(fixed),
                 levels.get(name),
-                "flat prior" if prior == "flat" else f"normal prior, {prior}",
+                "flat prior" if prior == "flat" else f"normal prior with variance {prior['variance']:g}",
             )
         )
     relationships = relationships_of(record)
@@ -138,11 +138,20 @@ def _treated(variances: dict, name: str) -> str:
     own = variances.get(name) or {}
     if variances.get("mode") == "fixed" or own.get("fixed"):
         return "fixed at its given value"
-    prior = own.get("prior", "flat")
-    known_prior = (
-        "flat prior" if prior in ("flat", None) else f"inverse-Wishart prior with {prior.get('df')} degrees of freedom"
+    return f"sampled, {prior_words(own.get('prior'))}" + (
+        ", no covariances" if own.get("structure") == "diagonal" else ""
     )
-    return f"sampled, {known_prior}" + (", no covariances" if own.get("structure") == "diagonal" else "")
+
+
+def prior_words(prior: dict | str | None) -> str:
+    """Of a covariance matrix: flat, {df, scale}, {h2: uniform} or {half_t: {df, scale}}."""
+    if not isinstance(prior, dict):
+        return "flat prior"
+    if "h2" in prior:
+        return f"h2 {prior['h2']} on (0, 1)"
+    if "half_t" in prior:
+        return f"half-t prior of standard deviations with {prior['half_t'].get('df')} degrees of freedom"
+    return f"inverse-Wishart prior with {prior.get('df')} degrees of freedom"
 
 
 def engine_words(record: dict) -> str:
