@@ -20,6 +20,9 @@ ENGINES = {
 }
 
 
+OF_CATEGORIES = ("binary", "ordinal")  # types whose liability has a residual variance of 1
+
+
 def component_label(effect: str, trait: str, term: str = "", several: bool = False) -> str:
     """'genetic direct, weaning_weight'; the term alone where the effect has no name."""
     own = " ".join(part for part in (term if several or not effect else "", effect) if part)
@@ -63,14 +66,13 @@ def model_table(record: dict) -> Table:
 
     rows = []
     for name, fixed in (analysis["model"].get("fixed") or {}).items():
-        prior = fixed.get("prior", "flat")
         rows.append(
             (
                 name,
                 f"fixed {_fixed_kind(name, fixed)}",
                 on(fixed),
                 levels.get(name),
-                "flat prior" if prior == "flat" else f"normal prior with variance {prior['variance']:g}",
+                fixed_prior_words(fixed.get("prior", "flat")),
             )
         )
     relationships = relationships_of(record)
@@ -106,7 +108,7 @@ def model_table(record: dict) -> Table:
             "random",
             on({}),
             record.get("data", {}).get("records", {}).get("used"),
-            _treated(variances, "residual") + _by_class(record),
+            _residual_treated(analysis) + _by_class(record),
         )
     )
     columns = [Column("Term"), Column("What it is"), Column("Acts on"), Column("Levels", "number"), Column("Variance")]
@@ -141,6 +143,31 @@ def _treated(variances: dict, name: str) -> str:
     return f"sampled, {prior_words(own.get('prior'))}" + (
         ", no covariances" if own.get("structure") == "diagonal" else ""
     )
+
+
+def _residual_treated(analysis: dict) -> str:
+    """As of any matrix, but for liabilities of categories, whose residual variance is 1."""
+    traits, variances = analysis["traits"], analysis.get("variances", {})
+    unit = [name for name, trait in traits.items() if trait.get("type") in OF_CATEGORIES]
+    by = (variances.get("residual") or {}).get("by")
+    if not unit:
+        return _treated(variances, "residual")
+    one = "1 by convention" + (f" in one class of {by}" if by else "")
+    if len(traits) == 1 and not by:
+        return one
+    of = "" if len(traits) == 1 else f" for {', '.join(unit)}"
+    return f"{one}{of}; else {_treated(variances, 'residual')}"
+
+
+def fixed_prior_words(prior: dict | str) -> str:
+    """Of a fixed effect: flat, {variance: V} or {variance: {trait: V}}."""
+    variance = prior.get("variance") if isinstance(prior, dict) else None
+    if variance is None:
+        return "flat prior"
+    if isinstance(variance, dict):
+        of = ", ".join(f"{v:g} for {trait}" for trait, v in variance.items() if v is not None)
+        return f"normal prior with variance {of}; flat where none is named"
+    return f"normal prior with variance {variance:g}"
 
 
 def prior_words(prior: dict | str | None) -> str:
