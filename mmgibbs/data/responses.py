@@ -43,7 +43,19 @@ def _text(trait: Trait, phenotypes: Phenotypes) -> pl.Series:
     text = phenotypes.text(trait.column, f"traits.{trait.name}", trait.missing)
     plain = text.to_frame("value").select(pl.col("value").replace({v: spelled(v) for v in text.drop_nulls().unique()}))
     known = {spelled(v) for v in (*trait.missing, *phenotypes.missing)}
-    return plain.select(pl.when(~pl.col("value").is_in(list(known))).then(pl.col("value"))).to_series()
+    found = plain.select(pl.when(~pl.col("value").is_in(list(known))).then(pl.col("value"))).to_series()
+    if found.null_count() == len(found):
+        raise without_records(trait, phenotypes)
+    return found
+
+
+def without_records(trait: Trait, phenotypes: Phenotypes) -> DataError:
+    """Of a trait without a single value, to be raised."""
+    missing = ", ".join(v or "empty" for v in dict.fromkeys((*phenotypes.missing, *trait.missing)))
+    return DataError(
+        f"{phenotypes.name}: found no record of trait '{trait.name}' (column '{trait.column}'); needed "
+        f"at least one that is not missing ({missing})"
+    )
 
 
 def _binary(trait: Trait, index: int, phenotypes: Phenotypes) -> Categories:
@@ -290,4 +302,4 @@ def _as_number(text: str) -> float:
 
 def _listed(values: Iterable[str]) -> str:
     shown = [quoted(str(v)) for v in values]
-    return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "") or "nothing"
+    return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")

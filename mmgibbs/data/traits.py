@@ -9,8 +9,7 @@ import numpy as np
 
 from mmgibbs.config import Analysis
 from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, refuse_rows
-from mmgibbs.data.responses import read_response
-from mmgibbs.errors import DataError
+from mmgibbs.data.responses import read_response, without_records
 from mmgibbs.model.response import Response
 
 
@@ -48,11 +47,7 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
     n_read, notes = len(y), []
     for i, trait in enumerate(traits):
         if np.isnan(y[:, i]).all():
-            missing = ", ".join(v or "empty" for v in dict.fromkeys((*analysis.data.missing, *trait.missing)))
-            raise DataError(
-                f"{phenotypes.name}: found no record of trait '{trait.name}' (column '{trait.column}'); needed "
-                f"at least one that is not missing ({missing})"
-            )
+            raise without_records(trait, phenotypes)
     if not used.all():
         notes.append(f"{np.count_nonzero(~used)} of {n_read} records left out: no observed trait")
         phenotypes, y = phenotypes.keep(used), y[used]

@@ -59,8 +59,8 @@ def guess(
 ) -> Guess:
     """Look at the tables. `traits`: columns to analyse, where they are not to be guessed.
 
-    Raises DataError for a table that cannot be read, ConfigError for a trait that is no column and for a table without
-    a column that could be a trait.
+    Raises DataError for a table that cannot be read, ConfigError for a trait that is no column or has no values and for
+    a table without a column that could be a trait.
     """
     frame, named = _records(phenotypes)
     missing = missing_tokens(frame)
@@ -185,6 +185,12 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
     for name in wanted:
         if name not in by_name:
             raise ConfigError(f"init: --traits: {g.phenotypes.name} has no column '{name}'; {nearest(name, by_name)}")
+        if by_name[name].known == 0:
+            void = ", ".join(m or "empty" for m in (*MISSING, *g.missing))
+            raise ConfigError(
+                f"init: --traits: found no value in column '{name}' of {g.phenotypes.name}, needed at least one that "
+                f"is not missing ({void})"
+            )
         g.roles[name] = Role("trait", "you asked for it")
     candidates = g.of_use("trait")
     if not candidates:

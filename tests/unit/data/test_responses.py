@@ -47,6 +47,14 @@ def test_categories_that_are_numbers_need_no_list():
 
 
 @pytest.mark.parametrize(
+    "keys", [{"type": "ordinal"}, {"type": "binary"}, {"type": "binary", "positive": "yes"}, ORDINAL]
+)
+def test_categories_without_a_record(keys):
+    with pytest.raises(DataError, match=r"found no record of trait 't' \(column 'score'\); needed at least one"):
+        design({"column": "score", **keys}, score=pl.Series([None] * 6, dtype=pl.String))
+
+
+@pytest.mark.parametrize(
     ("keys", "values", "expected"),
     [
         ({}, [1, 0, 1, 1, 0, None], [1, 0, 1, 1, 0]),
@@ -205,7 +213,11 @@ BAD = [
         {"alive": ["1", "1e400"] * 3},
         ["'1e400'", "traits.t.positive"],
     ),
-    ({"type": "binary", "column": "alive"}, {"alive": [None] * 6}, ["nothing alone", "missing are: empty, NA"]),
+    (
+        {"type": "binary", "column": "alive"},
+        {"alive": [None] * 6},
+        ["no record of trait 't'", "not missing (empty, NA)"],
+    ),
     ({"type": "binary", "column": "alive", "positive": "y"}, {"alive": ["yes", "no"] * 3}, ["no 'y'", "'no', 'yes'"]),
     ({"type": "binary", "column": "alive"}, {"alive": [True, False] * 3}, ["'false', 'true'", "traits.t.positive"]),
     (

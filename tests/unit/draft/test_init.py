@@ -161,6 +161,15 @@ def test_what_was_asked_for_is_the_trait(tmp_path):
     assert not (tmp_path / "b.yaml").exists()
 
 
+def test_a_trait_without_a_value_is_refused(tmp_path):
+    """A column of blanks and missing values, asked for by its name; one that is guessed is left out."""
+    rows = [f"a{i},{i % 3},{20 + (i * 7) % 11 + i / 10},{'NA' if i % 2 else ''}" for i in range(60)]
+    files = write(tmp_path, "animal,herd,weight,height\n" + "\n".join(rows))
+    with pytest.raises(ConfigError, match=r"found no value in column 'height' of .*, needed at least one .*empty, NA"):
+        draft(*files, traits=("height",), output=tmp_path / "a.yaml")
+    assert [t.name for t in accepted(draft(*files, output=tmp_path / "b.yaml")).traits] == ["weight"]
+
+
 def test_odd_names_are_quoted(tmp_path):
     """Names that YAML or the run folder would take otherwise: no, a colon, one of the reserved names."""
     rows = [f"a{i},{'m' if i % 2 else 'f'},{i % 3},{20 + (i * 7) % 11 + i / 10}" for i in range(60)]
