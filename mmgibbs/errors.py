@@ -16,6 +16,10 @@ class ConfigError(MmgibbsError):
     """The analysis file: an unknown key, a wrong type, a matrix of the wrong size. Names the YAML path."""
 
 
+class OtherVersion(ConfigError):
+    """The checkpoint of a chain, written by a version that kept something else: it cannot be continued by this one."""
+
+
 class DataError(MmgibbsError):
     """A table: a missing file or column, a value that cannot be used. Names file, row and column."""
 

@@ -56,6 +56,10 @@ class ChainFactory(Protocol):
         """'cpu' | 'gpu'."""
 
     @property
+    def engine(self) -> str | None:
+        """Its name, which checkpoints keep; None of a regression."""
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Of the chains and of their checkpoints."""
 
@@ -103,6 +107,11 @@ class Job:
     @property
     def names(self) -> tuple[str, ...]:
         return self.factory.names
+
+    @property
+    def kept_facts(self) -> dict:
+        """That a checkpoint of a chain has beside its state."""
+        return {"engine": self.factory.engine}
 
     def checkpoint(self, chain: int) -> Checkpoint | None:
         """The last good one of a chain."""
@@ -210,12 +219,12 @@ def advance_chain(job: Job, chain: int, until: int, ended: Callable[[], None] | 
         if ended is not None:
             ended()
         if writer is not None and writer.due(running.number):
-            writer.save(running.number, running.state(), {})
+            writer.save(running.number, running.state(), job.kept_facts)
         return progress.asked_to_stop
 
     report.write(at())
     running.advance(until, after_sweep)
     report.write(at())
     if writer is not None:
-        writer.save(running.number, running.state(), {})
+        writer.save(running.number, running.state(), job.kept_facts)
     return running.result()

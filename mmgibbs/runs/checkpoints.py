@@ -77,6 +77,10 @@ class Checkpoints:
             new.unlink(missing_ok=True)
             raise
 
+    def take_back(self, name: str) -> None:
+        """The one before is the last one again."""
+        os.replace(self.previous(name), self.path(name))
+
     def read(self, name: str) -> tuple[Checkpoint | None, dict[Path, str]]:
         """The last good checkpoint, else the one before it, else None; and for each file that is of no use, why."""
         useless: dict[Path, str] = {}

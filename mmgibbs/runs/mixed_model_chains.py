@@ -33,6 +33,10 @@ class MixedModelFactory:
         return self.choice.device
 
     @property
+    def engine(self) -> str:
+        return self.choice.name
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(f"chain-{c + 1}" for c in range(self.schedule.chains))
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 
 from mmgibbs.config import Analysis
-from mmgibbs.errors import ConfigError, MmgibbsError, Stopped, option
+from mmgibbs.errors import ConfigError, MmgibbsError, OtherVersion, Stopped, option
 from mmgibbs.results.folder import WORKING, check_run_directory
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.fingerprint import changes, settings, what_is_run
@@ -45,8 +45,8 @@ class RunFolder:
 
     kind: NEW, RESUMED, EXTENDED or FINISHED. checkpoints: where chains keep their state, None where they do not.
     samples: sweeps after burn-in to go to, None for what the analysis says. reached: sweeps of the chain that is
-    farthest. begun_with: the engine of a run that is continued ('' where its version did not write it), None for
-    a new one; engine: the one of this run, for who continues it.
+    farthest. begun_with: the engine of a run that is continued ('' where its version did not write it), None where
+    nothing is continued; engine: the one of this run, for who continues it.
 
     page: report.html is wanted, while the run works too; live: that page, once the chains run.
 
@@ -96,6 +96,7 @@ class RunFolder:
 
     @cached_property
     def _what(self) -> dict:
+        """What is run; the words of the run that is continued, which may be of a version with fewer keys."""
         return what_is_run(self.analysis)
 
     # What is there
@@ -140,7 +141,9 @@ class RunFolder:
             if facts is not None:
                 self.samples, self.run_id = facts["samples"] if facts["extended"] else None, facts["run_id"]
                 self.begun_with = facts.get("engine", "")
-            self._check_chains(self.checkpoints)
+            kept = self._check_chains(self.checkpoints)
+            if facts is None:
+                self.begun_with = self._engine_of(kept)
         else:
             self.console.say(f"{shown} holds no checkpoint: the run starts from the beginning")
 
@@ -168,11 +171,23 @@ class RunFolder:
                 f"warning: other versions since the run began ({changed}): "
                 "the draws may differ from those of an uninterrupted run"
             )
+        if facts:
+            self._what = facts["what"]
 
-    def _check_chains(self, kept: Checkpoints) -> None:
-        """Read what chains have kept, and say where they are."""
+    def _engine_of(self, kept: list[dict]) -> str | None:
+        """The engine that chains continue with, by the facts of their checkpoints where that of the run is lost."""
+        if any("engine" not in facts for facts in kept) and self.analysis.sampler.engine == "auto":
+            raise ConfigError(
+                f"output.directory: '{self.analysis.output.directory}': checkpoint/{RUN}.npz is damaged or lost, and "
+                "checkpoints of chains of that version do not say which engine they continue with; needed "
+                f"{option('overwrite')}: engine: auto might take another one now"
+            )
+        return next((facts["engine"] for facts in kept if "engine" in facts), None)
+
+    def _check_chains(self, kept: Checkpoints) -> list[dict]:
+        """Read what chains have kept, and say where they are; the facts of those that continue."""
         checkpoints = self._identify(kept)
-        at = []
+        at, continued = [], []
         for name in checkpoints.names():
             if name == RUN:
                 continue
@@ -182,10 +197,12 @@ class RunFolder:
                     "\n".join(f"{path}: {why}; needed the checkpoint of this run" for path, why in useless.items())
                 )
             self._tell_useless(useless)
+            continued += [found.facts] if found else []
             sweep = found.facts["sweep"] if found else 0
             self.reached = max(self.reached, sweep)
             at.append(f"{name} at sweep {sweep:,}" if found else f"{name} from the start")
         self.console.say(f"continuing from checkpoints: {', '.join(at) or 'none was written yet, so from the start'}")
+        return continued
 
     def _tell_useless(self, useless: Mapping[Path, str]) -> None:
         """Damaged files are said and removed, so that they do not replace a good one."""
@@ -262,12 +279,14 @@ class RunFolder:
             self.live.ended_early(f"{why}; continue with {option('resume')}", kept)
         if not kept and self.kind == NEW:
             self._remove()
+        if self.kind == EXTENDED and isinstance(error, OtherVersion):
+            self._runs.take_back(RUN)  # the run that is there stays finished
         self._close()
         if isinstance(error, Stopped):
             never = "sampler.checkpoint_every: never" if self.checkpoints is None else "no checkpoint was written"
             state = f"the state is kept in '{self._runs.folder}'" if kept else f"nothing is kept ({never})"
             raise Stopped(error.signal, f"{error}; {state}", kept) from None
-        if kept and isinstance(error, MmgibbsError):
+        if kept and isinstance(error, MmgibbsError) and not isinstance(error, OtherVersion):
             raise type(error)(
                 f"{error}\nthe checkpoints in '{self._runs.folder}' are kept: {option('resume')} continues from them"
             ) from error

@@ -32,6 +32,7 @@ class RegressionFactory:
     seed: int
 
     names = ("chains",)  # their checkpoint holds all of them
+    engine = None
     bytes_per_chain = 0  # there is one alone
 
     @property

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mmgibbs.engines.base import Engine
+from mmgibbs.errors import OtherVersion
 from mmgibbs.model.design import Design
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.posterior.result import ChainResult
@@ -24,6 +25,7 @@ class Chain:
     """One chain, which may pause after any sweep and continue later, elsewhere, to the same draws; key = (seed, chain).
 
     `state()` is all there is to continue from: given to a new Chain of the same model, engine, schedule and key.
+    Raises OtherVersion for a state that lacks something.
     """
 
     def __init__(
@@ -72,10 +74,16 @@ class Chain:
         return own | {RECORD + name: array for name, array in self._record.state().items()}
 
     def _restore(self, state: dict[str, np.ndarray]) -> None:
-        self.number, self._seconds = int(state["number"]), float(state["seconds"])
-        for step in self.steps:
-            step.restore(state)
-        self._record.restore({n.removeprefix(RECORD): array for n, array in state.items() if n.startswith(RECORD)})
+        try:
+            self.number, self._seconds = int(state["number"]), float(state["seconds"])
+            for step in self.steps:
+                step.restore(state)
+            self._record.restore({n.removeprefix(RECORD): array for n, array in state.items() if n.startswith(RECORD)})
+        except KeyError as lacking:
+            raise OtherVersion(
+                f"chain {self.key[1] + 1}: its checkpoint lacks {lacking}, without which this version cannot continue: "
+                "another version of mmgibbs wrote it; needed that version, or a new run"
+            ) from None
 
     def result(self) -> ChainResult:
         """What was kept so far."""

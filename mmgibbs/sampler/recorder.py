@@ -139,7 +139,10 @@ class Recorder:
             {name: list(values) for name, values in _under(kept, state).items()} for kept in ("draws.", "facts.")
         )
         for name, tracked in self.tracked.items():
-            tracked.restore(_under(f"{name}:", state))
+            try:
+                tracked.restore(_under(f"{name}:", state))
+            except KeyError as lacking:
+                raise KeyError(f"{name}:{lacking.args[0]}") from None
 
 
 def _prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

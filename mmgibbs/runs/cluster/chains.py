@@ -137,7 +137,7 @@ class _SpreadChains:
             self._reached[chain] = at.number
             done = at.number >= until or self._ending()
             if writer is not None and (done or writer.due(at.number)):
-                writer.save(at.number, pickle.loads(self._call(_state, chain)), {})
+                writer.save(at.number, pickle.loads(self._call(_state, chain)), self.job.kept_facts)
             if done:
                 return pickle.loads(self._call(_result, chain))
 

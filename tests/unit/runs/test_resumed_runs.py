@@ -3,6 +3,7 @@
 Whatever happens, the run that goes on ends with the draws of the run in one go.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -340,6 +341,75 @@ def test_good_checkpoints_of_something_else_are_not_touched(folder, monkeypatch,
     assert command(folder, *RUN, "--resume", "--set=sampler.checkpoint_every=never").code == 0
     assert "continuing from checkpoints: chain-1 at sweep 30" in (folder / "run" / "run.log").read_text()
     assert_same(folder / "run", whole)
+
+
+def written_again(path, change, identity=None):
+    """A good checkpoint with other arrays and facts: change(arrays, facts)."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    facts = json.loads(arrays.pop("facts").tobytes())
+    own, _, _ = (facts.pop(key) for key in ("identity", "format", "sha256"))
+    change(arrays, facts)
+    Checkpoints(path.parent, own if identity is None else identity).write(path.stem, arrays, facts)
+
+
+@pytest.mark.parametrize("lost", ["run.npz", None])
+def test_a_run_keeps_the_engine_that_auto_took(folder, monkeypatch, whole, lost):
+    """Its chains know it too. Another version, or another machine, might take another one now."""
+    stop_at(monkeypatch, folder, 30)
+    if lost:
+        DAMAGE["cut off"](folder / "run" / "checkpoint" / lost)
+    never = lambda *_: pytest.fail("auto chose anew")
+    monkeypatch.setattr("mmgibbs.runs.engine._compared", never)
+    assert command(folder, *RUN, "--resume").code == 0
+    assert_same(folder / "run", whole)
+
+
+def test_where_nothing_says_the_engine_a_run_is_refused(folder, monkeypatch):
+    """As of versions whose chains did not keep it."""
+    stop_at(monkeypatch, folder, 30)
+    (folder / "run" / "checkpoint" / "run.npz").write_bytes(b"")
+    written_again(folder / "run" / "checkpoint" / "chain-1.npz", lambda arrays, facts: facts.pop("engine"))
+    for _ in range(2):  # the damaged one is removed
+        outcome = command(folder, *RUN, "--resume")
+        assert outcome.code == 2
+        assert "checkpoint/run.npz is damaged or lost" in outcome.err and "needed --overwrite" in outcome.err
+
+
+@pytest.mark.parametrize("flag", [("--resume",), ("--extend", "10")])
+def test_the_checkpoint_of_a_version_that_kept_less(folder, monkeypatch, flag):
+    if flag[0] == "--resume":
+        stop_at(monkeypatch, folder, 30)
+    else:
+        assert command(folder, *RUN).code == 0
+    lacking = lambda arrays, facts: [arrays.pop(name) for name in list(arrays) if ".moments:counts" in name]
+    written_again(folder / "run" / "checkpoint" / "chain-1.npz", lacking)
+    outcome = command(folder, *RUN, *flag)
+    assert outcome.code == 2 and outcome.err.strip() == (
+        "chain 1: its checkpoint lacks 'moments:counts', without which this version cannot continue: another version "
+        "of mmgibbs wrote it; needed that version, or a new run"
+    )
+    finished = "finished: nothing is left to do" in command(folder, "run", "analysis.yaml", "--resume").err
+    assert finished == (flag[0] == "--extend")  # it is as it was
+
+
+def test_the_run_of_a_version_with_fewer_keys_is_continued(folder, monkeypatch, whole):
+    """A key that it did not know, and that is not given, changes nothing; nor for who continues it again."""
+    stop_at(monkeypatch, folder, 30)
+    place, then = folder / "run" / "checkpoint", {}
+
+    def fewer(arrays, facts):
+        assert facts["what"]["analysis"].pop("sampler.pev_limit") == "null"
+        then.update(facts["what"])
+
+    written_again(place / "run.npz", fewer)
+    identity = hashlib.sha256(json.dumps(then, sort_keys=True).encode()).hexdigest()
+    for path in list(place.glob("chain-?.npz")):
+        written_again(path, lambda arrays, facts: None, identity)
+    stop_at(monkeypatch, folder, 30, "--resume")
+    assert command(folder, *RUN, "--resume").code == 0
+    assert_same(folder / "run", whole)
+    assert command(folder, *RUN, "--extend", "10").code == 0
 
 
 # ------------------------------------------------------------------------------------------------ the disk
