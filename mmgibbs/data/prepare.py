@@ -378,6 +378,8 @@ def _counts(analysis: Analysis, records: Records, kin: Kin | None, design: Desig
         "levels": {t.name: t.n_levels for t in design.terms},
         "equations": design.n_equations,
     }
+    if records.responses:
+        counts["observed_as"] = {analysis.traits[r.trait].name: r.tally() for r in records.responses}
     if kin is not None:
         column = animal_column(analysis.model.random, records.phenotypes)
         counts["animals"] = len(kin.pedigree.ids)

@@ -52,6 +52,11 @@ class Categories:
         """(n,) bool each: observed; fits the better the lower its liability is; the higher."""
         return self.category >= 0, self.category == 0, self.category == len(self.labels) - 1
 
+    def tally(self) -> dict[str, int]:
+        """Records of each category."""
+        counts = np.bincount(self.category[self.category >= 0], minlength=len(self.labels))
+        return dict(zip(self.labels, counts.tolist(), strict=True))
+
     def keep(self, rows: np.ndarray) -> Categories:
         """The response of some of the records; rows: (n,) bool, or their numbers."""
         return replace(self, category=self.category[rows])
@@ -83,6 +88,18 @@ class Interval:
         """(n,) bool each: observed; fits the better the lower its value is; the higher."""
         return ~np.isnan(self.lower), np.isneginf(self.lower), np.isposinf(self.upper)
 
+    def tally(self) -> dict[str, int]:
+        """Records by what is known of them; kinds that do not occur are left out."""
+        observed, below, above = self.one_sided()
+        exact = observed & (self.lower == self.upper)
+        kinds = {
+            "exact": exact,
+            "right-censored": above & ~below,
+            "left-censored": below & ~above,
+            "within an interval": observed & ~exact & ~below & ~above,
+        }
+        return {name: int(kind.sum()) for name, kind in kinds.items() if kind.any()}
+
     def keep(self, rows: np.ndarray) -> Interval:
         return replace(self, lower=self.lower[rows], upper=self.upper[rows])
 
@@ -107,6 +124,10 @@ class Count:
     def one_sided(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(n,) bool each: observed; fits the better the lower its log rate is; the higher, which none does."""
         return ~np.isnan(self.count), self.count == 0, np.zeros(len(self.count), bool)
+
+    def tally(self) -> dict[str, int]:
+        """Records of 0, and above."""
+        return {"of 0": int((self.count == 0).sum()), "above 0": int((self.count > 0).sum())}
 
     def keep(self, rows: np.ndarray) -> Count:
         return replace(self, count=self.count[rows], exposure=self.exposure[rows])

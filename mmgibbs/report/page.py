@@ -74,6 +74,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "decisions": decision_tables(run, top),
         "decided": run.record.get("decisions", {}),
         "other_traits": other_traits(run, figures),
+        "scale": words.scale_words(run.record.get("analysis", {}).get("traits", {})),
         "extreme": extreme_words(run),
         "others": other_random_effects(run),
         "fixed": fixed_effects(run),
@@ -113,6 +114,7 @@ def model_section(record: dict) -> dict | None:
     random = {name: kind["symbol"] for name, kind in relationships_of(record).items()}
     return {
         "equations": words.model_equations(analysis, intercept),
+        "liabilities": any(words.scale_of(trait) for trait in analysis.get("traits", {}).values()),
         "random": random,
         "markers": list(model.get("markers") or {}),
         "terms": words.model_table(record),
@@ -133,9 +135,7 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     }
     held = {
         "Records": f"{records['used']:,} used of {records['read']:,} read" if records else None,
-        "Observations": listed([f"{trait} {n:,}" for trait, n in data.get("observations", {}).items()], most=40)
-        if "observations" in data
-        else None,
+        "Observations": _observations(data) if "observations" in data else None,
         "Predictors": f"{data['predictors']:,}" if "predictors" in data else None,
         "Animals": _animals(data) if "animals" in data else None,
         "Unknown-parent groups": f"{data['groups']:,}" if data.get("groups") else None,
@@ -175,6 +175,15 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     }
     groups = (("Data", held), ("Choices", chosen), ("Work", done))
     return [(title, [(k, v) for k, v in items.items() if v]) for title, items in groups if any(items.values())]
+
+
+def _observations(data: Mapping) -> str:
+    """'calving_ease 2,796 (2,058 easy, 510 assisted and 228 difficult)'."""
+    kinds = data.get("observed_as", {})
+    of = {
+        trait: f" ({listed([f'{n:,} {kind}' for kind, n in tally.items()], most=12)})" for trait, tally in kinds.items()
+    }
+    return listed([f"{trait} {n:,}{of.get(trait, '')}" for trait, n in data["observations"].items()], most=40)
 
 
 def _animals(data: Mapping) -> str:

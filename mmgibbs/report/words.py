@@ -33,10 +33,10 @@ def component_label(effect: str, trait: str, term: str = "", several: bool = Fal
 
 
 def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> list[tuple[str, list[str]]]:
-    """(trait, what it is the sum of) for each trait."""
+    """(trait, or what lies behind its records; what it is the sum of) for each trait."""
     model = analysis.get("model", {})
     out = []
-    for trait in analysis.get("traits", {}):
+    for trait, spec in analysis.get("traits", {}).items():
         parts = ["intercept"] if trait in intercept_traits else []
         parts += [name for name, fixed in (model.get("fixed") or {}).items() if trait in fixed.get("traits", [trait])]
         for name, random in (model.get("random") or {}).items():
@@ -47,8 +47,22 @@ def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> lis
         for name, markers in (model.get("markers") or {}).items():
             if trait in (markers.get("traits") or [trait]):
                 parts.append(f"{name} (SNP effects, {markers.get('level')})")
-        out.append((trait, [*parts, "residual"]))
+        scale = scale_of(spec)
+        out.append((f"{scale} of {trait}" if scale else trait, [*parts, "residual"]))
     return out
+
+
+def scale_of(trait: dict) -> str:
+    """What follows the linear model where the records themselves do not: 'liability', 'log rate', 'log' or ''."""
+    if trait.get("type") == "censored":
+        return "log" if trait.get("log") else ""
+    return {"binary": "liability", "ordinal": "liability", "count": "log rate"}.get(trait.get("type", ""), "")
+
+
+def scale_words(traits: dict[str, dict]) -> str:
+    """'on the scale of the trait (of pneumonia, of its liability)'."""
+    own = [f"of {name}, of its {scale_of(spec)}" for name, spec in traits.items() if scale_of(spec)]
+    return "on the scale of the trait" + (f" ({'; '.join(own)})" if own else "")
 
 
 def _effects(random: dict) -> dict[str, dict]:
@@ -72,7 +86,7 @@ def model_table(record: dict) -> Table:
                 f"fixed {_fixed_kind(name, fixed)}",
                 on(fixed),
                 levels.get(name),
-                fixed_prior_words(fixed.get("prior", "flat")),
+                fixed_prior_words(fixed.get("prior", "flat"), fixed.get("traits") or traits),
             )
         )
     relationships = relationships_of(record)
@@ -159,15 +173,18 @@ def _residual_treated(analysis: dict) -> str:
     return f"{one}{of}; else {_treated(variances, 'residual')}"
 
 
-def fixed_prior_words(prior: dict | str) -> str:
-    """Of a fixed effect: flat, {variance: V} or {variance: {trait: V}}."""
+def fixed_prior_words(prior: dict | str, traits: Sequence[str]) -> str:
+    """Of a fixed effect on some traits: flat, {variance: V} or {variance: {trait: V}}."""
     variance = prior.get("variance") if isinstance(prior, dict) else None
     if variance is None:
         return "flat prior"
-    if isinstance(variance, dict):
-        of = ", ".join(f"{v:g} for {trait}" for trait, v in variance.items() if v is not None)
-        return f"normal prior with variance {of}; flat where none is named"
-    return f"normal prior with variance {variance:g}"
+    if not isinstance(variance, dict):
+        return f"normal prior with variance {variance:g}"
+    flat = [trait for trait in traits if variance.get(trait) is None]
+    if len(traits) == 1 and not flat:
+        return f"normal prior with variance {variance[traits[0]]:g}"
+    of = listed([f"{v:g} for {trait}" for trait, v in variance.items() if v is not None])
+    return f"normal prior with variance {of}" + (f"; flat for {listed(flat)}" if flat else "")
 
 
 def prior_words(prior: dict | str | None) -> str:
@@ -177,8 +194,8 @@ def prior_words(prior: dict | str | None) -> str:
     if "h2" in prior:
         return f"h2 {prior['h2']} on (0, 1)"
     if "half_t" in prior:
-        return f"half-t prior of standard deviations with {prior['half_t'].get('df')} degrees of freedom"
-    return f"inverse-Wishart prior with {prior.get('df')} degrees of freedom"
+        return f"half-t prior of standard deviations with {prior['half_t']['df']:g} degrees of freedom"
+    return f"inverse-Wishart prior with {prior['df']:g} degrees of freedom"
 
 
 def engine_words(record: dict) -> str:

@@ -15,7 +15,9 @@ def counts_as_text(counts: dict) -> str:
         "",
         ", ".join([f"{records['read']:,} records read", f"{records['used']:,} used", *left_out]),
     ]
-    lines += [f"{n:,} observations of {trait}" for trait, n in data["observations"].items()]
+    for trait, n in data["observations"].items():
+        kinds = ", ".join(f"{of:,} {kind}" for kind, of in data.get("observed_as", {}).get(trait, {}).items())
+        lines.append(f"{n:,} observations of {trait}" + (f": {kinds}" if kinds else ""))
     if "residual_classes" in data:
         of_class = ", ".join(f"{n:,} of {name}" for name, n in data["residual_classes"].items())
         lines.append(f"records by residual class: {of_class}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mmgibbs.report.words import fixed_prior_words, model_table, prior_words
+from mmgibbs.report.words import fixed_prior_words, model_equations, model_table, prior_words, scale_words
 
 
 @pytest.mark.parametrize(
@@ -10,9 +10,9 @@ from mmgibbs.report.words import fixed_prior_words, model_table, prior_words
     [
         ("flat", "flat prior"),
         (None, "flat prior"),
-        ({"df": 5, "scale": 1.0}, "inverse-Wishart prior with 5 degrees of freedom"),
+        ({"df": 5.0, "scale": 1.0}, "inverse-Wishart prior with 5 degrees of freedom"),
         ({"h2": "uniform"}, "h2 uniform on (0, 1)"),
-        ({"half_t": {"df": 2, "scale": None}}, "half-t prior of standard deviations with 2 degrees of freedom"),
+        ({"half_t": {"df": 2.0, "scale": None}}, "half-t prior of standard deviations with 2 degrees of freedom"),
     ],
 )
 def test_every_prior_of_a_covariance_matrix(prior, words):
@@ -24,11 +24,30 @@ def test_every_prior_of_a_covariance_matrix(prior, words):
     [
         ("flat", "flat prior"),
         ({"variance": 10}, "normal prior with variance 10"),
-        ({"variance": {"sick": 10, "milk": 2.5}}, "normal prior with variance 10 for sick, 2.5 for milk"),
+        ({"variance": {"sick": 10, "milk": 2.5}}, "normal prior with variance 10 for sick and 2.5 for milk"),
+        ({"variance": {"sick": 10.0}}, "normal prior with variance 10 for sick; flat for milk"),
     ],
 )
 def test_every_prior_of_a_fixed_effect(prior, words):
-    assert fixed_prior_words(prior).startswith(words)
+    assert fixed_prior_words(prior, ["sick", "milk"]) == words
+
+
+def test_a_prior_by_trait_of_the_one_trait_names_it_not():
+    assert fixed_prior_words({"variance": {"sick": 10.0}}, ["sick"]) == "normal prior with variance 10"
+
+
+def test_sums_are_of_what_follows_the_model():
+    traits = {
+        "milk": {"type": "normal"},
+        "sick": {"type": "binary"},
+        "cases": {"type": "count"},
+        "days": {"type": "censored", "log": True},
+        "age": {"type": "censored", "log": False},
+    }
+    left = [name for name, _ in model_equations({"traits": traits})]
+    assert left == ["milk", "liability of sick", "log rate of cases", "log of days", "age"]
+    assert scale_words({"milk": traits["milk"]}) == "on the scale of the trait"
+    assert scale_words({"sick": traits["sick"]}) == "on the scale of the trait (of sick, of its liability)"
 
 
 def _residual_words(types, by=None):
