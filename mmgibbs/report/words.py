@@ -36,7 +36,7 @@ def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> lis
     """(trait, or what lies behind its records; what it is the sum of) for each trait."""
     model = analysis.get("model", {})
     out = []
-    for trait, spec in analysis.get("traits", {}).items():
+    for trait, of in analysis.get("traits", {}).items():
         parts = ["intercept"] if trait in intercept_traits else []
         parts += [name for name, fixed in (model.get("fixed") or {}).items() if trait in fixed.get("traits", [trait])]
         for name, random in (model.get("random") or {}).items():
@@ -47,7 +47,7 @@ def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> lis
         for name, markers in (model.get("markers") or {}).items():
             if trait in (markers.get("traits") or [trait]):
                 parts.append(f"{name} (SNP effects, {markers.get('level')})")
-        scale = scale_of(spec)
+        scale = scale_of(of)
         out.append((f"{scale} of {trait}" if scale else trait, [*parts, "residual"]))
     return out
 

@@ -44,7 +44,8 @@ def test_sums_are_of_what_follows_the_model():
         "days": {"type": "censored", "log": True},
         "age": {"type": "censored", "log": False},
     }
-    left = [name for name, _ in model_equations({"traits": traits})]
+    model = {"random": {"animal": {"relationship": "pedigree"}}}
+    left = [name for name, _ in model_equations({"traits": traits, "model": model})]
     assert left == ["milk", "liability of sick", "log rate of cases", "log of days", "age"]
     assert scale_words({"milk": traits["milk"]}) == "on the scale of the trait"
     assert scale_words({"sick": traits["sick"]}) == "on the scale of the trait (of sick, of its liability)"
