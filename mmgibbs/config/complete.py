@@ -364,8 +364,13 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         _check_reml(variances, problems)
     why = "sampler.method: blup" if blup else "variances.mode: fixed" if variances.mode == "fixed" else None
 
+    implied = implied_variances(model)
+
     def finish(place: tuple[str, ...], variance: OfVariance, labels: tuple[str, ...]) -> OfVariance:
         fixed = variance.fixed or why is not None
+        follows = implied.get(place[1]) if len(place) == 2 else None
+        if follows is not None:
+            return variance.model_copy(update={"fixed": follows.variance.fixed})
         by_class = isinstance(variance, ResidualVariance) and variance.classes
         if fixed and variance.start is None and not by_class:
             problems.add((*place, "start"), f"missing, needed {_size(labels)} for {why or 'fixed: true'}")
@@ -407,6 +412,17 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
             ("sampler", "method"), "found reml, but every variance is fixed; needed blup, or variances to estimate"
         )
     return variances.model_copy(update={"mode": mode, "terms": terms, "residual": residual})
+
+
+def implied_variances(model: Model) -> dict[str, MarkerEffects]:
+    """Random term -> the SNP effects that imply its variance: it has no start, and is held where theirs is."""
+    return {
+        name: section
+        for section in model.markers.values()
+        if section.variance_left == "implied"
+        for name, term in model.random.items()
+        if term.relationship.of_pedigree and any(e.level == section.level for e in term.effects.values())
+    }
 
 
 def _check_reml(variances: Variances, problems: Problems) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.config import Analysis
+from mmgibbs.config.variances import Variance
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ModelError
 from mmgibbs.model.covariance import (
@@ -20,6 +21,7 @@ from mmgibbs.model.covariance import (
 )
 from mmgibbs.model.design import Design
 from mmgibbs.model.labels import component_labels, state_labels
+from mmgibbs.model.markers import Markers
 from mmgibbs.model.residual import ResidualModel
 from mmgibbs.model.response import Categories
 from mmgibbs.model.terms import Term
@@ -58,17 +60,20 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     default, of_records = default_starts(design, prepared.phenotypic_variance)
     covariances: list[CovarianceModel | None] = []
     infos, notes = [], list(prepared.warnings)
+    implied = {m.left.term: m for m in design.markers if m.left is not None}
     for i, (term, start) in enumerate(zip(design.terms, default, strict=True)):
         if start is None:  # a fixed term
             covariances.append(None)
             continue
         spec, random = analysis.variances.terms[term.name], analysis.model.random[term.name]
+        spec = _implied(spec, implied[term.name]) if term.name in implied else spec
         k = term.n_components
         blocks = diagonal_blocks(k) if spec.structure == "diagonal" else full_block(k)
         labels = component_labels(term, design.traits)
         traits = [int(t) for t in term.component_trait]
         prior = prior_of(spec, term.name, labels, traits, design, prepared.phenotypic_variance)
-        covariance = covariance_model(spec, start, blocks, all_fixed, term.name, labels, prior)
+        held = all_fixed and term.name not in implied
+        covariance = covariance_model(spec, start, blocks, held, term.name, labels, prior)
         if covariance.flat and not covariance.fixed:
             notes += refuse_flat(term, labels, design)
         if sampled:
@@ -111,6 +116,13 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
         predicted=predicted_classes(prepared),
     )
     return Assembled(model, tuple(infos), info, tuple(notes), marker_infos(design))
+
+
+def _implied(spec: Variance, markers: Markers) -> Variance:
+    """With the start of a term whose variance SNP effects imply: its factor times theirs, held where theirs is."""
+    assert markers.left is not None, "it implies one"
+    start = ((markers.left.factor * markers.prior.start,),)
+    return spec.model_copy(update={"start": start, "fixed": markers.prior.fixed})
 
 
 def marker_infos(design: Design) -> tuple[MarkerInfo | JointMarkerInfo, ...]:

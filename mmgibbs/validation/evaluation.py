@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis
+from mmgibbs.config.complete import implied_variances
 from mmgibbs.config.sampling import TOLERANCES
 from mmgibbs.config.variances import Variances
 from mmgibbs.data.levels import lookup
@@ -100,6 +101,8 @@ def recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
                     " so that they stay the same where records are left out"
                 )
     for name, spec in (analysis.variances.terms | {"residual": analysis.variances.residual}).items():
+        if name in implied_variances(analysis.model):
+            continue
         own = getattr(spec, "classes", {})
         if not sampled and spec.start is None and not (own and all(c.start is not None for c in own.values())):
             raise ConfigError(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmgibbs.config import Analysis
+from mmgibbs.config.complete import implied_variances
 from mmgibbs.errors import ConfigError
 from mmgibbs.report.finished import read_finished
 from mmgibbs.results.folder import plain
@@ -56,7 +57,8 @@ def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
                 ]
             }
         out.append(f"variances.residual.classes={json.dumps(starts)}")
-    for name in (*ours, *(() if by_class else ("residual",))):
+    implied = implied_variances(analysis.model)  # they follow from those of SNP effects
+    for name in (*(n for n in ours if n not in implied), *(() if by_class else ("residual",))):
         first, last = f"{name}.var[", "]"
         labels = [p.removeprefix(first).removesuffix(last) for p in mean if p.startswith(first)]
         start = [

@@ -8,13 +8,15 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.monte_carlo import chain_batches, compare
-from unit.runs.test_single_step_markers import N, analysis, covariances, data  # noqa: F401  data is a fixture
+from unit.runs.test_single_step_markers import N, V, analysis, covariances, data  # noqa: F401  data is a fixture
 
 import mmgibbs
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError
 from mmgibbs.sampler.markers.implied import ImpliedVariance
+from mmgibbs.validation.make import validate
+from mmgibbs.validation.plan import Plan
 
 DF, SCALE = 6.0, 1.2  # of the genetic variance
 SAMPLER = {"chains": 2, "burn_in": 200, "samples": 6000, "thin": 1, "seed": 5}
@@ -123,3 +125,47 @@ def test_its_animals_are_those_of_the_store(data, tmp_path):  # noqa: F811
     codes = pl.read_csv(data[2]).drop("animal").to_numpy()
     p = codes.mean(axis=0) / 2
     assert m.left.factor == pytest.approx(np.sum(2 * p * (1 - p))) and m.animal.max() < N
+
+
+SNPS = {"variance_left": "implied", "variance": {"start": V, "fixed": True}}
+FEW = {"chains": 1, "burn_in": 20, "samples": 60, "thin": 1, "seed": 5}
+
+
+@pytest.mark.parametrize(
+    "variances", [{"mode": "fixed", "residual": [[1.0]]}, {"residual": {"start": 1.0, "fixed": True}}]
+)
+def test_it_is_held_where_that_of_snps_is(data, tmp_path, variances):  # noqa: F811
+    """At the sum of 2pq times theirs; nothing asks for a start of its own."""
+    wanted = analysis(data, tmp_path / "run", SNPS, variances=variances, sampler=FEW)
+    found = mmgibbs.run(wanted, progress=False, report=False)
+    factor = prepare(load_config(wanted)).design.markers[0].left.factor
+    draws = found.draws["posterior"]
+    np.testing.assert_allclose(draws["genetic.var[milk]"].to_numpy(), factor * V, rtol=1e-12)
+    assert (
+        np.ptp(draws["residual.var[milk]"]) == 0 and found.summary.filter(parameter="genetic.var[milk]")["sd"][0] == 0
+    )
+
+
+def test_mode_fixed_holds_what_has_a_matrix_and_not_what_snps_imply(data, tmp_path):  # noqa: F811
+    """The variance of SNP effects is sampled, and that of epsilon with it; that of residuals is held."""
+    own = {"variance_left": "implied", "variance": {"share": 0.4}}
+    wanted = analysis(data, tmp_path / "run", own, variances={"mode": "fixed", "residual": [[1.0]]}, sampler=FEW)
+    draws = mmgibbs.run(wanted, progress=False, report=False).draws["posterior"]
+    factor = prepare(load_config(wanted)).design.markers[0].left.factor
+    np.testing.assert_allclose(draws["genetic.var[milk]"], factor * draws["snps.effect_var[milk]"], rtol=1e-12)
+    assert np.ptp(draws["genetic.var[milk]"].to_numpy()) > 0 and np.ptp(draws["residual.var[milk]"].to_numpy()) == 0
+
+
+def test_validation_at_the_variances_of_a_run(data, tmp_path):  # noqa: F811
+    """The variance of SNP effects is that of the run, and epsilon's follows; a file of its own needs no start."""
+    own = {"variance_left": "implied", "variance": {"share": 0.4}}
+    wanted = analysis(data, tmp_path / "run", own, variances={}, sampler=FEW)
+    run = mmgibbs.run(wanted, progress=False, report=False)
+    plan = Plan("kfold", folds=2, variances=str(tmp_path / "run"))
+    found = validate(wanted, plan, progress=False, report=False, output=tmp_path / "out")
+    v = run.summary.filter(parameter="snps.effect_var[milk]")["mean"][0]
+    factor = prepare(load_config(wanted)).design.markers[0].left.factor
+    assert np.ravel(found.info["variances"]["genetic"]) == pytest.approx([factor * v], rel=1e-9)
+    held = analysis(data, tmp_path / "run", SNPS, variances={"residual": [[1.0]]}, sampler=FEW)
+    found = validate(held, Plan("kfold", folds=2), progress=False, report=False, output=tmp_path / "again")
+    assert np.ravel(found.info["variances"]["genetic"]) == pytest.approx([factor * V], rel=1e-9)
