@@ -22,9 +22,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.model.design import Design
 from mmgibbs.validation.lr import EXPECTED, Compared, bootstrap, family_sums, lr_statistics, samples_left_out
-from mmgibbs.validation.values import BreedingValue, FollowedValue
+from mmgibbs.validation.values import BreedingValue, FollowedValue, Left
 
 MUCH = 0.05  # of the variance of p: from this share on Monte Carlo error is worth a note
 
@@ -45,8 +46,9 @@ def compare(
     them. family: (n,) of the focal animals.
     """
     rng, out = np.random.default_rng([seed, 1]), []
+    known: Left = {}
     for value, w, p in zip(values, whole, partial, strict=True):
-        variance = value.variance(design, parameters, matrices)
+        variance = value.variance(design, parameters, matrices, known)
         sums = without_noise(family_sums(w.mean, p.mean, family[value.animals]), w.noise, p.noise)
         found = {k: float(v) for k, v in lr_statistics(sums.sum(axis=0), variance).items()}
         drawn, left_out = bootstrap(sums, variance, rng)
@@ -104,7 +106,10 @@ def _notes(found: Mapping[str, float], sd: Mapping[str, float], p: FollowedValue
         if np.isnan(sd[name]) and np.isfinite(found[name])
     ]
     if np.isnan(variance):
-        notes.append("no accuracy: relationships are not known from the inverse matrix of a file alone")
+        notes.append(
+            "no accuracy: relationships are not known from the inverse matrix of a file alone, nor what predicted "
+            f"genotypes leave to more than {MOST_SOLVED:,} focal animals"
+        )
     elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
         notes.append("no accuracy: breeding values from whole and from partial data have a negative covariance")
     if of_p > 0 and p.noise > MUCH * of_p:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.genotypes.imputed import MOST_SOLVED
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.model.design import Design
@@ -61,11 +62,18 @@ class BreedingValue:
             out += x * draw.slope(i, c)
         return out
 
-    def variance(self, design: Design, parameters: Mapping[str, np.ndarray], matrices: Mapping[int, str]) -> float:
+    def variance(
+        self,
+        design: Design,
+        parameters: Mapping[str, np.ndarray],
+        matrices: Mapping[int, str],
+        known: Left | None = None,
+    ) -> float:
         """Of the values among these animals under the prior, at the posterior means of variances: for a random term
         (1 + Fbar - 2 fbar) sigma2_u, for SNPs v sum_j var(x_aj), v the mean variance of an effect.
 
-        parameters: name -> (draws, ...); matrices: term -> name of the draws of its covariance matrix.
+        parameters: name -> (draws, ...); matrices: term -> name of the draws of its covariance matrix. known: as of
+        `spread_left`, which values of the same animals share. NaN where that is.
         """
         out = 0.0
         if self.random is not None:
@@ -74,7 +82,8 @@ class BreedingValue:
             if free.any():
                 kin, left = design.terms[term].relationship, any(m.epsilon for m in design.markers)
                 held = is_held(design.terms[term])
-                spread = spread_left(kin, held, self.codes) if left and held.any() else kin.spread(self.codes)
+                several = left and held.any()
+                spread = spread_left(kin, held, self.codes, known) if several else kin.spread(self.codes)
                 out += spread * float(parameters[matrices[term]][:, c, c].mean())
         for j in self.markers:
             v = float(parameters[marker_name(design.markers[j].key, MEAN_VARIANCE)].mean())
@@ -87,15 +96,25 @@ def is_held(term: Term) -> np.ndarray:
     return np.zeros(term.n_levels, bool) if term.active is None else np.logical_not(term.active.any(axis=1))
 
 
-def spread_left(kin: Relationship, held: np.ndarray, codes: np.ndarray) -> float:
+Left = dict[bytes, tuple[float, float]]  # levels as bytes -> tr(V), 1'V 1 of what genotypes leave to them
+
+
+def spread_left(kin: Relationship, held: np.ndarray, codes: np.ndarray, known: Left | None = None) -> float:
     """tr(V) / n - 1'V 1 / n^2 of what predicted genotypes leave to these levels: V the block of (A^nn)^-1, n the levels
-    that are not held, and 0 of those that are.
+    that are not held, and 0 of those that are. NaN of more than MOST_SOLVED of them: each takes a solution.
+
+    known: of sets of levels that were met before; this one is added.
     """
     assert isinstance(kin, Pedigree), "checked with the analysis"
-    own = np.unique(codes[~held[codes]])
-    expected = ExpectedOf(kin.relatives, np.flatnonzero(held), own)
-    n = codes.size
-    return float(expected.unexplained().sum() / n - expected.total_unexplained() / n**2)
+    own, known = np.unique(codes[~held[codes]]), {} if known is None else known
+    if own.size > MOST_SOLVED:
+        return np.nan
+    key = own.tobytes()
+    if key not in known:
+        expected = ExpectedOf(kin.relatives, np.flatnonzero(held), own)
+        known[key] = float(expected.unexplained().sum()), expected.total_unexplained()
+    trace, total = known[key]
+    return trace / codes.size - total / codes.size**2
 
 
 def active(term: Term, codes: np.ndarray, component: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from unit.runs.test_single_step_markers import (  # noqa: F401  data is a fixtur
     prepared_of,
 )
 
+from mmgibbs.validation import values
 from mmgibbs.validation.make import validate
 from mmgibbs.validation.plan import Plan
 from mmgibbs.validation.values import BreedingValue, is_held, spread_left
@@ -78,3 +79,15 @@ def test_spread_of_what_genotypes_leave(data, tmp_path):  # noqa: F811
     codes = np.array(FOCAL)  # animals are coded in the order of the pedigree: parents come first in the file
     assert spread_left(term.relationship, is_held(term), codes) == pytest.approx(exact, rel=1e-9)
     assert is_held(term).sum() == len(data[3][2]) and exact > 0.01
+
+
+def test_what_genotypes_leave_is_solved_for_once_and_not_for_too_many(data, tmp_path, monkeypatch):  # noqa: F811
+    """Values of one set of animals share it, whatever genotyped animals are beside them."""
+    term = next(t for t in prepared_of(data, tmp_path).design.terms if t.name == "genetic")
+    held, codes, known = is_held(term), np.array(FOCAL), {}
+    both = np.concatenate([codes, np.flatnonzero(held)[:3]])
+    once = [spread_left(term.relationship, held, of, known) for of in (codes, both)]
+    assert len(known) == 1
+    assert once == pytest.approx([spread_left(term.relationship, held, of) for of in (codes, both)], rel=1e-12)
+    monkeypatch.setattr(values, "MOST_SOLVED", 1)
+    assert np.isnan(spread_left(term.relationship, held, codes))
