@@ -139,6 +139,10 @@ class Executor(Protocol):
     @property
     def facts(self) -> dict: ...  # for run.json
 
+    @property
+    def calls_here(self) -> int:
+        """Calls that share the memory of this machine, at most; 0 where they are made on others."""
+
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
         """Within the block the chains of a job run."""
 

@@ -33,6 +33,8 @@ INTERPRETER = 150_000_000  # bytes of a process and its libraries
 class LocalExecutor:
     """Chains in processes of this machine; calls one after another in this one."""
 
+    calls_here = 1
+
     def __init__(self) -> None:
         self.facts: dict = {}
 

@@ -37,6 +37,22 @@ def refuse_sampling_beyond_memory(
     )
 
 
+def refuse_folds_beyond_memory(model: MixedModel, schedule: Schedule, of_engine: int, at_once: int) -> None:
+    """A DeviceError with the numbers where so many chains of a validation at once would not fit into memory.
+
+    Each builds equations of its own. of_engine: as above.
+    """
+    each = sampling_bytes(model, schedule, estimated_bytes(model.design, "double"), np.dtype(float)) + of_engine
+    what = "a chain" if at_once == 1 else f"{at_once} chains at once, each"
+    refuse_beyond_free(
+        at_once * each,
+        f"validation with {what} of {model.design.n_equations:,} equations",
+        ("fewer workers (--cluster), " if at_once > 1 else "")
+        + ("another sampler.engine, " if of_engine else "")
+        + "a larger sampler.thin, or a machine with more memory",
+    )
+
+
 def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> None:
     """A DeviceError with the numbers where the equations would not fit into memory."""
     design = assembled.model.design

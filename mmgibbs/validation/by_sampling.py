@@ -19,6 +19,7 @@ from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.runs.assemble import Assembled, assemble
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.engine import choose_engine
+from mmgibbs.runs.memory_estimate import refuse_folds_beyond_memory
 from mmgibbs.runs.record import versions
 from mmgibbs.sampler.interweave import terms_to_interweave
 from mmgibbs.sampler.schedule import Schedule
@@ -81,6 +82,8 @@ def examine_by_sampling(
     analysis, design = records.analysis, prepared.design
     assembled = assemble(analysis, prepared)
     sampling = sampling_for(analysis, assembled)
+    at_once = min(executor.calls_here, max(1, len(chosen.folds)))
+    refuse_folds_beyond_memory(sampling.model, sampling.schedule, sampling.choice.bytes, at_once)
     of = f"{design.n_records:,} records of {records.units} (column '{records.column}')"
     say(f"whole data: {of}; a chain per fold and set of data")
     values, notes = ([], []) if chosen.focal is None else values_of(assembled, prepared, chosen.focal)

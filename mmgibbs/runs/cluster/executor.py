@@ -33,6 +33,10 @@ class ClusterExecutor:
             }
         }
 
+    @property
+    def calls_here(self) -> int:
+        return self.cluster.threads if self.cluster.local else 0
+
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
         return spread(self.cluster, job, self.tell)
 

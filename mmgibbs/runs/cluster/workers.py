@@ -113,6 +113,11 @@ class Cluster:
         say(f"cluster {address}: {len(self.first_workers)} workers with {self.threads} threads")
 
     @property
+    def local(self) -> bool:
+        """The workers are of this machine, started for this run."""
+        return self.address.startswith("local:")
+
+    @property
     def threads(self) -> int:
         """Of all workers, as they were at first."""
         return sum(self.first_workers.values())

@@ -7,7 +7,10 @@ from helpers.other_traits import tables
 
 from mmgibbs.config import load_config
 from mmgibbs.data.prepare import prepare
-from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.errors import ConfigError, DataError, DeviceError
+from mmgibbs.machine import memory
+from mmgibbs.runs.local import LocalExecutor
+from mmgibbs.validation import by_sampling
 from mmgibbs.validation.make import validate
 from mmgibbs.validation.plan import Plan
 from mmgibbs.validation.training import without
@@ -119,3 +122,29 @@ def test_rows_of_a_design_keep_their_levels(tmp_path):
     training = without(design, masked, "fold 1")
     assert training.n_records == 67 and [t.n_levels for t in training.terms] == [t.n_levels for t in design.terms]
     np.testing.assert_array_equal(training.responses[0].category, design.responses[0].category[~masked])
+
+
+def test_folds_side_by_side_need_memory_for_each(tmp_path, monkeypatch):
+    """One chain would fit, three do not; workers of other machines are not counted here."""
+    asked = []
+    monkeypatch.setattr(memory, "free_bytes", lambda: 10**12)
+    refuse = by_sampling.refuse_folds_beyond_memory
+    monkeypatch.setattr(by_sampling, "refuse_folds_beyond_memory", lambda *of: asked.append(of) or refuse(*of))
+    validate(config(tmp_path), Plan(method="kfold", folds=3), progress=False, report=False)
+    ((model, schedule, of_engine, at_once),) = asked
+    assert at_once == 1
+    least = next(2**k for k in range(10, 60) if not _refused(refuse, monkeypatch, 2**k, asked[0]))
+    for at_once, fits in ((0, True), (1, True), (3, False)):
+        assert _refused(refuse, monkeypatch, least, (model, schedule, of_engine, at_once)) != fits
+    monkeypatch.setattr(LocalExecutor, "calls_here", 8)
+    with pytest.raises(DeviceError, match=r"validation with 3 chains at once, each of [\d,]+ equations needs about"):
+        validate(config(tmp_path), Plan(method="kfold", folds=3), progress=False, report=False, output=tmp_path / "o")
+
+
+def _refused(refuse, monkeypatch, free, call):
+    monkeypatch.setattr(memory, "free_bytes", lambda: free)
+    try:
+        refuse(*call)
+    except DeviceError:
+        return True
+    return False
