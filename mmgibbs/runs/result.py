@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from mmgibbs.report.pictures import Picture
 
+MOST_IN_MEMORY = 64 * 2**20  # bytes of draws.nc
+
 
 @dataclass(frozen=True)
 class Result:
@@ -40,7 +42,21 @@ class Result:
     def draws(self) -> xarray.DataTree:
         """Draws of the variance components, derived parameters and chosen levels:
         an xarray DataTree with /posterior and /sample_stats, which ArviZ reads directly.
+
+        Up to 64 MB are read once and kept in memory; larger files are opened, and read where they are looked at.
         """
+        return self._open_draws() if self._draws_in_memory is None else self._draws_in_memory.copy()
+
+    @cached_property
+    def _draws_in_memory(self) -> xarray.DataTree | None:
+        import xarray
+
+        if (self.directory / "draws.nc").stat().st_size > MOST_IN_MEMORY:
+            return None
+        with self._open_draws() as tree:
+            return xarray.DataTree.from_dict({node.path: node.to_dataset().load() for node in tree.subtree})
+
+    def _open_draws(self) -> xarray.DataTree:
         import xarray
 
         return xarray.open_datatree(self.directory / "draws.nc", engine="h5netcdf")

@@ -18,7 +18,7 @@ from helpers.support import ROOT
 import mmgibbs
 from mmgibbs.config.frames import as_polars
 from mmgibbs.errors import ConfigError, ModelError
-from mmgibbs.runs import progress
+from mmgibbs.runs import progress, result
 
 SHEEP = ROOT / "data_samples" / "beef"
 SHORT = dict(chains=2, burn_in=5, samples=40, thin=1, seed=3)
@@ -160,6 +160,21 @@ def test_draws_are_a_tree_that_arviz_takes(model):
     with model.result_.draws as tree:
         assert isinstance(tree, xarray.DataTree) and set(tree.children) == {"posterior", "sample_stats"}
         assert tree["posterior"]["h2[yearling_weight]"].dims == ("chain", "draw")
+
+
+def test_draws_are_read_once_and_large_ones_where_they_are_looked_at(model, monkeypatch):
+    """A change of one copy is no change of the next; both ways give the same numbers."""
+    first = model.result_.draws
+    first["posterior"] = first["posterior"].to_dataset() * 0
+    in_memory = model.result_.draws["posterior"]["h2[yearling_weight]"]
+    assert in_memory.to_numpy().all()
+    monkeypatch.setattr(result, "MOST_IN_MEMORY", 0)
+    fresh = pickle.loads(pickle.dumps(model.result_))
+    fresh.__dict__.pop("_draws_in_memory", None)
+    with fresh.draws as tree:
+        opened = tree["posterior"]["h2[yearling_weight]"]
+        np.testing.assert_array_equal(opened, in_memory)
+        assert tree["sample_stats"].data_vars.keys() == model.result_.draws["sample_stats"].data_vars.keys()
 
 
 def test_breeding_values_are_the_related_levels_best_first(model, tables):
