@@ -33,6 +33,7 @@ from numba import njit
 from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.genotypes.products import CHUNK, DOTS, add_rows, dot_rows
 from mmgibbs.machine.barrier import meet, share
+from mmgibbs.sampler.markers.choose import choose
 
 
 class Block:
@@ -71,22 +72,9 @@ def sweep_states(
         for j in range(b if me == 0 else 0):
             i = first + j
             _equations(grams, Q, block, j, r, a[i], C, q)
-            top = -np.inf
             for k in range(K):
                 weight[k] = log_weight[k] + _log_evidence(C, q, traits[k], n_traits[k], precision[k], A, L[k], half[k])
-                top = max(top, weight[k])
-            total = 0.0
-            for k in range(K):
-                weight[k] = exp(weight[k] - top)
-                total += weight[k]
-            left, chosen = u[i] * total, K - 1
-            for k in range(K):
-                chances[i, k] = weight[k] / total
-            for k in range(K - 1):
-                left -= weight[k]
-                if left < 0.0:
-                    chosen = k
-                    break
+            chosen = choose(weight, u[i], chances[i])
             state[i] = chosen
             _draw_effects(traits[chosen], n_traits[chosen], L[chosen], half[chosen], z[i], new)
             _change(grams, Q, block, j, b, a[i], new, changes, r)

@@ -24,7 +24,7 @@ Each sum is made whole by one of them, in the order of one thread alone: the dra
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
+from math import log, sqrt
 
 import numpy as np
 from numba import njit
@@ -33,6 +33,7 @@ from mmgibbs.genotypes.products import CHUNK, DOTS, add_rows, dot_rows
 from mmgibbs.genotypes.store import Store
 from mmgibbs.machine.barrier import meet, share
 from mmgibbs.machine.threads import ALONE, Threads
+from mmgibbs.sampler.markers.choose import choose
 
 BLOCK = 64
 SHARED = 8  # chunks of animals from which on threads share a sweep
@@ -173,25 +174,12 @@ def _draw_classes(r, gram, precision, first, b, drawn, changes, rows):
         i = first + j
         C = precision * gram[j, j]
         q = r[j] + C * a[i]
-        top = -np.inf
         for k in range(K):
             variance = v[k, i if v.shape[1] > 1 else 0]
             weight[k] = log_pi[k]
             if variance > 0.0:
                 weight[k] += 0.5 * (q * q / (C + 1.0 / variance) - log(1.0 + C * variance))
-            top = max(top, weight[k])
-        total = 0.0
-        for k in range(K):
-            weight[k] = exp(weight[k] - top)
-            total += weight[k]
-        left, chosen = u[i] * total, K - 1
-        for k in range(K):
-            chances[i, k] = weight[k] / total
-        for k in range(K - 1):
-            left -= weight[k]
-            if left < 0.0:
-                chosen = k
-                break
+        chosen = choose(weight, u[i], chances[i])
         of_class[i] = chosen
         variance, new = v[chosen, i if v.shape[1] > 1 else 0], 0.0
         if variance > 0.0:

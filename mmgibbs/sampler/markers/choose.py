@@ -1,0 +1,31 @@
+"""One of K classes of a SNP from the logarithms of their weights, and the probability of each."""
+
+from __future__ import annotations
+
+from math import exp
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def choose(weight, u, chances):
+    """A class k with probability proportional to exp(weight_k), by a uniform u: P(k) to chances (K,).
+
+    weight (K,) logarithms, which are replaced by weights of which the largest is 1.
+    """
+    K, top, total = weight.size, -np.inf, 0.0
+    for k in range(K):
+        top = max(top, weight[k])
+    for k in range(K):
+        weight[k] = exp(weight[k] - top)
+        total += weight[k]
+    left, chosen = u * total, K - 1
+    for k in range(K):
+        chances[k] = weight[k] / total
+    for k in range(K - 1):
+        left -= weight[k]
+        if left < 0.0:
+            chosen = k
+            break
+    return chosen
