@@ -7,7 +7,9 @@ A^11 is sparse and so is its factor; A22^-1 is dense in general (Strandén & Mä
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,15 +65,64 @@ def partitioned(kin: Relatives, animals: np.ndarray) -> Partitioned:
 
 def inverse_among(kin: Relatives, animals: np.ndarray) -> np.ndarray:
     """A22^-1 of chosen animals, (m, m) float64: the others that are no ancestors of theirs leave it as it is."""
+    parts = _of_ancestors(kin, animals)
+    out = parts.among.toarray()
+    for columns, solved in _solutions(parts):
+        out[:, columns] -= parts.across @ solved
+    return (out + out.T) / 2
+
+
+@dataclass(frozen=True)
+class InverseAmong:
+    """A22^-1 of chosen animals as products with vectors, from the sparse parts of A^-1: it is never formed.
+
+        A22^-1 x = A^22 x - A^21 (A^11)^-1 A^12 x
+
+    Between processes go the pedigree and the animals; the factor of A^11 is made where it is first needed.
+    """
+
+    kin: Relatives
+    animals: np.ndarray  # (m,) codes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"kin": self.kin, "animals": self.animals}
+
+    @cached_property
+    def _parts(self) -> Partitioned:
+        return _of_ancestors(self.kin, self.animals)
+
+    @cached_property
+    def _down(self) -> Any:
+        return self._parts.across.T.tocsr()
+
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """A22^-1 x, of x (m,) or (m, k)."""
+        parts = self._parts
+        return parts.among @ x - parts.across @ parts.solve(self._down @ x)
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:
+        """(m,) float64, by as many solutions as there are animals, some at a time."""
+        parts = self._parts
+        out, across = parts.among.diagonal(), parts.across
+        for columns, solved in _solutions(parts):
+            out[columns] -= across[columns].multiply(solved.T).sum(axis=1)
+        return out
+
+
+def _of_ancestors(kin: Relatives, animals: np.ndarray) -> Partitioned:
+    """Of the pedigree of the chosen animals and their ancestors alone."""
     chosen = np.asarray(animals, np.int64)
     small, number = restricted(kin if np.any(chosen >= kin.n_animals) else without_groups(kin), chosen)
-    parts = partitioned(small, number[chosen])
-    out = parts.among.toarray()
+    return partitioned(small, number[chosen])
+
+
+def _solutions(parts: Partitioned) -> Iterator[tuple[slice, np.ndarray]]:
+    """Columns of (A^11)^-1 A^12, some at a time."""
     down = parts.across.T.tocsc()
-    for first in range(0, len(out), COLUMNS):
+    for first in range(0, parts.chosen.size, COLUMNS):
         columns = slice(first, first + COLUMNS)
-        out[:, columns] -= parts.across @ parts.solve(down[:, columns].toarray())
-    return (out + out.T) / 2
+        yield columns, parts.solve(down[:, columns].toarray())
 
 
 def without_groups(kin: Relatives) -> Relatives:

@@ -305,8 +305,15 @@ def _a_times(sire, dam, d, u):
                     u[i, c] += 0.5 * u[p, c]
 
 
-def a_among(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, animals: np.ndarray) -> np.ndarray:
-    """The relationships among chosen animals: a dense (m, m) part of A, float64 (Colleau 2002).
+def a_among(
+    sire: np.ndarray,
+    dam: np.ndarray,
+    inbreeding: np.ndarray | None,
+    animals: np.ndarray,
+    columns: np.ndarray | None = None,
+) -> np.ndarray:
+    """The relationships among chosen animals: a dense (m, m) part of A, float64 (Colleau 2002); only these `columns` of
+    it (positions among the chosen), if they are given.
 
     The passes of `a_times` run over the ancestors of the chosen animals only, in blocks of columns.
     """
@@ -324,10 +331,11 @@ def a_among(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, an
     )
     d = mendelian_variance(small_sire, small_dam, F[keep])
     chosen = number[animals]
-    out = np.empty((m, m))
+    with_whom = chosen if columns is None else chosen[columns]
+    out = np.empty((m, with_whom.size))
     block = 16  # columns at a time: 128 bytes per row of u
-    for first in range(0, m, block):
-        part = chosen[first : first + block]
+    for first in range(0, with_whom.size, block):
+        part = with_whom[first : first + block]
         u = np.zeros((d.size, part.size))
         u[part, np.arange(part.size)] = 1.0
         _a_times(small_sire, small_dam, d, u)

@@ -161,6 +161,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--sweeps", type=int, default=20, help="timed; medians are printed (default: %(default)s)")
     p.add_argument("--threads", type=int, default=1, help="from 2 on the structured engine (default: %(default)s)")
     p.add_argument("--pcg", action="store_true", help="also solve by PCG to 1e-10")
+    p.add_argument("--core", type=int, metavar="N", help="the inverse by a core of N animals (APY), as products")
+    p.add_argument("--formed", action="store_true", help="with --core: form the whole inverse from it")
     p.add_argument("--bandwidth", type=float, default=20.0, help="GB/s of memory (default: %(default)s)")
     p.add_argument("--precision", choices=("single", "double"), default="double", help="default: %(default)s")
     p.add_argument("--seed", type=int, default=1, help=_SEED)

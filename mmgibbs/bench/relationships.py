@@ -3,6 +3,9 @@
 Genotypes are independent binomials with frequencies from 0.05 to 0.5, packed; every genotyped animal has a record, G is
 blended with 5 % of I. With --animals, single-step beside the pedigree alone: the simulated beef system of three traits,
 whose youngest animals have such genotypes, G blended with 5 % of A22. The bound of bytes reads the inverse once.
+
+With --core, the inverse by a core of so many animals as products (model/relationships/core.py): PCG alone, as no sweep
+can read it. --formed forms it.
 """
 
 from __future__ import annotations
@@ -21,22 +24,27 @@ from mmgibbs.bench.machine import peak_bytes
 from mmgibbs.bench.markers import simulated
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.engines.pcg.solver import PcgSolver
+from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.partition import partition
-from mmgibbs.equations.structured import structured_equations
-from mmgibbs.genotypes.relationship import vanraden_1
+from mmgibbs.equations.structured import StructuredEquations, structured_equations
+from mmgibbs.genotypes.relationship import products_with, scaled_1, vanraden_1
+from mmgibbs.genotypes.store import Store
+from mmgibbs.machine.threads import Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import DenseBlock, Relationship
+from mmgibbs.model.relationships.core import CoreBlock, CoreParts, parts_of_core
 from mmgibbs.model.relationships.genomic import Genomic
 from mmgibbs.model.relationships.inverse import inverse_of
 from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.relationships.single_step import SingleStep
 from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
 from mmgibbs.simulation.simulate import beef_design, simulate_beef
-from pedigree.partitioned import inverse_among
-from pedigree.relationship import a_among
+from pedigree.partitioned import InverseAmong, inverse_among
+from pedigree.relationship import Relatives, a_among
 
 BLEND = 0.05
 TOLERANCE = 1e-10
+_NONE = CoreParts(*(np.empty(0, np.int64),) * 2, np.empty((0, 0)), np.empty((0, 0)), np.empty(0), 0.0)
 
 
 def bench_relationships(args: argparse.Namespace) -> dict:
@@ -73,15 +81,48 @@ def _dense(
 def _genomic(size: str, args: argparse.Namespace) -> dict:
     n, p = (int(part) for part in size.split("x"))
     row: dict = {"animals x SNPs": size}
-    values, y = _dense(row, n, p, args, None)
-    block = DenseBlock(np.arange(n, dtype=np.int32), values.astype(_real(args), copy=False))
+    every_level = np.arange(n, dtype=np.int32)
+    block: DenseBlock | CoreBlock
+    if args.core:
+        store, y = simulated(n, p, args.seed)
+        block = _by_core(row, store, args, None, CoreBlock(every_level, _NONE))
+    else:
+        values, y = _dense(row, n, p, args, None)
+        block = DenseBlock(every_level, values.astype(_real(args), copy=False))
     every = Effect("", np.arange(n, dtype=np.int32), (0,))
     terms = (
         Term("intercept", Levels((Effect("", np.zeros(n, np.int32), (0,)),), 1), Flat()),
         Term("genetic", Levels((every,), n), Related(Genomic(block, np.ones(n), {}))),
     )
     design = Design(("y",), y[:, None], np.zeros(n, np.int32), np.ones((1, 1), bool), np.ones(n), terms)
-    return row | _measured(design, [None, np.array([[0.5]])], np.array([[0.5]]), block.values.nbytes, args)
+    return row | _measured(design, [None, np.array([[0.5]])], np.array([[0.5]]), block.bytes(8), args)
+
+
+def _by_core(
+    row: dict, store: Store, args: argparse.Namespace, kin: Relatives | None, empty: CoreBlock
+) -> DenseBlock | CoreBlock:
+    """The block with its inverse by a core at random, G blended with A22 or I: `empty` has its levels and A22^-1."""
+    n, levels = store.n_animals, empty.levels.astype(np.int64)
+    core = np.sort(np.random.default_rng(args.seed).permutation(n)[: args.core])
+    known, first, _ = store.moments().T
+    frequency = first / (2 * known)
+    G = _clocked(row, "s of G", lambda: products_with(*scaled_1(store, frequency, 2 * frequency), core))
+    K, diagonal = G.matrix, (1 - BLEND) * G.diagonal
+    K *= 1 - BLEND
+    if kin is None:
+        K[core, np.arange(core.size)] += BLEND
+        diagonal += BLEND
+    else:
+        with_core = partial(a_among, kin.sire, kin.dam, kin.inbreeding, levels, core)
+        K += BLEND * _clocked(row, "s of A22", with_core)
+        diagonal += BLEND * (1 + kin.inbreeding[levels])
+    parts = _clocked(row, "s of its inverse", lambda: parts_of_core(K, diagonal, core))
+    real = _real(args)
+    parts = parts._replace(of_core=parts.of_core.astype(real), products=parts.products.astype(real))
+    block = replace(empty, parts=parts)
+    if not args.formed:
+        return block
+    return DenseBlock(block.levels, _clocked(row, "s of forming it", lambda: block.values.astype(real)))
 
 
 def _single_step(args: argparse.Namespace) -> list[dict]:
@@ -98,6 +139,12 @@ def _single_step(args: argparse.Namespace) -> list[dict]:
         m, p = (int(part) for part in size.split("x"))
         row: dict = {"genotyped x SNPs": size}
         chosen = np.arange(args.animals - m, args.animals)
+        if args.core:
+            empty = CoreBlock(chosen.astype(np.int32), _NONE, 1.0, InverseAmong(kin, chosen), 1.0)
+            by_core = _by_core(row, simulated(m, p, args.seed)[0], args, kin, empty)
+            of_core = _with(design, number, SingleStep(kin, by_core, {}))
+            rows.append(row | _measured(of_core, beef.G, beef.R, by_core.bytes(8), args))
+            continue
         A22 = _clocked(row, "s of A22", partial(a_among, kin.sire, kin.dam, kin.inbreeding, chosen))
         S, _ = _dense(row, m, p, args, A22)
         S -= _clocked(row, "s of its inverse, A22", partial(inverse_among, kin, chosen))
@@ -122,6 +169,23 @@ def _measured(
 ) -> dict:
     kind = "colour" if args.threads > 1 else "term"
     equations = structured_equations(design, partition(design, kind), args.precision)
+    row = {"bytes": bytes_read, "bound of bytes, ms": 1e3 * bytes_read / (args.bandwidth * 1e9)}
+    if not any(isinstance(d, CoreLevels) for d in equations.dense):
+        row |= _sweeps(design, equations, G, R, args)
+    if args.pcg:
+        solver = PcgSolver(equations, Threads(args.threads))
+        _clocked(row, "s of the preconditioner", partial(solver.set_variances, G, R))
+        row["iterations of PCG"] = _clocked(row, "s of PCG", partial(solver.solve, TOLERANCE)).iterations
+    return row
+
+
+def _sweeps(
+    design: Design,
+    equations: StructuredEquations,
+    G: Sequence[np.ndarray | None],
+    R: np.ndarray,
+    args: argparse.Namespace,
+) -> dict:
     engine = EngineChoice("structured" if args.threads > 1 else "serial", "level", args.threads).build(equations)
     engine.set_variances(list(G), R)
     random = [i for i, g in enumerate(G) if g is not None]
@@ -132,13 +196,7 @@ def _measured(
         _clocked(of_sweep, "form", lambda: [engine.quadratic_form(i) for i in random])
         sweeps.append(of_sweep["sweep"])
         forms.append(of_sweep["form"])
-    row = {
+    return {
         "ms a sweep": 1e3 * statistics.median(sweeps[1:]),
         "ms of quadratic forms": 1e3 * statistics.median(forms[1:]),
-        "bound of bytes, ms": 1e3 * bytes_read / (args.bandwidth * 1e9),
     }
-    if args.pcg:
-        solver = PcgSolver(equations)
-        solver.set_variances(G, R)
-        row["iterations of PCG"] = _clocked(row, "s of PCG", partial(solver.solve, TOLERANCE)).iterations
-    return row

@@ -6,16 +6,26 @@ a + b G; inverted in double. What was done is told in run.json.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from mmgibbs.config.relationships import Dominance, Genomic, OfGenotypes, SingleStep
+from mmgibbs.config.relationships import Core, Dominance, Genomic, OfGenotypes, SingleStep
 from mmgibbs.data.genotypes.prepare import PreparedGenotypes, frequencies_of
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
-from mmgibbs.genotypes.relationship import Products, dominance, vanraden_1, vanraden_2
+from mmgibbs.genotypes.relationship import (
+    Additive,
+    Products,
+    WithChosen,
+    dominance,
+    products,
+    scaled_1,
+    scaled_2,
+)
 from mmgibbs.genotypes.store import PackedGenotypes, Store
 from mmgibbs.model.relationships import genomic
 from mmgibbs.model.relationships import single_step as of_single_step
@@ -26,16 +36,34 @@ from mmgibbs.model.relationships.metafounders import Metafounders
 from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
 from pedigree.read import Pedigree
 
+
+@dataclass(frozen=True)
+class Asked:
+    """Genomic relationships of a term: of which animals, and from what."""
+
+    term: str
+    spec: Genomic
+    genotypes: PreparedGenotypes
+    ids: pl.Series
+    store: Store  # of these animals
+    codes: np.ndarray  # theirs in the pedigree, where it is needed
+    of_pedigree: AMatrix | None
+
+
 REAL = {"double": np.float64, "single": np.float32}
+Means = tuple[float, float, float]  # of the diagonal, off it, of all
 WEAK = 1e10  # condition from which an inverse is said to be poorly known
 
 
 def of_genotyped(
-    term: str, spec: OfGenotypes, genotypes: PreparedGenotypes, of_pedigree: AMatrix | None
+    term: str,
+    spec: OfGenotypes,
+    genotypes: PreparedGenotypes,
+    of_pedigree: AMatrix | None,
 ) -> tuple[genomic.Genomic, list[str]]:
     """G or D of the animals that are kept, in the order of the file, and notes. of_pedigree: A, where it is needed."""
     ids = genotypes.animals["animal"]
-    store, codes = genotypes.packed(ids), _codes(genotypes, of_pedigree, spec, term)
+    store, codes = genotypes.packed(ids), pedigree_codes(genotypes, of_pedigree, spec, term)
     kind: type[genomic.Genomic]
     if isinstance(spec, Dominance):
         if not isinstance(store, PackedGenotypes):
@@ -44,23 +72,51 @@ def of_genotyped(
                 "there are no dominance relationships; needed genotypes"
             )
         made, kind = dominance(store, genotypes.frequency), genomic.Dominance
-        K, facts = made.matrix, _facts(genotypes, spec, made, None)
+        K, facts = made.matrix, facts_of(genotypes, spec, made, None)
         K *= 1 - spec.blend
         K[np.diag_indices(len(K))] += spec.blend
     else:
         assert isinstance(spec, Genomic)
         made, kind = _additive(term, spec, genotypes, ids, store, of_pedigree, codes), genomic.Genomic
-        K, facts = made.matrix, _facts(genotypes, spec, made, of_pedigree)
-        _blend(K, spec, _among(of_pedigree, codes) if spec.blend and spec.blend_with == "A22" else None)
+        K, facts = made.matrix, facts_of(genotypes, spec, made, of_pedigree)
+        blend(K, spec, pedigree_among(of_pedigree, codes) if spec.blend and spec.blend_with == "A22" else None)
     own, found = K.diagonal().copy(), _inverse(term, K, ids, spec, facts)
     block = DenseBlock(np.arange(len(ids), dtype=np.int32), found.values.astype(REAL[spec.storage], copy=False))
-    return kind(block, own, facts | _figures(own, found)), _weak(term, found)
+    return kind(block, own, facts | figures_of(own, found)), weak_note(term, found)
 
 
 def single_step(
     term: str, spec: SingleStep, genotypes: PreparedGenotypes, pedigree: Pedigree, of_pedigree: AMatrix
 ) -> tuple[of_single_step.SingleStep, list[str]]:
     """H of the animals of the pedigree, of which those kept of the genotypes are genotyped; and notes."""
+    ids, code, notes = in_pedigree(term, spec, genotypes, pedigree)
+    made = _additive(term, spec, genotypes, ids, genotypes.packed(ids), of_pedigree, code)
+    K, A22 = made.matrix, pedigree_among(of_pedigree, code)
+    facts = facts_of(genotypes, spec, made, of_pedigree) | {"genotyped": len(ids)} | compared(K, A22)
+    blend(K, spec, A22)
+    facts |= {"tuned": tune(K, A22, spec.tune)}
+    own = K.diagonal().copy()
+    del A22
+    found = _inverse(term, K, ids, spec, facts)
+    del K
+    S = found.values
+    S *= spec.tau
+    if spec.omega:
+        of_others = of_pedigree.inverse_among(code)
+        S -= spec.omega * of_others
+        if spec.omega > 1:
+            _refuse_indefinite(term, S + of_others)
+    block = DenseBlock(code.astype(np.int32), S.astype(REAL[spec.storage], copy=False))
+    facts |= {"tau": spec.tau, "omega": spec.omega} | figures_of(own, found)
+    if isinstance(of_pedigree, Metafounders):
+        block, facts = _with_metafounders(block, of_pedigree), facts | of_pedigree.facts
+    return of_single_step.SingleStep(of_pedigree.relatives, block, facts), notes + weak_note(term, found)
+
+
+def in_pedigree(
+    term: str, spec: SingleStep, genotypes: PreparedGenotypes, pedigree: Pedigree
+) -> tuple[pl.Series, np.ndarray, list[str]]:
+    """Genotyped animals in the order of the pedigree, their codes in it, and notes."""
     ids, notes = genotypes.animals["animal"], []
     codes = pedigree.codes(ids)
     outside = ids.filter(codes.is_null())
@@ -76,27 +132,7 @@ def single_step(
     order = np.argsort(codes.drop_nulls().to_numpy(), kind="stable")
     ids = ids.gather(order)
     code = codes.drop_nulls().to_numpy().astype(np.int64)[order]
-    made = _additive(term, spec, genotypes, ids, genotypes.packed(ids), of_pedigree, code)
-    K, A22 = made.matrix, _among(of_pedigree, code)
-    facts = _facts(genotypes, spec, made, of_pedigree) | {"genotyped": len(ids)} | _compared(K, A22)
-    _blend(K, spec, A22)
-    facts |= {"tuned": _tune(K, A22, spec.tune)}
-    own = K.diagonal().copy()
-    del A22
-    found = _inverse(term, K, ids, spec, facts)
-    del K
-    S = found.values
-    S *= spec.tau
-    if spec.omega:
-        of_others = of_pedigree.inverse_among(code)
-        S -= spec.omega * of_others
-        if spec.omega > 1:
-            _refuse_indefinite(term, S + of_others)
-    block = DenseBlock(code.astype(np.int32), S.astype(REAL[spec.storage], copy=False))
-    facts |= {"tau": spec.tau, "omega": spec.omega} | _figures(own, found)
-    if isinstance(of_pedigree, Metafounders):
-        block, facts = _with_metafounders(block, of_pedigree), facts | of_pedigree.facts
-    return of_single_step.SingleStep(of_pedigree.relatives, block, facts), notes + _weak(term, found)
+    return ids, code, notes
 
 
 def _with_metafounders(S: DenseBlock, of_pedigree: Metafounders) -> DenseBlock:
@@ -109,7 +145,9 @@ def _with_metafounders(S: DenseBlock, of_pedigree: Metafounders) -> DenseBlock:
     )
 
 
-def _codes(genotypes: PreparedGenotypes, of_pedigree: AMatrix | None, spec: OfGenotypes, term: str) -> np.ndarray:
+def pedigree_codes(
+    genotypes: PreparedGenotypes, of_pedigree: AMatrix | None, spec: OfGenotypes, term: str
+) -> np.ndarray:
     """Pedigree codes of the animals that are kept; none without a pedigree."""
     codes = genotypes.matched.pedigree_code[genotypes.checked.kept_animals]
     if of_pedigree is not None and np.any(codes < 0):
@@ -122,7 +160,7 @@ def _codes(genotypes: PreparedGenotypes, of_pedigree: AMatrix | None, spec: OfGe
     return codes if of_pedigree is not None else codes[:0]
 
 
-def _among(of_pedigree: AMatrix | None, codes: np.ndarray) -> np.ndarray:
+def pedigree_among(of_pedigree: AMatrix | None, codes: np.ndarray) -> np.ndarray:
     assert of_pedigree is not None, "a pedigree that is needed has been read"
     return of_pedigree.among(codes)
 
@@ -137,43 +175,43 @@ def _additive(
     codes: np.ndarray,
 ) -> Products:
     """X'X of the store, which has these animals; codes: theirs in the pedigree, where it is needed."""
-    frequency = _frequency(term, spec, genotypes, ids, store, of_pedigree, codes)
+    return products(*scaled(Asked(term, spec, genotypes, ids, store, codes, of_pedigree)))
+
+
+def scaled(asked: Asked, weight: np.ndarray | None = None) -> tuple[Additive, np.ndarray]:
+    """The genotypes of which G is X'X, and the SNPs. weight: A22^-1 1, where it is known."""
+    frequency = _frequency(asked, weight)
     if not np.any((frequency > 0) & (frequency < 1)):
         raise DataError(
-            f"{genotypes.file.name}: every allele frequency is 0 or 1 (model.random.{term}.relationship.frequencies)"
+            f"{asked.genotypes.file.name}: every allele frequency is 0 or 1 (model.random.{asked.term}.relationship."
+            "frequencies)"
         )
-    make = vanraden_1 if spec.method == "vanraden1" else vanraden_2
-    return make(store, frequency, genotypes.mean)
+    make = scaled_1 if asked.spec.method == "vanraden1" else scaled_2
+    return make(asked.store, frequency, asked.genotypes.mean)
 
 
-def _frequency(
-    term: str,
-    spec: Genomic,
-    genotypes: PreparedGenotypes,
-    ids: pl.Series,
-    store: Store,
-    of_pedigree: AMatrix | None,
-    codes: np.ndarray,
-) -> np.ndarray:
+def _frequency(asked: Asked, weight: np.ndarray | None) -> np.ndarray:
     """(p,) of the counted allele.
 
     base: generalised least squares, 1'A22^-1 m / (2 1'A22^-1 1) (McPeek, Wu & Ober 2004, Biometrics 60:359), within 0
     and 1.
     """
+    spec, genotypes, store = asked.spec, asked.genotypes, asked.store
     if spec.frequencies is None:
         return genotypes.frequency
     if spec.frequencies != "base":
-        recorded = genotypes.matched.recorded[genotypes.rows_of(ids)]
+        recorded = genotypes.matched.recorded[genotypes.rows_of(asked.ids)]
         of_genotyped, snps = genotypes.mean / 2, genotypes.snps["snp"]
-        where = f"model.random.{term}.relationship.frequencies"
+        where = f"model.random.{asked.term}.relationship.frequencies"
         return frequencies_of(spec.frequencies, genotypes.file.name, snps, of_genotyped, store, recorded, where)
-    assert of_pedigree is not None, "a pedigree that is needed has been read"
-    weight = of_pedigree.inverse_among(codes).sum(axis=0)
+    if weight is None:
+        assert asked.of_pedigree is not None, "a pedigree that is needed has been read"
+        weight = asked.of_pedigree.inverse_among(asked.codes).sum(axis=0)
     values = store.values(np.zeros(store.n_snps), mean=genotypes.mean)
     return np.clip(store.dot(store.every, values, weight) / (2 * weight.sum()), 0.0, 1.0)
 
 
-def _blend(K: np.ndarray, spec: Genomic, A22: np.ndarray | None) -> None:
+def blend(K: np.ndarray, spec: Genomic, A22: np.ndarray | None) -> None:
     """K <- (1 - w) K + w A22, or + w I; in place."""
     K *= 1 - spec.blend
     if spec.blend and spec.blend_with == "A22":
@@ -184,23 +222,34 @@ def _blend(K: np.ndarray, spec: Genomic, A22: np.ndarray | None) -> None:
         K[np.diag_indices(len(K))] += spec.blend
 
 
-def _means(K: np.ndarray) -> tuple[float, float, float]:
+def _means(K: np.ndarray) -> Means:
     """Of the diagonal, of what is off the diagonal, of all."""
-    n, trace, total = len(K), float(K.trace()), float(K.sum())
+    return means_of(len(K), float(K.trace()), float(K.sum()))
+
+
+def means_of(n: int, trace: float, total: float) -> Means:
     return trace / n, (total - trace) / max(1, n * (n - 1)), total / n**2
 
 
-def _tune(K: np.ndarray, A22: np.ndarray, way: str) -> dict[str, Any]:
-    """K <- a + b K in place, and (a, b): genomic relationships on the scale of the pedigree.
+def tune(K: np.ndarray, A22: np.ndarray, way: str) -> dict[str, Any]:
+    """K <- a + b K in place, and (a, b)."""
+    tuned = tuning(_means(K), _means(A22), way)
+    K *= tuned["b"]
+    K += tuned["a"]
+    return tuned
+
+
+def tuning(of_K: Means, of_A22: Means, way: str) -> dict[str, Any]:
+    """a and b of K <- a + b K, which brings genomic relationships to the scale of the pedigree, from their means.
 
     A22: means of the diagonal and off it are A22's; unit: they are 1 and 0; mean: b = 1 and the mean of all is A22's
     (Vitezica et al. 2011, Genet. Res. 93:357); fst: the difference a of the means, and b = 1 - a / 2 (the same; Powell
     et al. 2010); none.
     """
-    diagonal, off, mean = _means(K)
+    diagonal, off, mean = of_K
     a, b = 0.0, 1.0
     if way in ("A22", "unit"):
-        of_diagonal, of_off, _ = _means(A22) if way == "A22" else (1.0, 0.0, 0.0)
+        of_diagonal, of_off, _ = of_A22 if way == "A22" else (1.0, 0.0, 0.0)
         if not diagonal - off > 0:
             raise DataError(
                 "single-step: the genomic relationships of the genotyped with themselves are no larger than with each "
@@ -209,14 +258,12 @@ def _tune(K: np.ndarray, A22: np.ndarray, way: str) -> dict[str, Any]:
         b = (of_diagonal - of_off) / (diagonal - off)
         a = of_diagonal - b * diagonal
     elif way in ("mean", "fst"):
-        a = _means(A22)[2] - mean
+        a = of_A22[2] - mean
         b = 1 - a / 2 if way == "fst" else 1.0
-    K *= b
-    K += a
     return {"to": way, "a": a, "b": b}
 
 
-def _compared(K: np.ndarray, A22: np.ndarray) -> dict[str, Any]:
+def compared(K: np.ndarray, A22: np.ndarray) -> dict[str, Any]:
     """The genomic relationships as they are beside those of the pedigree: means, and their correlation off the
     diagonal."""
     n = len(K)
@@ -235,7 +282,8 @@ def _compared(K: np.ndarray, A22: np.ndarray) -> dict[str, Any]:
 
 def _inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, facts: dict[str, Any]) -> Inverted:
     """Of the whole matrix, or from a core, of which `facts` is told."""
-    core = _core(term, K, ids, spec)
+    asked = spec.core if isinstance(spec, Genomic) else None
+    core = None if asked is None else core_of(term, len(K), ids, asked, lambda: K)
     try:
         if core is None:
             return inverse_of(K)
@@ -243,25 +291,27 @@ def _inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, facts:
         facts["core"] = {"animals": int(core.size), "least_variance_left": found.least, "condition_of": "core"}
         return Inverted(found.values, found.condition, np.nan)
     except np.linalg.LinAlgError as error:
-        pairs = [f"{ids[i]} and {ids[j]}" for i, j in identical_pairs(K, SHOWN)]
-        why = (
-            f"these animals have the same genotypes: {', '.join(pairs)}; needed one of each "
-            "(data.genotypes.quality.duplicate_animals: drop), or"
-            if pairs
-            else f"{len(K):,} animals may be more than their genotypes can tell apart; needed"
-        )
-        raise DataError(
-            f"model.random.{term}.relationship: the {spec.name} relationships of the genotyped have no inverse "
-            f"({error}): {why} a larger blend than {spec.blend:g}"
-        ) from None
+        raise DataError(no_inverse(term, K, ids, spec, error)) from None
 
 
-def _core(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes) -> np.ndarray | None:
-    """Positions of the core, rising; None without one."""
-    asked = spec.core if isinstance(spec, Genomic) else None
-    if asked is None:
-        return None
-    path, n = f"model.random.{term}.relationship.core", len(K)
+def no_inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, error: Exception) -> str:
+    """K: of these animals."""
+    pairs = [f"{ids[i]} and {ids[j]}" for i, j in identical_pairs(K, SHOWN)]
+    why = (
+        f"these animals have the same genotypes: {', '.join(pairs)}; needed one of each "
+        "(data.genotypes.quality.duplicate_animals: drop), or"
+        if pairs
+        else f"{len(K):,} animals may be more than their genotypes can tell apart; needed"
+    )
+    return (
+        f"model.random.{term}.relationship: the {spec.name} relationships of the genotyped have no inverse "
+        f"({error}): {why} a larger blend than {spec.blend:g}"
+    )
+
+
+def core_of(term: str, n: int, ids: pl.Series, asked: Core, whole: Callable[[], np.ndarray]) -> np.ndarray:
+    """Positions of the core among n animals, rising; whole: makes K."""
+    path = f"model.random.{term}.relationship.core"
     if asked.file is not None:
         try:
             text = asked.file.read_text(encoding="utf-8")
@@ -278,14 +328,14 @@ def _core(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes) -> np.nda
                 f"{', '.join(strange.sort().head(SHOWN))}; needed genotyped animals ({path}.file)"
             )
         return np.flatnonzero(ids.is_in(lines.implode()).to_numpy())
-    size = asked.size or size_for(K, asked.explained or 1.0)
+    size = asked.size or size_for(whole(), asked.explained or 1.0)
     if size > n:
         raise DataError(f"{path}.size: found {size:,}, needed at most {n:,}, the number of genotyped animals")
     return np.sort(np.random.default_rng(asked.seed).permutation(n)[:size])
 
 
-def _facts(
-    genotypes: PreparedGenotypes, spec: OfGenotypes, made: Products, of_pedigree: AMatrix | None
+def facts_of(
+    genotypes: PreparedGenotypes, spec: OfGenotypes, made: Products | WithChosen, of_pedigree: AMatrix | None
 ) -> dict[str, Any]:
     used = {
         "snps": len(genotypes.frequency),
@@ -307,13 +357,13 @@ def _refuse_indefinite(term: str, M: np.ndarray) -> None:
         raise DataError(f"model.random.{term}.relationship: {of_single_step.NOT_DEFINITE}") from None
 
 
-def _figures(own: np.ndarray, found: Inverted) -> dict[str, Any]:
+def figures_of(own: np.ndarray, found: Inverted) -> dict[str, Any]:
     diagonal = {"mean": float(own.mean()), "least": float(own.min()), "largest": float(own.max())}
     known = {} if np.isnan(found.error) else {"inverse_error": found.error}
     return {"diagonal": diagonal, "condition": found.condition} | known
 
 
-def _weak(term: str, found: Inverted) -> list[str]:
+def weak_note(term: str, found: Inverted) -> list[str]:
     if found.condition < WEAK:
         return []
     of = "of the core " if np.isnan(found.error) else ""

@@ -27,6 +27,7 @@ from mmgibbs.data.genomic_relationships import of_genotyped, single_step
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.prepared import LevelLabels
 from mmgibbs.data.relationship_file import read_relationship
+from mmgibbs.data.relationships_by_core import genomic_by_core, products_suffice, single_step_by_core
 from mmgibbs.errors import DataError
 from mmgibbs.model.relationships import base, groups, identity, selfing
 from mmgibbs.model.relationships.metafounders import metafounders
@@ -102,7 +103,8 @@ def _of_pedigree(builder: RandomTerms, name: str, spec: Relationship, columns: S
 def _single_step(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
     assert builder.kin is not None and builder.genotypes is not None and isinstance(spec, SingleStep)
     of_pedigree = builder.kin.additive(spec)
-    relationship, notes = single_step(name, spec, builder.genotypes, builder.kin.pedigree, of_pedigree)
+    make = single_step_by_core if products_suffice(spec, builder.analysis.sampler.method, of_pedigree) else single_step
+    relationship, notes = make(name, spec, builder.genotypes, builder.kin.pedigree, of_pedigree)
     builder.notes += notes
     return Read(relationship, builder.kin.labels(of_pedigree), _pedigree_levels(builder, name, columns))
 
@@ -110,7 +112,11 @@ def _single_step(builder: RandomTerms, name: str, spec: Relationship, columns: S
 def _of_genotypes(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
     assert builder.genotypes is not None and isinstance(spec, OfGenotypes)
     of_pedigree = builder.kin.additive(spec) if spec.needs_pedigree and builder.kin is not None else None
-    relationship, notes = of_genotyped(name, spec, builder.genotypes, of_pedigree)
+    method = builder.analysis.sampler.method
+    if isinstance(spec, Genomic) and products_suffice(spec, method, of_pedigree):
+        relationship, notes = genomic_by_core(name, spec, builder.genotypes, of_pedigree)
+    else:
+        relationship, notes = of_genotyped(name, spec, builder.genotypes, of_pedigree)
     builder.notes += notes
     ids = builder.genotypes.animals["animal"].rename("id")
     effects = builder.analysis.model.random[name].effects.values()

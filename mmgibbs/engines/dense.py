@@ -19,11 +19,13 @@ from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.dense_products import shared_rows
 from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.visit import draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits, unrolled
+from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 
@@ -49,6 +51,11 @@ class DenseSweep:
 
     def __init__(self, equations: StructuredEquations, block: Block, joint: bool, threads: Threads = ALONE):
         found = equations.dense[block.term]
+        if isinstance(found, CoreLevels):
+            raise ModelError(
+                f"term '{equations.design.terms[block.term].name}': found an inverse by a core that is kept as "
+                "products, which is for method: blup; a sweep needed its rows (a DenseBlock of CoreBlock.values)"
+            )
         assert found is not None and np.array_equal(found.positions, np.arange(block.first, block.last))
         self.dense: DenseLevels = found
         self.equations, self.block, self.joint, self.threads = equations, block, joint, threads

@@ -29,9 +29,13 @@ class DenseLevels(NamedTuple):
         own = theta[self.positions]
         return np.ascontiguousarray(own.reshape(len(own), -1).T, dtype=np.float64)
 
+    def diagonal(self) -> np.ndarray:
+        """(m,)."""
+        return self.values.diagonal()
+
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-def _dot(row, x, first, last):
+def dot(row, x, first, last):
     """Lanes and fused multiply-adds, as the machine has them."""
     total = 0.0
     for j in range(first, last):
@@ -49,7 +53,7 @@ def rows_times(values, first, last, columns, out):
         for start in range(np.uint64(0), np.uint64(m), STRETCH):
             end = min(np.uint64(m), start + STRETCH)
             for c in range(k):
-                sums[c] += _dot(row, columns[c], start, end)
+                sums[c] += dot(row, columns[c], start, end)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -64,7 +68,7 @@ def upper_products(values, first, last, columns, out):
         for start in range(after, np.uint64(m), STRETCH):
             end = min(np.uint64(m), start + STRETCH)
             for c in range(k):
-                sums[c] += _dot(row, columns[c], start, end)
+                sums[c] += dot(row, columns[c], start, end)
         for a in range(k):
             for b in range(k):
                 out[a, b] += columns[a, i] * sums[b]

@@ -17,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import Partition
 from mmgibbs.model.design import Design
-from mmgibbs.model.relationships.base import Lists
+from mmgibbs.model.relationships.base import DenseBlock, Lists
 from mmgibbs.model.terms import Term
 
 
@@ -62,7 +63,7 @@ class StructuredEquations:
     terms: tuple[TermLists, ...]
     relationships: tuple[Lists, ...]
     real: np.dtype
-    dense: tuple[DenseLevels | None, ...]  # per term what K^-1 has beside the lists
+    dense: tuple[DenseLevels | CoreLevels | None, ...]  # per term what K^-1 has beside the lists
 
     @property
     def n_equations(self) -> int:
@@ -114,16 +115,22 @@ def estimated_bytes(design: Design, precision: str = "double") -> int:
         total += 0 if all(e.covariates is None for e in term.effects) else n * m * real
         total += term.relationship.list_bytes(real)
         dense = term.relationship.dense
-        total += 0 if dense is None else dense.values.size * min(real, dense.values.itemsize) + 8 * dense.levels.size
+        total += 0 if dense is None else dense.bytes(real) + 8 * dense.levels.size
     return total
 
 
-def _dense_levels(term: Term, order: np.ndarray, real: np.dtype) -> DenseLevels | None:
+def _dense_levels(term: Term, order: np.ndarray, real: np.dtype) -> DenseLevels | CoreLevels | None:
     """The dense block as it is, where it is stored in this precision or a lower one."""
     dense = term.relationship.dense
     if dense is None:
         return None
-    return DenseLevels(_positions(order)[dense.levels], dense.values.astype(min(real, dense.values.dtype), copy=False))
+    positions, in_real = _positions(order)[dense.levels], lambda a: a.astype(min(real, a.dtype), copy=False)
+    if isinstance(dense, DenseBlock):
+        return DenseLevels(positions, in_real(dense.values))
+    parts, of_pedigree = dense.parts, (dense.weight, dense.pedigree, dense.less)
+    products = np.ascontiguousarray(in_real(parts.products))
+    of_core = np.ascontiguousarray(in_real(parts.of_core))
+    return CoreLevels(positions, parts.core, parts.others, of_core, products, parts.left, *of_pedigree)
 
 
 def _records_order(design: Design, partition: Partition) -> np.ndarray:

@@ -115,7 +115,7 @@ def _term_frame(
         pev = np.where(held, np.nan, numbers["sd"] ** 2)
         if labels.inbreeding is not None:
             inbreeding = per_level(labels.inbreeding)
-        if variance is not None and term.relationship.known_diagonal:
+        if variance is not None and term.relationship.known_diagonal and not np.isnan(pev).all():
             prior = np.tile(np.diagonal(variance)[components], len(order))
             diagonal = term.relationship.diagonal if labels.diagonal is None else labels.diagonal
             if diagonal is not None:

@@ -105,11 +105,11 @@ class PcgSolver:
         if dense is None:
             return np.empty(0)
         out = np.zeros(self.shapes[i][0])
-        out[dense.positions] = dense.values.diagonal()
+        out[dense.positions] = dense.diagonal()
         return out
 
-    def times(self, x: np.ndarray) -> np.ndarray:
-        """C x: x (N,) or (N, m)."""
+    def times(self, x: np.ndarray, threads: Threads = ALONE) -> np.ndarray:
+        """C x: x (N,) or (N, m); threads: for dense blocks."""
         eq = self.equations
         columns = self._without_held(_columns(x))
         fitted = np.zeros((*eq.records.y.shape, columns.shape[1]))
@@ -124,7 +124,7 @@ class PcgSolver:
                 add_prior(K, Ginv, theta, total)
                 if dense is not None:
                     own = total[dense.positions]
-                    add_dense(Ginv, dense_times(dense, theta), own)
+                    add_dense(Ginv, dense_times(dense, theta, threads), own)
                     total[dense.positions] = own
         return self._hold(out).reshape(np.shape(x))
 
@@ -195,7 +195,7 @@ class PcgSolver:
         """C x and M x of one vector: in rows and over threads where the terms fit (rows.py)."""
         fast = row_product(self.equations, self.bounds, self.threads)
         if fast is None:
-            return self.times, self.precondition
+            return partial(self.times, threads=self.threads), self.precondition
         return (
             lambda x: self._hold(fast.times(self._without_held(x), self.Ginv, self.Rinv)),
             lambda x: fast.precondition(self._without_held(x), self._inverse_blocks),

@@ -7,7 +7,8 @@ built; K^-1 = B' B is known by
     lists          the arrays from which compiled kernels read a row of K^-1, levels in sweep order
     inverse_csr    the rows themselves, for the explicit forms
     edges          which levels K^-1 joins, for colours and for counts
-    dense          a block between chosen levels that K^-1 has beside the lists; as a rule there is none
+    dense          a block between chosen levels that K^-1 has beside the lists, as a matrix, or as products with it
+                   (core.py); as a rule there is none
     noise          B' Z, what perturb-and-solve adds to the right-hand side
     draw           values of covariance K from independent normals, for simulated records
 
@@ -18,9 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mmgibbs.model.relationships.core import CoreBlock
 
 UNKNOWN = np.uint32(0xFFFFFFFF)  # no such level
 
@@ -68,6 +72,10 @@ class DenseBlock:
     levels: np.ndarray  # (m,) int32, rising
     values: np.ndarray  # (m, m) symmetric, float64, or float32 to halve what a sweep reads
 
+    def bytes(self, real: int) -> int:
+        """Of the values, with `real` bytes a number at most."""
+        return self.values.size * min(real, self.values.itemsize)
+
 
 OF_EACH_KIND = "a kind of relationship has to bring this itself"
 
@@ -113,7 +121,7 @@ class Relationship:
         raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 
     @property
-    def dense(self) -> DenseBlock | None:
+    def dense(self) -> DenseBlock | CoreBlock | None:
         """What K^-1 has beside its lists."""
         return None
 

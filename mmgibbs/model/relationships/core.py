@@ -6,16 +6,20 @@ for proven and young, APY):
     P = K_nc K_cc^-1        m_i = K_ii - p_i' K_ci        K^-1 = [K_cc^-1 0; 0 0] + [-P'; I] M^-1 [-P I]
 
 It costs n c^2 in the place of n^3 and is the whole inverse where the core is everybody. As many animals as there are
-eigenvalues that make 98 % of K carry nearly all that genotypes say.
+eigenvalues that make 98 % of K carry nearly all that genotypes say. Of K only the columns of the core and the diagonal
+are needed, and products with K^-1 need K_cc^-1, P and the m_i alone: `CoreBlock` holds these, `inverse_by_core` the
+matrix that they stand for.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from mmgibbs.model.relationships.inverse import inverse_of
+from pedigree.partitioned import InverseAmong
 
 
 class FromCore(NamedTuple):
@@ -26,23 +30,86 @@ class FromCore(NamedTuple):
     least: float  # of the m_i: the variance that the core leaves of an animal; 0 without others
 
 
-def inverse_by_core(K: np.ndarray, core: np.ndarray) -> FromCore:
-    """core: positions in K. LinAlgError where K_cc has no inverse, or the core leaves nothing of another animal."""
-    others = np.delete(np.arange(len(K)), core)
-    of_core = inverse_of(np.ascontiguousarray(K[np.ix_(core, core)]))
-    K_nc = K[np.ix_(others, core)]
+class CoreParts(NamedTuple):
+    """What K^-1 is made of. Core and others rise, as positions in K."""
+
+    core: np.ndarray  # (c,) int64
+    others: np.ndarray  # (n,) int64
+    of_core: np.ndarray  # (c, c) K_cc^-1
+    products: np.ndarray  # (n, c) P
+    left: np.ndarray  # (n,) m_i
+    condition: float  # of K_cc
+
+    @property
+    def least(self) -> float:
+        """Of the m_i; 0 without others."""
+        return float(self.left.min(initial=np.inf)) if self.others.size else 0.0
+
+
+@dataclass(frozen=True)
+class CoreBlock:
+    """The part of K^-1 between m chosen levels as products with vectors, in the place of a base.DenseBlock:
+
+        S = weight K^-1 - less A22^-1
+
+    K^-1 by a core; the second part, of single-step relationships, from the sparse parts of A^-1.
+    """
+
+    levels: np.ndarray  # (m,) int32, rising
+    parts: CoreParts
+    weight: float = 1.0
+    pedigree: InverseAmong | None = None  # A22^-1 of these levels
+    less: float = 0.0
+
+    @property
+    def values(self) -> np.ndarray:
+        """(m, m) float64: for what needs the whole of it, such as the elements of a factor."""
+        out = self.weight * dense_inverse(self.parts)
+        if self.pedigree is not None and self.less:
+            for first in range(0, len(out), 64):
+                columns = np.zeros((len(out), min(64, len(out) - first)))
+                columns[np.arange(first, first + columns.shape[1]), np.arange(columns.shape[1])] = 1.0
+                out[:, first : first + columns.shape[1]] -= self.less * self.pedigree.times(columns)
+        return (out + out.T) / 2
+
+    def bytes(self, real: int) -> int:
+        """Of what a product reads, with `real` bytes a number at most."""
+        arrays = (self.parts.of_core, self.parts.products)
+        return sum(a.size * min(real, a.itemsize) for a in arrays) + 8 * self.parts.left.size
+
+
+def parts_of_core(columns: np.ndarray, diagonal: np.ndarray, core: np.ndarray) -> CoreParts:
+    """columns (n, c): K of everybody with the core; diagonal (n,) of K; core (c,): positions, rising.
+
+    LinAlgError where K_cc has no inverse, or the core leaves nothing of another animal.
+    """
+    others = np.delete(np.arange(len(columns)), core)
+    of_core = inverse_of(np.ascontiguousarray(columns[core]))
+    K_nc = columns[others]
     P = K_nc @ of_core.values
-    left = K.diagonal()[others] - np.einsum("ij,ij->i", P, K_nc)
-    if (left <= 1e-10 * K.diagonal()[others]).any():
+    left = diagonal[others] - np.einsum("ij,ij->i", P, K_nc)
+    if (left <= 1e-10 * diagonal[others]).any():
         raise np.linalg.LinAlgError(f"the core leaves nothing of animal {int(others[np.argmin(left)]) + 1}")
-    weighted = P / left[:, None]
-    out = np.zeros(K.shape)
-    among = of_core.values + P.T @ weighted
+    return CoreParts(core, others, of_core.values, P, left, of_core.condition)
+
+
+def dense_inverse(parts: CoreParts) -> np.ndarray:
+    """(n, n) K^-1."""
+    core, others, n = parts.core, parts.others, parts.core.size + parts.others.size
+    weighted = parts.products / parts.left[:, None]
+    out = np.zeros((n, n))
+    among = parts.of_core + parts.products.T @ weighted
     out[np.ix_(core, core)] = (among + among.T) / 2
     out[np.ix_(others, core)] = -weighted
     out[np.ix_(core, others)] = -weighted.T
-    out[others, others] = 1 / left
-    return FromCore(out, of_core.condition, float(left.min(initial=np.inf)) if others.size else 0.0)
+    out[others, others] = 1 / parts.left
+    return out
+
+
+def inverse_by_core(K: np.ndarray, core: np.ndarray) -> FromCore:
+    """core: positions in K. LinAlgError as of parts_of_core."""
+    parts = parts_of_core(np.ascontiguousarray(K[:, core]), K.diagonal(), core)
+    return FromCore(dense_inverse(parts), parts.condition, parts.least)
 
 
 def size_for(K: np.ndarray, share: float) -> int:

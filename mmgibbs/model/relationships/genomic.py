@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mmgibbs.model.relationships.base import DenseBlock, Lists, Relationship
+from mmgibbs.model.relationships.core import CoreBlock
 
 
 class NoLists(NamedTuple):
@@ -49,7 +50,7 @@ class NoLists(NamedTuple):
 class Genomic(Relationship):
     """K = G of genotyped animals."""
 
-    block: DenseBlock  # K^-1, all levels
+    block: DenseBlock | CoreBlock  # K^-1, all levels
     diagonal_of_K: np.ndarray  # (q,)
     made: Mapping[str, Any]  # how, for run.json
 
@@ -66,7 +67,7 @@ class Genomic(Relationship):
         return self.diagonal_of_K
 
     @property
-    def dense(self) -> DenseBlock:
+    def dense(self) -> DenseBlock | CoreBlock:
         return self.block
 
     @property

@@ -22,6 +22,7 @@ import numpy as np
 
 from mmgibbs.errors import ModelError
 from mmgibbs.model.relationships.base import DenseBlock, Lists
+from mmgibbs.model.relationships.core import CoreBlock
 from mmgibbs.model.relationships.inverse import inverse_of
 from mmgibbs.model.relationships.pedigree import Pedigree
 from pedigree.partitioned import Partitioned, inverse_among, partitioned
@@ -40,7 +41,7 @@ NOT_DEFINITE = (
 class SingleStep(Pedigree):
     """K = H."""
 
-    block: DenseBlock  # S, between the genotyped animals
+    block: DenseBlock | CoreBlock  # S, between the genotyped animals
     made: Mapping[str, Any]  # how, for run.json
 
     words = "single-step"
@@ -57,7 +58,7 @@ class SingleStep(Pedigree):
         return group_composition(self.relatives.sire, self.relatives.dam, self.n_groups)
 
     @property
-    def dense(self) -> DenseBlock:
+    def dense(self) -> DenseBlock | CoreBlock:
         return self.block
 
     @property

@@ -85,3 +85,28 @@ def test_genomic_relationships_are_measured(more, tmp_path):
     assert len(rows) == (2 if more else 1)
     assert all(row["ms a sweep"] > 0 and row["iterations of PCG"] > 1 for row in rows)
     assert rows[-1]["s of its inverse"] > 0 and rows[-1]["error"] < 1e-6
+
+
+@pytest.mark.parametrize("more", [[], ["--animals", "600"]])
+def test_an_inverse_by_a_core_takes_as_many_iterations_formed_or_not(more, tmp_path):
+    rows = []
+    for form in ([], ["--formed"]):
+        file = tmp_path / "figures.json"
+        command = [
+            "bench",
+            "relationships",
+            "--sizes",
+            "150x300",
+            "--core",
+            "40",
+            "--sweeps",
+            "1",
+            "--pcg",
+            *form,
+            *more,
+        ]
+        assert main([*command, "--json", str(file)]) == 0
+        figures = json.loads(file.read_text())
+        rows.append(figures["single-step" if more else "genomic"][-1])
+    assert rows[0]["iterations of PCG"] == pytest.approx(rows[1]["iterations of PCG"], abs=1)
+    assert rows[0]["bytes"] == 8 * (40**2 + 40 * 110 + 110) and rows[1]["bytes"] == 8 * 150**2

@@ -5,7 +5,15 @@ import pytest
 from helpers.genotypes import codes_and_dosages, stored
 
 from mmgibbs.genotypes import relationship
-from mmgibbs.genotypes.relationship import dominance, fill_upper, vanraden_1, vanraden_2
+from mmgibbs.genotypes.relationship import (
+    dominance,
+    fill_upper,
+    products_with,
+    scaled_1,
+    scaled_2,
+    vanraden_1,
+    vanraden_2,
+)
 from mmgibbs.genotypes.store import KINDS, PackedGenotypes
 
 
@@ -29,6 +37,22 @@ def test_additive(kind, half):
         found = make(store, p_used, 2 * p)
         assert found.arithmetic == "double"
         np.testing.assert_allclose(found.matrix, matrix, atol=1e-12 if kind == "packed" else 1e-6)
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("make, scaled", [(vanraden_1, scaled_1), (vanraden_2, scaled_2)])
+def test_columns_of_some_animals(monkeypatch, make, scaled, single):
+    """With the diagonal and the sum of the whole matrix."""
+    store, _, p = case()
+    whole, chosen = make(store, p, 2 * p).matrix, np.array([2, 3, 90])
+    monkeypatch.setattr(relationship, "DOUBLE_UP_TO", 0 if single else np.inf)
+    monkeypatch.setattr(relationship, "BLOCK", 64)
+    found = products_with(*scaled(store, p, 2 * p), chosen)
+    tolerance = {"atol": 3e-6 if single else 1e-12}
+    np.testing.assert_allclose(found.matrix, whole[:, chosen], **tolerance)
+    np.testing.assert_allclose(found.diagonal, whole.diagonal(), **tolerance)
+    assert found.total == pytest.approx(whole.sum(), abs=3e-2 if single else 1e-9)
+    assert found.arithmetic.startswith("products of 64 SNPs" if single else "double")
 
 
 def test_snps_without_variance_are_no_part_of_the_mean():

@@ -170,6 +170,9 @@ def test_random_pedigrees(n, seed, groups, selfing):
     assert a_times(sire, dam, F, v) == pytest.approx(A @ v, abs=1e-11)
     chosen = np.random.default_rng(seed).integers(0, n, 5)
     assert a_among(sire, dam, F, chosen) == pytest.approx(A[np.ix_(chosen, chosen)], abs=1e-12)
+    assert a_among(sire, dam, F, chosen, np.array([3, 0])) == pytest.approx(
+        A[np.ix_(chosen, chosen[[3, 0]])], abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("m", [0, 1, 16, 17, 40])
