@@ -143,7 +143,7 @@ def design_of(tables, path, spec, **sampler):
     made = analysis(tables, path, spec)
     made["sampler"] = sampler or BY_BLUP
     if sampler:
-        made["variances"]["mode"] = "sample"
+        made["variances"] = VARIANCES | {"mode": "sample"}
     return prepare(mmgibbs.load_config(made)).design.terms[-1].relationship.dense
 
 
