@@ -19,6 +19,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS, animal_column
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.traits import read_records
+from mmgibbs.engines.direct.solver import DirectSolver, direct_solver
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -72,6 +73,7 @@ class Evaluation:
     assembled: Assembled
     solver: PcgSolver | None  # None: only what was found is wanted
     theta: list[np.ndarray]  # per term (q, k), on the scale of the design
+    direct: DirectSolver | None = None  # for many right-hand sides, where it is the quicker way
 
     @property
     def design(self) -> Design:
@@ -86,6 +88,18 @@ class Evaluation:
         """To solve for other right-hand sides."""
         assert self.solver is not None, "only what was found was kept of this evaluation"
         return self.solver
+
+    def solved_for(self, columns: int) -> Evaluation:
+        """The same, with what so many right-hand sides are best solved by."""
+        model = self.assembled.model
+        G = [None if c is None else c.start for c in model.covariances]
+        return replace(self, direct=direct_solver(self.engine, G, model.residual.start, columns))
+
+    def solutions(self, b: np.ndarray, tolerance: float) -> np.ndarray:
+        """C^-1 b (N, m), in sweep order; tolerance: of an iteration, in posterior standard deviations."""
+        if self.direct is not None:
+            return self.direct.solve(b)
+        return self.engine.solve_columns(b, np.zeros(b.shape), tolerance).x
 
 
 def recorded(analysis: Analysis, sampled: bool = False) -> Recorded:

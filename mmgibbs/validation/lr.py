@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial as bind
 
 import numpy as np
 
@@ -124,7 +125,7 @@ def posterior_variances(evaluation: Evaluation, term: int, contrasts: list[tuple
         block[:, component, j] = k[code]
     scale = np.sqrt(engine.equations.n_equations / column_products(b, engine.precondition(b)))
     b *= scale
-    x = engine.solve_columns(b, np.zeros(b.shape), TOLERANCE).x
+    x = evaluation.solutions(b, TOLERANCE)
     return column_products(b, x) / scale**2
 
 
@@ -144,6 +145,8 @@ def compare(
     family: (n,) their families. replicates: of the simulation; 0: bootstrap.
     """
     partial_theta = random_solutions(partial, whole)
+    contrasts = sum(len(EXPECTED) * whole.design.terms[i].n_components for i in focal)
+    whole, partial = solved_for(replicates + contrasts, whole, partial)
     out = []
     place = {t.name: i for i, t in enumerate(partial.design.terms)}
     infos = {info.name: info for info in whole.assembled.terms}
@@ -183,6 +186,17 @@ def compare(
             labelled, own = tuple(f"{of}: {note}" for note in notes), frozenset(errors)
             out.append(Compared(term.name, effect, trait, w[:, c], p[:, c], found, sd, mean, own, labelled))
     return out
+
+
+def solved_for(columns: int, whole: Evaluation, partial: Evaluation) -> tuple[Evaluation, Evaluation]:
+    """Both, ready for so many right-hand sides: side by side where there are threads for it."""
+    both = [whole, partial]
+
+    def prepare(i: int) -> None:
+        both[i] = both[i].solved_for(columns)
+
+    whole.engine.threads([bind(prepare, i) for i in range(2)])
+    return both[0], both[1]
 
 
 def notes_on(

@@ -89,7 +89,7 @@ def _solutions(evaluation: Evaluation, y: np.ndarray) -> dict[str, np.ndarray]:
     """Term -> (q, k, m) solutions from records y (n, T, m) of the evaluation."""
     engine = evaluation.engine
     b = engine.weighted_sums(y[engine.equations.records.record])
-    solved = engine.split(engine.solve_columns(b, np.zeros(b.shape), TOLERANCE).x)
+    solved = engine.split(evaluation.solutions(b, TOLERANCE))
     out = {}
     for term, lists, found in zip(evaluation.design.terms, engine.equations.terms, solved, strict=True):
         out[term.name] = np.empty(found.shape)

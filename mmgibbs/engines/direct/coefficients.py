@@ -22,6 +22,7 @@ from mmgibbs.engines.direct.places import equation_name
 from mmgibbs.engines.direct.symbolic import Symbolic
 from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
+from mmgibbs.model.covariance import full_block
 from mmgibbs.model.design import Design
 
 Blocks = Sequence[tuple[int, ...]]  # components that may covary
@@ -91,6 +92,12 @@ def coefficients(
     known = columns_of(elimination(pattern)) if columns_alone else factor_pattern(pattern)
     places = {pair: known.places(*numbers) for pair, (numbers, _in_force) in used.items()}
     return Coefficients(explicit, known, places)
+
+
+def joined_coefficients(design: Design, G: Sequence[np.ndarray | None]) -> Coefficients:
+    """Where all components of a term may covary, and all traits of the residuals; G: None for fixed terms."""
+    of_terms = [None if g is None else full_block(len(g)) for g in G]
+    return coefficients(design, of_terms, [full_block(design.n_traits)] * max(1, len(design.residual_classes)))
 
 
 def eliminated(

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmgibbs.engines.direct.coefficients import Coefficients, coefficients
+from mmgibbs.engines.direct.coefficients import Coefficients, joined_coefficients
 from mmgibbs.engines.direct.factor import Factor
 from mmgibbs.engines.direct.places import original_scale_rows
 from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
-from mmgibbs.model.covariance import full_block
 from mmgibbs.model.design import Design
 
 COLUMNS = 64  # right-hand sides at once
@@ -29,7 +28,7 @@ def posterior_sd(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, 
     used: bytes that the solution needs besides. DeviceError where the factor and its inverse would not fit into memory,
     ModelError where C is not positive definite.
     """
-    matrix, n = _pattern(design, G), design.n_equations
+    matrix, n = joined_coefficients(design, G), design.n_equations
     refuse_beyond_free(
         used + matrix.symbolic.bytes,
         f"inverting {n:,} equations for PEV",
@@ -52,7 +51,7 @@ def affordable_posterior_sd(
         return f"a factor of {max(joined):,} animals that are all related takes over {MOST_OPERATIONS:.0e} operations"
     if free is not None and listed > free:
         return f"a pattern of {n:,} equations needs about {listed / 1e9:,.1f} GB, found {free / 1e9:,.1f} GB free"
-    matrix = _pattern(design, G)
+    matrix = joined_coefficients(design, G)
     known = matrix.symbolic
     needed = used + known.bytes
     if known.flops > MOST_OPERATIONS:
@@ -60,11 +59,6 @@ def affordable_posterior_sd(
     if free is not None and needed > free:
         return f"inverting {n:,} equations needs about {needed / 1e9:,.1f} GB, found {free / 1e9:,.1f} GB free"
     return _inverted(matrix, G, R)
-
-
-def _pattern(design: Design, G: Sequence[np.ndarray | None]) -> Coefficients:
-    of_terms = [None if g is None else full_block(len(g)) for g in G]
-    return coefficients(design, of_terms, [full_block(design.n_traits)] * max(1, len(design.residual_classes)))
 
 
 def _inverted(matrix: Coefficients, G: Sequence[np.ndarray | None], R: np.ndarray) -> list[np.ndarray]:

@@ -59,7 +59,7 @@ def test_a_dense_block_is_refused_before_its_pattern_is_made(monkeypatch):
     config = load_config(ROOT / "configs" / "single_step.yaml")
     design = prepare(config).design
     G = [None if t.kind == "fixed" else np.eye(t.n_components) for t in design.terms]
-    monkeypatch.setattr(standard_errors, "_pattern", lambda *_: pytest.fail("a pattern was made"))
+    monkeypatch.setattr(standard_errors, "joined_coefficients", lambda *_: pytest.fail("a pattern was made"))
     monkeypatch.setattr(standard_errors, "MOST_OPERATIONS", 10)
     assert "all related takes over" in affordable_posterior_sd(design, G, np.eye(design.n_traits))
     monkeypatch.setattr(standard_errors, "MOST_OPERATIONS", 1e12)

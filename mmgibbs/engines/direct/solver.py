@@ -1,0 +1,74 @@
+"""Solutions of the mixed-model equations for many right-hand sides at given variances: by one sparse factor, where that
+takes less time than iterations for each of them.
+
+Seconds are estimated from counts, so that the choice is the same on every machine. Measured on one core, maternal model
+of 100,000 animals, 202,065 equations: a column takes PCG 0.36 s to an error of 1e-4 posterior standard deviations; the
+pattern and its order take 2 s, the factor (5.5 million elements, 4.4e9 operations) 1.2 s, a column then 0.01 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgibbs.engines.direct.coefficients import Coefficients, joined_coefficients
+from mmgibbs.engines.direct.factor import Factor
+from mmgibbs.engines.direct.standard_errors import MOST_EQUATIONS
+from mmgibbs.engines.pcg.solver import PcgSolver
+from mmgibbs.errors import ModelError
+from mmgibbs.machine.memory import free_bytes
+
+ITERATED = 1.8e-6  # seconds of PCG for a column of an equation
+ORDERED = 1.0e-5  # seconds to make and to order the pattern of an equation
+FACTORISED = 2.7e-10  # seconds of an operation
+SOLVED = 2.0e-9  # seconds of a column for an element of L
+WORTH = 1.0  # seconds that it must save: the kernels of a factor are compiled for it, once
+
+
+@dataclass(frozen=True)
+class DirectSolver:
+    """C^-1 b by the factor of C. Vectors are in sweep order, as those of PcgSolver."""
+
+    factor: Factor
+    places: np.ndarray  # (equations,) int64 the place in sweep order of each equation in force
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """C^-1 b, (N, m), 0 for components that are held at 0."""
+        out = np.zeros(b.shape)
+        out[self.places] = self.factor.solve(b[self.places])
+        return out
+
+
+def direct_solver(
+    solver: PcgSolver, G: Sequence[np.ndarray | None], R: np.ndarray, columns: int
+) -> DirectSolver | None:
+    """For so many right-hand sides; None where PCG is the quicker one, or the factor would not fit.
+
+    solver: of the same equations; G, R: the variances, G None for fixed terms.
+    """
+    design = solver.equations.design
+    n = design.n_equations
+    left = columns * ITERATED * n - ORDERED * n - WORTH
+    if left <= 0 or n > MOST_EQUATIONS or any(t.relationship.dense is not None for t in design.terms):
+        return None
+    known = joined_coefficients(design, G)
+    free = free_bytes()
+    seconds = known.symbolic.flops * FACTORISED + columns * known.symbolic.nonzeros * SOLVED
+    if seconds > left or (free is not None and known.symbolic.bytes > free):
+        return None
+    try:
+        return DirectSolver(known.factor(G, R), _places(solver, known))
+    except ModelError:  # nearly singular: PCG says so if it matters
+        return None
+
+
+def _places(solver: PcgSolver, known: Coefficients) -> np.ndarray:
+    """Where the equations in force stand in sweep order."""
+    layout = known.explicit.layout
+    place = np.empty(layout.size, np.int64)
+    swept = solver.split(np.arange(layout.size))
+    for of_model, lists, of_sweep in zip(layout.split(place), solver.equations.terms, swept, strict=True):
+        of_model[lists.code] = of_sweep
+    return place[layout.active]
