@@ -84,22 +84,57 @@ def test_probable_snps_are_the_qtl_of_jwas(tmp_path, across):
     assert both.height >= 3 and set(both["state"]) == {"11"}
 
 
-@pytest.mark.slow
-def test_the_other_trait_helps_to_predict(tmp_path):
-    """Five folds whose second trait is left out: mean correlation with the records, with and without the first trait.
+# reworkhow/JWAS.jl, benchmarks/reports/2026-04-11-simulated-annotations-cv-report.md: correlations with the records of
+# both traits, averaged over the traits and over the five folds of two partitions. In a fold the records of *both*
+# traits are left out of the analysis of both, and of one trait its own.
+PRINTED = {"one trait": 0.6424, "joint": 0.6423, "one_by_one": 0.6397}
+PRINTED_Y2 = 0.6076  # of one trait, y2
 
-    JWAS has 0.6076 with one trait and 0.6423 with two, in folds of its own; here 0.59 and 0.61.
+
+def left_out(phenotypes, fold, traits):
+    return phenotypes.with_columns(pl.when(pl.Series(fold)).then(None).otherwise(pl.col(t)).alias(t) for t in traits)
+
+
+def correlations(path, genotypes, phenotypes, fold, analysed, hidden, across="joint"):
+    """Of the breeding values of each hidden trait with its records in the fold, which the analysis does not see."""
+    left = left_out(phenotypes, fold, hidden).filter(pl.any_horizontal(pl.col(analysed).is_not_null()))
+    section = TWO | ({"across_traits": across} if len(analysed) > 1 else {})
+    result = run(path, left, genotypes, analysed, section, chains=1, burn_in=500, samples=1000)
+    out = phenotypes.filter(pl.Series(fold))
+    found = {t: breeding_values(result, t, out["animal"]) for t in hidden}
+    return {t: np.corrcoef(values, out[t])[0, 1] for t, values in found.items()}
+
+
+@pytest.mark.slow
+def test_predictions_of_two_traits_of_jwas(tmp_path):
+    """Within .015 of the printed means, of two partitions each, and y1 helps to predict y2 where it is recorded.
+
+    Six partitions (seeds 1 to 6 of this test, by its own functions) have these means, with the standard deviations
+    among partitions:
+
+        both traits    one .6378 (.0037), joint .6421 (.0027), one by one .6400 (.0036)
+        y2             one .5925 (.0082), joint .5957 (.0080), joint with y1 of the fold .6038 (.0095)
+
+    A difference of two means of two partitions each has a standard deviation of .0037: ours are the printed figures.
+    For y2 and one trait .6076 is printed, where two partitions have .5925 with a standard deviation of .0058 (and their
+    two the same): the folds. The printed .6423 is of both traits, and not of y2, which is harder to predict than y1
+    (.683 and .689).
     """
     genotypes, phenotypes, _ = jwas()
-    fold = np.random.default_rng(1).permutation(400) % 5
-    means = []
-    for traits in (["y2"], ["y1", "y2"]):
-        found = []
+    both, found = ["y1", "y2"], {name: [] for name in (*PRINTED, "y2", "y2 with y1")}
+    for partition in (1, 2):
+        folds = np.random.default_rng(partition).permutation(400) % 5
         for f in range(5):
-            out = pl.Series(fold == f)
-            left = phenotypes.with_columns(y2=pl.when(out).then(None).otherwise(pl.col("y2")))
-            result = run(tmp_path / "run", left, genotypes, traits, TWO, chains=1, burn_in=500, samples=1200)
-            ids = phenotypes.filter(out)["animal"]
-            found.append(np.corrcoef(breeding_values(result, "y2", ids), phenotypes.filter(out)["y2"])[0, 1])
-        means.append(np.mean(found))
-    assert abs(means[0] - 0.6076) < 0.02 and means[1] > means[0] + 0.005, means
+            of = lambda *more, fold=folds == f: correlations(tmp_path / "run", genotypes, phenotypes, fold, *more)
+            found["one trait"] += [of([t], [t])[t] for t in both]
+            joint = of(both, both)
+            found["joint"] += joint.values()
+            found["one_by_one"] += of(both, both, "one_by_one").values()
+            found["y2"].append(joint["y2"])
+            found["y2 with y1"].append(of(both, ["y2"])["y2"])
+    means = {name: np.mean(values) for name, values in found.items()}
+    for name, printed in PRINTED.items():
+        assert abs(means[name] - printed) < 0.015, means
+    assert means["y2 with y1"] > means["y2"] + 0.005, means
+    assert abs(means["y2"] - PRINTED["joint"]) > 0.015, "the mean of both traits is not that of y2"
+    assert abs(np.mean(found["one trait"][1::2]) - PRINTED_Y2) < 0.03, means
