@@ -10,7 +10,9 @@ import polars as pl
 
 from mmgibbs.draft.animals import Animals, find_animals, recognised
 from mmgibbs.draft.columns import MISSING, Column, determines, look_at, missing_tokens
-from mmgibbs.draft.roles import Role, hint, roles, status_of, type_of
+from mmgibbs.draft.grandsires import grandsire_column, what_to_do
+from mmgibbs.draft.pairs import CasesOfSize, TimeAndStatus, cases_of_size, time_and_status
+from mmgibbs.draft.roles import COUNTS, Role, hint, named_for, roles, status_of, type_of
 from mmgibbs.errors import ConfigError, DataError
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.read import Pedigree, read_pedigree
@@ -40,6 +42,9 @@ class Guess:
     traits: list[Column] = field(default_factory=list)  # the first is analysed, the others are offered
     n_traits: int = 1
     censored: tuple[Column, dict[str, list[str]]] | None = None
+    of_time: TimeAndStatus | None = None  # offered: a time and whether it has ended
+    of_size: CasesOfSize | None = None  # offered: cases and of how many
+    unused_pedigree: list[str] = field(default_factory=list)  # why a pedigree is not used, and what to do
 
     def of_use(self, use: str) -> list[Column]:
         return [c for c in self.columns if self.roles[c.name].use == use]
@@ -65,6 +70,9 @@ def guess(
     frame, named = _records(phenotypes)
     missing = missing_tokens(frame)
     columns = look_at(frame, (*MISSING, *missing))
+    grandsire = None if pedigree_file is None else grandsire_column(pedigree_file)
+    unused = [] if pedigree_file is None or grandsire is None else what_to_do(pedigree_file, grandsire)
+    pedigree_file = None if unused else pedigree_file
     kin, unknown, selfing = (None, (), None) if pedigree_file is None else _pedigree(pedigree_file)
     animals = find_animals(columns, kin)
     found = {c.name: Role("left out", "") for c in columns}
@@ -74,6 +82,8 @@ def guess(
     found |= dict.fromkeys(ids, Role("left out", "its name says that it has ids"))
     found |= _of_each_animal(columns, animals, found, traits)
     out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown, selfing)
+    out.unused_pedigree = unused
+    _look_at_pairs(out, traits)
     _choose_traits(out, traits)
     _leave_out_repetitions(out)
     _random_for_liabilities(out)
@@ -204,6 +214,18 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
     if g.censored is not None:
         g.roles[g.censored[0].name] = Role("status", f"says whether {g.traits[0].name} has ended")
         g.traits = [c for c in g.traits if c is not g.censored[0]]
+
+
+def _look_at_pairs(g: Guess, wanted: Sequence[str]) -> None:
+    """A time with its status and cases of sizes, which are offered: a status or a size alone is no trait."""
+    rest = [c for c in g.columns if g.roles[c.name].use not in ("animal", "parent", "one of many")]
+    g.of_time, g.of_size = time_and_status(rest), cases_of_size(rest)
+    reasons = {}
+    if g.of_time is not None and g.roles[g.of_time.status.name].use == "left out":
+        reasons[g.of_time.status.name] = f"may say whether {g.of_time.time.name} has ended"
+    if g.of_size is not None and not named_for(g.of_size.size.name, COUNTS):
+        reasons[g.of_size.size.name] = f"may say of how many {g.of_size.cases.name} are"
+    g.roles |= {name: Role("left out", why) for name, why in reasons.items() if name not in wanted}
 
 
 def _leave_out_repetitions(g: Guess) -> None:

@@ -72,9 +72,19 @@ def _across(g: Guess) -> list[str]:
         out.append(f"{g.pedigree_file.name}: {g.pedigree.n_animals:,} animals, {founders:,} of them without parents")
     if g.repeated:
         out.append(f"{g.repeated:,} animals have several records of {g.traits[0].name}")
+    out += g.unused_pedigree
     dams = _dams(g)
     if dams is not None:
         out.append(dams)
+    if g.of_time is not None:
+        time, status, *_ = g.of_time
+        out.append(
+            f"{time.name} may be a censored time: {status.name} is 0 or 1, and {g.of_time.still} in "
+            f"{g.of_time.of_still:,} records may say that it has not ended (see traits)"
+        )
+    if g.of_size is not None:
+        cases, size = g.of_size
+        out.append(f"{cases.name} is never above {size.name}: cases of so many? (see traits)")
     if g.genotypes is not None:
         out.append(
             f"{g.genotypes.name}: genotypes of {g.genotyped[0]:,} of the {g.genotyped[1]:,} animals with records"
@@ -162,7 +172,42 @@ def _traits(g: Guess) -> list[str]:
         if i == g.n_traits:
             lines.append("  # Traits that are listed together are analysed together, with their correlations:")
         lines += _trait(g, c, "  " if i < g.n_traits else "  # ")
-    return lines
+    return lines + _censored_time(g) + _cases_of_size(g)
+
+
+def _censored_time(g: Guess) -> list[str]:
+    if g.of_time is None:
+        return []
+    time, status, still, ended = g.of_time
+    body = (
+        f"type: censored, censored: {_yaml(status.name)}, values: {{right: {_list([still])}, none: {_list([ended])}}}"
+    )
+    positive = time.numbers is not None and not bool((time.numbers <= 0).any())
+    swap = f"exchange {still} and {ended} if it is the other way round"
+    return [
+        f"  # {status.name} is 0 or 1, and its name is that of an end. If {time.name} is a time that had not",
+        f"  # ended where it is {still} ({swap}), write in place of {time.name}:",
+        f"  # {_entry(time, body + (', log: true' if positive else ''))}{_not_below(g, time, status)}",
+    ]
+
+
+def _cases_of_size(g: Guess) -> list[str]:
+    if g.of_size is None:
+        return []
+    cases, size = g.of_size
+    of_all = f"in all it is {100 * g.of_size.share:.2g} % of it"
+    return [
+        f"  # {cases.name} is never above {size.name}: {of_all}. If it counts cases among so many animals,",
+        f"  # and few of the animals are cases (a tenth, say), it is a rate. Write in place of {cases.name}:",
+        f"  # {_entry(cases, f'type: count, exposure: {_yaml(size.name)}')}{_not_below(g, cases, size)}",
+        "  # If many are: a table with a record of 0 or 1 for each animal, and type: binary.",
+    ]
+
+
+def _not_below(g: Guess, *columns: Column) -> str:
+    """That effects of these columns are then to go."""
+    used = [c.name for c in columns if g.roles[c.name].use in ("class", "covariate", "random")]
+    return f"  # without {' and '.join(used)} in model" if used else ""
 
 
 def _trait(g: Guess, c: Column, indent: str) -> list[str]:

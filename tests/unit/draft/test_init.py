@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from helpers.support import ROOT, shared_data
+from reference import tabular
 
 import mmgibbs
 from mmgibbs.cli import main
@@ -12,6 +13,7 @@ from mmgibbs.config import load_config
 from mmgibbs.config.schema import FILE, MODELINE
 from mmgibbs.draft.make import draft
 from mmgibbs.errors import ConfigError, DataError
+from pedigree.read import read_pedigree
 
 SAMPLES = ROOT / "data_samples"
 TEXTBOOK = "data/textbook/mrode4_mixblup"
@@ -217,12 +219,103 @@ def test_sires_without_a_pedigree_are_random(tmp_path):
 
 
 def test_a_pedigree_whose_columns_are_not_known_says_what_is_needed(tmp_path):
-    pedigree = shared_data("data/traits/foulley_1983_pedigree.csv")
-    records = pedigree.with_name("foulley_1983_bw_cd.csv")
+    records = "animal,sex,herd,weight\n" + "\n".join(ROWS)
     with pytest.raises(
         DataError, match="which column is the id.*\n.*\n?needed such names, or an analysis file of your"
     ):
-        draft(records, pedigree, output=tmp_path / "a.yaml")
+        draft(*write(tmp_path, records, "father,mother\na1,a2\na3,a4\n"), output=tmp_path / "a.yaml")
+
+
+def test_sires_and_maternal_grandsires_of_charolais(tmp_path):
+    """Foulley, Gianola & Thompson (1983): the pedigree that init asks for relates the sires of its records."""
+    pedigree = shared_data("data/traits/foulley_1983_pedigree.csv")
+    records = pedigree.with_name("foulley_1983_bw_cd.csv")
+    made = draft(records, pedigree, output=tmp_path / "a.yaml")
+    assert any("maternal_grandsire is the maternal grandsire" in line for line in made.said)
+    assert accepted(made).data.pedigree is None
+    bulls = pl.read_csv(pedigree).rows()
+    rows = [f"{sire},{of_sire},{f'dam_of_{sire}' if mgs else 0}" for sire, of_sire, mgs in bulls]
+    dams = [f"dam_of_{sire},{mgs},0" for sire, _, mgs in bulls if mgs]
+    (tmp_path / "p.csv").write_text("id,sire,dam\n" + "\n".join([*rows, *dams]))
+    analysis = accepted(draft(records, tmp_path / "p.csv", output=tmp_path / "b.yaml"))
+    assert analysis.model.random["sire"].relationship.of_pedigree
+
+
+def uncommented(path, start):
+    """The file with the comment line that begins with `start` in the place of the same trait."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    (at,) = [i for i, line in enumerate(lines) if line.startswith(f"  # {start}")]
+    lines[at] = lines[at].replace("# ", "", 1)
+    name = start.split(":")[0]
+    kept = [line for i, line in enumerate(lines) if i == at or not line.startswith((f"  {name}:", f"    {name}:"))]
+    path.write_text("\n".join(kept), encoding="utf-8")
+    assert mmgibbs.check(path)["equations"] > 0
+    return load_config(path).traits[0]
+
+
+LIVES = [f"a{i},h{i % 4},{30 + 7 * i},{int(i % 3 > 0)}" for i in range(60)]
+
+
+@pytest.mark.parametrize("status, still", [("culled", "0"), ("event", "0"), ("censored", "1"), ("Cens", "1")])
+def test_a_time_with_a_status_of_0_and_1_is_offered_as_censored(tmp_path, status, still):
+    records, _ = write(tmp_path, f"animal,herd,days,{status}\n" + "\n".join(LIVES))
+    made = draft(records, output=tmp_path / "a.yaml")
+    assert [(t.name, t.type) for t in accepted(made).traits] == [("days", "normal")]
+    n = 20 if still == "0" else 40
+    said = f"days may be a censored time: {status} is 0 or 1, and {still} in {n} records may say that it has not ended"
+    assert any(line.startswith(said) for line in made.said)
+    trait = uncommented(made.path, "days: {type: censored")
+    assert trait.type == "censored" and trait.censored == status and trait.log
+    assert (trait.values.right, trait.values.none) == ((still,), ("1" if still == "0" else "0",))
+
+
+def test_a_time_of_0_has_no_logarithm_and_a_covariate_goes(tmp_path):
+    rows = [f"a{i},h{i % 4},{40 + i % 9 + i / 10},{7 * (i % 25)},{int(i % 3 > 0)}" for i in range(60)]
+    made = draft(*write(tmp_path, "animal,herd,weight,age,dead\n" + "\n".join(rows)), output=tmp_path / "a.yaml")
+    text = made.path.read_text(encoding="utf-8")
+    assert 'none: ["1"]}}  # without age in model' in text and "log: true" not in text
+    assert list(accepted(made).model.fixed) == ["herd", "age"]
+
+
+@pytest.mark.parametrize("header", ["days,herd_status", "weight,culled", "days,sex"])
+def test_no_time_or_no_status_is_no_censored_time(tmp_path, header):
+    """Status is a class of three, the other column no time, or the other no status."""
+    rows = LIVES if header != "days,herd_status" else [row[:-1] + str(i % 3) for i, row in enumerate(LIVES)]
+    made = draft(*write(tmp_path, f"animal,herd,{header}\n" + "\n".join(rows)), output=tmp_path / "a.yaml")
+    assert "censored" not in made.path.read_text(encoding="utf-8")
+
+
+def test_cases_of_a_size_are_offered_as_a_rate(tmp_path):
+    rows = [f"a{i},h{i % 4},{i % 4 if i % 3 else 0},{5 + i % 17}" for i in range(60)]
+    made = draft(*write(tmp_path, "cow,herd,cases,group_size\n" + "\n".join(rows)), output=tmp_path / "a.yaml")
+    assert [t.name for t in accepted(made).traits] == ["cases"]
+    assert "cases is never above group_size: cases of so many? (see traits)" in made.said
+    assert "left out (may say of how many cases are)" in made.path.read_text(encoding="utf-8")
+    trait = uncommented(made.path, "cases: {type: count, exposure")
+    assert (trait.type, trait.exposure) == ("count", "group_size")
+    rows[5] = "a5,h1,30,20"  # more than there are
+    made = draft(*write(tmp_path, "cow,herd,cases,group_size\n" + "\n".join(rows)), output=tmp_path / "b.yaml")
+    assert "exposure" not in made.path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["mgs", "Maternal_Grandsire", "sire of dam"])
+def test_a_pedigree_of_sires_and_maternal_grandsires_is_named(tmp_path, name):
+    """The file says what it is and what to do; what it says to write is accepted."""
+    bulls = [(f"a{i}", f"a{i // 10}" if i > 9 else "", f"a{i // 7}" if i > 9 else "") for i in range(40)]
+    pedigree = f"animal,sire,{name}\n" + "\n".join(",".join(bull) for bull in bulls)
+    records = "animal,sex,herd,weight\n" + "\n".join(ROWS)
+    made = draft(*write(tmp_path, records, pedigree), output=tmp_path / "a.yaml")
+    assert any(f"p.csv: {name} is the maternal grandsire: a pedigree of sires" in line for line in made.said)
+    analysis, text = accepted(made), made.path.read_text(encoding="utf-8")
+    assert analysis.data.pedigree is None and "# It is not used" in text and "X,SIRE,dam_of_X" in text
+    dams = [f"dam_of_{id},{grandsire}," for id, _, grandsire in bulls if grandsire]
+    rows = [f"{id},{sire},{f'dam_of_{id}' if grandsire else ''}" for id, sire, grandsire in bulls]
+    made = draft(*write(tmp_path, records, "id,sire,dam\n" + "\n".join([*rows, *dams])), output=tmp_path / "b.yaml")
+    assert accepted(made).data.pedigree is not None
+    kin = read_pedigree(tmp_path / "p.csv")
+    A = tabular.relationship(kin.sire, kin.dam)
+    at = {id: i for i, id in enumerate(kin.ids.to_list())}
+    assert A[at["a39"], at["a3"]] == 0.5 and A[at["a39"], at["a5"]] == 0.25  # its sire, its maternal grandsire
 
 
 def test_one_dam_is_spoken_of_in_the_singular(tmp_path):
