@@ -85,24 +85,11 @@ class Console:
 
     def finish(self, summary: pl.DataFrame, path: Path, record: Mapping) -> None:
         """The summary, of a long one the clearest parameters, the warnings, and where it all is."""
-        import polars as pl
-
         from mmgibbs.report.findings import said_at_the_end
+        from mmgibbs.report.terminal import summary_as_text
 
         long = summary.height > TABLE
-        shown = (clearest(summary) if long else summary).select(
-            "parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high"
-        )
-        shown = shown.select(c for c in shown.columns if c in ("mean", "sd") or shown[c].null_count() < shown.height)
-        with pl.Config(
-            tbl_rows=TABLE,
-            tbl_hide_dataframe_shape=True,
-            tbl_hide_column_data_types=True,
-            tbl_width_chars=160,
-            float_precision=4,
-            fmt_str_lengths=80,
-        ):
-            self.say(str(shown))
+        self.say(summary_as_text(clearest(summary) if long else summary))
         self.say_all(said_at_the_end(summary, record))
         self.say(f"written to {path}")
         if long:

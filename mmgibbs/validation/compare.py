@@ -44,11 +44,9 @@ class Comparison:
 
     def as_text(self) -> str:
         """The table for people to read."""
-        with pl.Config(
-            tbl_rows=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_width_chars=180,
-            tbl_cols=-1, float_precision=4, fmt_str_lengths=80,
-        ):  # fmt: skip
-            return str(self.table)
+        from mmgibbs.report.terminal import table_as_text
+
+        return table_as_text(self.table, "estimate", "se")
 
 
 def compare(found: Sequence[Validation]) -> Comparison:

@@ -40,17 +40,9 @@ class Validation:
 
     def as_text(self) -> str:
         """The table for people to read."""
-        shown = self.table
-        with pl.Config(
-            tbl_rows=-1,
-            tbl_hide_dataframe_shape=True,
-            tbl_hide_column_data_types=True,
-            tbl_width_chars=160,
-            tbl_cols=-1,
-            float_precision=4,
-            fmt_str_lengths=80,
-        ):
-            return str(shown)
+        from mmgibbs.report.terminal import table_as_text
+
+        return table_as_text(self.table, "estimate", "se")
 
 
 def statistics_frame(rows: list[tuple]) -> pl.DataFrame:

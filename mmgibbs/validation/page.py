@@ -90,9 +90,14 @@ def kfold_summary(info: dict) -> str:
     }
     sizes = [f["predicted"] for f in folds]
     blank = any(note.startswith("cross-validation") for note in info["notes"])
-    return f"{len(folds)} folds, {by[plan['by']]}; {min(sizes):,} to {max(sizes):,} records in a fold." + (
+    return f"{len(folds)} folds, {by[plan['by']]}; {_range(sizes)} records in a fold." + (
         " Where nothing is expected the notes at the end say why." if blank else ""
     )
+
+
+def _range(sizes: list[int]) -> str:
+    low, high = min(sizes), max(sizes)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def lr_summary(info: dict) -> str:

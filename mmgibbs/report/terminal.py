@@ -1,0 +1,66 @@
+"""Tables of estimates as a terminal shows them: two digits of each standard error, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import polars as pl
+
+from mmgibbs.report.html_tables import decimals, known
+
+SHOWN = ("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
+
+
+def summary_as_text(summary: pl.DataFrame) -> str:
+    """All rows of the summary. Columns of which nothing is known are left out, but mean and sd; of a value that was
+    given the mean alone is shown.
+    """
+    shown = summary.select(c for c in SHOWN if c in SHOWN[:3] or summary[c].null_count() < summary.height)
+    shown = shown.with_columns(sd=pl.when(pl.col("sd") != 0).then("sd"))
+    places = {"ess_bulk": [0] * shown.height, "rhat": [3] * shown.height}
+    if "mcse" in shown.columns:
+        places["mcse"] = [decimals(error) for error in shown["mcse"]]
+    return table_as_text(shown, "mean", "sd", places)
+
+
+def table_as_text(
+    table: pl.DataFrame, estimate: str, error: str, places: Mapping[str, Sequence[int]] | None = None
+) -> str:
+    """A table with a column of estimates and one of their errors.
+
+    Real numbers are shown to two digits of the error of their row, unless `places` has their decimals; whole numbers
+    with commas; what is unknown is blank.
+    """
+    own = [_places(e, se) for e, se in table.select(estimate, error).iter_rows()]
+    cells = {
+        column.name: column.to_list()
+        if column.dtype == pl.String
+        else _aligned(column, [0] * len(column) if column.dtype.is_integer() else (places or {}).get(column.name, own))
+        for column in table
+    }
+    with pl.Config(
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        tbl_width_chars=200,
+        fmt_str_lengths=120,
+    ):
+        return str(pl.DataFrame(cells, schema=dict.fromkeys(cells, pl.String)).fill_null(""))
+
+
+def _places(estimate: float | None, error: float | None) -> int:
+    """Two digits of the error; of a value without one as many decimals as it has, six figures at most."""
+    if known(error) and error:
+        return decimals(error)
+    return len(f"{estimate:.6g}".partition(".")[2]) if known(estimate) else 0
+
+
+def _aligned(values: Iterable[float | None], places: Sequence[int]) -> list[str]:
+    """Numbers with their decimal points in one line."""
+    texts = [f"{v:,.{p}f}" if known(v) else "" for v, p in zip(values, places, strict=True)]
+    texts = [t.replace("-", "") if t.startswith("-0") and not t.strip("-0.") else t for t in texts]
+    tails = [len(t) - t.index(".") if "." in t else 0 for t in texts]
+    texts = [t + " " * (max(tails) - tail) for t, tail in zip(texts, tails, strict=True)]
+    width = max(map(len, texts), default=0)
+    return [t.rjust(width) for t in texts]

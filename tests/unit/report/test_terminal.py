@@ -1,0 +1,52 @@
+"""The summary as a terminal shows it."""
+
+import polars as pl
+
+from mmgibbs.report.terminal import SHOWN, summary_as_text, table_as_text
+
+ROWS = [
+    ("animal.var[weight]", 413.4945, 67.2058, 1.7377, 1491.99, 1.0043, 275.3968, 533.7065),
+    ("animal.cov[weight,height]", -0.0008, 0.0312, 0.00042, 11.2, 1.1, -0.0608, 0.0592),
+    ("residual.var[sick]", 1.0, 0.0, None, None, None, None, None),
+    ("residual.var[height]", 2.75, 0.0, None, None, None, None, None),
+]
+
+
+def cells(text):
+    lines = [line.strip("│").split("┆") for line in text.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line] for line in lines]
+
+
+def table(rows):
+    return pl.DataFrame(rows, schema=SHOWN, orient="row")
+
+
+def test_digits_follow_the_standard_deviation_and_given_values_stand_alone():
+    head, *rows = cells(summary_as_text(table(ROWS)))
+    assert head == list(SHOWN)
+    assert rows[0] == ["animal.var[weight]", "413", "67", "1.7", "1,492", "1.004", "275", "534"]
+    assert rows[1] == ["animal.cov[weight,height]", "-0.001", "0.031", "0.00042", "11", "1.100", "-0.061", "0.059"]
+    assert rows[2] == ["residual.var[sick]", "1", "", "", "", "", "", ""]
+    assert rows[3][:3] == ["residual.var[height]", "2.75", ""]
+
+
+def test_decimal_points_are_below_each_other():
+    lines = [line for line in summary_as_text(table(ROWS)).splitlines() if line.startswith("│")][1:]
+    column = [line.split("┆")[1] for line in lines]
+    assert len({cell.index(".") for cell in column if "." in cell}) == 1 and len(set(map(len, column))) == 1
+
+
+def test_no_minus_before_zero_and_unknown_columns_are_left_out():
+    head, row = cells(summary_as_text(table([("r", -0.0004, 0.1, None, None, None, None, None)])))
+    assert head == ["parameter", "mean", "sd"] and row == ["r", "0.00", "0.10"]
+
+
+def test_a_table_of_statistics():
+    found = pl.DataFrame(
+        {"statistic": ["auc", "bias"], "estimate": [0.75123, 0.0001], "se": [0.0162, None], "n": [2848, None]},
+        schema_overrides={"n": pl.Int64},
+    )
+    assert cells(table_as_text(found, "estimate", "se"))[1:] == [
+        ["auc", "0.751", "0.016", "2,848"],
+        ["bias", "0.0001", "", ""],
+    ]
