@@ -1,4 +1,4 @@
-"""Tables of estimates as a terminal shows them: two digits of each standard error, and no more."""
+"""Tables of estimates as a terminal shows them: as many digits as mean something."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ SHOWN = ("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_
 
 
 def summary_as_text(summary: pl.DataFrame) -> str:
-    """All rows of the summary. Columns of which nothing is known are left out, but mean and sd; of a value that was
-    given the mean alone is shown.
+    """All rows of the summary, to two digits of their standard deviations, or to four where nothing was drawn (REML).
+
+    Columns of which nothing is known are left out, but mean and sd; of a value that was given the mean alone is shown.
     """
     shown = summary.select(c for c in SHOWN if c in SHOWN[:3] or summary[c].null_count() < summary.height)
     shown = shown.with_columns(sd=pl.when(pl.col("sd") != 0).then("sd"))
+    if "mcse" not in shown.columns:
+        return table_as_text(shown, "mean", "sd", digits=4)
     places = {"ess_bulk": [0] * shown.height, "rhat": [3] * shown.height}
-    if "mcse" in shown.columns:
-        places["mcse"] = [decimals(error) for error in shown["mcse"]]
+    places["mcse"] = [decimals(error) for error in shown["mcse"]]
     return table_as_text(shown, "mean", "sd", places)
 
 
 def table_as_text(
-    table: pl.DataFrame, estimate: str, error: str, places: Mapping[str, Sequence[int]] | None = None
+    table: pl.DataFrame, estimate: str, error: str, places: Mapping[str, Sequence[int]] | None = None, digits: int = 2
 ) -> str:
     """A table with a column of estimates and one of their errors.
 
-    Real numbers are shown to two digits of the error of their row, unless `places` has their decimals; whole numbers
+    Real numbers are shown to `digits` digits of the error of their row, unless `places` has their decimals; whole numbers
     with commas; what is unknown is blank.
     """
-    own = [_places(e, se) for e, se in table.select(estimate, error).iter_rows()]
+    own = [_places(e, se, digits) for e, se in table.select(estimate, error).iter_rows()]
     cells = {
         column.name: column.to_list()
         if column.dtype == pl.String
@@ -49,10 +51,10 @@ def table_as_text(
         return str(pl.DataFrame(cells, schema=dict.fromkeys(cells, pl.String)).fill_null(""))
 
 
-def _places(estimate: float | None, error: float | None) -> int:
-    """Two digits of the error; of a value without one as many decimals as it has, six figures at most."""
+def _places(estimate: float | None, error: float | None, digits: int) -> int:
+    """Decimals that show so many digits of the error; of a value without one as many decimals as it has, six figures at most."""
     if known(error) and error:
-        return decimals(error)
+        return decimals(error, digits)
     return len(f"{estimate:.6g}".partition(".")[2]) if known(estimate) else 0
 
 

@@ -30,6 +30,11 @@ def test_digits_follow_the_standard_deviation_and_given_values_stand_alone():
     assert rows[3][:3] == ["residual.var[height]", "2.75", ""]
 
 
+def test_estimates_that_were_not_drawn_have_four_digits_of_their_errors():
+    rows = [("animal.var[weight]", 0.2369012, 0.0434321, None, None, None, None, None)]
+    assert cells(summary_as_text(table(rows)))[1] == ["animal.var[weight]", "0.23690", "0.04343"]
+
+
 def test_decimal_points_are_below_each_other():
     lines = [line for line in summary_as_text(table(ROWS)).splitlines() if line.startswith("│")][1:]
     column = [line.split("┆")[1] for line in lines]
@@ -37,8 +42,8 @@ def test_decimal_points_are_below_each_other():
 
 
 def test_no_minus_before_zero_and_unknown_columns_are_left_out():
-    head, row = cells(summary_as_text(table([("r", -0.0004, 0.1, None, None, None, None, None)])))
-    assert head == ["parameter", "mean", "sd"] and row == ["r", "0.00", "0.10"]
+    head, row = cells(summary_as_text(table([("r", -0.00004, 0.1, None, None, None, None, None)])))
+    assert head == ["parameter", "mean", "sd"] and row == ["r", "0.0000", "0.1000"]
 
 
 def test_a_table_of_statistics():
