@@ -30,8 +30,8 @@ def table_as_text(
 ) -> str:
     """A table with a column of estimates and one of their errors.
 
-    Real numbers are shown to `digits` digits of the error of their row, unless `places` has their decimals; whole numbers
-    with commas; what is unknown is blank.
+    Real numbers are shown to `digits` digits of the error of their row, unless `places` has their decimals; whole
+    numbers with commas; what is unknown is blank.
     """
     own = [_places(e, se, digits) for e, se in table.select(estimate, error).iter_rows()]
     cells = {
@@ -52,7 +52,7 @@ def table_as_text(
 
 
 def _places(estimate: float | None, error: float | None, digits: int) -> int:
-    """Decimals that show so many digits of the error; of a value without one as many decimals as it has, six figures at most."""
+    """Decimals that show so many digits of the error; of a value without one those it has, six figures at most."""
     if known(error) and error:
         return decimals(error, digits)
     return len(f"{estimate:.6g}".partition(".")[2]) if known(estimate) else 0
