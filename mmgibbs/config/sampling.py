@@ -176,6 +176,10 @@ class Sampler(Section):
     """Equations up to which blup computes prediction error variances; auto: where that is estimated to take minutes at
     most, mostly up to several hundred thousand equations."""
 
+    pev_samples: Annotated[int | None, checked(whole_number(20))] = None
+    """Where blup does not compute prediction error variances (pev_limit): the number of samples from which it estimates
+    them, each with its standard error. Default: none, and they are blank."""
+
     max_iterations: Annotated[int, checked(whole_number(1))] = 100
     """Largest number of iterations of reml."""
 
@@ -212,6 +216,13 @@ class Sampler(Section):
         if self.engine == "serial" and self.device == "gpu":
             problems.add(("device",), "found gpu, which cannot be combined with engine: serial; needed cpu or auto")
         self._check_engine(problems)
+        if self.pev_samples is not None and self.method != "blup":
+            why = "which computes every PEV" if self.method == "reml" else "whose draws know every PEV"
+            problems.add(
+                ("pev_samples",),
+                f"found {self.pev_samples}, which cannot be combined with method: {self.method}, {why}; needed "
+                "method: blup",
+            )
         if self.method == "reml":
             self._check_reml(problems)
         elif self.engine == "marginal" and self.method == "gibbs":

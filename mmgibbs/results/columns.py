@@ -45,6 +45,8 @@ _SOLUTIONS = {
     "reliability": "1 - pev / ((1 + F) variance); Monte Carlo error can make it slightly negative where it is near 0",
     "accuracy": "square root of the reliability, 0 where that is negative",
     "inbreeding": "inbreeding coefficient F of the animal that the model uses",
+    "pev_mcse": "Monte Carlo standard error of pev (of sd squared for fixed effects), where it was estimated from "
+    "samples (sampler.pev_samples)",
     "probability[CATEGORY]": "probability of the category (output.probabilities)",
     "probability_sd[CATEGORY]": "its posterior standard deviation",
     "expected_count": "expected count at an exposure of 1 (output.probabilities)",

@@ -13,6 +13,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, affordable_posterior_sd, posterior_sd
+from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev, monte_carlo_pev, prior_diagonals
 from mmgibbs.engines.pcg.solver import PcgSolver, Solution
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
@@ -48,6 +49,7 @@ from mmgibbs.runs.genotyped import files_of_genotyped
 from mmgibbs.runs.memory_estimate import refuse_sampling_beyond_memory, refuse_solving_beyond_memory
 from mmgibbs.runs.mixed_model_chains import MixedModelFactory
 from mmgibbs.runs.observed_scale import probabilities_asked_for
+from mmgibbs.runs.pev_samples import PevSamples, error_columns, shares_of_variance, words_of_samples
 from mmgibbs.runs.place import RunFolder
 from mmgibbs.runs.predictive import extreme_levels, liability_facts
 from mmgibbs.runs.problem import Clock, Sampled, Tables, sample
@@ -81,6 +83,7 @@ class Found:
     probabilities: dict[str, PooledMoments] = field(default_factory=dict)  # trait -> of every level
     decided: Decided | None = None
     estimates: Estimates | None = None  # by REML
+    pev: MonteCarloPev | None = None  # by Monte Carlo, of BLUP
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -220,9 +223,12 @@ class MixedModelProblem:
         G, R = [None if c is None else c.start for c in model.covariances], model.residual.start
         if equations.real != np.float64:
             equations = structured_equations(model.design, equations.partition)
-        threads = s.threads or cores()
-        calls = [(s.tolerance, s.pev_limit, threads)]
-        ((solution, sd, blank),) = executor.each(blup, (equations, G, R), calls, ["solving"])
+        threads, sampled = s.threads or cores(), None
+        if s.pev_samples is not None:
+            diagonals = prior_diagonals(model.design, self.analysis.data.inbreeding == "account")
+            sampled = PevSamples(s.pev_samples, s.seed, diagonals)
+        calls = [(s.tolerance, s.pev_limit, threads, sampled)]
+        ((solution, sd, blank, by_samples),) = executor.each(blup, (equations, G, R), calls, ["solving"])
         console.say(f"PCG: {solution.iterations} iterations, relative residual {solution.relative_residual:.1e}")
         facts = {
             "method": "blup",
@@ -231,11 +237,15 @@ class MixedModelProblem:
             "relative_residual": solution.relative_residual,
             **executor.facts,
         }
+        notes = [] if blank is None else [f"PEV and reliability are blank: {blank} {MONTE_CARLO}"]
+        if by_samples is not None:
+            errors = shares_of_variance(model.design, G, by_samples)
+            facts["monte_carlo_pev"] = {"samples": by_samples.samples, "because": blank, "errors": errors}
+            notes = [words_of_samples(by_samples, str(blank), errors)]
         moments = PooledMoments.exact(model.design.to_original_scale(solution.theta), sd)
         fixed = {name: matrix[None, None] for name, matrix in starting_matrices(model, 0).items()}
-        notes = [] if blank is None else [f"PEV and reliability are blank: {blank} {MONTE_CARLO}"]
         console.say_all(notes)
-        return Found(moments, fixed, facts, notes=notes)
+        return Found(moments, fixed, facts, notes=notes, pev=by_samples)
 
     # REML
 
@@ -270,7 +280,8 @@ class MixedModelProblem:
             )
             for j, (m, labels) in enumerate(zip(design.markers, self.prepared.markers, strict=True))
         ]
-        solutions = solutions_frame(self.prepared, found.moments, means, self._probability_columns(found))
+        more = self._probability_columns(found) if found.pev is None else error_columns(found.pev)
+        solutions = solutions_frame(self.prepared, found.moments, means, more)
         return Tables(
             summary=summary_frame(
                 summary_table(parameters.draws, parameters.fixed)
@@ -460,17 +471,25 @@ def blup(
     tolerance: float,
     pev_limit: int | None,
     threads: int = 1,
-) -> tuple[Solution, list[np.ndarray] | None, str | None]:
-    """(solution, posterior SD of every level, on the original scale, or None, and why).
+    sampled: PevSamples | None = None,
+) -> tuple[Solution, list[np.ndarray] | None, str | None, MonteCarloPev | None]:
+    """(solution, posterior SD of every level, on the original scale, or None, why it is not computed, and what samples
+    say of it).
 
-    The SD is None above `pev_limit` equations, or where that is None where it is estimated to take too long."""
+    It is not computed above `pev_limit` equations, or where that is None where it is estimated to take too long."""
     solver = PcgSolver(equations, Threads(threads))
     solver.set_variances(G, R)
     solution = solver.solve(tolerance)
     used, n = equations.bytes + 8 * 8 * solver.active.size, equations.n_equations
     if pev_limit is None:
         found = affordable_posterior_sd(equations.design, G, R, used)
-        return (solution, None, found) if isinstance(found, str) else (solution, found, None)
-    if n > pev_limit:
-        return solution, None, f"{n:,} equations are above sampler.pev_limit {pev_limit:,}"
-    return solution, posterior_sd(equations.design, G, R, used), None
+    elif n > pev_limit:
+        found = f"{n:,} equations are above sampler.pev_limit {pev_limit:,}"
+    else:
+        found = posterior_sd(equations.design, G, R, used)
+    if not isinstance(found, str):
+        return solution, found, None, None
+    if sampled is None:
+        return solution, None, found, None
+    by_samples = monte_carlo_pev(solver, G, R, sampled.diagonals, sampled.samples, sampled.seed)
+    return solution, by_samples.sd, found, by_samples

@@ -16,10 +16,7 @@ COLUMNS = 64  # right-hand sides at once
 MOST_EQUATIONS = 1_000_000  # of which the pattern of a factor is looked for, where nobody says how many
 LISTED = 100  # bytes of an element of a dense block in the lists that C is made of, and while they are made
 MOST_OPERATIONS = 2e11  # of a factorisation: with the inverse some minutes on one core
-MONTE_CARLO = (
-    "(by Monte Carlo: method: gibbs with variances.mode: fixed and engine: pcg, n draws of which know a PEV to a share "
-    "of sqrt(2/n))"
-)
+MONTE_CARLO = "(sampler.pev_samples estimates them by Monte Carlo, each with its standard error)"
 
 
 def posterior_sd(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, used: int = 0) -> list[np.ndarray]:

@@ -101,12 +101,8 @@ class PcgEngine(HostState):
     def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:
         super().set_variances(G, R)
         self.solver.set_precisions(self.Ginv, self.Rinv)
-        self._noise_roots = [_root(Ginv) for Ginv in self.Ginv]
-        self._record_roots = np.zeros_like(self.Rinv)
-        matrices = of_classes(self.R)[self.equations.design.class_of_pattern]
-        for root, R, observed in zip(self._record_roots, matrices, self.equations.design.patterns, strict=True):
-            index = np.ix_(observed, observed)
-            root[index] = np.linalg.cholesky(R[index])
+        self._noise_roots = [root_of_precision(Ginv) for Ginv in self.Ginv]
+        self._record_roots = roots_by_pattern(self.equations.design, self.R)
         self._forget_draws()
 
     def sweep(self, number: int, key: Key) -> dict[str, float]:
@@ -163,7 +159,17 @@ def _facts(solved: Columns, column: int) -> dict[str, float]:
     }
 
 
-def _root(precision: np.ndarray) -> np.ndarray | None:
+def roots_by_pattern(design: Design, R: np.ndarray) -> np.ndarray:
+    """(patterns, T, T) Cholesky factors of R[P, P], zero-padded. R: (T, T), or (classes, T, T)."""
+    matrices = of_classes(R)[design.class_of_pattern]
+    out = np.zeros(matrices.shape)
+    for root, own, observed in zip(out, matrices, design.patterns, strict=True):
+        index = np.ix_(observed, observed)
+        root[index] = np.linalg.cholesky(own[index])
+    return out
+
+
+def root_of_precision(precision: np.ndarray) -> np.ndarray | None:
     """F with F F' = precision (k, k), which may be singular: a prior on some components alone. None where it is 0."""
     if not precision.any():
         return None

@@ -117,16 +117,24 @@ class PcgSolver:
         for lists, theta in zip(eq.terms, thetas, strict=True):
             add_fitted(lists, theta, fitted)
         out = self._transposed(fitted)
-        for K, dense, Ginv, theta, total in zip(
-            eq.relationships, eq.dense, self.Ginv, thetas, self.split(out), strict=True
-        ):
-            if Ginv.any():
-                add_prior(K, Ginv, theta, total)
-                if dense is not None:
-                    own = total[dense.positions]
-                    add_dense(Ginv, dense_times(dense, theta, threads), own)
-                    total[dense.positions] = own
+        for i, (theta, total) in enumerate(zip(thetas, self.split(out), strict=True)):
+            self.add_prior_of(i, theta, total, threads)
         return self._hold(out).reshape(np.shape(x))
+
+    def add_prior_of(self, i: int, theta: np.ndarray, total: np.ndarray, threads: Threads = ALONE) -> None:
+        """total += K^-1 Theta G^-1 of term i, both (q, k, m) in sweep order; threads: for dense blocks."""
+        K, dense, Ginv = self.equations.relationships[i], self.equations.dense[i], self.Ginv[i]
+        if not Ginv.any():
+            return
+        add_prior(K, Ginv, theta, total)
+        if dense is not None:
+            own = total[dense.positions]
+            add_dense(Ginv, dense_times(dense, theta, threads), own)
+            total[dense.positions] = own
+
+    def diagonals_of_inverse_blocks(self) -> list[np.ndarray]:
+        """(q, k) per term in sweep order: of the inverse of each level's block of C."""
+        return [np.einsum("qkk->qk", blocks) for blocks in self._inverse_blocks]
 
     def weighted_sums(self, e: np.ndarray) -> np.ndarray:
         """W' R^-1 e over the equations in force: e (n, T) gives (N,), e (n, T, m) gives (N, m)."""

@@ -148,6 +148,7 @@ def test_every_default(tmp_path, monkeypatch):
             "stop": None,
             "tolerance": None,
             "pev_limit": None,
+            "pev_samples": None,
             "max_iterations": 100,
         },
         "output": {
