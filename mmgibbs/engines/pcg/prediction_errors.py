@@ -32,7 +32,9 @@ from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import PREDICTION_ERROR, stream
 from mmgibbs.engines.pcg.engine import DRAWS_AT_ONCE, ROOM, add_residual_noise, root_of_precision, roots_by_pattern
 from mmgibbs.engines.pcg.solver import PcgSolver
+from mmgibbs.errors import ModelError
 from mmgibbs.model.design import Design
+from mmgibbs.model.relationships.core import CoreBlock
 from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.terms import Term
 
@@ -87,9 +89,23 @@ def _diagonal(term: Term, inbreeding: bool) -> np.ndarray | None:
     if term.kind == "fixed" or term.active is not None or K.n_groups or not (K.known_diagonal and K.can_draw):
         return None
     if not K.of_pedigree:
-        return np.ones(term.n_levels) if K.diagonal is None else K.diagonal
-    exact = inbreeding and K.diagonal is None  # that of single-step may be an estimate
+        if K.diagonal is None:
+            return np.ones(term.n_levels)
+        stored = K.dense.parts.products if isinstance(K.dense, CoreBlock) else K.dense.values if K.dense else K.diagonal
+        return K.diagonal if stored.dtype == np.float64 else None  # K^-1 is rounded, and has another K
+    exact = inbreeding and K.dense is None and K.diagonal is None  # that of single-step may be an estimate
     return 1.0 + K.relatives.inbreeding if exact and isinstance(K, Pedigree) else None
+
+
+def refuse_without_root(design: Design) -> None:
+    """Of K^-1 by a core beside a share of A22^-1 nothing is known but products."""
+    for term in design.terms:
+        dense = term.relationship.dense
+        if isinstance(dense, CoreBlock) and not dense.of_core_alone:
+            raise ModelError(
+                f"term '{term.name}': sampler.pev_samples cannot be combined with an inverse by a core and omega "
+                f"{dense.less:g}, which has no root; needed omega: 1, or no core"
+            )
 
 
 class _Draws:
@@ -105,6 +121,7 @@ class _Draws:
     ):
         self.solver, self.seed = solver, seed
         equations = solver.equations
+        refuse_without_root(equations.design)
         self.drawn = [d is not None for d in diagonals]
         self._roots = [
             np.linalg.cholesky(g) if g is not None and d else None for g, d in zip(G, self.drawn, strict=True)

@@ -14,6 +14,7 @@ matrix that they stand for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -71,6 +72,33 @@ class CoreBlock:
                 columns[np.arange(first, first + columns.shape[1]), np.arange(columns.shape[1])] = 1.0
                 out[:, first : first + columns.shape[1]] -= self.less * self.pedigree.times(columns)
         return (out + out.T) / 2
+
+    @property
+    def of_core_alone(self) -> bool:
+        """S, or with A22^-1 added to it where that is taken off once, is weight K^-1."""
+        return self.pedigree is None or self.less == 1.0
+
+    @cached_property
+    def _root_of_core(self) -> np.ndarray:
+        """(c, c) lower L, K_cc^-1 = L L'."""
+        return np.linalg.cholesky(self.parts.of_core.astype(np.float64))
+
+    def noise(self, z: np.ndarray) -> np.ndarray:
+        """(m, k) of covariance weight K^-1, from normals z: of the core L z_c - P' M^-1/2 z_n, of others M^-1/2 z_n."""
+        core, others, _, P, left, _ = self.parts
+        out, of_others = np.empty(z.shape), z[others] / np.sqrt(left)[:, None]
+        out[core], out[others] = self._root_of_core @ z[core] - P.T @ of_others, of_others
+        return np.sqrt(self.weight) * out
+
+    def draw(self, z: np.ndarray) -> np.ndarray:
+        """(m, k) of covariance K / weight, from normals z: of the core L'^-1 z_c, of others P u_c + M^1/2 z_n."""
+        from scipy.linalg import solve_triangular
+
+        core, others, _, P, left, _ = self.parts
+        out = np.empty(z.shape)
+        out[core] = solve_triangular(self._root_of_core, z[core], trans="T", lower=True)
+        out[others] = P @ out[core] + np.sqrt(left)[:, None] * z[others]
+        return out / np.sqrt(self.weight)
 
     def bytes(self, real: int) -> int:
         """Of what a product reads, with `real` bytes a number at most."""

@@ -94,13 +94,17 @@ class Genomic(Relationship):
         return np.linalg.cholesky(self.block.values.astype(np.float64))
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
-        position = np.argsort(code)
+        position, block = np.argsort(code), self.block
+        if isinstance(block, CoreBlock):
+            return lambda z: block.noise(z[position])[code]
         return lambda z: (self._root @ z[position])[code]
 
     def draw(self, z: np.ndarray) -> np.ndarray:
         """L'^-1 z."""
         from scipy.linalg import solve_triangular
 
+        if isinstance(self.block, CoreBlock):
+            return self.block.draw(z)
         return solve_triangular(self._root, z, trans="T", lower=True)
 
     def spread(self, levels: np.ndarray) -> float:

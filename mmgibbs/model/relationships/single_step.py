@@ -99,7 +99,9 @@ class SingleStep(Pedigree):
         """(q, k) of covariance H^-1, model order: that of the pedigree without A22^-1, and that of M."""
         parts, out = self._parts, np.empty(z.shape)
         out[parts.others] = parts.root_times(z[parts.others])
-        out[parts.chosen] = self._root @ z[parts.chosen] + parts.across @ parts.solve(out[parts.others])
+        block, own = self.block, z[parts.chosen]
+        own = block.noise(own) if isinstance(block, CoreBlock) and block.of_core_alone else self._root @ own
+        out[parts.chosen] = own + parts.across @ parts.solve(out[parts.others])
         return out
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -110,8 +112,11 @@ class SingleStep(Pedigree):
         """u2 = L'^-1 z2, u1 = B u2 + e1."""
         from scipy.linalg import solve_triangular
 
-        parts, out = self._parts, np.empty(z.shape)
-        out[parts.chosen] = solve_triangular(self._root, z[parts.chosen], trans="T", lower=True)
+        parts, out, block = self._parts, np.empty(z.shape), self.block
+        if isinstance(block, CoreBlock) and block.of_core_alone:
+            out[parts.chosen] = block.draw(z[parts.chosen])
+        else:
+            out[parts.chosen] = solve_triangular(self._root, z[parts.chosen], trans="T", lower=True)
         noise = parts.root_times(z[parts.others])
         out[parts.others] = parts.solve(noise - parts.across.T @ out[parts.chosen])
         return out

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reference import models
 
-from mmgibbs.model.relationships.core import inverse_by_core, size_for
+from mmgibbs.model.relationships.core import CoreBlock, inverse_by_core, parts_of_core, size_for
 
 
 def by_definition(K, core):
@@ -43,3 +43,14 @@ def test_an_animal_of_which_the_core_leaves_nothing():
 def test_the_size_that_explains_a_share():
     K = np.diag([5.0, 3.0, 1.0, 1.0])
     assert [size_for(K, share) for share in (0.4, 0.6, 0.85, 0.95)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.7])
+def test_noise_and_draws_by_a_core(weight):
+    """Of unit vectors: noise of covariance weight K^-1, values of covariance K / weight."""
+    K, core = models.covariance_of(np.random.default_rng(6), 30), np.array([2, 3, 11, 25])
+    block = CoreBlock(np.arange(30, dtype=np.int32), parts_of_core(K[:, core], K.diagonal(), core), weight)
+    inverse, unit = weight * by_definition(K, core), np.eye(30)
+    noise, draws = block.noise(unit), block.draw(unit)
+    np.testing.assert_allclose(noise @ noise.T, inverse, atol=1e-8)
+    np.testing.assert_allclose(draws @ draws.T, np.linalg.inv(inverse), atol=1e-8)

@@ -139,6 +139,26 @@ def test_the_matrix_is_never_formed(tables, tmp_path, monkeypatch, kind):
     assert sizes[0] - sizes[1] == 4 * (25**2 + 25 * (GENOTYPED - 25))
 
 
+@pytest.mark.parametrize("name", ["genomic", "single-step"])
+def test_errors_by_samples(tables, tmp_path, monkeypatch, name):
+    """Against those of the factor; samples need a root of the inverse, which products have too."""
+    expected = run(tables, tmp_path / "exact", SPECS[name])
+    found = run(tables, tmp_path / "samples", SPECS[name], pev_limit=0, pev_samples=200)
+    rows = found.solutions.filter(pl.col("term") == "genetic")
+    exact = expected.solutions.filter(pl.col("term") == "genetic")["pev"]
+    assert np.abs((rows["pev"] - exact) / rows["pev_mcse"]).max() < 5
+    assert rows["pev_mcse"].is_not_null().all()
+    monkeypatch.setattr(CoreBlock, "values", property(lambda self: pytest.fail("formed")))
+    dense = design_of(tables, tmp_path, SPECS[name])
+    assert np.isfinite(dense.noise(np.ones((dense.levels.size, 1)))).all()
+
+
+def test_a_share_of_the_pedigrees_inverse_has_no_root(tables, tmp_path):
+    wrong = SPECS["weights of both inverses"]
+    with pytest.raises(ModelError, match="pev_samples cannot be combined with an inverse by a core and omega 0.7"):
+        run(tables, tmp_path / "samples", wrong, pev_limit=0, pev_samples=20)
+
+
 def design_of(tables, path, spec, **sampler):
     made = analysis(tables, path, spec)
     made["sampler"] = sampler or BY_BLUP
