@@ -91,8 +91,8 @@ def _diagonal(term: Term, inbreeding: bool) -> np.ndarray | None:
     if not K.of_pedigree:
         if K.diagonal is None:
             return np.ones(term.n_levels)
-        stored = K.dense.parts.products if isinstance(K.dense, CoreBlock) else K.dense.values if K.dense else K.diagonal
-        return K.diagonal if stored.dtype == np.float64 else None  # K^-1 is rounded, and has another K
+        values = K.dense.parts.products if isinstance(K.dense, CoreBlock) else K.dense.values if K.dense else K.diagonal
+        return K.diagonal if values.dtype == np.float64 else None  # K^-1 is rounded, and has another K
     exact = inbreeding and K.dense is None and K.diagonal is None  # that of single-step may be an estimate
     return 1.0 + K.relatives.inbreeding if exact and isinstance(K, Pedigree) else None
 
