@@ -288,8 +288,12 @@ def _single_step_refusals(
         out.append(("single_step", f"needed relationship: pedigree in model.random.{name}"))
     if section.variance_left == "implied":
         given = analysis.variances.terms.get(name)
-        if len(section.traits) > 1 or len(analysis.model.markers) > 1:
-            out.append(("variance_left", "implied: found several traits or terms of SNP effects, needed one of each"))
+        if len(analysis.model.markers) > 1:
+            out.append(("variance_left", "implied: found several terms of SNP effects, needed one"))
+        if len(section.traits) > 1 and (section.prior, section.across_traits) != ("rr", "joint"):
+            found = f"prior: {section.prior}, across_traits: {section.across_traits}"
+            needed = "rr and joint, where one covariance matrix of effects implies that of breeding values"
+            out.append(("variance_left", f"implied: found several traits with {found}; needed {needed}"))
         if given is not None and given.model_fields_set:
             out.append(("variance_left", f"implied cannot be combined with variances.{name}, which follows from it"))
     if J in (*analysis.model.fixed, *random):

@@ -241,7 +241,8 @@ class MarkerEffects(Section):
 
     variance_left: Annotated[str, checked(one_of("own", "implied"))] = "own"
     """With epsilon, the variance of what predicted genotypes leave: own, sampled as that of any random effect; or
-    implied by the variance of an effect, times the sum of 2pq, so that there is one genetic variance."""
+    implied by the variance of an effect, times the sum of 2pq (and the mean factor of the classes), so that there is
+    one genetic variance. For rr, on several traits too, and for bayes_c and bayes_r with fixed pi on one."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -260,17 +261,22 @@ class MarkerEffects(Section):
         if self.variance_left == "implied":
             if self.single_step == "none":
                 problems.add(("variance_left",), "found implied without single_step: epsilon, which leaves a variance")
-            elif self.prior != "rr":
-                why = "whose SNPs have no common variance that implies another"
-                problems.add(
-                    ("variance_left",), f"implied cannot be combined with prior: {self.prior}, {why}; needed rr"
-                )
+            elif (refused := self._implies_no_variance()) is not None:
+                problems.add(("variance_left",), f"implied cannot be combined with prior: {self.prior}, {refused}")
         if self.variance.fixed and self.prior not in ("rr", "bayes_c", "bayes_r") and self.prior in PRIORS:
             problems.add(("variance", "fixed"), f"cannot be combined with prior: {self.prior}, which has no common one")
         if "classes" in given and (len(self.classes) < 2 or self.classes[0] != 0 or min(self.classes[1:]) <= 0):
             problems.add(("classes",), "needed 0 first, for no effect, then numbers above 0")
         problems.refuse()
         return self
+
+    def _implies_no_variance(self) -> str | None:
+        """Why SNPs of this prior imply no variance of what predicted genotypes leave; None: they do."""
+        if self.prior == "rr" or (self.prior in ("bayes_c", "bayes_r") and self.pi.fixed):
+            return None
+        if self.prior in ("bayes_c", "bayes_r"):
+            return "whose shares of classes are sampled, and with them what they imply; needed pi: {fixed: true}, or rr"
+        return "whose SNPs have no common variance that implies another; needed rr, or bayes_c or bayes_r with fixed pi"
 
     def completed(self) -> Self:
         """With what depends on the prior filled in."""

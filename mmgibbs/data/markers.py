@@ -114,7 +114,7 @@ def marker_terms(
         left = None
         if section.variance_left == "implied" and others is not None:
             p = genotypes.frequency[own_snps]
-            left = VarianceLeft(others.term, float(np.sum(2 * p * (1 - p) * scale**2)))
+            left = VarianceLeft(others.term, float(np.sum(2 * p * (1 - p) * scale**2)) * _mean_factor(section))
         joint = joint_prior_spec(section, own, total, records.variance[own]) if section.together else None
         for i, t in enumerate(own):
             spec = (
@@ -157,9 +157,7 @@ def prior_spec(section: MarkerEffects, total: float, phenotypic: float) -> Marke
     S of nu S / chi2(nu) puts the mode of the prior there, nu S / (nu + 2).
     """
     s, given = section, section.variance
-    factor = 1.0
-    if s.classes and s.pi.start is not None:
-        factor = float(np.dot(s.classes, s.pi.start))
+    factor = _mean_factor(section)
     assert not isinstance(given.start, tuple) and not isinstance(given.scale, tuple), "one variance"
     start = given.start if given.start is not None else given.share * phenotypic / (total * factor)
     scale = given.scale if given.scale is not None else start * (given.df + 2) / given.df
@@ -181,6 +179,13 @@ def prior_spec(section: MarkerEffects, total: float, phenotypic: float) -> Marke
     }
     options = of_kind.get(s.prior, of_classes | of_scale | of_horseshoe)  # a plugin takes what it likes
     return MarkerPriorSpec(s.prior, start, given.fixed, given.df, scale, options)
+
+
+def _mean_factor(section: MarkerEffects) -> float:
+    """Of the variance of an effect over the classes, at the shares where they start; 1 without classes."""
+    if not section.classes or section.pi.start is None:
+        return 1.0
+    return float(np.dot(section.classes, section.pi.start))
 
 
 def joint_prior_spec(

@@ -59,7 +59,7 @@ def states_of_traits(n_traits: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class VarianceLeft:
-    """The variance of a random term of one component is `factor` times that of an effect."""
+    """The covariance matrix of a random term is `factor` times that of an effect, trait by trait."""
 
     term: str
     factor: float

@@ -66,7 +66,7 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
             covariances.append(None)
             continue
         spec, random = analysis.variances.terms[term.name], analysis.model.random[term.name]
-        spec = _implied(spec, implied[term.name]) if term.name in implied else spec
+        spec = _implied(spec, implied[term.name], term) if term.name in implied else spec
         k = term.n_components
         blocks = diagonal_blocks(k) if spec.structure == "diagonal" else full_block(k)
         labels = component_labels(term, design.traits)
@@ -118,11 +118,15 @@ def assemble(analysis: Analysis, prepared: Prepared) -> Assembled:
     return Assembled(model, tuple(infos), info, tuple(notes), marker_infos(design))
 
 
-def _implied(spec: Variance, markers: Markers) -> Variance:
+def _implied(spec: Variance, markers: Markers, term: Term) -> Variance:
     """With the start of a term whose variance SNP effects imply: its factor times theirs, held where theirs is."""
     assert markers.left is not None, "it implies one"
-    start = ((markers.left.factor * markers.prior.start,),)
-    return spec.model_copy(update={"start": start, "fixed": markers.prior.fixed})
+    if markers.joint is None:
+        start = ((markers.left.factor * markers.prior.start,),)
+        return spec.model_copy(update={"start": start, "fixed": markers.prior.fixed})
+    order = [markers.joint.traits.index(int(t)) for t in term.component_trait]
+    G = markers.left.factor * markers.joint.start[np.ix_(order, order)]
+    return spec.model_copy(update={"start": tuple(map(tuple, G.tolist())), "fixed": markers.joint.fixed})
 
 
 def marker_infos(design: Design) -> tuple[MarkerInfo | JointMarkerInfo, ...]:

@@ -32,10 +32,11 @@ def half(wanted):
     return wanted
 
 
-def by_snps(data, path):  # noqa: F811
-    k = 0.5 * pl.read_csv(data[2]).drop("animal").width
+def by_snps(data, path, gamma=1.0, **section):  # noqa: F811
+    """gamma: the mean factor of the classes of an effect."""
+    k = gamma * 0.5 * pl.read_csv(data[2]).drop("animal").width
     variance = {"start": 1.0 / k, "df": DF, "scale": SCALE / k}
-    own = {"variance": variance, "variance_left": "implied"}
+    own = {"variance": variance, "variance_left": "implied"} | section
     wanted = half(analysis(data, path, own, **sections(path), variances={"residual": RESIDUAL}))
     return mmgibbs.run(wanted, overwrite=True, progress=False)
 
@@ -89,10 +90,22 @@ def test_variances_and_breeding_values_are_those_of_single_step(data, tmp_path, 
     assert rows["ess_bulk"][0] > 400
 
 
+QUARTER = {"gamma": 0.25, "prior": "bayes_r", "classes": [0, 0.25], "pi": {"start": [1e-9, 1 - 1e-9], "fixed": True}}
+
+
+@pytest.mark.slow
+def test_a_class_of_a_quarter_implies_a_quarter(data, tmp_path, exact, monkeypatch):  # noqa: F811
+    """Effects of one class, of a quarter of the variance: the same model, and another without the quarter."""
+    comparison = agreement(by_snps(data, tmp_path, **QUARTER), exact[1])
+    assert comparison.agrees, comparison
+    monkeypatch.setattr("mmgibbs.data.markers._mean_factor", lambda section: 1.0)
+    assert not agreement(by_snps(data, tmp_path, **QUARTER), exact[1]).agrees
+
+
 squares = ImpliedVariance.squares
 WRONG = {
     "squares": lambda own: (squares(own)[0], 2 * own.n),  # degrees of freedom twice
-    "of_animals": lambda own, n: np.zeros(n),  # interweaving sees one part, and scales both
+    "of_animals": lambda own, n: np.zeros((len(own.components), n)),  # interweaving sees one part, and scales both
 }
 
 
@@ -104,10 +117,126 @@ def test_a_step_that_is_wrong_is_seen(data, tmp_path, exact, monkeypatch, what):
     assert not agreement(by_snps(data, tmp_path), exact[1]).agrees
 
 
+# Two traits
+
+TRAITS = ("milk", "fat")
+OF_TWO = [f"{term}.{of}" for term in ("genetic", "residual") for of in ("var[milk]", "cov[milk,fat]", "var[fat]")]
+RESIDUALS = {"start": [[1.0, 0.0], [0.0, 1.0]], "prior": {"df": 6, "scale": [[5.0, 0.0], [0.0, 5.0]]}}
+
+
+@pytest.fixture(scope="module")
+def two(data):  # noqa: F811
+    """A second trait, which shares genes and errors with the first and lacks some records."""
+    rng = np.random.default_rng(3)
+    milk = data[0]["milk"].to_numpy()
+    fat = 0.6 * milk + rng.standard_normal(len(milk))
+    fat = pl.Series(np.where(rng.random(len(milk)) < 0.15, np.nan, fat)).fill_nan(None)
+    return data[0].with_columns(fat=fat), *data[1:]
+
+
+def two_by_snps(two, path, order=TRAITS, **section):
+    """order: of the traits of SNP effects; those of the model are TRAITS."""
+    k = 0.5 * pl.read_csv(two[2]).drop("animal").width
+    matrix = lambda value: [[value, 0.0], [0.0, value]]
+    variance = {"start": matrix(1.0 / k), "df": DF, "scale": matrix(SCALE / k)}
+    own = {"variance": variance, "variance_left": "implied", "traits": list(order)} | section
+    wanted = half(analysis(two, path, own, **sections(path), variances={"residual": RESIDUALS}))
+    wanted["traits"] = {trait: {} for trait in TRAITS}
+    wanted["sampler"] = SAMPLER | {"seed": 6}
+    return wanted
+
+
+@pytest.fixture(scope="module")
+def exact_of_two(two, tmp_path_factory):
+    *_, j = covariances(two)
+    path = tmp_path_factory.mktemp("relationships")
+    records = two[0].with_columns(j=pl.Series(j[two[3][3]]))
+    model = {
+        "fixed": {"J": {"column": "j", "kind": "covariate"}},
+        "random": {"genetic": {"level": "animal", "relationship": {"kind": "single_step", "blend": 0, "tune": "none"}}},
+    }
+    prior = {"df": DF + 1, "scale": [[DF * SCALE, 0.0], [0.0, DF * SCALE]]}
+    variances = {"residual": RESIDUALS, "genetic": {"start": [[1.0, 0.0], [0.0, 1.0]], "prior": prior}}
+    wanted = half(analysis((records, *two[1:]), path, model=model, variances=variances, **sections(path)))
+    wanted["traits"] = {trait: {} for trait in TRAITS}
+    wanted["sampler"] = SAMPLER | {"engine": "pcg", "samples": 2000}
+    rows = {r["parameter"]: r for r in mmgibbs.run(wanted, progress=False).summary.iter_rows(named=True)}
+    return np.array([[rows[name]["mean"], rows[name]["mcse"]] for name in OF_TWO]).T
+
+
+def agreement_of_two(wanted, exact_of_two):
+    found = mmgibbs.run(wanted, overwrite=True, progress=False)
+    of = np.stack([found.draws["posterior"][name].to_numpy() for name in OF_TWO], axis=-1)
+    return compare(chain_batches(of), *exact_of_two)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [TRAITS, TRAITS[::-1]])
+def test_covariances_of_two_traits_are_those_of_single_step(two, tmp_path, exact_of_two, order):
+    comparison = agreement_of_two(two_by_snps(two, tmp_path, order), exact_of_two)
+    assert comparison.agrees, comparison
+
+
+def _untouched(own, M):
+    """Interweaving scales the effects alone."""
+
+
+def _other_order(own, of_traits):
+    return of_traits[::-1, ::-1]
+
+
+WRONG_OF_TWO = {"squares": WRONG["squares"], "transform": _untouched, "_by_component": _other_order}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", list(WRONG_OF_TWO))
+def test_a_step_of_two_traits_that_is_wrong_is_seen(two, tmp_path, exact_of_two, monkeypatch, what):
+    monkeypatch.setattr("mmgibbs.runs.local.cores", lambda: 1)  # chains in this process
+    monkeypatch.setattr(ImpliedVariance, what, WRONG_OF_TWO[what])
+    assert not agreement_of_two(two_by_snps(two, tmp_path), exact_of_two).agrees
+
+
+def test_the_matrix_of_two_traits_follows_that_of_effects(two, tmp_path):
+    """In the order of the traits of the model, sampled or held."""
+    for fixed in (False, True):
+        variance = {"start": [[2e-3, 5e-4], [5e-4, 1e-3]]} | ({"fixed": True} if fixed else {"df": DF})
+        wanted = two_by_snps(two, tmp_path / f"{fixed}", TRAITS[::-1], variance=variance) | {"sampler": FEW}
+        found = mmgibbs.run(wanted, progress=False, report=False)
+        factor = prepare(load_config(wanted)).design.markers[0].left.factor
+        draws = found.draws["posterior"]
+        for trait in TRAITS:
+            own = draws[f"snps.effect_var[{trait}]"].to_numpy()
+            np.testing.assert_allclose(draws[f"genetic.var[{trait}]"].to_numpy(), factor * own, rtol=1e-12)
+            assert np.ptp(own) == 0 if fixed else np.ptp(own) > 0
+        if fixed:
+            assert draws["genetic.var[fat]"].to_numpy().ravel()[0] == pytest.approx(2e-3 * factor)
+            np.testing.assert_allclose(draws["genetic.cov[milk,fat]"].to_numpy(), 5e-4 * factor, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ({"across_traits": "independent"}, "several traits with prior: rr, across_traits: independent; needed rr and"),
+        (
+            {"prior": "bayes_c", "pi": {"start": [0.9, 0.1], "fixed": True}},
+            "several traits with prior: bayes_c, across",
+        ),
+    ],
+)
+def test_what_two_traits_do_not_go_with(two, tmp_path, section, words):
+    with pytest.raises(ConfigError, match=words):
+        load_config(two_by_snps(two, tmp_path, variance={"share": 0.4}, **section))
+
+
 @pytest.mark.parametrize(
     ("section", "variances", "words"),
     [
-        ({"prior": "bayes_c"}, {}, "implied cannot be combined with prior: bayes_c"),
+        (
+            {"prior": "bayes_c"},
+            {},
+            "prior: bayes_c, whose shares of classes are sampled.*needed pi: {fixed: true}, or rr",
+        ),
+        ({"prior": "bayes_a"}, {}, "prior: bayes_a, whose SNPs have no common variance"),
         ({"single_step": "none"}, {}, "found implied without single_step: epsilon"),
         ({}, {"genetic": [[1.0]]}, "cannot be combined with variances.genetic, which follows from it"),
     ],

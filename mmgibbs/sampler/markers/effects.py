@@ -86,9 +86,9 @@ class MarkerEffects:
         self.g, self.largest_drift = np.zeros(self.chunks * CHUNK), 0.0
         self._z, self._u = np.empty((2, p)), np.empty(p)
         self._values: np.ndarray | None = None  # breeding values of this sweep, once they are asked for
-        self.left = None if m.left is None else ImpliedVariance(model, m, m.left, engine, matrices)
+        self.left = None if m.left is None else ImpliedVariance(model, m, m.left, engine, matrices, (m.trait,))
         if self.left is not None:
-            self.left.give(self.prior.variance)
+            self.left.give(np.array([[self.prior.variance]]))
         trait = model.design.traits[m.trait]
         self.fact = f"interweaving_acceptance[{m.key}]"
         self.drift = f"marker_drift[{m.key}]"
@@ -111,11 +111,12 @@ class MarkerEffects:
         effects = Effects(self.a, self.of_class)
         if self.left is not None:
             assert isinstance(self.prior, CommonVariance), "checked with the analysis"
-            self.prior.beside = self.left.squares()
+            squares, n = self.left.squares()
+            self.prior.beside = float(squares[0, 0]), n
         self.prior.update(effects, number)
         facts = self._interweave(number, s, d)
         if self.left is not None:
-            self.left.give(self.prior.variance)
+            self.left.give(np.array([[self.prior.variance]]))
         if number % self.refresh_every == 0:
             self.largest_drift = max(self.largest_drift, self._refresh())
         facts[self.drift] = self.largest_drift
@@ -160,7 +161,7 @@ class MarkerEffects:
             return {}
         if not self.a.any():
             return {self.fact: 0.0}
-        scaled = self.g if self.left is None else self.g + self.left.of_animals(len(self.g))
+        scaled = self.g if self.left is None else self.g + self.left.of_animals(len(self.g))[0]
         A, B = np.array([[scaled @ (d * scaled)]]), np.array([scaled @ s])
         G = np.array([[self.prior.variance]])
         M, accepted = draw_scaling(cholesky_prior(self.prior.common), A, B, G, number, self.site.term, self.key)
@@ -170,7 +171,7 @@ class MarkerEffects:
             self.a *= M[0, 0]
             self.g *= M[0, 0]
             if self.left is not None:
-                self.engine.transform_term(self.left.term, M)
+                self.left.transform(M)
         return {self.fact: accepted / TRIES}
 
     def _refresh(self) -> float:

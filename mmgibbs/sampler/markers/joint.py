@@ -32,6 +32,7 @@ from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import START_SCALES, CovarianceMatrices, draw_covariance
 from mmgibbs.sampler.interweave import TRIES, CholeskyPrior, cholesky_prior, draw_scaling
 from mmgibbs.sampler.markers.effects import EffectsFollowed, MarkerEffects
+from mmgibbs.sampler.markers.implied import ImpliedVariance
 from mmgibbs.sampler.markers.joint_sweep import Block, sweep_one_by_one, sweep_states
 from mmgibbs.sampler.markers.priors.base import Site
 from mmgibbs.sampler.markers.priors.common import uniforms
@@ -47,6 +48,7 @@ class JointPrior:
         scale = 1.0 if spec.fixed else START_SCALES[site.key[1] % len(START_SCALES)]
         self.G, self.pi = spec.start * scale, spec.pi.copy()
         self.in_state = np.zeros(len(spec.pi), np.int64)
+        self.beside: tuple[np.ndarray, int] = np.zeros_like(self.G), 0  # products, of so many, of the same G
         self.model = CovarianceModel(spec.start, spec.fixed, full_block(len(spec.start)), spec.df, spec.scale)
         self.traits = np.argsort(~spec.states, axis=1, kind="stable").astype(np.int64)  # those of a state first
         self.n_traits = spec.states.sum(axis=1)
@@ -87,7 +89,7 @@ class JointPrior:
         self.in_state = np.bincount(state, minlength=len(spec.pi))
         if not spec.fixed:
             given, noise = self.left_out()
-            products, n = np.zeros_like(self.G), 0
+            products, n = self.beside[0].copy(), self.beside[1]
             for k in np.flatnonzero(spec.states.any(axis=1)):
                 at = state == k
                 b = a[at] + a[at] @ given[k].T + z[at] @ noise[k].T
@@ -190,6 +192,9 @@ class JointMarkerEffects:
         self.g, self.largest_drift = np.zeros((T, self.chunks * CHUNK)), 0.0
         self._pairs = np.empty((2, p))
         self._values: np.ndarray | None = None
+        self.left = None if m.left is None else ImpliedVariance(model, m, m.left, engine, matrices, spec.traits)
+        if self.left is not None:
+            self.left.give(self.prior.G)
         traits = [model.design.traits[t] for t in spec.traits]
         self.fact, self.drift = f"interweaving_acceptance[{m.joint_key}]", f"marker_drift[{m.joint_key}]"
         self.parameters = self._named_parameters(traits)
@@ -224,8 +229,12 @@ class JointMarkerEffects:
         traits = list(self.prior.spec.traits)
         Q = np.ascontiguousarray(self.engine.Rinv[self.patterns][:, traits][:, :, traits])
         s = self._draw_effects(number, Q)
+        if self.left is not None:
+            self.prior.beside = self.left.squares()
         self.prior.update(self.a, self.state_of, self._normals(2, number), number)
         facts = self._interweave(number, s, Q)
+        if self.left is not None:
+            self.left.give(self.prior.G)
         if number % self.refresh_every == 0:
             self.largest_drift = max(self.largest_drift, self._refresh())
         facts[self.drift] = self.largest_drift
@@ -279,6 +288,8 @@ class JointMarkerEffects:
         scaling, g = self.prior.scaling, self.g
         if scaling is None:
             return {}
+        if self.left is not None:
+            g = g + self.left.of_animals(g.shape[1])
         row, column = np.array(scaling.elements).T
         products = np.stack([(g * w) @ g.T for w in self.weights])  # sum over animals of w g g', by pattern
         each = Q[:, row[:, None], row] * products[:, column[:, None], column]
@@ -289,6 +300,8 @@ class JointMarkerEffects:
             self.prior.G = (moved + moved.T) / 2
             self.a[:] = self.a @ M.T
             self.g = M @ self.g
+            if self.left is not None:
+                self.left.transform(M)
         return {self.fact: accepted / TRIES}
 
     def _refresh(self) -> float:
