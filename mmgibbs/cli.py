@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import mmgibbs
-from mmgibbs.errors import Speaking, Stopped
+from mmgibbs.errors import Stopped, as_a_command
 from pedigree.errors import PedigreeError, TableError
 
 DONE, BUG, BAD_INPUT, STOPPED, PIPE_CLOSED = 0, 1, 2, 130, 141
@@ -90,7 +90,7 @@ _COMMANDS = {
     ),
     "validate": Command(
         "validation",
-        "validate an evaluation by cross-validation and by whole against partial data (LR method)",
+        "validate an evaluation by cross-validation, and by comparing partial with whole data (LR method)",
         "mmgibbs validate configs/blup.yaml --by family",
     ),
     "export": Command(
@@ -120,11 +120,8 @@ examples:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    Speaking.of_a_command = True
-    try:
+    with as_a_command():
         return _run_command(arguments)
-    finally:
-        Speaking.of_a_command = False
 
 
 def _run_command(arguments: list[str]) -> int:

@@ -5,7 +5,8 @@ words.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class MmgibbsError(ValueError):
@@ -41,16 +42,33 @@ class Stopped(KeyboardInterrupt):
 
 
 class Speaking:
-    """How messages call an option: `resume=True` in Python, `--resume` while a command runs (which sets this)."""
+    """How messages write an option: `resume=True` in Python, `--resume` while a command runs (`as_a_command`)."""
 
     of_a_command = False
 
 
-def option(name: str, value: str = "True") -> str:
-    """'resume=True', or '--resume'; with a value 'extend=SWEEPS', or '--extend SWEEPS'."""
-    if not Speaking.of_a_command:
-        return f"{name}={value}"
-    return f"--{name}" if value == "True" else f"--{name} {value}"
+@contextmanager
+def as_a_command() -> Iterator[None]:
+    """Messages write options as on the command line meanwhile, and then as they did before."""
+    before, Speaking.of_a_command = Speaking.of_a_command, True
+    try:
+        yield
+    finally:
+        Speaking.of_a_command = before
+
+
+def option(name: str, value: object = True) -> str:
+    """'resume=True' in Python, '--resume' for a command; with a value 'folds=3' or '--folds 3', "by='time'" or
+    '--by time'; a value in capitals is one that the reader chooses: 'extend=SWEEPS'.
+    """
+    if Speaking.of_a_command:
+        return option_name(name) if value is True else f"{option_name(name)} {value}"
+    return f"{name}={value if isinstance(value, str) and value.isupper() else repr(value)}"
+
+
+def option_name(name: str) -> str:
+    """'qtl_share' in Python, '--qtl-share' for a command."""
+    return f"--{name.replace('_', '-')}" if Speaking.of_a_command else name
 
 
 def nearest(wanted: str, names: Iterable[str], known: str = "known are") -> str:

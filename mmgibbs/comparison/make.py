@@ -11,7 +11,7 @@ from mmgibbs.comparison.likelihood_ratio import likelihood_ratio
 from mmgibbs.comparison.sides import read_side
 from mmgibbs.comparison.solutions import Pair, pairs, parameter_table
 from mmgibbs.comparison.text import as_text
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option_name
 
 FILES = ("comparison.txt", "comparison.csv", "levels.csv", "parameters.csv")
 
@@ -33,7 +33,7 @@ def compare(
     Raises ConfigError and DataError where one of them cannot be read, or `top` is below 1.
     """
     if top < 1:
-        raise ConfigError(f"compare: --top: found {top}, needed at least 1")
+        raise ConfigError(f"compare: {option_name('top')}: found {top}, needed at least 1")
     sides = tuple(read_side(Path(side), None if levels is None else Path(levels)) for side in (a, b))
     found = pairs(sides[0], sides[1])
     parameters = parameter_table(sides[0], sides[1])

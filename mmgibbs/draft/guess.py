@@ -13,7 +13,7 @@ from mmgibbs.draft.columns import MISSING, Column, determines, look_at, missing_
 from mmgibbs.draft.grandsires import grandsire_column, what_to_do
 from mmgibbs.draft.pairs import CasesOfSize, TimeAndStatus, cases_of_size, time_and_status
 from mmgibbs.draft.roles import COUNTS, Role, hint, named_for, roles, status_of, type_of
-from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.errors import ConfigError, DataError, option_name
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.read import Pedigree, read_pedigree
 from pedigree.tables import nearest, open_table
@@ -162,7 +162,9 @@ def _count_genotyped(path: Path, animals: Animals) -> tuple[int, int]:
 
     ids = open_genotypes(Genotypes.model_validate(str(path.resolve())).completed()).ids
     if animals.animal is None:
-        raise ConfigError("init: found no column of the records with the ids of animals, which --genotypes needs")
+        raise ConfigError(
+            f"init: found no column of the records with the ids of animals, which {option_name('genotypes')} needs"
+        )
     own = animals.animal.text.drop_nulls().unique()
     return int(own.is_in(ids.to_list()).sum()), len(own)
 
@@ -194,17 +196,21 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
     by_name = {c.name: c for c in g.columns}
     for name in wanted:
         if name not in by_name:
-            raise ConfigError(f"init: --traits: {g.phenotypes.name} has no column '{name}'; {nearest(name, by_name)}")
+            raise ConfigError(
+                f"init: {option_name('traits')}: {g.phenotypes.name} has no column '{name}'; {nearest(name, by_name)}"
+            )
         if by_name[name].known == 0:
             void = ", ".join(m or "empty" for m in (*MISSING, *g.missing))
             raise ConfigError(
-                f"init: --traits: found no value in column '{name}' of {g.phenotypes.name}, needed at least one that "
-                f"is not missing ({void})"
+                f"init: {option_name('traits')}: found no value in column '{name}' of {g.phenotypes.name}, needed at "
+                f"least one that is not missing ({void})"
             )
         g.roles[name] = Role("trait", "you asked for it")
     candidates = g.of_use("trait")
     if not candidates:
-        raise ConfigError(f"init: {g.phenotypes.name}: no column looks like a trait; needed --traits COLUMN")
+        raise ConfigError(
+            f"init: {g.phenotypes.name}: no column looks like a trait; needed {option_name('traits')}, a column"
+        )
     likely = sorted(  # stable: the first of those that are alike
         candidates, key=lambda c: (c.numbers is None or c.few, hint(c.name) != "trait", c.whole and not g.named)
     )

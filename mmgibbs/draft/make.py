@@ -12,7 +12,7 @@ from mmgibbs.config.schema import write_schema
 from mmgibbs.data.prepare import prepare
 from mmgibbs.draft.guess import guess
 from mmgibbs.draft.write import analysis_text, what_was_guessed
-from mmgibbs.errors import ConfigError, MmgibbsError
+from mmgibbs.errors import ConfigError, MmgibbsError, option, option_name
 
 
 class Draft(NamedTuple):
@@ -58,11 +58,13 @@ def draft(
 def _refuse(path: Path, tables: Sequence[Path], force: bool) -> None:
     for table in tables:
         if path.exists() and table.exists() and path.samefile(table):
-            raise ConfigError(f"init: '{path}' is one of the tables; needed an --output of another name")
+            raise ConfigError(f"init: '{path}' is one of the tables; needed another {option_name('output')}")
     if path.is_dir():
-        raise ConfigError(f"init: '{path}' is a folder, needed the name of a file for --output")
+        raise ConfigError(f"init: '{path}' is a folder, needed the name of a file for {option_name('output')}")
     if path.exists() and not force:
-        raise ConfigError(f"init: '{path}' exists; choose another --output, or give --force to replace it")
+        raise ConfigError(
+            f"init: '{path}' exists; choose another {option_name('output')}, or give {option('force')} to replace it"
+        )
 
 
 def _problem(path: Path) -> str | None:

@@ -274,11 +274,11 @@ def _random(g: Guess) -> list[str]:
     if g.pedigree is not None:
         lines += _genetic(g)
     elif animal is not None and (g.repeated or any(animal.name.lower() == w for w in ("line", "genotype", "variety"))):
-        lines += [f"    {_entry(animal, '')}  # several records of each; levels independent, for there is no pedigree"]
+        lines += [f"    {_entry(animal, '')}  # several records of each; levels independent, as there is no pedigree"]
         lines += [f"    # {_entry(animal, 'relationship: inverse.txt')}  # the inverse of a relationship matrix"]
     elif g.animals.sire is not None and g.animals.sire.records_per_level >= _PROGENY:
         omit = "unknown_level: omit" if _without(g, g.animals.sire) else ""
-        lines += [f"    {_entry(g.animals.sire, omit, 'level')}  # sires, independent, for there is no pedigree"]
+        lines += [f"    {_entry(g.animals.sire, omit, 'level')}  # sires, independent, as there is no pedigree"]
     for c in g.of_use("random"):
         body = "unknown_level: omit" if _without(g, c) else ""
         lines += [f"    {_entry(c, body, 'level')}  # {g.roles[c.name].why}"]

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.folder import CONTENTS
 from mmgibbs.results.markers import GEBV, TOTAL
@@ -59,11 +59,15 @@ def export_blupf90(run: str | os.PathLike, output: str | os.PathLike | None = No
     of_a_run = sorted(p.name for p in folder.iterdir() if p.name in CONTENTS) if folder.is_dir() else []
     if of_a_run:
         raise ConfigError(
-            f"export: '{folder}' is the folder of a run (it holds {of_a_run[0]}), needed another folder for --output"
+            f"export: '{folder}' is the folder of a run (it holds {of_a_run[0]}), needed another folder for "
+            f"{option_name('output')}"
         )
     there = [name for name in FILES if (folder / name).exists()]
     if there and not overwrite:
-        raise ConfigError(f"export: '{folder}' holds {', '.join(there)}; choose another --output, or give --overwrite")
+        raise ConfigError(
+            f"export: '{folder}' holds {', '.join(there)}; choose another {option_name('output')}, or give "
+            f"{option('overwrite')}"
+        )
     terms = numbered_terms(finished)
     try:
         folder.mkdir(parents=True, exist_ok=True)

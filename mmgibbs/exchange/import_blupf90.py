@@ -10,7 +10,7 @@ import yaml
 
 from mmgibbs.config import load_config
 from mmgibbs.config.schema import MODELINE, write_schema
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.exchange.blupf90_analysis import translate
 from mmgibbs.exchange.blupf90_read import ParameterFile, read_parameter_file
 
@@ -42,9 +42,14 @@ def import_blupf90(
     for target in written:
         _refuse_a_source(target, file)
         if target.is_dir():
-            raise ConfigError(f"import-blupf90: '{target}' is a folder, needed the name of a file for --output")
+            raise ConfigError(
+                f"import-blupf90: '{target}' is a folder, needed the name of a file for {option_name('output')}"
+            )
         if target.exists() and not overwrite:
-            raise ConfigError(f"import-blupf90: '{target}' exists; choose another --output, or give --overwrite")
+            raise ConfigError(
+                f"import-blupf90: '{target}' exists; choose another {option_name('output')}, or give "
+                f"{option('overwrite')}"
+            )
     said = [
         f"{file.path.name} line {line}: {text}" if line else f"{file.path.name}: {text}"
         for line, text in translation.notes
@@ -86,6 +91,6 @@ def _refuse_a_source(target: Path, file: ParameterFile) -> None:
     for what, source in sources:
         if source.resolve() == target.resolve() or (target.exists() and source.exists() and source.samefile(target)):
             raise ConfigError(
-                f"import-blupf90: found '{target}' to be written, which is {what}; needed an --output of another name "
+                f"import-blupf90: '{target}', the file to write, is {what}; needed another {option_name('output')} "
                 "(new tables are named after it)"
             )

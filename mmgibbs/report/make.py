@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.report.render import missing_libraries
 
 
@@ -31,7 +31,7 @@ def make_report(runs: Sequence[str | os.PathLike], output: str | os.PathLike | N
     cannot be written, libraries that are missing.
     """
     if top < 1:
-        raise ConfigError(f"report: top: found {top}, needed at least 1 animal to list for each trait")
+        raise ConfigError(f"report: {option_name('top')}: found {top}, needed at least 1 animal to list for each trait")
     missing = missing_libraries()
     if missing:
         raise ConfigError(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, Stopped, option
 from mmgibbs.regressions.arguments import read_seed
 from mmgibbs.regressions.keywords import Keywords
 from mmgibbs.regressions.scikit_learn import not_fitted
@@ -135,23 +135,27 @@ class MixedModel(Keywords):
         genotypes: Any = None,
         directory: str | Path | None = None,
         overwrite: bool = False,
+        resume: bool = False,
+        extend: int = 0,
         progress: bool = True,
         report: bool = False,
     ) -> Self:
         """Fit the model. phenotypes, pedigree: paths, or data frames of Polars, pandas or any library that speaks the
         Arrow PyCapsule interface; genotypes: the section `data.genotypes`.
 
-        directory: the run folder to keep; None: a temporary folder, which is deleted with the result. ConfigError,
+        directory: the run folder to keep; None: a temporary folder without checkpoints, which is deleted with the
+        result. overwrite, resume, extend, report: as of `mmgibbs.run`, for a folder that is kept. ConfigError,
         DataError and ModelError say what cannot be used.
         """
         seed = self._seed()
         analysis = self._analysis(phenotypes, pedigree, genotypes, seed)
-        folder = None
+        how: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "extend": extend}
+        how |= {"progress": progress, "report": report}
         if directory is None and "directory" not in (self.output or {}):
-            folder = TemporaryFolder()
-            directory = folder.path / "run"
-        result = run(analysis, overwrite=overwrite, progress=progress, report=report, directory=directory)
-        self.result_, self.seed_ = replace(result, folder=folder), seed
+            result = _run_in_temporary_folder(analysis, how)
+        else:
+            result = run(analysis, directory=directory, **how)
+        self.result_, self.seed_ = result, seed
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -179,6 +183,19 @@ class MixedModel(Keywords):
         return shown + self.result_._repr_html_() if hasattr(self, "result_") else shown
 
 
+def _run_in_temporary_folder(analysis: dict, how: dict[str, Any]) -> Result:
+    """The folder is deleted with the result, and so is kept for as long as it. Nothing could continue from it."""
+    folder = TemporaryFolder()
+    for name in ("resume", "extend"):
+        if how[name]:
+            raise ConfigError(f"fit: found {option(name, how[name])} without directory, needed the folder of the run")
+    try:
+        result = run(analysis, ["sampler.checkpoint_every=never"], directory=folder.path / "run", **how)
+    except Stopped as stopped:
+        raise Stopped(stopped.signal, f"{stopped}\nwith directory=FOLDER a fit keeps its state") from None
+    return replace(result, folder=folder)
+
+
 def _names(given: object, what: str) -> list[str]:
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
@@ -190,7 +207,7 @@ def _names(given: object, what: str) -> list[str]:
 
 
 def _effects(given: object, what: str, key: str) -> dict[str, Any]:
-    """{name: keys}; a word stands for {key: word}."""
+    """{name: keys}; a word means {key: word}."""
     if not isinstance(given, Mapping):
         return {name: {} for name in _names(given, what)}
     return {name: {key: value} if isinstance(value, str) else value for name, value in given.items()}

@@ -168,7 +168,7 @@ class RunFolder:
                 if facts["versions"].get(name) != v
             )
             self.console.say(
-                f"warning: other versions since the run began ({changed}): "
+                f"warning: versions have changed since the run began ({changed}): "
                 "the draws may differ from those of an uninterrupted run"
             )
         if facts:

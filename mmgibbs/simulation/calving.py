@@ -106,9 +106,7 @@ def _check(categories: Sequence[str], shares: Sequence[float]) -> None:
     if wrong:
         raise ConfigError(f"categories: found {wrong[0]!r}, needed names without brackets, quotes, and , : / = |")
     if len(shares) != len(categories):
-        raise ConfigError(
-            f"shares: found {len(shares)} for {len(categories)} categories, needed one for each (--shares)"
-        )
+        raise ConfigError(f"shares: found {len(shares)} for {len(categories)} categories, needed one for each")
     if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
         shown = ", ".join(f"{s:g}" for s in shares)
         raise ConfigError(f"shares: found {shown}, needed shares above 0 whose sum is 1")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.machine.memory import refuse_beyond_free
 
 BASES_PER_MORGAN = 1e8
@@ -57,12 +57,14 @@ class Genome:
             found = getattr(self, name)
             if found < least or (most is not None and found > most):
                 between = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"
-                raise ConfigError(f"--{name}: found {found:,}, needed {between}")
+                raise ConfigError(f"{option_name(name)}: found {found:,}, needed {between}")
         if not 0 < self.qtl_share <= 1:
-            raise ConfigError(f"--qtl-share: found {self.qtl_share:g}, needed a number above 0 and up to 1")
+            raise ConfigError(
+                f"{option_name('qtl_share')}: found {self.qtl_share:g}, needed a number above 0 and up to 1"
+            )
         historic = 4 * self.largest * _words(_CANDIDATES * self.loci)
         needed = 8 * (2 * n_animals * _words(self.loci) + 2 * historic)
-        advice = "fewer --animals or --snps, or more memory"
+        advice = "fewer animals or SNPs, or more memory"
         refuse_beyond_free(needed, f"haplotypes of {n_animals:,} animals at {self.loci:,} loci", advice)
 
 

@@ -32,7 +32,7 @@ def in_categories(liability: np.ndarray, thresholds: np.ndarray, labels: Sequenc
         empty = labels[int(np.argmin(count))]
         raise ConfigError(
             f"{trait}: found no record of '{empty}' among {liability.size} records, needed some in every category: "
-            "more --animals, or categories that are not so rare"
+            "more animals, or categories that are not so rare"
         )
     return np.array(labels)[code]
 

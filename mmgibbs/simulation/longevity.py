@@ -36,7 +36,7 @@ def simulate_longevity(n_animals: int, seed: int, years: int = YEARS) -> Simulat
     calved = (year > last - years) & (year <= last)
     cow, age, year = cow[calved], age[calved], year[calved]
     if not cow.size:
-        raise ConfigError(f"found no cow that calved within {years} years, needed more --animals or --years")
+        raise ConfigError(f"found no cow that calved within {years} years, needed more animals or years")
     first_calving = _day(year, rng.integers(0, 365, cow.size))
     collected = np.datetime64(f"{last}-12-31")
     covariance = np.array([[HERD_YEAR]])

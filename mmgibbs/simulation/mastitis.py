@@ -38,7 +38,7 @@ def simulate_mastitis(n_animals: int, seed: int, years: int = YEARS) -> Simulate
     seen = (year > last - years) & (year <= last)
     cow, number, year = cow[seen], number[seen], year[seen]
     if not cow.size:
-        raise ConfigError(f"found no lactation within {years} years, needed more --animals or --years")
+        raise ConfigError(f"found no lactation within {years} years, needed more animals or years")
     lactation = np.minimum(number, len(LACTATIONS) - 1)
     months = np.round(np.maximum(rng.normal(*MONTHS, cow.size), LEAST_MONTHS), 1)
     permanent = np.sqrt(PERMANENT) * rng.standard_normal(herd.n_animals)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.identity import Identity
 from mmgibbs.model.relationships.pedigree import Pedigree
@@ -146,7 +146,9 @@ def simulate_beef(
     if not 0 <= seed < 2**32:
         raise ConfigError(f"seed: found {seed}, needed a whole number from 0 to {2**32 - 1}")
     if genome is not None and not 0 <= genotyped <= n_animals:
-        raise ConfigError(f"--genotyped: found {genotyped:,}, needed at most the {n_animals:,} animals")
+        raise ConfigError(
+            f"{option_name('genotyped')}: found {genotyped:,}, needed at most {n_animals:,}, the number of animals"
+        )
     of_genome, inherit, weights, accuracy = np.random.default_rng([seed, 2]), None, None, 1.0
     if selection is not None:
         inherit = None if genome is None else Inheritance(n_animals, GENETIC, genome, of_genome)
@@ -319,7 +321,7 @@ def check_directory(directory: str | Path, overwrite: bool = False) -> Path:
     if path.exists() and not path.is_dir():
         raise ConfigError(f"'{path}' is a file; needed a directory to write the data to")
     if path.is_dir() and any(path.iterdir()) and not overwrite:
-        raise ConfigError(f"'{path}' exists and holds files; choose another directory, or give --overwrite")
+        raise ConfigError(f"'{path}' exists and holds files; choose another directory, or give {option('overwrite')}")
     return path
 
 

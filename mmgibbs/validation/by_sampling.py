@@ -14,7 +14,7 @@ import polars as pl
 
 from mmgibbs.config import Analysis
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
 from mmgibbs.runs.assemble import Assembled, assemble
 from mmgibbs.runs.chains import Executor
@@ -76,8 +76,8 @@ def examine_by_sampling(
     """See make.examine."""
     if plan.replicates:
         raise ConfigError(
-            f"validate: found --replicates {plan.replicates} for an analysis that is sampled: each would be two more "
-            "chains; needed none"
+            f"validate: found {option('replicates', plan.replicates)} for an analysis that is sampled, where each "
+            "would take two more chains; needed none"
         )
     analysis, design = records.analysis, prepared.design
     assembled = assemble(analysis, prepared)
@@ -90,7 +90,8 @@ def examine_by_sampling(
     if chosen.focal is not None and not values:
         raise ConfigError(
             f"validate: fewer than {FEWEST} of the {len(chosen.focal.animals)} focal {records.units} are genotyped, "
-            "and no effect has a relationship; needed genotyped ones (--focal, --cutoff), or --method kfold"
+            f"and no effect has a relationship; needed genotyped ones ({option_name('focal')}, "
+            f"{option_name('cutoff')}), or {option('method', 'kfold')}"
         )
     whole = _whole(sampling, chosen, values, executor)
     rows: list[tuple] = []

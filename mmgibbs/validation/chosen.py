@@ -9,7 +9,7 @@ import polars as pl
 
 from mmgibbs.data.levels import lookup
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.validation import cross, lr
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.focal import Focal, choose_focal
@@ -56,7 +56,7 @@ def chosen_folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Pre
 def _folds_of(records: Recorded, plan: Plan, codes: np.ndarray, pedigree: Pedigree | None) -> list[Fold]:
     if plan.by == "column":
         assert plan.column is not None, "a settled plan has it"
-        return given_folds(records.phenotypes.text(plan.column, "--column"), plan.column)
+        return given_folds(records.phenotypes.text(plan.column, option_name("column")), plan.column)
     assert plan.folds is not None, "a settled plan has it"
     if plan.by == "time":
         return forward_folds(fold_times(records, codes, pedigree, plan.time), plan.folds)
@@ -68,7 +68,7 @@ def _folds_of(records: Recorded, plan: Plan, codes: np.ndarray, pedigree: Pedigr
     if plan.by == "random":
         return balanced_folds(units, plan.folds, rng, records.units)
     if pedigree is None:
-        raise ConfigError("validate: found no pedigree, needed one for --by family")
+        raise ConfigError(f"validate: found no pedigree, needed one for {option('by', 'family')}")
     return balanced_folds(families(pedigree, units), plan.folds, rng, "half-sib families")
 
 
@@ -76,7 +76,7 @@ def chosen_focal(records: Recorded, prepared: Prepared, plan: Plan, codes: np.nd
     if not lr.related_terms(prepared.design) and not prepared.design.markers:
         raise ConfigError(
             "validate: found no random effect with a relationship, and no SNP effects, whose breeding values the LR "
-            "method would compare; needed one, or --method kfold"
+            f"method would compare; needed one, or {option('method', 'kfold')}"
         )
     focal = choose_focal(records, prepared.pedigree, codes, plan.cutoff, plan.focal)
     levels_of(focal, prepared)

@@ -23,7 +23,7 @@ from mmgibbs.engines.direct.solver import DirectSolver, direct_solver
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.errors import ConfigError, DataError, option
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
@@ -120,8 +120,8 @@ def recorded(analysis: Analysis, sampled: bool = False) -> Recorded:
         own = getattr(spec, "classes", {})
         if not sampled and spec.start is None and not (own and all(c.start is not None for c in own.values())):
             raise ConfigError(
-                f"variances.{name}: found no start, needed one, --variances RUN for the posterior means of a "
-                "finished run, or --variances sample to sample them in every chain"
+                f"variances.{name}: found no start, needed one, {option('variances', 'RUN')} for the posterior means "
+                f"of a finished run, or {option('variances', 'sample')} to sample them in every chain"
             )
     data = analysis.data
     header = True if data.header is None else list(data.header)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mmgibbs.config import Analysis
 from mmgibbs.config.complete import implied_variances
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.report.finished import read_finished
 from mmgibbs.results.folder import plain
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mmgibbs.validation.compare import Comparison
     from mmgibbs.validation.found import Validation
 
-WITH_COMMON_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors whose variance can be held
+WITH_COMMON_VARIANCE = ("rr", "bayes_c", "bayes_r")  # priors whose variance can be fixed
 FILES = ("validation.csv", "validation.parquet", "predictions.parquet", "validation.json", "validation.html")
 COMPARISON = ("comparison.csv", "comparison.parquet", "comparison.html")
 
@@ -29,7 +29,8 @@ def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
     try:
         finished = read_finished(run)
     except ConfigError as error:
-        raise ConfigError(f"--variances: {str(error).removeprefix('report: ')}") from None
+        raise ConfigError(f"{option_name('variances')}: {str(error).removeprefix('report: ')}") from None
+    given = option("variances", str(run))
     mean = dict(finished.summary.select("parameter", "mean").iter_rows())
     ours = analysis.resolved()["model"]["random"]
     theirs = finished.record.get("analysis", {}).get("model", {}).get("random")
@@ -37,13 +38,13 @@ def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
     if {name: of.get("prior") for name, of in markers.items()} != {
         name: of.prior for name, of in analysis.model.markers.items()
     }:
-        raise ConfigError(f"--variances {run}: its terms of SNP effects are not those of this analysis")
+        raise ConfigError(f"{given}: its terms of SNP effects are not those of this analysis")
     if theirs != ours or list(finished.record["analysis"]["traits"]) != [t.name for t in analysis.traits]:
-        raise ConfigError(f"--variances {run}: its traits or random effects are not those of this analysis")
+        raise ConfigError(f"{given}: its traits or random effects are not those of this analysis")
     out = []
     by_class = list(finished.record.get("data", {}).get("residual_classes", ()))
     if (by_class != []) != (analysis.variances.residual.by is not None):
-        raise ConfigError(f"--variances {run}: the classes of its residuals are not those of this analysis")
+        raise ConfigError(f"{given}: the classes of its residuals are not those of this analysis")
     if by_class:
         traits, starts = list(finished.record["analysis"]["traits"]), {}
         for of in by_class:
@@ -69,7 +70,7 @@ def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
 
 
 def _starts_of_markers(name: str, analysis: Analysis, mean: dict) -> list[str]:
-    """Variance and class shares of the effects of SNPs, held; none where the prior has no common variance, or where
+    """Variance and class shares of the effects of SNPs, fixed; none where the prior has no common variance, or where
     several traits have one each: those are sampled in every chain."""
     section = analysis.model.markers[name]
     traits = section.traits or tuple(t.name for t in analysis.traits)
@@ -93,24 +94,35 @@ def output_folder(directory: str | os.PathLike, overwrite: bool, folders: Sequen
     path = Path(directory).resolve()
     if folders:
         return _folder_of_folders(path, directory, overwrite, folders)
-    if path.exists() and not path.is_dir():
-        raise ConfigError(f"--output: '{directory}' is a file, needed a directory")
+    _refuse_file(path, directory)
     there = {p.name for p in path.iterdir()} if path.is_dir() else set()
     if there - set(FILES) or (there and not overwrite):
-        what, remedy = ("other files", "") if there - set(FILES) else ("a validation", ", or give --overwrite")
-        raise ConfigError(f"--output: '{directory}' holds {what}; choose another one{remedy}")
+        remedy = "" if there - set(FILES) else f", or give {option('overwrite')}"
+        what = "a validation" if remedy else "other files"
+        raise ConfigError(f"{option_name('output')}: '{directory}' holds {what}; choose another one{remedy}")
     return path
 
 
 def _folder_of_folders(path: Path, directory: str | os.PathLike, overwrite: bool, folders: Sequence[str]) -> Path:
-    if path.exists() and not path.is_dir():
-        raise ConfigError(f"--output: '{directory}' is a file, needed a directory")
+    _refuse_file(path, directory)
     there = {p.name for p in path.iterdir()} if path.is_dir() else set()
     if there & set(COMPARISON) and not overwrite:
-        raise ConfigError(f"--output: '{directory}' holds a comparison; choose another one, or give --overwrite")
+        raise ConfigError(
+            f"{option_name('output')}: '{directory}' holds a comparison; choose another one, or give "
+            f"{option('overwrite')}"
+        )
     for folder in folders:
         output_folder(path / folder, overwrite)
     return path
+
+
+def _refuse_file(path: Path, directory: str | os.PathLike) -> None:
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{option_name('output')}: '{directory}' is a file, needed a directory")
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{option_name('output')}: cannot write '{path}': {error.strerror}")
 
 
 def write_comparison(comparison: Comparison, path: Path, report: bool, say: Callable[[str], None]) -> None:
@@ -125,7 +137,7 @@ def write_comparison(comparison: Comparison, path: Path, report: bool, say: Call
 
             write_page(comparison, path / COMPARISON[2])
     except OSError as error:
-        raise ConfigError(f"--output: cannot write '{path}': {error.strerror}") from None
+        raise _unwritable(path, error) from None
     for note in comparison.notes:
         say(f"note: {note}")
 
@@ -154,7 +166,7 @@ def write(validation: Validation, path: Path, report: bool, say: Callable[[str],
             shutil.rmtree(path)  # holds nothing but an earlier validation
         work.rename(path)
     except OSError as error:
-        raise ConfigError(f"--output: cannot write '{path}': {error.strerror}") from None
+        raise _unwritable(path, error) from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
     for note in validation.info["notes"]:

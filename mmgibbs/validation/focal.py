@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.levels import lookup
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.folds import birth_year_of
 from pedigree.read import Pedigree
@@ -34,8 +34,8 @@ class Focal:
         code = lookup(self.animals, ids)
         if code.null_count():
             first = int(code.is_null().to_numpy().argmax())
-            where = "validate" if self.file is None else f"--focal {self.file} line {self.lines[first]}"
-            raise ConfigError(f"{where}: focal animal {quoted(self.animals[first])} is no level of '{term}'")
+            where = "validate" if self.file is None else f"{option('focal', self.file)} line {self.lines[first]}"
+            raise ConfigError(f"{where}: focal animal {quoted(self.animals[first])} is not a level of '{term}'")
         return code.to_numpy().astype(np.int64)
 
 
@@ -54,7 +54,8 @@ def choose_focal(
         masked = records.animal.is_in(listed.implode()).fill_null(False).to_numpy()
         what = f"the {records.units} of {file}"
     else:
-        year = birth_year_of(pedigree, codes, "the LR method", "--focal FILE, or --method kfold")
+        otherwise = f"{option('focal', 'FILE')}, or {option('method', 'kfold')}"
+        year = birth_year_of(pedigree, codes, "the LR method", otherwise)
         unknown = np.isnan(year)
         cutoff = float(np.max(year, initial=-np.inf, where=~unknown)) if cutoff is None else cutoff
         masked, what = year >= cutoff, f"{records.units} born from {cutoff:.15g} on"
@@ -66,7 +67,8 @@ def choose_focal(
     if not masked.any() or masked.all():
         share = "all" if masked.any() else "none"
         raise ConfigError(
-            f"validate: {what} have {share} of the {masked.size:,} records; needed some of them (--cutoff, --focal)"
+            f"validate: {what} have {share} of the {masked.size:,} records; needed some of them "
+            f"({option_name('cutoff')}, {option_name('focal')})"
         )
     own = records.animal.filter(pl.Series(masked)).drop_nulls().unique(maintain_order=True)
     animals = own if listed is None else listed
@@ -81,7 +83,7 @@ def read_ids(file: str | os.PathLike) -> tuple[pl.Series, tuple[int, ...]]:
         lines = [line.strip() for line in Path(file).read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise ConfigError(f"--focal {file}: cannot be read: {reason}") from None
+        raise ConfigError(f"{option('focal', str(file))}: cannot be read: {reason}") from None
     first = {line: n for n, line in reversed(list(enumerate(lines, 1))) if line}
     first = dict(sorted(first.items(), key=lambda item: item[1]))
     return pl.Series("id", list(first), pl.String), tuple(first.values())

@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.births import birth_years
-from mmgibbs.errors import ConfigError, DataError
+from mmgibbs.errors import ConfigError, DataError, option, option_name
 from pedigree.read import Pedigree
+from pedigree.tables import counted
 
 if TYPE_CHECKING:
     from mmgibbs.validation.evaluation import Recorded
@@ -49,7 +50,7 @@ def forward_folds(time: np.ndarray, folds: int) -> list[Fold]:
     if values.size <= folds:
         raise ConfigError(
             f"validate: found records of {values.size} times for {folds} folds forward in time; needed at least "
-            f"{folds + 1}, or fewer --folds"
+            f"{folds + 1}, or fewer {option_name('folds')}"
         )
     return [Fold(f"{value:.15g}", time >= value, time == value) for value in values[-folds:]]
 
@@ -62,7 +63,10 @@ def given_folds(of_record: pl.Series, column: str) -> list[Fold]:
     numbers = values.cast(pl.Float64, strict=False)
     values = values.sort() if numbers.null_count() else values.gather(numbers.arg_sort())
     if len(values) < 2:
-        raise ConfigError(f"validate: found {len(values)} values in column '{column}' (--column), needed one per fold")
+        raise ConfigError(
+            f"validate: found {counted(len(values), 'value')} in column '{column}' ({option_name('column')}), needed "
+            "one for each fold and at least two"
+        )
     masks = [(of_record == value).fill_null(False).to_numpy() for value in values]
     return [Fold(f"{column} {value}", mask, mask) for value, mask in zip(values, masks, strict=True)]
 
@@ -70,7 +74,7 @@ def given_folds(of_record: pl.Series, column: str) -> list[Fold]:
 def check_number(folds: int) -> None:
     """ConfigError for fewer than two folds."""
     if folds < 2:
-        raise ConfigError(f"validate: found --folds {folds}, needed at least 2")
+        raise ConfigError(f"validate: found {option('folds', folds)}, needed at least 2")
 
 
 def birth_year_of(pedigree: Pedigree | None, codes: np.ndarray, wanted_for: str, otherwise: str) -> np.ndarray:
@@ -112,13 +116,15 @@ def families(pedigree: Pedigree | None, units: np.ndarray) -> np.ndarray:
 def fold_times(records: Recorded, codes: np.ndarray, pedigree: Pedigree | None, column: str | None) -> np.ndarray:
     """(n,) float64 time of each record: a column of the table, or the birth year of its animal."""
     if column is not None:
-        time, what = records.phenotypes.numbers(column, "--time"), f"value in column '{column}' (--time)"
+        given = option_name("time")
+        time, what = records.phenotypes.numbers(column, given), f"value in column '{column}' ({given})"
     else:
-        time, what = birth_year_of(pedigree, codes, "--by time", "--time COLUMN"), "birth year of their animal"
+        year = birth_year_of(pedigree, codes, option("by", "time"), option("time", "COLUMN"))
+        time, what = year, "birth year of their animal"
     unknown = np.isnan(time)
     if unknown.any():
         raise DataError(
             f"{records.phenotypes.name}: {np.count_nonzero(unknown)} records, the first of them row "
-            f"{records.phenotypes.rows[unknown][0]}, have no {what}; needed one for --by time"
+            f"{records.phenotypes.rows[unknown][0]}, have no {what}; needed one for {option('by', 'time')}"
         )
     return time

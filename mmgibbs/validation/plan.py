@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.validation.folds import check_number
 
 SAMPLE = "sample"  # in place of a run: variances are sampled in every chain
@@ -44,28 +44,33 @@ def settled(plan: Plan) -> Plan:
     ConfigError for an option that is out of range, or would be ignored.
     """
     if plan.column is not None and plan.by != "column":
-        raise ConfigError(f"validate: --column cannot be combined with --by {plan.by or 'random'}; needed --by column")
+        _refuse("column", option("by", plan.by or "random"), option("by", "column"))
     if plan.by == "column" and (plan.column is None or plan.folds is not None):
-        found = "no --column" if plan.column is None else "--folds"
-        raise ConfigError(f"validate: found --by column with {found}, needed --column NAME, whose values are the folds")
+        found = f"no {option_name('column')}" if plan.column is None else option_name("folds")
+        raise ConfigError(
+            f"validate: found {option('by', 'column')} with {found}, needed {option('column', 'NAME')} alone, whose "
+            "values are the folds"
+        )
     for method, options in OPTIONS.items():
-        given = [option for option in options if getattr(plan, option) is not None]
+        given = [name for name in options if getattr(plan, name) is not None]
         if plan.method in (method, "both"):
             unused = ["folds"] if plan.by == "column" else []
             plan = replace(plan, **{o: DEFAULTS[o] for o in options if o in DEFAULTS and o not in given + unused})
         elif given:
-            raise ConfigError(
-                f"validate: --{given[0]} cannot be combined with --method {plan.method}; "
-                f"needed --method {method}, or both"
-            )
+            _refuse(given[0], option("method", plan.method), f"{option('method', method)}, or both")
     if plan.folds is not None:
         check_number(plan.folds)
     if plan.time is not None and plan.by != "time":
-        raise ConfigError(f"validate: --time cannot be combined with --by {plan.by}; needed --by time")
+        _refuse("time", option("by", plan.by), option("by", "time"))
     if plan.seed < 0:
-        raise ConfigError(f"validate: found --seed {plan.seed}, needed 0 or more")
+        raise ConfigError(f"validate: found {option('seed', plan.seed)}, needed 0 or more")
     if plan.replicates is not None and (plan.replicates < 0 or plan.replicates == 1):
-        raise ConfigError(f"validate: found --replicates {plan.replicates}, needed at least 2, or 0 for none")
+        found = option("replicates", plan.replicates)
+        raise ConfigError(f"validate: found {found}, needed at least 2, or 0 for none")
     if plan.cutoff is not None and not np.isfinite(plan.cutoff):
-        raise ConfigError(f"validate: found --cutoff {plan.cutoff}, needed a birth year")
+        raise ConfigError(f"validate: found {option('cutoff', plan.cutoff)}, needed a birth year")
     return plan
+
+
+def _refuse(name: str, with_what: str, needed: str) -> None:
+    raise ConfigError(f"validate: {option_name(name)} cannot be combined with {with_what}; needed {needed}")

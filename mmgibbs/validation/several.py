@@ -17,7 +17,7 @@ from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.frames import as_polars
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.progress import Console
@@ -69,7 +69,8 @@ def validate_several(
     of_each = of_each * len(files) if len(of_each) == 1 else of_each
     if len(of_each) != len(files):
         raise ConfigError(
-            f"validate: found {len(of_each)} --variances for {len(files)} analyses; needed one each, or one"
+            f"validate: {option_name('variances')}: found {len(of_each)} for {len(files)} analyses; needed one for "
+            "each, or one for all"
         )
     plans = [replace(plan, variances=v) for v in of_each]
     analyses = [analysis_of(file, p, overrides) for file, p in zip(files, plans, strict=True)]

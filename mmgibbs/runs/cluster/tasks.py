@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import mmgibbs
 from mmgibbs.errors import DeviceError, MmgibbsError
-from mmgibbs.runs.cluster.workers import LOOKING, LOSSES, NO_WORKERS, Cluster, keep_freed_memory
+from mmgibbs.runs.cluster.workers import LOOKING, LOSSES, NO_WORKERS, Cluster, keep_freed_memory, no_worker
 from pedigree.errors import PedigreeError, TableError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class _Losses:
         if workers:
             self._seen = now
         elif now - self._seen > NO_WORKERS:
-            raise DeviceError(f"--cluster {self.cluster.address}: no worker was there for {NO_WORKERS:g} seconds")
+            raise no_worker(self.cluster.address)
         doing = self.cluster.client.processing()
         self._doing = {w: self._begun(doing[w], n) for w, n in workers.items() if w in doing}
 

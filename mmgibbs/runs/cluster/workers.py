@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import mmgibbs
-from mmgibbs.errors import ConfigError, DeviceError
+from mmgibbs.errors import ConfigError, DeviceError, option, option_name
 from mmgibbs.machine.threads import cores
 from mmgibbs.runs.local import signals_ignored
 
@@ -64,13 +64,13 @@ def connect(address: str, say: Callable[[str], None]) -> Iterator[Cluster]:
     say: takes what the user should know. Raises ConfigError where the address is none, where `distributed` is not
     installed, where a worker has another version of mmgibbs; DeviceError where the scheduler does not answer.
     """
-    form = ADDRESS.fullmatch(address)
+    form, where = ADDRESS.fullmatch(address), option_name("cluster")
     if form is None:
-        raise ConfigError(f"--cluster: found {address!r}, needed tcp://HOST:PORT of a Dask scheduler, or local:WORKERS")
+        raise ConfigError(f"{where}: found {address!r}, needed tcp://HOST:PORT of a Dask scheduler, or local:WORKERS")
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
-        raise ConfigError(f"--cluster needs Dask: pip install 'mmgibbs[cluster]' ({error})") from error
+        raise ConfigError(f"{where} needs Dask: pip install 'mmgibbs[cluster]' ({error})") from error
     with ExitStack() as stack:
         at = address
         if form["workers"]:
@@ -85,10 +85,15 @@ def connect(address: str, say: Callable[[str], None]) -> Iterator[Cluster]:
             client = stack.enter_context(Client(at, timeout=CONNECTING, set_as_default=False))
         except (OSError, TimeoutError) as error:
             raise DeviceError(
-                f"--cluster: no Dask scheduler answers at {address} within {CONNECTING:g} seconds; "
+                f"{where}: no Dask scheduler answers at {address} within {CONNECTING:g} seconds; "
                 "needed the address that `dask scheduler` prints"
             ) from error
         yield Cluster(client, address, say)
+
+
+def no_worker(address: str) -> DeviceError:
+    """The workers of a cluster have gone."""
+    return DeviceError(f"{option('cluster', address)}: it had no worker for {NO_WORKERS:g} seconds")
 
 
 class Cluster:
@@ -104,12 +109,13 @@ class Cluster:
             client.wait_for_workers(1, timeout=CONNECTING)
         except TimeoutError as error:
             raise DeviceError(
-                f"--cluster: the scheduler at {address} has no worker after {CONNECTING:g} seconds"
+                f"{option_name('cluster')}: the scheduler at {address} has no worker after {CONNECTING:g} seconds"
             ) from error
         self.first_workers = self.workers()
         others = [f"worker {w} has mmgibbs {v}" for w, v in self._versions.items() if v != mmgibbs.__version__]
         if others:
-            raise ConfigError(f"--cluster {address}: {', '.join(others)}; needed {mmgibbs.__version__}, as here")
+            where = option("cluster", address)
+            raise ConfigError(f"{where}: {', '.join(others)}; needed {mmgibbs.__version__}, as here")
         say(f"cluster {address}: {len(self.first_workers)} workers with {self.threads} threads")
 
     @property
@@ -130,7 +136,9 @@ class Cluster:
                 new = [w for w in found if w not in self._versions]
                 answers = self.client.run(_version_asker(), workers=new, on_error="return") if new else {}
             except (OSError, TimeoutError) as error:
-                raise DeviceError(f"--cluster: the scheduler at {self.address} no longer answers ({error})") from error
+                raise DeviceError(
+                    f"{option_name('cluster')}: the scheduler at {self.address} no longer answers ({error})"
+                ) from error
             for worker, answer in answers.items():
                 if isinstance(answer, OSError):
                     continue  # lost meanwhile
@@ -153,7 +161,7 @@ class Cluster:
                     self._busy[worker] += 1
                     return worker
             if time.monotonic() > end or ending():
-                raise DeviceError(f"--cluster {self.address}: no worker was there for {NO_WORKERS:g} seconds")
+                raise no_worker(self.address)
             time.sleep(LOOKING)
 
     def leave(self, worker: str) -> None:

@@ -17,7 +17,7 @@ from helpers.support import ROOT
 
 import mmgibbs
 from mmgibbs.config.frames import as_polars
-from mmgibbs.errors import ConfigError, ModelError
+from mmgibbs.errors import ConfigError, ModelError, Stopped
 from mmgibbs.runs import progress, result
 
 SHEEP = ROOT / "data_samples" / "beef"
@@ -131,6 +131,28 @@ def test_python_is_told_of_options_as_python_writes_them(tables, tmp_path):
     assert main(["check", str(tmp_path / "none.yaml")]) == 2  # a command, whose options are --overwrite, ends
     with pytest.raises(ConfigError, match="overwrite=True$"):
         fit()
+
+
+def test_a_fit_of_a_kept_folder_is_extended_and_resumed(tables, tmp_path):
+    """What messages offer, fit has."""
+    model, folder = mmgibbs.MixedModel(**MODEL, **SHORT), {"directory": tmp_path / "run", "progress": False}
+    model.fit(*tables, **folder)
+    extended = model.fit(*tables, **folder, extend=10).result_
+    assert extended.info["kept_draws_per_chain"] == SHORT["samples"] + 10
+    assert model.fit(*tables, **folder, resume=True).summary_.equals(extended.summary)
+    with pytest.raises(ConfigError, match="fit: found extend=5 without directory, needed the folder of the run"):
+        model.fit(*tables, extend=5, progress=False)
+    with pytest.raises(ConfigError, match="fit: found resume=True without directory"):
+        model.fit(*tables, resume=True, progress=False)
+
+
+def test_a_fit_without_a_folder_that_is_stopped_says_how_to_keep_one(tables, monkeypatch):
+    def stopped(analysis, overrides, **how):
+        raise Stopped(2, "stopped by SIGINT; nothing is kept", False)
+
+    monkeypatch.setattr("mmgibbs.runs.model.run", stopped)
+    with pytest.raises(Stopped, match="nothing is kept\nwith directory=FOLDER a fit keeps its state$"):
+        mmgibbs.MixedModel(**MODEL, **SHORT).fit(*tables, progress=False)
 
 
 def test_a_folder_is_left_where_it_is_asked_for(tables, tmp_path):

@@ -183,7 +183,7 @@ def test_files_and_an_analysis_that_runs(traits, tmp_path, capsys):
     truth = pl.read_csv(target / "true_parameters.csv", infer_schema_length=None)
     reported = set(result.summary["parameter"])
     assert set(truth["parameter"]) <= reported
-    with pytest.raises(ConfigError, match="--overwrite"):
+    with pytest.raises(ConfigError, match="overwrite=True"):
         write(tmp_path, "--traits", traits, "--animals", 600, "--years", 6)
 
 

@@ -226,7 +226,7 @@ def test_command_says_what_comes_next(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "600 animals" in out and f"next: mmgibbs run {target / 'analysis.yaml'}" in out
     assert "--animals 600 --years 6 --seed 1" in (target / "PROVENANCE.txt").read_text()
-    with pytest.raises(ConfigError, match="--overwrite"):
+    with pytest.raises(ConfigError, match="overwrite=True"):
         command.main(arguments(target, "--animals", 600, "--years", 6))
     before = (target / "phenotypes.csv").read_text()
     (target / "mine.txt").write_text("kept")

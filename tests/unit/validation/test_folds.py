@@ -80,7 +80,7 @@ def test_birth_years_are_years():
     [
         (
             lambda: balanced_folds(np.arange(9), 1, np.random.default_rng(1), "animals"),
-            "found --folds 1, needed at least 2",
+            "found folds=1, needed at least 2",
         ),
         (
             lambda: balanced_folds(np.array([1, 1, 2]), 3, np.random.default_rng(1), "half-sib families"),

@@ -123,7 +123,7 @@ def test_what_is_refused(folder):
         validate_several(files, plan, progress=False, output=folder / "no")
     with pytest.raises(ConfigError, match="found 2 analyses called 'birth', needed a name for each"):
         validate_several(files[:1] * 2, plan, progress=False, output=folder / "no")
-    with pytest.raises(ConfigError, match="found 3 --variances for 2 analyses"):
+    with pytest.raises(ConfigError, match="variances: found 3 for 2 analyses"):
         validate_several(files, plan, variances=["sample"] * 3, progress=False, output=folder / "no")
     with pytest.raises(ConfigError, match="holds a comparison"):
         both = [folder / "birth.yaml", folder / "weak.yaml"]

@@ -174,7 +174,7 @@ def test_forward_in_time_never_sees_the_future(folder):
     ("arguments", "said"),
     [
         (("--folds", "1"), "found --folds 1, needed at least 2"),
-        (("--folds", "100"), "has 1 records of trait 'birth_weight', needed at least 3: fewer --folds"),
+        (("--folds", "100"), "has 1 record of trait 'birth_weight', needed at least 3: fewer --folds"),
         (("--by", "time", "--folds", "9"), "forward in time; needed at least 10"),
         (("--by", "time", "--time", "yeer"), "there is no column 'yeer' (--time); nearest: 'year'"),
         (("--method", "lr", "--replicates", "1"), "found --replicates 1, needed at least 2, or 0 for none"),
@@ -187,8 +187,8 @@ def test_forward_in_time_never_sees_the_future(folder):
         (("--method", "lr", "--cutoff", "nan"), "found --cutoff nan, needed a birth year"),
         (("--method", "lr", "--focal", "none.txt"), "--focal none.txt: cannot be read"),
         (("--method", "lr", "--cutoff", "2002", "--focal", "strangers.txt"), "--focal strangers.txt line 4: focal "
-            "animal 'nobody' is no level of 'animal'"),
-        (("--focal", "strangers.txt"), "--focal strangers.txt line 4: focal animal 'nobody' is no level of 'animal'"),
+            "animal 'nobody' is not a level of 'animal'"),
+        (("--focal", "strangers.txt"), "--focal strangers.txt line 4: focal animal 'nobody' is not a level of"),
         (("--set", "variances={}"), "variances.animal: found no start, needed one, --variances RUN"),
         (("--variances", "elsewhere"), "--variances: 'elsewhere' is not the folder of a finished run"),
         (("--seed", "-1"), "found --seed -1, needed 0 or more"),
