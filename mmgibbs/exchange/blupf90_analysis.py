@@ -43,8 +43,8 @@ OPTIONS = {
     "censored": "not carried over; a trait of type censored has a column of bounds, or one that says what is known",
     "conv_crit": "not carried over; solving stops at sampler.tolerance",
     "maxrounds": "not carried over; solving stops at sampler.tolerance",
-    "prior": "not carried over; variances.NAME.prior holds {df, scale}",
-    "seed": "not carried over; sampler.seed holds the seed",
+    "prior": "not carried over; a prior is variances.NAME.prior: {df, scale}",
+    "seed": "not carried over; the seed is sampler.seed",
 }
 LATIN_1 = "the file is not UTF-8 and was read as Latin-1: are names with letters beyond a to z those that you mean?"
 OF_EFFECTS = {
@@ -198,7 +198,7 @@ def _method(context: Context) -> str:
         context.note(line, "OPTION method VCE: variances are sampled (Gibbs) from flat priors, not estimated by REML")
         return "gibbs"
     if not line:
-        context.note(0, "sampler.method is blup, as of blupf90+; for variance components: --set sampler.method=gibbs")
+        context.note(0, "sampler.method is blup, as in blupf90+; for variance components: method: gibbs")
     elif method.upper() != "BLUP":
         context.note(line, f"OPTION method {method}: not carried over; sampler.method is blup")
     return "blup"
@@ -213,13 +213,13 @@ def _sampling(context: Context) -> str:
 
 
 def _held(context: Context) -> dict[str, str]:
-    """variances.mode: sampled as by gibbsf90+, or held with OPTION fixed_var."""
+    """variances.mode: sampled as by gibbsf90+, or fixed with OPTION fixed_var."""
     option = next((o for o in reversed(context.parameters.options) if o.value[0] == "fixed_var"), None)
     if option is None:
         context.note(
             0,
-            "sampler.method is gibbs for OPTION cat, as of gibbsf90+, and variances are sampled (of traits in "
-            "categories with proper priors: flat ones may leave no posterior); --set variances.mode=fixed holds them",
+            "sampler.method is gibbs for OPTION cat, as in gibbsf90+, and variances are sampled (those of traits in "
+            "categories with proper priors, as flat ones may leave no posterior); variances.mode: fixed fixes them",
         )
         return {}
     return {"mode": "fixed"}

@@ -72,11 +72,12 @@ def keys_of_type(context: Context, trait: int, K: int, missing: str, missing_is_
     known = {*codes, spelled(missing)} if missing else set(codes)
     wrong = sorted(found - known)
     if wrong:
-        row = next(i for i, v in enumerate(values.to_list(), 1) if v is not None and spelled(v) in wrong)
-        cell = values[row - 1]
+        record = next(i for i, v in enumerate(values.to_list()) if v is not None and spelled(v) in wrong)
+        cell = values[record]
         raise DataError(
-            f"{context.data.name} row {row}: found {cell!r} in column {position}, needed {_listed(codes)}"
-            f"{f', or {missing} (missing)' if missing else ''}: OPTION cat has {K} categories for {name}"
+            f"{context.data.name} row {context.row(record)}: found {cell!r} in column {position}, needed "
+            f"{_listed(codes)}{f', or {missing} (missing)' if missing else ''}: OPTION cat has {K} categories for "
+            f"{name}"
         )
     empty = [code for code in codes if code not in found]
     if empty:

@@ -76,6 +76,11 @@ class Context:
             return self.tables[self.name_of_new_data][self.columns[position]]
         return self.data.read([position]).to_series()
 
+    def row(self, record: int) -> int:
+        """The row of the data file, from 1, of record 0, 1, ... of `values`."""
+        skipped = self.parameters.stated["SKIP_HEADER"].value if "SKIP_HEADER" in self.parameters.stated else 0
+        return self.data.line(record + skipped)
+
     def table(self) -> pl.DataFrame:
         """The records that the analysis will read, String, with the names of their columns."""
         if self.name_of_new_data in self.tables:

@@ -163,7 +163,7 @@ def _stated_matrix(context: Context, effect: StatedEffect, keyword: str, size: i
         line = effect.stated["RANDOM"].line
         context.note(
             line,
-            f"{keyword} is not stated: as of renumf90 {DEFAULT_VARIANCE:g}, and {DEFAULT_COVARIANCE:g} for covariances",
+            f"{keyword} is not stated: as in renumf90 {DEFAULT_VARIANCE:g}, and {DEFAULT_COVARIANCE:g} for covariances",
         )
         difference = DEFAULT_VARIANCE - DEFAULT_COVARIANCE
         return Stated(line, np.full((size, size), DEFAULT_COVARIANCE) + difference * np.eye(size))

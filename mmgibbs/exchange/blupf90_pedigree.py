@@ -69,9 +69,11 @@ def enter_pedigree(context: Context, effect: StatedEffect, data: dict) -> None:
         _enter_groups(context, effect, table, roles, data)
     depth = stated["PED_DEPTH"].value if "PED_DEPTH" in stated else 3
     if depth:
-        said = "is not stated, 3 for renumf90" if "PED_DEPTH" not in stated else str(depth)
+        said = "is not stated (3 in renumf90)" if "PED_DEPTH" not in stated else str(depth)
         at = stated["PED_DEPTH"].line if "PED_DEPTH" in stated else line
-        context.note(at, f"PED_DEPTH {said}: the pedigree is not cut back: every animal is used, as with PED_DEPTH 0")
+        context.note(
+            at, f"PED_DEPTH {said}: the pedigree is not cut back, and every animal is used, as with PED_DEPTH 0"
+        )
 
 
 def _hold_against_the_data(
@@ -175,7 +177,7 @@ def _enter_groups(context: Context, effect: StatedEffect, table: Table, roles: d
     context.note(
         line,
         f"{name} is a copy of the pedigree with a column of groups; {PHANTOM}ID is the sire of ID where dams have "
-        "another: an animal like others, also among the candidates of decisions: {candidates: all}",
+        "another; it is an animal like others, and a candidate of decisions: {candidates: all}",
     )
 
 
@@ -186,7 +188,7 @@ def _by_year(context: Context, line: int, frame: pl.DataFrame, years: list[int])
     group = group.cast(pl.String).to_frame("g").select(pl.when((birth > 0).fill_null(False)).then("g")).to_series()
     context.note(
         line,
-        f"UPG_TYPE yob: parents unknown of animals born up to {years[0]} are group 1"
+        f"UPG_TYPE yob: unknown parents of animals born up to {years[0]} are group 1"
         + "".join(f", from {a + 1} to {b} group {i}" for i, (a, b) in enumerate(zip(years, years[1:], strict=False), 2))
         + f", later group {len(years) + 1}: renumf90 writes the sizes of its groups, compare them",
     )

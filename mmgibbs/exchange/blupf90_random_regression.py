@@ -102,8 +102,8 @@ def _range(context: Context, positions: Stated, position: int) -> tuple[float, f
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
         raise DataError(
-            f"{context.data.name} row {wrong[0] + 1}: found {cells[int(wrong[0])]!r} in column {position}, needed a "
-            f"number: RR_POSITION of {context.parameters.path.name} line {positions.line}"
+            f"{context.data.name} row {context.row(int(wrong[0]))}: found {cells[int(wrong[0])]!r} in column "
+            f"{position}, needed a number: RR_POSITION of {context.parameters.path.name} line {positions.line}"
         )
     low, high = float(values.min()), float(values.max())
     if low == high:

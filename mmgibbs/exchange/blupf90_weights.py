@@ -96,8 +96,8 @@ def _refuse_no_weight(
     row, t = (int(i[0]) for i in np.nonzero(wrong))
     cell = frame[context.columns[positions[t]]][row]
     raise DataError(
-        f"{context.data.name} record {row + 1}: found {'an empty cell' if cell is None else repr(cell)} in column "
-        f"{positions[t]}, needed a weight above 0: {context.traits[t]} is observed (WEIGHT(S) of "
+        f"{context.data.name} row {context.row(row)}: found {'an empty cell' if cell is None else repr(cell)} in "
+        f"column {positions[t]}, needed a weight above 0: {context.traits[t]} is observed (WEIGHT(S) of "
         f"{context.parameters.path.name} line {line})"
     )
 

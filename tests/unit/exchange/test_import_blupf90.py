@@ -134,7 +134,7 @@ def test_phantom_sires_are_candidates_and_said_to_be_so(tmp_path):
     target, said = import_blupf90(
         write_files(tmp_path, Case(head() + animal + "(CO)VARIANCES\n1.0\n", {}, pedigree="in_pedigrees"))
     )
-    assert sum("also among the candidates of decisions: {candidates: all}" in line for line in said) == 1
+    assert sum("and a candidate of decisions: {candidates: all}" in line for line in said) == 1
     sampler = ["sampler.method=gibbs", "sampler.chains=1", "sampler.samples=20", "sampler.thin=1"]
     for candidates, n in (("all", 50), ("{born_after: 1900}", 45)):
         asked = f"decisions={{term: genetic, top: [10], candidates: {candidates}}}"
@@ -342,41 +342,41 @@ SOURCES = {  # parameters, what is there under which name, --output, and what th
         COMBINED.replace("data_with_header.txt", "f_data.csv"),
         {"f_data.csv": "data_with_header.txt"},
         "f.yaml",
-        "'{folder}/f_data.csv' to be written, which is DATAFILE of renum.par line 5",
+        "'{folder}/f_data.csv', the file to write, is DATAFILE of renum.par line 5",
     ),
-    "the analysis over the data": (GOOD, {}, "data.txt", "data.txt' to be written, which is DATAFILE of"),
+    "the analysis over the data": (GOOD, {}, "data.txt", "data.txt', the file to write, is DATAFILE of"),
     "the analysis over the parameter file": (
         GOOD,
         {},
         "renum.par",
-        "renum.par' to be written, which is the parameter file",
+        "renum.par', the file to write, is the parameter file",
     ),
     "a new pedigree over the pedigree": (
         WITH_GROUPS.replace("ped.txt", "f_pedigree.csv"),
         {"f_pedigree.csv": "ped.txt"},
         "f.yaml",
-        "f_pedigree.csv' to be written, which is FILE of renum.par line 15",
+        "f_pedigree.csv', the file to write, is FILE of renum.par line 15",
     ),
     "genotypes": (
         GOOD.replace("PED_DEPTH", "SNP_FILE\nsnp.yaml\nPED_DEPTH"),
         {"snp.yaml": "ped.txt"},
         "snp.yaml",
-        "snp.yaml' to be written, which is SNP_FILE of renum.par line 24",
+        "snp.yaml', the file to write, is SNP_FILE of renum.par line 24",
     ),
     "genotypes of an option": (
         GOOD + "OPTION SNP_file snp.yaml\n",
         {"snp.yaml": "ped.txt"},
         "snp.yaml",
-        "which is OPTION SNP_file of renum.par line 31",
+        "the file to write, is OPTION SNP_file of renum.par line 31",
     ),
     "coefficients of inbreeding": (
         GOOD.replace("PED_DEPTH", "INBREEDING\nfile inb.yaml\nPED_DEPTH"),
         {"inb.yaml": "ped.txt"},
         "inb.yaml",
-        "which is INBREEDING of renum.par line 24",
+        "the file to write, is INBREEDING of renum.par line 24",
     ),
-    "by a link": (GOOD, {"link.yaml": "-> data.txt"}, "link.yaml", "which is DATAFILE of"),
-    "by a hard link": (GOOD, {"link.yaml": "= data.txt"}, "link.yaml", "which is DATAFILE of"),
+    "by a link": (GOOD, {"link.yaml": "-> data.txt"}, "link.yaml", "the file to write, is DATAFILE of"),
+    "by a hard link": (GOOD, {"link.yaml": "= data.txt"}, "link.yaml", "the file to write, is DATAFILE of"),
 }
 
 
@@ -394,14 +394,14 @@ def test_no_file_that_is_read_is_written_over(name, tmp_path, capsys):
     before = {p: p.read_bytes() for p in tmp_path.iterdir()}
     assert main(["import-blupf90", str(path), "--output", str(tmp_path / output), "--overwrite"]) == 2
     told = capsys.readouterr().err
-    assert message.format(folder=tmp_path) in told and "needed an --output of another name" in told
+    assert message.format(folder=tmp_path) in told and "needed another --output" in told
     assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
 def test_a_folder_is_no_analysis_file_and_nothing_is_written(tmp_path):
     path = write_files(tmp_path, CASES["joined columns, a header line"])
     (tmp_path / "f.yaml").mkdir()
-    with pytest.raises(ConfigError, match="is a folder, needed the name of a file for --output"):
+    with pytest.raises(ConfigError, match="is a folder, needed the name of a file for output"):
         import_blupf90(path, tmp_path / "f.yaml", overwrite=True)
     assert not (tmp_path / "f_data.csv").exists()
 
@@ -434,7 +434,7 @@ def test_years_of_groups_stand_on_the_line_of_yob_or_below(years, tmp_path):
     path = write_files(tmp_path, Case(case.parameters.replace("UPG_TYPE\nyob", f"UPG_TYPE\nyob{years}"), {}))
     said = import_blupf90(path)[1]
     told = (
-        "UPG_TYPE yob: parents unknown of animals born up to 1990 are group 1, from 1991 to 1995 group 2, later group 3"
+        "UPG_TYPE yob: unknown parents of animals born up to 1990 are group 1, from 1991 to 1995 group 2, later group 3"
     )
     line = path.read_text().splitlines().index("UPG_TYPE") + 1
     assert sum(text.startswith(f"renum.par line {line}: {told}") for text in said) == 1
@@ -526,6 +526,10 @@ def test_missing_observations_are_no_missing_covariates(tmp_path):
     assert analysis.traits[0].missing == ("0",) and analysis.data.missing == ()
 
 
+def with_a_header_line(parameters):
+    return parameters.replace("data.txt\n", "data_with_header.txt\nSKIP_HEADER\n1\n")
+
+
 def records_of_file(folder):
     return pl.read_csv(folder / "data.txt", separator=" ", has_header=False, new_columns=list(DATA_COLUMNS))
 
@@ -553,6 +557,10 @@ def test_the_range_of_a_polynomial_is_of_numbers_that_differ(tmp_path):
     path = write_files(tmp_path, Case(polynomials.format("2"), {}))
     with pytest.raises(DataError, match=r"data.txt row 1: found 'H\d' in column 2, needed a number: RR_POSITION"):
         import_blupf90(path)
+    path.write_text(with_a_header_line(polynomials.format("2")))
+    with pytest.raises(DataError, match=r"data_with_header.txt row 2: found 'H\d' in column 2, needed a number"):
+        import_blupf90(path)
+    path.write_text(polynomials.format("2"))
     table = records_of_file(tmp_path).with_columns(age=pl.lit(3))
     table.write_csv(tmp_path / "data.txt", separator=" ", include_header=False)
     path.write_text(polynomials.format("4"))
@@ -587,7 +595,13 @@ def test_where_records_have_one_trait_its_weight_is_that_of_the_record(tmp_path)
     assert_same(solutions(target, tmp_path / "run"), solutions(hand, tmp_path / "hand"))
 
 
-def test_a_weight_that_is_none_is_named_by_its_record(tmp_path):
-    path = write_files(tmp_path, Case(BY_TRAIT.replace("8 7", "8 4"), {}))
-    with pytest.raises(DataError, match=r"record 1: found '0.0' in column 4, needed a weight above 0: trait2 is obs"):
+def test_a_weight_that_is_none_is_named_by_its_row(tmp_path):
+    parameters = BY_TRAIT.replace("8 7", "8 4")
+    path = write_files(tmp_path, Case(parameters, {}))
+    with pytest.raises(DataError, match=r"data.txt row 1: found '0.0' in column 4, needed a weight above 0: trait2 is"):
+        import_blupf90(path)
+    path.write_text(with_a_header_line(parameters))
+    with pytest.raises(
+        DataError, match=r"data_with_header.txt row 2: found '0.0' in column 4, needed a weight above 0"
+    ):
         import_blupf90(path)
