@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from mmgibbs.model.relationships.inverse import Inverted, identical_pairs, inver
 from mmgibbs.model.relationships.metafounders import Metafounders
 from mmgibbs.model.relationships.pedigree import Pedigree as AMatrix
 from pedigree.read import Pedigree
+from pedigree.tables import counted, quoted
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,8 @@ def of_genotyped(
     if isinstance(spec, Dominance):
         if not isinstance(store, PackedGenotypes):
             raise DataError(
-                f"model.random.{term}.relationship: {genotypes.file.name} has dosages that are not 0, 1 or 2, of which "
-                "there are no dominance relationships; needed genotypes"
+                f"model.random.{term}.relationship: {genotypes.file.name} has dosages that are not 0, 1 or 2, from "
+                "which dominance relationships cannot be computed; needed genotypes"
             )
         made, kind = dominance(store, genotypes.frequency), genomic.Dominance
         K, facts = made.matrix, facts_of(genotypes, spec, made, None)
@@ -80,9 +82,10 @@ def of_genotyped(
         made, kind = _additive(term, spec, genotypes, ids, store, of_pedigree, codes), genomic.Genomic
         K, facts = made.matrix, facts_of(genotypes, spec, made, of_pedigree)
         blend(K, spec, pedigree_among(of_pedigree, codes) if spec.blend and spec.blend_with == "A22" else None)
-    own, found = K.diagonal().copy(), _inverse(term, K, ids, spec, facts)
+    notes: list[str] = []
+    own, found = K.diagonal().copy(), _inverse(term, K, ids, spec, facts, notes)
     block = DenseBlock(np.arange(len(ids), dtype=np.int32), found.values.astype(REAL[spec.storage], copy=False))
-    return kind(block, own, facts | figures_of(own, found)), weak_note(term, found)
+    return kind(block, own, facts | figures_of(own, found)), notes + weak_note(term, found)
 
 
 def single_step(
@@ -97,7 +100,7 @@ def single_step(
     facts |= {"tuned": tune(K, A22, spec.tune)}
     own = K.diagonal().copy()
     del A22
-    found = _inverse(term, K, ids, spec, facts)
+    found = _inverse(term, K, ids, spec, facts, notes)
     del K
     S = found.values
     S *= spec.tau
@@ -154,7 +157,7 @@ def pedigree_codes(
         absent = genotypes.animals["animal"].filter(pl.Series(codes < 0))
         raise DataError(
             f"{genotypes.file.name}: {len(absent):,} genotyped animals are not in the pedigree, such as "
-            f"{', '.join(absent.head(SHOWN))}; needed a pedigree row for each (model.random.{term}.relationship takes "
+            f"{', '.join(absent.head(SHOWN))}; needed a pedigree row for each (model.random.{term}.relationship uses "
             "the pedigree)"
         )
     return codes if of_pedigree is not None else codes[:0]
@@ -280,10 +283,12 @@ def compared(K: np.ndarray, A22: np.ndarray) -> dict[str, Any]:
     return means | ({"correlation_off_diagonal": cov / np.sqrt(vg * va)} if vg > 0 and va > 0 else {})
 
 
-def _inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, facts: dict[str, Any]) -> Inverted:
-    """Of the whole matrix, or from a core, of which `facts` is told."""
+def _inverse(
+    term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, facts: dict[str, Any], notes: list[str]
+) -> Inverted:
+    """Of the whole matrix, or from a core, which enters `facts` and `notes`."""
     asked = spec.core if isinstance(spec, Genomic) else None
-    core = None if asked is None else core_of(term, len(K), ids, asked, lambda: K)
+    core = None if asked is None else core_of(term, len(K), ids, asked, lambda: K, notes)
     try:
         if core is None:
             return inverse_of(K)
@@ -309,22 +314,17 @@ def no_inverse(term: str, K: np.ndarray, ids: pl.Series, spec: OfGenotypes, erro
     )
 
 
-def core_of(term: str, n: int, ids: pl.Series, asked: Core, whole: Callable[[], np.ndarray]) -> np.ndarray:
-    """Positions of the core among n animals, rising; whole: makes K."""
+def core_of(
+    term: str, n: int, ids: pl.Series, asked: Core, whole: Callable[[], np.ndarray], notes: list[str]
+) -> np.ndarray:
+    """Positions of the core among n animals, rising; whole: makes K. notes: get one where a file repeats animals."""
     path = f"model.random.{term}.relationship.core"
     if asked.file is not None:
-        try:
-            text = asked.file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{asked.file}: {error}; needed the id of an animal on each line ({path}.file)") from None
-        lines = pl.Series("id", text.splitlines(), dtype=pl.String)
-        lines = lines.str.strip_chars().filter(lines.str.strip_chars() != "").unique()
-        if not len(lines):
-            raise DataError(f"{asked.file.name}: found no animals; needed the id of one on each line ({path}.file)")
+        lines = _core_animals(asked.file, f"{path}.file", notes)
         strange = lines.filter(~lines.is_in(ids.implode()))
         if len(strange):
             raise DataError(
-                f"{asked.file.name}: {len(strange):,} animals are not genotyped, such as "
+                f"{asked.file.name}: found {counted(len(strange), 'animal')} without genotypes, such as "
                 f"{', '.join(strange.sort().head(SHOWN))}; needed genotyped animals ({path}.file)"
             )
         return np.flatnonzero(ids.is_in(lines.implode()).to_numpy())
@@ -332,6 +332,26 @@ def core_of(term: str, n: int, ids: pl.Series, asked: Core, whole: Callable[[], 
     if size > n:
         raise DataError(f"{path}.size: found {size:,}, needed at most {n:,}, the number of genotyped animals")
     return np.sort(np.random.default_rng(asked.seed).permutation(n)[:size])
+
+
+def _core_animals(file: Path, path: str, notes: list[str]) -> pl.Series:
+    """Ids of a file, one on each line, each once; a note counts the lines that repeat one."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise DataError(f"{file}: cannot be read: {why}; needed the id of an animal on each line ({path})") from None
+    lines = pl.Series("id", text.splitlines(), dtype=pl.String).str.strip_chars()
+    lines = lines.filter(lines != "")
+    if not len(lines):
+        raise DataError(f"{file.name}: found no animals; needed the id of one on each line ({path})")
+    again = lines.filter(~lines.is_first_distinct())
+    if len(again):
+        what = "line repeats an animal" if len(again) == 1 else "lines repeat animals"
+        notes.append(
+            f"{file.name}: {len(again):,} {what}, such as {quoted(again[0])}; each animal is in the core once ({path})"
+        )
+    return lines.unique(maintain_order=True)
 
 
 def facts_of(

@@ -61,9 +61,11 @@ def genomic_by_core(
     """G of the animals that are kept, in the order of the file, and notes."""
     ids, codes = genotypes.animals["animal"], pedigree_codes(genotypes, of_pedigree, spec, term)
     asked = Asked(term, spec, genotypes, ids, genotypes.packed(ids), codes, of_pedigree)
-    parts, K, facts = _by_core(asked, None if of_pedigree is None else InverseAmong(of_pedigree.relatives, codes))
+    notes: list[str] = []
+    inverse = None if of_pedigree is None else InverseAmong(of_pedigree.relatives, codes)
+    parts, K, facts = _by_core(asked, inverse, notes)
     block = CoreBlock(np.arange(len(ids), dtype=np.int32), parts)
-    return genomic.Genomic(block, K.diagonal, facts), weak_note(term, _inverted(parts))
+    return genomic.Genomic(block, K.diagonal, facts), notes + weak_note(term, _inverted(parts))
 
 
 def single_step_by_core(
@@ -73,21 +75,23 @@ def single_step_by_core(
     ids, codes, notes = in_pedigree(term, spec, genotypes, pedigree)
     asked = Asked(term, spec, genotypes, ids, genotypes.packed(ids), codes, of_pedigree)
     inverse = InverseAmong(of_pedigree.relatives, codes)
-    parts, _, facts = _by_core(asked, inverse)
+    parts, _, facts = _by_core(asked, inverse, notes)
     block = CoreBlock(codes.astype(np.int32), parts, spec.tau, inverse, spec.omega)
     facts |= {"tau": spec.tau, "omega": spec.omega}
     return of_single_step.SingleStep(of_pedigree.relatives, block, facts), notes + weak_note(term, _inverted(parts))
 
 
-def _by_core(asked: Asked, inverse: InverseAmong | None) -> tuple[CoreParts, WithChosen, dict[str, Any]]:
+def _by_core(
+    asked: Asked, inverse: InverseAmong | None, notes: list[str]
+) -> tuple[CoreParts, WithChosen, dict[str, Any]]:
     """Of the blended and tuned matrix: its inverse in the precision in which it is stored, its columns and diagonal,
-    and what run.json is told. inverse: A22^-1, where there is a pedigree.
+    and the facts for run.json. inverse: A22^-1, where there is a pedigree. notes: as of `core_of`.
     """
     spec, single_step = asked.spec, isinstance(asked.spec, SingleStep)
     weight = inverse.times(np.ones(len(asked.ids))) if inverse is not None and spec.frequencies == "base" else None
     coded, rows = scaled(asked, weight)
     assert spec.core is not None
-    core = core_of(asked.term, len(asked.ids), asked.ids, spec.core, lambda: _whole(asked, coded, rows))
+    core = core_of(asked.term, len(asked.ids), asked.ids, spec.core, lambda: _whole(asked, coded, rows), notes)
     K = products_with(coded, rows, core)
     facts = facts_of(asked.genotypes, spec, K, asked.of_pedigree)
     needed = single_step or (spec.blend > 0 and spec.blend_with == "A22")

@@ -146,6 +146,44 @@ def test_a_core_says_that_the_condition_is_its_own(tables, tmp_path, monkeypatch
     assert any("relationships are close to singular" in n and "error of their inverse" in n for n in whole["notes"])
 
 
+def test_animals_of_a_core_file_count_once(tables, tmp_path):
+    core = tmp_path / "core.txt"
+    kind = {"kind": "single_step", "core": {"file": str(core)}}
+    once = [f"a{i}" for i in range(20)]
+
+    def prepared(text):
+        core.write_text(text)
+        return prepare(mmgibbs.load_config(analysis(tables, tmp_path, kind)))
+
+    relationship, said = (lambda p: (p.design.terms[-1].relationship, p.design.notes))(prepared("\n".join(once)))
+    assert relationship.facts["core"]["animals"] == 20 and not any("core.txt" in note for note in said)
+    again = prepared("\n".join([*once, " a3", "", "a3", "a5 ", ""]))
+    assert again.design.terms[-1].relationship.facts["core"]["animals"] == 20
+    (note,) = [note for note in again.design.notes if "core.txt" in note]
+    assert note.startswith("core.txt: 3 lines repeat animals, such as 'a3'; each animal is in the core once")
+    (note,) = [note for note in prepared("a1\na2\na1").design.notes if "core.txt" in note]
+    assert note.startswith("core.txt: 1 line repeats an animal, such as 'a1'")
+
+
+def test_a_core_file_that_cannot_be_used(tables, tmp_path):
+    core = tmp_path / "core.txt"
+    asked = analysis(tables, tmp_path, {"kind": "single_step", "core": {"file": str(core)}})
+    place = r"\(model.random.genetic.relationship.core.file\)"
+    for content, message in [
+        (
+            None,
+            rf"core.txt: cannot be read: No such file or directory; needed the id of an animal on each line {place}",
+        ),
+        (b"a1\n\xff\xfe\n", "core.txt: cannot be read: not UTF-8 text; needed the id of an animal on each line"),
+        (b" \n\n", rf"core.txt: found no animals; needed the id of one on each line {place}"),
+        (b"a1\nnobody\n", "core.txt: found 1 animal without genotypes, such as nobody; needed genotyped animals"),
+    ]:
+        if content is not None:
+            core.write_bytes(content)
+        with pytest.raises(DataError, match=message):
+            prepare(mmgibbs.load_config(asked))
+
+
 @pytest.mark.parametrize("spec", ["single_step", "genomic"])
 def test_another_process_makes_its_own_factors(tables, tmp_path, spec):
     records = tables if spec == "single_step" else genotyped_alone(tables)
@@ -258,10 +296,10 @@ def test_omega_that_takes_too_much(tables, tmp_path):
 
 def test_what_needs_tables_that_are_not_there(tables, tmp_path):
     for spec, drop, message in [
-        ("single_step", "genotypes", "found single_step, but there are no genotypes"),
-        ("single_step", "pedigree", "found single_step, but there is none: needed data.pedigree"),
-        ({"kind": "genomic", "with": "A22"}, "pedigree", "found A22, which is of the pedigree"),
-        ({"kind": "genomic", "frequencies": "base"}, "pedigree", "found base, which is of the pedigree"),
+        ("single_step", "genotypes", "found single_step, but the analysis has no genotypes"),
+        ("single_step", "pedigree", "found single_step, but the analysis has no pedigree: needed data.pedigree"),
+        ({"kind": "genomic", "with": "A22"}, "pedigree", "found A22, which is computed from the pedigree"),
+        ({"kind": "genomic", "frequencies": "base"}, "pedigree", "found base, which is computed from the pedigree"),
     ]:
         made = analysis(tables, tmp_path / "run", spec)
         del made["data"][drop]
