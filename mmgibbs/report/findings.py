@@ -12,6 +12,7 @@ from mmgibbs.report.html_tables import counted, known
 
 RHAT, ESS = 1.05, 100  # beyond these a number should not be used
 BELOW_ZERO = -0.005  # a reliability that is shown as negative
+SET_TO_0 = ("set to 0", "held at 0")  # in the words of this version and of older folders
 FEW = 0.05  # share of breeding values that may have a smaller effective sample size
 
 
@@ -53,7 +54,7 @@ def remarks(run: Finished) -> list[Finding]:
         if n:
             out.append(Finding("Records left out", f"{counted(n, 'record')}: {reason}."))
     for note in run.record.get("notes", ()):
-        out.append(Finding("Levels set to 0" if "set to 0" in note else "Note", note))
+        out.append(Finding("Levels set to 0" if any(words in note for words in SET_TO_0) else "Note", note))
     return out
 
 
