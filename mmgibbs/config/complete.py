@@ -138,8 +138,8 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
         if trait.column in columns:
             problems.add(
                 ("traits", trait.name),
-                f"its column {show(trait.column)} is already trait {show(columns[trait.column])}, "
-                "needed a column of its own",
+                f"trait {show(columns[trait.column])} has its column {show(trait.column)} already, needed a different "
+                "one",
             )
         columns[trait.column] = trait.name
     bounds: dict[tuple[str | None, str | None], str] = {}
@@ -147,8 +147,8 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
         if trait.lower and (trait.lower, trait.upper) in bounds:
             problems.add(
                 ("traits", trait.name),
-                f"its columns {show(trait.lower)} and {show(trait.upper)} are already trait "
-                f"{show(bounds[trait.lower, trait.upper])}, needed columns of its own",
+                f"trait {show(bounds[trait.lower, trait.upper])} has its columns {show(trait.lower)} and "
+                f"{show(trait.upper)} already, needed different ones",
             )
         bounds[trait.lower, trait.upper] = trait.name
     for kind, terms in (("fixed", model.fixed), ("random", model.random)):
@@ -156,13 +156,13 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
             if term in RESERVED:
                 problems.add(
                     ("model", kind, term),
-                    "this name has a meaning of its own, needed another name (column: and level: say which column)",
+                    "this name is reserved, needed another name (column: or level: says which column)",
                 )
     for term in model.random:
         if term in model.fixed:
             problems.add(
                 ("model", "random", term),
-                "this name is already a fixed effect, needed another name (level: says which column)",
+                "a fixed effect has this name already, needed another name (level: says which column)",
             )
 
     def traits_of(effect: Fixed | RandomEffect, *place: str) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ def _complete_model(analysis: Analysis, folder: Path, problems: Problems) -> Mod
         if twice is not None:
             problems.add(
                 (*place, "effects"),
-                f"two components would both be called {show(twice)}, needed other names for the effects",
+                f"two components would both be called {show(twice)}, needed different names for the effects",
             )
     markers = {
         name: section.with_paths(lambda path: absolute(path, folder))
@@ -209,7 +209,7 @@ def _complete_markers(
     for name, section in found.items():
         place = ("model", "markers", name)
         if name in RESERVED or name in analysis.model.fixed or name in analysis.model.random:
-            problems.add(place, "this name is taken, needed another name (level: says which column)")
+            problems.add(place, "another effect has this name already, needed another name (level: says which column)")
         for trait in section.traits:
             if trait not in traits:
                 problems.add((*place, "traits"), f"{show(trait)} is not a trait; {nearest(trait, traits, 'there are')}")
@@ -225,11 +225,11 @@ def _complete_markers(
     _refuse_other_animals(found, random, problems)
     rest = [name for name, section in found.items() if section.snps is not None and section.snps.rest]
     for name in rest[1:]:
-        problems.add(
-            ("model", "markers", name, "snps"), f"found rest, which {rest[0]} is already; needed one such term"
-        )
+        problems.add(("model", "markers", name, "snps"), f"found rest, as in {rest[0]}; needed one such term at most")
     if rest and any(section.snps is None for section in found.values()):
-        problems.add(("model", "markers", rest[0], "snps"), "found rest beside a term of every SNP: there is none left")
+        problems.add(
+            ("model", "markers", rest[0], "snps"), "found rest beside a term with every SNP, which leaves none"
+        )
     if found and analysis.data.genotypes is None:
         problems.add(("data", "genotypes"), "missing, needed the file of genotypes for model.markers")
     if found and analysis.sampler.method != "gibbs":
@@ -249,7 +249,7 @@ def _refuse_other_animals(found: dict[str, MarkerEffects], random: dict[str, Ran
         place = ("model", "markers", name)
         if name in own and section.level != level:
             problems.add(
-                (*place, "level"), f"found {section.level}, and {level} in {first}; needed the same with single_step"
+                (*place, "level"), f"found {section.level}, but {level} in {first}; needed the same with single_step"
             )
         if name not in own:
             problems.add((*place, "single_step"), f"found none beside epsilon in {first}; needed the same in all terms")
@@ -276,14 +276,14 @@ def _single_step_refusals(
     }
     if len(own) != 1:
         what = "no random effect" if not own else f"{len(own)} random effects ({', '.join(own)})"
-        needed = f"one with level: {section.level} and relationship: pedigree, which holds what genotypes leave"
+        needed = f"one with level: {section.level} and relationship: pedigree, for what genotypes do not explain"
         return [("single_step", f"found {what}; needed {needed}")]
     (name, term), *_ = own.items()
     effect = next(iter(term.effects.values()))
     if len(term.effects) > 1 or effect.covariates or effect.legendre:
         out.append(("single_step", f"cannot be combined with effects: or covariates in model.random.{name}"))
     elif set(effect.traits) != set(section.traits):
-        out.append(("traits", f"needed those of model.random.{name}, as single_step splits its breeding values"))
+        out.append(("traits", f"needed those of model.random.{name}, whose breeding values single_step splits"))
     if type(term.relationship).name != "pedigree":
         out.append(("single_step", f"needed relationship: pedigree in model.random.{name}"))
     if section.variance_left == "implied":
@@ -301,7 +301,7 @@ def _single_step_refusals(
     if analysis.data.groups is not None:
         out.append(("single_step", "cannot be combined with data.groups"))
     if section.snps is not None:
-        out.append(("snps", "cannot be combined with single_step: what genotypes leave is that of every SNP"))
+        out.append(("snps", "cannot be combined with single_step, where the SNPs of the term must be all of them"))
     return out
 
 
@@ -353,7 +353,7 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
         return variances
     for term in variances.terms:
         if term not in model.random:
-            what = "is a fixed effect" if term in model.fixed else "is no random effect"
+            what = "is a fixed effect" if term in model.fixed else "is not a random effect"
             problems.add(
                 ("variances", term), f"{what} of the model; {nearest(term, [*model.random, 'residual'], 'there are')}"
             )
@@ -511,6 +511,6 @@ def _not_definite(matrix: np.ndarray, labels: Sequence[str], definite: bool) -> 
             return f"{found}, needed one between -1 and 1 ({needed})"
     smallest = np.linalg.eigvalsh(correlation / 2 + correlation.T / 2)[0] if names else 0.0
     if (definite and smallest <= _SINGULAR) or smallest < -_SYMMETRIC:
-        found = "found a matrix whose correlations are impossible together"
+        found = "found a matrix whose correlations cannot occur together"
         return f"{found} (smallest eigenvalue {smallest:.3g} as correlations), needed {needed}"
     return None

@@ -202,7 +202,7 @@ class Random(Section):
     @classmethod
     def unknown_key(cls, key: str) -> str:
         if key in _OF_THE_EFFECT:
-            return "cannot be combined with effects; needed inside one of them"
+            return "cannot be combined with effects; needed inside one of these effects"
         if key in ("covariates", "legendre"):
             return f"found without the name of an effect, needed effects: {{NAME: {{level: ..., {key}: ...}}}}"
         return f"unknown key; {nearest(key, ['relationship', 'effects', *_OF_THE_EFFECT])}"

@@ -66,7 +66,7 @@ def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]
                 break
             mapping[key] = inner = _as_mapping(mapping.get(key), path)
             if not isinstance(inner, dict):
-                raise ConfigError(f"{origin}: {dotted(path)} is {show(inner)}, which has no keys of its own")
+                raise ConfigError(f"{origin}: {dotted(path)} is {show(inner)}, which has no keys")
             mapping = inner
         changed[path] = origin
     return changed

@@ -102,9 +102,11 @@ class Shares(Section):
         if self.start is not None and abs(sum(self.start) - 1) > 1e-6:
             problems.add(("start",), f"found shares that add up to {sum(self.start):g}, needed 1")
         if self.start is not None and any(share <= 0 for share in self.start):
-            problems.add(("start",), "found a share of 0, needed every class to have some")
+            problems.add(("start",), "found a share of 0 or less, needed one above 0 for every class")
         if self.start is not None and self.prior is not None and len(self.start) != len(self.prior):
-            problems.add(("prior",), f"found {len(self.prior)} numbers for {len(self.start)} classes")
+            problems.add(
+                ("prior",), f"found {len(self.prior)} numbers for {len(self.start)} classes, needed one for each"
+            )
         if self.fixed and self.prior is not None:
             problems.add(("prior",), "cannot be combined with fixed: true")
         problems.refuse()
@@ -253,20 +255,24 @@ class MarkerEffects(Section):
         if "classes" in given and self.prior != "bayes_r" and self.prior in PRIORS:
             problems.add(("classes",), f"cannot be combined with prior: {self.prior}; it belongs to bayes_r")
         if "pi" in given and self.prior in PRIORS and self.prior not in OF_CLASSES:
-            problems.add(("pi",), f"cannot be combined with prior: {self.prior}, which has no class of no effect")
+            problems.add(("pi",), f"cannot be combined with prior: {self.prior}, which has no class without effect")
         if "global_scale" in given and self.prior in PRIORS and self.prior != "horseshoe":
             problems.add(("global_scale",), f"cannot be combined with prior: {self.prior}; it belongs to horseshoe")
         if self.single_step != "none" and "without_genotypes" in given:
             problems.add(("without_genotypes",), "cannot be combined with single_step, which uses such records")
         if self.variance_left == "implied":
             if self.single_step == "none":
-                problems.add(("variance_left",), "found implied without single_step: epsilon, which leaves a variance")
+                problems.add(
+                    ("variance_left",), "found implied without single_step: epsilon, where alone a variance is left"
+                )
             elif (refused := self._implies_no_variance()) is not None:
                 problems.add(("variance_left",), f"implied cannot be combined with prior: {self.prior}, {refused}")
         if self.variance.fixed and self.prior not in ("rr", "bayes_c", "bayes_r") and self.prior in PRIORS:
             problems.add(("variance", "fixed"), f"cannot be combined with prior: {self.prior}, which has no common one")
         if "classes" in given and (len(self.classes) < 2 or self.classes[0] != 0 or min(self.classes[1:]) <= 0):
-            problems.add(("classes",), "needed 0 first, for no effect, then numbers above 0")
+            problems.add(
+                ("classes",), f"found {list(self.classes)}, needed 0 first, for no effect, then numbers above 0"
+            )
         problems.refuse()
         return self
 

@@ -70,9 +70,9 @@ class Relationship(Section):
     def refusals(self, data: Data) -> list[tuple[str, str]]:
         """(key, message) of what the section `data` says that it cannot go with; key '': the kind as a whole."""
         if self.of_pedigree and data.pedigree is None:
-            return [("", f"found {self.name}, but there is none: needed data.pedigree")]
+            return [("", f"found {self.name}, but the analysis has no pedigree: needed data.pedigree")]
         if self.of_genotypes and data.genotypes is None:
-            return [("", f"found {self.name}, but there are no genotypes: needed data.genotypes")]
+            return [("", f"found {self.name}, but the analysis has no genotypes: needed data.genotypes")]
         return []
 
     def with_paths(self, change: Callable[[Path], Path]) -> Self:
@@ -247,7 +247,7 @@ class Genomic(OfGenotypes):
         found = super().refusals(data)
         if not found and self.needs_pedigree and data.pedigree is None:
             key, value = ("frequencies", "base") if self.frequencies == "base" else ("with", "A22")
-            found.append((key, f"found {value}, which is of the pedigree: needed data.pedigree"))
+            found.append((key, f"found {value}, which is computed from the pedigree: needed data.pedigree"))
         return found
 
     def with_paths(self, change: Callable[[Path], Path]) -> Self:
@@ -299,7 +299,7 @@ class SingleStep(Genomic):
             )
         elif data.groups is not None:
             if (self.frequencies or (data.genotypes and data.genotypes.frequencies)) != "half":
-                found.append(("frequencies", "needed half with metafounders, whose Gamma refers to it"))
+                found.append(("frequencies", "needed half with metafounders, whose Gamma refers to frequencies of 1/2"))
             if self.tune != "none":
                 found.append(("tune", "needed none with metafounders: Gamma does what tuning does"))
         return found

@@ -50,7 +50,9 @@ def write_schema(folder: Path) -> Path:
     path = folder / FILE
     try:
         if path.exists() and f'"{TITLE}"' not in path.read_text(encoding="utf-8", errors="replace"):
-            raise ConfigError(f"{path}: is not a schema of mmgibbs; needed another folder, or the file moved away")
+            raise ConfigError(
+                f"{path}: exists and is not a schema of mmgibbs; needed another folder, or this file moved"
+            )
         path.write_text(as_json(), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None

@@ -155,9 +155,11 @@ class Data(Section):
                     problems.add((key,), "found without a pedigree, needed data.pedigree")
         if self.groups is not None and self.groups.effect == "metafounders":
             if self.inbreeding == "ignore":
-                problems.add(("inbreeding",), "ignore cannot be combined with metafounders, which are inbreeding")
+                problems.add(
+                    ("inbreeding",), "ignore cannot be combined with metafounders, whose relationships are inbreeding"
+                )
             if self.groups.gamma == "genotypes" and self.genotypes is None:
-                problems.add(("groups", "gamma"), "found genotypes, but there are none: needed data.genotypes")
+                problems.add(("groups", "gamma"), "found genotypes, but the analysis has none: needed data.genotypes")
         if self.pedigree is not None and self.pedigree_header is False and self.pedigree_columns is not None:
             if any(isinstance(c, str) for c in self.pedigree_columns.given.values()):
                 problems.add(

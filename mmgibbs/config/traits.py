@@ -122,7 +122,9 @@ class Trait(Section):
             )
         if self.categories is not None and len(set(map(spelled, self.categories))) < len(self.categories):
             alike = [c for c in self.categories if list(map(spelled, self.categories)).count(spelled(c)) > 1]
-            problems.add(("categories",), f"found {' and '.join(map(repr, alike))}, which are one; needed each once")
+            problems.add(
+                ("categories",), f"found {' and '.join(map(repr, alike))}, which mean the same; needed each once"
+            )
         if self.categories is not None and len(self.categories) < 2:
             problems.add(("categories",), f"found {len(self.categories)}, needed two or more, from low to high")
         problems.refuse()
@@ -138,7 +140,7 @@ class Trait(Section):
         if by_bounds and "column" in self.model_fields_set:
             problems.add(("column",), "cannot be combined with lower and upper; needed the columns of the bounds alone")
         if by_bounds and by_status:
-            problems.add(("censored",), "cannot be combined with lower and upper; needed one way of saying the bounds")
+            problems.add(("censored",), "cannot be combined with lower and upper; needed one way of giving the bounds")
         elif by_bounds and not (self.lower and self.upper):
             problems.add(
                 ("upper" if self.lower else "lower",), "missing, needed the columns of both bounds (empty cell: open)"

@@ -32,7 +32,7 @@ def check_types(analysis: Analysis, problems: Problems) -> None:
             problems.add(
                 ("sampler", "method"),
                 f"{method} cannot be combined with traits.{trait.name}.type: {trait.type}, whose liabilities are not "
-                "known; needed method: gibbs, with variances.mode: fixed to hold the variances",
+                "known; needed method: gibbs, with variances.mode: fixed where the variances are known",
             )
             break
     _check_missing(analysis, problems)

@@ -155,9 +155,8 @@ def _parts(i: int, effects: Effects, flat: Sequence[int], weight: np.ndarray) ->
             parts.append(_Part(i, traits, first, centre, *effect.basis.working(first, centre, True, weight)))
     if not parts:
         raise ModelError(
-            f"model.fixed.{effect.name}.legendre: found degree 0 where an intercept or a class effect holds the "
-            "constant "
-            "already; needed degree 1 or more"
+            f"model.fixed.{effect.name}.legendre: found degree 0 where an intercept or a class effect includes the "
+            "constant already; needed degree 1 or more"
         )
     return parts
 
@@ -393,8 +392,8 @@ def _notes(
                 effects[parts[n].effect].name for n in rank.part_columns
             ]
             notes.append(
-                f"{trait}: {', '.join(every[j] for j in rank.apart)} too large for the full check of rank; held "
-                "against the largest class effect alone"
+                f"{trait}: {', '.join(every[j] for j in rank.apart)} too large for the full check of rank; "
+                "compared with the largest class effect alone"
             )
     return notes
 

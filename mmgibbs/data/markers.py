@@ -61,8 +61,8 @@ def without_records_of_others(
         what = f"{count:,} records are of animals without genotypes, such as {', '.join(others.head(SHOWN)) or 'none'}"
         if section.without_genotypes == "refuse":
             raise DataError(
-                f"model.markers.{name}: {what}; needed without_genotypes: keep (the other terms alone say something of "
-                "them) or drop"
+                f"model.markers.{name}: {what}; needed without_genotypes: keep (only the other terms act on these "
+                "records) or drop"
             )
         notes.append(f"model.markers.{name}: {what}: {'left out' if section.without_genotypes == 'drop' else 'kept'}")
         if section.without_genotypes == "drop":

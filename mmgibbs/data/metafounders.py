@@ -47,8 +47,9 @@ def with_gamma(kin: Kin, data: Data, genotypes: PreparedGenotypes | None) -> Kin
         if given == "genotypes":
             raise DataError(
                 f"{GAMMA}: as estimated from the genotypes of {len(genotypes.animals) if genotypes else 0:,} animals, "
-                f"{error} ({which}). What genotypes say of a population with few genotyped descendants is uncertain by "
-                "more than it is; needed more of them, populations joined to larger ones, or gamma: a number or a table"
+                f"{error} ({which}). For a population with few genotyped descendants the error of the estimate is "
+                "larger than the estimate; needed more of them, fewer and larger populations, or gamma: a number or a "
+                "table"
             ) from None
         raise DataError(f"{GAMMA}: {error} ({which})") from None
     return replace(kin, gamma=gamma)

@@ -147,7 +147,7 @@ def _group_predictors(table: Phenotypes, groups: np.ndarray, columns: Sequence[s
         if wrong.size:
             i = wrong[:SHOWN]
             found = [
-                f"found {values[r]:g} in column '{column}' (model.group_predictors), {out[which[r], j]:g} before "
+                f"found {values[r]:g} in column '{column}' (model.group_predictors), {out[which[r], j]:g} earlier "
                 f"in group {groups[r]}"
                 for r in i
             ]

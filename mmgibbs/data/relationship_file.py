@@ -113,7 +113,7 @@ def _positive_definite(
             "diagonal values do not allow; needed a positive definite matrix"
         )
     if matrix.shape[0] > DENSE_LEVELS:
-        checked = "that it is positive definite was checked for pairs of levels only"
+        checked = "only its pairs of levels were checked, not whether it is positive definite as a whole"
         return (f"{term}: {name} has {matrix.shape[0]} levels; {checked}",)
     try:
         np.linalg.cholesky(matrix.toarray())

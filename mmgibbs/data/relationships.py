@@ -137,7 +137,7 @@ def _independent(builder: RandomTerms, name: str, spec: Relationship, columns: S
     if len(ids) == 0:
         raise DataError(
             f"{builder.phenotypes.name}: found no levels for model.random.{name}; needed at least one "
-            "record that meets it"
+            "record with a level of it"
         )
     return Read(identity.Identity(len(ids)), LevelLabels(ids, np.arange(len(ids))), levels)
 

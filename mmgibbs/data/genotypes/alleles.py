@@ -14,7 +14,7 @@ import polars as pl
 
 from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.phenotypes import SHOWN
-from mmgibbs.errors import DataError
+from mmgibbs.errors import DataError, option_name
 from pedigree.tables import quoted
 
 UNKNOWN = ("0", ".", "")  # what files write for an allele that they do not know
@@ -38,7 +38,7 @@ def counterparts(snps: pl.DataFrame, every: int, file: GenotypeFile, mapped: boo
     if not file.named and not mapped and file.n_snps != every:
         raise DataError(
             f"{file.name}: has {file.n_snps:,} SNPs without names, but the run's file had {every:,}; needed the same "
-            "SNPs in the same order, or a map (--map)"
+            f"SNPs in the same order, or a map ({option_name('map')})"
         )
     named = file.snps.select("snp", new_counted="counted", new_other="other").with_row_index("row")
     if file.named or mapped:
@@ -91,8 +91,8 @@ def _notes(
     if len(absent):
         shown = ", ".join(absent.head(SHOWN))
         notes.append(
-            f"{file.name}: {len(absent):,} of the {joined.height:,} SNPs of the run are not there, such as {shown}; "
-            "they count as their mean in the run"
+            f"{file.name}: {len(absent):,} of the {joined.height:,} SNPs of the run are not in it, such as {shown}; "
+            "each counts as its mean in the run"
         )
     if turned.any():
         notes.append(f"{file.name}: {int(turned.sum()):,} SNPs count the other allele and are reversed")

@@ -110,8 +110,8 @@ def imputed_animals(
     known, held = every.filter(codes.is_not_null()), codes.drop_nulls().to_numpy().astype(np.int64)
     if held.size == kin.pedigree.n_animals:
         raise DataError(
-            f"model.random.{term}: every animal of the pedigree is genotyped, so that the SNPs leave nothing for it; "
-            "needed an analysis without this effect and without single_step"
+            f"model.random.{term}: every animal of the pedigree is genotyped, so that nothing is left for it "
+            "to explain; needed an analysis without this effect and without single_step"
         )
     recorded = phenotypes.text(section.level, "level").cast(pl.String).drop_nulls().unique(maintain_order=True)
     others = recorded.filter(~recorded.is_in(every.implode()))
@@ -137,7 +137,8 @@ def imputed_animals(
     )
     notes = [
         f"single_step: the genotypes of {len(ids):,} animals with records are predicted from those of relatives; "
-        f"{term} holds what that leaves, for {kin.pedigree.n_animals - held.size:,} animals without genotypes"
+        f"{term} is what the SNPs do not explain in the {kin.pedigree.n_animals - held.size:,} animals without "
+        "genotypes"
     ]
     if np.ptp(found.j(phenotypes.text(section.level, "level"))) < CONSTANT:
         notes.append(f"single_step: {J} is the same for all records and is left out")

@@ -89,7 +89,7 @@ def _column(frame: pl.DataFrame, key: str, name: str) -> str:
 def _refuse_repeated(snps: pl.Series, rows: np.ndarray, name: str) -> None:
     twice = np.flatnonzero((snps.is_duplicated() & ~snps.is_first_distinct()).to_numpy())
     if len(twice):
-        found = [f"found SNP {quoted(snps[int(i)])} once more" for i in twice[:SHOWN]]
+        found = [f"found SNP {quoted(snps[int(i)])} again" for i in twice[:SHOWN]]
         raise refuse_rows(name, rows[twice], found, "every SNP once")
 
 
@@ -115,7 +115,7 @@ def read_frequencies(path: Path, snps: pl.Series) -> np.ndarray:
     absent = joined.filter(pl.col("p").is_null())["snp"]
     if len(absent):
         raise DataError(
-            f"{name}: {len(absent):,} SNPs are not there, such as {', '.join(absent.head(SHOWN))}; needed the "
+            f"{name}: {len(absent):,} SNPs are not in it, such as {', '.join(absent.head(SHOWN))}; needed the "
             "frequency of every SNP that is used (data.genotypes.frequencies)"
         )
     return joined["p"].to_numpy()

@@ -490,7 +490,7 @@ def test_an_override_does_not_change_what_shares_an_anchor(tmp_path):
         ("sampler.samples", "override 'sampler.samples': needed KEY.PATH=VALUE, such as sampler.samples=100"),
         ("=3", "override '=3': needed KEY.PATH=VALUE, such as sampler.samples=100"),
         ("sampler..thin=3", "override 'sampler..thin=3': needed KEY.PATH=VALUE, such as sampler.samples=100"),
-        ("sampler.thin.x=3", "override 'sampler.thin.x=3': sampler.thin is 10, which has no keys of its own"),
+        ("sampler.thin.x=3", "override 'sampler.thin.x=3': sampler.thin is 10, which has no keys"),
         ("sampler.x.y=3", "override 'sampler.x.y=3': sampler.x: unknown key; known are method, chains, "),
         ("sampler.thin=[", "override 'sampler.thin=[' line 1, column "),
         ("data.phenotypes=", "override 'data.phenotypes=': data.phenotypes: found nothing, needed the path of a file"),

@@ -161,7 +161,7 @@ MISTAKES = [
     (
         "traits",
         {"bw": {"column": "ww"}, "ww": {}},
-        "traits.ww: its column 'ww' is already trait 'bw', needed a column of its own",
+        "traits.ww: trait 'bw' has its column 'ww' already, needed a different one",
     ),
     (
         "traits",
@@ -210,25 +210,22 @@ MISTAKES = [
     (
         "model.fixed.intercept",
         {},
-        "model.fixed.intercept: this name has a meaning of its own, needed another name (column: and level: say "
-        "which column)",
+        "model.fixed.intercept: this name is reserved, needed another name (column: or level: says which column)",
     ),
     (
         "model.random.mode",
         {},
-        "model.random.mode: this name has a meaning of its own, needed another name (column: and level: say which "
-        "column)",
+        "model.random.mode: this name is reserved, needed another name (column: or level: says which column)",
     ),
     (
         "model.random.residual",
         {},
-        "model.random.residual: this name has a meaning of its own, needed another name (column: and level: say "
-        "which column)",
+        "model.random.residual: this name is reserved, needed another name (column: or level: says which column)",
     ),
     (
         "model.random.sex",
         {},
-        "model.random.sex: this name is already a fixed effect, needed another name (level: says which column)",
+        "model.random.sex: a fixed effect has this name already, needed another name (level: says which column)",
     ),
     (
         "model.random.herd.relationship",
@@ -250,7 +247,7 @@ MISTAKES = [
     (
         "model.random.herd.relationship",
         "genomic",
-        "model.random.herd.relationship: found genomic, but there are no genotypes: needed data.genotypes",
+        "model.random.herd.relationship: found genomic, but the analysis has no genotypes: needed data.genotypes",
     ),
     (
         "model.random.herd.relationship",
@@ -299,7 +296,7 @@ MISTAKES = [
     (
         "model.random.herd.effects",
         {},
-        "model.random.herd.traits: cannot be combined with effects; needed inside one of them",
+        "model.random.herd.traits: cannot be combined with effects; needed inside one of these effects",
     ),
     (
         "model.random.herd",
@@ -320,7 +317,7 @@ MISTAKES = [
     (
         "data.pedigree",
         REMOVE,
-        "model.random.genetic.relationship: found pedigree, but there is none: needed data.pedigree",
+        "model.random.genetic.relationship: found pedigree, but the analysis has no pedigree: needed data.pedigree",
     ),
     ("model.response", "y", "model.response: found without plugin; it belongs to a regression"),
     # the pedigree
@@ -346,7 +343,7 @@ MISTAKES = [
     ),
     # variances
     ("variances.mode", "fix", "variances.mode: found 'fix', needed sample or fixed; did you mean 'fixed'?"),
-    ("variances.genetics", 3, "variances.genetics: is no random effect of the model; did you mean 'genetic'?"),
+    ("variances.genetics", 3, "variances.genetics: is not a random effect of the model; did you mean 'genetic'?"),
     ("variances.sex", 3, "variances.sex: is a fixed effect of the model; there are genetic, herd, residual"),
     ("variances.herd", -3, "variances.herd.start: found the variance -3 for ww, needed one above 0"),
     ("variances.herd", "big", "variances.herd.start: found 'big', needed a number or a matrix (a list of rows)"),
@@ -392,13 +389,13 @@ MISTAKES = [
     (
         "variances.genetic",
         [[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]],
-        "variances.genetic.start: found a matrix whose correlations are impossible together (smallest eigenvalue "
+        "variances.genetic.start: found a matrix whose correlations cannot occur together (smallest eigenvalue "
         "-0.8 as correlations), needed a positive definite matrix",
     ),
     (
         "variances.residual",
         [[1, 1], [1, 1]],
-        "variances.residual.start: found a matrix whose correlations are impossible together (smallest eigenvalue 0 "
+        "variances.residual.start: found a matrix whose correlations cannot occur together (smallest eigenvalue 0 "
         "as correlations), needed a positive definite matrix",
     ),
     (
@@ -674,7 +671,7 @@ def test_two_components_of_the_same_name():
     tree = {"data": {"phenotypes": "p"}, "traits": "y", "model": {"random": {"g": {"effects": effects}}}}
     assert (
         message_of(tree)
-        == "analysis: model.random.g.effects: two components would both be called 'rr.0:y', needed other names "
+        == "analysis: model.random.g.effects: two components would both be called 'rr.0:y', needed different names "
         "for the effects"
     )
 

@@ -276,7 +276,7 @@ def test_maps_that_cannot_be_used(tmp_path):
     for text, message in [
         ("a,b\n1,2\n", "none of them for the snp; needed a header with one called snp"),
         ("snp,chr,pos\nm0,1,x\n", "map.csv row 2: found 'x' as the position; needed a number"),
-        ("snp,chr,pos\nm0,1,2\nm0,1,3\n", "map.csv row 3: found SNP 'm0' once more; needed every SNP once"),
+        ("snp,chr,pos\nm0,1,2\nm0,1,3\n", "map.csv row 3: found SNP 'm0' again; needed every SNP once"),
         ("snp,chr,pos\nq,1,2\n", "none of its 1 SNPs is one of g.csv, which has 'm0' and others; the map has 'q'"),
     ]:
         (tmp_path / "map.csv").write_text(text)

@@ -190,7 +190,7 @@ def test_frequencies_by_choice(tmp_path):
     with pytest.raises(DataError, match=r"p.txt row 3: found '1.5' as the frequency; needed a number from 0 to 1"):
         prepared(tmp_path, codes, frequencies=str(tmp_path / "p.txt"))
     (tmp_path / "p.txt").write_text("SNP p\nm0 0.5\n")
-    with pytest.raises(DataError, match=r"p.txt: 39 SNPs are not there, such as m1, m2, m3"):
+    with pytest.raises(DataError, match=r"p.txt: 39 SNPs are not in it, such as m1, m2, m3"):
         prepared(tmp_path, codes, frequencies=str(tmp_path / "p.txt"))
 
 

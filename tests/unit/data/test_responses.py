@@ -131,7 +131,7 @@ def test_a_category_is_not_taken_away_by_missing_values_of_all_columns():
 
 
 def test_two_traits_of_the_same_bounds_are_refused():
-    with pytest.raises(ConfigError, match=r"traits.b: its columns 'low' and 'high' are already trait 'a'"):
+    with pytest.raises(ConfigError, match=r"traits.b: trait 'a' has its columns 'low' and 'high' already"):
         analysis(pl.DataFrame(TABLE), [{"a": BOUNDS}, {"b": BOUNDS}])
 
 
@@ -258,7 +258,7 @@ BAD_KEYS = [
     (BOUNDS | {"column": "days"}, "column: cannot be combined with lower and upper"),
     (
         {"type": "ordinal", "column": "score", "categories": [1, "1.0", 2]},
-        "found '1' and '1.0', which are one; needed each once",
+        "found '1' and '1.0', which mean the same; needed each once",
     ),
     (
         {"type": "ordinal", "column": "score", "categories": [1, 2, 3], "missing": ["1.0"]},
