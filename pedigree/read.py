@@ -183,9 +183,7 @@ def _id_columns(
     ids = frame[chosen.id]
     missing = (ids.is_null() | ids.is_in(named)).arg_max() or 0
     if ids[missing] is None or ids[missing] in named:
-        found = (
-            "an empty value" if ids[missing] is None else f"{quoted(ids[missing])}, which stands for an unknown parent"
-        )
+        found = "an empty value" if ids[missing] is None else f"{quoted(ids[missing])}, which means an unknown parent"
         raise PedigreeError(
             f"{table.name} row {table.line(missing)}: column '{chosen.id}' has {found}; needed an animal's id"
         )

@@ -61,8 +61,8 @@ def relatives_of_lines(pedigree: Pedigree, column: str, random_groups: bool) -> 
         parents = " and ".join(dict.fromkeys(f"'{pedigree.ids[int(p)]}'" for p in (sire[i], dam[i]) if 0 <= p < n))
         raise PedigreeError(
             f"{_place(pedigree, i)}: {parents}, the parents of '{pedigree.ids[int(i)]}', are fully inbred, so that "
-            f"nothing is left to vary and A has no inverse; needed fewer generations in column '{column}' (at 20 a "
-            "line is inbred but for a millionth)"
+            f"nothing is left to vary and A has no inverse; needed fewer generations in column '{column}' (after 20, F "
+            "is within a millionth of 1)"
         )
     return relatives(sire, dam, F, pedigree.n_groups, random_groups, within), generations
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 _SIZES = (
     "systems of 5.1 M (small), 28.3 M (medium) and 51.4 M (large) equations, as on a poster of Golden, Lupo & Garrick, "
-    "whose seconds are printed beside"
+    "whose times are printed beside those measured"
 )
 _SEED = "of the simulated data (default: %(default)s)"
 _HOME = {
@@ -59,7 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="timed sweeps of each engine, in turn; medians are printed (default: %(default)s)",
     )
     help_text = (
-        "sweeps with sampled variances behind ESS per second; 0: none (default: what a minute holds, from 50 to 2,000)"
+        "sweeps with sampled variances, from which ESS per second is computed; 0: none (default: as many as fit into a "
+        "minute, from 50 to 2,000)"
     )
     p.add_argument("--ess-sweeps", type=int, metavar="N", help=help_text)
     p.add_argument(
@@ -87,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--grid",
         action="store_true",
-        help="gradient and leapfrog for 224 combinations of rows, classes and predictors instead",
+        help="time gradient and leapfrog for 224 combinations of rows, classes and predictors instead",
     )
     p = kinds.add_parser(
         "evaluation", help="milliseconds per sweep of an analysis file, one chain, everything included"
@@ -97,7 +98,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the analysis file"
     )
     p.add_argument("--sweeps", type=int, default=2000, help="timed sweeps (default: %(default)s)")
-    p = kinds.add_parser("choice", help="estimated and measured milliseconds of what engine: auto chooses from")
+    p = kinds.add_parser(
+        "choice", help="estimated and measured milliseconds of the engines among which engine: auto chooses"
+    )
     p.add_argument("config", nargs="+", help="analysis files, e.g. configs/*.yaml")
     p.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the analysis files"
@@ -140,7 +143,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 "--engine", choices=("serial", "structured", "hybrid"), default="serial", help="default: %(default)s"
             )
             p.add_argument("--threads", type=int, default=1, help="default: %(default)s")
-    p = kinds.add_parser("markers", help="sweeps over SNP effects on simulated genotypes, beside the bound of bytes")
+    p = kinds.add_parser(
+        "markers", help="sweeps over SNP effects on simulated genotypes, beside the least time that memory allows"
+    )
     p.add_argument(
         "--sizes",
         nargs="+",

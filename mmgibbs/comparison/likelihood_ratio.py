@@ -48,15 +48,15 @@ def likelihood_ratio(a: Finished, b: Finished) -> LikelihoodRatio | str | None:
     free = {"a": _free_elements(a.summary), "b": _free_elements(b.summary)}
     small, large = ("a", "b") if free["a"] < free["b"] else ("b", "a")
     if not free[small] < free[large]:
-        return "no test: neither model is a part of the other; compare their AIC or BIC"
+        return "no test: neither model is nested in the other; compare their AIC or BIC"
     runs = {"a": a, "b": b}
     kept = runs[small].relationships
     if any(kept[term] != runs[large].relationships.get(term) for term in kept):
-        return "no test: a random effect of both models has other relationships; compare their AIC or BIC"
+        return "no test: a random effect has different relationships in the two models; compare their AIC or BIC"
     lacking = tuple(name for name in runs[large].summary["parameter"] if name in free[large] - free[small])
     statistic = 2 * (runs[large].record["log_likelihood"] - runs[small].record["log_likelihood"])
-    held = dict(runs[small].summary.select("parameter", "mean").iter_rows())
-    m = sum(".var[" in name and not held.get(name) for name in lacking)  # held above 0 is inside, not on the boundary
+    fixed = dict(runs[small].summary.select("parameter", "mean").iter_rows())
+    m = sum(".var[" in name and not fixed.get(name) for name in lacking)  # fixed above 0: inside, not on the boundary
     c = len(lacking) - m
     p, exact = _tail(max(statistic, 0.0), m, c)
     return LikelihoodRatio(small, large, statistic, m, c, p, float(chi2.sf(max(statistic, 0.0), m + c)), exact, lacking)
@@ -80,7 +80,7 @@ def _mixture(statistic: float, weights: dict[int, float]) -> float:
 
 
 def _free_elements(summary: pl.DataFrame) -> set[str]:
-    """Variances and covariances that were estimated; those that were held have a standard error of 0."""
+    """Variances and covariances that were estimated; those that were fixed have a standard error of 0."""
     elements = summary.filter(pl.col("parameter").str.contains(r"\.(var|cov)\["))
     return set(elements.filter(pl.col("sd").is_null() | (pl.col("sd") != 0))["parameter"])
 
@@ -89,11 +89,11 @@ def _not_comparable(a: dict[str, Any], b: dict[str, Any]) -> str:
     """Why restricted likelihoods of these runs cannot be compared; '' where they can."""
     for what, path in (("data", ("data",)), ("traits", ("traits",)), ("fixed effects", ("model", "fixed"))):
         if _at(a["analysis"], path) != _at(b["analysis"], path):
-            return f"no test: the {what} of the two runs differ, and restricted likelihoods are of the same {what} only"
+            return f"no test: the {what} of the two runs differ, and restricted likelihoods cannot be compared then"
     if a["analysis"]["model"].get("intercept") != b["analysis"]["model"].get("intercept"):
-        return "no test: one run has an intercept that the other lacks"
+        return "no test: one run has an intercept and the other has none"
     if a["degrees_of_freedom"] != b["degrees_of_freedom"] or a["data"]["records"] != b["data"]["records"]:
-        return "no test: the two runs used other records"
+        return "no test: the two runs used different records"
     return ""
 
 

@@ -9,6 +9,7 @@ import polars as pl
 from mmgibbs.comparison.likelihood_ratio import LikelihoodRatio
 from mmgibbs.comparison.sides import Side
 from mmgibbs.comparison.solutions import Pair
+from mmgibbs.errors import option_name
 from pedigree.tables import counted
 
 MOST_PARAMETERS = 40
@@ -59,7 +60,8 @@ def _of_pair(pair: Pair, top: int) -> list[str]:
             f"SD {_number(s['sd_a'])} and {_number(s['sd_b'])}",
             f"  means {_number(s['mean_a'])} and {_number(s['mean_b'])}",
             f"  {s['in_both_top']} of the {s['top']} highest of a are among those of b; "
-            f"half of the levels change by at most {s['median_places']:,.0f} places, one by {s['most_places']:,}",
+            f"half of the levels change by at most {s['median_places']:,.0f} places, one of them by "
+            f"{s['most_places']:,}",
         ]
     shown = pair.farthest(5)
     if pair.table.height and float(s["largest_difference"] or 0) > 0:
@@ -79,7 +81,9 @@ def _of_parameters(table: pl.DataFrame) -> list[str]:
         means = [f"{row[c]:.5g}" if row[c] is not None else "" for c in ("mean_a", "mean_b")]
         lines.append(f"{row['parameter']:<{width}}  {means[0]:>12}  {means[1]:>12}  {apart:>9}")
     rest = table.height - MOST_PARAMETERS
-    return lines + ([f"... and {rest} more: parameters.csv has all of them (--output)"] if rest > 0 else [])
+    return lines + (
+        [f"... and {rest} more: parameters.csv has all of them ({option_name('output')})"] if rest > 0 else []
+    )
 
 
 def _of_test(test: LikelihoodRatio | str, sides: tuple[Side, Side]) -> list[str]:

@@ -417,8 +417,7 @@ def refuse_singular(equations: StructuredEquations, term: int, position: int) ->
     level = int(equations.terms[term].code[position])
     raise ModelError(
         f"term '{t.name}' ({', '.join(component_labels(t, equations.design.traits))}), level number {level + 1} "
-        f"of {t.n_levels}: "
-        "its equations cannot be solved (they are not positive definite): the variances in force have run away or "
-        "differ too much, or the level has "
-        "neither records nor a prior; needed variances that the data determine, proper priors, or fewer effects"
+        f"of {t.n_levels}: its equations cannot be solved (they are not positive definite): the current variances have "
+        "grown without limit or differ too much, or the level has neither records nor a prior; needed variances that "
+        "the data determine, proper priors, or fewer effects"
     )

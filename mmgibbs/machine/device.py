@@ -86,21 +86,21 @@ def import_cupy() -> Any:
         found, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
         if found == 0:
             raise DeviceError(
-                "device: gpu found no NVIDIA driver on this machine; install the driver of the GPU, or use device: cpu"
+                "device: gpu: found no NVIDIA driver on this machine; install the driver of the GPU, or use device: cpu"
             )
         if found // 1000 < needed // 1000:
             raise DeviceError(
-                f"device: gpu found an NVIDIA driver for CUDA {_version(found)}, needed CUDA {_version(needed)}: "
+                f"device: gpu: found an NVIDIA driver for CUDA {_version(found)}, needed CUDA {_version(needed)}: "
                 "update the driver, or install "
                 'the CuPy of that driver (pip install "mmgibbs[gpu12]" for CUDA 12), or use device: cpu'
             )
         devices = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
         raise DeviceError(
-            f"device: gpu found no CUDA device ({error}); needed one that nvidia-smi lists, or device: cpu"
+            f"device: gpu: found no CUDA device ({error}); needed one that nvidia-smi lists, or device: cpu"
         ) from None
     if devices == 0:
-        raise DeviceError("device: gpu found no CUDA device; needed one that nvidia-smi lists, or device: cpu")
+        raise DeviceError("device: gpu: found no CUDA device; needed one that nvidia-smi lists, or device: cpu")
     return cupy
 
 

@@ -50,8 +50,8 @@ def _labels(y: np.ndarray, name: str) -> tuple[np.ndarray, list[Any]]:
         raise DataError(f"{name}: found the single class {classes[0]!r} in all {len(y)} rows, needed at least two")
     if y.dtype.kind == "f" and 2 < len(y) == len(classes) and (y != np.floor(y)).any():
         raise DataError(
-            f"{name}: found another number in each of the {len(y)} rows, such as {y[0]:g}: continuous measurements; "
-            "needed labels of classes"
+            f"{name}: found a different number in each of the {len(y)} rows, such as {y[0]:g}: continuous "
+            "measurements; needed labels of classes"
         )
     return codes.astype(np.int64), classes
 

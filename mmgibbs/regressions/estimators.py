@@ -227,7 +227,7 @@ class HierarchicalSlice(Classifier):
         """
         one_group = groups is None
         if one_group:
-            warnings.warn("HierarchicalSlice: fit without groups: all rows are taken as one", stacklevel=2)
+            warnings.warn("HierarchicalSlice: fit without groups: all rows are taken as one group", stacklevel=2)
         self._fit(X, y, groups=ONE_GROUP if one_group else groups, group_predictors=group_predictors)
         self._one_group = one_group
         return self

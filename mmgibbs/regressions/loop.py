@@ -112,7 +112,7 @@ class SideBySideChains:
             self.current = self.sampler.step(self.current, number, self.keys)
         except np.linalg.LinAlgError:
             raise ModelError(
-                f"the chain has lost a matrix at sweep {number}: it has no Cholesky factor any more; {LIKELY}"
+                f"the chain cannot continue at sweep {number}: a matrix has no Cholesky factor; {LIKELY}"
             ) from None
         self.number = number
         if number > self.burn_in and (number - self.burn_in) % self.thin == 0:
@@ -133,5 +133,6 @@ class SideBySideChains:
         for name, value in self.current.items():
             if value.dtype.kind == "f" and not bool(self.arrays.xp.isfinite(value).all()):
                 raise ModelError(
-                    f"the chain has lost '{name}' at sweep {self.number}: a value is no longer finite; {LIKELY}"
+                    f"the chain cannot continue after sweep {self.number}: a value of '{name}' is no longer finite; "
+                    f"{LIKELY}"
                 )

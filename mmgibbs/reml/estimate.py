@@ -48,7 +48,7 @@ def estimate(
     known = likelihood.coefficients.symbolic
     refuse_beyond_free(
         known.bytes,
-        f"a Cholesky factor of {design.n_equations:,} equations, {known.nonzeros:,} elements,",
+        f"a sparse factor of {design.n_equations:,} equations ({known.nonzeros:,} elements)",
         "a machine with more memory, or sampler.method: gibbs",
     )
     elements = free_elements(design, covariances, residual)
@@ -80,7 +80,7 @@ def _facts(found: Maximum, criteria: Criteria, likelihood: RestrictedLikelihood)
         "log_likelihood": criteria.log_likelihood,
         "log_likelihood_without_2_pi": criteria.log_likelihood + criteria.freedom * float(np.log(2 * np.pi)) / 2,
         "log_likelihood_constant": "log density of the error contrasts up to the scale of the fixed effects: "
-        f"-{criteria.freedom}/2 log(2 pi) is in log_likelihood, log|X'X| is not",
+        f"-{criteria.freedom}/2 log(2 pi) is included in log_likelihood, log|X'X| is not",
         "estimated_elements": criteria.parameters,
         "degrees_of_freedom": criteria.freedom,
         "aic": criteria.aic,
@@ -120,7 +120,7 @@ def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
 def _not_converged(found: Maximum, elements: Elements, design: Design, tolerance: float, max_iterations: int) -> str:
     reached = f"after {found.iterations} iterations at a log likelihood of {found.point.log_likelihood:.4f}"
     why = (
-        f"which rises no further by steps that are left (sampler.max_iterations is {max_iterations})"
+        f"no step increases it further (sampler.max_iterations is {max_iterations})"
         if found.iterations < max_iterations
         else f"sampler.max_iterations: {max_iterations}"
     )

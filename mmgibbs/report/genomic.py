@@ -31,8 +31,8 @@ from mmgibbs.results.markers import GEBV, TOTAL, ending_of
 LARGEST = 100  # effects that are shown in their order
 LIKELY = 0.5  # probability from which a SNP is counted in words
 PARAMETERS = {  # end of the name before '[' -> in words
-    "var": "variance of the genomic breeding values among the genotyped animals: with the disequilibrium "
-    "and the relationships there are, not the sum of 2pqa²",
+    "var": "variance of the genomic breeding values among the genotyped animals: with their linkage "
+    "disequilibrium and relationships, not the sum of 2pqa²",
     "effect_var": "variance of the effect of one copy of an allele under the prior (of an effect that is not 0; of the "
     "class of factor 1), on the scale of the analysis",
     "cov": "covariance of the genomic breeding values of two traits among the genotyped animals",
@@ -207,7 +207,7 @@ def _against_pedigree(values: dict, of: _Term, figures: plots.Figures) -> list[t
     if both is None or both.height < 3:
         return []
     x, y = (both[c].to_numpy() for c in ("gebv", "polygenic"))
-    apart = "the SNPs leave little to the pedigree" if x.std() > 3 * y.std() else "both have a part"
+    apart = "the pedigree adds little to the SNPs" if x.std() > 3 * y.std() else "both contribute"
     if y.std() > 3 * x.std():
         apart = "the SNPs explain little"
     r = float(np.corrcoef(x, y)[0, 1]) if x.std() > 0 and y.std() > 0 else float("nan")

@@ -72,7 +72,7 @@ def _totals(
             snps = next(m.name for m in design.markers if m.trait == t)
             raise ConfigError(
                 f"decisions: found SNP effects (model.markers.{snps}) on {design.traits[t]}, which cannot be "
-                f"combined to breeding values with {term}; needed one effect of the animal itself in {term}, of the "
+                f"added to {term} to give breeding values; needed one effect of the animal itself in {term}, of the "
                 f"column model.markers.{snps}.level and without covariates"
             )
         found.append(total)

@@ -92,7 +92,7 @@ def changes(then: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str
         for key in _differing(then["analysis"], now["analysis"])
     ]
     files = _differing(then["files"], now["files"]) if "files" in then else []
-    return lines + [f"the file of {key} holds something else" for key in files]
+    return lines + [f"the contents of the file of {key} have changed" for key in files]
 
 
 def _differing(then: Mapping, now: Mapping) -> list[str]:

@@ -40,8 +40,8 @@ def prior_of(
     if isinstance(given, UniformHeritability):
         if unit != [True]:
             raise ConfigError(
-                f"{where}.h2: found uniform, needed one component of a trait whose residual variance is 1 (binary or "
-                f"ordinal), found {', '.join(labels)}; needed prior: {{half_t: {{}}}}"
+                f"{where}.h2: found uniform for {', '.join(labels)}; it is for one component of a trait whose residual "
+                "variance is 1 (binary or ordinal); needed prior: {half_t: {}}"
             )
         return {"scale_prior": priors.UniformHeritability()}
     if isinstance(given, HalfTSection):

@@ -116,6 +116,6 @@ def _covariances_left_out(spec: Variance, residual: CovarianceModel, traits: Seq
     given, used = np.array(spec.start, float), residual.start
     return [
         f"variances.{called}: the covariance {given[i, j]:g} of {traits[i]} and {traits[j]} is not used: no "
-        "records join these traits, it is 0"
+        "record has both traits, so it is 0"
         for i, j in zip(*np.nonzero(np.triu(given != used)), strict=True)
     ]

@@ -189,8 +189,8 @@ def refuse_separation(prepared: Prepared) -> list[str]:
             found = separation_of(design, response)
         except TooLarge:
             notes.append(
-                f"trait '{name}': whether its flat fixed effects separate the records together was not looked for: it "
-                f"is up to {MOST_COLUMNS} of their equations, and {MOST_VALUES:,} of these times records"
+                f"trait '{name}': it was not checked whether its flat fixed effects together separate the records: the "
+                f"check takes at most {MOST_COLUMNS} of their equations, and {MOST_VALUES:,} equations times records"
             )
             continue
         if found is not None:
@@ -210,7 +210,7 @@ def in_words(found: Separated, design: Design, label: Callable[[int, int, int], 
     what = "these effects separate" if several else "this effect separates"
     return (
         f"trait '{design.traits[found.trait]}': {what} its records: {', '.join(shown[:SHOWN])}{more}. The further "
-        f"they go, + up and - down, the better {found.records:,} of {found.observed:,} records fit, and none fits the "
+        f"they go, + up and - down, the better {found.records:,} of {found.observed:,} records fit, and no record fits "
         "worse: with flat priors they have no posterior; needed "
         f"model.fixed.{name}.prior: {{variance: 10}}, the effect among the random ones, or levels joined"
     )

@@ -126,4 +126,6 @@ def few_families(n: int) -> list[str]:
     """A note where a bootstrap has too few of them."""
     if n >= FEW_FAMILIES:
         return []
-    return [f"the focal animals are of {n} half-sib families: standard errors from a bootstrap of so few are too small"]
+    return [
+        f"the focal animals belong to {n} half-sib families: standard errors from a bootstrap of so few are too small"
+    ]

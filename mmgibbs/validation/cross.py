@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mmgibbs.errors import DataError
+from mmgibbs.errors import DataError, option_name
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
@@ -49,6 +49,7 @@ from mmgibbs.validation.evaluation import (
 )
 from mmgibbs.validation.folds import Fold
 from mmgibbs.validation.portable import Portable
+from pedigree.tables import counted
 
 EXPECTED = {"dispersion": 1.0, "bias": 0.0}
 EVERY_EFFECT = "all random effects"
@@ -143,31 +144,29 @@ def expectations(found: Predicted, design: Design) -> tuple[dict[str, float], se
     if found.known:
         expected, void = {}, {"accuracy"}
         notes.append(
-            f"other records know {' and '.join(found.known)} of the records left out, which this prediction lacks: no "
-            f"accuracy, and no expectation of dispersion and bias; '{found.complete}' holds them"
+            f"other records inform on {' and '.join(found.known)} of the records left out, which this prediction "
+            f"lacks: no accuracy, and no expectation of dispersion and bias; '{found.complete}' includes them"
         )
     if not observed[:, p.trait].all():
         expected = {}
         notes.append(
-            "records of other traits lack this one, and those that have it may be chosen by them; a fold lacks "
-            "all traits "
-            "of its records: no expectation of dispersion and bias"
+            "some records lack this trait, and those with it may be selected by other traits, while a fold leaves out "
+            "all traits of its records: no expectation of dispersion and bias"
         )
     if any(t.groups_fixed and p.trait in e.traits and p.chosen(t, e) for t in design.terms for e in t.effects):
         expected.pop("dispersion", None)
         void = {"accuracy"}
         note = (
-            "unknown-parent groups are fixed, and their errors are a part of the prediction: no accuracy, and no "
-            "expectation "
-            "of dispersion"
+            "unknown-parent groups are fixed, and the prediction includes their errors: no accuracy, and no "
+            "expectation of dispersion"
         )
         if found.elsewhere:
             expected.pop("bias", None)
-            note += "; other groups are set to 0 without a fold than with it: no expectation of bias"
+            note += "; different groups are set to 0 with and without a fold: no expectation of bias"
         notes.append(note)
     statistics = found.by_fold()
     if any(not np.isfinite(v).all() for v in statistics.values()):
-        notes.append("predictions of a fold do not vary: no estimates that need it")
+        notes.append("predictions of a fold do not vary: no correlation and no regression")
     of = label(p.term, p.effect, design.traits[p.trait])
     return expected, void, [f"cross-validation, {of}: {note}" for note in notes]
 
@@ -184,8 +183,8 @@ def predictors(whole: Evaluation) -> list[Predictor]:
     }
     out = []
     for t, trait in enumerate(design.traits):
-        counted = [c for of, c in named.variances_counted.items() if of.partition("|")[0] == trait]
-        direct = components.get(counted[0].get("direct_variance") or "" if counted else "")
+        parts = [c for of, c in named.variances_counted.items() if of.partition("|")[0] == trait]
+        direct = components.get(parts[0].get("direct_variance") or "" if parts else "")
         if direct is not None:
             h2 = heritability(named, design, t)
             out.append(Predictor(t, direct[0].name, direct[1], h2))
@@ -215,7 +214,8 @@ def check_folds(design: Design, folds: Sequence[Fold]) -> None:
         for trait, n in zip(design.traits, np.count_nonzero(observed & fold.tested[:, None], axis=0), strict=True):
             if n < FEWEST:
                 raise DataError(
-                    f"validate: {fold.name} has {n} records of trait '{trait}', needed at least {FEWEST}: fewer --folds"
+                    f"validate: {fold.name} has {counted(int(n), 'record')} of trait '{trait}', needed at least "
+                    f"{FEWEST}: fewer {option_name('folds')}"
                 )
 
 

@@ -228,7 +228,7 @@ def notes_on(
         )
     if groups_fixed and elsewhere:
         notes.append(
-            "other unknown-parent groups are set to 0 without the records than with them, so that breeding values are "
+            "different unknown-parent groups are set to 0 with and without the records, so that breeding values are "
             "measured from different bases: bias has no expectation and no standard error"
         )
     return notes

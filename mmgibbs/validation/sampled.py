@@ -27,6 +27,7 @@ from mmgibbs.validation import scores
 from mmgibbs.validation.chains import Draw, linear_predictor
 from mmgibbs.validation.folds import Fold
 from mmgibbs.validation.training import rows_of, unpredictable
+from pedigree.tables import counted
 
 NODES = 24  # of Gauss-Hermite quadrature over the residual of a count
 
@@ -60,8 +61,8 @@ def scored(design: Design, response: Response, of_folds: Sequence[LeftOut]) -> S
     lost = sum(f.not_predicted for f in of_folds)
     trait = design.traits[response.trait]
     few = (
-        f"cross-validation, {trait}: {lost:,} records meet a level of a flat fixed effect of which their fold has all "
-        "records, and are not predicted"
+        f"cross-validation, {trait}: {counted(lost, 'record')} not predicted: in a level of a flat fixed effect that "
+        "no record outside the fold has"
     )
     records = np.concatenate([f.records for f in of_folds])
     return Scored(

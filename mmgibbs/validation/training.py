@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mmgibbs.errors import DataError
+from mmgibbs.errors import DataError, option_name
 from mmgibbs.model.design import Design
 from mmgibbs.model.response import Categories
 from mmgibbs.model.terms import Levels, Term
@@ -51,7 +51,8 @@ def without(design: Design, masked: np.ndarray, what: str) -> Design:
             if empty:
                 raise DataError(
                     f"validate: {what} has every record of '{empty[0]}' of trait '{design.traits[response.trait]}'; "
-                    "needed records of every category in the others: fewer --folds, or another --by"
+                    f"needed records of every category in the others: fewer {option_name('folds')}, or another "
+                    f"{option_name('by')}"
                 )
     _check_levels(training, what)
     terms = tuple(replace(t, active=_active(t, training)) for t in training.terms)
@@ -103,9 +104,9 @@ def _check_levels(training: Design, what: str) -> None:
                 count, low, high = (np.bincount(level, weights, n) for weights in (None, down[met], up[met]))
                 if ((count > 0) & ((low == count) | (high == count))).any():
                     raise DataError(
-                        f"validate: {what}: the records of '{training.traits[response.trait]}' that it does not hold "
-                        f"leave levels of {term.name} with records on one side alone, whose flat effects have no "
-                        f"posterior; needed fewer --folds, or model.fixed.{term.name}.prior: {{variance: 10}}"
+                        f"validate: {what}: without it, all records of '{training.traits[response.trait]}' in some "
+                        f"levels of {term.name} are on one side, so that their flat effects have no posterior; needed "
+                        f"fewer {option_name('folds')}, or model.fixed.{term.name}.prior: {{variance: 10}}"
                     )
 
 
@@ -119,9 +120,9 @@ def _check_separation(training: Design, what: str) -> None:
         if found is not None:
             terms = dict.fromkeys(training.terms[i].name for i, _, _ in found.columns)
             raise DataError(
-                f"validate: {what}: the records of '{training.traits[response.trait]}' that it does not hold are "
-                f"separated by the flat effects {' and '.join(terms)} together, which have no posterior then; needed "
-                f"fewer --folds, or model.fixed.{next(iter(terms))}.prior: {{variance: 10}}"
+                f"validate: {what}: without it, the flat effects {' and '.join(terms)} separate the records of "
+                f"'{training.traits[response.trait]}', so that these effects have no posterior; needed fewer "
+                f"{option_name('folds')}, or model.fixed.{next(iter(terms))}.prior: {{variance: 10}}"
             )
 
 
@@ -149,5 +150,6 @@ def _check_rank(training: Design, what: str) -> None:
         if np.linalg.matrix_rank(X.T @ X, hermitian=True) < X.shape[1]:
             raise DataError(
                 f"validate: without the records of {what} the fixed effects on trait '{trait}' cannot be separated; "
-                "needed fewer --folds, or a normal prior of the fixed effects ({prior: {variance: 10}})"
+                f"needed fewer {option_name('folds')}, or a normal prior of the fixed effects "
+                "({prior: {variance: 10}})"
             )

@@ -290,7 +290,7 @@ def test_a_device_without_room_is_refused(folder, short):
     equations = equations_of(models.example("fixed_covariates"), "term")
     memory = 1000 if short == "vectors" else too_small_for(equations, folder) - 1
     with pytest.raises(
-        DeviceError, match="device memory still free; the matrix needs .* GB, or two of its blocks .* partition: equal"
+        DeviceError, match="device memory free; the matrix needs .* GB, or two of its blocks .* partition: equal"
     ):
         HybridEngine(equations, device=FakeDevice(folder, 0, memory))
 

@@ -43,7 +43,7 @@ class MarginalEngine(HostState):
         known = coefficients(design, of_terms, of_residuals, columns_alone=True)
         refuse_beyond_free(
             known.symbolic.bytes,
-            f"a factor of {design.n_equations:,} equations, {known.symbolic.nonzeros:,} elements,",
+            f"a sparse factor of {design.n_equations:,} equations ({known.symbolic.nonzeros:,} elements)",
             "a machine with more memory, or another sampler.engine",
         )
         self.integrated = IntegratedLikelihood(known)

@@ -73,7 +73,7 @@ class DeviceUpdates:
         except OutOfDeviceMemory:
             free, matrix = device.free_bytes(), blocks.bytes_off_diagonal
             raise DeviceError(
-                f"device: gpu found {free / 1e9:.3g} GB of device memory still free; the matrix needs "
+                f"device: gpu: found {free / 1e9:.3g} GB of device memory free; the matrix needs "
                 f"{matrix / 1e9:.3g} GB, or two of its blocks at "
                 f"a time {2 * self._largest_part() / 1e9:.3g} GB, beside vectors; use partition: equal with more "
                 "blocks, precision: single, or device: cpu"

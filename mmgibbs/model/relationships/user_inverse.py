@@ -114,12 +114,12 @@ class SparseInverse(Relationship):
         except (np.linalg.LinAlgError, RuntimeError) as error:
             raise ModelError(
                 f"{who} draws from its inverse relationship matrix through a Cholesky factor, and the matrix is not "
-                "positive definite; needed: a positive definite matrix, or engine: serial"
+                "positive definite; needed a positive definite matrix, or engine: serial"
             ) from error
         except MemoryError as error:
             raise ModelError(
                 f"{who} needs a Cholesky factor of its inverse relationship matrix ({q:,} levels, {K_inverse.nnz:,} "
-                "elements), which does not fit in memory; needed: a sparser matrix, or engine: serial"
+                "elements), which does not fit in memory; needed a sparser matrix, or engine: serial"
             ) from error
         order = np.argsort(place)  # the level at each place of the factor
         position = np.argsort(code)  # the sweep position of each level

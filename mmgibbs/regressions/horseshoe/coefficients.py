@@ -54,8 +54,8 @@ class ByColumns:
         except np.linalg.LinAlgError as error:
             raise ModelError(
                 "the coefficients' precision is no longer positive definite: found predictors that depend on each "
-                "other linearly while "
-                "their prior is nearly flat; needed columns that do not, standardised columns, or slab_scale"
+                "other linearly while their prior is nearly flat; needed independent columns, standardised columns, or "
+                "slab_scale"
             ) from error
 
     def given(self, latent: Latent, precision: Array) -> ByColumns.Posterior:

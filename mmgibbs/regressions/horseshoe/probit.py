@@ -52,7 +52,7 @@ class HorseshoeProbitOptions:
     )
     intercept_prior_sd: float | None = option(
         1000.0,
-        "standard deviation of the normal prior on the intercept, by default as good as none; null: flat",
+        "standard deviation of the normal prior on the intercept; the default is almost flat; null: flat",
         above=0,
     )
     global_scale: float = option(1.0, "t of the prior of tau, half-Cauchy(0, t)", above=0)

@@ -83,7 +83,7 @@ class MultinomialHMCModel:
             raise ConfigError("step_size: found nothing, needed a number above 0 where adaptation is 'none'")
         if X.origin.any() and not options.intercept:
             raise ConfigError(
-                "intercept: found false with centred predictors, whose means it takes up; "
+                "intercept: found false with centred predictors, whose means it absorbs; "
                 "needed true, or standardise: false"
             )
         D = X.p + options.intercept

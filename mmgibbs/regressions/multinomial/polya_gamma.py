@@ -93,7 +93,7 @@ class MultinomialPGSampler:
             )
         if X.origin.any() and not o.intercept:
             raise ConfigError(
-                "intercept: found false with centred predictors, whose means it takes up; needed true, or "
+                "intercept: found false with centred predictors, whose means it absorbs; needed true, or "
                 "standardise: false"
             )
         self.arrays, self.X, self.options, self.K = arrays, X, o, len(classes)

@@ -199,7 +199,7 @@ def test_two_reml_runs(reml):
 def test_what_cannot_be_tested(reml, a_run):
     runs = {name: read_finished(path) for name, path in reml.items()}
     assert "the fixed effects of the two runs differ" in likelihood_ratio(runs["whole"], runs["other"])
-    assert "neither model is a part of the other" in likelihood_ratio(runs["whole"], runs["whole"])
+    assert "neither model is nested in the other" in likelihood_ratio(runs["whole"], runs["whole"])
     assert likelihood_ratio(runs["whole"], read_finished(a_run)) is None
 
 
@@ -244,4 +244,4 @@ def test_other_data_are_refused(reml, tmp_path):
     record = json.loads(json.dumps(other.record))
     record["data"]["records"]["used"] -= 1
     changed = type(other)(**{**other.__dict__, "record": record})
-    assert "used other records" in likelihood_ratio(one, changed)
+    assert "used different records" in likelihood_ratio(one, changed)

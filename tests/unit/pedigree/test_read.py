@@ -304,7 +304,7 @@ def test_columns_that_cannot_be(tmp_path, text, columns, message):
         ("c,a,b\n,a,b\n", "pedigree.csv row 3: column 'id' has an empty value; needed an animal's id"),
         (
             "c,a,b\n NA,a,b\n",
-            "pedigree.csv row 3: column 'id' has 'NA', which stands for an unknown parent; needed an animal's id",
+            "pedigree.csv row 3: column 'id' has 'NA', which means an unknown parent; needed an animal's id",
         ),
     ],
 )

@@ -48,7 +48,8 @@ def test_counts_of_named_columns():
         (np.array(["2024-01-01", "NaT"], "M8[D]"), "row 2: found NaT"),
         (
             [1.5, 2.0, 3.25],
-            "litter: found another number in each of the 3 rows, such as 1.5: continuous measurements; needed labels",
+            "litter: found a different number in each of the 3 rows, such as 1.5: continuous measurements; needed "
+            "labels",
         ),
         (["a", "a"], "litter: found the single class 'a' in all 2 rows, needed at least two"),
         ([], "found no rows"),

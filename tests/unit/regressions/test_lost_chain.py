@@ -37,7 +37,8 @@ class Runaway:
 
 
 @pytest.mark.parametrize(
-    "by, matrix, message", [(np.nan, False, "has lost 'x' at sweep 5"), (-1.0, True, "has lost a matrix at sweep 3")]
+    "by, matrix, message",
+    [(np.nan, False, "after sweep 5: a value of 'x'"), (-1.0, True, "continue at sweep 3: a matrix")],
 )
 def test_reason(by, matrix, message):
     chains = SideBySideChains(Runaway(by, matrix), Host(1), Keys(1, (0, 1)), 2)

@@ -205,7 +205,10 @@ MISTAKES = {
         "model.plugin=broken",
         "model.plugin: 'broken' is installed but cannot be loaded: AttributeError",
     ),
-    "values that are lost": ("model.options.spoil_at=2010", "the chain has lost 'beta' at sweep 2010"),
+    "values that are lost": (
+        "model.options.spoil_at=2010",
+        "the chain cannot continue after sweep 2010: a value of 'beta'",
+    ),
 }
 
 

@@ -286,7 +286,7 @@ HARMFUL = {
             "pedigree.csv": "id,sire,dam\n"
             + "".join(f"{s},{i},{d}\n" for i, s, d in (r.split(",") for r in PEDIGREE.splitlines()[1:]))
         },
-        "pedigree.csv row 2: column 'id' has '0', which stands for an unknown parent; needed an animal's id",
+        "pedigree.csv row 2: column 'id' has '0', which means an unknown parent; needed an animal's id",
     ),
     "tables exchanged": (
         {"phenotypes.csv": PEDIGREE, "pedigree.csv": PHENOTYPES},

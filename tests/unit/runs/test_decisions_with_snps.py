@@ -111,7 +111,7 @@ def test_a_run_in_pieces(data, tmp_path):  # noqa: F811
     [
         ({"decisions": {"candidates": ["a1", "a3"]}}, "candidates: found 'a1' without genotypes"),
         ({"random": {"genetic": {"level": "sire", "relationship": "pedigree"}}},
-         r"SNP effects \(model.markers.snps\) on milk, which cannot be combined to breeding values with genetic"),
+         r"SNP effects \(model.markers.snps\) on milk, which cannot be added to genetic to give breeding"),
     ],
 )  # fmt: skip
 def test_what_has_no_total(data, tmp_path, change, words):  # noqa: F811

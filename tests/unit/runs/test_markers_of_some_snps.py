@@ -79,8 +79,11 @@ def test_several_traits_and_what_is_in_two_terms(tables, mapped, tmp_path):
 @pytest.mark.parametrize(
     ("terms", "said"),
     [
-        ({"a": {"snps": "rest"}, "b": {"snps": "rest"}}, "model.markers.b.snps: found rest, which a is already"),
-        ({"a": {"snps": "rest"}, "b": {}}, "model.markers.a.snps: found rest beside a term of every SNP"),
+        (
+            {"a": {"snps": "rest"}, "b": {"snps": "rest"}},
+            "model.markers.b.snps: found rest, as in a; needed one such term",
+        ),
+        ({"a": {"snps": "rest"}, "b": {}}, "model.markers.a.snps: found rest beside a term with every SNP"),
         ({"a": {"snps": {"chromosomes": 1}, "single_step": "epsilon"}}, "a.snps: cannot be combined with single_step"),
         ({"a": {"snps": {"group": "coding"}}}, "model.markers.a.snps.file: missing"),
         ({"a": {"snps": {"file": "g.csv", "chromosomes": [1]}}}, "needed one of chromosomes: [...], file: PATH"),

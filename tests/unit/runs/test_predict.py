@@ -161,7 +161,7 @@ def test_other_alleles_are_refused_by_name(genotypes, finished, tmp_path):
 
 def test_absent_snps_and_missing_genotypes_stand_for_the_mean(genotypes, finished, tmp_path):
     few = mmgibbs.predict(finished.directory, rewritten(tmp_path, "few", genotypes[1][:20], names=NAMES[:20]))
-    assert few.notes[0].startswith("few.bed: 10 of the 30 SNPs of the run are not there, such as rs20, rs21")
+    assert few.notes[0].startswith("few.bed: 10 of the 30 SNPs of the run are not in it, such as rs20, rs21")
     codes = genotypes[1].copy()
     codes[20:] = 3
     missing = mmgibbs.predict(finished.directory, rewritten(tmp_path, "missing", codes))

@@ -239,7 +239,7 @@ def test_what_changed_is_refused_by_name(folder, monkeypatch):
         "needed the analysis and the data of that run (more sweeps: --extend SWEEPS), or --overwrite",
     ]
     (folder / "phenotypes.csv").write_text(PHENOTYPES.replace("35.5", "35.6"))
-    assert "the file of data.phenotypes holds something else" in refused(folder, "--resume")
+    assert "the contents of the file of data.phenotypes have changed" in refused(folder, "--resume")
     (folder / "phenotypes.csv").write_text(PHENOTYPES)
     free = ["sampler.threads=1", "sampler.checkpoint_every=3m", "output.csv=always", "name=other"]
     assert command(folder, *RUN, "--resume", *(f"--set={f}" for f in free)).code == 0

@@ -42,7 +42,7 @@ def test_a_direct_effect_alone_where_other_records_know_the_dam():
     assert of(direct, "accuracy")["estimate"] is None and of(direct, "accuracy")["se"] is None
     assert of(direct, "dispersion")["estimate"] is not None
     assert [of(every, s)["expected"] for s in ("dispersion", "bias")] == [1.0, 0.0]
-    assert len(notes) == 1 and "genetic direct, birth_weight: other records know genetic maternal of" in notes[0]
+    assert len(notes) == 1 and "genetic direct, birth_weight: other records inform on genetic maternal of" in notes[0]
 
 
 @pytest.mark.parametrize(("by", "known"), [("random", False), ("time", True)])
@@ -73,7 +73,7 @@ def test_a_trait_that_is_missing_beside_another_one():
     assert expected == {"birth_weight": 0.0, "later": None}
     assert rows["kfold", "animal", "", "later", "dispersion"]["expected"] is None
     assert rows["kfold", "animal", "", "later", "accuracy"]["estimate"] is not None
-    assert len(notes) == 1 and "animal, later: records of other traits lack this one" in notes[0]
+    assert len(notes) == 1 and "animal, later: some records lack this trait" in notes[0]
 
 
 def grouped(effect: str, column=None) -> dict:
@@ -130,10 +130,12 @@ def test_groups_that_only_the_records_left_out_tell_apart():
     of = lr_of(rows)
     assert of["bias"]["se"] is of["bias"]["expected"] is of["bias"]["se_from"] is None
     assert of["dispersion"]["se"] > 0 and of["dispersion"]["expected"] is not None
-    assert any(note.startswith("animal, birth_weight: other unknown-parent groups are set to 0") for note in notes)
+    assert any(note.startswith("animal, birth_weight: different unknown-parent groups are set to 0") for note in notes)
     fold = {s: rows["kfold", "animal", "", "birth_weight", s] for s in ("bias", "dispersion", "accuracy")}
     assert fold["bias"]["expected"] is fold["dispersion"]["expected"] is None and fold["accuracy"]["estimate"] is None
-    assert any("no expectation of dispersion; other groups are set to 0 without a fold" in note for note in notes)
+    assert any(
+        "no expectation of dispersion; different groups are set to 0 with and without a fold" in note for note in notes
+    )
 
 
 def test_simulated_records_without_an_accuracy_are_counted():

@@ -102,7 +102,9 @@ def test_expectations_and_where_errors_are_from(found):
     assert dict(lr.select("statistic", "se_from").iter_rows())["bias"] == "draws"
     kfold = found.table.filter(method="kfold", statistic="dispersion")
     assert kfold["expected"].to_list() == [None, None, 1.0]
-    assert any("other records know snps" in note and "'total' holds them" in note for note in found.info["notes"])
+    assert any(
+        "other records inform on snps" in note and "'total' includes them" in note for note in found.info["notes"]
+    )
 
 
 def test_the_page_and_the_record(found):
