@@ -45,7 +45,7 @@ def inbreeding(sire: np.ndarray, dam: np.ndarray) -> np.ndarray:
 
 
 def inbreeding_with_metafounders(sire: np.ndarray, dam: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-    """F of each animal, A_ii - 1, (n,) float64, where metafounders stand for unknown parents (see metafounders.py).
+    """F of each animal, A_ii - 1, (n,) float64, where metafounders represent unknown parents (see metafounders.py).
 
     Codes as in `inbreeding`, but n .. n + m - 1 are the metafounders, whose relationships gamma holds, (m, m) float64;
     -1 is still an unrelated parent that is not inbred. An animal with parents of little related populations may have
@@ -209,7 +209,7 @@ def _numbered_parents(sire, dam):
 @numba.njit(**_LOOP)
 def _parent_table(sire, dam, number, animal, begin):
     n = sire.size
-    parent = np.zeros(animal.size, _PARENT)  # parent[0] stands for unknown: share 0 for ever
+    parent = np.zeros(animal.size, _PARENT)  # parent[0] means unknown: share 0 for ever
     generation = np.zeros(animal.size, np.int32)
     for g in range(begin.size - 1):
         for j in range(begin[g], begin[g + 1]):

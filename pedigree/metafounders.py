@@ -1,6 +1,6 @@
 """Metafounders: ancestral populations in the place of unknown parents, with relationships Gamma among them.
 
-A metafounder k stands for a pool of gametes. Two gametes drawn from it are alike with a relationship gamma_kk, one from
+A metafounder k represents a pool of gametes. Two gametes drawn from it are alike with a relationship gamma_kk, one from
 it and one from pool l with gamma_kl (Legarra, Christensen, Vitezica, Aguilar & Misztal 2015, Genetics 200:455). With Q
 the expected shares of the metafounders in the animals, L those of animals in their descendants and D the variances of
 Mendelian sampling,

@@ -318,7 +318,7 @@ def _births(
 ) -> np.ndarray | None:
     """(n,) float64 births, checked against the parents' births; None where a column not asked for holds something else.
 
-    What stands for an unknown parent stands for an unknown birth as well: old files write 0.
+    What means an unknown parent means an unknown birth as well: old files write 0.
     """
     text = text.set(text.is_in([*unknown, "NA"]), None)
     number = birth_numbers(text)

@@ -1,4 +1,4 @@
-"""Lines derived by selfing: the additive relationship matrix where a plant stands for generations of selfing.
+"""Lines derived by selfing: the additive relationship matrix where a plant represents generations of selfing.
 
 Plant i of sire s and dam t has g_i generations of selfing after the cross, by single-seed descent, as plant breeders
 record it (an F4 line: g = 3). Write u_i0 for the plant of the cross and u_i1, u_i2, ... u_ig = u_i for its selfed

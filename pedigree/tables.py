@@ -294,9 +294,14 @@ def _text_table(content: bytes, name: str, separator: str | None, header: bool |
     return table.with_header() if header is True else table
 
 
-def counted(n: int, noun: str) -> str:
-    """'1 row', '2 rows'."""
-    return f"{n} {noun}" + ("" if n == 1 else "s")
+def counted(n: int, noun: str, verb: str = "") -> str:
+    """'1 row', '2 rows'; with a verb of one, 'is': '1 row is', '2 rows are'."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s") + (f" {agreeing(n, verb)}" if verb else "")
+
+
+def agreeing(n: int, verb: str) -> str:
+    """A verb in the form for one, in that for n: 'is', 'has', 'counts' or 'are', 'have', 'count'."""
+    return verb if n == 1 else {"is": "are", "has": "have", "was": "were"}.get(verb, verb.removesuffix("s"))
 
 
 def _check_text(content: bytes, name: str) -> None:

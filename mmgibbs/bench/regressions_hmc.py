@@ -1,6 +1,6 @@
 """MultinomialHMC in the settings of Beam, Ghosh & Doyle (2016): MNIST with L = 100, and 224 combinations of N, K and p.
 
-The gradient of all coefficients is held against the two matrix products it contains, X B and X' R over the whole of X
+The gradient of all coefficients is compared with the two matrix products it contains, X B and X' R over the whole of X
 in float32, by the same BLAS on as many threads; both take turns in one process and the least of each counts. Pixels are
 divided by 255 (a scale that is carried: X stays uint8, or float32 as stated); the Cauchy priors have scale 1.
 """

@@ -2,7 +2,7 @@
 rare positives.
 
 Bytes of a sweep: X once (eta, z and X'z while its rows are in the cache), whatever the number of chains. Flops: 4 n p
-for these two products and p^3/3 for the Cholesky factor, for each chain. Each is held against what this machine does,
+for these two products and p^3/3 for the Cholesky factor, for each chain. Each is compared with what this machine does,
 measured in turn with the sweeps: a sum over X for bytes, a product of matrices for flops, both on as many threads as
 the sweeps.
 """

@@ -1,7 +1,7 @@
 """Bayesian lasso, p = 1000 predictors and n = 425 records: milliseconds per sweep.
 
 Flops of a sweep, n < p: Z D Z' n^2 p (one triangle), its Cholesky factor n^3/3, four triangular solutions 4 n^2 and
-three products with Z, 6 n p. Each is held against the dgemm of the same machine, measured in turn with the sweeps.
+three products with Z, 6 n p. Each is compared with the dgemm of the same machine, measured in turn with the sweeps.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Side:
 
 
 def read_side(path: Path, levels: Path | None = None) -> Side:
-    """A run folder or a file of solutions. levels: table that says which id each number of a level stands for.
+    """A run folder or a file of solutions. levels: table that says which id each number of a level means.
 
     Raises ConfigError: no such path, no run, no values; DataError: a file that cannot be read.
     """

@@ -1,4 +1,4 @@
-"""What sections of an analysis say of each other: names looked up and filled in, matrices held against the model."""
+"""What sections of an analysis say of each other: names looked up and filled in, matrices checked."""
 
 from __future__ import annotations
 

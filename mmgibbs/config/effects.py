@@ -145,7 +145,7 @@ def _options(value: object) -> dict[str, Any]:
 
 
 class RandomEffect(Section):
-    """One way in which records meet the levels of a random term; with covariates, a random regression."""
+    """One way in which records have levels of a random term; with covariates, a random regression."""
 
     level: Annotated[str, checked(a_column)] = ""
     """Column of the records that says which level a record has. Default for an unnamed effect: the name of the term."""

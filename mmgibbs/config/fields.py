@@ -26,7 +26,7 @@ from mmgibbs.errors import nearest
 Value = TypeVar("Value")
 OfSection = TypeVar("OfSection", bound="Section")
 Kind = Callable[[object], Value]  # what a user wrote -> the value that is meant
-Schema = Any  # JSON schema, in which a Section class stands for its own schema, a KeyOf for that of one of its keys
+Schema = Any  # JSON schema, in which a Section class represents its own schema, a KeyOf for that of one of its keys
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 NOT_IN_A_NAME = "[],:/="  # they stand between the parts of a parameter's name: genetic.cov[direct:a,maternal:b]
 
@@ -75,7 +75,7 @@ class Section(BaseModel):
 
     @classmethod
     def long_form(cls, value: object) -> object:
-        """What a short way of writing this section stands for."""
+        """What a short way of writing this section means."""
         return value
 
     @classmethod
@@ -423,7 +423,7 @@ def a_table(value: object) -> Path | pl.DataFrame:
 
 @accepts({"type": "string"})
 def a_separator(value: object) -> str:
-    """One character; ' ' stands for any white space."""
+    """One character; ' ' means any white space."""
     words = {"whitespace": " ", "space": " ", "blank": " ", "tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}
     text = words.get(value, value) if isinstance(value, str) else value
     if not isinstance(text, str) or len(text.encode()) != 1 or text in '"\n\r\0':

@@ -48,7 +48,7 @@ def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]
     """Set the values of 'key.path=value' strings in the tree; path of each -> its text."""
     changed: dict[tuple[str, ...], str] = {}
     if not isinstance(tree, dict):
-        return changed  # what is wrong is told when the tree is read
+        return changed  # what is wrong is reported when the tree is read
     for text in [overrides] if isinstance(overrides, str) else overrides:
         name, equals, written = str(text).partition("=")
         origin = f"override {show(str(text))}"
@@ -81,7 +81,7 @@ def _next_key(mapping: dict, keys: list[str]) -> tuple[str, list[str]]:
 
 
 def _as_mapping(value: object, path: tuple[str, ...]) -> object:
-    """The mapping that a short form stands for, where an override goes deeper than the file; always a new one."""
+    """The mapping that a short form means, where an override goes deeper than the file; always a new one."""
     if is_nothing(value):
         return {}
     if path == ("traits",) and not isinstance(value, dict):

@@ -72,7 +72,7 @@ def _positive_or_matrix(value: object) -> float | tuple[tuple[float, ...], ...]:
 
 
 class Shares(Section):
-    """Shares of the SNPs in each class, from the class of no effect on: where they start, or are held.
+    """Shares of the SNPs in each class, from the class of no effect on: where they start, or are fixed.
 
     Where effects are in a state for every set of traits: of each trait, or of the states in their order (none, first,
     second, both, ...).
@@ -238,11 +238,11 @@ class MarkerEffects(Section):
     traits; else independent."""
 
     single_step: Annotated[str, checked(one_of("none", "epsilon"))] = "none"
-    """epsilon: use the records of animals without genotypes too. Theirs are predicted from those of relatives, and the
-    pedigree term holds what that leaves."""
+    """epsilon: use the records of animals without genotypes too. Their genotypes are predicted from those of
+    relatives, and the pedigree term is what the SNPs do not explain."""
 
     variance_left: Annotated[str, checked(one_of("own", "implied"))] = "own"
-    """With epsilon, the variance of what predicted genotypes leave: own, sampled as that of any random effect; or
+    """With epsilon, the variance of what the SNPs do not explain: own, sampled as that of any random effect; or
     implied by the variance of an effect, times the sum of 2pq (and the mean factor of the classes), so that there is
     one genetic variance. For rr, on several traits too, and for bayes_c and bayes_r with fixed pi on one."""
 

@@ -241,7 +241,7 @@ class _TraitRank:
     part_columns: dict[int, np.ndarray]  # part -> (q, m) bool
     part_records: dict[int, np.ndarray]
     group_columns: dict[int, np.ndarray]  # entry of `groups` -> (g,) bool
-    apart: tuple[int, ...]  # flat class effects and parts that were held against the largest class alone
+    apart: tuple[int, ...]  # flat class effects and parts that were checked against the largest class alone
 
 
 def _rank_by_trait(

@@ -124,7 +124,8 @@ def in_pedigree(
     codes = pedigree.codes(ids)
     outside = ids.filter(codes.is_null())
     if len(outside):
-        what = f"{len(outside):,} genotyped animals are not in the pedigree, such as {', '.join(outside.head(SHOWN))}"
+        what = f"{counted(len(outside), 'genotyped animal', 'is')} not in the pedigree, such as "
+        what += ", ".join(outside.head(SHOWN))
         if spec.outside_pedigree == "refuse" or len(outside) == len(ids):
             raise DataError(
                 f"{genotypes.file.name}: {what}; needed a pedigree row for each, or model.random.{term}.relationship."
@@ -156,7 +157,7 @@ def pedigree_codes(
     if of_pedigree is not None and np.any(codes < 0):
         absent = genotypes.animals["animal"].filter(pl.Series(codes < 0))
         raise DataError(
-            f"{genotypes.file.name}: {len(absent):,} genotyped animals are not in the pedigree, such as "
+            f"{genotypes.file.name}: {counted(len(absent), 'genotyped animal', 'is')} not in the pedigree, such as "
             f"{', '.join(absent.head(SHOWN))}; needed a pedigree row for each (model.random.{term}.relationship uses "
             "the pedigree)"
         )

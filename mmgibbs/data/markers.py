@@ -19,6 +19,7 @@ from mmgibbs.data.traits import Records
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.genotypes.store import Store
 from mmgibbs.model.markers import JointPriorSpec, MarkerPriorSpec, Markers, VarianceLeft, states_of_traits
+from pedigree.tables import counted
 
 if TYPE_CHECKING:
     from mmgibbs.data.genotypes.imputed import Imputed
@@ -58,7 +59,8 @@ def without_records_of_others(
         count = int(np.count_nonzero(~genotyped))
         if not count:
             continue
-        what = f"{count:,} records are of animals without genotypes, such as {', '.join(others.head(SHOWN)) or 'none'}"
+        what = f"{counted(count, 'record', 'is')} of animals without genotypes, such as "
+        what += ", ".join(others.head(SHOWN)) or "none"
         if section.without_genotypes == "refuse":
             raise DataError(
                 f"model.markers.{name}: {what}; needed without_genotypes: keep (only the other terms act on these "

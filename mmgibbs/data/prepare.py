@@ -40,7 +40,7 @@ from mmgibbs.model.design import Design
 from mmgibbs.model.markers import Markers
 from mmgibbs.model.residual import fold_classes
 from mmgibbs.model.terms import Term
-from pedigree.tables import quoted
+from pedigree.tables import agreeing, quoted
 
 
 def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -> Prepared:
@@ -237,11 +237,11 @@ def _strangers(analysis: Analysis, records: Records, kin: Kin | None) -> tuple[s
     strange = named.filter(pl.Series(~own).gather(pedigree.codes(named)))
     if 2 * len(strange) <= len(named):
         return ()
+    one = agreeing(len(strange), "is")
     return (
-        f"data.add_missing_animals: {len(strange):,} of {len(named):,} animals that records name are not in "
-        "the pedigree and were added "
-        "without parents: their relationships are not known. Are ids written in the same way? Records have "
-        f"{quoted(strange[0])}, the pedigree "
+        f"data.add_missing_animals: {len(strange):,} of the {len(named):,} animals with records {one} not in the "
+        f"pedigree and {agreeing(len(strange), 'was')} added without parents, with unknown relationships. Are ids "
+        f"written in the same way? Records have {quoted(strange[0])}, the pedigree "
         f"{quoted(pedigree.ids[int(np.flatnonzero(own)[0])])}",
     )
 

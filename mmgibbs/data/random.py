@@ -25,7 +25,7 @@ from mmgibbs.data.traits import observing
 from mmgibbs.errors import DataError
 from mmgibbs.model.terms import Effect, Levels, Related, Term
 from pedigree.read import Pedigree
-from pedigree.tables import quoted
+from pedigree.tables import counted, quoted
 
 ANIMAL_COLUMNS = ("animal", "id")
 PARENT_COLUMNS = ("sire", "dam", "father", "mother")
@@ -48,7 +48,7 @@ def animal_column(random: Mapping[str, Random], phenotypes: Phenotypes) -> str |
 
 
 def unknown_values(column: str, of_pedigree: bool, data: Data) -> tuple[str, ...]:
-    """Ids that stand for an unknown animal: the pedigree's, wherever a column holds animals."""
+    """Ids that mean an unknown animal: the pedigree's, wherever a column holds animals."""
     holds_animals = of_pedigree or column in PARENT_COLUMNS
     return tuple(data.unknown_parent) if holds_animals else ()
 
@@ -177,8 +177,8 @@ class RandomTerms:
                 f"a known level, or '{option}: omit' (the record is then used without this effect)",
             )
         self.notes.append(
-            f"{option}: omit: {np.count_nonzero(absent)} records have no {effect.level}; they are used without "
-            f"this effect"
+            f"{option}: omit: {counted(int(np.count_nonzero(absent)), 'record', 'has')} no {effect.level}: used "
+            "without this effect"
         )
 
     def _animals_of_records(self, level: str, path: str) -> np.ndarray:
@@ -249,7 +249,7 @@ class RandomTerms:
         if len(others):
             animals = others.unique(maintain_order=True)
             raise DataError(
-                f"{self.phenotypes.name}: {len(others):,} records are of {len(animals):,} animals without genotypes, "
+                f"{self.phenotypes.name}: {counted(len(others), 'record', 'is')} of animals without genotypes, "
                 f"such as {', '.join(animals.head(SHOWN))} (column '{effect.level}'), which model.random.{term} cannot "
                 "relate to others; needed their genotypes, relationship: {kind: single_step} with a pedigree, or a "
                 "file without these records"

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mmgibbs.data.covariates import DEPENDENT
 
-# Beyond this many columns in Z the largest effects are held against the absorbed one alone: S would not fit.
+# Beyond this many columns in Z the largest effects are checked against the absorbed one alone: S would not fit.
 DENSE_COLUMNS = 6000
 _PANEL = 96
 
@@ -47,7 +47,7 @@ class Columns:
 class Rank:
     independent: list[np.ndarray]  # per effect (n_levels, m) bool
     with_records: list[np.ndarray]  # per effect (n_levels, m) bool: the column is not zero throughout
-    checked_apart: tuple[int, ...]  # effects held against the absorbed effect alone
+    checked_apart: tuple[int, ...]  # effects checked against the absorbed effect alone
 
 
 def independent_columns(effects: Sequence[Columns], intercept: int | None = None) -> Rank:
@@ -84,7 +84,7 @@ def independent_columns(effects: Sequence[Columns], intercept: int | None = None
         and with_records[intercept][0, 0]
         and not independent[intercept][0, 0]
     ):
-        # 1 = the sum of all levels of the absorbed class, so either may stand for the other.
+        # 1 = the sum of all levels of the absorbed class, so either may represent the other.
         independent[intercept][0, 0] = True
         independent[absorbed][np.flatnonzero(with_records[absorbed][:, 0])[-1], 0] = False
     return Rank(independent, with_records, tuple(sorted(apart)))

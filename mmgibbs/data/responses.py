@@ -1,4 +1,4 @@
-"""Traits that are not normal, as the table has them: categories, bounds and counts, each held against its rules."""
+"""Traits that are not normal, as the table has them: categories, bounds and counts, each checked against its rules."""
 
 from __future__ import annotations
 

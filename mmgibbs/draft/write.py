@@ -16,6 +16,7 @@ from mmgibbs.config.schema import MODELINE
 from mmgibbs.draft.columns import MISSING, Column
 from mmgibbs.draft.guess import UNKNOWN_PARENT, Guess
 from mmgibbs.draft.roles import hint, named_for, type_of
+from pedigree.tables import counted
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORDS = {"yes", "no", "on", "off", "true", "false", "null", "y", "n", "none"}
@@ -71,7 +72,7 @@ def _across(g: Guess) -> list[str]:
         founders = int(((g.pedigree.sire < 0) & (g.pedigree.dam < 0)).sum())
         out.append(f"{g.pedigree_file.name}: {g.pedigree.n_animals:,} animals, {founders:,} of them without parents")
     if g.repeated:
-        out.append(f"{g.repeated:,} animals have several records of {g.traits[0].name}")
+        out.append(f"{counted(g.repeated, 'animal', 'has')} several records of {g.traits[0].name}")
     out += g.unused_pedigree
     dams = _dams(g)
     if dams is not None:
@@ -159,7 +160,9 @@ def _data(g: Guess, folder: Path) -> list[str]:
         lines.append(f"  unknown_parent: {_list([*UNKNOWN_PARENT, *g.unknown_parent])}")
     absent = g.animals.distinct - g.animals.known
     if g.pedigree is not None and absent:
-        lines.append(f"  add_missing_animals: true  # {absent:,} animals with records have no row in the pedigree")
+        lines.append(
+            f"  add_missing_animals: true  # {counted(absent, 'recorded animal', 'has')} no row in the pedigree"
+        )
     if g.genotypes is not None:
         lines.append(f"  genotypes: {_yaml(_relative(g.genotypes, folder))}")
         lines.append("  # genotypes: {file: ..., quality: {maf: 0.05, call_rate: 0.95}}")
@@ -305,7 +308,9 @@ def _genetic(g: Guess) -> list[str]:
     kind = "pedigree" if g.selfing is None else f"{{kind: pedigree, selfing: {_yaml(g.selfing)}}}"
     lines = [f"    genetic: {{level: {level}, relationship: {kind}}}  # breeding values; {g.animals.why}"]
     if g.repeated:
-        lines += [f"    permanent_environment: {{level: {level}}}  # {g.repeated:,} animals have several records"]
+        lines += [
+            f"    permanent_environment: {{level: {level}}}  # {counted(g.repeated, 'animal', 'has')} several records"
+        ]
     dams = _dams(g)
     if dams is None or not _several_progeny(g):
         return lines

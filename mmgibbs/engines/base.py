@@ -388,7 +388,7 @@ class SweepEngine(HostState):
         super().__init__(equations)
         self.sweeps = list(sweeps)
         shapes = [(t.n_levels + 1, t.n_components) for t in equations.design.terms]
-        self.rows = [np.zeros(shape, self.real) for shape in shapes]  # the last row, 0, stands for unknown parents
+        self.rows = [np.zeros(shape, self.real) for shape in shapes]  # the last row, 0, represents unknown parents
         self._theta = [rows[:-1] for rows in self.rows]
         self.start()
 

@@ -174,7 +174,7 @@ def truncated(mean, sd, low, high, number, record, stream, seed, chain):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_categories(records, category, cuts, trait, y, e, B, s, first, last, number, stream, seed, chain):
-    """Liabilities of the records first ... last - 1, from the interval of cuts that their category stands for.
+    """Liabilities of the records first ... last - 1, from the interval of cuts that their category represents.
 
     cuts (K + 1,): -inf, t_1, ..., t_{K-1}, inf; category (n,): 0 ... K - 1, -1 where not observed. y and e (n, T):
     updated in place. A record without the trait is passed over. Records go by blocks of BLOCK, which vectorises; the

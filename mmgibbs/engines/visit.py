@@ -54,7 +54,7 @@ def sum_visits(term, records, T_, first, last, e, Rinv, rhs):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def hold_inactive(active, P, rhs, z):
-    """Components held at 0 leave the system (the lower triangle of P): their change is exactly 0."""
+    """Components set to 0 leave the system (the lower triangle of P): their change is exactly 0."""
     for a in range(rhs.size):
         if active[a] == 0:
             rhs[a] = 0.0

@@ -63,7 +63,7 @@ class Translation:
 
 
 def translate(parameters: ParameterFile, folder: Path, stem: str) -> Translation:
-    """The analysis that a parameter file stands for.
+    """The analysis that a parameter file represents.
 
     folder: where the analysis will be; its paths are relative to it. stem: of the names of new tables. ConfigError
     and DataError name the line, what was found there and what is needed.
@@ -138,7 +138,7 @@ def _residual_class(context: Context) -> str | None:
 
 
 def _traits(context: Context, categories: Sequence[int]) -> dict[str, dict]:
-    """What stands for a missing observation is so for traits alone: a covariate may be 0.
+    """What means a missing observation does so for traits alone: a covariate may be 0.
 
     categories: (T,) how many, 0 for a normal trait.
     """

@@ -59,7 +59,7 @@ class Context:
         return file if os.path.isabs(file) else os.path.relpath(self.parameters.path.parent / file, self.folder)
 
     def check(self, line: int, keyword: str, positions: Sequence[int]) -> None:
-        """Refuse a position that is no column; 0 stands for none."""
+        """Refuse a position that is no column; 0 means none."""
         for position in positions:
             if position and position not in self.columns:
                 new = [f" or {c.value[0]} (COMBINE)" for c in self.parameters.combined]

@@ -16,6 +16,7 @@ from mmgibbs.exchange.blupf90_genomic import single_step
 from mmgibbs.exchange.blupf90_pedigree import enter_pedigree
 from mmgibbs.exchange.blupf90_random_regression import Coefficients, coefficients_of
 from mmgibbs.exchange.blupf90_read import Stated, StatedEffect
+from pedigree.tables import counted
 
 DEFAULT_VARIANCE, DEFAULT_COVARIANCE = 1.0, 0.1  # renumf90's, where a matrix is not stated
 DAM = {"level": "dam", "unknown_level": "omit"}
@@ -67,12 +68,12 @@ def _tell_of_levels(context: Context, line: int, positions: Sequence[int], form:
     if form == "numer" and not any(text.startswith("numer:") for _, text in context.notes):
         context.note(line, "numer: levels are compared as text: 1, 01 and 1.0 are three levels")
     for position in sorted({p for p in positions if 0 < p <= len(context.data.names)}):
-        zeros = (context.values(position) == "0").sum()
+        zeros = int((context.values(position) == "0").sum())
         if zeros:
             context.note(
                 line,
-                f"{zeros} records have 0 in column {position}: a level like others here, but no level for the "
-                f"BLUPF90 programs",
+                f"{counted(zeros, 'record', 'has')} 0 in column {position}: a level like others here, but no level for "
+                "the BLUPF90 programs",
             )
 
 

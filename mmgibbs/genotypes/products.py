@@ -5,7 +5,7 @@ For rows (SNPs) j_1 .. j_m of the array and chunks first .. stop - 1 of 128 anim
     dot_rows(genotypes, rows, values, v, first, stop, out)      out[i] += sum_a x[j_i, a] v[a]
     add_rows(genotypes, rows, values, by, first, stop, out)     out[a] += sum_i by[i] x[j_i, a]
 
-where x[j, a] is the number that stands for the genotype of animal a. `genotypes` is one of
+where x[j, a] is the number that represents the genotype of animal a. `genotypes` is one of
 
     (p, chunks, 8) uint32     2 bits a genotype: animal 8 s + l of its chunk in bits 2 s and 2 s + 1 of word l;
                               x = values[j, code], code 3 is missing

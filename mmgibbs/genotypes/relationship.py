@@ -42,7 +42,7 @@ class WithChosen(NamedTuple):
 
 
 def vanraden_1(store: Store, frequency: np.ndarray, mean: np.ndarray) -> Products:
-    """frequency (p,), mean (p,): p_j and the dosage that a missing genotype stands for."""
+    """frequency (p,), mean (p,): p_j and the dosage that a missing genotype counts as."""
     return products(*scaled_1(store, frequency, mean))
 
 

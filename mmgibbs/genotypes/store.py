@@ -77,7 +77,7 @@ class Store(ABC):
     def values(self, centre: np.ndarray, scale: np.ndarray | None = None, mean: np.ndarray | None = None) -> np.ndarray:
         """(p, 4) float32 for `dot_rows` and `add_rows`: x = scale (m - centre), all (p,).
 
-        mean: the dosage that a missing genotype stands for; without, it is the centre, so that x = 0. Where mean and
+        mean: the dosage that a missing genotype counts as; without, it is the centre, so that x = 0. Where mean and
         centre differ, the places after the last animal are not 0 either.
         """
         out = self._known_values(centre, np.ones(self.n_snps) if scale is None else np.asarray(scale, np.float64))

@@ -1,8 +1,8 @@
-"""A barrier for threads within one kernel: `meet(arrived, me)` goes on when all threads have come as far.
+"""A barrier for threads within one kernel: `meet(arrived, me)` continues when all threads have come as far.
 
 A kernel that meets thousands of times in a few milliseconds cannot be called anew each time: all threads are in it from
 beginning to end, each with its number `me`, and wait for each other in turn. They look at a counter of their own
-`SPINS` times, then let others have the core between looks, so that a machine with fewer free cores than threads goes on
+`SPINS` times, then let others have the core between looks, so that a machine with fewer free cores than threads keeps
 working. What a thread wrote before it came is seen by all others afterwards.
 
 arrived (threads + 1, LINE) int64, from 0, a row for each thread (a cache line of its own): how often it came. The last

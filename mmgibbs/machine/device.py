@@ -149,7 +149,7 @@ class Device:
         self.cupy.get_default_memory_pool().free_all_blocks()
 
     def pinned(self, shape: Shape, dtype: npt.DTypeLike) -> np.ndarray:
-        """A NumPy array that the device can copy while other work goes on;
+        """A NumPy array that the device can copy while other work continues;
         an ordinary one where no memory can be pinned.
         """
         from cupyx import empty_pinned

@@ -1,7 +1,7 @@
 """Where compiled kernels are kept between runs: a folder for each state of the sources.
 
 A kernel contains the functions that it calls, wherever they stand, but Numba holds a kept one against its own file
-alone. After an upgrade it would go on with the old form of a function or a constant that another file holds, without a
+alone. After an upgrade it would keep the old form of a function or a constant that another file holds, without a
 word. Hence the name of the folder: a digest of all files that have kernels, and of all that those import.
 """
 

@@ -1,6 +1,6 @@
 """Effects of SNPs on the animals that records belong to: y_r = ... + x_a(r)' a + e_r.
 
-x_aj = scale_j (m_aj - centre_j), m the copies of the counted allele; a missing genotype stands for the mean. The sum
+x_aj = scale_j (m_aj - centre_j), m the copies of the counted allele; a missing genotype counts as the mean. The sum
 g_a = x_a' a is the genomic breeding value of an animal. Effects have a prior of their own (sampler/markers/priors).
 """
 
@@ -39,7 +39,7 @@ class JointPriorSpec:
     states: np.ndarray  # (K, T) bool
     factor: np.ndarray  # (K,) above 0
     pi: np.ndarray  # (K,) where the shares start
-    counts: np.ndarray | None  # (K,); None: the shares are held
+    counts: np.ndarray | None  # (K,); None: the shares are fixed
     start: np.ndarray  # (T, T) of G
     fixed: bool  # G is fixed at its start
     df: float
@@ -81,7 +81,7 @@ class Markers:
     number: np.ndarray  # (p,) int64 of each SNP in its file: draws are keyed by it
     centre: np.ndarray  # (p,)
     scale: np.ndarray  # (p,)
-    mean: np.ndarray  # (p,) the dosage that a missing genotype stands for
+    mean: np.ndarray  # (p,) the dosage that a missing genotype counts as
     prior: MarkerPriorSpec
     n_recorded: int
     joint: JointPriorSpec | None = None  # of all traits of the term; then `prior` is what it says of this one

@@ -2,7 +2,7 @@
 
     e_r ~ N(0, R_c(r)[P_r, P_r] / w_r)          c(r) the class of record r, P_r its missing pattern
 
-Kernels read R only as Rinv[p], so a row p of `Design.patterns` stands for a class and a missing pattern, and
+Kernels read R only as Rinv[p], so a row p of `Design.patterns` represents a class and a missing pattern, and
 `Design.pattern_class` says which class. What is left to know of classes is here, in the augmentation of missing
 residuals (engines/augment.py) and in the step that draws R (sampler/covariances.py). Each R_c is drawn from
 

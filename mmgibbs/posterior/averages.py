@@ -16,7 +16,7 @@ MOST = 1000  # levels of a group that are averaged
 class LevelAverages:
     """Groups of levels of one term: m_g = mean of theta_l over the levels l of group g.
 
-    Of a group with more than MOST levels, as many spread evenly over it stand for all: what levels do not share
+    Of a group with more than MOST levels, as many spread evenly over it represent all: what levels do not share
     averages out long before, and the cost of a draw stays small.
     """
 

@@ -60,7 +60,7 @@ def marker_name(term: str, what: str) -> str:
 
 
 def class_matrix_name(residual_class: int) -> str:
-    """What the residual covariance matrix (k, k) of one class is called, where one name stands for one matrix."""
+    """What the residual covariance matrix (k, k) of one class is called, where one name represents one matrix."""
     return f"{RESIDUAL}.{residual_class}"
 
 

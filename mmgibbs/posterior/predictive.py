@@ -13,7 +13,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class PredictedClasses:
-    """The classes of one effect on one trait, and the records that stand for them."""
+    """The classes of one effect on one trait, and the records that represent them."""
 
     trait: int
     draws: str  # what the draws (classes x columns,) are called

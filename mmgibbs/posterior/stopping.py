@@ -1,4 +1,4 @@
-"""Good enough to stop: the targets of `sampler.stop`, held against the draws of all chains so far.
+"""Good enough to stop: the targets of `sampler.stop`, checked against the draws of all chains so far.
 
     rhat        rank-normalised split R-hat of every parameter at most this
     ess         bulk and tail effective sample size of every parameter at least this
@@ -76,7 +76,7 @@ class Target:
 
 
 def matching(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
-    """The names that one of the patterns fits, in their order; `*` stands for any text, all else for itself."""
+    """The names that one of the patterns fits, in their order; `*` matches any text, all else itself."""
     expressions = [re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL) for pattern in patterns]
     return [name for name in names if any(e.fullmatch(name) for e in expressions)]
 

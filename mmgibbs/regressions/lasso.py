@@ -89,7 +89,7 @@ class LassoSampler:
         weights: np.ndarray | None = None,
     ):
         self.arrays, self.options, self.p = arrays, options, X.p
-        self.n = X.n if weights is None else float(weights.sum())  # records that the rows stand for
+        self.n = X.n if weights is None else float(weights.sum())  # records that the rows represent
         self.X = unit_columns(X, weights)
         self.mean = y.mean() if weights is None else weights @ y / self.n
         y = y - self.mean

@@ -237,8 +237,8 @@ def _checked(values: np.ndarray, names: tuple[str, ...], standardise: bool, weig
         _refuse_constants(names, mean + moved, sd, len(values))
         at = np.flatnonzero(far)
         notes.append(
-            f"{at.size} predictors whose mean is above {FAR:,.0f} standard deviations were centred before anything "
-            f"else, in a copy: {_few([names[j] for j in at])}"
+            f"centred before anything else, in a copy, as their means are above {FAR:,.0f} standard deviations: "
+            f"{_few([names[j] for j in at])}"
         )
     return Predictors(plain.values, names, mean, sd, tuple(notes), moved)
 

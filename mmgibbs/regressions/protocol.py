@@ -51,7 +51,7 @@ class RegressionData:
     response_name: str = "response"
     groups: np.ndarray | None = None  # (n,) labels of the groups of a hierarchical model
     group_predictors: GroupPredictors = None
-    weights: np.ndarray | None = None  # (n,) how many equal records a row stands for, of plugins that `weigh` rows
+    weights: np.ndarray | None = None  # (n,) how many equal records a row represents, of plugins that `weigh` rows
 
 
 class Sampler(Protocol):

@@ -1,6 +1,6 @@
 """The boundary of the positive definite matrices: variances at 0, correlations at 1 or -1, their combinations.
 
-In units of its start a block G has eigenvalues; those at `FLOOR` stand for 0 (below it C^-1 has too few digits left).
+In units of its start a block G has eigenvalues; those at `FLOOR` represent 0 (below it C^-1 has too few digits left).
 A direction v of such a one is *closed* where the likelihood rises beyond the boundary, v' D v < 0: steps then keep
 v' (dG) v = 0, and the estimate is on the boundary.
 """

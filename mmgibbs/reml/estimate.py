@@ -126,7 +126,7 @@ def _not_converged(found: Maximum, elements: Elements, design: Design, tolerance
     )
     near = "".join(f"\n{boundary_words(elements, c, design)}" for c in found.quadratic.closed)
     unknown = found.quadratic.undetermined.shape[1]
-    near += f"\n{unknown} combinations of the variances are not determined by the data" if unknown else ""
+    near += f"\nthe data do not determine {unknown} of the combinations of the variances" if unknown else ""
     missed = (
         f"REML has not converged {reached}, {found.distance:.1e} standard errors from the maximum of its quadratic, "
         f"needed {tolerance:.1e} (sampler.tolerance): {why}; "

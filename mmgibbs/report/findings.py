@@ -117,8 +117,8 @@ def _levels(run: Finished) -> list[Finding]:
         out.append(
             Finding(
                 "Monte Carlo error of breeding values",
-                f"{small:,} of {n:,} breeding values ({100 * small / n:.0f} %) have an effective sample size below "
-                f"{ESS}; the smallest is {smallest:.0f}. "
+                f"{small:,} of {n:,} breeding values ({100 * small / n:.0f} %) {'has' if small == 1 else 'have'} an "
+                f"effective sample size below {ESS}; the smallest is {smallest:.0f}. "
                 "Animals whose values lie close together may change places in a longer run.",
             )
         )

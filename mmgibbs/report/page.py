@@ -307,7 +307,7 @@ def diagnostics(run: Finished, figures: plots.Figures) -> dict:
 
 
 def legend(chains: int) -> list[tuple[int, str]]:
-    """(colour number, what it stands for)."""
+    """(colour number, what it represents)."""
     return [(c % len(plots.SERIES) + 1, f"chain {c + 1}") for c in range(chains)] if chains > 1 else []
 
 

@@ -26,7 +26,7 @@ SIZE, SMALL = (3.6, 2.1), (2.9, 1.9)  # inches of 72 units: three or four side b
 WIDE = (7.6, 2.1)  # of a page
 GENOME_POINTS = 3000  # of a figure along the genome; of more the highest, and an even sample of the others
 TRACE_POINTS = 300  # of one chain; longer chains are drawn by the lowest and highest draw of each stretch
-# Colours that stand for a variable of the style sheet, one each.
+# Colours that represent a variable of the style sheet, one each.
 INK, FAINT, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
 SERIES = tuple(f"#0500{i:02x}" for i in range(1, 7))
 _VARIABLES = {INK: "--ink", FAINT: "--faint", GRID: "--grid", BAND: "--band"} | {

@@ -1,6 +1,6 @@
 """What the columns of every table of a run mean, and the parameters by their names: the reference is made from here.
 
-Words in capitals stand for names of the analysis: p_top_X is p_top_5, probability[CATEGORY] is probability[ill].
+Words in capitals are names of the analysis: p_top_X is p_top_5, probability[CATEGORY] is probability[ill].
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def meaning(file: str, column: str) -> str | None:
 
 
 def _matches(pattern: str, column: str) -> bool:
-    """A word in capitals stands for any text."""
+    """A word in capitals matches any text."""
     parts = re.split(r"\b([A-Z]+)\b|(?<=_)([A-Z]+)(?=_|$|\])", pattern)
     expression = "".join(".+" if p and p.isupper() else re.escape(p or "") for p in parts)
     return re.fullmatch(expression, column) is not None

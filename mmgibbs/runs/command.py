@@ -159,12 +159,13 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
 
 def predict_command(args: argparse.Namespace) -> None:
     from mmgibbs.runs.predict import predict
+    from pedigree.tables import counted
 
     options = {key: getattr(args, key) for key in ("format", "map", "animals", "id")}
     found = predict(args.run, args.genotypes, args.output, **options)
     for note in found.notes:
         print(note, file=sys.stderr)
-    print(f"written to {args.output}: genomic breeding values of {found.values['level'].n_unique():,} animals")
+    print(f"written to {args.output}: genomic breeding values of {counted(found.values['level'].n_unique(), 'animal')}")
 
 
 COMMANDS = {

@@ -24,7 +24,7 @@ from mmgibbs.runs.assemble import Assembled
 from mmgibbs.runs.observed_scale import probabilities_of
 from mmgibbs.runs.totals import total_of
 from pedigree.read import Pedigree
-from pedigree.tables import quoted
+from pedigree.tables import counted, quoted
 
 SHOWN = 5  # unknown ids named one by one
 
@@ -159,11 +159,19 @@ def decision_notes(analysis: Analysis, prepared: Prepared, decisions: Decisions 
         notes.append("decisions: breeding values are totals of what SNPs and the pedigree explain, in every draw")
         lost = _candidates(asked, _labels(asked.term, prepared), prepared.pedigree)
         lost = lost[~np.isin(lost, decisions.codes)]
-        notes += [f"decisions.candidates: {lost.size:,} without genotypes are not candidates"] if lost.size else []
+        notes += (
+            [f"decisions.candidates: not candidates, without genotypes: {counted(lost.size, 'animal')}"]
+            if lost.size
+            else []
+        )
     if asked.candidates.born_after is not None:
         labels = _labels(asked.term, prepared)
         unknown = _birth_years(labels.ids.head(len(labels.ids) - labels.n_groups), prepared.pedigree).null_count()
-        notes += [f"decisions.candidates.born_after: {unknown:,} without a birth are not candidates"] if unknown else []
+        notes += (
+            [f"decisions.candidates.born_after: not candidates, without a birth: {counted(unknown, 'animal')}"]
+            if unknown
+            else []
+        )
     return notes
 
 

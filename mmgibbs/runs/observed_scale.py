@@ -1,4 +1,4 @@
-"""Traits that are not normal on the scale of their records: which records stand for all, and what is reported."""
+"""Traits that are not normal on the scale of their records: which records represent all, and what is reported."""
 
 from __future__ import annotations
 

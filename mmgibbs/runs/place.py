@@ -180,7 +180,7 @@ class RunFolder:
             raise ConfigError(
                 f"output.directory: '{self.analysis.output.directory}': checkpoint/{RUN}.npz is damaged or lost, and "
                 "checkpoints of chains of that version do not say which engine they continue with; needed "
-                f"{option('overwrite')}: engine: auto might take another one now"
+                f"{option('overwrite')}, as engine: auto might choose another one now"
             )
         return next((facts["engine"] for facts in kept if "engine" in facts), None)
 

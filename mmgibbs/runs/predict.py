@@ -4,7 +4,7 @@
 
 m_aj are the copies of the run's counted allele, c_j the run's centre, b_j the effect of one copy. The mean of g_a comes
 from the posterior means of b in markers.parquet, without further Monte Carlo error; its deviation from the draws of b
-in marker_draws.npz. A genotype that is missing, and a SNP that the new file lacks, stand for the run's mean.
+in marker_draws.npz. A genotype that is missing, and a SNP that the new file lacks, count as the run's mean.
 
 Of a run whose SNP effects are those of all animals (single_step: epsilon), the breeding value of an animal with
 genotypes is t_a = g_a over all terms, and J_a b with J_a = -1 where the run has the regression on J.
@@ -53,7 +53,7 @@ class _Effects:
     names: list[tuple[str, str]]  # (T,) term and trait
     snps: pl.DataFrame  # (q) snp, counted, other, number
     every: int  # SNPs of the run's file
-    mean: np.ndarray  # (q,) copies that a missing genotype stands for
+    mean: np.ndarray  # (q,) copies that a missing genotype counts as
     centre: np.ndarray  # (q,)
     effect: np.ndarray  # (q, T) of a copy
     draws: list[EffectDraws]  # of each term, or none

@@ -1,4 +1,4 @@
-"""By which classes the records of a trait that is not normal are held against the model, and what came of it."""
+"""By which classes the records of a trait that is not normal are checked against the model, and what came of it."""
 
 from __future__ import annotations
 

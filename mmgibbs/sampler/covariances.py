@@ -23,7 +23,7 @@ START_SCALES = (1.0, 0.5, 2.0, 0.75, 1.5)
 class CovarianceMatrices:
     """The matrices of one chain as they are now, by name: what its steps share.
 
-    `changed`: a matrix is not the one that the engine took last. `priors`: the inverse Wisharts that stand for scale
+    `changed`: a matrix is not the one that the engine took last. `priors`: the inverse Wisharts that represent scale
     priors now, by the name of the matrix, given the `auxiliaries` of it (auxiliaries.py).
     """
 

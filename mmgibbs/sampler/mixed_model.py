@@ -34,7 +34,7 @@ class MixedModel:
 
     design: Design
     covariances: tuple[CovarianceModel | None, ...]  # one per term; None for fixed terms
-    residual: ResidualModel  # a CovarianceModel stands for that of all records
+    residual: ResidualModel  # a CovarianceModel represents that of all records
     saved: dict[str, np.ndarray] = field(default_factory=dict)  # term name -> level codes whose draws are kept
     averaged: dict[str, LevelAverages] = field(
         default_factory=dict

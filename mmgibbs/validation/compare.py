@@ -1,6 +1,6 @@
 """Validations of several analyses side by side: the predictions of the same records, fold by fold.
 
-Of cross-validation, the most complete prediction of each analysis is held against the records that all of them predict,
+Of cross-validation, the most complete prediction of each analysis is compared with the records that all predict,
 
     predictive ability   cor(y*, p)              probabilities: area under the ROC curve
     error                mean (y* - p)^2         probabilities: their Brier score
@@ -24,6 +24,7 @@ import polars as pl
 from mmgibbs.validation import scores
 from mmgibbs.validation.cross import EVERY_EFFECT, EVERY_EFFECT_AND_FIXED, fold_statistics
 from mmgibbs.validation.found import Validation, number
+from pedigree.tables import counted
 
 ORDER = (EVERY_EFFECT_AND_FIXED, EVERY_EFFECT, "total", "gebv")  # of terms or effects, the most complete one first
 SCHEMA = dict.fromkeys(("method", "analysis", "term", "effect", "trait", "statistic"), pl.String) | {
@@ -79,7 +80,8 @@ def _of_folds(found: Sequence[Validation], names: Sequence[str]) -> tuple[pl.Dat
         own = frame.join(shared, on=["trait", "row"], how="semi", maintain_order="left")
         lost = frame.select("trait", "row").unique().height - shared.height
         if lost:
-            notes.append(f"{name}: {lost:,} predicted records that another analysis does not predict are not compared")
+            what = counted(lost, "predicted record")
+            notes.append(f"{name}: not compared: {what} that another analysis does not predict")
         for keys, part in own.group_by(["trait", "term", "effect", "fold"], maintain_order=True):
             effect = str(keys[2])
             of = effect if effect.startswith("P(") else ""  # a category has statistics of its own

@@ -157,7 +157,7 @@ def without_others(records: Recorded, prepared: Prepared) -> Recorded:
 
 
 def _at_given_variances(analysis: Analysis) -> Analysis:
-    """To be solved by BLUP; sampled at held variances where records have liabilities, or SNPs have effects."""
+    """To be solved by BLUP; sampled at fixed variances where records have liabilities, or SNPs have effects."""
     if any(trait.type != "normal" for trait in analysis.traits) or analysis.model.markers:
         return analysis.model_copy(update={"variances": analysis.variances.model_copy(update={"mode": "fixed"})})
     blup = {"method": "blup", "tolerance": TOLERANCES["blup"], "pev_limit": 0}

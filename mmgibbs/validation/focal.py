@@ -14,7 +14,7 @@ from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.folds import birth_year_of
 from pedigree.read import Pedigree
-from pedigree.tables import quoted
+from pedigree.tables import counted, quoted
 
 FEWEST = 3  # animals to compare
 
@@ -61,8 +61,8 @@ def choose_focal(
         masked, what = year >= cutoff, f"{records.units} born from {cutoff:.15g} on"
         if unknown.any():
             notes.append(
-                f"{np.count_nonzero(unknown):,} records of {records.units} without a birth year stay in the "
-                "partial data"
+                f"{counted(int(np.count_nonzero(unknown)), 'record')} of {records.units} without a birth year, left in "
+                "the partial data"
             )
     if not masked.any() or masked.all():
         share = "all" if masked.any() else "none"

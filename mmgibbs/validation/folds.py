@@ -124,7 +124,7 @@ def fold_times(records: Recorded, codes: np.ndarray, pedigree: Pedigree | None, 
     unknown = np.isnan(time)
     if unknown.any():
         raise DataError(
-            f"{records.phenotypes.name}: {np.count_nonzero(unknown)} records, the first of them row "
-            f"{records.phenotypes.rows[unknown][0]}, have no {what}; needed one for {option('by', 'time')}"
+            f"{records.phenotypes.name}: found {counted(int(np.count_nonzero(unknown)), 'record')} without a {what}, "
+            f"the first in row {records.phenotypes.rows[unknown][0]}; needed one for {option('by', 'time')}"
         )
     return time

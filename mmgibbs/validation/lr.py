@@ -99,8 +99,7 @@ def bootstrap(
 def samples_left_out(found: dict, sd: dict, left_out: dict[str, int], own: Collection[str] = ()) -> list[str]:
     """Notes on bootstrap samples that have no statistic; own: names whose standard errors are no bootstrap's."""
     return [
-        f"{n} of {BOOTSTRAPS} bootstrap samples have no {name} and are left out of its standard error, which is then "
-        "too small"
+        f"{n} of {BOOTSTRAPS} bootstrap samples without {name}, left out of its standard error, which is then too small"
         for name, n in left_out.items()
         if n and name not in own and np.isfinite(found[name]) and np.isfinite(sd[name])
     ]
@@ -216,7 +215,7 @@ def notes_on(
         if np.isnan(sd[name]) and np.isfinite(found[name])
     ]
     notes += [
-        f"{n} of {replicates} simulated sets of records have no {name}: expectation and standard error are those "
+        f"{n} of {replicates} simulated sets of records without {name}: expectation and standard error are those "
         "of the others"
         for name, n in missing.items()
         if n > 0 and (n < replicates or np.isfinite(found[name]))

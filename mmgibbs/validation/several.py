@@ -1,4 +1,4 @@
-"""Several analyses of the same records validated alike, and held against each other: with SNP effects and without, say.
+"""Several analyses of the same records validated alike, and compared, such as one with SNP effects and one without.
 
 All leave out the same records. Folds and focal animals are chosen for one analysis that uses every record that any of
 them uses, and taken over by row of the table.

@@ -27,6 +27,7 @@ from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.focal import FEWEST, Focal
 from mmgibbs.validation.lr import related_terms
 from pedigree.expected import ExpectedOf
+from pedigree.tables import counted
 
 MOST_DRAWS = 1000  # of the values of the focal animals that are kept
 
@@ -144,7 +145,9 @@ def values_of(assembled: Assembled, prepared: Prepared, focal: Focal) -> tuple[l
             out.append(value)
         if lost and value.effect == GEBV:
             few = "" if value.animals.size >= FEWEST else f": fewer than {FEWEST} are left, and nothing is compared"
-            notes.append(f"{value.label}: {lost:,} focal animals are not genotyped and have no genomic value{few}")
+            notes.append(
+                f"{value.label}: {counted(lost, 'focal animal', 'is')} not genotyped, without genomic value{few}"
+            )
     return out, notes
 
 

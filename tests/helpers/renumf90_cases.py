@@ -256,7 +256,7 @@ CASES = {
             "variances": {"sire": 0.3, "effect3": 1.0, "residual": 2.0},
         },
         {},
-        ("RANDOM sire", "REC_SEX", "numer:", "(CO)VARIANCES is not stated", "records have 0 in column 10"),
+        ("RANDOM sire", "REC_SEX", "numer:", "(CO)VARIANCES is not stated", " 0 in column 10: a level"),
     ),
     "joined columns, a header line": Case(
         "COMBINE\n20 2 3\nCOMBINE\n21 20 7\n"

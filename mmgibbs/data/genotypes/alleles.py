@@ -15,7 +15,7 @@ import polars as pl
 from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError, option_name
-from pedigree.tables import quoted
+from pedigree.tables import agreeing, counted, quoted
 
 UNKNOWN = ("0", ".", "")  # what files write for an allele that they do not know
 
@@ -91,17 +91,20 @@ def _notes(
     if len(absent):
         shown = ", ".join(absent.head(SHOWN))
         notes.append(
-            f"{file.name}: {len(absent):,} of the {joined.height:,} SNPs of the run are not in it, such as {shown}; "
+            f"{file.name}: {len(absent):,} of the {joined.height:,} SNPs of the run {agreeing(len(absent), 'is')} not "
+            f"in it, such as {shown}; "
             "each counts as its mean in the run"
         )
     if turned.any():
-        notes.append(f"{file.name}: {int(turned.sum()):,} SNPs count the other allele and are reversed")
+        n = int(turned.sum())
+        notes.append(f"{file.name}: {counted(n, 'SNP', 'counts')} the other allele and {agreeing(n, 'is')} reversed")
     silent = int(np.count_nonzero(there & ~said))
     if silent:
         notes.append(
-            f"{file.name}: {silent:,} SNPs without known alleles, here or in the run: assumed to count the same allele"
+            f"{file.name}: {counted(silent, 'SNP')} without known alleles, here or in the run: assumed to count the "
+            "same allele"
         )
     more = file.n_snps - int(there.sum())
     if more:
-        notes.append(f"{file.name}: {more:,} SNPs have no effect in the run and are not used")
+        notes.append(f"{file.name}: {counted(more, 'SNP', 'has')} no effect in the run: not used")
     return tuple(notes)

@@ -12,7 +12,7 @@ from mmgibbs.config.markers import ChosenSnps
 from mmgibbs.data.genotypes.map_file import NAMES
 from mmgibbs.data.phenotypes import SHOWN, read_any
 from mmgibbs.errors import DataError, nearest
-from pedigree.tables import quoted
+from pedigree.tables import agreeing, counted, quoted
 
 GROUP_COLUMNS = ("group", "annotation", "class", "category", "set")  # what headers call the groups, in lower case
 
@@ -63,7 +63,8 @@ def shared_or_in_none(
         ):
             if at.any():
                 shown = ", ".join(snps.filter(pl.Series(at)).head(SHOWN))
-                said.setdefault(f"{int(at.sum()):,} SNPs, such as {shown}, are {what}", []).append(trait)
+                n = int(at.sum())
+                said.setdefault(f"{counted(n, 'SNP')}, such as {shown}, {agreeing(n, 'is')} {what}", []).append(trait)
     return [
         f"model.markers: {note}" + ("" if own == every else f" (trait {', '.join(own)})") for note, own in said.items()
     ]

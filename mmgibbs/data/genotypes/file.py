@@ -16,7 +16,7 @@ from mmgibbs.data.genotypes.map_file import with_map
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource
-from pedigree.tables import quoted
+from pedigree.tables import counted, quoted
 
 # Columns of `GenotypeFile.snps`; null where a file does not say.
 SNP_COLUMNS: dict[str, type[pl.DataType]] = {
@@ -120,7 +120,7 @@ def _refuse_twice(values: pl.Series, rows: np.ndarray, name: str, what: str, pat
 
 
 def _with_names(file: GenotypeFile) -> GenotypeFile:
-    """Every SNP with a name of its own: '.' stands for none in .bim and VCF; then chromosome:position is one."""
+    """Every SNP with a name of its own: '.' means none in .bim and VCF; then chromosome:position is one."""
     snps, notes = file.snps, file.notes
     void = snps["snp"].is_null() | (snps["snp"] == ".")
     if void.any():
@@ -130,6 +130,6 @@ def _with_names(file: GenotypeFile) -> GenotypeFile:
         snps = snps.with_columns(name.alias("snp"))
         how = "chromosome:position, or snp and their number in the file"
         if file.named:
-            notes += (f"{file.name}: {int(void.sum()):,} SNPs have no name and are called {how}",)
+            notes += (f"{file.name}: {counted(int(void.sum()), 'SNP')} without a name, called {how}",)
     _refuse_twice(snps["snp"], np.arange(1, snps.height + 1), f"{file.name}: SNPs in", "SNP", "data.genotypes")
     return GenotypeFile(file.name, file.ids, file.id_rows, file.id_file, snps, file.source, file.named, notes)

@@ -7,7 +7,7 @@ Genet. Sel. Evol. 46:50. With x the centred genotypes, g animals that have some 
 
 so that epsilon is the pedigree's random effect with the animals of g set to 0, and the columns of animals without
 genotypes are real numbers. The mean of genotyped animals need not be that of the base: J is -1 for them, and
--(A^nn)^-1 A^ng J_g for the others, a fixed regression. A genotype that is missing among others stands for the mean.
+-(A^nn)^-1 A^ng J_g for the others, a fixed regression. A genotype that is missing among others counts as the mean.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource, RealGenotypes, Store, dosages, store_genotypes
 from mmgibbs.model.terms import Term
 from pedigree.expected import ExpectedOf
+from pedigree.tables import counted
 
 CONSTANT = 1e-10  # J that varies less is constant
 J_OF_GENOTYPED = -1.0
@@ -136,9 +137,9 @@ def imputed_animals(
         ExpectedOf(relationship.relatives, held, wanted),
     )
     notes = [
-        f"single_step: the genotypes of {len(ids):,} animals with records are predicted from those of relatives; "
-        f"{term} is what the SNPs do not explain in the {kin.pedigree.n_animals - held.size:,} animals without "
-        "genotypes"
+        f"single_step: the genotypes of {counted(len(ids), 'animal')} with records are predicted from those of "
+        f"relatives; {term} is what the SNPs do not explain in the {kin.pedigree.n_animals - held.size:,} animals "
+        "without genotypes"
     ]
     if np.ptp(found.j(phenotypes.text(section.level, "level"))) < CONSTANT:
         notes.append(f"single_step: {J} is the same for all records and is left out")

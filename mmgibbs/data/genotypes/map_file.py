@@ -11,7 +11,7 @@ import polars as pl
 
 from mmgibbs.data.phenotypes import SHOWN, read_any, refuse_rows
 from mmgibbs.errors import DataError
-from pedigree.tables import quoted
+from pedigree.tables import counted, quoted
 
 if TYPE_CHECKING:
     from mmgibbs.data.genotypes.file import GenotypeFile
@@ -50,9 +50,10 @@ def with_map(file: GenotypeFile, path: Path) -> GenotypeFile:
     if not known.all():
         absent = file.snps["snp"].filter(~known)
         shown = ", ".join(absent.head(SHOWN))
-        notes += (f"{name}: {len(absent):,} SNPs of {file.name} are not in the map, such as {shown}",)
+        notes += (f"{name}: {counted(len(absent), 'SNP')} of {file.name} without a row in the map, such as {shown}",)
     if table.height > int(known.sum()):
-        notes += (f"{name}: {table.height - int(known.sum()):,} SNPs of the map are not in {file.name}",)
+        more = counted(table.height - int(known.sum()), "SNP")
+        notes += (f"{name}: {more} of the map without genotypes in {file.name}",)
     return replace(file, snps=joined.select(file.snps.columns), notes=notes)
 
 
@@ -115,7 +116,7 @@ def read_frequencies(path: Path, snps: pl.Series) -> np.ndarray:
     absent = joined.filter(pl.col("p").is_null())["snp"]
     if len(absent):
         raise DataError(
-            f"{name}: {len(absent):,} SNPs are not in it, such as {', '.join(absent.head(SHOWN))}; needed the "
-            "frequency of every SNP that is used (data.genotypes.frequencies)"
+            f"{name}: {counted(len(absent), 'SNP', 'is')} not in it, such as {', '.join(absent.head(SHOWN))}; needed "
+            "the frequency of every SNP that is used (data.genotypes.frequencies)"
         )
     return joined["p"].to_numpy()

@@ -1,4 +1,4 @@
-"""Who is genotyped, has records, is in the pedigree: ids of three tables held against each other."""
+"""Who is genotyped, has records, is in the pedigree: ids of three tables checked against each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mmgibbs.data.genotypes.file import GenotypeFile
 from mmgibbs.data.phenotypes import SHOWN
 from mmgibbs.errors import DataError
 from pedigree.read import Pedigree
-from pedigree.tables import quoted
+from pedigree.tables import counted, quoted
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ def match_ids(file: GenotypeFile, recorded: pl.Series | None, pedigree: Pedigree
     if pedigree is not None:
         code = pedigree.codes(file.ids).fill_null(-1).to_numpy().astype(np.int64)
         counts["in_pedigree"] = int(np.count_nonzero(code >= 0))
-        notes += _note(file, "genotyped animals are not in the pedigree", file.ids.filter(pl.Series(code < 0)))
+        notes += _note(file, ("genotyped animal", "is", "not in the pedigree"), file.ids.filter(pl.Series(code < 0)))
     if recorded is not None:
         recorded = recorded.drop_nulls().unique(maintain_order=True)
         own = file.ids.is_in(recorded.implode()).to_numpy()
         counts["with_records"] = int(own.sum())
         without = recorded.filter(~recorded.is_in(file.ids.implode()))
         counts["records_of_others"] = len(without)
-        notes += _note(file, "genotyped animals have no record", file.ids.filter(pl.Series(~own)))
-        notes += _note(file, "animals with records are not genotyped", without)
+        notes += _note(file, ("genotyped animal", "has", "no record"), file.ids.filter(pl.Series(~own)))
+        notes += _note(file, ("recorded animal", "is", "not genotyped"), without)
         if not own.any() and not (code >= 0).any():
             raise DataError(
                 f"{file.id_file}: none of the {file.n_animals:,} genotyped animals has a record"
@@ -55,7 +55,8 @@ def match_ids(file: GenotypeFile, recorded: pl.Series | None, pedigree: Pedigree
     return Matched(own, code, counts, tuple(notes))
 
 
-def _note(file: GenotypeFile, what: str, ids: pl.Series) -> list[str]:
+def _note(file: GenotypeFile, what: tuple[str, str, str], ids: pl.Series) -> list[str]:
     if not len(ids):
         return []
-    return [f"{file.name}: {len(ids):,} {what}, such as {', '.join(ids.head(SHOWN))}"]
+    noun, verb, rest = what
+    return [f"{file.name}: {counted(len(ids), noun, verb)} {rest}, such as {', '.join(ids.head(SHOWN))}"]

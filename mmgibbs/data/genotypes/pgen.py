@@ -12,6 +12,7 @@ from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, optional_library, snp_table
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import GenotypeSource
+from pedigree.tables import counted
 
 _MISSING = -9  # as pgenlib gives it
 
@@ -52,7 +53,7 @@ def read(genotypes: Genotypes) -> GenotypeFile:
     several = int(sites["ALT"].str.contains(",").sum())
     if several:
         raise DataError(
-            f"{pvar.name}: found {several:,} sites with more than two alleles; needed two: "
+            f"{pvar.name}: found {counted(several, 'site')} with more than two alleles; needed two: "
             "plink2 --max-alleles 2 --make-pgen leaves them out"
         )
     try:

@@ -26,6 +26,7 @@ from mmgibbs.genotypes.store import (
     store_genotypes,
 )
 from pedigree.read import Pedigree
+from pedigree.tables import counted
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class PreparedGenotypes:
     checked: Checked
     # (q,) of the q SNPs that are kept, in the order of the file; of the counted allele
     frequency: np.ndarray  # as `data.genotypes.frequencies` chooses
-    mean: np.ndarray  # float64, mean dosage among the genotyped: what a missing genotype stands for
+    mean: np.ndarray  # float64, mean dosage among the genotyped: what a missing genotype counts as
 
     @property
     def snps(self) -> pl.DataFrame:
@@ -86,7 +87,7 @@ class PreparedGenotypes:
         absent = found.filter(~pl.col("kept").fill_null(False))
         if absent.height:
             raise DataError(
-                f"{self.file.name}: {absent.height:,} animals are not genotyped, or left out by "
+                f"{self.file.name}: {counted(absent.height, 'animal', 'is')} not genotyped, or left out by "
                 f"data.genotypes.quality, such as {', '.join(str(i) for i in absent['id'].head(SHOWN))}"
             )
         return found["row"].to_numpy().astype(np.int64)

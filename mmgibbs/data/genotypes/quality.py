@@ -27,6 +27,7 @@ from mmgibbs.errors import DataError
 from mmgibbs.genotypes.quality import call_rates, opposing_homozygotes, repeated_animals, repeated_snps
 from mmgibbs.genotypes.store import Store
 from pedigree.read import Pedigree
+from pedigree.tables import counted
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ class _Check:
     def _same(self, what: str, twice: np.ndarray, first: np.ndarray, names: pl.Series, action: str) -> None:
         pairs = [f"{names[int(i)]} = {names[int(first[i])]}" for i in np.flatnonzero(twice)[:SHOWN]]
         if pairs:
-            found = f"{self.file.name}: {int(twice.sum()):,} {what} have the genotypes of an earlier one"
+            several = counted(int(twice.sum()), what.removesuffix("s"), "has")
+            found = f"{self.file.name}: {several} the genotypes of an earlier one"
             self.notes.append(f"{found}, such as {', '.join(pairs)}" + ("; kept" if action == "keep" else "; dropped"))
         if action == "drop":
             self.drop(what, twice, f"the genotypes of an earlier one of the {what}")

@@ -11,6 +11,7 @@ from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.file import GenotypeFile, optional_library, snp_table
 from mmgibbs.errors import DataError
 from mmgibbs.genotypes.store import BLOCK, PackedGenotypes, PackedSource, chunks_of
+from pedigree.tables import counted
 
 
 def read(genotypes: Genotypes) -> GenotypeFile:
@@ -29,7 +30,7 @@ def read(genotypes: Genotypes) -> GenotypeFile:
         raise DataError(f"{name}: found no SNP with two alleles and genotypes (GT)")
     ids = pl.Series("id", list(reader.samples), pl.String)
     columns = dict(zip(("snp", "chromosome", "position", "counted", "other"), zip(*sites, strict=True), strict=True))
-    notes = (f"{name}: {several:,} sites with more than two alleles are left out",) if several else ()
+    notes = (f"{name}: {counted(several, 'site')} with more than two alleles left out",) if several else ()
     snps, rows = snp_table(**columns), np.arange(1, len(ids) + 1)
     return GenotypeFile(name, ids, rows, f"{name} (samples)", snps, PackedSource(packed), notes=notes)
 

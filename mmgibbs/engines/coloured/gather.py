@@ -7,7 +7,7 @@ needed. An entry adds to the sum of its level:
 
     sum <- goes_on sum + term of the entry        goes_on: 1, or 0 for the first entry of a level
 
-and a byte per entry says which lane (the lower seven bits) and whether it goes on (the eighth). `k_` and `T_` are
+and a byte per entry says which lane (the lower seven bits) and whether it continues (the eighth). `k_` and `T_` are
 tuples of zeros whose length the compiler sees; unsigned positions first ... last - 1 are those of the group's entries.
 """
 
@@ -56,7 +56,7 @@ def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tupl
     assert isinstance(K, PedigreeLists)
     counts: np.ndarray = np.diff(K.progeny_ptr.astype(np.int64))
     level = np.repeat(np.arange(K.sire.size, dtype=np.uint32), counts)
-    own_mate = K.mate == level  # a group that stands for both parents: that part is in the diagonal
+    own_mate = K.mate == level  # a group that represents both parents: that part is in the diagonal
     mate = np.where(own_mate, UNKNOWN, K.mate) if own_mate.any() else K.mate
     return LaneLists(visit_lane, code, _lanes_of_entries(K.progeny_ptr, bounds), mate)
 
@@ -115,7 +115,7 @@ def sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
     """own[lane] + progeny[lane] = sum_m kappa_lm theta_m for levels l = first ... first + n - 1, m = l included;
     progeny comes as zeros.
 
-    theta (q + 1, k): its last row is 0 and stands for unknown parents."""
+    theta (q + 1, k): its last row is 0 and represents unknown parents."""
     raise NotImplementedError("the body is compiled: see the overload below")
 
 

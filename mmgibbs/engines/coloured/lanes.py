@@ -49,7 +49,7 @@ class LaneTables:
         self._made_for: np.ndarray | None = None
 
     def renew(self, state: SweepEngine) -> None:
-        """The data parts of P and the rows that codes stand for; made once for each R^-1, by the first block."""
+        """The data parts of P and the rows that codes represent; made once for each R^-1, by the first block."""
         if self._made_for is not state.Rinv:
             self._made_for, lists = state.Rinv, state.equations.terms[self.term]
             self.parts = class_precisions(lists, self._examples, state.Rinv)
@@ -138,7 +138,7 @@ def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
             for a in range(k):
                 for b in range(a + 1):
                     P[a, b, lane] = part[a, b] + kappa * Ginv[a, b]
-        if term.active.shape[0] > 0:  # components held at 0 leave the system
+        if term.active.shape[0] > 0:  # components set to 0 leave the system
             for a in range(k):
                 for b in range(a + 1):
                     if term.active[level, a] == 0 or term.active[level, b] == 0:

@@ -30,7 +30,7 @@ class RowScaling(Scaling):
     """`Scaling` with threads, and vectors, for terms of 1 to 4 components and traits without covariates; others as
     `Scaling` does them.
 
-    rows: (q + 1, k) of each term, whose last row, 0, stands for a level that a record does not meet.
+    rows: (q + 1, k) of each term, whose last row, 0, represents a level that a record does not meet.
     """
 
     def __init__(self, equations: StructuredEquations, rows: list[np.ndarray], threads: Threads):

@@ -154,7 +154,7 @@ def _pattern_of(explicit: ExplicitEquations, used: Used) -> csr_array:
 
 
 def _numbered(explicit: ExplicitEquations, i: int, j: int) -> tuple[Numbers, Numbers]:
-    """(row equations, column equations) of the stored elements of a block, -1 where held at 0; and those in force."""
+    """(row equations, column equations) of the stored elements of a block, -1 where set to 0; and those in force."""
     row, column = explicit.scalar_effects[i], explicit.scalar_effects[j]
     unit: UnitBlock = explicit.units[row.effect, column.effect]
     equation = explicit.layout.split(explicit.layout.equation)

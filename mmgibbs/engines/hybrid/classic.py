@@ -118,7 +118,7 @@ def sweep_rows_of_block(
                 z[i * width + c] = normals[i, np.uint64(c_first) + c]
         for i in range(n):
             d = diagonal[at + i]
-            scale[i] = 1.0 / d if d > 0.0 else 0.0  # 0: held at 0
+            scale[i] = 1.0 / d if d > 0.0 else 0.0  # 0: set to 0
             z[i] *= np.sqrt(scale[i])
         for i in range(n):
             # The components of one level lie side by side, so one address in four brings (nearly) every line of a later

@@ -87,7 +87,7 @@ def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
     - 1 (sweep positions), components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
 
     joint: the rows of L, P = L L';  else the rows of the lower triangle of P. The diagonal holds its reciprocal, 0
-    where held at 0 (which makes the draw 0). Returns -1 or the first position whose block is not positive definite.
+    where set to 0 (which makes the draw 0). Returns -1 or the first position whose block is not positive definite.
     """
     w, k = c_last - c_first, Ginv.shape[0]
     data, P, L = np.empty((k, k)), np.empty((w, w)), np.empty((w, w))

@@ -6,7 +6,7 @@ y*) makes theta* + delta a draw from the posterior. Multiplied out, with K^-1 = 
     C theta = W' R^-1 (y + e*) + B' Z F',        e* and Z independent normals
 
 the right-hand side of the mixed-model equations plus noise of covariance C. This form is the one computed: it asks for
-a root of K^-1 and never for one of K, flat effects simply get no noise, and components held at 0 leave the system (the
+a root of K^-1 and never for one of K, flat effects simply get no noise, and components set to 0 leave the system (the
 roots of K^-1: the Mendelian sampling of a pedigree, I, and a sparse factor of a user's matrix).
 
 Normals are keyed by level and record in model order, so the draws do not depend on the partition. Where the variances

@@ -50,7 +50,7 @@ class RowProduct:
         return equal_ranges(work, 1 if self.threads.count == 1 else SHARES_PER_THREAD * self.threads.count)
 
     def times(self, x: np.ndarray, Ginv: list[np.ndarray], Rinv: np.ndarray) -> np.ndarray:
-        """C x, of an x that is 0 where components are held at 0."""
+        """C x, of an x that is 0 where components are set to 0."""
         records, out = self.equations.records, np.empty(self.bounds[-1])
         self.u[:] = 0.0
         W_, whole_rows = whole(self.T_), len(whole(self.T_))
@@ -118,7 +118,7 @@ def _family(k_, K, theta, level, out):
         prefetch(theta, min(K.mate[ahead], none))
         of_calf, mate = 0.5 * np.float64(K.progeny_own[j]), min(K.mate[j], none)
         add_multiple(k_, out, 0, -of_calf, theta, K.progeny[j])
-        # a group that stands for both parents is its own mate: that part is in the diagonal already
+        # a group that represents both parents is its own mate: that part is in the diagonal already
         add_multiple(k_, out, 0, 0.5 * of_calf if mate != level else 0.0, theta, mate)
 
 

@@ -152,7 +152,7 @@ class PcgSolver:
         return out
 
     def _hold(self, x: np.ndarray) -> np.ndarray:
-        """x, whose elements that are held at 0 become 0."""
+        """x, whose elements that are set to 0 become 0."""
         x[self._held] = 0.0
         return x
 
@@ -264,7 +264,7 @@ def conjugate_gradients(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Solve C x_j = b_j for the columns of b (N, m), each by its own conjugate gradients, all in the same passes.
 
-    A column that has reached r' M r <= wanted stands still while the others go on. Returns x (N, m), r (N, m), r' M r
+    A column that has reached r' M r <= wanted rests while the others continue. Returns x (N, m), r (N, m), r' M r
     (m,) and the iterations (m,) of each. Hestenes & Stiefel (1952).
     """
     x = np.array(start, dtype=np.float64)
@@ -344,7 +344,7 @@ def invert_blocks(blocks):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def level_blocks(term, K, dense_diagonal, Ginv, Rinv, out):
-    """out[l] = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r, (q, k, k); components held at 0 become rows of the
+    """out[l] = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r, (q, k, k); components set to 0 become rows of the
     identity. dense_diagonal: (q,) added to kappa_ll of the lists, or empty."""
     k = out.shape[1]
     for level in range(np.uint64(out.shape[0])):

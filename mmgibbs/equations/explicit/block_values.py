@@ -7,7 +7,7 @@
 with kappa in the order of the stored elements and contributions (a missing pattern's part of an element,
 unit_blocks.py) in the order of the rows of the block, so that new variances cost one pass over each list, in sequence.
 
-Rows and columns of components held at 0 are written like any other: an engine keeps x at 0 there and never reads the
+Rows and columns of components set to 0 are written like any other: an engine keeps x at 0 there and never reads the
 sums of such rows.
 """
 

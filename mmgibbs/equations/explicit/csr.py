@@ -4,7 +4,7 @@
 
 A scalar effect is one component of one term; scalar effects are numbered term by term, component by component.
 `set_variances` is one pass over the stored values. Blocks of the same two effects share `indptr` and `indices`, and a
-block that equals its mirror image is stored once. Rows and columns of components held at 0 (`Term.active`) stay in a
+block that equals its mirror image is stored once. Rows and columns of components set to 0 (`Term.active`) stay in a
 block and hold zeros, the diagonal included; `matrix` leaves them out. C is symmetric to the last bit.
 """
 
@@ -99,7 +99,7 @@ class ExplicitEquations:
                 self.values[i, j] = values
 
     def _mirrored(self, row: ScalarEffect, column: ScalarEffect) -> bool:
-        """Blocks (i, j) and (j, i) are one array: symmetric within an effect, unless different levels are held at 0."""
+        """Blocks (i, j) and (j, i) are one array: symmetric within an effect, unless different levels are set to 0."""
         same_levels = np.array_equal(self._held_at_zero(row), self._held_at_zero(column))
         return row.effect == column.effect and same_levels
 
@@ -119,7 +119,7 @@ class ExplicitEquations:
         return Block(unit.indptr, unit.indices, self.values[i, j])
 
     def times(self, x: np.ndarray) -> np.ndarray:
-        """C x for a flat vector (`base.Layout`), (places,) float64; places held at 0 are not read and get 0."""
+        """C x for a flat vector (`base.Layout`), (places,) float64; places set to 0 are not read and get 0."""
         x = np.ascontiguousarray(x, np.float64)
         assert x.shape == (self.layout.size,), f"a vector of {self.layout.size} places is needed, found shape {x.shape}"
         # One contiguous vector per scalar effect: the rows of Theta' of each term.
@@ -135,7 +135,7 @@ class ExplicitEquations:
         return out
 
     def diagonal(self) -> np.ndarray:
-        """The diagonal of C, (places,) float64; 0 in places held at 0."""
+        """The diagonal of C, (places,) float64; 0 in places set to 0."""
         out = np.zeros(self.layout.size)
         total = self.layout.split(out)
         for i, scalar in enumerate(self.scalar_effects):
@@ -143,7 +143,7 @@ class ExplicitEquations:
         return out
 
     def right_hand_side(self, y: np.ndarray | None = None) -> np.ndarray:
-        """sum_r W_r' R_r^-1 y_r, (places,) float64, 0 in places held at 0.
+        """sum_r W_r' R_r^-1 y_r, (places,) float64, 0 in places set to 0.
 
         y: (n, T) in place of the design's traits; what it holds for traits that were not observed is not read.
         """
@@ -164,7 +164,7 @@ class ExplicitEquations:
     def matrix(self) -> csr_array:
         """C as a scipy.sparse.csr_array, (n_equations, n_equations): columns sorted, zeros left out, both triangles.
 
-        Equations run term by term, level by level, component by component; those held at 0 have no row and no column.
+        Equations run term by term, level by level, component by component; those set to 0 have no row and no column.
         """
         from scipy.sparse import csr_array
 
@@ -183,7 +183,7 @@ class ExplicitEquations:
         return matrix
 
     def _numbered_blocks(self) -> Iterator[tuple[Block, np.ndarray, np.ndarray]]:
-        """Each block with the equation of each of its rows and columns (-1: held at 0)."""
+        """Each block with the equation of each of its rows and columns (-1: set to 0)."""
         number = [equations.T.astype(np.int32, order="C") for equations in self.layout.split(self.layout.equation)]
         for i, j in sorted(self.values):
             row, column = self.scalar_effects[i], self.scalar_effects[j]

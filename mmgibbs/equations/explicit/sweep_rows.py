@@ -2,7 +2,7 @@
 
     C theta = b,    row n holds C_nm for every m != n that can differ from 0;   the diagonal stands apart
 
-Rows follow the partition: block by block, level by level, component by component. Components held at 0 keep their row,
+Rows follow the partition: block by block, level by level, component by component. Components set to 0 keep their row,
 which is empty. An element is stored where K^-1 joins the two levels of a random term or some record observes both
 traits, whatever the variances are, so new variances rewrite `values` in one pass and nothing else. Within a row columns
 run by pair of effects, then level, then component, so that the components of one level are neighbours: a gather of k of
@@ -24,7 +24,7 @@ from mmgibbs.equations.passes import add_weighted
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.model.design import Design
 
-HELD = np.uint32(0xFFFFFFFF)  # no row: held at 0
+HELD = np.uint32(0xFFFFFFFF)  # no row: set to 0
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
@@ -37,7 +37,7 @@ class SweepRows:
     indptr: np.ndarray  # (n + 1,) uint64
     indices: np.ndarray  # (nnz,) uint32
     values: np.ndarray  # (nnz,) float64 or float32
-    diagonal: np.ndarray  # (n,) float64; 0 where held at 0
+    diagonal: np.ndarray  # (n,) float64; 0 where set to 0
     right_hand_side: np.ndarray  # (n,) float64
     _pairs: list[_Pair]
 
@@ -66,7 +66,7 @@ class SweepRows:
 
 
 def weighted_sums(equations: StructuredEquations, term: int, by_pattern: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """W' R^-1 y of a term, (q, k) float64 in sweep order, 0 where held at 0; by_pattern: (patterns, T, T) R_p^-1."""
+    """W' R^-1 y of a term, (q, k) float64 in sweep order, 0 where set to 0; by_pattern: (patterns, T, T) R_p^-1."""
     t, lists = equations.design.terms[term], equations.terms[term]
     total = np.zeros((t.n_levels, t.n_components))
     add_weighted(lists, equations.records, by_pattern, y, total)
@@ -100,7 +100,7 @@ class _Pair:
 
     unit: UnitBlock
     contribution_ptr: np.ndarray  # (q_e + 1,) uint64: the first contribution of each row
-    row: np.ndarray  # (q_e, k_e) uint32 sweep row of each component; HELD: held at 0
+    row: np.ndarray  # (q_e, k_e) uint32 sweep row of each component; HELD: set to 0
     column: np.ndarray  # (q_f, k_f) uint32
     both: np.ndarray  # (patterns, k_e, k_f) bool: the pattern observes both traits
     terms: tuple[int, int]
@@ -159,7 +159,7 @@ def sweep_rows(equations: StructuredEquations) -> SweepRows:
 
 def _row_numbers(design: Design, part: Partition, first: np.ndarray) -> list[np.ndarray]:
     """Per term (q, k) uint32: the sweep row of each component of each level, levels in model order;
-    HELD where held at 0.
+    HELD where set to 0.
     """
     in_sweep_order = per_term(design, part, np.arange(first[-1], dtype=np.uint32), first)
     out = []

@@ -9,7 +9,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from mmgibbs.genotypes.relationship import fill_upper
 
-CHECKED = 64  # columns of K K^-1 that are held against the identity; rows at once
+CHECKED = 64  # columns of K K^-1 that are checked against the identity; rows at once
 
 
 class Inverted(NamedTuple):

@@ -51,7 +51,7 @@ class PedigreeLists(NamedTuple):
             a, calf, mate = np.float64(K.progeny_own[j]), K.progeny[j], K.mate[j]
             for c in range(k):
                 out[c] -= 0.5 * a * theta[calf, c]
-            # A group that stands for both parents is its own mate: that part is in the diagonal already.
+            # A group that represents both parents is its own mate: that part is in the diagonal already.
             if mate != UNKNOWN and mate != level:
                 for c in range(k):
                     out[c] += 0.25 * a * theta[mate, c]

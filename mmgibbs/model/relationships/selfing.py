@@ -14,7 +14,7 @@ from mmgibbs.model.relationships.groups import GroupedPedigree
 
 @dataclass(frozen=True)
 class SelfedPedigree(GroupedPedigree):
-    """K = A of plants, of which each stands for its own generations of selfing."""
+    """K = A of plants, of which each represents its own generations of selfing."""
 
     generations: np.ndarray  # (n,) int64, g of each plant
 

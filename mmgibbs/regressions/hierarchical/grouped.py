@@ -61,7 +61,7 @@ def read_group_predictors(values: GroupPredictors, labels: list) -> tuple[np.nda
     """Z (G, 1 + q), its first column 1, and the names of its columns.
 
     values: None, an array or frame (G, q) in the order of the sorted labels, or a mapping label -> q values. DataError
-    where a group has no values, or values stand for a group without observations.
+    where a group has no values, or values represent a group without observations.
     """
     G = len(labels)
     if values is None:
@@ -85,7 +85,7 @@ def read_group_predictors(values: GroupPredictors, labels: list) -> tuple[np.nda
     if Z.n > G:
         raise DataError(
             f"group_predictors: found {Z.n} rows, needed {G}, one for each group that has observations: {Z.n - G} "
-            "groups have none"
+            f"{'has' if Z.n - G == 1 else 'have'} none"
         )
     if Z.n < G:
         raise DataError(

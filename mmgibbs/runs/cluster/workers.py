@@ -17,6 +17,7 @@ import mmgibbs
 from mmgibbs.errors import ConfigError, DeviceError, option, option_name
 from mmgibbs.machine.threads import cores
 from mmgibbs.runs.local import signals_ignored
+from pedigree.tables import counted
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -116,7 +117,7 @@ class Cluster:
         if others:
             where = option("cluster", address)
             raise ConfigError(f"{where}: {', '.join(others)}; needed {mmgibbs.__version__}, as here")
-        say(f"cluster {address}: {len(self.first_workers)} workers with {self.threads} threads")
+        say(f"cluster {address}: {counted(len(self.first_workers), 'worker')} with {counted(self.threads, 'thread')}")
 
     @property
     def local(self) -> bool:

@@ -1,6 +1,6 @@
 """log p(x | y) of the variances with the location effects integrated out, and the normal density nearest to it.
 
-That starts as the one at the mode with the curvature there, which is narrow where p is skewed, and goes on as the
+That starts as the one at the mode with the curvature there, which is narrow where p is skewed, and continues as the
 variational one (Opper & Archambeau 2009): N(m, S) with
 
     E[g(x)] = 0,      S^-1 = -E[Hessian(x)] = -E[S^-1 (x - m) g(x)'],      g the gradient of log p, x ~ N(m, S)

@@ -104,7 +104,7 @@ class JointPrior:
 
     @property
     def scaling(self) -> CholeskyPrior | None:
-        """Prior and Jacobian of what interweaving moves; None where G is held."""
+        """Prior and Jacobian of what interweaving moves; None where G is fixed."""
         if self.spec.fixed:
             return None
         if self.spec.whole:

@@ -45,7 +45,7 @@ def test_snps_in_two_terms_and_in_none(groups):
     found, _ = chosen_snps({k: ChosenSnps.model_validate(v) for k, v in terms.items()}, SNPS)
     both = {"a": ["milk", "fat"], "b": ["milk", "fat"]}
     assert shared_or_in_none(found, both, SNPS["snp"]) == [
-        "model.markers: 1 SNPs, such as s2, are in several of the terms a, b: their effects add up",
+        "model.markers: 1 SNP, such as s2, is in several of the terms a, b: their effects add up",
         "model.markers: 3 SNPs, such as s1, s3, s4, are in none of the terms a, b: they have no effect",
     ]
     own = {"a": ["milk"], "b": ["fat"]}

@@ -73,7 +73,7 @@ def in_vcf(folder):
         rows.append(f"{1 + j // 4}\t{100 * j}\tm{j}\tC\tA\t.\t.\t.\tGT\t" + "\t".join(text[j]))
     (folder / "g.vcf").write_text(head + "\n".join(rows) + "\n")
     file = opened(folder / "g.vcf")
-    assert file.notes == ("g.vcf: 1 sites with more than two alleles are left out",)
+    assert file.notes == ("g.vcf: 1 site with more than two alleles left out",)
     return file
 
 
@@ -167,7 +167,7 @@ def test_files_that_belong_to_it_must_be_there(tmp_path):
 def test_snps_without_names_are_called_by_their_place(tmp_path):
     write_plink(tmp_path / "g.bed", CODES, IDS, [".", *SNPS[1:]], [1] * P, [100 * j for j in range(P)])
     file = opened(tmp_path / "g.bed")
-    assert file.snps["snp"][0] == "1:0" and file.notes[0].startswith("g.bed: 1 SNPs have no name")
+    assert file.snps["snp"][0] == "1:0" and file.notes[0].startswith("g.bed: 1 SNP without a name")
 
 
 # ------------------------------------------------------------------------------------------------ VCF and PLINK 2
@@ -289,8 +289,8 @@ def test_snps_that_the_map_lacks_are_counted(tmp_path):
     (tmp_path / "map.csv").write_text("snp,chr,pos\nm1,X,2\nother,1,1\n")
     file = opened(tmp_path / "g.csv", map=str(tmp_path / "map.csv"))
     assert file.notes == (
-        "map.csv: 6 SNPs of g.csv are not in the map, such as m0, m2, m3, m4, m5",
-        "map.csv: 1 SNPs of the map are not in g.csv",
+        "map.csv: 6 SNPs of g.csv without a row in the map, such as m0, m2, m3, m4, m5",
+        "map.csv: 1 SNP of the map without genotypes in g.csv",
     )
     assert file.snps["chromosome"].to_list() == [None, "X", *[None] * 5]
 

@@ -54,7 +54,7 @@ def test_who_is_missing_where_is_counted_and_named(tmp_path):
     assert found.notes[:3] == (
         "g.bed: 2 genotyped animals are not in the pedigree, such as a58, a59",
         "g.bed: 5 genotyped animals have no record, such as a0, a1, a2, a3, a4",
-        "g.bed: 2 animals with records are not genotyped, such as x1, x2",
+        "g.bed: 2 recorded animals are not genotyped, such as x1, x2",
     )
     assert found.matched.recorded.sum() == 55 and (found.matched.pedigree_code[-3:] >= 0).tolist() == [
         True,
@@ -115,8 +115,8 @@ def test_what_is_kept_with_its_duplicates_is_said(tmp_path):
     codes[:, 50] = codes[:, 49]
     found = prepared(tmp_path, codes)
     assert found.notes == (
-        "g.bed: 1 animals have the genotypes of an earlier one, such as a50 = a49; kept",
-        "g.bed: 1 SNPs have the genotypes of an earlier one, such as m9 = m8; kept",
+        "g.bed: 1 animal has the genotypes of an earlier one, such as a50 = a49; kept",
+        "g.bed: 1 SNP has the genotypes of an earlier one, such as m9 = m8; kept",
     )
     assert found.counts["kept"] == {"SNPs": P, "animals": N}
     dropped = prepared(tmp_path, codes, quality={"duplicate_animals": "drop"})

@@ -232,7 +232,7 @@ def test_identity_effects_share_levels_and_only_those_met_by_records():
         "a",
     ]
     assert term(p, "sires").relationship == Identity(3)
-    assert any("unknown_level: omit: 1 records have no sire" in n for n in p.design.notes)
+    assert any("unknown_level: omit: 1 record has no sire" in n for n in p.design.notes)
 
 
 def test_given_covariates_are_left_as_they_are():
@@ -340,7 +340,7 @@ def test_missing_animals_are_added_as_founders(files):
     assert labels(p, "genetic").ids.gather(labels(p, "genetic").order).to_list()[-2:] == ["stranger", "alien"]
     assert ids_of_records(p, "genetic") == ["calf1", "stranger", "calf1", "alien"] and p.counts["founders_added"] == 4
     (warning,) = p.warnings
-    assert warning.startswith("data.add_missing_animals: 2 of 3 animals that records name are not in the pedigree")
+    assert warning.startswith("data.add_missing_animals: 2 of the 3 animals with records are not in the pedigree")
     assert "Records have 'stranger', the pedigree " in warning
 
 

@@ -235,7 +235,7 @@ def test_an_offset_of_the_columns_changes_nothing(name):
     moved = far.posterior["beta"].transpose("predictor", ...).values
     expected = model.posterior["intercept"].values - np.tensordot(offset, moved, 1)
     assert np.allclose(far.posterior["intercept"].values, expected, rtol=1e-6)
-    assert "2 predictors whose mean is above 100,000 standard deviations" in far._predictors.notes[1]
+    assert "as their means are above 100,000 standard deviations" in far._predictors.notes[1]
 
 
 def test_without_the_centring_an_offset_is_fatal(monkeypatch):

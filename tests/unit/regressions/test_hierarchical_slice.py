@@ -315,7 +315,7 @@ def test_bad_groups(groups, message):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (np.zeros((3, 1)), "found 3 rows, needed 2, .* 1 groups have none"),
+        (np.zeros((3, 1)), "found 3 rows, needed 2, .* 1 has none"),
         (np.zeros((1, 1)), "found 1 rows, needed 2"),
         ({"a": [1], "b": [2], "c": [3]}, "group 'c' has no observations"),
         ({"a": [1]}, "found no values for group 'b'"),

@@ -247,7 +247,7 @@ def test_candidates_by_birth(tmp_path, births):
     """Years after the one that is given; unknown births are told."""
     assert notes_of_check(tmp_path, "{candidates: {born_after: 2005}, top: [10, 50]}", births) == [
         "decisions: 3 candidates of genetic by birth_weight, weaning_weight; ranks are exact",
-        "decisions.candidates.born_after: 2 without a birth are not candidates",
+        "decisions.candidates.born_after: not candidates, without a birth: 2 animals",
     ]
 
 

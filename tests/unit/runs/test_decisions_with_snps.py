@@ -71,7 +71,9 @@ def test_ranks_are_of_pedigree_and_snps_together(data, tmp_path):  # noqa: F811
     assert differences(found, lambda level: sum(parts(found, data, level))) == []
     genotyped = {f"a{i}" for i in data[3][2]}
     assert set(found.decisions["level"]) == genotyped
-    assert any(f"{N - len(genotyped)} without genotypes are not candidates" in note for note in found.info["notes"])
+    assert any(
+        f"not candidates, without genotypes: {N - len(genotyped)} animals" in note for note in found.info["notes"]
+    )
     total = found.solutions.filter(effect="total").join(found.decisions.filter(criterion="milk"), on="level")
     assert total.height == len(genotyped)
     np.testing.assert_allclose(total["mean"], total["mean_right"], rtol=1e-9)

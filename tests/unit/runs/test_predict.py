@@ -177,7 +177,7 @@ def test_a_table_without_alleles(genotypes, finished, tmp_path):
     pl.DataFrame({"tag": IDS, "more": 1} | columns).select("more", "tag", *NAMES).write_csv(path)
     found = mmgibbs.predict(finished.directory, path, id="tag")
     compare(found, finished.solutions)
-    assert "30 SNPs without known alleles" in found.notes[0] and "1 SNPs have no effect" in found.notes[1]
+    assert "30 SNPs without known alleles" in found.notes[0] and "1 SNP has no effect" in found.notes[1]
 
 
 def test_files_without_names_need_the_same_snps(genotypes, finished, tmp_path):

@@ -142,7 +142,7 @@ def test_simulated_records_without_an_accuracy_are_counted():
     """Of hardly heritable records left out, whole and partial breeding values often have a negative covariance."""
     rows, notes, *_ = found(analysis_of(*frames(), G=0.02 * R), method="lr", replicates=40)
     told = [
-        note for note in notes if "have no accuracy: expectation and standard error are those of the others" in note
+        note for note in notes if "without accuracy: expectation and standard error are those of the others" in note
     ]
     assert len(told) == 1 and 0 < int(told[0].split(": ")[1].split()[0]) < 40
     if lr_of(rows)["accuracy"]["estimate"] is None:

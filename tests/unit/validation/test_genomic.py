@@ -207,7 +207,7 @@ def test_with_snp_effects_against_without(path, tmp_path):
     ability = found.table.filter(statistic="predictive_ability")
     assert ability["effect"].to_list() == ["", "total"] and ability["n"].to_list() == [216, 216]
     assert ability["difference"][1] > 3 * ability["se_of_difference"][1] > 0
-    assert any("pedigree: 4 predicted records" in note for note in found.notes)
+    assert any("pedigree: not compared: 4 predicted records" in note for note in found.notes)
 
 
 def test_effects_on_two_traits_with_a_prior_in_common(path, tmp_path):

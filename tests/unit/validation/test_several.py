@@ -100,7 +100,7 @@ def test_records_that_one_alone_predicts_are_left_out_and_counted():
     brier = found.table.filter(statistic="brier")["estimate"].to_list()
     assert brier == pytest.approx([np.mean([0.01, 0.01, 0.04]), np.mean([0.01, 0.81, 0.01])])
     assert found.table.filter(statistic="auc")["estimate"].to_list() == [1.0, 0.5]
-    assert found.notes == ["all: 1 predicted records that another analysis does not predict are not compared"]
+    assert found.notes == ["all: not compared: 1 predicted record that another analysis does not predict"]
 
 
 def test_data_frames_are_compared_by_what_they_hold(folder):

@@ -74,7 +74,7 @@ class MarkerPrior(Protocol):
 
     @property
     def variance(self) -> float:
-        """The common variance, or what stands for it in a report."""
+        """The common variance, or what represents it in a report."""
 
     def draws(self) -> dict[str, np.ndarray]: ...
 

@@ -23,7 +23,7 @@ OF_SCALE = 1 << 16  # level of the draw of S, apart from those of pi
 
 
 class OwnVariances:
-    """BayesA. options: shape, rate of the gamma prior of S; shape None: S is held."""
+    """BayesA. options: shape, rate of the gamma prior of S; shape None: S is fixed."""
 
     n_classes = 1
     common: CovarianceModel | None = None

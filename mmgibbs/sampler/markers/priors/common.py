@@ -55,7 +55,7 @@ class CommonVariance:
 
 
 class Shares:
-    """pi ~ Dirichlet(counts), or held; pi | classes ~ Dirichlet(counts + n_k).
+    """pi ~ Dirichlet(counts), or fixed; pi | classes ~ Dirichlet(counts + n_k).
 
     Of a prior with classes: options pi (K,), where they start, and counts (K,), None where they are held.
     """
