@@ -6,6 +6,7 @@ import numpy as np
 
 from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
+from mmgibbs.errors import option_name
 from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.model.markers import Markers
 from mmgibbs.runs.assemble import Assembled
@@ -47,7 +48,7 @@ def refuse_folds_beyond_memory(model: MixedModel, schedule: Schedule, of_engine:
     refuse_beyond_free(
         at_once * each,
         f"validation with {what} of {model.design.n_equations:,} equations",
-        ("fewer workers (--cluster), " if at_once > 1 else "")
+        (f"fewer workers ({option_name('cluster')}), " if at_once > 1 else "")
         + ("another sampler.engine, " if of_engine else "")
         + "a larger sampler.thin, or a machine with more memory",
     )
