@@ -146,14 +146,15 @@ def test_a_core_says_that_the_condition_is_its_own(tables, tmp_path, monkeypatch
     assert any("relationships are close to singular" in n and "error of their inverse" in n for n in whole["notes"])
 
 
-def test_animals_of_a_core_file_count_once(tables, tmp_path):
+@pytest.mark.parametrize("method", ["gibbs", "blup"])
+def test_animals_of_a_core_file_count_once(tables, tmp_path, method):
     core = tmp_path / "core.txt"
     kind = {"kind": "single_step", "core": {"file": str(core)}}
     once = [f"a{i}" for i in range(20)]
 
     def prepared(text):
         core.write_text(text)
-        return prepare(mmgibbs.load_config(analysis(tables, tmp_path, kind)))
+        return prepare(mmgibbs.load_config(analysis(tables, tmp_path, kind, method=method, variances=KNOWN)))
 
     relationship, said = (lambda p: (p.design.terms[-1].relationship, p.design.notes))(prepared("\n".join(once)))
     assert relationship.facts["core"]["animals"] == 20 and not any("core.txt" in note for note in said)
