@@ -249,7 +249,7 @@ def test_decisions_and_validation(tables, tmp_path):
 
 
 def test_records_of_animals_without_genotypes(tables, tmp_path):
-    with pytest.raises(DataError, match=r"records are of 30 animals without genotypes, such as a60.*kind: single_step"):
+    with pytest.raises(DataError, match=r"records are of animals without genotypes, such as a60.*kind: single_step"):
         run(tables, tmp_path / "run", "genomic")
 
 
