@@ -25,9 +25,11 @@ def cell_classes(term: TermLists) -> tuple[np.ndarray, np.ndarray]:
     none = np.empty(0, np.uint32), np.empty(0, np.int64)
     if q < 4 * WORTHWHILE:
         return none
-    _, example, which = np.unique(
-        _fingerprints(term.cell_ptr, term.cell_pattern, term.cell_sums), return_index=True, return_inverse=True
+    fingerprints = np.zeros(q, np.uint64)
+    _fingerprints(
+        term.cell_ptr, term.cell_pattern, np.asarray(term.cell_sums, np.float64).view(np.uint64), fingerprints
     )
+    _, example, which = np.unique(fingerprints, return_index=True, return_inverse=True)
     if example.size * WORTHWHILE > q:
         return none
     which = which.ravel().astype(np.uint32)
@@ -59,24 +61,20 @@ def _mix(x):
 
 
 @njit(cache=True, nogil=True)
-def _fingerprints(ptr, pattern, sums):
-    """(q,) uint64: equal for levels with the same cells in any order (a sum over cells), different otherwise but for
-    chance.
+def _fingerprints(ptr, pattern, bits, out):
+    """out (q,) uint64: equal for levels with the same cells in any order (a sum over cells), different otherwise but
+    for chance. bits: the sums of the cells as uint64; a view within a kernel takes half a second to compile.
     """
-    out = np.zeros(ptr.size - 1, np.uint64)
-    m = sums.shape[1]
-    bits = np.empty(1, np.float64)
+    m = bits.shape[1]
     for level in range(out.size):
         total = np.uint64(0)
         for cell in range(ptr[level], ptr[level + 1]):
             h = _mix(np.uint64(pattern[cell]) + np.uint64(0x9E3779B97F4A7C15))
             for a in range(m):
                 for b in range(a + 1):
-                    bits[0] = sums[cell, a, b]
-                    h = _mix(h + bits.view(np.uint64)[0])
+                    h = _mix(h + bits[cell, a, b])
             total += h
         out[level] = total
-    return out
 
 
 @njit(cache=True, nogil=True)
