@@ -89,8 +89,10 @@ def warn_of_few_levels(term: Term, covariance: CovarianceModel) -> list[str]:
     """A warning where a flat prior counts for much beside the levels: were the effects of q levels known, the posterior
     mean of a k x k matrix under a flat prior would be q / (q - 2 k - 2) times their mean squares and products.
     """
-    met = [np.unique(effect.level[effect.level >= 0]) for effect in term.effects]
-    q = int(np.unique(np.concatenate(met)).size)
+    met = np.zeros(term.n_levels, bool)  # np.unique takes 300 times as long
+    for effect in term.effects:
+        met[effect.level[effect.level >= 0]] = True
+    q = int(np.count_nonzero(met))
     k = max(len(block) for block in covariance.blocks)
     left = q - 2 * k - 2
     if left > 0 and q / left <= MOST_FLAT:
