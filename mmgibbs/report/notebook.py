@@ -12,7 +12,7 @@ from mmgibbs.report.findings import attention, said_at_the_end
 from mmgibbs.report.html_tables import decimals, known, number
 
 ROWS = 40
-HEADS = ("parameter", "mean", "SD", "2.5 %", "97.5 %", "ESS", "R-hat")
+HEADS = ("parameter", "mean", "SD", "HPD low", "HPD high", "ESS", "R-hat")
 ALERT = ' style="color:#c75000;font-weight:600"'
 
 
