@@ -13,7 +13,12 @@ of C: with t = C^-1 b,
     d log p / dC_ij = -1/2 (C^-1_ij + t_i t_j) (twice off the diagonal),       d log p / db = t
 
 y is taken less a fit by the flat fixed effects, which changes nothing but the constant and digits that would cancel.
-Everything is float64.
+Everything is float64. Where a residual variance is next to nothing, the pivots of C and the difference of squares
+cancel to rounding; log p is -inf there, as soon as
+
+    eps (y'R^-1 y + sum_i C_ii / D_i (1 + w_i^2 / D_i))  >  MOST_LOST
+
+the left side being what rounding may have changed in the squares, in log D_i and, by D_i, in w_i^2 / D_i.
 """
 
 from __future__ import annotations
@@ -41,6 +46,9 @@ from mmgibbs.engines.direct.sums import (
     sums_of_right_hand_side,
 )
 from mmgibbs.model.design import Design
+
+EPSILON = np.finfo(np.float64).eps
+MOST_LOST = 1e-2  # of log p to rounding
 
 
 class Work(NamedTuple):
@@ -113,7 +121,7 @@ class IntegratedLikelihood:
         self.of_squares = squares_of_records(self.design, y)
 
     def at(self, psi: np.ndarray) -> float:
-        """log p(y | psi) up to a constant; -inf where a matrix is not positive definite."""
+        """log p(y | psi) up to a constant; -inf where a matrix is not positive definite, or digits are lost."""
         lists = (*self.lists, self.columns.alike)
         return float(_evaluate(psi, self.matrices, self.of_C, self.of_b, self.of_squares, *lists, *self.last))
 
@@ -225,17 +233,22 @@ def _evaluate(
     w[:] = 0.0
     _add_up(of_b, v, w)
     lists = column_ptr, row_of, row_ptr, column_of, alike
+    below = row_of.size
+    diagonal = values[below:].copy()
     if factorise_columns(*lists, values, filled, y, reciprocal, SINGULAR) >= 0:
         return -np.inf
     solve_lower(column_ptr, row_of, values, w)
-    below = row_of.size
+    lost = 0.0
     for i in range(w.size):
-        total += np.log(values[below + i]) - w[i] * w[i] * reciprocal[i]
+        square = w[i] * w[i] * reciprocal[i]
+        total += np.log(values[below + i]) - square
+        lost += diagonal[i] * reciprocal[i] * (1.0 + square)
     first = v.size - of_squares.size
     squares = of_squares.ravel()
     for e in range(squares.size):
         total += v[first + e] * squares[e]
-    return -0.5 * total
+        lost += abs(v[first + e] * squares[e])
+    return -0.5 * total if EPSILON * lost <= MOST_LOST else -np.inf
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

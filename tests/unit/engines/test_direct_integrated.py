@@ -2,12 +2,18 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 from helpers.mutants import mutant
+from helpers.support import ROOT
 from reference import dense, models
 from unit.reml.test_likelihood import CLASSES, elsewhere, example_of, likelihood_of, parts
 
 import mmgibbs.engines.direct.integrated as module
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct.coefficients import coefficients
+from mmgibbs.runs.assemble import assemble
+from mmgibbs.runs.engine import joined_components
 
 
 def integrated(example, source=module):
@@ -74,9 +80,57 @@ def test_no_likelihood_where_a_matrix_is_not_positive_definite():
     assert np.isfinite(own.at(start))
 
 
+def furthest(source=module):
+    """Residual variances down to 1e-40: the largest error of a finite log p, and the smallest R with a finite one.
+
+    Exact: contrasts without fixed effects in the eigenvectors of their two covariance matrices, where every variance
+    is d VA + R.
+    """
+    example = models.example("univariate_animal")
+    own, design = integrated(example, source), example.design
+    X, Z = (dense.incidence(term, 1)[:, 0] for term in design.terms)
+    K = np.linalg.inv(dense.relationship_inverse(design.terms[1]))
+    A = np.linalg.svd(X)[0][:, X.shape[1] :]
+    d, U = scipy.linalg.eigh(A.T @ Z @ K @ Z.T @ A, A.T @ np.diag(1 / design.weight) @ A)
+    d, contrasts = np.where(d > 1e-9 * d.max(), d, 0.0), U.T @ A.T @ design.y[:, 0]
+    VA, errors, smallest, base = example.G[1][0, 0], [], np.inf, None
+    for R in example.R[0, 0] * 10.0 ** -np.arange(0, 40, 0.25):
+        variance = d * VA + R
+        exact = -0.5 * (np.log(variance) + contrasts**2 / variance).sum()
+        found = own.at(np.array([VA, R]))
+        if base is None:
+            base = found - exact
+        if np.isfinite(found):
+            errors.append(abs(found - exact - base))
+            smallest = R
+    return max(errors), smallest / example.R[0, 0]
+
+
+def test_no_likelihood_where_digits_are_lost():
+    """A chain that came to such a place took rounding for a likelihood, and never left."""
+    error, smallest = furthest()
+    assert error < 0.05 and smallest < 1e-6
+
+
+def jump(source):
+    """Of configs/first.yaml, one record an animal: the largest change of a finite log p below a residual variance of
+    4e-5, where it has come to its limit.
+    """
+    config = load_config(ROOT / "configs" / "first.yaml")
+    model = assemble(config, prepare(config)).model
+    own = source.IntegratedLikelihood(coefficients(model.design, *joined_components(model), columns_alone=True))
+    values = np.array([own.at(np.array([400.0, 400.0 * 10.0**-k])) for k in np.arange(7, 40, 0.05)])
+    return np.abs(values[np.isfinite(values)] - values[0]).max()
+
+
+def test_rounding_taken_for_a_likelihood_is_seen():
+    assert jump(module) < 0.5
+    assert jump(mutant(module, "EPSILON * lost <= MOST_LOST", "EPSILON * lost <= np.inf")) > 1
+
+
 MUTANTS = {
     "without log|G|": ("total += matrices.levels[j] * _invert(", "total += 0.0 * _invert("),
-    "cross product with the wrong sign": ("- w[i] * w[i] * reciprocal[i]", "+ w[i] * w[i] * reciprocal[i]"),
+    "cross product with the wrong sign": ("values[below + i]) - square", "values[below + i]) + square"),
     "without log|C|": ("total += np.log(values[below + i]) -", "total += 0.0 -"),
     "without log|R|": ("total += matrices.records[p] * _invert(", "total += 0.0 * _invert("),
 }
