@@ -177,15 +177,11 @@ def test_covariances_of_two_traits_are_those_of_single_step(two, tmp_path, exact
     assert comparison.agrees, comparison
 
 
-def _untouched(own, M):
-    """Interweaving scales the effects alone."""
-
-
 def _other_order(own, of_traits):
     return of_traits[::-1, ::-1]
 
 
-WRONG_OF_TWO = {"squares": WRONG["squares"], "transform": _untouched, "_by_component": _other_order}
+WRONG_OF_TWO = WRONG | {"_by_component": _other_order}
 
 
 @pytest.mark.slow
