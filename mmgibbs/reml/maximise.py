@@ -8,6 +8,8 @@ promises, a step of the matrices' factors is taken (quadratic.py), damped more a
 
     G <- G + 2 G D_G G / q        R <- R + 2 R D_R R / n
 
+An iteration that creeps, as small data sets let it, is helped by quasi-Newton steps (quasi_newton.py).
+
 Matrices stay positive definite (boundary.py). The iteration has converged where the distance to the maximum of the
 quadratic, sqrt(g' AI^-1 g), in standard errors, is at most `tolerance`; on the boundary the one of the factors.
 """
@@ -24,9 +26,12 @@ from mmgibbs.reml.boundary import raised, stays_inside
 from mmgibbs.reml.elements import Elements, Variances
 from mmgibbs.reml.likelihood import Point, RestrictedLikelihood
 from mmgibbs.reml.quadratic import Quadratic, factor_step, quadratic
+from mmgibbs.reml.quasi_newton import quasi_newton
 
 DAMPING = (0.0, 1e-3, 1e-2, 0.1, 1.0, 10.0)  # mu, one after another
 PROMISED = 0.25  # share of the rise that the quadratic promises
+CREEPS = 20  # iterations that have not converged, after which quasi-Newton steps are tried, once in so many
+MOST = 100  # of these steps
 ROUNDING = 1e-11  # relative: by how much rounding lets a likelihood fall
 
 
@@ -66,6 +71,9 @@ def maximise(
         if converged or iteration == max_iterations:
             break
         following = _uphill(likelihood, elements, point, about)
+        if iteration % CREEPS == CREEPS - 1:
+            reached = quasi_newton(likelihood, elements, point if following is None else following, MOST)
+            following = reached if reached.log_likelihood > point.log_likelihood + _rounding(point) else following
         if following is None:
             em_steps += 1
             following = _em(likelihood, elements, point)
