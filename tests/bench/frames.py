@@ -1,6 +1,7 @@
 """From data frames in memory to the end of the first sweep: seconds and memory, step by step, engine structured.
+With --sweeps N also the medians of N sweeps with fixed and with sampled variances, by turns.
 
-    python tests/bench/frames.py [--animals 1100000 10600000] [--threads 2] [--keep DIR]
+    python tests/bench/frames.py [--animals 1100000 10600000] [--threads 2] [--sweeps N] [--keep DIR]
 
 The simulated beef herd of `mmgibbs simulate`: string ids, three weights, direct and maternal genetic effects and a
 maternal environment; nine animals of ten have records. Each size is measured in a process of its own. Wall and
@@ -10,11 +11,17 @@ processor seconds of each step, resident memory after it, and the peak, the fram
 from __future__ import annotations
 
 import argparse
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mmgibbs.engines.base import Engine
+    from mmgibbs.sampler.mixed_model import MixedModel
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -24,11 +31,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--animals", type=int, nargs="+", default=[1_100_000, 10_600_000])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sweeps", type=int, default=0, help="timed sweeps of each kind")
     parser.add_argument("--keep", type=Path, help="keep the simulated frames here, and use them where they are")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
-        measure(arguments.measure, arguments.threads)
+        measure(arguments.measure, arguments.threads, arguments.sweeps)
         return
     with tempfile.TemporaryDirectory() as folder:
         base = arguments.keep or Path(folder)
@@ -37,6 +45,7 @@ def main() -> None:
         for target in (small, *measured):  # the first compiles
             print(f"\n{target.name}")
             command = [sys.executable, __file__, "--measure", str(target), "--threads", str(arguments.threads)]
+            command += ["--sweeps", str(arguments.sweeps)]
             subprocess.run(command, check=True)
 
 
@@ -79,7 +88,7 @@ def resident() -> float:
     return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
-def measure(folder: Path, threads: int) -> None:
+def measure(folder: Path, threads: int, sweeps: int) -> None:
     import polars as pl
     import yaml
 
@@ -114,6 +123,29 @@ def measure(folder: Path, threads: int) -> None:
     steps.done("another sweep")
     print(f"{records:,} records, {equations.n_equations:,} equations: {total[0]:.1f} s, {total[1]:.1f} s "
           "of the processor")  # fmt: skip
+    if sweeps:
+        steady(model, engine, sweeps)
+        steps.done("sweeps of both kinds")
+
+
+def steady(model: MixedModel, engine: Engine, sweeps: int) -> None:
+    """Medians of sweeps with fixed variances and of whole sweeps of a chain, interwoven, nothing recorded."""
+    from mmgibbs.sampler.chain import Chain
+    from mmgibbs.sampler.interweave import terms_to_interweave
+    from mmgibbs.sampler.schedule import Schedule
+
+    chain = Chain(model, engine, Schedule(0, 2**31, 2**31, interweave=terms_to_interweave(model)), (1, 0))
+    chain.advance(2)
+    fixed, sampled = [], []
+    for number in range(sweeps):
+        started = time.perf_counter()
+        engine.sweep(10**6 + number, (1, 0))
+        fixed.append(time.perf_counter() - started)
+        started = time.perf_counter()
+        chain.advance(chain.number + 1)
+        sampled.append(time.perf_counter() - started)
+    medians = [statistics.median(seconds) for seconds in (fixed, sampled)]
+    print(f"a sweep with fixed variances {medians[0]:.4f} s, sampled {medians[1]:.4f} s: {medians[1] / medians[0]:.2f}")
 
 
 if __name__ == "__main__":
