@@ -190,7 +190,7 @@ class MixedModelProblem:
         asked, used = self.analysis.sampler.threads or 1, self.choice.threads
         if asked <= used:
             return []
-        return [f"sampler.threads: of {asked}, engine {self.choice.name} ({self.chosen.why}) uses {used}"]
+        return [f"sampler.threads: engine {self.choice.name} ({self.chosen.why}) uses {used} of the {asked}"]
 
     def _interweaving_notes(self) -> list[str]:
         if self.analysis.sampler.interweave is not True:

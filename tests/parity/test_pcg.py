@@ -63,7 +63,7 @@ def test_rows_over_threads_give_the_same_products_and_solution(name, fits, monke
     for solver in solvers:
         solver.set_variances(example.G, example.R)
         times, precondition = solver._operators()
-        assert (times != solver.times) == fits
+        assert (precondition != solver.precondition) == fits
         found.append([times(x), precondition(x), *solver.solve(1e-12).theta])
     expected = [solvers[0].times(x), solvers[0].precondition(x)]
     for product, truth in zip(found[0], expected, strict=False):

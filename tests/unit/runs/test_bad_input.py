@@ -319,7 +319,7 @@ def test_ids_that_are_written_otherwise_are_a_warning(folder):
     (warning,) = outcome.record["warnings"]
     assert outcome.code == 0 and outcome.err == f"warning: {warning}\n"
     assert (
-        warning.startswith(f"data.add_missing_animals: {USED} of {USED} animals")
+        warning.startswith(f"data.add_missing_animals: {USED} of the {USED} animals")
         and "'DEc1', the pedigree 's1'" in warning
     )
     assert f"warning: {warning}" in command(folder, "check", "analysis.yaml").out

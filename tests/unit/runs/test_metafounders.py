@@ -135,7 +135,7 @@ def test_a_chain_goes_on_and_draws_the_populations_too(data, tmp_path):
         ({"groups": {"column": "breed", "gamma": 0.4}}, "belongs to metafounders"),
         ({"groups": {"column": "breed", "effect": "metafounders", "gamma": 3}}, "below 2"),
         ({"groups": {"column": "breed", "effect": "metafounders", "gamma": "genotypes"}, "genotypes": None},
-         "there are none"),
+         "but the analysis has none: needed data.genotypes"),
         ({"inbreeding": "ignore"}, "cannot be combined with metafounders"),
     ],
 )  # fmt: skip
@@ -176,6 +176,6 @@ def test_genotypes_that_know_too_little_of_a_population(data, tmp_path):
     few.write_csv(tmp_path / "geno.csv")
     wanted = analysis(data, tmp_path, "genotypes")
     wanted["data"]["genotypes"]["file"] = str(tmp_path / "geno.csv")
-    words = r"gamma: as estimated from the genotypes of 30 animals, Gamma .*needed more of them, populations joined"
+    words = r"gamma: as estimated from the genotypes of 30 animals, Gamma .*needed more of them, fewer and larger populations"
     with pytest.raises(DataError, match=words):
         prepare(mmgibbs.load_config(wanted))

@@ -93,6 +93,6 @@ def test_runs_too_short_for_errors_of_breeding_values_say_so(tmp_path, samples, 
 def test_threads_that_are_not_used_are_said(tmp_path):
     """auto takes an engine of one thread for a small system; one that is asked for by its name refuses them."""
     outcome, _ = run_of(tmp_path, "threads: 3")
-    (note,) = [note for note in outcome.record["notes"] if note.startswith("sampler.threads: 3 are not used")]
-    assert "engine serial (auto, by estimates: " in note and note.endswith(") has 1")
+    (note,) = [note for note in outcome.record["notes"] if note.startswith("sampler.threads: engine serial")]
+    assert "engine serial (auto, by estimates: " in note and note.endswith(") uses 1 of the 3")
     assert outcome.record["threads"] == 1 and note in outcome.err

@@ -247,7 +247,7 @@ def test_only_genotyped_animals_with_records(data, tmp_path):
     ("more", "words"),
     [
         ({"other": {"prior": "rr"}}, "single_step: found none beside epsilon in snps"),
-        ({"other": {"single_step": "epsilon", "level": "one"}}, "found one, and animal in snps"),
+        ({"other": {"single_step": "epsilon", "level": "one"}}, "found one, but animal in snps"),
     ],
 )
 def test_other_terms_see_the_same_animals(data, tmp_path, more, words):
