@@ -176,6 +176,6 @@ def test_genotypes_that_know_too_little_of_a_population(data, tmp_path):
     few.write_csv(tmp_path / "geno.csv")
     wanted = analysis(data, tmp_path, "genotypes")
     wanted["data"]["genotypes"]["file"] = str(tmp_path / "geno.csv")
-    words = r"gamma: as estimated from the genotypes of 30 animals, Gamma .*needed more of them, fewer and larger populations"
+    words = r"gamma: as estimated from the genotypes of 30 animals, Gamma .*needed more of them, fewer and larger pop"
     with pytest.raises(DataError, match=words):
         prepare(mmgibbs.load_config(wanted))
