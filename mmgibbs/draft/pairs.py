@@ -19,6 +19,7 @@ ENDINGS = [*STATUS, *"dead died death failed failure ended removed uncensored ce
 CASES = [*COUNTS, *"affected ill sick dead died infected positive positives losses deaths successes pregnant".split()]
 SIZES = """size n total tested exposed inspected examined treated trials served inseminated inseminations born hatched
     animals""".split()
+OTHERS = "dam sire cow mother parity milk calving lambing farrowing first".split()  # age of the dam, days in milk
 _TIMES = 10  # different values from which numbers are a time
 _STILL = ("cens", "censored", "censoring")  # of a column so named, 1 says that the time goes on
 
@@ -83,7 +84,7 @@ def _zero_or_one(c: Column) -> bool:
 
 
 def _is_time(c: Column) -> bool:
-    if c.numbers is None or c.levels < _TIMES or c.years or not named_for(c.name, TIMES):
+    if c.numbers is None or c.levels < _TIMES or c.years or not named_for(c.name, TIMES) or named_for(c.name, OTHERS):
         return False
     return bool(np.nanmin(c.numbers) >= 0)
 

@@ -51,6 +51,11 @@ def estimate(
         f"a sparse factor of {design.n_equations:,} equations ({known.nonzeros:,} elements)",
         "a machine with more memory, or sampler.method: gibbs",
     )
+    if likelihood.freedom < 1:
+        raise ModelError(
+            f"sampler.method: reml needs more observations than fixed effects; found {likelihood.n_observations:,} "
+            f"observations and {likelihood.n_fixed:,} fixed effects that can be estimated"
+        )
     elements = free_elements(design, covariances, residual)
     start = starting_variances(covariances, residual)
     found = maximise(likelihood, elements, start, tolerance, max_iterations)

@@ -36,6 +36,8 @@ class _Followed:
         return [part.reshape(B.shape) for part, B in zip(np.split(x, self.cuts), self.factors, strict=True)]
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        if not np.isfinite(x).all():
+            return OUTSIDE, np.zeros(x.size)
         factors, at = self.split(x), self.best.variances
         moved = Variances([None if g is None else g.copy() for g in at.G], at.R.copy())
         for block, B in zip(self.elements.blocks, factors, strict=True):

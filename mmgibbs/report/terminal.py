@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
 from mmgibbs.report.html_tables import decimals, known
 
+MOST, MOST_OF_ERRORS = 12, 8  # decimals; smaller numbers are shown in powers of ten
 SHOWN = ("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
 
 
@@ -55,13 +57,24 @@ def _places(estimate: float | None, error: float | None, digits: int) -> int:
     """Decimals that show so many digits of the error; of a value without one those it has, six figures at most."""
     if known(error) and error:
         return decimals(error, digits)
-    return len(f"{estimate:.6g}".partition(".")[2]) if known(estimate) else 0
+    if not known(estimate) or not estimate:
+        return 0
+    figures = f"{estimate:.{min(MOST, max(0, 5 - math.floor(math.log10(abs(estimate)))))}f}"
+    return len(figures.rstrip("0").partition(".")[2])
+
+
+def _number(value: float | None, places: int) -> str:
+    if value is None or math.isnan(value):
+        return ""
+    text = f"{value:,.{places}f}"
+    if text.strip("-0."):
+        return text
+    return f"{value:.1e}" if value and places >= MOST_OF_ERRORS else text.removeprefix("-")
 
 
 def _aligned(values: Iterable[float | None], places: Sequence[int]) -> list[str]:
     """Numbers with their decimal points in one line."""
-    texts = [f"{v:,.{p}f}" if known(v) else "" for v, p in zip(values, places, strict=True)]
-    texts = [t.replace("-", "") if t.startswith("-0") and not t.strip("-0.") else t for t in texts]
+    texts = [_number(v, p) for v, p in zip(values, places, strict=True)]
     tails = [len(t) - t.index(".") if "." in t else 0 for t in texts]
     texts = [t + " " * (max(tails) - tail) for t, tail in zip(texts, tails, strict=True)]
     width = max(map(len, texts), default=0)

@@ -36,7 +36,7 @@ def shares_of_variance(
     the component: of a reliability where there is no inbreeding."""
     out = {}
     for term, g, sd, error in zip(design.terms, G, found.sd, found.error, strict=True):
-        if g is not None:
+        if g is not None and (sd > 0).any():
             share = (error / np.diag(g))[sd > 0]
             out[term.name] = {"mean": float(share.mean()), "largest": float(share.max())}
     return out

@@ -21,11 +21,12 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 
 from mmgibbs.config import Analysis
-from mmgibbs.errors import ConfigError, MmgibbsError, OtherVersion, Stopped, option
+from mmgibbs.errors import ConfigError, MmgibbsError, OtherVersion, Stopped, option, option_name
 from mmgibbs.results.folder import WORKING, check_run_directory
 from mmgibbs.runs.checkpoints import Checkpoints
 from mmgibbs.runs.fingerprint import changes, settings, what_is_run
@@ -64,6 +65,8 @@ class RunFolder:
         extend: int = 0,
         page: bool = False,
     ):
+        if isinstance(extend, bool) or not isinstance(extend, Integral) or extend < 0:
+            raise ConfigError(f"{option_name('extend')}: found {extend!r}, needed a whole number of sweeps from 1")
         if overwrite + resume + bool(extend) > 1:
             given = {"overwrite": overwrite, "resume": resume, "extend": extend}
             one, other, *_ = [name for name, value in given.items() if value]

@@ -45,7 +45,7 @@ class Result:
 
         Up to 64 MB are read once and kept in memory; larger files are opened, and read where they are looked at.
         """
-        return self._open_draws() if self._draws_in_memory is None else self._draws_in_memory.copy()
+        return self._open_draws() if self._draws_in_memory is None else self._draws_in_memory.copy(deep=True)
 
     @cached_property
     def _draws_in_memory(self) -> xarray.DataTree | None:

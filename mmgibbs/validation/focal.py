@@ -34,7 +34,7 @@ class Focal:
         code = lookup(self.animals, ids)
         if code.null_count():
             first = int(code.is_null().to_numpy().argmax())
-            where = "validate" if self.file is None else f"{option('focal', self.file)} line {self.lines[first]}"
+            where = "validate" if self.file is None else f"{option('focal', str(self.file))} line {self.lines[first]}"
             raise ConfigError(f"{where}: focal animal {quoted(self.animals[first])} is not a level of '{term}'")
         return code.to_numpy().astype(np.int64)
 

@@ -21,7 +21,7 @@ from mmgibbs.errors import ModelError
 from mmgibbs.machine.memory import free_bytes
 
 ITERATED = 1.8e-6  # seconds of PCG for a column of an equation
-ORDERED = 1.0e-5  # seconds to make and to order the pattern of an equation
+ORDERED = 1.0e-4  # seconds to make and to order the pattern of an equation
 FACTORISED = 2.7e-10  # seconds of an operation
 SOLVED = 2.0e-9  # seconds of a column for an element of L
 WORTH = 1.0  # seconds that it must save: the kernels of a factor are compiled for it, once

@@ -277,7 +277,7 @@ def test_a_time_of_0_has_no_logarithm_and_a_covariate_goes(tmp_path):
     assert list(accepted(made).model.fixed) == ["herd", "age"]
 
 
-@pytest.mark.parametrize("header", ["days,herd_status", "weight,culled", "days,sex"])
+@pytest.mark.parametrize("header", ["days,herd_status", "weight,culled", "days,sex", "days_in_milk,culled"])
 def test_no_time_or_no_status_is_no_censored_time(tmp_path, header):
     """Status is a class of three, the other column no time, or the other no status."""
     rows = LIVES if header != "days,herd_status" else [row[:-1] + str(i % 3) for i, row in enumerate(LIVES)]

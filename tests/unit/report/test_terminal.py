@@ -1,5 +1,7 @@
 """The summary as a terminal shows it."""
 
+import math
+
 import polars as pl
 
 from mmgibbs.report.terminal import SHOWN, summary_as_text, table_as_text
@@ -44,6 +46,15 @@ def test_decimal_points_are_below_each_other():
 def test_no_minus_before_zero_and_unknown_columns_are_left_out():
     head, row = cells(summary_as_text(table([("r", -0.00004, 0.1, None, None, None, None, None)])))
     assert head == ["parameter", "mean", "sd"] and row == ["r", "0.0000", "0.1000"]
+
+
+def test_values_that_were_given_and_numbers_without_a_decimal_point():
+    given = [1234567.8, 1e-7, 1.5e-7, 2e-30, 0.0, 20.0]
+    rows = [(f"v{i}", v, 0.0, None, None, None, None, None) for i, v in enumerate(given)]
+    rows += [("r", 1.5, 0.5, 4e-12, 3.2, math.inf, 1.0, 2.0)]
+    shown = cells(summary_as_text(table(rows)))[1:]
+    assert [row[1] for row in shown] == ["1,234,568", "0.0000001", "0.00000015", "2.0e-30", "0", "20", "1.50"]
+    assert shown[-1][2:] == ["0.50", "4.0e-12", "3", "inf", "1.00", "2.00"]
 
 
 def test_a_table_of_statistics():

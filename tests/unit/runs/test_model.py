@@ -178,6 +178,13 @@ def test_a_fitted_model_can_be_pickled(model):
 # ------------------------------------------------------------------------------------------------ the result
 
 
+@pytest.mark.parametrize("extend", [2.5, "x", -50, True])
+def test_an_extension_is_a_number_of_sweeps(extend, tables, tmp_path):
+    with pytest.raises(ConfigError, match="extend: found .*needed a whole number of sweeps from 1"):
+        mmgibbs.MixedModel(**MODEL, **SHORT).fit(*tables, directory=tmp_path / "run", extend=extend, progress=False)
+    assert not (tmp_path / "run").exists()
+
+
 def test_draws_are_a_tree_that_arviz_takes(model):
     with model.result_.draws as tree:
         assert isinstance(tree, xarray.DataTree) and set(tree.children) == {"posterior", "sample_stats"}
@@ -187,7 +194,7 @@ def test_draws_are_a_tree_that_arviz_takes(model):
 def test_draws_are_read_once_and_large_ones_where_they_are_looked_at(model, monkeypatch):
     """A change of one copy is no change of the next; both ways give the same numbers."""
     first = model.result_.draws
-    first["posterior"] = first["posterior"].to_dataset() * 0
+    first["posterior"]["h2[yearling_weight]"].values[:] = 0
     in_memory = model.result_.draws["posterior"]["h2[yearling_weight]"]
     assert in_memory.to_numpy().all()
     monkeypatch.setattr(result, "MOST_IN_MEMORY", 0)

@@ -131,6 +131,12 @@ def test_what_does_not_converge(folder):
         mmgibbs.run("analysis.yaml", ["sampler.max_iterations=1"], progress=False)
 
 
+def test_no_more_observations_than_fixed_effects(folder):
+    records().unique("herd", keep="first").write_csv("records.csv")
+    with pytest.raises(ModelError, match="needs more observations than fixed effects; found 4 observations and 4"):
+        mmgibbs.run("analysis.yaml", ["traits=[milk]"], progress=False)
+
+
 def test_a_boundary_has_no_standard_error(folder):
     table = records().with_columns(
         milk=pl.Series(np.random.default_rng(1).standard_normal(180)),
