@@ -60,7 +60,7 @@ def _places(estimate: float | None, error: float | None, digits: int) -> int:
     if not known(estimate) or not estimate:
         return 0
     figures = f"{estimate:.{min(MOST, max(0, 5 - math.floor(math.log10(abs(estimate)))))}f}"
-    return len(figures.rstrip("0").partition(".")[2])
+    return len(figures.rstrip("0").partition(".")[2]) if figures.strip("-0.") else MOST
 
 
 def _number(value: float | None, places: int) -> str:
