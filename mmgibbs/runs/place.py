@@ -65,8 +65,7 @@ class RunFolder:
         extend: int = 0,
         page: bool = False,
     ):
-        if isinstance(extend, bool) or not isinstance(extend, Integral) or extend < 0:
-            raise ConfigError(f"{option_name('extend')}: found {extend!r}, needed a whole number of sweeps from 1")
+        extend = _sweeps(extend)
         if overwrite + resume + bool(extend) > 1:
             given = {"overwrite": overwrite, "resume": resume, "extend": extend}
             one, other, *_ = [name for name, value in given.items() if value]
@@ -314,3 +313,9 @@ def _record(path: Path) -> dict | None:
         record = json.loads((path / "run.json").read_text(encoding="utf-8"))
         return record if isinstance(record, dict) else None
     return None
+
+
+def _sweeps(extend: object) -> int:
+    if isinstance(extend, bool) or not isinstance(extend, Integral) or extend < 0:
+        raise ConfigError(f"{option_name('extend')}: found {extend!r}, needed a whole number of sweeps from 1")
+    return int(extend)
