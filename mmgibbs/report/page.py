@@ -74,7 +74,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "decisions": decision_tables(run, top),
         "decided": run.record.get("decisions", {}),
         "other_traits": other_traits(run, figures),
-        "scale": words.scale_words(run.record.get("analysis", {}).get("traits", {})),
+        "breeding_words": words.values_words(run.record),
         "extreme": extreme_words(run),
         "others": other_random_effects(run),
         "fixed": fixed_effects(run),

@@ -65,6 +65,22 @@ def scale_words(traits: dict[str, dict]) -> str:
     return "on the scale of the trait" + (f" ({'; '.join(own)})" if own else "")
 
 
+def values_words(record: dict) -> str:
+    """What breeding values, their intervals and their reliabilities are."""
+    scale = scale_words(record.get("analysis", {}).get("traits", {}))
+    method = record.get("method")
+    if method not in ("blup", "reml"):
+        return (
+            f"Posterior means {scale}; intervals are the mean and 1.96 posterior standard deviations. Reliability is "
+            "1 \u2212 PEV / ((1 + F) variance), with the posterior mean of the variance."
+        )
+    variance = "given" if method == "blup" else "estimated"
+    return (
+        f"BLUP {scale}; intervals are the solution and 1.96 standard deviations of its prediction error. Reliability "
+        f"is 1 \u2212 PEV / ((1 + F) variance), with the {variance} variance."
+    )
+
+
 def _effects(random: dict) -> dict[str, dict]:
     return random.get("effects") or {"": random}
 
@@ -73,6 +89,7 @@ def model_table(record: dict) -> Table:
     """Every term of the model: what it is, on which traits it acts, how its variance is treated."""
     analysis, levels = record["analysis"], record.get("levels", {})
     traits, variances = list(analysis.get("traits", {})), analysis.get("variances", {})
+    estimated = record.get("method") == "reml"
 
     def on(spec: dict) -> str:
         chosen = spec.get("traits") or traits
@@ -107,7 +124,7 @@ def model_table(record: dict) -> Table:
                     f"random effect of {level}{curve}; {related}",
                     on(spec),
                     levels.get(name),
-                    _treated(variances, name),
+                    _treated(variances, name, estimated),
                 )
             )
     snps = record.get("data", {}).get("genotypes", {}).get("kept", {}).get("SNPs")
@@ -122,7 +139,7 @@ def model_table(record: dict) -> Table:
             "random",
             on({}),
             record.get("data", {}).get("records", {}).get("used"),
-            _residual_treated(analysis) + _by_class(record),
+            _residual_treated(analysis, estimated) + _by_class(record),
         )
     )
     columns = [Column("Term"), Column("What it is"), Column("Acts on"), Column("Levels", "number"), Column("Variance")]
@@ -150,22 +167,24 @@ def _by_class(record: dict) -> str:
     return f", one for each class of {by} ({', '.join(classes)})" if by else ""
 
 
-def _treated(variances: dict, name: str) -> str:
+def _treated(variances: dict, name: str, estimated: bool = False) -> str:
     own = variances.get(name) or {}
     if variances.get("mode") == "fixed" or own.get("fixed"):
         return "fixed at its given value"
+    if estimated:
+        return "estimated by REML" + (", no covariances" if own.get("structure") == "diagonal" else "")
     return f"sampled, {prior_words(own.get('prior'))}" + (
         ", no covariances" if own.get("structure") == "diagonal" else ""
     )
 
 
-def _residual_treated(analysis: dict) -> str:
+def _residual_treated(analysis: dict, estimated: bool = False) -> str:
     """As of any matrix, but for liabilities of categories, whose residual variance is 1."""
     traits, variances = analysis["traits"], analysis.get("variances", {})
     unit = [name for name, trait in traits.items() if trait.get("type") in OF_CATEGORIES]
     by = (variances.get("residual") or {}).get("by")
     if not unit:
-        return _treated(variances, "residual")
+        return _treated(variances, "residual", estimated)
     one = "1 by convention" + (f" in one class of {by}" if by else "")
     if len(traits) == 1 and not by:
         return one

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mmgibbs.report.words import fixed_prior_words, model_equations, model_table, prior_words, scale_words
+from mmgibbs.report.words import fixed_prior_words, model_equations, model_table, prior_words, scale_words, values_words
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,11 @@ def test_residual_variances_of_categories_are_said_to_be_one():
     assert two == "1 by convention for sick; else sampled, flat prior"
     classes = _residual_words({"sick": "binary"}, by="sex")
     assert classes.startswith("1 by convention in one class of sex; else sampled")
+
+
+def test_estimates_are_not_said_to_be_sampled():
+    analysis = {"traits": {"milk": {"type": "normal"}}, "model": {}, "variances": {"residual": {"prior": "flat"}}}
+    assert model_table({"analysis": analysis, "method": "reml"}).rows[-1][-1] == "estimated by REML"
+    assert values_words({"analysis": analysis, "method": "reml"}).endswith("with the estimated variance.")
+    assert values_words({"analysis": analysis, "method": "blup"}).startswith("BLUP on the scale of the trait;")
+    assert values_words({"analysis": analysis}).startswith("Posterior means on the scale of the trait;")
