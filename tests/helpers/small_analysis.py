@@ -9,9 +9,13 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from mmgibbs.cli import main
+from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
+from mmgibbs.model.design import Design
 
 PEDIGREE = """\
 id,sire,dam
@@ -89,6 +93,14 @@ def write_files(folder: Path, changed: dict[str, str | bytes | None] | None = No
     for name, content in (FILES | (changed or {})).items():
         if content is not None:
             (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def small_design(folder: Path) -> tuple[Design, list[np.ndarray | None], np.ndarray]:
+    """The design of the files, and the variances G per term (None: fixed) and R that the analysis gives."""
+    write_files(folder)
+    design = prepare(load_config(folder / "analysis.yaml")).design
+    G = [np.array([[6.0, 8.0], [8.0, 90.0]]) if t.kind == "random" else None for t in design.terms]
+    return design, G, np.array([[9.0, 10.0], [10.0, 160.0]])
 
 
 def command(folder: Path, *arguments: str) -> Outcome:

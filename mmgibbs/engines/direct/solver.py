@@ -1,9 +1,10 @@
 """Solutions of the mixed-model equations for many right-hand sides at given variances: by one sparse factor, where that
 takes less time than iterations for each of them.
 
-Seconds are estimated from counts, so that the choice is the same on every machine. Measured on one core, maternal model
-of 100,000 animals, 202,065 equations: a column takes PCG 0.36 s to an error of 1e-4 posterior standard deviations; the
-pattern and its order take 2 s, the factor (5.5 million elements, 4.4e9 operations) 1.2 s, a column then 0.01 s.
+Seconds are estimated from counts; the machine has a say only where the factor would not fit into free memory.
+Measured on one core, maternal model of 100,000 animals, 202,065 equations: a column takes PCG 0.36 s to an error of
+1e-4 posterior standard deviations; the pattern and its order take 2 s, the factor (5.5 million elements, 4.4e9
+operations) 1.2 s, a column then 0.01 s.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from mmgibbs.errors import ModelError
 from mmgibbs.machine.memory import free_bytes
 
 ITERATED = 1.8e-6  # seconds of PCG for a column of an equation
-ORDERED = 1.0e-4  # seconds to make and to order the pattern of an equation
+ORDERED = 1.0e-5  # seconds to make and to order the pattern of an equation
 FACTORISED = 2.7e-10  # seconds of an operation
 SOLVED = 2.0e-9  # seconds of a column for an element of L
 WORTH = 1.0  # seconds that it must save: the kernels of a factor are compiled for it, once
@@ -35,7 +36,7 @@ class DirectSolver:
     places: np.ndarray  # (equations,) int64 the place in sweep order of each equation in force
 
     def solve(self, b: np.ndarray) -> np.ndarray:
-        """C^-1 b, (N, m), 0 for components that are held at 0."""
+        """C^-1 b, (N, m), 0 for components that are set to 0."""
         out = np.zeros(b.shape)
         out[self.places] = self.factor.solve(b[self.places])
         return out
@@ -65,7 +66,7 @@ def direct_solver(
 
 
 def _places(solver: PcgSolver, known: Coefficients) -> np.ndarray:
-    """Where the equations in force stand in sweep order."""
+    """(equations,) int64 places in sweep order of the equations in force."""
     layout = known.explicit.layout
     place = np.empty(layout.size, np.int64)
     swept = solver.split(np.arange(layout.size))

@@ -8,7 +8,7 @@ for proven and young, APY):
 It costs n c^2 in the place of n^3 and is the whole inverse where the core is everybody. As many animals as there are
 eigenvalues that make 98 % of K carry nearly all that genotypes say. Of K only the columns of the core and the diagonal
 are needed, and products with K^-1 need K_cc^-1, P and the m_i alone: `CoreBlock` holds these, `inverse_by_core` the
-matrix that they stand for.
+matrix that they make.
 """
 
 from __future__ import annotations

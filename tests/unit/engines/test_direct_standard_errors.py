@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.small_analysis import FILES
+from helpers.small_analysis import small_design
 from helpers.support import ROOT
 from reference import dense, models
 
@@ -23,12 +23,8 @@ def test_every_model(name):
 
 def test_scaled_covariates(tmp_path):
     """B by transforming every unit vector."""
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    design = prepare(load_config(tmp_path / "analysis.yaml")).design
+    design, G, R = small_design(tmp_path)
     assert design.rescale and design.shifts
-    G = [np.array([[6.0, 8.0], [8.0, 90.0]]) if t.kind == "random" else None for t in design.terms]
-    R = np.array([[9.0, 10.0], [10.0, 160.0]])
     truth = dense.build(design, G, R)
     shapes = [(t.n_levels, t.n_components) for t in design.terms]
     zero = np.concatenate([z.ravel() for z in design.to_original_scale([np.zeros(s) for s in shapes])])

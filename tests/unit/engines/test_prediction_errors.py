@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from helpers.small_analysis import FILES
+from helpers.small_analysis import small_design
 from reference import models
 from scipy.stats import norm
 
-from mmgibbs.config import load_config
-from mmgibbs.data.prepare import prepare
 from mmgibbs.engines.direct.standard_errors import posterior_sd
 from mmgibbs.engines.pcg import prediction_errors
 from mmgibbs.engines.pcg.prediction_errors import monte_carlo_pev, prior_diagonals
@@ -99,12 +97,8 @@ def test_mutants_are_seen(monkeypatch, wrong):
 
 def test_scaled_covariates(tmp_path):
     """On the scale of the file, as the exact ones."""
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    design = prepare(load_config(tmp_path / "analysis.yaml")).design
+    design, G, R = small_design(tmp_path)
     assert design.rescale and design.shifts
-    G = [np.array([[6.0, 8.0], [8.0, 90.0]]) if t.kind == "random" else None for t in design.terms]
-    R = np.array([[9.0, 10.0], [10.0, 160.0]])
     assert agrees(deviations(estimated(design, G, R), posterior_sd(design, G, R)))
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mmgibbs.report.page import facts
 from mmgibbs.report.words import fixed_prior_words, model_equations, model_table, prior_words, scale_words, values_words
 
 
@@ -75,3 +76,9 @@ def test_estimates_are_not_said_to_be_sampled():
     assert values_words({"analysis": analysis, "method": "reml"}).endswith("with the estimated variance.")
     assert values_words({"analysis": analysis, "method": "blup"}).startswith("BLUP on the scale of the trait;")
     assert values_words({"analysis": analysis}).startswith("Posterior means on the scale of the trait;")
+
+
+def test_observations_by_what_is_known_of_them():
+    data = {"observations": {"milk": 9, "days": 1554}, "observed_as": {"days": {"exact": 812, "right-censored": 742}}}
+    shown = dict(facts({"data": data})[0][1])["Observations"]
+    assert shown == "milk 9 and days 1,554 (812 exact and 742 right-censored)"

@@ -56,7 +56,7 @@ def test_a_run(folder):
     solutions = pl.read_parquet(folder / "run" / "solutions.parquet").filter(pl.col("term") == "cow")
     assert solutions.height == 120 and solutions["reliability"].is_between(0, 1).all()
     page = (folder / "run" / "report.html").read_text()
-    assert "log likelihood" in page and "Estimates by REML" in page
+    assert "log likelihood" in page and "Estimates by REML" in page and "sampled, flat" not in page
 
 
 def test_standard_errors_by_the_delta_method(folder):
