@@ -294,7 +294,7 @@ def _single_step_refusals(
             found = f"prior: {section.prior}, across_traits: {section.across_traits}"
             needed = "rr and joint, where one covariance matrix of effects implies that of breeding values"
             out.append(("variance_left", f"implied: found several traits with {found}; needed {needed}"))
-        if given is not None and given.model_fields_set:
+        if given is not None and given.model_fields_set and given != _following(analysis, term, section):
             out.append(("variance_left", f"implied cannot be combined with variances.{name}, which follows from it"))
     if J in (*analysis.model.fixed, *random):
         out.append(("single_step", f"adds a fixed effect {J}: needed another name for the effect of that name"))
@@ -372,9 +372,6 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
 
     def finish(place: tuple[str, ...], variance: OfVariance, labels: tuple[str, ...]) -> OfVariance:
         fixed = variance.fixed or why is not None
-        follows = implied.get(place[1]) if len(place) == 2 else None
-        if follows is not None:
-            return variance.model_copy(update={"fixed": follows.variance.fixed})
         by_class = isinstance(variance, ResidualVariance) and variance.classes
         if fixed and variance.start is None and not by_class:
             problems.add((*place, "start"), f"missing, needed {_size(labels)} for {why or 'fixed: true'}")
@@ -394,6 +391,8 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
             with_default_scale_prior(analysis, random, variances.terms.get(term, Variance())),
             component_names(random),
         )
+        if term not in implied
+        else _following(analysis, random, implied[term])
         for term, random in model.random.items()
     }
     of_all = with_proper_classes(analysis, with_unit_start(analysis, variances.residual))
@@ -416,6 +415,12 @@ def _complete_variances(analysis: Analysis, model: Model, problems: Problems) ->
             ("sampler", "method"), "found reml, but every variance is fixed; needed blup, or variances to estimate"
         )
     return variances.model_copy(update={"mode": mode, "terms": terms, "residual": residual})
+
+
+def _following(analysis: Analysis, random: Random, section: MarkerEffects) -> Variance:
+    """The variance of a term that SNP effects imply: without a start, and fixed where theirs is."""
+    default = with_default_scale_prior(analysis, random, Variance())
+    return default.model_copy(update={"fixed": section.variance.fixed})
 
 
 def implied_variances(model: Model) -> dict[str, MarkerEffects]:

@@ -164,11 +164,14 @@ class ChosenSnps(Section):
     """SNPs of one term: those of chromosomes, those of a file (of groups of it), or those that no other term has."""
 
     chromosomes: Annotated[
-        tuple[str, ...], checked(list_of(a_cell, "the names of one or more chromosomes, such as [1, 2, X]"))
+        tuple[str, ...],
+        checked(list_of(a_cell, "the names of one or more chromosomes, such as [1, 2, X]", empty=True)),
     ] = ()
     """Chromosomes of the map."""
 
-    group: Annotated[tuple[str, ...], checked(list_of(a_cell, "the names of one or more groups of the file"))] = ()
+    group: Annotated[
+        tuple[str, ...], checked(list_of(a_cell, "the names of one or more groups of the file", empty=True))
+    ] = ()
     """Groups of the file, such as coding. Default: every SNP that the file names."""
 
     file: Annotated[Path | None, checked(a_path)] = None
@@ -214,7 +217,7 @@ class MarkerEffects(Section):
     """Scale of an effect: of one allele, or of one standard deviation of the genotypes."""
 
     classes: Annotated[
-        tuple[float, ...], checked(list_of(_some, "variances of classes, the first 0", unique=True))
+        tuple[float, ...], checked(list_of(_some, "variances of classes, the first 0", unique=True, empty=True))
     ] = ()
     """Variances of the classes of bayes_r in units of the common variance, the first 0."""
 
@@ -249,7 +252,7 @@ class MarkerEffects(Section):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         problems = Problems()
-        given, known = self.model_fields_set, (*PRIORS, *(e.name for e in entry_points(group=GROUP)))
+        given, known = self._given(), (*PRIORS, *(e.name for e in entry_points(group=GROUP)))
         if self.prior not in known:
             problems.add(("prior",), f"found {self.prior}; {nearest(self.prior, known, 'there are')}")
         if "classes" in given and self.prior != "bayes_r" and self.prior in PRIORS:
@@ -275,6 +278,12 @@ class MarkerEffects(Section):
             )
         problems.refuse()
         return self
+
+    def _given(self) -> set[str]:
+        """Keys with another value than where they are missing: `resolved` writes every key, also those of no effect."""
+        same = {"classes": (0.0, 1.0)} if self.prior in ("bayes_b", "bayes_c") else {}
+        fields = {key: field.get_default() for key, field in type(self).model_fields.items()}
+        return {key for key, default in fields.items() if getattr(self, key) not in (default, same.get(key, default))}
 
     def _implies_no_variance(self) -> str | None:
         """Why SNPs of this prior imply no variance of what predicted genotypes leave; None: they do."""

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from helpers.support import ROOT
 from pydantic import ValidationError
 
 from mmgibbs.config import Interval, component_names, load_config
+from mmgibbs.config.markers import PRIORS
 from mmgibbs.config.relationships import File, Identity, Pedigree
 from mmgibbs.errors import ConfigError
 
@@ -264,6 +266,39 @@ def test_the_resolved_analysis_is_an_analysis_file_of_plain_values(source, tmp_p
     path = tmp_path / "again.yaml"
     path.write_text(json.dumps(a.resolved()))
     assert load_config(path).resolved() == a.resolved() == load_config(a.resolved()).resolved()
+
+
+def assert_read_back(source, tmp_path):
+    """What is written is read: as a dict, and as the file that run.json holds."""
+    resolved = load_config(source).resolved()
+    path = tmp_path / "again.yaml"
+    path.write_text(json.dumps(resolved))
+    assert load_config(path).resolved() == resolved == load_config(resolved).resolved()
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("configs/*.yaml")), ids=lambda path: path.stem)
+def test_every_analysis_that_is_shipped_is_read_back(path, tmp_path):
+    assert_read_back(path, tmp_path)
+
+
+SNPS = {  # sections of SNP effects that fill in different keys
+    **{prior: {"prior": prior} for prior in PRIORS},
+    "fixed_shares": {"prior": "bayes_c", "pi": {"start": [0.9, 0.1], "fixed": True}},
+    "own_classes": {"prior": "bayes_r", "classes": [0, 0.001, 0.1], "pi": [0.5, 0.3, 0.2]},
+    "own_scale": {"prior": "horseshoe", "global_scale": 0.1},
+    "windows": {"windows": {"snps": 20}},
+    "chromosomes": {"snps": {"chromosomes": [1, "X"]}},
+    "of_a_file": {"snps": {"file": "groups.csv"}},
+    "epsilon": {"prior": "bayes_c", "pi": {"fixed": True}, "single_step": "epsilon", "variance_left": "implied"},
+}
+
+
+@pytest.mark.parametrize("section", SNPS.values(), ids=SNPS)
+def test_snp_effects_are_read_back(section, tmp_path):
+    tree = small()
+    tree["data"] = tree["data"] | {"genotypes": "snps.bed"}
+    tree["model"] = tree["model"] | {"markers": {"snps": section}}
+    assert_read_back(tree, tmp_path)
 
 
 def test_an_analysis_is_frozen_pickles_and_leaves_its_source_alone():
