@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -38,6 +38,10 @@ class Result:
     response: pl.DataFrame | None = None
     folder: object = field(default=None, repr=False, compare=False)  # keeps a temporary folder while this is in use
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled without draws that were looked at: the folder has them."""
+        return {of_result.name: getattr(self, of_result.name) for of_result in fields(self)}
+
     @property
     def draws(self) -> xarray.DataTree:
         """Draws of the variance components, derived parameters and chosen levels:
@@ -51,6 +55,7 @@ class Result:
     def _draws_in_memory(self) -> xarray.DataTree | None:
         import xarray
 
+        self._check_draws_are_there()
         if (self.directory / "draws.nc").stat().st_size > MOST_IN_MEMORY:
             return None
         with self._open_draws() as tree:
@@ -61,11 +66,20 @@ class Result:
 
         return xarray.open_datatree(self.directory / "draws.nc", engine="h5netcdf")
 
+    def _check_draws_are_there(self) -> None:
+        """ConfigError where the folder of the run was moved or deleted, as a temporary one is with its result."""
+        if not (self.directory / "draws.nc").is_file():
+            raise ConfigError(
+                f"draws: found no '{self.directory / 'draws.nc'}', needed the folder of the run; one that is named by "
+                "directory=FOLDER is kept"
+            )
+
     @cached_property
     def _parameters(self) -> dict[str, np.ndarray]:
         """Draws by parameter, (chains, draws) each."""
         from mmgibbs.report.finished import read_finished
 
+        self._check_draws_are_there()
         return read_finished(self.directory).draws
 
     def breeding_values(self, term: str | None = None, trait: str | None = None) -> pl.DataFrame:

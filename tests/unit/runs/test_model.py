@@ -198,12 +198,26 @@ def test_draws_are_read_once_and_large_ones_where_they_are_looked_at(model, monk
     in_memory = model.result_.draws["posterior"]["h2[yearling_weight]"]
     assert in_memory.to_numpy().all()
     monkeypatch.setattr(result, "MOST_IN_MEMORY", 0)
-    fresh = pickle.loads(pickle.dumps(model.result_))
-    fresh.__dict__.pop("_draws_in_memory", None)
-    with fresh.draws as tree:
+    with pickle.loads(pickle.dumps(model.result_)).draws as tree:
         opened = tree["posterior"]["h2[yearling_weight]"]
         np.testing.assert_array_equal(opened, in_memory)
         assert tree["sample_stats"].data_vars.keys() == model.result_.draws["sample_stats"].data_vars.keys()
+
+
+def test_draws_are_not_pickled(tables, tmp_path):
+    """Looked at or not, a result is pickled with the path of its draws; without the folder the message names it."""
+    short = SHORT | {"samples": 5, "burn_in": 0, "chains": 1}
+    found = mmgibbs.MixedModel(**MODEL, **short).fit(*tables, directory=tmp_path / "run", progress=False).result_
+    before = pickle.dumps(found)
+    assert found.draws["posterior"].sizes["draw"] == 5 and found.plot_trace() is not None
+    assert len(pickle.dumps(found)) == len(before)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.draws["posterior"].sizes["draw"] == 5
+    (tmp_path / "run").rename(tmp_path / "elsewhere")
+    fresh = pickle.loads(before)
+    for look in (lambda: fresh.draws, fresh.plot_trace, fresh.plot_posterior):
+        with pytest.raises(ConfigError, match=r"draws: found no '.*run.draws.nc', needed the folder of the run"):
+            look()
 
 
 def test_breeding_values_are_the_related_levels_best_first(model, tables):
