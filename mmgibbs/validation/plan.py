@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.errors import ConfigError, nearest, option, option_name
 from mmgibbs.validation.folds import check_number
 
 SAMPLE = "sample"  # in place of a run: variances are sampled in every chain
 DEFAULTS: dict[str, Any] = {"folds": 5, "by": "random"}
 REPLICATES = 100  # where solutions are those of BLUP
+WORDS: dict[str, tuple[str | None, ...]] = {
+    "method": ("kfold", "lr", "both"),
+    "by": (None, "random", "family", "time", "column"),
+}
 OPTIONS = {
     "kfold": ("folds", "by", "time", "column"),
     "lr": ("cutoff", "focal", "replicates"),
@@ -31,18 +36,18 @@ class Plan:
     focal: str | None = None  # file of ids
     variances: str | None = None  # folder of a finished run, or SAMPLE
     seed: int = 1
-    replicates: int | None = (
-        None  # of the simulation behind standard errors of the LR method; 0: bootstrap of families; None:
-    )
-    # REPLICATES of BLUP, none of sampling
+    # of the simulation behind standard errors of the LR method; 0: bootstrap of families; None: REPLICATES of BLUP,
+    # none of sampling
+    replicates: int | None = None
     column: str | None = None  # of the records: which fold
 
 
 def settled(plan: Plan) -> Plan:
     """The plan with defaults for what was not given and is used.
 
-    ConfigError for an option that is out of range, or would be ignored.
+    ConfigError for an option of another type, that is out of range, or that would be ignored.
     """
+    plan = _checked(plan)
     if plan.column is not None and plan.by != "column":
         _refuse("column", option("by", plan.by or "random"), option("by", "column"))
     if plan.by == "column" and (plan.column is None or plan.folds is not None):
@@ -67,9 +72,62 @@ def settled(plan: Plan) -> Plan:
     if plan.replicates is not None and (plan.replicates < 0 or plan.replicates == 1):
         found = option("replicates", plan.replicates)
         raise ConfigError(f"validate: found {found}, needed at least 2, or 0 for none")
-    if plan.cutoff is not None and not np.isfinite(plan.cutoff):
-        raise ConfigError(f"validate: found {option('cutoff', plan.cutoff)}, needed a birth year")
     return plan
+
+
+def _checked(plan: Plan) -> Plan:
+    """The plan with plain numbers and texts: from Python anything may come."""
+    if not isinstance(plan, Plan):
+        raise ConfigError(f"validate: found plan={plan!r}, needed a Plan, such as Plan(method='kfold', folds=5)")
+    checked: dict[str, Any] = {name: _word(name, getattr(plan, name), words) for name, words in WORDS.items()}
+    whole = {"folds": "a whole number of at least 2", "seed": "a whole number of 0 or more"}
+    whole["replicates"] = "a whole number of at least 2, or 0 for none"
+    checked |= {name: _whole_number(name, getattr(plan, name), needed) for name, needed in whole.items()}
+    for name in ("time", "column"):
+        checked[name] = _text(name, getattr(plan, name), "the name of a column of the records")
+    checked["focal"] = _text("focal", plan.focal, "the path of a file of ids")
+    checked["variances"] = _text("variances", plan.variances, f"the folder of a finished run, or '{SAMPLE}'")
+    checked["cutoff"] = _year("cutoff", plan.cutoff)
+    return replace(plan, **checked)
+
+
+def _word(name: str, value: object, words: tuple[str | None, ...]) -> object:
+    """One of the words."""
+    if any(value is word or (isinstance(value, str) and value == word) for word in words):
+        return value
+    needed = [word for word in words if word is not None]
+    close = nearest(value, needed) if isinstance(value, str) else ""
+    hint = f"; {close}" if close.startswith("did") else ""
+    raise _found(name, value, f"{', '.join(needed[:-1])} or {needed[-1]}{hint}")
+
+
+def _whole_number(name: str, value: object, needed: str) -> int | None:
+    if value is None and name != "seed":
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise _found(name, value, needed)
+    return int(value)
+
+
+def _year(name: str, value: object) -> float | None:
+    if value is None:
+        return None
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not np.isfinite(value):  # type: ignore[call-overload]
+        raise _found(name, value, "a birth year")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _text(name: str, value: object, needed: str) -> str | None:
+    """Text or a path; None stays."""
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if path is not None and (not isinstance(path, str) or path.strip() == ""):
+        raise _found(name, value, needed)
+    return path
+
+
+def _found(name: str, value: object, needed: str) -> ConfigError:
+    return ConfigError(f"validate: found {option(name, value)}, needed {needed}")
 
 
 def _refuse(name: str, with_what: str, needed: str) -> None:

@@ -52,7 +52,7 @@ def validate_several(
     plan: Plan = Plan(),  # noqa: B008  frozen
     overrides: Sequence[str] = (),
     *,
-    variances: Sequence[str | None] = (),
+    variances: str | Sequence[str | None] = (),
     output: str | os.PathLike | None = None,
     overwrite: bool = False,
     progress: bool = True,
@@ -65,14 +65,14 @@ def validate_several(
     `make.validate`. Raises ConfigError too where the analyses have the same name, or not the same table of records.
     """
     console, plan = Console(progress), settled(plan)
-    of_each = list(variances) or [plan.variances]
+    of_each = [variances] if isinstance(variances, str) else list(variances) or [plan.variances]
     of_each = of_each * len(files) if len(of_each) == 1 else of_each
     if len(of_each) != len(files):
         raise ConfigError(
             f"validate: {option_name('variances')}: found {len(of_each)} for {len(files)} analyses; needed one for "
             "each, or one for all"
         )
-    plans = [replace(plan, variances=v) for v in of_each]
+    plans = [settled(replace(plan, variances=v)) for v in of_each]
     analyses = [analysis_of(file, p, overrides) for file, p in zip(files, plans, strict=True)]
     refuse_alike(analyses)
     beside = Path(analyses[0].output.directory or ".").parent
