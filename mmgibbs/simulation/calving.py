@@ -18,7 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, option_name
+from mmgibbs.simulation import arguments
 from mmgibbs.simulation.files import Simulated, term, true_parameters
 from mmgibbs.simulation.herd import breed, herd_years
 from mmgibbs.simulation.liability import cut_points, in_categories
@@ -100,16 +101,29 @@ def liability_variance() -> float:
 
 
 def _check(categories: Sequence[str], shares: Sequence[float]) -> None:
+    names = isinstance(categories, (tuple, list)) and all(isinstance(name, str) for name in categories)
+    if not names:
+        raise arguments.wrong("categories", categories, "a list of names, from low to high")
+    if not isinstance(shares, (tuple, list)):
+        raise arguments.wrong("shares", shares, "a list of shares, one for each category")
     if len(categories) < 2 or len(set(categories)) < len(categories):
-        raise ConfigError(f"categories: found {', '.join(categories)}, needed two or more different ones")
+        raise ConfigError(
+            f"{option_name('categories')}: found {', '.join(categories)}, needed two or more different ones"
+        )
     wrong = [c for c in categories if not c.strip() or not set(c).isdisjoint("[],:/=|{}'\"\n")]
     if wrong:
-        raise ConfigError(f"categories: found {wrong[0]!r}, needed names without brackets, quotes, and , : / = |")
+        raise ConfigError(
+            f"{option_name('categories')}: found {wrong[0]!r}, needed names without brackets, quotes, and , : / = |"
+        )
     if len(shares) != len(categories):
-        raise ConfigError(f"shares: found {len(shares)} for {len(categories)} categories, needed one for each")
-    if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+        raise ConfigError(
+            f"{option_name('shares')}: found {len(shares)} for {len(categories)} categories, needed one for each"
+        )
+    for one in shares:
+        arguments.share("shares", one)
+    if abs(sum(shares) - 1) > 1e-6:
         shown = ", ".join(f"{s:g}" for s in shares)
-        raise ConfigError(f"shares: found {shown}, needed shares above 0 whose sum is 1")
+        raise ConfigError(f"{option_name('shares')}: found {shown}, needed shares above 0 whose sum is 1")
 
 
 def _trait(categories: Sequence[str]) -> str:

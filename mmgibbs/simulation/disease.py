@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.errors import ConfigError
+from mmgibbs.simulation import arguments
 from mmgibbs.simulation.files import Simulated, term, true_parameters
 from mmgibbs.simulation.herd import breed, herd_years
 from mmgibbs.simulation.liability import cut_points, in_categories
@@ -29,8 +29,7 @@ def simulate_disease(n_animals: int, seed: int, years: int = YEARS, incidence: f
     """Calves of a population of n_animals, of which the share `incidence` is expected to be ill.
 
     Raises ConfigError where the arguments make no such data."""
-    if not 0 < incidence < 1:
-        raise ConfigError(f"incidence: found {incidence:g}, needed a share between 0 and 1")
+    incidence = arguments.share("incidence", incidence)
     herd, rng = breed(n_animals, seed, years, np.array([[GENETIC]]), STREAM)
     born = (herd.birth_year >= herd.birth_year.max() - years + 1) & (rng.random(herd.n_animals) < OBSERVED)
     calf = np.flatnonzero(born).astype(np.int32)

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from mmgibbs.errors import ConfigError, option_name
+from mmgibbs.errors import ConfigError
 from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.simulation import arguments
 
 BASES_PER_MORGAN = 1e8
 WORD = 64  # loci
@@ -54,14 +55,8 @@ class Genome:
             "chromosomes": (1, self.snps),
         }
         for name, (least, most) in limits.items():
-            found = getattr(self, name)
-            if found < least or (most is not None and found > most):
-                between = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"
-                raise ConfigError(f"{option_name(name)}: found {found:,}, needed {between}")
-        if not 0 < self.qtl_share <= 1:
-            raise ConfigError(
-                f"{option_name('qtl_share')}: found {self.qtl_share:g}, needed a number above 0 and up to 1"
-            )
+            arguments.whole_number(name, getattr(self, name), least, most)
+        arguments.share("qtl_share", self.qtl_share, most=True)
         historic = 4 * self.largest * _words(_CANDIDATES * self.loci)
         needed = 8 * (2 * n_animals * _words(self.loci) + 2 * historic)
         advice = "fewer animals or SNPs, or more memory"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mmgibbs.errors import ConfigError
+from mmgibbs.simulation import arguments
 from mmgibbs.simulation.simulate import DAM_UNRECORDED, FIRST_YEAR, SIRE_UNRECORDED
 from pedigree.simulate import Population, simulate_pedigree
 
@@ -36,8 +37,7 @@ def breed(n_animals: int, seed: int, years: int, G: np.ndarray, stream: int) -> 
     """A population with breeding values N(0, A (x) G), and the generator of what happens in it (independent streams).
 
     Raises ConfigError where the arguments make no population."""
-    if not 0 <= seed < 2**32:
-        raise ConfigError(f"seed: found {seed}, needed a whole number from 0 to {2**32 - 1}")
+    n_animals, seed, years = arguments.population(n_animals, seed, years)
     try:
         animals = simulate_pedigree(n_animals, seed, replace(BREEDING, years=years), G)
     except ValueError as error:

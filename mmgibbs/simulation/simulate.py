@@ -27,11 +27,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from mmgibbs.errors import ConfigError, option, option_name
+from mmgibbs.errors import ConfigError, option
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.identity import Identity
 from mmgibbs.model.relationships.pedigree import Pedigree
 from mmgibbs.model.terms import Effect, Flat, Levels, Related, Term
+from mmgibbs.simulation import arguments
 from mmgibbs.simulation.genome import Genome
 from mmgibbs.simulation.genotypes import (
     Inheritance,
@@ -143,12 +144,10 @@ def simulate_beef(
     those of the same arguments without a genome; breeding values and records are not. selection: one of SELECTION,
     the best young animals become parents, bulls of all herds, heifers within theirs; None: any of them.
     Raises ConfigError where the arguments make no population."""
-    if not 0 <= seed < 2**32:
-        raise ConfigError(f"seed: found {seed}, needed a whole number from 0 to {2**32 - 1}")
-    if genome is not None and not 0 <= genotyped <= n_animals:
-        raise ConfigError(
-            f"{option_name('genotyped')}: found {genotyped:,}, needed at most {n_animals:,}, the number of animals"
-        )
+    n_animals, seed, years = arguments.population(n_animals, seed, years)
+    genotyped = _number_genotyped(genotyped, n_animals, genome)
+    if selection not in (None, *SELECTION):
+        raise arguments.wrong("selection", selection, f"one of {', '.join(map(repr, SELECTION))}, or None")
     of_genome, inherit, weights, accuracy = np.random.default_rng([seed, 2]), None, None, 1.0
     if selection is not None:
         inherit = None if genome is None else Inheritance(n_animals, GENETIC, genome, of_genome)
@@ -197,6 +196,15 @@ def simulate_beef(
         (present // n_years).astype(np.int32), (present % n_years + year.min()).astype(np.int32), group_effect[present],
         genotypes,
     )  # fmt: skip
+
+
+def _number_genotyped(genotyped: int, n_animals: int, genome: Genome | None) -> int:
+    """The number of animals with genotypes; 0: all."""
+    if genome is not None and not isinstance(genome, Genome):
+        raise arguments.wrong("genome", genome, "a Genome, such as Genome(snps=1000, qtl=100)")
+    if genome is None and genotyped:
+        raise ConfigError(f"{option('genotyped', genotyped)}: found without a genome, needed one")
+    return arguments.whole_number("genotyped", genotyped, 0, n_animals, "the number of animals")
 
 
 def accuracy_of(selection: str) -> float:

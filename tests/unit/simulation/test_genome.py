@@ -260,9 +260,9 @@ def test_the_command_writes_them_and_says_so(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"qtl": 3}, "qtl: found 3, needed 4 to 300"),
-        ({"qtl": 301}, "qtl: found 301, needed 4 to 300"),
-        ({"chromosomes": 0}, "chromosomes: found 0, needed 1 to 300"),
+        ({"qtl": 3}, "qtl: found 3, needed a whole number from 4 to 300"),
+        ({"qtl": 301}, "qtl: found 301, needed a whole number from 4 to 300"),
+        ({"chromosomes": 0}, "chromosomes: found 0, needed a whole number from 1 to 300"),
         ({"qtl_share": 0.0}, "qtl_share: found 0, needed a number above 0 and up to 1"),
     ],
 )
@@ -272,7 +272,9 @@ def test_numbers_that_make_no_genome(change, message):
 
 
 def test_more_genotyped_than_animals():
-    with pytest.raises(ConfigError, match="genotyped: found 501, needed at most 500, the number of animals"):
+    with pytest.raises(
+        ConfigError, match="genotyped: found 501, needed a whole number from 0 to 500, the number of animals"
+    ):
         simulate_beef(N, SEED, YEARS, SMALL, genotyped=501)
 
 

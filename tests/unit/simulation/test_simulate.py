@@ -237,10 +237,10 @@ def test_command_says_what_comes_next(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--animals", 0], "at least 10 a year"),
-        (["--animals", -5], "at least 10 a year"),
+        (["--animals", 0], "animals: found 0, needed a whole number of at least 1"),
+        (["--animals", -5], "animals: found -5, needed"),
         (["--animals", 100, "--years", 50], "at least 10 a year"),
-        (["--years", 0], "at least 10 a year"),
+        (["--years", 0], "years: found 0, needed a whole number of at least 1"),
         (["--seed", -1], "seed: found -1"),
         (["--seed", 2**32], "seed: found 4294967296"),
     ],
