@@ -14,6 +14,7 @@ from mmgibbs.errors import ConfigError, Stopped, option
 from mmgibbs.regressions.arguments import read_seed
 from mmgibbs.regressions.keywords import Keywords
 from mmgibbs.regressions.scikit_learn import not_fitted
+from mmgibbs.runs.place import seed_of_run
 from mmgibbs.runs.run import check, run
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class MixedModel(Keywords):
     random: columns of independent effects, or a mapping from effects to 'identity', 'pedigree' or their keys.
     markers, variances, decisions, data, output, sampler: the sections of the analysis file, as mappings.
     weights: column of the weights of the records. The other keywords are keys of the section `sampler`; None means the
-    default of the analysis file. seed=None draws a new seed, kept as `seed_`.
+    default of the analysis file. seed=None draws a new seed, kept as `seed_`; a run that is resumed or extended keeps
+    its own.
 
     After `fit`: `result_` (mmgibbs.Result), `summary_`, `solutions_`, `seed_`.
     """
@@ -118,10 +120,13 @@ class MixedModel(Keywords):
         }
         return {key: value for key, value in sections.items() if value is not None}
 
-    def _seed(self) -> int:
-        """The seed of the section `sampler`, where one is there, before that of the keyword, which has a default."""
+    def _seed(self, there: Path | None = None) -> int:
+        """The seed of the section `sampler`, where one is there, before that of the keyword, which has a default. None
+        means that of the run that is continued `there`, or a fresh one.
+        """
         given = self.sampler if isinstance(self.sampler, Mapping) else {}
-        return read_seed(given.get("seed", self.seed))
+        seed = given.get("seed", self.seed)
+        return read_seed(seed_of_run(there) if seed is None and there is not None else seed)
 
     def check(self, phenotypes: Any, pedigree: Any = None, *, genotypes: Any = None) -> dict:
         """Read and check everything and count what a fit would have; nothing is sampled."""
@@ -147,7 +152,8 @@ class MixedModel(Keywords):
         result. overwrite, resume, extend, report: as of `mmgibbs.run`, for a folder that is kept. ConfigError,
         DataError and ModelError say what cannot be used.
         """
-        seed = self._seed()
+        there = _folder(directory, self.output) if resume or extend else None
+        seed = self._seed(there)
         analysis = self._analysis(phenotypes, pedigree, genotypes, seed)
         how: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "extend": extend}
         how |= {"progress": progress, "report": report}
@@ -194,6 +200,12 @@ def _run_in_temporary_folder(analysis: dict, how: dict[str, Any]) -> Result:
     except Stopped as stopped:
         raise Stopped(stopped.signal, f"{stopped}\nwith directory=FOLDER a fit keeps its state") from None
     return replace(result, folder=folder)
+
+
+def _folder(directory: str | Path | None, output: Mapping[str, Any] | None) -> Path | None:
+    """The folder of a run that is to be continued, if one is named."""
+    named = directory if directory is not None or not isinstance(output, Mapping) else output.get("directory")
+    return Path(named) if isinstance(named, (str, Path)) else None
 
 
 def _names(given: object, what: str) -> list[str]:

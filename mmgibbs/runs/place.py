@@ -308,6 +308,14 @@ class RunFolder:
             self._log.close()
 
 
+def seed_of_run(path: Path) -> int | None:
+    """The seed of the run in a folder, finished or not; None where there is none."""
+    found, _ = Checkpoints(path / "checkpoint", RUN).read(RUN)
+    of_checkpoint = found.facts["what"]["analysis"].get("sampler.seed") if found else None
+    seed = json.loads(of_checkpoint) if of_checkpoint is not None else (_record(path) or {}).get("seed")
+    return seed if isinstance(seed, int) else None
+
+
 def _record(path: Path) -> dict | None:
     with suppress(OSError, ValueError):
         record = json.loads((path / "run.json").read_text(encoding="utf-8"))

@@ -146,6 +146,24 @@ def test_a_fit_of_a_kept_folder_is_extended_and_resumed(tables, tmp_path):
         model.fit(*tables, resume=True, progress=False)
 
 
+@pytest.mark.parametrize("seed", [{"seed": None}, {"sampler": {"seed": None}}], ids=["keyword", "section"])
+def test_without_a_seed_the_run_that_is_continued_keeps_its_own(seed, tables, tmp_path):
+    """A fresh one would be another analysis, which is refused."""
+    short = {key: value for key, value in SHORT.items() if key != "seed"} | {"burn_in": 0, "chains": 1}
+    fit = lambda how: mmgibbs.MixedModel(**MODEL, **short, **seed).fit(
+        *tables, directory=tmp_path / "run", progress=False, **{how: 5 if how == "extend" else True}
+    )
+    begun = fit("resume")  # nothing is there: a fresh seed
+    (tmp_path / "run" / "run.json").unlink()  # as where it was killed before its end
+    resumed, extended = fit("resume"), fit("extend")
+    assert begun.seed_ == resumed.seed_ == extended.seed_ == extended.result_.info["seed"]
+    assert resumed.summary_.equals(begun.summary_)
+    first = {"draw": slice(SHORT["samples"])}
+    draws = [f.result_.draws["posterior"]["h2[yearling_weight]"].isel(**first) for f in (begun, extended)]
+    np.testing.assert_array_equal(*draws)
+    assert fit("overwrite").seed_ != begun.seed_
+
+
 def test_a_fit_without_a_folder_that_is_stopped_says_how_to_keep_one(tables, monkeypatch):
     def stopped(analysis, overrides, **how):
         raise Stopped(2, "stopped by SIGINT; nothing is kept", False)
