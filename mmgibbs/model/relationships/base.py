@@ -97,6 +97,11 @@ class Relationship:
         return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else self.__dict__
 
     @property
+    def sets_of_normals(self) -> int:
+        """How many normals `noise` takes for each value that it gives."""
+        return 1
+
+    @property
     def n_levels(self) -> int:
         """q"""
         raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
@@ -160,7 +165,8 @@ class Relationship:
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
         """The function Z -> B' Z, (q, k) in sweep order, with K^-1 = B' B: noise of covariance K^-1 from normals Z.
 
-        code: (q,) model-order level at each sweep position. ModelError, which begins with `who`, where there is no B.
+        Z is (q, k), or as many of these side by side as `sets_of_normals` says. code: (q,) model-order level at each
+        sweep position. ModelError, which begins with `who`, where there is no B.
         """
         raise NotImplementedError(f"{type(self).__name__}: {OF_EACH_KIND}")
 

@@ -22,6 +22,8 @@ import numpy as np
 from mmgibbs.model.relationships.inverse import inverse_of
 from pedigree.partitioned import InverseAmong
 
+ROWS = 1024  # of P that are taken to double at once
+
 
 class FromCore(NamedTuple):
     """K^-1 of the whole matrix by a core."""
@@ -74,9 +76,9 @@ class CoreBlock:
         return (out + out.T) / 2
 
     @property
-    def of_core_alone(self) -> bool:
-        """S, or with A22^-1 added to it where that is taken off once, is weight K^-1."""
-        return self.pedigree is None or self.less == 1.0
+    def share_taken(self) -> float:
+        """Of A22^-1, which S is without."""
+        return 0.0 if self.pedigree is None else self.less
 
     @cached_property
     def _root_of_core(self) -> np.ndarray:
@@ -85,19 +87,53 @@ class CoreBlock:
 
     def noise(self, z: np.ndarray) -> np.ndarray:
         """(m, k) of covariance weight K^-1, from normals z: of the core L z_c - P' M^-1/2 z_n, of others M^-1/2 z_n."""
-        core, others, _, P, left, _ = self.parts
+        core, others, left = self.parts.core, self.parts.others, self.parts.left
         out, of_others = np.empty(z.shape), z[others] / np.sqrt(left)[:, None]
-        out[core], out[others] = self._root_of_core @ z[core] - P.T @ of_others, of_others
+        out[core], out[others] = self._root_of_core @ z[core] - self._to_core(of_others), of_others
         return np.sqrt(self.weight) * out
+
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """weight K^-1 x, of x (m, k)."""
+        core, others, left = self.parts.core, self.parts.others, self.parts.left
+        out, of_others = np.empty(x.shape), (x[others] - self._from_core(x[core])) / left[:, None]
+        out[core], out[others] = self.parts.of_core @ x[core] - self._to_core(of_others), of_others
+        return self.weight * out
+
+    def solved(self, b: np.ndarray) -> np.ndarray:
+        """K b / weight, of b (m, k): of the core K_cc (b_c + P' b_n), of others P times that and m_i b_i."""
+        from scipy.linalg import cho_solve
+
+        core, others, left = self.parts.core, self.parts.others, self.parts.left
+        out = np.empty(b.shape)
+        out[core] = cho_solve((self._root_of_core, True), b[core] + self._to_core(b[others]))
+        out[others] = self._from_core(out[core]) + left[:, None] * b[others]
+        return out / self.weight
+
+    def _from_core(self, x: np.ndarray) -> np.ndarray:
+        """P x, of x (c, k); P, where it is stored in single precision, some rows at a time."""
+        P = self.parts.products
+        if P.dtype == np.float64 or len(P) <= ROWS:
+            return P @ x
+        return np.concatenate([P[first : first + ROWS].astype(float) @ x for first in range(0, len(P), ROWS)])
+
+    def _to_core(self, y: np.ndarray) -> np.ndarray:
+        """P' y, of y (n, k)."""
+        P = self.parts.products
+        if P.dtype == np.float64:
+            return P.T @ y
+        out = np.zeros((P.shape[1], y.shape[1]))
+        for first in range(0, len(P), ROWS):
+            out += P[first : first + ROWS].astype(float).T @ y[first : first + ROWS]
+        return out
 
     def draw(self, z: np.ndarray) -> np.ndarray:
         """(m, k) of covariance K / weight, from normals z: of the core L'^-1 z_c, of others P u_c + M^1/2 z_n."""
         from scipy.linalg import solve_triangular
 
-        core, others, _, P, left, _ = self.parts
+        core, others, left = self.parts.core, self.parts.others, self.parts.left
         out = np.empty(z.shape)
         out[core] = solve_triangular(self._root_of_core, z[core], trans="T", lower=True)
-        out[others] = P @ out[core] + np.sqrt(left)[:, None] * z[others]
+        out[others] = self._from_core(out[core]) + np.sqrt(left)[:, None] * z[others]
         return out / np.sqrt(self.weight)
 
     def bytes(self, real: int) -> int:

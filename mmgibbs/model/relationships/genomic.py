@@ -110,9 +110,13 @@ class Genomic(Relationship):
     def spread(self, levels: np.ndarray) -> float:
         from scipy.linalg import cho_solve
 
-        ones = np.zeros(self.n_levels)
+        ones, block = np.zeros(self.n_levels), self.block
         ones[levels] = 1.0
-        mean = ones @ cho_solve((self._root, True), ones) / levels.size**2
+        if isinstance(block, CoreBlock):
+            solved = block.solved(ones[:, None])[:, 0]
+        else:
+            solved = cho_solve((self._root, True), ones)
+        mean = ones @ solved / levels.size**2
         return float(self.diagonal_of_K[levels].mean() - mean)
 
 

@@ -9,13 +9,20 @@ The lists are those of the pedigree, S is a dense block between the genotyped an
     u1 = B u2 + e1,               B = -(A^11)^-1 A^12,   e1 ~ N(0, (A^11)^-1)
 
 for the others (1): given the genotyped animals they are as the pedigree says. H is positive definite where M is.
+
+Noise of covariance H^-1 is that of its parts. With A^-1 = E + [0 0; 0 A22^-1], E from C z_1, C C' = A^11,
+
+    H^-1 = E + [0 0; 0 M]                                                          from M = L L' or, omega = 1, the core
+    H^-1 = omega E + (1 - omega) A^-1 + [0 0; 0 tau G^-1]                          from the core, omega < 1
+
+which are all positive semi-definite: by a core, with omega up to 1, nothing is formed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,10 +30,11 @@ import numpy as np
 from mmgibbs.errors import ModelError
 from mmgibbs.model.relationships.base import DenseBlock, Lists
 from mmgibbs.model.relationships.core import CoreBlock
+from mmgibbs.model.relationships.genotyped_by_core import GenotypedByCore
 from mmgibbs.model.relationships.inverse import inverse_of
-from mmgibbs.model.relationships.pedigree import Pedigree
-from pedigree.partitioned import Partitioned, inverse_among, partitioned
-from pedigree.relationship import group_composition
+from mmgibbs.model.relationships.pedigree import Pedigree, mendelian_noise
+from pedigree.partitioned import InverseAmong, Partitioned, inverse_among, partitioned
+from pedigree.relationship import a_among, group_composition
 
 COLUMNS = 64  # right-hand sides at once
 EXACT_UP_TO = 2e9  # others x genotyped: some minutes of sparse solutions; beyond, the others' diagonal is estimated
@@ -79,6 +87,19 @@ class SingleStep(Pedigree):
         return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
 
     @cached_property
+    def _by_core(self) -> GenotypedByCore | None:
+        """M as products, where the block is so known and leaves M positive definite, whatever the genotypes say."""
+        block = self.block
+        if not isinstance(block, CoreBlock) or block.share_taken > 1 or self.n_groups:
+            return None
+        return GenotypedByCore(block, block.pedigree or InverseAmong(self.relatives, block.levels))
+
+    @property
+    def sets_of_normals(self) -> int:
+        """One for what genotypes and the pedigree without A22^-1 say, one for a share of A^-1."""
+        return 2 if self._by_core is not None and self._by_core.left_of_pedigree else 1
+
+    @cached_property
     def _parts(self) -> Partitioned:
         return partitioned(self.relatives, self.block.levels)
 
@@ -96,25 +117,36 @@ class SingleStep(Pedigree):
             raise ModelError(NOT_DEFINITE) from None
 
     def _noise(self, z: np.ndarray) -> np.ndarray:
-        """(q, k) of covariance H^-1, model order: that of the pedigree without A22^-1, and that of M."""
-        parts, out = self._parts, np.empty(z.shape)
-        out[parts.others] = parts.root_times(z[parts.others])
-        block, own = self.block, z[parts.chosen]
-        own = block.noise(own) if isinstance(block, CoreBlock) and block.of_core_alone else self._root @ own
-        out[parts.chosen] = own + parts.across @ parts.solve(out[parts.others])
+        """(q, k) in model order, of covariance omega E, and M or tau G^-1 where the pedigree's share of M is apart."""
+        own, out, by_core = z[self.block.levels], np.zeros(z.shape), self._by_core
+        own = self._root @ own if by_core is None else by_core.block.noise(own)
+        share = 1.0 if by_core is None else by_core.block.share_taken
+        if share:
+            parts = self._parts
+            out[parts.others] = np.sqrt(share) * parts.root_times(z[parts.others])
+            own = own + parts.across @ parts.solve(out[parts.others])
+        out[self.block.levels] = own
         return out
 
     def noise(self, lists: Lists, code: np.ndarray, who: str) -> Callable[[np.ndarray], np.ndarray]:
-        position = np.argsort(code)
-        return lambda z: self._noise(z[position])[code]
+        position, by_core = np.argsort(code), self._by_core
+        if by_core is None or not by_core.left_of_pedigree:
+            return lambda z: self._noise(z[position])[code]
+        of_pedigree = np.sqrt(by_core.left_of_pedigree)
+
+        def of_both(z: np.ndarray) -> np.ndarray:
+            own, more = (np.ascontiguousarray(part) for part in np.split(z, 2, axis=1))
+            return self._noise(own[position])[code] + of_pedigree * mendelian_noise(lists, more)
+
+        return of_both
 
     def draw(self, z: np.ndarray) -> np.ndarray:
-        """u2 = L'^-1 z2, u1 = B u2 + e1."""
+        """u2 = L'^-1 z2, u1 = B u2 + e1. By a core with omega below 1, M is formed: its root is no product."""
         from scipy.linalg import solve_triangular
 
-        parts, out, block = self._parts, np.empty(z.shape), self.block
-        if isinstance(block, CoreBlock) and block.of_core_alone:
-            out[parts.chosen] = block.draw(z[parts.chosen])
+        parts, out, by_core = self._parts, np.empty(z.shape), self._by_core
+        if by_core is not None and not by_core.left_of_pedigree:
+            out[parts.chosen] = by_core.block.draw(z[parts.chosen])
         else:
             out[parts.chosen] = solve_triangular(self._root, z[parts.chosen], trans="T", lower=True)
         noise = parts.root_times(z[parts.others])
@@ -129,8 +161,10 @@ class SingleStep(Pedigree):
             H_ii = A_ii + b_i' (M^-1 - A22) b_i
 
         exact up to EXACT_UP_TO, beyond that with the mean of DRAWS draws of (b_i'u)^2 - (b_i'v)^2 in place of the
-        second part, u of covariance M^-1 and v of A22 from the same normals.
+        second part, u of covariance M^-1 and v of A22 from the same normals (by a core, some of them the same).
         """
+        if self._by_core is not None:
+            return self._diagonal_by_core(self._by_core)
         parts = self._parts
         own = inverse_of(self._M).values
         of_pedigree = self._of_pedigree()
@@ -139,8 +173,33 @@ class SingleStep(Pedigree):
         if float(parts.others.size) * parts.chosen.size <= EXACT_UP_TO:
             out[parts.others] += self._changed(own - of_pedigree)
         else:
-            out[parts.others] += self._changed_in_draws(own, of_pedigree)
+            roots = [np.linalg.cholesky(of) for of in (own, of_pedigree)]
+            out[parts.others] += self._changed_in_draws(parts.chosen.size, lambda z: (roots[0] @ z, roots[1] @ z))
         return out
+
+    def _diagonal_by_core(self, M: GenotypedByCore) -> np.ndarray:
+        """The same from columns of M^-1 and A22, some at a time."""
+        parts, kin = self._parts, self.relatives
+        m, out, changed = parts.chosen.size, 1.0 + kin.inbreeding, np.zeros(parts.others.size)
+        exact = float(parts.others.size) * m <= EXACT_UP_TO
+        for first in range(0, m, COLUMNS):
+            columns = np.arange(first, min(m, first + COLUMNS))
+            own = M.columns_of_inverse(columns)
+            out[parts.chosen[columns]] = own[columns, np.arange(columns.size)]
+            if exact:
+                A22 = a_among(kin.sire, kin.dam, kin.inbreeding, parts.chosen, columns)
+                changed += self._changed_by(columns, own - A22)
+        if not exact:
+            n = self.n_levels + (m if M.left_of_pedigree else 0)
+            changed = self._changed_in_draws(n, partial(self._draws_by_core, M))
+        out[parts.others] += changed
+        return out
+
+    def _draws_by_core(self, M: GenotypedByCore, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """u of covariance M^-1 and v of A22, (m, k) each, from normals z: (q, k), and m more where v is a part of u."""
+        q, own = self.n_levels, self._parts.chosen
+        v = super().draw(z[:q])[own]
+        return M.draw(z[q:] if M.left_of_pedigree else z[own], v), v
 
     def _of_pedigree(self) -> np.ndarray:
         """(m, m) what the pedigree alone says of the levels of the block: A22, with metafounders those of both."""
@@ -153,22 +212,30 @@ class SingleStep(Pedigree):
 
     def _changed(self, difference: np.ndarray) -> np.ndarray:
         """(others,) diagonal of B difference B'."""
-        parts, across = self._parts, self._parts.across.T.tocsr()
-        out = np.zeros(parts.others.size)
-        for first in range(0, parts.chosen.size, COLUMNS):
-            columns = slice(first, first + COLUMNS)
-            unit = np.zeros((parts.chosen.size, min(COLUMNS, parts.chosen.size - first)))
-            unit[np.arange(first, first + unit.shape[1]), np.arange(unit.shape[1])] = 1.0
-            out += np.sum(parts.solve(across @ unit) * parts.solve(across @ difference[:, columns]), axis=1)
+        m, out = self._parts.chosen.size, np.zeros(self._parts.others.size)
+        for first in range(0, m, COLUMNS):
+            columns = np.arange(first, min(m, first + COLUMNS))
+            out += self._changed_by(columns, difference[:, columns])
         return out
 
-    def _changed_in_draws(self, own: np.ndarray, of_pedigree: np.ndarray) -> np.ndarray:
+    def _changed_by(self, columns: np.ndarray, difference: np.ndarray) -> np.ndarray:
+        """(others,) what these columns of the difference, (m, w), add to the diagonal of B difference B'."""
+        parts, across = self._parts, self._across_down
+        unit = np.zeros(difference.shape)
+        unit[columns, np.arange(columns.size)] = 1.0
+        return np.sum(parts.solve(across @ unit) * parts.solve(across @ difference), axis=1)
+
+    @cached_property
+    def _across_down(self) -> Any:
+        """A^12 by rows."""
+        return self._parts.across.T.tocsr()
+
+    def _changed_in_draws(self, n: int, draws: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """draws: u and v, (m, k) each, from normals (n, k)."""
         parts, random = self._parts, np.random.Generator(np.random.Philox(key=0))
-        roots = [np.linalg.cholesky(of) for of in (own, of_pedigree)]
         out = np.zeros(parts.others.size)
         for _ in range(0, DRAWS, COLUMNS):
-            z = random.standard_normal((parts.chosen.size, COLUMNS))
-            u, v = (parts.solve(parts.across.T @ (root @ z)) for root in roots)
+            u, v = (parts.solve(parts.across.T @ of) for of in draws(random.standard_normal((n, COLUMNS))))
             out += np.sum(u**2 - v**2, axis=1)
         return out / DRAWS
 
@@ -180,6 +247,7 @@ class SingleStep(Pedigree):
         x[levels] = 1.0
         of_others = x[parts.others]
         solved = parts.solve(of_others)
-        c = x[parts.chosen] - parts.across @ solved
-        total = c @ cho_solve((self._root, True), c) + of_others @ solved
+        c, by_core = x[parts.chosen] - parts.across @ solved, self._by_core
+        own = cho_solve((self._root, True), c) if by_core is None else by_core.solved(c[:, None])[:, 0]
+        total = c @ own + of_others @ solved
         return float(self.diagonal[levels].mean() - total / levels.size**2)
