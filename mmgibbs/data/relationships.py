@@ -103,7 +103,7 @@ def _of_pedigree(builder: RandomTerms, name: str, spec: Relationship, columns: S
 def _single_step(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
     assert builder.kin is not None and builder.genotypes is not None and isinstance(spec, SingleStep)
     of_pedigree = builder.kin.additive(spec)
-    make = single_step_by_core if products_suffice(spec, builder.analysis.sampler.method, of_pedigree) else single_step
+    make = single_step_by_core if products_suffice(spec, builder.analysis.sampler, of_pedigree) else single_step
     relationship, notes = make(name, spec, builder.genotypes, builder.kin.pedigree, of_pedigree)
     builder.notes += notes
     return Read(relationship, builder.kin.labels(of_pedigree), _pedigree_levels(builder, name, columns))
@@ -112,8 +112,7 @@ def _single_step(builder: RandomTerms, name: str, spec: Relationship, columns: S
 def _of_genotypes(builder: RandomTerms, name: str, spec: Relationship, columns: Sequence[Column]) -> Read:
     assert builder.genotypes is not None and isinstance(spec, OfGenotypes)
     of_pedigree = builder.kin.additive(spec) if spec.needs_pedigree and builder.kin is not None else None
-    method = builder.analysis.sampler.method
-    if isinstance(spec, Genomic) and products_suffice(spec, method, of_pedigree):
+    if isinstance(spec, Genomic) and products_suffice(spec, builder.analysis.sampler, of_pedigree):
         relationship, notes = genomic_by_core(name, spec, builder.genotypes, of_pedigree)
     else:
         relationship, notes = of_genotyped(name, spec, builder.genotypes, of_pedigree)

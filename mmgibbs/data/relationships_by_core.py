@@ -1,4 +1,5 @@
-"""Genomic and single-step relationships by a core of the animals, for what only multiplies vectors with K^-1 (BLUP).
+"""Genomic and single-step relationships by a core of the animals, for what only multiplies vectors with K^-1: BLUP,
+and sampling by engine pcg.
 
 The same relationships as of genomic_relationships.py, to rounding: blended, of single-step tuned, and inverted by the
 core (model/relationships/core.py). Of G and A22 only the columns of the core, the diagonal and the sum of all elements
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.config.relationships import Genomic, SingleStep
+from mmgibbs.config.sampling import Sampler
 from mmgibbs.data.genomic_relationships import (
     REAL,
     Asked,
@@ -47,10 +49,11 @@ from pedigree.relationship import Relatives, a_among, a_times_relatives
 COLUMNS = 1024  # of A22 at once
 
 
-def products_suffice(spec: object, method: str, of_pedigree: AMatrix | None) -> bool:
-    """The inverse by a core need not be formed: where variances are given, but for metafounders, whose block it would
+def products_suffice(spec: object, sampler: Sampler, of_pedigree: AMatrix | None) -> bool:
+    """The inverse by a core need not be formed: where no row of it is read, but for metafounders, whose block it would
     join, and omega above 1, where it is to be seen whether H is positive definite."""
-    if not isinstance(spec, Genomic) or spec.core is None or method != "blup" or isinstance(of_pedigree, Metafounders):
+    multiplied = sampler.method == "blup" or (sampler.method == "gibbs" and sampler.engine == "pcg")
+    if not multiplied or not isinstance(spec, Genomic) or spec.core is None or isinstance(of_pedigree, Metafounders):
         return False
     return not isinstance(spec, SingleStep) or spec.omega <= 1
 

@@ -54,7 +54,7 @@ class DenseSweep:
         if isinstance(found, CoreLevels):
             raise ModelError(
                 f"term '{equations.design.terms[block.term].name}': found an inverse by a core that is kept as "
-                "products, which is for method: blup; a sweep needed its rows (a DenseBlock of CoreBlock.values)"
+                "products, for method: blup and engine: pcg; a sweep needed its rows (a DenseBlock of CoreBlock.values)"
             )
         assert found is not None and np.array_equal(found.positions, np.arange(block.first, block.last))
         self.dense: DenseLevels = found

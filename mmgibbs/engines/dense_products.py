@@ -56,7 +56,7 @@ def dense_quadratic_form(dense: DenseLevels | CoreLevels, theta: np.ndarray, thr
     """Theta' S Theta (k, k), float64, of theta (q, k) in sweep order."""
     if isinstance(dense, CoreLevels):
         own = theta[dense.positions].astype(np.float64)
-        form = own.T @ dense_times(dense, theta, threads)
+        form = np.einsum("ia,ib->ab", own, dense_times(dense, theta, threads))  # no BLAS, whose threads change bits
         return (form + form.T) / 2
     columns, m = dense.columns(theta), len(dense.values)
     bounds = [*range(0, m, PIECE), m]

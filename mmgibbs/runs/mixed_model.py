@@ -13,7 +13,7 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, affordable_posterior_sd, posterior_sd
-from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev, monte_carlo_pev, prior_diagonals, refuse_without_root
+from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev, monte_carlo_pev, prior_diagonals
 from mmgibbs.engines.pcg.solver import PcgSolver, Solution
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
@@ -225,7 +225,6 @@ class MixedModelProblem:
             equations = structured_equations(model.design, equations.partition)
         threads, sampled = s.threads or cores(), None
         if s.pev_samples is not None:
-            refuse_without_root(model.design)  # before the hours that a solution may take
             diagonals = prior_diagonals(model.design, self.analysis.data.inbreeding == "account")
             sampled = PevSamples(s.pev_samples, s.seed, diagonals)
         calls = [(s.tolerance, s.pev_limit, threads, sampled)]

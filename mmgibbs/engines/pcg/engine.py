@@ -26,7 +26,9 @@ from mmgibbs.draws.purpose import PERTURB, stream
 from mmgibbs.engines.base import HostState, Key
 from mmgibbs.engines.markers import with_markers
 from mmgibbs.engines.pcg.solver import Columns, PcgSolver
+from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.threads import blas_threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.residual import of_classes
 
@@ -143,11 +145,19 @@ class PcgEngine(HostState):
             root = self._noise_roots[i]
             if root is None:
                 continue
-            lists, z = self.equations.terms[i], np.empty(part.shape[:2])
+            lists, z = self.equations.terms[i], normals_of(self.equations, i)
+            by_core = isinstance(self.equations.dense[i], CoreLevels)
             for j, number in enumerate(numbers):
                 fill_normals(z, number, lists.code, self._streams[i], key[0], key[1])
-                part[:, :, j] += self._noise_of[i](z) @ root.T
+                with blas_threads(1 if by_core else None):  # sums of the core's products, in one order
+                    part[:, :, j] += self._noise_of[i](z) @ root.T
         return out * self.solver.active[:, None]
+
+
+def normals_of(equations: StructuredEquations, i: int) -> np.ndarray:
+    """Room for what the noise of a term takes: (q, k), or several of these side by side."""
+    term = equations.design.terms[i]
+    return np.empty((term.n_levels, term.n_components * term.relationship.sets_of_normals))
 
 
 def _facts(solved: Columns, column: int) -> dict[str, float]:

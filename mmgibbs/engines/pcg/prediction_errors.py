@@ -30,9 +30,15 @@ import numpy as np
 
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import PREDICTION_ERROR, stream
-from mmgibbs.engines.pcg.engine import DRAWS_AT_ONCE, ROOM, add_residual_noise, root_of_precision, roots_by_pattern
+from mmgibbs.engines.pcg.engine import (
+    DRAWS_AT_ONCE,
+    ROOM,
+    add_residual_noise,
+    normals_of,
+    root_of_precision,
+    roots_by_pattern,
+)
 from mmgibbs.engines.pcg.solver import PcgSolver
-from mmgibbs.errors import ModelError
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.core import CoreBlock
 from mmgibbs.model.relationships.pedigree import Pedigree
@@ -97,17 +103,6 @@ def _diagonal(term: Term, inbreeding: bool) -> np.ndarray | None:
     return 1.0 + K.relatives.inbreeding if exact and isinstance(K, Pedigree) else None
 
 
-def refuse_without_root(design: Design) -> None:
-    """Of K^-1 by a core beside a share of A22^-1 nothing is known but products."""
-    for term in design.terms:
-        dense = term.relationship.dense
-        if isinstance(dense, CoreBlock) and not dense.of_core_alone:
-            raise ModelError(
-                f"term '{term.name}': sampler.pev_samples cannot be combined with an inverse by a core and omega "
-                f"{dense.less:g}, which has no root; needed omega: 1, or no core"
-            )
-
-
 class _Draws:
     """Right-hand sides n = C delta of draws of the prediction errors."""
 
@@ -121,7 +116,6 @@ class _Draws:
     ):
         self.solver, self.seed = solver, seed
         equations = solver.equations
-        refuse_without_root(equations.design)
         self.drawn = [d is not None for d in diagonals]
         self._roots = [
             np.linalg.cholesky(g) if g is not None and d else None for g, d in zip(G, self.drawn, strict=True)
@@ -174,7 +168,7 @@ class _Draws:
         """B' Z F' where u cannot be drawn, or its prior is flat in some directions."""
         lists, z, of, root = (
             self.solver.equations.terms[i],
-            np.empty(part.shape[:2]),
+            normals_of(self.solver.equations, i),
             self._noise_of[i],
             self._precisions[i],
         )

@@ -71,6 +71,7 @@ class PcgSolver:
             ]
         )
         self._held = np.flatnonzero(self.active == 0)
+        self._of_dense: dict[int, np.ndarray] = {}
 
     def _masks(self) -> list[np.ndarray]:
         return [lists.active for lists in self.equations.terms]
@@ -100,12 +101,15 @@ class PcgSolver:
         return blocks
 
     def _dense_diagonal(self, i: int) -> np.ndarray:
-        """(q,) what the dense block of K^-1 adds to kappa_ll; empty where there is none."""
-        dense = self.equations.dense[i]
+        """(q,) what the dense block of K^-1 adds to kappa_ll; empty where there is none. It is kept: that by a core
+        takes many products, and a sweep sets variances."""
+        if i in self._of_dense:
+            return self._of_dense[i]
+        dense, out = self.equations.dense[i], np.zeros(self.shapes[i][0])
         if dense is None:
             return np.empty(0)
-        out = np.zeros(self.shapes[i][0])
         out[dense.positions] = dense.diagonal()
+        self._of_dense[i] = out
         return out
 
     def times(self, x: np.ndarray, threads: Threads = ALONE) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Products with a dense block of K^-1 that a core makes, against the matrix that they stand for."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,12 +9,15 @@ from reference import models
 
 from mmgibbs.engines import dense_products
 from mmgibbs.engines.dense_products import dense_quadratic_form, dense_times
+from mmgibbs.engines.pcg.engine import PcgEngine
 from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.design import Design
+from mmgibbs.model.relationships.base import DenseBlock
 from mmgibbs.model.relationships.core import CoreBlock, parts_of_core
 from mmgibbs.model.relationships.single_step import SingleStep
 from mmgibbs.model.terms import Effect, Levels, Related, Term
@@ -83,6 +87,39 @@ def test_another_process_makes_its_own_factor():
 def test_the_matrix_that_it_stands_for():
     block = design().terms[0].relationship.dense
     np.testing.assert_allclose(block.values, matrix(block), atol=1e-12)
+
+
+@pytest.mark.parametrize("less", [0.0, 0.7, 1.0])
+def test_engine_pcg_by_products_and_by_the_matrix(less):
+    """C x, the preconditioner, one draw from the same noise, and u'K^-1 u with the cross forms of two traits."""
+    of = design(less)
+    block = DenseBlock(LEVELS, matrix(of.terms[0].relationship.dense))
+    formed = replace(of.terms[0], prior=Related(replace(of.terms[0].relationship, block=block)))
+    engines = []
+    for one in (of, replace(of, terms=(formed,))):
+        engines.append(PcgEngine(structured_equations(one, partition(one, "term")), 1e-13))
+        engines[-1].set_variances([np.array([[2.0, 0.5], [0.5, 1.0]])], np.array([[3.0, 1.0], [1.0, 2.0]]))
+    by_products, by_matrix = engines
+    x = np.random.default_rng(2).standard_normal((60, 3))
+    for solver in ("times", "precondition"):
+        found, expected = (getattr(engine.solver, solver)(x) for engine in engines)
+        np.testing.assert_allclose(found, expected, atol=1e-11)
+    noise = by_products._noise([1], (4, 0), by_products.y.astype(np.float64)[:, :, None])
+    for engine in engines:
+        engine._noise = lambda *_: noise
+        engine.sweep(1, (4, 0))
+    np.testing.assert_allclose(by_products.theta[0], by_matrix.theta[0], atol=1e-10)
+    np.testing.assert_allclose(by_products.quadratic_form(0), by_matrix.quadratic_form(0), rtol=1e-10)
+
+
+def test_the_diagonal_is_made_once_for_all_variances(monkeypatch):
+    of, made = design(), []
+    diagonal = CoreLevels.diagonal
+    monkeypatch.setattr(CoreLevels, "diagonal", lambda self: made.append(1) or diagonal(self))
+    engine = PcgEngine(structured_equations(of, partition(of, "term")), 1e-8)
+    for scale in (1.0, 2.0):
+        engine.set_variances([scale * np.eye(2)], np.eye(2))
+    assert len(made) == 1
 
 
 def test_a_sweep_needs_rows():

@@ -1,4 +1,4 @@
-"""BLUP with an inverse by a core that is never formed: the same as with that inverse as a matrix."""
+"""BLUP and engine pcg with an inverse by a core that is never formed: the same as with that inverse as a matrix."""
 
 import json
 
@@ -8,6 +8,7 @@ import pytest
 from helpers.mutants import mutant
 
 import mmgibbs
+from mmgibbs.config.sampling import Sampler
 from mmgibbs.data import relationships
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.relationships_by_core import products_suffice
@@ -139,24 +140,51 @@ def test_the_matrix_is_never_formed(tables, tmp_path, monkeypatch, kind):
     assert sizes[0] - sizes[1] == 4 * (25**2 + 25 * (GENOTYPED - 25))
 
 
-@pytest.mark.parametrize("name", ["genomic", "single-step"])
+@pytest.mark.parametrize("name", ["genomic", "single-step", "weights of both inverses"])
 def test_errors_by_samples(tables, tmp_path, monkeypatch, name):
     """Against those of the factor; samples need a root of the inverse, which products have too."""
     expected = run(tables, tmp_path / "exact", SPECS[name])
-    found = run(tables, tmp_path / "samples", SPECS[name], pev_limit=0, pev_samples=200)
+    found = run(tables, tmp_path / "samples", SPECS[name], pev_limit=0, pev_samples=600)
     rows = found.solutions.filter(pl.col("term") == "genetic")
     exact = expected.solutions.filter(pl.col("term") == "genetic")["pev"]
     assert np.abs((rows["pev"] - exact) / rows["pev_mcse"]).max() < 5
     assert rows["pev_mcse"].is_not_null().all()
     monkeypatch.setattr(CoreBlock, "values", property(lambda self: pytest.fail("formed")))
-    dense = design_of(tables, tmp_path, SPECS[name])
-    assert np.isfinite(dense.noise(np.ones((dense.levels.size, 1)))).all()
+    again = run(tables, tmp_path / "samples", SPECS[name], pev_limit=0, pev_samples=20)
+    assert again.solutions["pev_mcse"].is_not_null().any()
 
 
-def test_a_share_of_the_pedigrees_inverse_has_no_root(tables, tmp_path):
-    wrong = SPECS["weights of both inverses"]
-    with pytest.raises(ModelError, match="pev_samples cannot be combined with an inverse by a core and omega 0.7"):
-        run(tables, tmp_path / "samples", wrong, pev_limit=0, pev_samples=20)
+GIBBS = {"method": "gibbs", "engine": "pcg", "chains": 1, "burn_in": 10, "samples": 400, "thin": 1}
+
+
+def gibbs(tables, path, spec, mode):
+    made = analysis(tables, path, spec)
+    made["sampler"], made["variances"] = GIBBS, VARIANCES | {"mode": mode}
+    return mmgibbs.run(made, overwrite=True, progress=False)
+
+
+@pytest.mark.parametrize("name", ["genomic", "single-step", "weights of both inverses"])
+def test_draws_of_engine_pcg(tables, tmp_path, monkeypatch, name):
+    """At given variances, against BLUP and the errors of its factor; nothing of all genotyped animals is formed."""
+    exact = values(run(tables, tmp_path / "blup", SPECS[name]))
+    monkeypatch.setattr(CoreBlock, "values", property(lambda self: pytest.fail("formed")))
+    found = gibbs(tables, tmp_path / "gibbs", SPECS[name], "fixed")
+    rows = found.solutions.filter(pl.col("term") == "genetic")
+    off = (rows["mean"].to_numpy() - exact[:, 0]) / rows["mcse"].to_numpy()
+    assert np.abs(off).max() < 5
+    assert np.abs(values(found)[:, 1] / exact[:, 1] - 1).max() < 5 / np.sqrt(2 * GIBBS["samples"])
+    assert np.isfinite(values(found)).all()
+
+
+@pytest.mark.slow
+def test_variances_sampled_by_engine_pcg(tables, tmp_path, monkeypatch):
+    """Within Monte Carlo error of those with the matrix, whose noise is another."""
+    of_products = gibbs(tables, tmp_path / "products", SPECS["weights of both inverses"], "sample")
+    formed(monkeypatch)
+    of_matrix = gibbs(tables, tmp_path / "matrix", SPECS["weights of both inverses"], "sample")
+    mean, error = ([r.summary[c].to_numpy() for r in (of_products, of_matrix)] for c in ("mean", "mcse"))
+    assert list(of_products.summary["parameter"]) == list(of_matrix.summary["parameter"])
+    assert (np.abs(mean[0] - mean[1]) / np.hypot(*error)).max() < 5
 
 
 def design_of(tables, path, spec, **sampler):
@@ -171,11 +199,14 @@ def test_who_gets_products(tables, tmp_path):
     """Chains, REML and whatever sweeps read rows of the inverse; metafounders add their own block to it."""
     assert isinstance(design_of(tables, tmp_path, SPECS["single-step"]), CoreBlock)
     assert isinstance(design_of(tables, tmp_path, SPECS["genomic"]), CoreBlock)
-    for sampler in ({"method": "gibbs"}, {"method": "reml"}, {"method": "gibbs", "engine": "pcg"}):
+    by_pcg = {"method": "gibbs", "engine": "pcg"}
+    assert isinstance(design_of(tables, tmp_path, SPECS["single-step"], **by_pcg), CoreBlock)
+    assert isinstance(design_of(tables, tmp_path, SPECS["single-step"] | {"omega": 1.01}, **by_pcg), DenseBlock)
+    for sampler in ({"method": "gibbs"}, {"method": "reml"}, {"method": "gibbs", "engine": "serial"}):
         assert isinstance(design_of(tables, tmp_path, SPECS["single-step"], **sampler), DenseBlock)
     assert isinstance(design_of(tables, tmp_path, SPECS["single-step"] | {"omega": 1.01}), DenseBlock)
     assert isinstance(design_of(tables, tmp_path, {"kind": "single_step"}), DenseBlock)
-    assert not products_suffice(object(), "blup", None)
+    assert not products_suffice(object(), Sampler(method="blup"), None)
 
 
 def test_a_core_without_an_inverse_names_its_animals(tables, tmp_path):
