@@ -19,7 +19,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.data.random import ANIMAL_COLUMNS, PARENT_COLUMNS, animal_column
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.traits import read_records
-from mmgibbs.engines.direct.solver import DirectSolver, direct_solver
+from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, planned_factor
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -89,11 +89,11 @@ class Evaluation:
         assert self.solver is not None, "only what was found was kept of this evaluation"
         return self.solver
 
-    def solved_for(self, columns: int) -> Evaluation:
-        """The same, with what so many right-hand sides are best solved by."""
+    def planned(self, columns: int) -> PlannedFactor | None:
+        """The factor by which so many right-hand sides are best solved, before it is made; None: by iterations."""
         model = self.assembled.model
         G = [None if c is None else c.start for c in model.covariances]
-        return replace(self, direct=direct_solver(self.engine, G, model.residual.start, columns))
+        return planned_factor(self.engine, G, model.residual.start, columns)
 
     def solutions(self, b: np.ndarray, tolerance: float) -> np.ndarray:
         """C^-1 b (N, m), in sweep order; tolerance: of an iteration, in posterior standard deviations."""

@@ -29,12 +29,14 @@ from different bases and bias means nothing: it has neither.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial as bind
 
 import numpy as np
 
+from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, fit_together
 from mmgibbs.engines.pcg.solver import column_products
+from mmgibbs.machine.threads import ALONE
 from mmgibbs.model.design import Design
 from mmgibbs.runs.chains import Executor
 from mmgibbs.validation.evaluation import Evaluation, label, other_groups_held, random_solutions
@@ -188,14 +190,23 @@ def compare(
 
 
 def solved_for(columns: int, whole: Evaluation, partial: Evaluation) -> tuple[Evaluation, Evaluation]:
-    """Both, ready for so many right-hand sides: side by side where there are threads for it."""
-    both = [whole, partial]
+    """Both, ready for so many right-hand sides: side by side where there are threads for it. Factors are made one after
+    the other where memory has no room to make them together."""
+    both, at_once = (whole, partial), whole.engine.threads
+    planned: list[PlannedFactor | None] = [None, None]
+    made: list[DirectSolver | None] = [None, None]
 
-    def prepare(i: int) -> None:
-        both[i] = both[i].solved_for(columns)
+    def plan(i: int) -> None:
+        planned[i] = both[i].planned(columns)
 
-    whole.engine.threads([bind(prepare, i) for i in range(2)])
-    return both[0], both[1]
+    def make(i: int) -> None:
+        of, planned[i] = planned[i], None  # which has its own memory
+        made[i] = None if of is None else of.made()
+
+    at_once([bind(plan, i) for i in range(2)])
+    threads = at_once if fit_together(*planned) else ALONE
+    threads([bind(make, i) for i in range(2)])
+    return replace(whole, direct=made[0]), replace(partial, direct=made[1])
 
 
 def notes_on(

@@ -42,10 +42,48 @@ class DirectSolver:
         return out
 
 
+@dataclass(frozen=True)
+class PlannedFactor:
+    """A factor that is worth its time: where its elements will stand is known, and what they need in memory."""
+
+    solver: PcgSolver
+    known: Coefficients
+    G: Sequence[np.ndarray | None]
+    R: np.ndarray
+
+    @property
+    def bytes(self) -> int:
+        """That are needed while it is made."""
+        return self.known.symbolic.bytes
+
+    def made(self) -> DirectSolver | None:
+        """None where it would not fit into what memory is free now, or C is nearly singular."""
+        if not fit_together(self):
+            return None
+        try:
+            return DirectSolver(self.known.factor(self.G, self.R), _places(self.solver, self.known))
+        except ModelError:  # PCG says so if it matters
+            return None
+
+
+def fit_together(*planned: PlannedFactor | None) -> bool:
+    """Whether all of these may be made at once in the memory that is free now."""
+    free = free_bytes()
+    return free is None or sum(one.bytes for one in planned if one is not None) <= free
+
+
 def direct_solver(
     solver: PcgSolver, G: Sequence[np.ndarray | None], R: np.ndarray, columns: int
 ) -> DirectSolver | None:
-    """For so many right-hand sides; None where PCG is the quicker one, or the factor would not fit.
+    """As `planned_factor`, and made: None as well where it would not fit."""
+    planned = planned_factor(solver, G, R, columns)
+    return None if planned is None else planned.made()
+
+
+def planned_factor(
+    solver: PcgSolver, G: Sequence[np.ndarray | None], R: np.ndarray, columns: int
+) -> PlannedFactor | None:
+    """For so many right-hand sides; None where PCG is the quicker one.
 
     solver: of the same equations; G, R: the variances, G None for fixed terms.
     """
@@ -55,14 +93,8 @@ def direct_solver(
     if left <= 0 or n > MOST_EQUATIONS or any(t.relationship.dense is not None for t in design.terms):
         return None
     known = joined_coefficients(design, G)
-    free = free_bytes()
     seconds = known.symbolic.flops * FACTORISED + columns * known.symbolic.nonzeros * SOLVED
-    if seconds > left or (free is not None and known.symbolic.bytes > free):
-        return None
-    try:
-        return DirectSolver(known.factor(G, R), _places(solver, known))
-    except ModelError:  # nearly singular: PCG says so if it matters
-        return None
+    return None if seconds > left else PlannedFactor(solver, known, G, R)
 
 
 def _places(solver: PcgSolver, known: Coefficients) -> np.ndarray:

@@ -1,11 +1,18 @@
 """LR statistics and their standard errors against the same written out."""
 
+from copy import copy
+from dataclasses import replace
+from threading import Barrier, Lock
+
 import numpy as np
 import pytest
+from helpers.mutants import mutant
 from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 from reference.dense import build
 
 from mmgibbs.config import load_config
+from mmgibbs.engines.direct import solver
+from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.groups import GroupedPedigree
 from mmgibbs.validation import lr
 from mmgibbs.validation.evaluation import evaluate, evaluate_without, random_solutions, recorded
@@ -70,6 +77,64 @@ def test_a_negative_variance_is_no_standard_error(two):
     assert len(told) == 2 and told[0].startswith(
         "no standard error of bias: the inverse equations give it a negative variance"
     )
+
+
+def memory(monkeypatch, threads):
+    """Free bytes of a machine, of which a factor keeps half of what it needed; most of them in the making at once."""
+    room, lock, busy = {"free": 0, "most": 0}, Lock(), []
+    made = solver.PlannedFactor.made
+
+    def take(self):
+        with lock:
+            busy.append(self)
+            room["most"] = max(room["most"], len(busy))
+        if threads > 1 and room["together"]:
+            together.wait(timeout=20)  # both are in the making
+        found = made(self)
+        with lock:
+            busy.remove(self)
+            room["free"] -= self.bytes / 2 if found is not None else 0
+        return found
+
+    together = Barrier(threads)
+    monkeypatch.setattr(solver, "WORTH", -10.0)
+    monkeypatch.setattr(solver, "free_bytes", lambda: room["free"])
+    monkeypatch.setattr(solver.PlannedFactor, "made", take)
+    return room
+
+
+def on_a_machine(two, monkeypatch, threads):
+    """The two evaluations, a machine's memory, and what each factor needs of it."""
+    whole, partial = (replace(one, solver=copy(one.solver)) for one in two[:2])
+    whole.engine.threads = Threads(threads)
+    room = memory(monkeypatch, threads)
+    needed = [one.planned(3).bytes for one in (whole, partial)]
+    assert needed[0] > needed[1]
+    return whole, partial, room, needed
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_two_factors_share_the_memory(two, monkeypatch, threads):
+    """Together where both fit, one after the other where they do not, and one alone where the other has no room."""
+    whole, partial, room, needed = on_a_machine(two, monkeypatch, threads)
+    for free, together, factors in (
+        (sum(needed), True, (True, True)),
+        (sum(needed) - 1, False, (True, True)),
+        (needed[0], False, (True, needed[1] <= needed[0] / 2)),
+        (needed[1], False, (False, True)),
+        (0, False, (False, False)),
+    ):
+        room.update(free=free, most=0, together=together)
+        found = lr.solved_for(3, whole, partial)
+        assert tuple(one.direct is not None for one in found) == factors
+        assert room["most"] == (threads if together else 1)
+
+
+def test_two_factors_at_once_without_room_are_seen(two, monkeypatch):
+    whole, partial, room, needed = on_a_machine(two, monkeypatch, 2)
+    room.update(free=sum(needed) - 1, most=0, together=True)
+    mutant(lr, "at_once if fit_together(*planned) else ALONE", "at_once", compiled=False).solved_for(3, whole, partial)
+    assert room["most"] == 2
 
 
 def test_equal_data_leave_no_standard_error_but_0(two):
