@@ -38,7 +38,8 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
             frame = frame.join(years, on="level", how="left", maintain_order="left")
         label = words.component_label(effect, trait, term, several)
         drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait))
-        tables = [extreme(frame, label, top, descending) for descending in (True, False)]
+        values = "polygenic" if term in run.polygenic else "breeding"
+        tables = [extreme(frame, label, top, descending, values) for descending in (True, False)]
         out.append(
             {"label": label, "animals": frame.height, "figures": drawn, "highest": tables[0], "lowest": tables[1]}
         )
@@ -167,8 +168,8 @@ def _trend(
     )
 
 
-def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Table:
-    """The `top` levels with the highest (or lowest) means."""
+def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool, values: str = "breeding") -> Table:
+    """The `top` levels with the highest (or lowest) means; `values`: what kind of values they are."""
     chosen = (
         frame.filter(pl.col("mean").is_not_null()).sort("mean", descending=descending, maintain_order=True).head(top)
     )
@@ -182,7 +183,7 @@ def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Tabl
     columns = [
         Column("Rank", "number"),
         Column("Animal", "id"),
-        Column("Breeding value", "number"),
+        Column(f"{values.capitalize()} value", "number"),
         Column("SD", "number", "posterior standard deviation"),
     ]
     cells = [
@@ -223,9 +224,8 @@ def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool) -> Tabl
         if chosen.height < frame.height
         else ""
     )
-    return Table(
-        f"{label}: the {chosen.height:,} {word} breeding values", columns, list(zip(*cells, strict=True)), note
-    )
+    title = f"{label}: the {chosen.height:,} {word} {values} values"
+    return Table(title, columns, list(zip(*cells, strict=True)), note)
 
 
 def other_random_effects(run: Finished) -> Table | None:

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.errors import ConfigError
+from mmgibbs.results.markers import TOTAL
 from mmgibbs.results.relationships import relationships_of
 
 if TYPE_CHECKING:
@@ -64,6 +65,14 @@ class Finished:
     def related(self) -> set[str]:
         """Random terms whose levels are related."""
         return {term for term, kind in self.relationships.items() if kind["related"]}
+
+    @cached_property
+    def polygenic(self) -> set[str]:
+        """Random terms that are part of a breeding value beside SNP effects: the solutions have the sums as well."""
+        if self.solutions is None:
+            return set()
+        sums = self.solutions.lazy().filter(effect=TOTAL).select(pl.col("term").str.split("+").list.first())
+        return set(sums.unique().collect()["term"])
 
     @cached_property
     def components(self) -> list[tuple[str, str, str]]:

@@ -81,6 +81,17 @@ def values_words(record: dict) -> str:
     )
 
 
+def polygenic_words(terms: list[str]) -> str:
+    """Says that the values of these random terms are not all of a breeding value; '' if there are none."""
+    if not terms:
+        return ""
+    return (
+        f"SNPs have effects of their own, so that values of {listed(terms)} are only the polygenic part of a breeding "
+        "value, which the SNPs do not explain. To select animals, use the sums of genomic and polygenic values, shown "
+        "under SNP effects."
+    )
+
+
 def _effects(random: dict) -> dict[str, dict]:
     return random.get("effects") or {"": random}
 
