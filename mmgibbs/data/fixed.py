@@ -239,7 +239,6 @@ class _TraitRank:
     class_columns: dict[int, np.ndarray]  # effect -> (q,) bool
     class_records: dict[int, np.ndarray]  # effect -> (q,) bool: the level has records of this trait
     part_columns: dict[int, np.ndarray]  # part -> (q, m) bool
-    part_records: dict[int, np.ndarray]
     group_columns: dict[int, np.ndarray]  # entry of `groups` -> (g,) bool
     apart: tuple[int, ...]  # flat class effects and parts that were checked against the largest class alone
 
@@ -290,7 +289,6 @@ def _sort_out(rank: Rank, classes: Sequence[int], slopes: Sequence[int], gene_gr
         {i: rank.independent[j][:, 0] for j, i in enumerate(classes)},
         {i: rank.with_records[j][:, 0] for j, i in enumerate(classes)},
         {n: rank.independent[a + j] for j, n in enumerate(slopes)},
-        {n: rank.with_records[a + j] for j, n in enumerate(slopes)},
         {n: rank.independent[b + j][0] for j, n in enumerate(gene_groups)},
         rank.checked_apart,
     )

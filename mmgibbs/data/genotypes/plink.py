@@ -23,7 +23,7 @@ MAGIC = b"\x6c\x1b"
 SNP_MAJOR = 1
 HEAD = 3  # bytes before the first SNP
 _CODES = np.array([2, 3, 1, 0], np.uint8)  # copies of A1, 3 = missing, for 00, 01, 10, 11
-BIM, FAM = ("chromosome", "snp", "centimorgan", "position", "counted", "other"), ("family", "id")
+BIM = ("chromosome", "snp", "centimorgan", "position", "counted", "other")
 
 
 class BedSource(GenotypeSource):
