@@ -252,12 +252,6 @@ def log_inverse_wishart(X, nu: float, S) -> float:
     return -0.5 * ((nu + len(X) + 1) * np.linalg.slogdet(X)[1] + np.trace(S @ np.linalg.inv(X)))
 
 
-def log_posterior(design, G, R, priors, residual_prior) -> float:
-    """log p(G, R | y) up to a constant. priors: (nu, S) per term (None for fixed terms); residual_prior: (nu, S)."""
-    total = log_marginal_likelihood(design, G, R) + log_inverse_wishart(R, *residual_prior)
-    return total + sum(log_inverse_wishart(g, *prior) for g, prior in zip(G, priors, strict=True) if g is not None)
-
-
 def grid_posterior(log_density, axes) -> tuple[np.ndarray, list[float], list[float]]:
     """Integrate exp(log_density(*point)) on a product of equally spaced axes.
 

@@ -251,11 +251,6 @@ def test_ctrl_c_stops_all_of_them(folder, whole, workers, monkeypatch):
     assert_same(found_in(folder / "run"), whole)
 
 
-VALIDATED = ANALYSIS.replace("traits: [birth_weight, weaning_weight]", "traits: [birth_weight]").replace(
-    "    age: {kind: covariate, traits: [weaning_weight]}\n", ""
-)
-
-
 @pytest.fixture
 def population(tmp_path, monkeypatch):
     """A few hundred animals in files."""
