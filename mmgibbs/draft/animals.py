@@ -37,11 +37,16 @@ def recognised(name: str, role: str) -> bool:
     return "".join(c for c in name.lower() if c.isalnum()) in RECOGNISED[role]
 
 
-def find_animals(columns: Sequence[Column], pedigree: Pedigree | None) -> Animals:
-    """The columns that name animals and their parents."""
+def find_animals(columns: Sequence[Column], pedigree: Pedigree | None, genotyped: pl.Series | None = None) -> Animals:
+    """The columns that name animals and their parents; genotyped: ids of a file of genotypes, which decide without a
+    pedigree.
+    """
     named = {role: next((c for c in columns if recognised(c.name, role)), None) for role in ("id", "sire", "dam")}
     if pedigree is None:
         animal = named["id"] or next((c for c in columns if c.name.lower() in OF_PLANTS), None)
+        of_genotypes = None if genotyped is None else _most_of(columns, genotyped)
+        if of_genotypes is not None:
+            return Animals(of_genotypes, named["sire"], named["dam"], why="its ids are those of the genotypes")
         return Animals(animal, named["sire"], named["dam"], why="by its name")
     parents = _parents_of(pedigree)
     best = max(columns, key=lambda c: _score(c, columns, parents), default=None)
@@ -50,6 +55,14 @@ def find_animals(columns: Sequence[Column], pedigree: Pedigree | None) -> Animal
     sire, dam = (_agreeing(best, columns, parents, role) or named[role] for role in ("sire", "dam"))
     known, distinct = _known(best, parents)
     return Animals(best, sire, dam, known, distinct, f"{known:,} of its {distinct:,} ids are in the pedigree")
+
+
+def _most_of(columns: Sequence[Column], ids: pl.Series) -> Column | None:
+    """The column with most of these ids; numbers of herds are numbers of animals too, and have few levels."""
+    found = {c.name: c.text.drop_nulls().unique() for c in columns}
+    known = {name: int(own.is_in(ids.to_list()).sum()) for name, own in found.items()}
+    likely = [c for c in columns if known[c.name] > _MOST_IDS * len(found[c.name])]
+    return max(likely, key=lambda c: known[c.name], default=None)
 
 
 def _parents_of(pedigree: Pedigree) -> pl.DataFrame:

@@ -19,14 +19,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", metavar="YAML", default="analysis.yaml", help="the file to write (default: %(default)s)"
     )
-    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
+    parser.add_argument("--force", dest="overwrite", action="store_true", help=argparse.SUPPRESS)  # its earlier name
 
 
 def main(args: argparse.Namespace) -> int:
     from mmgibbs.draft.make import draft
 
     wanted = tuple(name.strip() for name in (args.traits or "").split(",") if name.strip())
-    made = draft(args.phenotypes, args.pedigree, args.genotypes, wanted, args.output, force=args.force)
+    made = draft(args.phenotypes, args.pedigree, args.genotypes, wanted, args.output, overwrite=args.overwrite)
     print("\n".join(made.said))
     print(f"\nwritten to {made.path}")
     if made.refused is not None:

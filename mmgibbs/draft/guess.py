@@ -74,7 +74,8 @@ def guess(
     unused = [] if pedigree_file is None or grandsire is None else what_to_do(pedigree_file, grandsire)
     pedigree_file = None if unused else pedigree_file
     kin, unknown, selfing = (None, (), None) if pedigree_file is None else _pedigree(pedigree_file)
-    animals = find_animals(columns, kin)
+    genotyped = None if genotypes is None else _genotyped(genotypes)
+    animals = find_animals(columns, kin, genotyped)
     found = {c.name: Role("left out", "") for c in columns}
     rest = [c for c in columns if all(c is not a for a in animals.all)]
     ids = [c.name for c in rest if recognised(c.name, "id")]
@@ -87,8 +88,8 @@ def guess(
     _choose_traits(out, traits)
     _leave_out_repetitions(out)
     _random_for_liabilities(out)
-    if genotypes is not None:
-        out.genotypes, out.genotyped = genotypes, _count_genotyped(genotypes, animals)
+    if genotyped is not None:
+        out.genotypes, out.genotyped = genotypes, _count_genotyped(genotyped, animals)
     return out
 
 
@@ -155,12 +156,16 @@ def _selfing_column(path: Path) -> str | None:
         return None
 
 
-def _count_genotyped(path: Path, animals: Animals) -> tuple[int, int]:
-    """(animals with records and genotypes, animals with records)."""
+def _genotyped(path: Path) -> pl.Series:
+    """Ids of the animals of a file of genotypes."""
     from mmgibbs.config.genotypes import Genotypes
     from mmgibbs.data.genotypes.file import open_genotypes
 
-    ids = open_genotypes(Genotypes.model_validate(str(path.resolve())).completed()).ids
+    return open_genotypes(Genotypes.model_validate(str(path.resolve())).completed()).ids
+
+
+def _count_genotyped(ids: pl.Series, animals: Animals) -> tuple[int, int]:
+    """(animals with records and genotypes, animals with records)."""
     if animals.animal is None:
         raise ConfigError(
             f"init: found no column of the records with the ids of animals, which {option_name('genotypes')} needs"

@@ -28,17 +28,17 @@ def draft(
     traits: Sequence[str] = (),
     output: str | os.PathLike = "analysis.yaml",
     *,
-    force: bool = False,
+    overwrite: bool = False,
 ) -> Draft:
     """Look at the tables and write a commented analysis file, with its schema beside it.
 
     The file is checked against the tables before it takes its place. Raises ConfigError where the file exists (unless
-    `force`) or is one of the tables, and for tables without anything that could be a trait; DataError for tables that
-    cannot be read.
+    `overwrite`) or is one of the tables, and for tables without anything that could be a trait; DataError for tables
+    that cannot be read.
     """
     path = Path(output)
     tables = [Path(table) for table in (phenotypes, pedigree, genotypes) if table is not None]
-    _refuse(path, tables, force)
+    _refuse(path, tables, overwrite)
     of_animals = None if pedigree is None else Path(pedigree)
     found = guess(Path(phenotypes), of_animals, None if genotypes is None else Path(genotypes), traits)
     new = path.with_name(f".{path.name}.new")
@@ -55,15 +55,15 @@ def draft(
     return Draft(path, what_was_guessed(found), refused)
 
 
-def _refuse(path: Path, tables: Sequence[Path], force: bool) -> None:
+def _refuse(path: Path, tables: Sequence[Path], overwrite: bool) -> None:
     for table in tables:
         if path.exists() and table.exists() and path.samefile(table):
             raise ConfigError(f"init: '{path}' is one of the tables; needed another {option_name('output')}")
     if path.is_dir():
         raise ConfigError(f"init: '{path}' is a folder, needed the name of a file for {option_name('output')}")
-    if path.exists() and not force:
+    if path.exists() and not overwrite:
         raise ConfigError(
-            f"init: '{path}' exists; choose another {option_name('output')}, or give {option('force')} to replace it"
+            f"init: '{path}' exists; choose another {option_name('output')}, or give {option('overwrite')}"
         )
 
 

@@ -36,6 +36,7 @@ COMPONENT = re.compile(r"(.+)[._]([adegmprsu]|pe|mpe|bv)$", re.IGNORECASE)  # ad
 _ENDINGS = {"year": "class", "date": "covariate", "nest": "random", "litter": "random", "weight": "trait"}
 _OF_A_CLASS = 5.0  # records per level from which a class is taken as fixed
 _OF_RANDOM = 1.5
+_OF_A_VARIANCE = 10  # levels from which an effect is taken as random
 _MOST_LEVELS = 0.5  # of the records: above it a text is a name, not a class
 
 
@@ -156,6 +157,8 @@ def _of_numbers(c: Column, said: str | None) -> Role:
 def _of_classes(c: Column, said: str | None, why: str) -> Role:
     """Fixed where there are several records in each level, random where there are few or the name says so."""
     size = f"{c.levels:,} levels, {c.records_per_level:,.0f} records each"
+    if said == "random" and c.levels < _OF_A_VARIANCE and c.records_per_level >= _OF_A_CLASS:
+        return Role("class", f"{size}, too few levels to estimate a variance")
     if said == "random" and c.records_per_level >= _OF_RANDOM:
         return Role("random", f"{why}; {size}")
     if c.records_per_level >= _OF_A_CLASS or c.levels <= 3:

@@ -74,6 +74,10 @@ def _across(g: Guess) -> list[str]:
     if g.repeated:
         out.append(f"{counted(g.repeated, 'animal', 'has')} several records of {g.traits[0].name}")
     out += g.unused_pedigree
+    if _records_have_parents(g):
+        out.append(
+            f"{g.phenotypes.name} has the parents of its animals: --pedigree {g.phenotypes} takes them from there"
+        )
     dams = _dams(g)
     if dams is not None:
         out.append(dams)
@@ -98,6 +102,14 @@ def _across(g: Guess) -> list[str]:
             "warning: most animals with records are not in the pedigree: are ids written in the same way in both files?"
         )
     return out
+
+
+def _records_have_parents(g: Guess) -> bool:
+    """Nothing was named as pedigree, and the records, one of each animal, could be."""
+    animals = g.animals
+    if g.pedigree is not None or g.unused_pedigree or animals.animal is None or None in (animals.sire, animals.dam):
+        return False
+    return animals.animal.levels == g.columns[0].n
 
 
 def _dams(g: Guess) -> str | None:
@@ -227,7 +239,7 @@ def _trait(g: Guess, c: Column, indent: str) -> list[str]:
     lines = [f"{indent}{_entry(c, body)}  # {why}"]
     zeros = 0 if c.numbers is None else int((c.numbers == 0).sum())
     if type == "normal" and zeros and c.known and bool((c.numbers[c.numbers != 0] > 0).all()):  # type: ignore[index]
-        lines.append(f"  # {zeros:,} records have 0; where that means missing: {_entry(c, 'missing: [0]')}")
+        lines.append(f"  # {counted(zeros, 'record', 'has')} 0; where that means missing: {_entry(c, 'missing: [0]')}")
     return lines
 
 
@@ -343,7 +355,7 @@ def _markers(g: Guess) -> list[str]:
         body += ", without_genotypes: keep"
     return [
         "  markers:",
-        f"    snps: {{{body}}}  # SNP effects with the pedigree",
+        f"    snps: {{{body}}}  # SNP effects{' with the pedigree' if g.pedigree is not None else ''}",
         f"    # snps: {{{body}, prior: bayes_r}}  # many SNPs without an effect, few with a large one",
     ]
 

@@ -122,16 +122,16 @@ def test_it_never_replaces_a_file_unasked(tmp_path, monkeypatch, capsys):
     Path("analysis.yaml").write_text("mine")
     words = ["init", str(SAMPLES / "lines" / "trial.csv")]
     assert main(words) == 2
-    assert "exists; choose another --output, or give --force" in capsys.readouterr().err
+    assert "exists; choose another --output, or give --overwrite" in capsys.readouterr().err
     assert Path("analysis.yaml").read_text() == "mine" and list(tmp_path.iterdir()) == [tmp_path / "analysis.yaml"]
-    assert main([*words, "--force"]) == 0
+    assert main([*words, "--overwrite"]) == 0
     assert Path("analysis.yaml").read_text(encoding="utf-8").startswith(MODELINE)
 
 
 def test_a_table_is_no_output(tmp_path):
     (tmp_path / "t.csv").write_text("animal,weight\na,1.5\nb,2.5\nc,2.0\n")
     with pytest.raises(ConfigError, match="is one of the tables"):
-        draft(tmp_path / "t.csv", output=tmp_path / "t.csv", force=True)
+        draft(tmp_path / "t.csv", output=tmp_path / "t.csv", overwrite=True)
     assert (tmp_path / "t.csv").read_text().startswith("animal")
 
 
@@ -216,6 +216,37 @@ def test_what_is_the_same_in_all_records_of_an_animal_is_no_trait(tmp_path):
 def test_sires_without_a_pedigree_are_random(tmp_path):
     made = draft(shared_data("data/traits/foulley_1983_bw_cd.csv"), output=tmp_path / "a.yaml")
     assert set(accepted(made).model.random) == {"sire"}
+
+
+def test_ids_of_genotypes_tell_which_column_has_the_animals(tmp_path):
+    """Without a pedigree and under any name; a column of few numbers that are ids too is not taken."""
+    write = lambda name, lines: (tmp_path / name).write_text("\n".join(lines) + "\n")
+    write("records.csv", ["SUBJECT.NAME,pen,weight", *(f"{i},{i % 7},{i % 11 + 0.5}" for i in range(60))])
+    write("snps.csv", ["id,s1,s2", *(f"{i},{i % 3},{(i + 1) % 3}" for i in range(50))])
+    made = draft(tmp_path / "records.csv", None, tmp_path / "snps.csv", output=tmp_path / "a.yaml")
+    assert accepted(made).model.markers["snps"].level == "SUBJECT.NAME"
+    assert "its ids are those of the genotypes" in made.path.read_text()
+    assert "with the pedigree" not in made.path.read_text()
+    write("others.csv", ["id,s1,s2", *(f"x{i},{i % 3},{(i + 1) % 3}" for i in range(50))])
+    with pytest.raises(ConfigError, match="found no column of the records with the ids of animals"):
+        draft(tmp_path / "records.csv", None, tmp_path / "others.csv", output=tmp_path / "b.yaml")
+
+
+def test_records_that_could_be_the_pedigree_are_named(tmp_path):
+    parents = lambda i: "," if i < 9 else f"a{i % 4},a{4 + i % 5}"
+    rows = [f"a{i},{parents(i)},{i % 13 + 0.5}" for i in range(60)]
+    (tmp_path / "r.csv").write_text("\n".join(["animal,sire,dam,weight", *rows]) + "\n")
+    made, records = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml"), tmp_path / "r.csv"
+    assert f"r.csv has the parents of its animals: --pedigree {records} takes them from there" in made.said
+    with_it = draft(records, records, output=tmp_path / "b.yaml")
+    assert set(accepted(with_it).model.random) == {"genetic"} and not any("takes them" in s for s in with_it.said)
+
+
+def test_a_random_effect_by_name_with_few_levels_is_fixed(tmp_path):
+    rows = [f"a{i},{i % 6 + 2},c{i % 40},{i % 17 + 0.5}" for i in range(240)]
+    (tmp_path / "r.csv").write_text("\n".join(["animal,litter,cage,weight", *rows]) + "\n")
+    model = accepted(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")).model
+    assert (set(model.fixed), set(model.random)) == ({"litter"}, {"cage"})
 
 
 def test_a_pedigree_whose_columns_are_not_known_says_what_is_needed(tmp_path):
@@ -322,7 +353,7 @@ def test_one_dam_is_spoken_of_in_the_singular(tmp_path):
     pedigree = "id,sire,dam\ns,,\nd,,\n" + "\n".join(f"a{i},s,d" for i in range(40))
     for more, own in (([], "it has no records of its own"), (["d,f,1,20.5"], "it has records of its own")):
         records = "animal,sex,herd,weight\n" + "\n".join([*ROWS, *more])
-        made = draft(*write(tmp_path, records, pedigree), output=tmp_path / "a.yaml", force=True)
+        made = draft(*write(tmp_path, records, pedigree), output=tmp_path / "a.yaml", overwrite=True)
         assert f"1 dam has 40 progeny with records; {own}" in made.said
 
 
