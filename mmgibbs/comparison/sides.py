@@ -20,6 +20,7 @@ from pedigree.errors import TableError
 from pedigree.tables import nearest, open_table
 
 LEVELS = "levels.csv"  # beside a solutions file: effect, level, id[, term, name], as `mmgibbs export` writes it
+SOLUTIONS = "solutions"
 _VALUES = ("mean", "ebv", "solution", "value", "estimate", "blup", "bv")  # a lone column of values by these names
 
 
@@ -46,10 +47,13 @@ class Side:
 
 
 def read_side(path: Path, levels: Path | None = None) -> Side:
-    """A run folder or a file of solutions. levels: table that says which id each number of a level means.
+    """A run folder, a file of solutions or a folder that has one. levels: table that says which id each number of a
+    level means.
 
     Raises ConfigError: no such path, no run, no values; DataError: a file that cannot be read.
     """
+    if path.is_dir() and not (path / "run.json").exists() and (path / SOLUTIONS).is_file():
+        path = path / SOLUTIONS  # as `mmgibbs export` leaves it
     if path.is_dir():
         return _of_run(path)
     if not path.exists():

@@ -133,7 +133,8 @@ def _check_rank(training: Design, what: str) -> None:
     """DataError where flat fixed effects cannot be separated without the fold: their draws would run away."""
     observed = training.patterns[training.pattern]
     for t, trait in enumerate(training.traits):
-        columns = []
+        columns: list[np.ndarray] = []
+        of_column: list[str] = []  # the term of each
         for term in training.terms:
             for c in np.flatnonzero(flat(term) & (term.component_trait == t)):
                 effect = term.effects[int(term.component_effect[c])]
@@ -142,14 +143,23 @@ def _check_rank(training: Design, what: str) -> None:
                 z = np.ones(training.n_records) if effect.covariates is None else effect.covariates[:, j]
                 active = np.ones(term.n_levels, bool) if term.active is None else term.active[:, c]
                 columns += [np.where(effect.level == q, z, 0.0) for q in np.flatnonzero(active)]
+                of_column += [term.name] * (len(columns) - len(of_column))
                 if len(columns) * training.n_records > MOST_VALUES:
                     return
         if not columns:
             continue
         X = np.stack(columns, axis=1)[observed[:, t]]
         if np.linalg.matrix_rank(X.T @ X, hermitian=True) < X.shape[1]:
+            terms = _dependent(X, of_column)
             raise DataError(
-                f"validate: without the records of {what} the fixed effects on trait '{trait}' cannot be separated; "
-                f"needed fewer {option_name('folds')}, or a normal prior of the fixed effects "
-                "({prior: {variance: 10}})"
+                f"validate: without the records of {what} the fixed effects {' and '.join(terms)} on trait '{trait}' "
+                f"cannot be separated; needed fewer {option_name('folds')}, or model.fixed.{terms[-1]}.prior: "
+                "{variance: 10}"
             )
+
+
+def _dependent(X: np.ndarray, of_column: list[str]) -> list[str]:
+    """The terms of the columns of X (n, p) that a sum of 0 is made of: the last singular vector that is not 0."""
+    size = np.maximum(np.sqrt((X**2).sum(axis=0)), np.finfo(float).tiny)
+    weights = np.abs(np.linalg.eigh((X / size).T @ (X / size))[1][:, 0])
+    return list(dict.fromkeys(of_column[j] for j in np.flatnonzero(weights > 1e-6 * weights.max())))

@@ -68,7 +68,8 @@ def test_a_run_and_itself_as_blupf90(reml, tmp_path):
     """Its own export agrees to the digits that the file has, effect by effect, ids from levels.csv beside it."""
     folder = export_blupf90(reml["whole"], tmp_path / "blupf90")
     found = {
-        p.label.split(",")[0]: p.statistics() for p in pairs(read_side(reml["whole"]), read_side(folder / "solutions"))
+        p.label.split(",")[0]: p.statistics()
+        for p in pairs(read_side(reml["whole"]), read_side(folder))  # its `solutions`
     }
     assert {"genetic", "permanent_environment"} <= set(found)
     for label in ("genetic", "permanent_environment"):

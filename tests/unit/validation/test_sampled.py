@@ -105,6 +105,23 @@ def test_a_flat_level_with_records_of_one_kind_left_is_refused(tmp_path):
         validate(wanted, Plan(method="kfold", folds=20), progress=False)
 
 
+def test_flat_effects_that_a_fold_joins_are_named(tmp_path):
+    """The level that was set to 0 has one record: without it the other levels of both effects have the same sum."""
+    wanted = config(tmp_path, herd={"prior": "flat"})
+    wanted["traits"] = {"cases": TRAITS["cases"]}
+    wanted["variances"] = {"mode": "fixed", "genetic": 0.5, "residual": 0.3}
+    wanted["model"]["fixed"]["group"] = {"prior": "flat"}
+    number = pl.int_range(pl.len())
+    group = (
+        pl.when(number == 5)
+        .then(pl.lit("z"))
+        .otherwise(pl.when(number % 3 == 0).then(pl.lit("x")).otherwise(pl.lit("y")))
+    )
+    wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(group.alias("group"))
+    with pytest.raises(DataError, match=r"effects herd and group on .* or model.fixed.group.prior: \{variance: 10\}"):
+        validate(wanted, Plan(method="kfold", folds=3), progress=False)
+
+
 def test_records_of_a_flat_level_without_others_are_counted(tmp_path):
     wanted = config(tmp_path, herd={"prior": "flat"})
     wanted["traits"] = {"cases": TRAITS["cases"]}
