@@ -3,29 +3,32 @@
     H22 = M^-1,       M = S + A22^-1 = tau K^-1 + (1 - omega) A22^-1          omega <= 1
 
 M is positive definite as both of its parts are. With omega 1 its inverse is K / tau, which the core gives at once
-(core.py); below that it is iterated for, with K / tau as the preconditioner: M K / tau has no eigenvalue below 1.
+(core.py). Below that M is what elimination of the ancestors without genotypes leaves of (1 - omega) A^-1 + tau K^-1, in
+which all but the core (c) is sparse: with the others of the pedigree (r), genotyped or not, and m_i of core.py,
+
+    Q = (1 - omega) A^rr + tau diag(1/m_i of genotyped, 0)         sparse, by its factor
+    C = (1 - omega) A^rc - tau [M^-1 P; 0]                         products
+    (1 - omega) A^cc + tau (K_cc^-1 + P' M^-1 P) - C' Q^-1 C       (c, c)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from mmgibbs.errors import ModelError
 from mmgibbs.model.relationships.core import CoreBlock
-from pedigree.partitioned import InverseAmong
+from pedigree.partitioned import InverseAmong, restricted
+from pedigree.relationship import a_inverse_csr
 
-TOLERANCE = 1e-12  # of a solution, relative, in the norm of the preconditioner
-ITERATIONS = 10_000
-
-Operator = Callable[[np.ndarray], np.ndarray]
+COLUMNS = 64  # right-hand sides at once
 
 
 @dataclass(frozen=True)
 class GenotypedByCore:
-    """M and M^-1 as products with vectors, levels in the order of the block."""
+    """M^-1 as products with vectors, levels in the order of the block."""
 
     block: CoreBlock
     pedigree: InverseAmong  # A22^-1
@@ -35,14 +38,13 @@ class GenotypedByCore:
         """1 - omega."""
         return 1.0 - self.block.share_taken
 
-    def times(self, x: np.ndarray) -> np.ndarray:
-        """M x, of x (m, k)."""
-        out = self.block.times(x)
-        return out + self.left_of_pedigree * self.pedigree.times(x) if self.left_of_pedigree else out
-
     def solved(self, b: np.ndarray) -> np.ndarray:
         """M^-1 b, of b (m, k)."""
-        return iterated(self.times, self.block.solved, b) if self.left_of_pedigree else self.block.solved(b)
+        return self._eliminated.solved(b) if self.left_of_pedigree else self.block.solved(b)
+
+    @cached_property
+    def _eliminated(self) -> Eliminated:
+        return eliminated(self.block, self.pedigree, self.left_of_pedigree)
 
     def columns_of_inverse(self, columns: np.ndarray) -> np.ndarray:
         """(m, w) these columns of M^-1."""
@@ -57,30 +59,70 @@ class GenotypedByCore:
         return self.solved(self.block.noise(z) + np.sqrt(self.left_of_pedigree) * self.pedigree.times(v))
 
 
-def iterated(times: Operator, precondition: Operator, b: np.ndarray) -> np.ndarray:
-    """x (m, k) with M x = b by conjugate gradients, column by column in the same passes (Hestenes & Stiefel 1952).
+@dataclass(frozen=True)
+class Eliminated:
+    """The parts of M, all but the core eliminated."""
 
-    ModelError where ITERATIONS do not suffice.
-    """
-    x, residual = np.zeros(b.shape), b.copy()
-    direction = precondition(residual)
-    left = np.einsum("ij,ij->j", residual, direction)
-    wanted = TOLERANCE**2 * left
-    for _ in range(ITERATIONS):
-        moving = left > wanted
-        if not moving.any():
-            return x
-        product = times(direction)
-        curvature = np.einsum("ij,ij->j", direction, product)
-        step = np.divide(left, curvature, out=np.zeros(left.shape), where=moving)
-        x += step * direction
-        residual -= step * product
-        z = precondition(residual)
-        now = np.einsum("ij,ij->j", residual, z)
-        direction = z + np.divide(now, left, out=np.zeros(left.shape), where=moving) * direction
-        left = np.where(moving, now, left)
-    raise ModelError(
-        f"single-step relationships by a core: {ITERATIONS:,} iterations left an error of "
-        f"{np.sqrt((left[moving] / wanted[moving]).max()) * TOLERANCE:.1e}, needed {TOLERANCE:.0e}: the genomic "
-        "relationships of the core are close to singular; needed a larger blend"
-    )
+    block: CoreBlock
+    factor: Any  # of Q (SuperLU)
+    place: np.ndarray  # (n,) of the genotyped animals outside the core among r
+    across: Any  # (1 - omega) A^cr, sparse
+    root: np.ndarray  # (c, c) lower factor of what is left of the core
+
+    def solved(self, b: np.ndarray) -> np.ndarray:
+        """M^-1 b, of b (m, k)."""
+        from scipy.linalg import cho_solve
+
+        core, others, out = self.block.parts.core, self.block.parts.others, np.empty(b.shape)
+        of_others = np.zeros((self.across.shape[1], b.shape[1]))
+        of_others[self.place] = b[others]
+        before = self.factor.solve(of_others)
+        out[core] = cho_solve((self.root, True), b[core] - self.to_core(before))
+        out[others] = (before - self.factor.solve(self.from_core(out[core])))[self.place]
+        return out
+
+    def to_core(self, x: np.ndarray) -> np.ndarray:
+        """C' x, of x (r, k)."""
+        of_genotyped = np.zeros((self.block.levels.size, x.shape[1]))
+        of_genotyped[self.block.parts.others] = x[self.place]
+        return self.across @ x + self.block.times(of_genotyped)[self.block.parts.core]
+
+    def from_core(self, x: np.ndarray) -> np.ndarray:
+        """C x, of x (c, k)."""
+        of_genotyped = np.zeros((self.block.levels.size, x.shape[1]))
+        of_genotyped[self.block.parts.core] = x
+        out = self.across.T @ x
+        out[self.place] += self.block.times(of_genotyped)[self.block.parts.others]
+        return out
+
+
+def eliminated(block: CoreBlock, pedigree: InverseAmong, share: float) -> Eliminated:
+    """share: 1 - omega."""
+    from scipy.sparse import csc_array, diags_array
+    from scipy.sparse.linalg import splu
+
+    kin, number = restricted(pedigree.kin, np.asarray(pedigree.animals, np.int64))
+    inverse, genotyped = share * a_inverse_csr(kin), number[pedigree.animals]
+    core = genotyped[block.parts.core]
+    rest = np.delete(np.arange(kin.n_levels), core)
+    place = np.searchsorted(rest, genotyped[block.parts.others])
+    own = np.zeros(rest.size)
+    own[place] = block.weight / block.parts.left
+    Q = csc_array(inverse[rest][:, rest] + diags_array(own))
+    factor = splu(Q, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    of_core = inverse[core]
+    parts = Eliminated(block, factor, place, of_core[:, rest].tocsr(), np.empty((0, 0)))
+    left = of_core[:, core].toarray()
+    for first in range(0, core.size, COLUMNS):
+        columns = np.arange(first, min(core.size, first + COLUMNS))
+        unit = np.zeros((core.size, columns.size))
+        unit[columns, np.arange(columns.size)] = 1.0
+        left[:, columns] += _among_core(parts, unit) - parts.to_core(factor.solve(parts.from_core(unit)))
+    return Eliminated(block, factor, place, parts.across, np.linalg.cholesky((left + left.T) / 2))
+
+
+def _among_core(parts: Eliminated, x: np.ndarray) -> np.ndarray:
+    """tau (K_cc^-1 + P' M^-1 P) x, of x (c, k)."""
+    of_genotyped = np.zeros((parts.block.levels.size, x.shape[1]))
+    of_genotyped[parts.block.parts.core] = x
+    return parts.block.times(of_genotyped)[parts.block.parts.core]

@@ -10,7 +10,7 @@ from unit.engines.test_dense_products import LEVELS, design, matrix
 from mmgibbs.errors import ModelError
 from mmgibbs.model.relationships import core, genotyped_by_core, single_step
 from mmgibbs.model.relationships.core import CoreBlock
-from mmgibbs.model.relationships.genotyped_by_core import GenotypedByCore, iterated
+from mmgibbs.model.relationships.genotyped_by_core import GenotypedByCore
 from pedigree.inbreeding import inbreeding
 from pedigree.partitioned import InverseAmong
 from pedigree.relationship import a_inverse_csr, relatives
@@ -134,11 +134,23 @@ def test_products_in_single_precision_take_some_rows_at_a_time(monkeypatch):
     np.testing.assert_allclose(block.times(block.solved(z)), z, atol=1e-10)
 
 
-def test_iterations_that_do_not_suffice(monkeypatch):
-    M, b = np.diag(np.arange(1.0, 9.0)), np.ones((8, 2))
-    b[:, 1] = 0.0
-    same = lambda x: x
-    np.testing.assert_allclose(iterated(lambda x: M @ x, same, b), np.linalg.solve(M, b), atol=1e-11)
-    monkeypatch.setattr(genotyped_by_core, "ITERATIONS", 2)
-    with pytest.raises(ModelError, match="2 iterations left an error of .*needed a larger blend"):
-        iterated(lambda x: M @ x, same, b)
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("- self.to_core(before)", "+ self.to_core(before)"),
+        ("block.weight / block.parts.left", "1 / block.parts.left"),
+        (" - parts.to_core(factor.solve(parts.from_core(unit)))", ""),
+    ],
+)
+def test_a_wrong_elimination_is_seen(monkeypatch, right, wrong):
+    """Columns of M^-1 against H22 written out."""
+    monkeypatch.setattr(genotyped_by_core, "COLUMNS", 3)
+    kind, inverse = kind_and_inverse(0.7)
+    H22, every = np.linalg.inv(inverse)[np.ix_(LEVELS, LEVELS)], np.arange(LEVELS.size)
+    spoilt = mutant(genotyped_by_core, right, wrong, compiled=False)
+    found, of_mutant = (
+        module.GenotypedByCore(kind.block, kind.block.pedigree).columns_of_inverse(every)
+        for module in (genotyped_by_core, spoilt)
+    )
+    np.testing.assert_allclose(found, H22, atol=1e-10)
+    assert np.abs(of_mutant - H22).max() > 1e-3
