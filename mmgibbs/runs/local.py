@@ -15,6 +15,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -24,26 +25,42 @@ from mmgibbs.errors import DeviceError
 from mmgibbs.machine.kernel_cache import garbage_waits
 from mmgibbs.machine.memory import free_bytes
 from mmgibbs.machine.signals import SIGNALS
-from mmgibbs.machine.threads import cores
+from mmgibbs.machine.threads import blas_threads, cores
 from mmgibbs.runs.chains import Advance, ChainFactory, Job, advance_chain
 
 INTERPRETER = 150_000_000  # bytes of a process and its libraries
 
 
 class LocalExecutor:
-    """Chains in processes of this machine; calls one after another in this one."""
+    """Chains in processes of this machine; calls in this one, on so many threads of it at once."""
 
     calls_here = 1
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = 1) -> None:
         self.facts: dict = {}
+        if threads > 1:
+            self.calls_here = threads
 
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
         processes = self.facts["processes"] = processes_for(job.factory)
         return _in_processes(job, processes)
 
     def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Iterator:
-        return (function(*shared, *call) for call in calls)
+        if self.calls_here == 1:
+            return (function(*shared, *call) for call in calls)
+        return _on_threads(self.calls_here, function, shared, calls)
+
+
+def _on_threads(threads: int, function: Callable, shared: tuple, calls: Sequence[tuple]) -> Iterator:
+    """BLAS has one thread meanwhile: a call that set its number and then put it back would change that of the others,
+    and with it the order of their sums."""
+    with blas_threads(1), ThreadPoolExecutor(threads) as pool:
+        running = [pool.submit(function, *shared, *call) for call in calls]
+        try:
+            for call in running:
+                yield call.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def processes_for(factory: ChainFactory) -> int:

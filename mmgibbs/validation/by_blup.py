@@ -47,8 +47,10 @@ def examine_by_blup(
     rows: list[tuple] = []
     predictions: list[pl.DataFrame] = []
     info: dict[str, Any] = {"notes": []}
-    # one thread where nothing is said: on shared cores a second one was slower
-    whole = evaluate(records.analysis, prepared, Threads(records.analysis.sampler.threads or 1))
+    # those that the folds will have; one where nothing is said: on shared cores a second one was slower
+    whole = evaluate(
+        records.analysis, prepared, Threads(max(records.analysis.sampler.threads or 1, executor.calls_here))
+    )
     of = f"{whole.design.n_records:,} records of {records.units} (column '{records.column}')"
     say(f"whole data: {of}, {whole.design.n_equations:,} equations")
     if chosen.folds:

@@ -32,7 +32,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mmgibbs.errors import DataError, option_name
-from mmgibbs.machine.threads import Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
 from mmgibbs.posterior.parameters import NamedParameters, named_parameters
@@ -229,7 +228,7 @@ def cross_validate(
     found: list[tuple[Predictor, list[np.ndarray], list[np.ndarray], list[np.ndarray], list[bool]]] = [
         (p, [], [], [], []) for p in predictors(whole)
     ]
-    shared = (Portable(records), replace(whole, solver=None), [p for p, *_ in found], whole.engine.threads)
+    shared = (Portable(records), replace(whole, solver=None), [p for p, *_ in found])
     predicted = executor.each(predictions_of_fold, shared, [(fold,) for fold in folds], [fold.name for fold in folds])
     for fold, of_fold in zip(folds, predicted, strict=True):
         say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
@@ -254,12 +253,12 @@ def cross_validate(
 
 
 def predictions_of_fold(
-    records: Portable, whole: Evaluation, wanted: list[Predictor], threads: Threads, fold: Fold
+    records: Portable, whole: Evaluation, wanted: list[Predictor], fold: Fold
 ) -> list[tuple[np.ndarray, bool]]:
     """For each predictor (m,) its predictions of the tested records that have the trait, from those that are not
     masked, and whether other unknown-parent groups were set to 0 for them."""
     with records.records() as there:
-        partial = evaluate_without(there, fold.masked, fold.name, threads)
+        partial = evaluate_without(there, fold.masked, fold.name)
     theta, design, out = random_solutions(partial, whole), whole.design, []
     for p in wanted:
         own = fold.tested & ~np.isnan(design.y[:, p.trait])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,6 +89,12 @@ class Evaluation:
         """To solve for other right-hand sides."""
         assert self.solver is not None, "only what was found was kept of this evaluation"
         return self.solver
+
+    def on_one_thread(self) -> Evaluation:
+        """The same, for who solves several right-hand sides side by side."""
+        engine = copy(self.engine)
+        engine.threads = ALONE
+        return replace(self, solver=engine)
 
     def planned(self, columns: int) -> PlannedFactor | None:
         """The factor by which so many right-hand sides are best solved, before it is made; None: by iterations."""

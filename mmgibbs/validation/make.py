@@ -19,6 +19,7 @@ from mmgibbs.validation.chosen import Chosen, choose
 from mmgibbs.validation.evaluation import Recorded, recorded, without_others
 from mmgibbs.validation.files import output_folder, starts_of_run, write
 from mmgibbs.validation.found import FROM_FAMILIES, FROM_MODEL, OVER_FOLDS, Validation
+from mmgibbs.validation.place import place_of_work, sampled
 from mmgibbs.validation.plan import SAMPLE, Plan, settled
 
 __all__ = ["FROM_FAMILIES", "FROM_MODEL", "OVER_FOLDS", "Plan", "Validation", "examine", "validate"]
@@ -45,13 +46,9 @@ def validate(
     analysis = analysis_of(config, plan, overrides)
     path = output_folder(output or f"{analysis.output.directory}-validation", overwrite)
     records = recorded(analysis, sampled=plan.variances == SAMPLE)
-    if cluster is None:
-        validation = examine(records, plan, console.say)
-    else:
-        from mmgibbs.runs.cluster import ClusterExecutor, connect  # and Dask with it
-
-        with connect(cluster, console.say) as workers:
-            validation = examine(records, plan, console.say, ClusterExecutor(workers, console.say))
+    prepared = prepare(records.analysis)
+    with place_of_work(cluster, [(prepared.design, plan)], analysis.sampler.threads, console.say) as executor:
+        validation = examine(records, plan, console.say, executor, prepared=prepared)
     write(validation, path, report, console.say)
     return replace(validation, directory=path)
 
@@ -81,7 +78,5 @@ def examine(
     records = without_others(records, prepared)
     # what is asked for must fit the data before the first of many solutions
     chosen = choose(records, prepared, plan) if chosen is None else chosen
-    design = prepared.design
-    sampled = design.responses or design.markers or plan.variances == SAMPLE
-    method = examine_by_sampling if sampled else examine_by_blup
+    method = examine_by_sampling if sampled(prepared.design, plan) else examine_by_blup
     return method(records, prepared, plan, chosen, say, executor)

@@ -19,7 +19,6 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import ConfigError, option_name
 from mmgibbs.runs.chains import Executor
-from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.runs.progress import Console
 from mmgibbs.validation import cross
 from mmgibbs.validation.chosen import Chosen, choose
@@ -28,6 +27,7 @@ from mmgibbs.validation.evaluation import Recorded, recorded, without_others
 from mmgibbs.validation.files import output_folder, write, write_comparison
 from mmgibbs.validation.found import Validation
 from mmgibbs.validation.make import analysis_of, examine
+from mmgibbs.validation.place import place_of_work
 from mmgibbs.validation.plan import SAMPLE, Plan, settled
 
 FOLDER = "validations"  # beside the run folder of the first analysis
@@ -81,16 +81,9 @@ def validate_several(
     base = widest(loaded)
     chosen = choose(base.records, base.prepared, base.plan)
 
-    def all_of_them(executor: Executor) -> list[Validation]:
-        return [_examine(one, base, chosen, console.say, executor) for one in loaded]
-
-    if cluster is None:
-        found = all_of_them(LocalExecutor())
-    else:
-        from mmgibbs.runs.cluster import ClusterExecutor, connect  # and Dask with it
-
-        with connect(cluster, console.say) as workers:
-            found = all_of_them(ClusterExecutor(workers, console.say))
+    validated, threads = [(one.prepared.design, one.plan) for one in loaded], analyses[0].sampler.threads
+    with place_of_work(cluster, validated, threads, console.say) as executor:
+        found = [_examine(one, base, chosen, console.say, executor) for one in loaded]
     for validation in found:
         write(validation, path / validation.info["analysis"], report, console.say)
     comparison = compare(found)

@@ -105,7 +105,7 @@ def columns_of(known: Elimination) -> Columns:
     return Columns(known.order, place, column_ptr, row_of, row_ptr, column_of, alike)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _pattern(indptr, indices, parent):
     """Row i of L has the columns met on the way up the tree from its elements in C."""
     n = parent.size
@@ -142,7 +142,7 @@ def _pattern(indptr, indices, parent):
     return column_ptr.astype(np.uint64), row_of, row_ptr.astype(np.uint64), column_of
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _alike(column_ptr, row_of):
     """(n,) a column has the pattern of the next one where it is one element longer and starts with that."""
     n = column_ptr.size - 1

@@ -93,7 +93,7 @@ def _permuted(pattern: csr_array, order: np.ndarray) -> tuple[np.ndarray, np.nda
     return moved.indptr.astype(np.int64), moved.indices.astype(np.int64)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def elimination_tree(indptr, indices):
     """(n,) parent of each column, -1 for a root: the first row below its diagonal in L (Liu 1990)."""
     n = indptr.size - 1
@@ -110,7 +110,7 @@ def elimination_tree(indptr, indices):
     return parent
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def postorder(parent):
     """(n,) the columns, each after all below it in the tree, subtrees in one piece."""
     n = parent.size
@@ -137,7 +137,7 @@ def postorder(parent):
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def column_counts(indptr, indices, parent):
     """(n,) elements of each column of L, the diagonal included: each row walks up the tree from its own elements."""
     n = parent.size

@@ -116,7 +116,7 @@ def symbolic(known: Elimination) -> Symbolic:
     )  # fmt: skip
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _merged(parent, counts):
     """(s + 1,) first column of each supernode."""
     n = parent.size
@@ -139,7 +139,7 @@ def _merged(parent, counts):
     return first[: s + 1].copy()
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _rows(indptr, indices, first, supernode):
     """The rows of each panel: its columns, the matrix's elements below them, and the rows of the children."""
     n, s = supernode.size, first.size - 1
@@ -185,7 +185,7 @@ def _rows(indptr, indices, first, supernode):
     return row_ptr, rows[: row_ptr[s]].copy()
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _stack_size(parent, below):
     """Elements of all update matrices that wait at once, at most."""
     waiting, most = 0, 0

@@ -57,6 +57,12 @@ def keep_freed_memory() -> None:
         library.mallopt(M_TRIM_THRESHOLD, 64 << 20)
 
 
+def workers_here(address: str) -> int:
+    """How many workers of this machine an address asks for; 0 where it is that of a scheduler, or of nothing."""
+    form = ADDRESS.fullmatch(address)
+    return 0 if form is None else int(form["workers"] or 0)
+
+
 @contextmanager
 def connect(address: str, say: Callable[[str], None]) -> Iterator[Cluster]:
     """Yields the cluster at `address`, 'tcp://host:port' of a Dask scheduler or 'local:N' for N workers on this

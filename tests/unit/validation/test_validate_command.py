@@ -102,6 +102,22 @@ def test_lr_is_what_two_runs_give(folder, table, predictions):
     assert found["dispersion"] == pytest.approx(np.polyfit(p, w, 1)[0], rel=1e-6)
 
 
+def test_folds_on_threads_give_the_same_bytes(folder, monkeypatch):
+    """Also the simulated records, in blocks side by side, by both factors and by iterations."""
+    monkeypatch.setattr("mmgibbs.validation.place.cores", lambda: 2)
+    monkeypatch.setattr("mmgibbs.validation.simulated.VALUES", 2000)  # two replicates at once
+    asked = ("validate", "analysis.yaml", "--folds", "3", "--replicates", "6", "--no-report", "--output")
+    for worth in (1.0, -1e9):
+        monkeypatch.setattr("mmgibbs.engines.direct.solver.WORTH", worth)
+        for output, where in (("one", []), ("two", ["--cluster", "local:2"])):
+            outcome = command(folder, *asked, f"{output}{worth}", *where)
+            assert outcome.code == 0, outcome.err
+            assert ("2 threads of this process" in outcome.err) == (output == "two")
+        for name in ("validation.csv", "predictions.parquet", "validation.json"):
+            one, two = ((folder / f"{output}{worth}" / name).read_bytes() for output in ("one", "two"))
+            assert one == two, name
+
+
 def test_a_fold_is_what_a_run_without_it_gives(folder, table, predictions):
     fold = predictions.filter(method="kfold", fold="fold 2")
     rows = [row - 2 for row in fold["row"]]  # the table's first line holds the names
