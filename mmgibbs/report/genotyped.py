@@ -38,7 +38,7 @@ def _table(term: str, kind: dict) -> Table:
             rows.append(("Their correlation off the diagonal", number(kind["correlation_off_diagonal"], 3)))
     if tuned and tuned["to"] != "none":
         rows.append(("Tuned, a + b G", f"a {number(tuned['a'], 3)}, b {number(tuned['b'], 3)}"))
-    return Table(f"{term}: what was computed from the genotypes", [Column(""), Column("")], rows)
+    return Table(f"{term}: what was computed from the genotypes", [Column("What"), Column("Value")], rows)
 
 
 def _figures(run: Finished, figures: plots.Figures) -> list[tuple[str, str, str]]:
