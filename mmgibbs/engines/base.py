@@ -175,6 +175,7 @@ class HostState(ABC):
         return self._e
 
     def _residuals(self) -> np.ndarray:
+        """y less the offsets of the SNPs and every term: from the beginning, with the rounding of this order."""
         e = np.array(self.y, dtype=self.real)
         for markers, offset in zip(self.equations.design.markers, self.offsets, strict=True):
             e[:, markers.trait] -= offset
@@ -284,6 +285,7 @@ class HostState(ABC):
         return theta.T @ theta
 
     def _own_y(self) -> np.ndarray:
+        """The y that this engine may change: a copy, where it is still that of the equations."""
         return self.y.copy() if self.y is self.equations.records.y else self.y
 
     def set_variances(self, G: Sequence[np.ndarray | None], R: np.ndarray) -> None:

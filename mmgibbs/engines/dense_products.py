@@ -34,6 +34,7 @@ def dense_times(dense: DenseLevels | CoreLevels, theta: np.ndarray, threads: Thr
 
 
 def _core_times(dense: CoreLevels, theta: np.ndarray, threads: Threads) -> np.ndarray:
+    """K^-1 theta (m, k) of the products of a core: the others given the core, then the core itself."""
     own = np.asarray(theta[dense.positions], np.float64).reshape(dense.positions.size, -1)
     of_core, of_others = (np.ascontiguousarray(own[rows].T) for rows in (dense.core, dense.others))
     c, n, k = dense.core.size, dense.others.size, own.shape[1]

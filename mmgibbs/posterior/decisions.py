@@ -166,6 +166,7 @@ def decide(chains: Sequence[DecisionCounts]) -> Decided:
 
 
 def _top_mcse(chains: Sequence[DecisionCounts], top: np.ndarray, scores: PooledMoments) -> np.ndarray:
+    """Standard errors of the shares of draws, from the means of batches; NaN where batches are too few or short."""
     N, B, L = scores.n_draws, scores.n_batches, chains[0].moments.batch_length
     if B < 2 or L < LONG_ENOUGH:
         return np.full(top.shape, np.nan)

@@ -313,11 +313,13 @@ def named_parameters(
 
 
 def _covarying_pairs(info: TermInfo) -> list[tuple[int, int]]:
+    """Pairs of components that have a covariance."""
     k = len(info.components)
     return [(a, b) for a in range(k) for b in range(a + 1, k) if info.may_covary(a, b)]
 
 
 def _variances_and_covariances(info: TermInfo, G: np.ndarray, ending: str) -> dict[str, np.ndarray]:
+    """Named draws of a term's matrix G (..., k, k)."""
     out = {f"{info.name}.var[{c}{ending}]": G[..., i, i] for i, c in enumerate(info.components)}
     for a, b in _covarying_pairs(info):
         out[f"{info.name}.cov[{info.components[a]},{info.components[b]}{ending}]"] = G[..., a, b]
@@ -325,6 +327,7 @@ def _variances_and_covariances(info: TermInfo, G: np.ndarray, ending: str) -> di
 
 
 def _correlations(info: TermInfo, G: np.ndarray, ending: str) -> dict[str, np.ndarray]:
+    """Named draws of the correlations of the same pairs."""
     return {
         f"{info.name}.corr[{info.components[a]},{info.components[b]}{ending}]": _correlation(G, a, b)
         for a, b in _covarying_pairs(info)
@@ -426,6 +429,7 @@ def _ratio_name(info: TermInfo, component: int, trait: str) -> str:
 
 
 def _role(info: TermInfo, component: int) -> str:
+    """Whose level a component has: sire, dam or animal, by the column."""
     column = info.level_columns[info.effect_of_component[component]].lower()
     return "sire" if column in SIRE_COLUMNS else "dam" if column in DAM_COLUMNS else "animal"
 
@@ -435,6 +439,7 @@ def direct_component(terms: Sequence[TermInfo], on_trait: Sequence[tuple[int, in
     own = [(i, c) for i, c in on_trait if terms[i].related and _role(terms[i], c) == "animal"]
 
     def order(ic: tuple[int, int]) -> tuple[bool, bool]:
+        """Terms of the pedigree first, among their effects the direct one."""
         info = terms[ic[0]]
         return not info.of_pedigree, info.effects[info.effect_of_component[ic[1]]] != "direct"
 

@@ -107,10 +107,12 @@ def assess(
 
 
 def _value(name: str, row: Mapping[str, float]) -> float:
+    """The figure of a parameter that a target asks for; `ess` is the smaller of bulk and tail."""
     return float(np.minimum(row["ess_bulk"], row["ess_tail"])) if name == "ess" else row[name]
 
 
 def _worst(values: Mapping[str, float], extreme: Callable[..., str]) -> tuple[float, str]:
+    """(value, name) of the worst; one that is unknown is worse than any."""
     if not values:
         return np.nan, NOTHING_MOVES
     unknown = [name for name, value in values.items() if np.isnan(value)]

@@ -81,4 +81,5 @@ def write_draws(
 
 
 def _stored_name(name: str) -> str:
+    """The name of a variable in draws.nc, which has neither '/' nor the names of dimensions."""
     return f"{name}_" if name in ("chain", "draw") else name.replace("/", "|")

@@ -23,6 +23,7 @@ class Auxiliaries:
         self._take(self.prior.start())
 
     def _take(self, a: np.ndarray) -> None:
+        """The auxiliary scales of the prior (k,), from which the covariance matrix is drawn next."""
         self.matrices.take_auxiliaries(self.of.name, self.of.covariance, a)
 
     def __call__(self, number: int) -> None:

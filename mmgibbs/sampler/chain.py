@@ -74,6 +74,7 @@ class Chain:
         return own | {RECORD + name: array for name, array in self._record.state().items()}
 
     def _restore(self, state: dict[str, np.ndarray]) -> None:
+        """Continue from the arrays of a checkpoint; OtherVersion where they lack something."""
         try:
             self.number, self._seconds = int(state["number"]), float(state["seconds"])
             for step in self.steps:
@@ -116,6 +117,7 @@ def sample_chain(
     chain = Chain(model, engine, schedule, key)
 
     def show(chain: Chain) -> bool:
+        """Tell of the progress; it never stops the chain."""
         if progress is not None:
             progress(chain)
         return False

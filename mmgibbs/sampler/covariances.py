@@ -68,6 +68,7 @@ def starting_matrices(model: MixedModel, chain: int) -> CovarianceMatrices:
     scale = START_SCALES[chain % len(START_SCALES)]
 
     def at(c: CovarianceModel) -> np.ndarray:
+        """The start times `scale`; variances of 1 stay."""
         if c.fixed:
             return np.array(c.start, float)
         sd = np.full(len(c.start), np.sqrt(scale))

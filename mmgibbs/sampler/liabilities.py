@@ -201,6 +201,7 @@ def draw_scale(M: float, a: float, b: float, site: tuple[int, int, int], key: tu
     centre, s = np.log(mode), np.log(mode) + sd * normal(*site, 0, *key)
 
     def log_weight(x: float) -> float:
+        """Log of the target over the proposal, at log g = x."""
         return M * x - 0.5 * a * np.exp(2 * x) - b * np.exp(x) + 0.5 * ((x - centre) / sd) ** 2
 
     u, _ = uniform_pair(*site, draw_word(ACCEPT, 0), *key)

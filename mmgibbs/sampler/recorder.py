@@ -150,4 +150,5 @@ def _prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.nda
 
 
 def _under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names begin so, without the beginning."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -86,6 +86,7 @@ def interval_of(R: np.ndarray, i: int, j: int) -> tuple[float, float]:
 def _slice_correlations(
     R: np.ndarray, W: np.ndarray, exponent: float, number: int, level: int, stream: int, key: tuple[int, int]
 ) -> np.ndarray:
+    """R with each correlation drawn in turn by a slice, its interval that of positive definite matrices."""
     R, draw = R.copy(), 0
     for _ in range(ROUNDS):
         for i, j in combinations(range(len(R)), 2):

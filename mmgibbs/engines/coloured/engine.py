@@ -54,12 +54,14 @@ class StructuredEngine(SweepEngine):
         self._scaling = RowScaling(equations, self.rows, self.threads)
 
     def _quadratic_form_of_lists(self, term: int) -> np.ndarray:
+        """theta' K^-1 theta of a term, over threads where its lists have an unrolled kernel."""
         K, k_ = self.equations.relationships[term], unrolled(self.equations, term)[0]
         if not k_ or type(K) not in SQUARES:
             return super()._quadratic_form_of_lists(term)
         return quadratic_of_rows(K, k_, self.rows[term], self.threads)
 
     def _sums_of_residuals(self, number: int, key: Key) -> Sums | None:
+        """The pass that fills in residuals of missing traits and adds up their products; None: too many traits."""
         T_ = unroll(self.e.shape[1], len(self.e))
         data = self.equations.records, self.e, T_
         site = number, stream(AUGMENT, 0)
@@ -117,6 +119,7 @@ def ranges_of_short_levels(equations: StructuredEquations, block: Block, threads
 
 
 def _ranges(equations: StructuredEquations, term: int, first: int, last: int, threads: int) -> list[tuple[int, int]]:
+    """(first, last) of pieces of a colour with about the same work, some for each thread."""
     if first >= last:
         return []
     lists, K = equations.terms[term], equations.relationships[term]

@@ -83,6 +83,7 @@ class Resident:
         self.queue.write(self.coefficients, np.concatenate([np.ravel(m) for m in (*Ginv, Rinv)]).astype(np.float64))
 
     def _coefficient(self, i: int) -> int:
+        """Address of the first coefficient of a term."""
         return self.queue.address(self.coefficients) + 8 * int(self._first[i])
 
     def _keep(self, array: np.ndarray) -> int:
@@ -93,10 +94,12 @@ class Resident:
         return self.queue.address(self._kept[-1])
 
     def _room(self, shape: Shape, dtype: npt.DTypeLike) -> int:
+        """Address of an array that is kept, without contents."""
         self._kept.append(self.queue.empty(shape, dtype))
         return self.queue.address(self._kept[-1])
 
     def _term(self, eq: StructuredEquations, i: int) -> ResidentTerm:
+        """A term with its lists and its relationship on the device."""
         lists, K, term = eq.terms[i], eq.relationships[i], eq.design.terms[i]
         k, q = term.n_components, term.n_levels
         effect_of = np.repeat(np.arange(len(term.effects)), np.diff(lists.effect_first))
@@ -131,6 +134,7 @@ class Resident:
         """The structure of the kernels, which has the fields of the lists in their order."""
 
         def held(value: np.ndarray | int) -> np.uint32 | int:
+            """A member of the structure of a relationship: a number, or the address of an uploaded array."""
             if not isinstance(value, np.ndarray):
                 return np.uint32(value)
             return self._keep(positions(value) if value.dtype == np.uint64 else value)
@@ -138,6 +142,7 @@ class Resident:
         return struct(**{name: held(value) for name, value in K._asdict().items()})
 
     def _colour(self, lists: TermLists, K: Lists, first: int, last: int, k: int) -> Colour:
+        """The levels of a colour, with the lists of the long ones cut into pieces."""
         levels, visits, relatives = long_lists(lists, K, first, last)
         pieces = np.concatenate([visits[0], relatives[0]])
         n_visits = len(visits[0])

@@ -86,5 +86,6 @@ class MarginalEngine(HostState):
 
 
 def _all_joined(design: Design) -> Joined:
+    """Every component of a term, and every trait, joined with every other."""
     of_terms = tuple(full_block(t.n_components) if t.kind == "random" else None for t in design.terms)
     return of_terms, (full_block(design.n_traits),) * max(1, len(design.residual_classes))

@@ -59,6 +59,7 @@ def affordable_posterior_sd(
 
 
 def _inverted(matrix: Coefficients, G: Sequence[np.ndarray | None], R: np.ndarray) -> list[np.ndarray]:
+    """(q, k) per term at these variances."""
     factor = matrix.factor(G, R)
     return sd_of_factor(matrix, factor, factor.selected_inverse())
 

@@ -84,6 +84,7 @@ def sums_of_C(known: Coefficients, at: CoefficientPlaces) -> Sums:
 
 
 def _of_blocks(known: Coefficients, at: CoefficientPlaces) -> Iterator[Contributions]:
+    """Contributions of pairs of scalar effects: records that have both, and the relationship of a term."""
     explicit, design = known.explicit, known.design
     for (i, j), places in known.places.items():
         row, column = explicit.scalar_effects[i], explicit.scalar_effects[j]
@@ -101,6 +102,7 @@ def _of_blocks(known: Coefficients, at: CoefficientPlaces) -> Iterator[Contribut
 
 
 def _lower(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Which elements of a CSR matrix lie on the diagonal or below it."""
     return np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) >= indices
 
 
@@ -110,6 +112,7 @@ def sums_of_right_hand_side(known: Coefficients, at: CoefficientPlaces, y: np.nd
 
 
 def _of_records(known: Coefficients, at: CoefficientPlaces, y: np.ndarray) -> Iterator[Contributions]:
+    """Contributions of the records to W' R^-1 y."""
     explicit, design = known.explicit, known.design
     effects: list[Effect] = [effect for term in design.terms for effect in term.effects]
     equations = explicit.layout.split(explicit.layout.equation)

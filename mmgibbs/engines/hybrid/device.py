@@ -80,6 +80,7 @@ class DeviceUpdates:
             ) from None
 
     def _hold_vectors(self) -> None:
+        """Room for right-hand sides, solutions and partial sums, and for the matrices of Kronecker parts."""
         empty = self.device.empty
         self._r, self._b = ([empty(part.shape, np.float64) for part in self.b] for _ in range(2))
         self._x: list[Any] = [empty(part.shape, self.real) for part in self.x]
@@ -91,6 +92,7 @@ class DeviceUpdates:
         self._matrices = {key: (host, empty(host.shape, np.float64)) for key, host in matrices.items()}
 
     def _long_rows(self, part: Part | Kronecker) -> _LongRows | None:
+        """Rows of more than PIECE elements, cut into pieces that are added up afterwards; None: there are none."""
         length: np.ndarray = np.diff(part.indptr.view(np.int64))
         rows = np.flatnonzero(length > PIECE)
         if rows.size == 0:
@@ -115,6 +117,7 @@ class DeviceUpdates:
         return self.device.empty(max(sizes, default=0), np.float64)
 
     def _on_device(self, host: np.ndarray) -> DeviceArray:
+        """An array copied to the device, there when this returns."""
         array = self.device.empty(host.shape, host.dtype)
         self.device.upload(np.ascontiguousarray(host), array, self._copying)
         self._copying.synchronize()
@@ -123,6 +126,7 @@ class DeviceUpdates:
     # The matrix
 
     def _hold_matrix(self) -> None:
+        """The whole matrix on the device where it fits, else two buffers through which it passes."""
         self._resident: dict[tuple[int, int], list[Part | Kronecker]] | None
         try:
             self._resident = {
@@ -141,6 +145,7 @@ class DeviceUpdates:
         self._copying.synchronize()
 
     def _empty_part(self, part: Part | Kronecker) -> Part | Kronecker:
+        """A part with arrays of its shapes, not filled yet."""
         return self._with_arrays(part, [self.device.empty(a.shape, a.dtype) for a in part[:4]])
 
     def _with_arrays(self, part: Part | Kronecker, arrays: Sequence[Any]) -> Part | Kronecker:
@@ -153,9 +158,11 @@ class DeviceUpdates:
         return Part(row, indptr, indices, values, part.row_component, part.column_component)
 
     def _largest_part(self) -> int:
+        """Bytes of the largest part."""
         return max((_room(part) for parts in self.blocks.parts.values() for part in parts), default=0)
 
     def _hold_buffers(self) -> None:
+        """Two buffers of the size of the largest part, filled in turn."""
         self.device.release()
         free = self.device.free_bytes()
         self._buffers = [self.device.empty(self._largest_part(), np.uint8) for _ in range(2)]
@@ -304,6 +311,7 @@ class DeviceUpdates:
             )
 
     def _subtract_from_buffer(self, k: int, i: int, number: int, part: Part | Kronecker) -> None:
+        """Copy a part into the next free buffer, and subtract its product from there."""
         slot = self._next
         self._next = 1 - slot
         free = self._free[slot]
@@ -338,6 +346,7 @@ class DeviceUpdates:
         self.discard()
 
     def _compare(self, k: int, i: int, number: int, part: Part) -> None:
+        """Keep the product of the library for a part, as scalars, where it is asked for or measured to be faster."""
         (kc, kr), n = part.values.shape[1:], part.values.size
         if n >= 2**31:
             return
@@ -369,10 +378,12 @@ class DeviceUpdates:
         self._products[k, i, number] = product
 
     def _seconds(self, k: int, work: Callable[[], None]) -> float:
+        """The shortest of three, after one that is not counted."""
         work()
         return min(self.device.seconds(work, self.streams[k]) for _ in range(3))
 
     def _write_scalar_values(self, part: Part, k: int, i: int, product: Product) -> None:
+        """The elements of a part as a scalar sparse matrix, times one level of its blocks."""
         (kc, kr), (_, indices, values, _) = part.values.shape[1:], product
         self.kernels.launch(
             "scalar_elements", len(part.indices) * kr, len(part.row), part.indptr, part.indices, part.values, kr, kc,
@@ -388,6 +399,7 @@ class DeviceUpdates:
         return part
 
     def _subtract_product(self, k: int, i: int, number: int) -> None:
+        """Subtract the product of a part as the library computes it."""
         run, _, _, y = self._products[k, i, number]
         part = self._part_on_device(k, i, number)
         run()
@@ -406,8 +418,10 @@ class DeviceUpdates:
 
 
 def _aligned(size: int) -> int:
+    """Bytes up to the next multiple of ALIGNED."""
     return -(-size // ALIGNED) * ALIGNED
 
 
 def _room(part: Part | Kronecker) -> int:
+    """Bytes of a part in a buffer."""
     return sum(_aligned(a.nbytes) for a in part[:4])

@@ -160,6 +160,7 @@ class HybridEngine(HostState):
             self.order.consume(i)
 
     def _sample(self, i: int, block: Block, number: int, key: Key) -> None:
+        """Draw one block from its right-hand side."""
         code = self.equations.terms[block.term].code[block.first : block.last]
         sample_block(
             code, *self.row_blocks.couplings[i], self._factors[i], self.joint, self.updates.r[i], self.x[i],

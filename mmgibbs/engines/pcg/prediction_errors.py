@@ -91,6 +91,7 @@ def prior_diagonals(design: Design, inbreeding: bool) -> list[np.ndarray | None]
 
 
 def _diagonal(term: Term, inbreeding: bool) -> np.ndarray | None:
+    """(q,) diagonal of K, where it is known exactly and can be used; None: it is not."""
     K = term.relationship
     if term.kind == "fixed" or term.active is not None or K.n_groups or not (K.known_diagonal and K.can_draw):
         return None
@@ -212,6 +213,7 @@ def _put_together(
     halves: list[_Sums],
     n: int,
 ) -> MonteCarloPev:
+    """PEV of every level from the sums of both halves of the draws, with its Monte Carlo error."""
     of_errors = [[part / own.n for part in solver.split(own.of_errors)] for own in halves]
     sd, error = [], []
     for i, (lists, p, g, diagonal) in enumerate(

@@ -100,6 +100,7 @@ class MarginalVariances:
         self._start(self.space.x(now))
 
     def _start(self, x: np.ndarray) -> None:
+        """Begin at x; ModelError where there is no likelihood."""
         self._x = x
         self._value, self._psi = self.target.at(x)
         self._slope = None
@@ -174,6 +175,7 @@ class MarginalVariances:
             self._main = np.array(int(np.argmax(gains)))
 
     def _joined_with_draws(self) -> Shape:
+        """The shape of the approximation, moved towards mean and covariance of the draws of burn-in."""
         p, (accepted, n) = self._x.size, self._sums[:2]
         share = accepted / (accepted + WORTH * p)
         mean = self._sums[2 : 2 + p] / n
@@ -184,9 +186,11 @@ class MarginalVariances:
         return Shape(self._first.center + share * apart, np.linalg.cholesky(covariance))
 
     def _take_space(self, space: LogCholesky) -> None:
+        """The coordinates of the variances, and the density in them."""
         self.space, self.target = space, Target(space, self.likelihood)
 
     def _take_shape(self, shape: Shape) -> None:
+        """A shape, with a root of the conditional covariance of each block."""
         self.shape = shape
         whole = np.linalg.inv(shape.root @ shape.root.T)
         self._roots = [np.linalg.cholesky(np.linalg.inv(whole[np.ix_(b, b)])) for b in self.blocks]
@@ -204,6 +208,7 @@ class MarginalVariances:
         return out | {RESIDUAL: R if self.model.residual.classes else R[0]}
 
     def _psi_now(self) -> np.ndarray:
+        """All elements of G and R, with which the likelihood was computed last."""
         if hasattr(self, "_psi"):
             return self._psi
         G = [g.ravel() for g in self.matrices.G if g is not None]

@@ -52,6 +52,7 @@ class Target:
         from scipy.optimize import minimize
 
         def downhill(x: np.ndarray) -> tuple[float, np.ndarray]:
+            """Minus log density and gradient, for a minimiser; a large number where there is no likelihood."""
             value = self.at(x)[0]
             return (-value, -self.gradient(x)) if np.isfinite(value) else (UNLIKELY, np.zeros(x.size))
 

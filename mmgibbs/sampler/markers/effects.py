@@ -105,6 +105,7 @@ class MarkerEffects:
             return self._sweep(number)
 
     def _sweep(self, number: int) -> dict[str, float]:
+        """Draw effects, prior and interweaving once; facts for the sample statistics."""
         self.matrices.give(self.engine)
         self._values = None
         s, d = self._draw_effects(number)
@@ -189,6 +190,7 @@ class MarkerEffects:
         return self._values
 
     def _breeding_values(self) -> np.ndarray:
+        """(animals,) sums of all effects, also of genotyped animals without records."""
         store = self.markers.genotypes
         out = np.zeros(store.n_chunks * CHUNK)
         out[: len(self.g)] = self.g

@@ -67,6 +67,7 @@ class ImpliedVariance:
         self.engine.transform_term(self.term, self._by_component(M))
 
     def _by_component(self, of_traits: np.ndarray) -> np.ndarray:
+        """A matrix by traits in the order of the components of the term."""
         out = np.empty(of_traits.shape)
         out[self.in_traits] = of_traits
         return out

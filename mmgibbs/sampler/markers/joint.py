@@ -200,6 +200,7 @@ class JointMarkerEffects:
         self.parameters = self._named_parameters(traits)
 
     def _named_parameters(self, traits: Sequence[str]) -> dict[str, Parameter]:
+        """What is recorded beside the effects, with its dimensions."""
         joined = " and ".join(traits)
         of_all = {
             "covariance": Parameter(("marker_trait", "marker_trait"), f"covariance matrix of an effect on {joined}"),
@@ -224,6 +225,7 @@ class JointMarkerEffects:
             return self._sweep(number)
 
     def _sweep(self, number: int) -> dict[str, float]:
+        """Draw effects, prior and interweaving once; facts for the sample statistics."""
         self.matrices.give(self.engine)
         self._values = None
         traits = list(self.prior.spec.traits)
