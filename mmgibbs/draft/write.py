@@ -288,8 +288,11 @@ def _random(g: Guess) -> list[str]:
     lines, animal = [], g.animals.animal
     if g.pedigree is not None:
         lines += _genetic(g)
-    elif animal is not None and (g.repeated or any(animal.name.lower() == w for w in ("line", "genotype", "variety"))):
-        lines += [f"    {_entry(animal, '')}  # several records of each; levels independent, as there is no pedigree"]
+    elif animal is not None and (g.repeated or animal.name.lower() in ("line", "genotype", "variety")):
+        if g.repeated:  # else the residual would be the same effect
+            lines += [
+                f"    {_entry(animal, '')}  # several records of each; levels independent, as there is no pedigree"
+            ]
         lines += [f"    # {_entry(animal, 'relationship: inverse.txt')}  # the inverse of a relationship matrix"]
     elif g.animals.sire is not None and g.animals.sire.records_per_level >= _PROGENY:
         omit = "unknown_level: omit" if _without(g, g.animals.sire) else ""
@@ -357,6 +360,18 @@ def _markers(g: Guess) -> list[str]:
         "  markers:",
         f"    snps: {{{body}}}  # SNP effects{' with the pedigree' if g.pedigree is not None else ''}",
         f"    # snps: {{{body}, prior: bayes_r}}  # many SNPs without an effect, few with a large one",
+        *_genomic(g),
+    ]
+
+
+def _genomic(g: Guess) -> list[str]:
+    """Relationships in place of effects of SNPs, where all animals with records are genotyped and have no pedigree."""
+    if g.pedigree is not None or g.animals.animal is None or g.genotyped[0] < g.genotyped[1]:
+        return []
+    level = _yaml(g.animals.animal.name)
+    return [
+        "  # GBLUP, instead of `markers`, under `random`:",
+        f"    # genetic: {{level: {level}, relationship: genomic}}",
     ]
 
 

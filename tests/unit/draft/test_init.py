@@ -222,11 +222,12 @@ def test_ids_of_genotypes_tell_which_column_has_the_animals(tmp_path):
     """Without a pedigree and under any name; a column of few numbers that are ids too is not taken."""
     write = lambda name, lines: (tmp_path / name).write_text("\n".join(lines) + "\n")
     write("records.csv", ["SUBJECT.NAME,pen,weight", *(f"{i},{i % 7},{i % 11 + 0.5}" for i in range(60))])
-    write("snps.csv", ["id,s1,s2", *(f"{i},{i % 3},{(i + 1) % 3}" for i in range(50))])
+    write("snps.csv", ["id,s1,s2", *(f"{i},{i % 3},{(i + 1) % 3}" for i in range(70))])
     made = draft(tmp_path / "records.csv", None, tmp_path / "snps.csv", output=tmp_path / "a.yaml")
     assert accepted(made).model.markers["snps"].level == "SUBJECT.NAME"
     assert "its ids are those of the genotypes" in made.path.read_text()
     assert "with the pedigree" not in made.path.read_text()
+    assert "# genetic: {level: SUBJECT.NAME, relationship: genomic}" in made.path.read_text()
     write("others.csv", ["id,s1,s2", *(f"x{i},{i % 3},{(i + 1) % 3}" for i in range(50))])
     with pytest.raises(ConfigError, match="found no column of the records with the ids of animals"):
         draft(tmp_path / "records.csv", None, tmp_path / "others.csv", output=tmp_path / "b.yaml")
@@ -247,6 +248,15 @@ def test_a_random_effect_by_name_with_few_levels_is_fixed(tmp_path):
     (tmp_path / "r.csv").write_text("\n".join(["animal,litter,cage,weight", *rows]) + "\n")
     model = accepted(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")).model
     assert (set(model.fixed), set(model.random)) == ({"litter"}, {"cage"})
+
+
+def test_lines_with_one_record_each_have_no_effect_beside_the_residual(tmp_path):
+    for times, random in ((1, set()), (2, {"line"})):
+        rows = [f"l{i},{i % 17 + 0.5 + t}" for i in range(120) for t in range(times)]
+        (tmp_path / "r.csv").write_text("\n".join(["line,yield", *rows]) + "\n")
+        made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml", overwrite=True)
+        assert set(accepted(made).model.random) == random
+        assert "# line: {relationship: inverse.txt}" in made.path.read_text()
 
 
 def test_a_pedigree_whose_columns_are_not_known_says_what_is_needed(tmp_path):
