@@ -242,6 +242,11 @@ def a_boolean(value: object) -> bool:
     raise expected(value, "true or false")
 
 
+def is_yes(value: object) -> bool:
+    """true, or what a file writes for it."""
+    return value is True or (isinstance(value, str) and value.lower() in _YES)
+
+
 @accepts({"enum": ["auto", True, False, *_YES[1:], *_NO[1:]]})
 def auto_or_boolean(value: object) -> str | bool:
     if isinstance(value, str) and value.lower() == "auto":

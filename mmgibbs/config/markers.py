@@ -32,6 +32,7 @@ from mmgibbs.config.fields import (
     any_of,
     checked,
     expected,
+    is_yes,
     list_of,
     number,
     one_of,
@@ -149,7 +150,7 @@ class Windows(Section):
 
     @classmethod
     def long_form(cls, value: object) -> object:
-        return {} if value is True else value
+        return {} if is_yes(value) else value
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

@@ -177,3 +177,13 @@ def test_dicts_are_held_to_the_same_limits():
     ]:
         with pytest.raises(ConfigError, match=text):
             load_config(tree)
+
+
+@pytest.mark.parametrize("word", ["true", "yes"])
+def test_true_in_a_file_asks_for_windows(tmp_path, word):
+    (tmp_path / "a.yaml").write_text(
+        "name: a\ndata: {phenotypes: p.csv, genotypes: g.bed}\ntraits: [y]\n"
+        f"model: {{markers: {{snps: {{windows: {word}}}}}}}\n"
+    )
+    windows = load_config(tmp_path / "a.yaml").model.markers["snps"].windows
+    assert windows is not None and windows.share == 0.01
