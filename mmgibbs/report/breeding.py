@@ -38,7 +38,7 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
             frame = frame.join(years, on="level", how="left", maintain_order="left")
         label = words.component_label(effect, trait, term, several)
         drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait))
-        values = "polygenic" if term in run.polygenic else "breeding"
+        values = "polygenic" if (term, effect, trait) in run.polygenic else "breeding"
         tables = [extreme(frame, label, top, descending, values) for descending in (True, False)]
         out.append(
             {"label": label, "animals": frame.height, "figures": drawn, "highest": tables[0], "lowest": tables[1]}

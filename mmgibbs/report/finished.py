@@ -67,12 +67,19 @@ class Finished:
         return {term for term, kind in self.relationships.items() if kind["related"]}
 
     @cached_property
-    def polygenic(self) -> set[str]:
-        """Random terms that are part of a breeding value beside SNP effects: the solutions have the sums as well."""
+    def polygenic(self) -> set[tuple[str, str, str]]:
+        """(term, effect, trait) of values that SNP effects complete: the solutions have their sums as well."""
         if self.solutions is None:
             return set()
-        sums = self.solutions.lazy().filter(effect=TOTAL).select(pl.col("term").str.split("+").list.first())
-        return set(sums.unique().collect()["term"])
+        sums = self.solutions.lazy().filter(effect=TOTAL).select("term", "trait").unique().collect().rows()
+        model = self.record["analysis"]["model"]
+        found = set()
+        for names, trait in sums:
+            term, *snps = names.split("+")
+            effects = model["random"][term].get("effects") or {"": model["random"][term]}
+            level = model["markers"][snps[0]]["level"]
+            found |= {(term, effect, trait) for effect, own in effects.items() if own["level"] == level}
+        return found
 
     @cached_property
     def components(self) -> list[tuple[str, str, str]]:

@@ -75,7 +75,9 @@ def page(run: Finished, top: int = 20) -> dict:
         "decided": run.record.get("decisions", {}),
         "other_traits": other_traits(run, figures),
         "breeding_words": words.values_words(run.record),
-        "polygenic_words": words.polygenic_words(sorted(run.polygenic)),
+        "polygenic_words": words.polygenic_words(
+            [words.component_label(e, t, name, True) for name, e, t in run.components if (name, e, t) in run.polygenic]
+        ),
         "extreme": extreme_words(run),
         "others": other_random_effects(run),
         "fixed": fixed_effects(run),

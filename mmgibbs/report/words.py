@@ -81,14 +81,14 @@ def values_words(record: dict) -> str:
     )
 
 
-def polygenic_words(terms: list[str]) -> str:
-    """Says that the values of these random terms are not all of a breeding value; '' if there are none."""
-    if not terms:
+def polygenic_words(values: Sequence[str]) -> str:
+    """Says that these values are not all of a breeding value; '' if there are none."""
+    if not values:
         return ""
     return (
-        f"SNPs have effects of their own, so that values of {listed(terms)} are only the polygenic part of a breeding "
-        "value, which the SNPs do not explain. To select animals, use the sums of genomic and polygenic values, shown "
-        "under SNP effects."
+        "SNPs have effects of their own, so that these values are only the polygenic part of a breeding value, which "
+        f"the SNPs do not explain: {'; '.join(values)}. To select animals, use the sums of genomic and polygenic "
+        "values, shown under SNP effects."
     )
 
 

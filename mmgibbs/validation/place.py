@@ -11,7 +11,7 @@ from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation.plan import SAMPLE, Plan
 
-# On two cores, maternal model of 100,000 animals, 202,065 equations (tests/bench/RESULTS.md)
+# On two cores, maternal model of 100,000 animals, 202,065 equations
 EVALUATED = 4.1e-6  # seconds of one evaluation for an equation: 0.83 s measured
 STARTED = 4.0  # seconds to start workers of this machine, to load the program, to end them: measured step by step
 ONE_AT_A_TIME = 0.15  # of an evaluation, what threads of one process cannot do side by side: assumed (above 6)
