@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack
 
 from mmgibbs.errors import ModelError
@@ -47,6 +46,8 @@ def separating_direction(constraints: Constraints, needed: str) -> np.ndarray | 
     """x (unknowns,) that separates the records, None where none does. ModelError where so many records matter that the
     programmes do not end; `needed` is said there.
     """
+    from scipy.optimize import linprog
+
     gain = constraints.gain()
     if gain.size == 0 or np.abs(gain).max() < ROUNDING * constraints.n:
         return None
@@ -70,6 +71,8 @@ def separating_direction(constraints: Constraints, needed: str) -> np.ndarray | 
 
 def simplest(constraints: Constraints, x: np.ndarray) -> np.ndarray:
     """A direction of few coefficients that separates as x does: the one of least sum |x|, with the same gain."""
+    from scipy.optimize import linprog
+
     gain = constraints.gain()
     gain /= np.abs(gain).max()
     chosen = np.argsort(constraints.broken(x))[: FIRST_ROWS + 5 * gain.size]

@@ -11,7 +11,6 @@ also on the boundary, and BFGS learns the curvature from it (Broyden, Fletcher, 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from mmgibbs.errors import ModelError
 from mmgibbs.reml.boundary import on_or_above_floor
@@ -59,6 +58,8 @@ class _Followed:
 
 def quasi_newton(likelihood: RestrictedLikelihood, elements: Elements, start: Point, most: int) -> Point:
     """The highest point that at most so many iterations from `start` meet: `start` itself where none is higher."""
+    from scipy.optimize import minimize
+
     followed = _Followed(likelihood, elements, start)
     x = np.concatenate([B.ravel() for B in followed.factors])
     minimize(followed, x, jac=True, method="BFGS", options={"maxiter": most, "gtol": SMALLEST})
