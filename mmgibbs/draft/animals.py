@@ -38,31 +38,50 @@ def recognised(name: str, role: str) -> bool:
 
 
 def find_animals(columns: Sequence[Column], pedigree: Pedigree | None, genotyped: pl.Series | None = None) -> Animals:
-    """The columns that name animals and their parents; genotyped: ids of a file of genotypes, which decide without a
-    pedigree.
+    """The columns that name animals and their parents; genotyped: ids of a file of genotypes, which without a pedigree
+    say which column has the animals.
     """
     named = {role: next((c for c in columns if recognised(c.name, role)), None) for role in ("id", "sire", "dam")}
     if pedigree is None:
         animal = named["id"] or next((c for c in columns if c.name.lower() in OF_PLANTS), None)
-        of_genotypes = None if genotyped is None else _most_of(columns, genotyped)
-        if of_genotypes is not None:
-            return Animals(of_genotypes, named["sire"], named["dam"], why="its ids are those of the genotypes")
-        return Animals(animal, named["sire"], named["dam"], why="by its name")
+        of_genotypes = None if genotyped is None else _genotyped_column(columns, genotyped)
+        if genotyped is None or of_genotypes is None:
+            return Animals(animal, named["sire"], named["dam"], why="by its name")
+        known, distinct = _known(of_genotypes, genotyped)
+        why = f"{known:,} of its {distinct:,} ids have genotypes"
+        return Animals(of_genotypes, named["sire"], named["dam"], why=why)
     parents = _parents_of(pedigree)
     best = max(columns, key=lambda c: _score(c, columns, parents), default=None)
     if best is None or _score(best, columns, parents) <= 0:
         return _of_sires(named["id"], named["sire"], named["dam"], parents)
     sire, dam = (_agreeing(best, columns, parents, role) or named[role] for role in ("sire", "dam"))
-    known, distinct = _known(best, parents)
+    known, distinct = _known(best, parents["id"])
     return Animals(best, sire, dam, known, distinct, f"{known:,} of its {distinct:,} ids are in the pedigree")
 
 
+def _genotyped_column(columns: Sequence[Column], ids: pl.Series) -> Column | None:
+    """The column with the genotyped animals: one that is named for animals, if any of its ids has genotypes; else the
+    one that has most of the ids.
+    """
+    own = [c for c in columns if not recognised(c.name, "sire") and not recognised(c.name, "dam")]
+    of_animals = [c for c in own if recognised(c.name, "id")]
+    of_plants = [c for c in own if c.name.lower() in OF_PLANTS]
+    for likely in (of_animals, of_plants):
+        best = _most_of(likely, ids)
+        if best is not None:
+            return best
+    best = _most_of(own, ids)
+    if best is None or best.numbers is None:
+        return best
+    known, distinct = _known(best, ids)  # weights and numbers of herds are numbers of animals too
+    return best if known > _MOST_IDS * min(distinct, ids.n_unique()) else None
+
+
 def _most_of(columns: Sequence[Column], ids: pl.Series) -> Column | None:
-    """The column with most of these ids; numbers of herds are numbers of animals too, and have few levels."""
-    found = {c.name: c.text.drop_nulls().unique() for c in columns}
-    known = {name: int(own.is_in(ids.to_list()).sum()) for name, own in found.items()}
-    likely = [c for c in columns if known[c.name] > _MOST_IDS * len(found[c.name])]
-    return max(likely, key=lambda c: known[c.name], default=None)
+    """The column with most of these ids, and among those that have as many, the one with fewest others."""
+    found = {c.name: _known(c, ids) for c in columns}
+    with_some = [c for c in columns if found[c.name][0] > 0]
+    return max(with_some, key=lambda c: (found[c.name][0], -found[c.name][1]), default=None)
 
 
 def _parents_of(pedigree: Pedigree) -> pl.DataFrame:
@@ -101,19 +120,19 @@ def _agreeing(animal: Column, columns: Sequence[Column], parents: pl.DataFrame, 
     return None
 
 
-def _known(column: Column, parents: pl.DataFrame) -> tuple[int, int]:
-    """(ids of the column that are in the pedigree, all its ids)."""
-    ids = column.text.drop_nulls().unique()
-    return int(ids.is_in(parents["id"].to_list()).sum()), len(ids)
+def _known(column: Column, ids: pl.Series) -> tuple[int, int]:
+    """(ids of the column that are among `ids`, all its ids)."""
+    own = column.text.drop_nulls().unique()
+    return int(own.is_in(ids.to_list()).sum()), len(own)
 
 
 def _of_sires(animal: Column | None, sire: Column | None, dam: Column | None, parents: pl.DataFrame) -> Animals:
     """Where no column has the animals of the pedigree: a sire model, if it has the sires; else other ids."""
     if sire is not None:
-        known, distinct = _known(sire, parents)
+        known, distinct = _known(sire, parents["id"])
         if known >= _MOST_IDS * distinct:
             return Animals(None, sire, dam, known, distinct, f"the pedigree has {known:,} of {distinct:,} sires")
     if animal is None:
         return Animals(None, sire, dam, why="no column has the ids of the pedigree")
-    known, distinct = _known(animal, parents)
+    known, distinct = _known(animal, parents["id"])
     return Animals(animal, sire, dam, known, distinct, f"only {known:,} of its {distinct:,} ids are in the pedigree")

@@ -225,12 +225,48 @@ def test_ids_of_genotypes_tell_which_column_has_the_animals(tmp_path):
     write("snps.csv", ["id,s1,s2", *(f"{i},{i % 3},{(i + 1) % 3}" for i in range(70))])
     made = draft(tmp_path / "records.csv", None, tmp_path / "snps.csv", output=tmp_path / "a.yaml")
     assert accepted(made).model.markers["snps"].level == "SUBJECT.NAME"
-    assert "its ids are those of the genotypes" in made.path.read_text()
+    assert "60 of its 60 ids have genotypes" in made.path.read_text()
     assert "with the pedigree" not in made.path.read_text()
     assert "# genetic: {level: SUBJECT.NAME, relationship: genomic}" in made.path.read_text()
     write("others.csv", ["id,s1,s2", *(f"x{i},{i % 3},{(i + 1) % 3}" for i in range(50))])
     with pytest.raises(ConfigError, match="found no column of the records with the ids of animals"):
         draft(tmp_path / "records.csv", None, tmp_path / "others.csv", output=tmp_path / "b.yaml")
+
+
+@pytest.mark.parametrize("name", ["animal", "line", "SUBJECT.NAME"])
+@pytest.mark.parametrize("prefix", ["", "a"])
+def test_animals_of_which_few_are_genotyped_are_found(name, prefix, tmp_path):
+    """100 of 240; every number of a litter is that of a genotyped animal too."""
+    rows = [f"{prefix}{i},{i % 30 + 1},{i % 11 + 0.5}" for i in range(240)]
+    (tmp_path / "r.csv").write_text("\n".join([f"{name},litter,weight", *rows]) + "\n")
+    snps = [f"{prefix}{i},{i % 3},{(i + 1) % 3}" for i in range(100)]
+    (tmp_path / "snps.csv").write_text("\n".join(["id,s1,s2", *snps]) + "\n")
+    made = draft(tmp_path / "r.csv", None, tmp_path / "snps.csv", output=tmp_path / "a.yaml")
+    assert "snps.csv: genotypes of 100 of the 240 animals with records" in made.said
+    assert f"level: {name}, without_genotypes: keep" in made.path.read_text()
+    assert "100 of its 240 ids have genotypes" in made.path.read_text()
+
+
+@pytest.mark.parametrize("name", ["animal", "SUBJECT.NAME"])
+def test_genotyped_sires_are_not_the_animals(name, tmp_path):
+    """All 12 sires have genotypes, and 90 of 240 progeny."""
+    rows = [f"a{i},s{i % 12},{i % 11 + 0.5}" for i in range(240)]
+    (tmp_path / "r.csv").write_text("\n".join([f"{name},sire,weight", *rows]) + "\n")
+    genotyped = [*(f"s{i}" for i in range(12)), *(f"a{i}" for i in range(90))]
+    snps = [f"{animal},{i % 3},{(i + 1) % 3}" for i, animal in enumerate(genotyped)]
+    (tmp_path / "snps.csv").write_text("\n".join(["id,s1,s2", *snps]) + "\n")
+    made = draft(tmp_path / "r.csv", None, tmp_path / "snps.csv", output=tmp_path / "a.yaml")
+    assert "snps.csv: genotypes of 90 of the 240 animals with records" in made.said
+    assert "relationship: genomic" not in made.path.read_text()
+
+
+def test_a_trait_with_some_numbers_of_genotyped_animals_is_no_animal(tmp_path):
+    """Neither are sires, where no column has the genotyped animals."""
+    rows = [f"{i % 12},{i % 13 + 0.5},{200 + i}" for i in range(40)]
+    (tmp_path / "r.csv").write_text("\n".join(["sire,weight,height", *rows]) + "\n")
+    (tmp_path / "snps.csv").write_text("\n".join(["id,s1,s2", *(f"{i},{i % 3},1" for i in range(210))]) + "\n")
+    with pytest.raises(ConfigError, match="found no column of the records with the ids of animals"):
+        draft(tmp_path / "r.csv", None, tmp_path / "snps.csv", output=tmp_path / "a.yaml")
 
 
 def test_records_that_could_be_the_pedigree_are_named(tmp_path):
