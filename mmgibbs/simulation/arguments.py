@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,16 @@ def share(name: str, value: Any, most: bool = False) -> float:
     if not number or not (0 < value < 1 or (most and value == 1)):
         raise wrong(name, value, "a number above 0 and up to 1" if most else "a share between 0 and 1")
     return float(value)
+
+
+def several(name: str, value: Any, needed: str) -> tuple[Any, ...]:
+    """The values of a sequence or of an array with one dimension; ConfigError for anything else, as for a text."""
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return tuple(value)
+    array = np.asarray(value)
+    if array.ndim != 1:
+        raise wrong(name, value, needed)
+    return tuple(array.tolist())
 
 
 def population(n_animals: Any, seed: Any, years: Any) -> tuple[int, int, int]:

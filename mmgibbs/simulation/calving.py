@@ -49,7 +49,7 @@ def simulate_calving(
     """Calvings of a population of n_animals; categories (K,) from low to high and their expected shares (K,).
 
     Raises ConfigError where the arguments make no such data."""
-    _check(categories, shares)
+    categories, shares = _checked(categories, shares)
     herd, rng = breed(n_animals, seed, years, GENETIC, STREAM)
     calf = np.flatnonzero(herd.dam >= 0).astype(np.int32)
     dam, sex = herd.dam[calf], herd.sex[calf]
@@ -100,12 +100,13 @@ def liability_variance() -> float:
     return float(CONTEMPORARY_GROUP[1, 1] + GENETIC[1, 1] + GENETIC[1, 2] + GENETIC[2, 2] + RESIDUAL[1, 1])
 
 
-def _check(categories: Sequence[str], shares: Sequence[float]) -> None:
-    names = isinstance(categories, (tuple, list)) and all(isinstance(name, str) for name in categories)
-    if not names:
-        raise arguments.wrong("categories", categories, "a list of names, from low to high")
-    if not isinstance(shares, (tuple, list)):
-        raise arguments.wrong("shares", shares, "a list of shares, one for each category")
+def _checked(categories: Sequence[str], shares: Sequence[float]) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Both as tuples; ConfigError where they make no scores."""
+    names = "a list of names, from low to high"
+    given, categories = categories, arguments.several("categories", categories, names)
+    if not all(isinstance(name, str) for name in categories):
+        raise arguments.wrong("categories", given, names)
+    shares = arguments.several("shares", shares, "a list of shares, one for each category")
     if len(categories) < 2 or len(set(categories)) < len(categories):
         raise ConfigError(
             f"{option_name('categories')}: found {', '.join(categories)}, needed two or more different ones"
@@ -124,6 +125,7 @@ def _check(categories: Sequence[str], shares: Sequence[float]) -> None:
     if abs(sum(shares) - 1) > 1e-6:
         shown = ", ".join(f"{s:g}" for s in shares)
         raise ConfigError(f"{option_name('shares')}: found {shown}, needed shares above 0 whose sum is 1")
+    return categories, shares
 
 
 def _trait(categories: Sequence[str]) -> str:

@@ -1,6 +1,9 @@
 """Arguments of simulations from Python: each that cannot be used is answered by the name that Python has for it."""
 
+from collections import deque
+
 import numpy as np
+import polars as pl
 import pytest
 
 from mmgibbs.errors import ConfigError, as_a_command
@@ -48,6 +51,8 @@ def test_numbers_of_every_simulation(simulate, numbers, said):
         (lambda: simulate_calving(500, 1, categories="abc"), "categories: found 'abc', needed a list of names"),
         (lambda: simulate_calving(500, 1, categories=(1, 2, 3)), "categories: found (1, 2, 3), needed a list of names"),
         (lambda: simulate_calving(500, 1, shares=0.5), "shares: found 0.5, needed a list of shares"),
+        (lambda: simulate_calving(500, 1, shares=np.full((3, 1), 0.5)), "shares: found array([[0.5],"),
+        (lambda: simulate_calving(500, 1, shares={0.5}), "shares: found {0.5}, needed a list of shares"),
         (lambda: simulate_calving(500, 1, shares=(0.5, 0.5, "x")), "shares: found 'x', needed a share between 0 and 1"),
     ],
 )
@@ -67,3 +72,12 @@ def test_a_command_names_its_options():
 def test_numbers_of_numpy_make_the_same_animals():
     one, two = simulate_beef(np.int64(300), np.uint32(7), np.int16(5)), simulate_beef(300, 7, 5)
     np.testing.assert_array_equal(one.y, two.y)
+
+
+def test_arrays_and_other_sequences_are_lists_too():
+    names, shares = ("easy", "assisted", "difficult"), (0.6, 0.3, 0.1)
+    listed = simulate_calving(800, 1, categories=list(names), shares=list(shares))
+    for kind in (np.array, deque, pl.Series):
+        made = simulate_calving(800, 1, categories=kind(names), shares=kind(shares))
+        np.testing.assert_array_equal(made.records["calving_ease"], listed.records["calving_ease"])
+        assert made.parameters == listed.parameters
