@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 
 BAD_INPUT = 2  # the exit code where the file does not go with the tables yet
 
@@ -30,11 +31,12 @@ def main(args: argparse.Namespace) -> int:
     made = draft(args.phenotypes, args.pedigree, args.genotypes, wanted, args.output, overwrite=args.overwrite)
     print("\n".join(made.said))
     print(f"\nwritten to {made.path}")
+    path = shlex.quote(str(made.path))
     if made.refused is not None:
         print(f"it needs a change before it can run:\n{made.refused}")
-        print(f"next: change it, then mmgibbs check {made.path}")
+        print(f"next: change it, then mmgibbs check {path}")
         return BAD_INPUT
-    print(f"next: read it, then mmgibbs run {made.path}")
+    print(f"next: read it, then mmgibbs run {path}")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -75,9 +76,8 @@ def _across(g: Guess) -> list[str]:
         out.append(f"{counted(g.repeated, 'animal', 'has')} several records of {g.traits[0].name}")
     out += g.unused_pedigree
     if _records_have_parents(g):
-        out.append(
-            f"{g.phenotypes.name} has the parents of its animals: --pedigree {g.phenotypes} takes them from there"
-        )
+        path = shlex.quote(str(g.phenotypes))
+        out.append(f"{g.phenotypes.name} has the parents of its animals: --pedigree {path} takes them from there")
     dams = _dams(g)
     if dams is not None:
         out.append(dams)
@@ -150,8 +150,8 @@ def _head(g: Guess, path: Path) -> list[str]:
     lines = [
         "Written by mmgibbs init, from what the tables look like. Nothing here is certain: read it, change what is",
         "wrong, use lines that begin with # if they fit better. Then",
-        f"  mmgibbs check {path.name}",
-        f"  mmgibbs run {path.name}",
+        f"  mmgibbs check {shlex.quote(path.name)}",
+        f"  mmgibbs run {shlex.quote(path.name)}",
         "",
         *what_was_guessed(g),
     ]

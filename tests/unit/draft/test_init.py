@@ -1,5 +1,6 @@
 """`mmgibbs init`: the file that it writes is accepted by `check`, for tables that it has never seen."""
 
+import shlex
 from pathlib import Path
 
 import polars as pl
@@ -274,9 +275,20 @@ def test_records_that_could_be_the_pedigree_are_named(tmp_path):
     rows = [f"a{i},{parents(i)},{i % 13 + 0.5}" for i in range(60)]
     (tmp_path / "r.csv").write_text("\n".join(["animal,sire,dam,weight", *rows]) + "\n")
     made, records = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml"), tmp_path / "r.csv"
-    assert f"r.csv has the parents of its animals: --pedigree {records} takes them from there" in made.said
+    said = f"r.csv has the parents of its animals: --pedigree {shlex.quote(str(records))} takes them from there"
+    assert said in made.said
     with_it = draft(records, records, output=tmp_path / "b.yaml")
     assert set(accepted(with_it).model.random) == {"genetic"} and not any("takes them" in s for s in with_it.said)
+
+
+def test_paths_with_spaces_are_quoted_in_offered_commands(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"a{i},{'' if i < 9 else f'a{i % 4}'},{'' if i < 9 else f'a{4 + i % 5}'},{i % 13 + 0.5}" for i in range(60)]
+    Path("my records.csv").write_text("\n".join(["animal,sire,dam,weight", *rows]) + "\n")
+    assert main(["init", "my records.csv", "--output", "my model.yaml"]) == 0
+    said = capsys.readouterr().out
+    assert "--pedigree 'my records.csv' takes them" in said and "then mmgibbs run 'my model.yaml'" in said
+    assert "#   mmgibbs check 'my model.yaml'" in Path("my model.yaml").read_text(encoding="utf-8")
 
 
 def test_a_random_effect_by_name_with_few_levels_is_fixed(tmp_path):
