@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from mmgibbs.config.analysis import Analysis
 from mmgibbs.config.frames import as_polars
 from mmgibbs.data.prepare import prepare
 from mmgibbs.data.prepared import Prepared
-from mmgibbs.errors import ConfigError, option_name
+from mmgibbs.errors import ConfigError, option, option_name
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.progress import Console
 from mmgibbs.validation import cross
@@ -52,7 +53,7 @@ def validate_several(
     plan: Plan = Plan(),  # noqa: B008  frozen
     overrides: Sequence[str] = (),
     *,
-    variances: str | Sequence[str | None] = (),
+    variances: str | os.PathLike | Sequence[str | os.PathLike | None] = (),
     output: str | os.PathLike | None = None,
     overwrite: bool = False,
     progress: bool = True,
@@ -65,7 +66,7 @@ def validate_several(
     `make.validate`. Raises ConfigError too where the analyses have the same name, or not the same table of records.
     """
     console, plan = Console(progress), settled(plan)
-    of_each = [variances] if isinstance(variances, str) else list(variances) or [plan.variances]
+    of_each = _listed(variances) or [plan.variances]
     of_each = of_each * len(files) if len(of_each) == 1 else of_each
     if len(of_each) != len(files):
         raise ConfigError(
@@ -89,6 +90,18 @@ def validate_several(
     comparison = compare(found)
     write_comparison(comparison, path, report, console.say)
     return replace(comparison, directory=path)
+
+
+def _listed(variances: object) -> list[Any]:
+    """One for each analysis, or one for all; none where none are given. ConfigError for what is neither."""
+    if isinstance(variances, (str, os.PathLike)):
+        return [variances]
+    if not isinstance(variances, Sequence):
+        raise ConfigError(
+            f"validate: found {option('variances', variances)}, needed the folder of a finished run or '{SAMPLE}', or "
+            "a list with one for each analysis"
+        )
+    return list(variances)
 
 
 def refuse_alike(analyses: Sequence[Analysis]) -> None:

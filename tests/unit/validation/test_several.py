@@ -125,6 +125,11 @@ def test_what_is_refused(folder):
         validate_several(files[:1] * 2, plan, progress=False, output=folder / "no")
     with pytest.raises(ConfigError, match="variances: found 3 for 2 analyses"):
         validate_several(files, plan, variances=["sample"] * 3, progress=False, output=folder / "no")
+    with pytest.raises(ConfigError, match="validate: found variances=3, needed the folder of a finished run"):
+        validate_several(files, plan, variances=3, progress=False, output=folder / "no")
+    for one in (folder / "no run", [folder / "no run"]):
+        with pytest.raises(ConfigError, match="variances: .*no run"):
+            validate_several(files, plan, variances=one, progress=False, output=folder / "no")
     with pytest.raises(ConfigError, match="holds a comparison"):
         both = [folder / "birth.yaml", folder / "weak.yaml"]
         validate_several(both, plan, progress=False, output=folder / "out")
