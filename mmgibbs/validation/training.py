@@ -151,15 +151,18 @@ def _check_rank(training: Design, what: str) -> None:
         X = np.stack(columns, axis=1)[observed[:, t]]
         if np.linalg.matrix_rank(X.T @ X, hermitian=True) < X.shape[1]:
             terms = _dependent(X, of_column)
+            effects, cannot = ("effects", "separated") if len(terms) > 1 else ("effect", "estimated")
             raise DataError(
-                f"validate: without the records of {what} the fixed effects {' and '.join(terms)} on trait '{trait}' "
-                f"cannot be separated; needed fewer {option_name('folds')}, or model.fixed.{terms[-1]}.prior: "
+                f"validate: without the records of {what} the fixed {effects} {' and '.join(terms)} on trait '{trait}' "
+                f"cannot be {cannot}; needed fewer {option_name('folds')}, or model.fixed.{terms[-1]}.prior: "
                 "{variance: 10}"
             )
 
 
 def _dependent(X: np.ndarray, of_column: list[str]) -> list[str]:
-    """The terms of the columns of X (n, p) that a sum of 0 is made of: the last singular vector that is not 0."""
+    """The terms of the columns of X (n, p) that a sum of 0 is made of: where the eigenvector of X'X, of columns of
+    length 1, for its smallest eigenvalue, which is 0, has an element that is not 0.
+    """
     size = np.maximum(np.sqrt((X**2).sum(axis=0)), np.finfo(float).tiny)
     weights = np.abs(np.linalg.eigh((X / size).T @ (X / size))[1][:, 0])
     return list(dict.fromkeys(of_column[j] for j in np.flatnonzero(weights > 1e-6 * weights.max())))

@@ -122,6 +122,21 @@ def test_flat_effects_that_a_fold_joins_are_named(tmp_path):
         validate(wanted, Plan(method="kfold", folds=3), progress=False)
 
 
+def test_one_flat_effect_that_a_fold_leaves_without_differences_is_named(tmp_path):
+    """A covariate that is 0 in every record that is left."""
+    wanted = config(tmp_path)
+    wanted["traits"] = {"cases": TRAITS["cases"]}
+    wanted["variances"] = {"mode": "fixed", "genetic": 0.5, "residual": 0.3}
+    wanted["model"]["fixed"]["dose"] = {"kind": "covariate", "prior": "flat"}
+    masked = np.arange(90) < 2
+    dose = pl.Series("dose", np.where(masked, np.arange(90) * 2.0 - 1.0, 0.0))
+    wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(dose)
+    design = prepare(load_config(wanted)).design
+    said = "without the records of fold 1 the fixed effect dose on trait 'cases' cannot be estimated"
+    with pytest.raises(DataError, match=f"{said}; needed fewer folds, or model.fixed.dose.prior"):
+        without(design, masked, "fold 1")
+
+
 def test_records_of_a_flat_level_without_others_are_counted(tmp_path):
     wanted = config(tmp_path, herd={"prior": "flat"})
     wanted["traits"] = {"cases": TRAITS["cases"]}
