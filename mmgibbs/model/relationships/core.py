@@ -3,7 +3,9 @@
 Given the breeding values of the core (c), those of the others (n) are taken as independent of each other (the algorithm
 for proven and young, APY):
 
-    P = K_nc K_cc^-1        m_i = K_ii - p_i' K_ci        K^-1 = [K_cc^-1 0; 0 0] + [-P'; I] M^-1 [-P I]
+    P = K_nc K_cc^-1        m_i = K_ii - p_i' K_ci        K^-1 = [K_cc^-1 0; 0 0] + [-P'; I] D^-1 [-P I]
+
+with D = diag(m_i).
 
 It costs n c^2 in the place of n^3 and is the whole inverse where the core is everybody. As many animals as there are
 eigenvalues that make 98 % of K carry nearly all that genotypes say. Of K only the columns of the core and the diagonal
@@ -86,7 +88,7 @@ class CoreBlock:
         return np.linalg.cholesky(self.parts.of_core.astype(np.float64))
 
     def noise(self, z: np.ndarray) -> np.ndarray:
-        """(m, k) of covariance weight K^-1, from normals z: of the core L z_c - P' M^-1/2 z_n, of others M^-1/2 z_n."""
+        """(m, k) of covariance weight K^-1, from normals z: of the core L z_c - P' D^-1/2 z_n, of others D^-1/2 z_n."""
         core, others, left = self.parts.core, self.parts.others, self.parts.left
         out, of_others = np.empty(z.shape), z[others] / np.sqrt(left)[:, None]
         out[core], out[others] = self._root_of_core @ z[core] - self._to_core(of_others), of_others
@@ -127,7 +129,7 @@ class CoreBlock:
         return out
 
     def draw(self, z: np.ndarray) -> np.ndarray:
-        """(m, k) of covariance K / weight, from normals z: of the core L'^-1 z_c, of others P u_c + M^1/2 z_n."""
+        """(m, k) of covariance K / weight, from normals z: of the core L'^-1 z_c, of others P u_c + D^1/2 z_n."""
         from scipy.linalg import solve_triangular
 
         core, others, left = self.parts.core, self.parts.others, self.parts.left

@@ -4,11 +4,12 @@
 
 M is positive definite as both of its parts are. With omega 1 its inverse is K / tau, which the core gives at once
 (core.py). Below that M is what elimination of the ancestors without genotypes leaves of (1 - omega) A^-1 + tau K^-1, in
-which all but the core (c) is sparse: with the others of the pedigree (r), genotyped or not, and m_i of core.py,
+which all but the core (c) is sparse: with the others of the pedigree (r), genotyped or not, and D = diag(m_i) of
+core.py,
 
-    Q = (1 - omega) A^rr + tau diag(1/m_i of genotyped, 0)         sparse, by its factor
-    C = (1 - omega) A^rc - tau [M^-1 P; 0]                         products
-    (1 - omega) A^cc + tau (K_cc^-1 + P' M^-1 P) - C' Q^-1 C       (c, c)
+    Q = (1 - omega) A^rr + tau [D^-1 0; 0 0] of genotyped          sparse, by its factor
+    C = (1 - omega) A^rc - tau [D^-1 P; 0]                         products
+    (1 - omega) A^cc + tau (K_cc^-1 + P' D^-1 P) - C' Q^-1 C       (c, c)
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def eliminated(block: CoreBlock, pedigree: InverseAmong, share: float) -> Elimin
 
 
 def _among_core(parts: Eliminated, x: np.ndarray) -> np.ndarray:
-    """tau (K_cc^-1 + P' M^-1 P) x, of x (c, k)."""
+    """tau (K_cc^-1 + P' D^-1 P) x, of x (c, k)."""
     of_genotyped = np.zeros((parts.block.levels.size, x.shape[1]))
     of_genotyped[parts.block.parts.core] = x
     return parts.block.times(of_genotyped)[parts.block.parts.core]
