@@ -24,7 +24,9 @@ Levels that are put back on the scale of the user's covariates (design.rescale, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +41,8 @@ from mmgibbs.engines.pcg.engine import (
     roots_by_pattern,
 )
 from mmgibbs.engines.pcg.solver import PcgSolver
+from mmgibbs.equations.core import CoreLevels
+from mmgibbs.machine.threads import blas_threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.core import CoreBlock
 from mmgibbs.model.relationships.pedigree import Pedigree
@@ -143,15 +147,21 @@ class _Draws:
         out = solver.weighted_sums(e)
         every: list[np.ndarray | None] = []
         for i, part in enumerate(solver.split(out)):
-            u = self._values(i, numbers) if self.drawn[i] else None
+            with self._sums_in_one_order(i):
+                u = self._values(i, numbers) if self.drawn[i] else None
             every.append(u)
             if u is not None:
                 of_prior = np.zeros(part.shape)
                 solver.add_prior_of(i, u, of_prior, solver.threads)
                 part -= of_prior
             elif self._noise_of[i] is not None:
-                self._add_noise(i, numbers, part)
+                with self._sums_in_one_order(i):
+                    self._add_noise(i, numbers, part)
         return out * solver.active[:, None], every
+
+    def _sums_in_one_order(self, i: int) -> AbstractContextManager[Any]:
+        """Those of products with a core: BLAS has another order for every number of threads."""
+        return blas_threads(1 if isinstance(self.solver.equations.dense[i], CoreLevels) else None)
 
     def _values(self, i: int, numbers: Sequence[int]) -> np.ndarray:
         """(q, k, m) u ~ N(0, K (x) G) in sweep order."""

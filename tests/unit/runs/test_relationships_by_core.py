@@ -6,6 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.mutants import mutant
+from scipy.stats import norm
+from threadpoolctl import ThreadpoolController
 
 import mmgibbs
 from mmgibbs.config.sampling import Sampler
@@ -14,6 +16,8 @@ from mmgibbs.data.prepare import prepare
 from mmgibbs.data.relationships_by_core import products_suffice
 from mmgibbs.engines.pcg import solver
 from mmgibbs.errors import DataError, ModelError
+from mmgibbs.machine.threads import blas_threads
+from mmgibbs.model.relationships import core
 from mmgibbs.model.relationships.base import DenseBlock
 from mmgibbs.model.relationships.core import CoreBlock
 
@@ -154,6 +158,25 @@ def test_errors_by_samples(tables, tmp_path, monkeypatch, name):
     assert again.solutions["pev_mcse"].is_not_null().any()
 
 
+@pytest.mark.parametrize("name", ["genomic", "single-step"])
+def test_noise_of_samples_is_summed_in_one_order(tables, tmp_path, monkeypatch, name):
+    """By one thread of BLAS, as in the chains of engine pcg."""
+    used = set()
+
+    def watched(method):
+        def call(self, z):
+            used.update(library["num_threads"] for library in ThreadpoolController().info())
+            return method(self, z)
+
+        return call
+
+    of = {"genomic": "draw", "single-step": "noise"}[name]
+    monkeypatch.setattr(CoreBlock, of, watched(getattr(CoreBlock, of)))
+    with blas_threads(2):
+        run(tables, tmp_path / "samples", SPECS[name], pev_limit=0, pev_samples=20)
+    assert used == {1}
+
+
 GIBBS = {"method": "gibbs", "engine": "pcg", "chains": 1, "burn_in": 10, "samples": 400, "thin": 1}
 
 
@@ -163,28 +186,55 @@ def gibbs(tables, path, spec, mode):
     return mmgibbs.run(made, overwrite=True, progress=False)
 
 
+def agree(z):
+    """No deviation in standard errors is beyond the largest of one in a thousand such tables."""
+    return bool(np.abs(z).max() < norm.isf(0.0005 / np.size(z)))
+
+
+def with_twice_the_root(monkeypatch):
+    """A mutant whose noise of the core is twice as large."""
+    spoilt = mutant(core, "self._root_of_core @ z[core] -", "2.0 * self._root_of_core @ z[core] -")
+    monkeypatch.setattr(CoreBlock, "noise", spoilt.CoreBlock.noise)
+
+
+def deviations_of_draws(tables, path, monkeypatch, spec, spoil=None):
+    """Of means and of deviations, at given variances, from BLUP and the errors of its factor; nothing of all genotyped
+    animals is formed. Draws do not depend on each other, so that a deviation of s has an error of s / sqrt(2 n).
+    """
+    exact = values(run(tables, path / "blup", spec))
+    monkeypatch.setattr(CoreBlock, "values", property(lambda self: pytest.fail("formed")))
+    if spoil is not None:
+        spoil(monkeypatch)
+    found = gibbs(tables, path / "gibbs", spec, "fixed")
+    assert np.isfinite(values(found)).all()
+    rows = found.solutions.filter(pl.col("term") == "genetic")
+    of_means = (rows["mean"].to_numpy() - exact[:, 0]) / rows["mcse"].to_numpy()
+    return of_means, (values(found)[:, 1] / exact[:, 1] - 1) * np.sqrt(2 * GIBBS["samples"])
+
+
 @pytest.mark.parametrize("name", ["genomic", "single-step", "weights of both inverses"])
 def test_draws_of_engine_pcg(tables, tmp_path, monkeypatch, name):
-    """At given variances, against BLUP and the errors of its factor; nothing of all genotyped animals is formed."""
-    exact = values(run(tables, tmp_path / "blup", SPECS[name]))
-    monkeypatch.setattr(CoreBlock, "values", property(lambda self: pytest.fail("formed")))
-    found = gibbs(tables, tmp_path / "gibbs", SPECS[name], "fixed")
-    rows = found.solutions.filter(pl.col("term") == "genetic")
-    off = (rows["mean"].to_numpy() - exact[:, 0]) / rows["mcse"].to_numpy()
-    assert np.abs(off).max() < 5
-    assert np.abs(values(found)[:, 1] / exact[:, 1] - 1).max() < 5 / np.sqrt(2 * GIBBS["samples"])
-    assert np.isfinite(values(found)).all()
+    of_means, of_deviations = deviations_of_draws(tables, tmp_path, monkeypatch, SPECS[name])
+    assert agree(of_means) and agree(of_deviations), (np.abs(of_means).max(), np.abs(of_deviations).max())
+
+
+def test_draws_with_wrong_noise_are_found(tables, tmp_path, monkeypatch):
+    _, of_deviations = deviations_of_draws(tables, tmp_path, monkeypatch, SPECS["genomic"], with_twice_the_root)
+    assert not agree(of_deviations)
 
 
 @pytest.mark.slow
-def test_variances_sampled_by_engine_pcg(tables, tmp_path, monkeypatch):
-    """Within Monte Carlo error of those with the matrix, whose noise is another."""
+@pytest.mark.parametrize("spoil", [None, with_twice_the_root])
+def test_variances_sampled_by_engine_pcg(tables, tmp_path, monkeypatch, spoil):
+    """Within Monte Carlo error of those with the matrix, whose noise is another; with wrong noise they are not."""
+    if spoil is not None:
+        spoil(monkeypatch)
     of_products = gibbs(tables, tmp_path / "products", SPECS["weights of both inverses"], "sample")
     formed(monkeypatch)
     of_matrix = gibbs(tables, tmp_path / "matrix", SPECS["weights of both inverses"], "sample")
     mean, error = ([r.summary[c].to_numpy() for r in (of_products, of_matrix)] for c in ("mean", "mcse"))
     assert list(of_products.summary["parameter"]) == list(of_matrix.summary["parameter"])
-    assert (np.abs(mean[0] - mean[1]) / np.hypot(*error)).max() < 5
+    assert agree((mean[0] - mean[1]) / np.hypot(*error)) == (spoil is None)
 
 
 def design_of(tables, path, spec, **sampler):
