@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,8 +146,10 @@ class Executor(Protocol):
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
         """Within the block the chains of a job run."""
 
-    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Iterator:
-        """Results of function(*shared, *call) in the order of the calls; function: of a module, names: of the calls."""
+    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Generator:
+        """Results of function(*shared, *call) in the order of the calls; function: of a module, names: of the calls.
+
+        Closed before its end, it gives up the calls that have not begun."""
 
 
 def position(chain: ResumableChain, shown: Mapping[str, tuple[int, ...]]) -> Position:

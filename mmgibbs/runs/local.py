@@ -14,9 +14,10 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,9 @@ class LocalExecutor:
 
     calls_here = 1
 
-    def __init__(self, threads: int = 1) -> None:
+    def __init__(self, threads: int = 1, say: Callable[[str], None] | None = None) -> None:
         self.facts: dict = {}
+        self._say = say
         if threads > 1:
             self.calls_here = threads
 
@@ -45,22 +47,24 @@ class LocalExecutor:
         processes = self.facts["processes"] = processes_for(job.factory)
         return _in_processes(job, processes)
 
-    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Iterator:
+    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Generator:
         if self.calls_here == 1:
             return (function(*shared, *call) for call in calls)
-        return _on_threads(self.calls_here, function, shared, calls)
+        return self._on_threads([partial(function, *shared, *call) for call in calls], names)
 
-
-def _on_threads(threads: int, function: Callable, shared: tuple, calls: Sequence[tuple]) -> Iterator:
-    """BLAS has one thread meanwhile: a call that set its number and then put it back would change that of the others,
-    and with it the order of their sums."""
-    with blas_threads(1), ThreadPoolExecutor(threads) as pool:
-        running = [pool.submit(function, *shared, *call) for call in calls]
-        try:
-            for call in running:
-                yield call.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    def _on_threads(self, calls: Sequence[Callable], names: Sequence[str]) -> Generator:
+        """BLAS has one thread meanwhile: a call that set its number and then put it back would change that of the
+        others, and with it the order of their sums."""
+        with blas_threads(1), ThreadPoolExecutor(self.calls_here) as pool:
+            running = [pool.submit(call) for call in calls]
+            try:
+                for call in running:
+                    yield call.result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+                begun = [name for name, call in zip(names, running, strict=True) if not call.done()]
+                if begun and self._say is not None:
+                    self._say(f"waiting for the end of {', '.join(begun)}, which cannot be stopped")
 
 
 def processes_for(factory: ChainFactory) -> int:

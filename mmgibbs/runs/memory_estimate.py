@@ -7,7 +7,8 @@ import numpy as np
 from mmgibbs.config import Analysis
 from mmgibbs.equations.structured import estimated_bytes
 from mmgibbs.errors import option_name
-from mmgibbs.machine.memory import refuse_beyond_free
+from mmgibbs.machine.memory import free_bytes, refuse_beyond_free
+from mmgibbs.model.design import Design
 from mmgibbs.model.markers import Markers
 from mmgibbs.runs.assemble import Assembled
 from mmgibbs.sampler.chain import bytes_per_chain
@@ -57,9 +58,21 @@ def refuse_folds_beyond_memory(model: MixedModel, schedule: Schedule, of_engine:
 def refuse_solving_beyond_memory(analysis: Analysis, assembled: Assembled) -> None:
     """A DeviceError with the numbers where the equations would not fit into memory."""
     design = assembled.model.design
-    n, equations = design.n_equations, estimated_bytes(design, analysis.sampler.precision)
+    needed = solving_bytes(design, analysis.sampler.precision)
+    refuse_beyond_free(needed, f"solving {design.n_equations:,} equations", "a machine with more memory")
+
+
+def solving_bytes(design: Design, precision: str) -> int:
+    """The equations, and the vectors of an iteration."""
     vectors = sum(t.n_levels * t.n_components for t in design.terms) * (8 * 8 + REPORT)
-    refuse_beyond_free(equations + vectors, f"solving {n:,} equations", "a machine with more memory")
+    return estimated_bytes(design, precision) + vectors
+
+
+def solutions_that_fit(design: Design, precision: str, wanted: int) -> int:
+    """How many of the folds that are wanted can be solved at once, beside the whole data: 1 at least, which is refused
+    in its turn."""
+    free, each = free_bytes(), solving_bytes(design, precision)
+    return wanted if free is None else max(1, min(wanted, free // max(1, each) - 1))
 
 
 def sampling_bytes(model: MixedModel, schedule: Schedule, equations: int, real: np.dtype) -> int:

@@ -6,6 +6,7 @@ For traits that are not normal, for SNP effects, and wherever variances are to b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -204,10 +205,11 @@ def _kfold(
     wanted = [] if whole is None else effects.predictors(assembled, prepared, named(assembled, whole))
     calls, names = list(enumerate(folds)), [f.name for f in folds]
     responses, predicted = [], []
-    for fold, found in zip(folds, executor.each(predict_fold, (sampling, wanted), calls, names), strict=True):
-        say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
-        responses.append(found[0])
-        predicted.append(found[1])
+    with closing(executor.each(predict_fold, (sampling, wanted), calls, names)) as of_folds:
+        for fold, found in zip(folds, of_folds, strict=True):
+            say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
+            responses.append(found[0])
+            predicted.append(found[1])
     rows: list[tuple] = []
     frames: list[pl.DataFrame] = []
     notes: list[str] = []

@@ -27,6 +27,7 @@ the root of their number: folds share training data, so these are approximate.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -230,14 +231,15 @@ def cross_validate(
     ]
     shared = (Portable(records), replace(whole, solver=None), [p for p, *_ in found])
     predicted = executor.each(predictions_of_fold, shared, [(fold,) for fold in folds], [fold.name for fold in folds])
-    for fold, of_fold in zip(folds, predicted, strict=True):
-        say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
-        for (predictor, at, y, p, elsewhere), (values, other_groups) in zip(found, of_fold, strict=True):
-            own = np.flatnonzero(fold.tested & observed[:, predictor.trait])
-            at.append(own)
-            y.append(corrected[own, predictor.trait])
-            p.append(values)
-            elsewhere.append(other_groups)
+    with closing(predicted):
+        for fold, of_fold in zip(folds, predicted, strict=True):
+            say(f"{fold.name}: {np.count_nonzero(fold.masked):,} of {design.n_records:,} records left out")
+            for (predictor, at, y, p, elsewhere), (values, other_groups) in zip(found, of_fold, strict=True):
+                own = np.flatnonzero(fold.tested & observed[:, predictor.trait])
+                at.append(own)
+                y.append(corrected[own, predictor.trait])
+                p.append(values)
+                elsewhere.append(other_groups)
     return [
         Predicted(
             predictor,

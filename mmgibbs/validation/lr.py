@@ -41,7 +41,7 @@ from mmgibbs.model.design import Design
 from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation.evaluation import Evaluation, label, other_groups_held, random_solutions
-from mmgibbs.validation.simulated import blocks_of, simulated_sums
+from mmgibbs.validation.simulated import blocks_of, draw_once, simulated_sums
 
 EXPECTED = {"bias": 0.0, "dispersion": 1.0}  # whatever the data, without fixed groups
 NEGATIVE = 1e-6  # of the posterior variance: how far below 0 rounding takes a difference of two of them
@@ -264,6 +264,7 @@ def simulated_moments(
     place = _solved_by(whole, partial, replicates, executor)
     if place.calls_here > 1:
         whole, partial = whole.on_one_thread(), partial.on_one_thread()
+        draw_once(whole)
     solved = list(place.each(simulated_sums, (whole, partial, masked, focal, seed), blocks, names))
     out = {}
     for i, levels in focal.items():
@@ -277,6 +278,8 @@ def _solved_by(whole: Evaluation, partial: Evaluation, replicates: int, executor
     """Who solves for simulated records: with both factors here, this process, unless other machines have so much to do
     that it pays to send them the factors."""
     if whole.direct is None or partial.direct is None:
+        return executor
+    if isinstance(executor, LocalExecutor):
         return executor
     return LocalExecutor(executor.calls_here) if executor.calls_here or replicates <= SENT else executor
 

@@ -19,7 +19,7 @@ from mmgibbs.validation.chosen import Chosen, choose
 from mmgibbs.validation.evaluation import Recorded, recorded, without_others
 from mmgibbs.validation.files import output_folder, starts_of_run, write
 from mmgibbs.validation.found import FROM_FAMILIES, FROM_MODEL, OVER_FOLDS, Validation
-from mmgibbs.validation.place import place_of_work, sampled
+from mmgibbs.validation.place import Work, place_of_work, sampled
 from mmgibbs.validation.plan import SAMPLE, Plan, settled
 
 __all__ = ["FROM_FAMILIES", "FROM_MODEL", "OVER_FOLDS", "Plan", "Validation", "examine", "validate"]
@@ -47,8 +47,10 @@ def validate(
     path = output_folder(output or f"{analysis.output.directory}-validation", overwrite)
     records = recorded(analysis, sampled=plan.variances == SAMPLE)
     prepared = prepare(records.analysis)
-    with place_of_work(cluster, [(prepared.design, plan)], analysis.sampler.threads, console.say) as executor:
-        validation = examine(records, plan, console.say, executor, prepared=prepared)
+    chosen = choose(without_others(records, prepared), prepared, plan)  # what is asked for must fit the data
+    work = Work(analysis, prepared.design, plan, len(chosen.folds))
+    with place_of_work(cluster, [work], console.say) as (executor,):
+        validation = examine(records, plan, console.say, executor, chosen, prepared)
     write(validation, path, report, console.say)
     return replace(validation, directory=path)
 

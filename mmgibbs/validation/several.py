@@ -28,7 +28,7 @@ from mmgibbs.validation.evaluation import Recorded, recorded, without_others
 from mmgibbs.validation.files import output_folder, write, write_comparison
 from mmgibbs.validation.found import Validation
 from mmgibbs.validation.make import analysis_of, examine
-from mmgibbs.validation.place import place_of_work
+from mmgibbs.validation.place import Work, place_of_work
 from mmgibbs.validation.plan import SAMPLE, Plan, settled
 
 FOLDER = "validations"  # beside the run folder of the first analysis
@@ -82,9 +82,11 @@ def validate_several(
     base = widest(loaded)
     chosen = choose(base.records, base.prepared, base.plan)
 
-    validated, threads = [(one.prepared.design, one.plan) for one in loaded], analyses[0].sampler.threads
-    with place_of_work(cluster, validated, threads, console.say) as executor:
-        found = [_examine(one, base, chosen, console.say, executor) for one in loaded]
+    works = [Work(a, one.prepared.design, one.plan, len(chosen.folds)) for a, one in zip(analyses, loaded, strict=True)]
+    with place_of_work(cluster, works, console.say) as executors:
+        found = [
+            _examine(one, base, chosen, console.say, executor) for one, executor in zip(loaded, executors, strict=True)
+        ]
     for validation in found:
         write(validation, path / validation.info["analysis"], report, console.say)
     comparison = compare(found)

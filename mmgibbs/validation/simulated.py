@@ -60,6 +60,14 @@ def simulated_sums(
     return sums
 
 
+def draw_once(evaluation: Evaluation) -> None:
+    """One draw of each random effect, which leaves with the relationship what it derives for draws: threads that draw
+    side by side without it would each derive it."""
+    for term in evaluation.design.terms:
+        if term.kind == "random":
+            term.relationship.draw(np.zeros((term.n_levels, 1)))
+
+
 def simulated_records(evaluation: Evaluation, m: int, rng: np.random.Generator) -> np.ndarray:
     """(n, T, m) records at the variances of an evaluation; traits that are not observed have values too."""
     design, model = evaluation.design, evaluation.assembled.model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 
 from mmgibbs.runs.chains import Advance, Job
@@ -40,5 +40,5 @@ class ClusterExecutor:
     def chains(self, job: Job) -> AbstractContextManager[Advance]:
         return spread(self.cluster, job, self.tell)
 
-    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Iterator:
+    def each(self, function: Callable, shared: tuple, calls: Sequence[tuple], names: Sequence[str]) -> Generator:
         return each(self.cluster, function, shared, calls, names, self.tell)

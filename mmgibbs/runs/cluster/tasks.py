@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ def each(
     calls: Sequence[tuple],
     names: Sequence[str],
     tell: Callable[[str], None],
-) -> Iterator:
+) -> Generator:
     """Yields function(*shared, *call) in the order of the calls, as many at once as the workers have threads.
 
     function: of a module; shared: sent once to each worker; names: of the calls, for messages. What a call raises

@@ -118,6 +118,29 @@ def test_folds_on_threads_give_the_same_bytes(folder, monkeypatch):
             assert one == two, name
 
 
+def test_single_step_gives_the_same_bytes_for_any_number_of_threads(folder, monkeypatch):
+    """BLAS sums the matrices of relationships in another order for every number of its threads."""
+    monkeypatch.setattr("mmgibbs.validation.place.cores", lambda: 2)
+    ids, rng = pl.read_csv(folder / "pedigree.csv")["animal"], np.random.default_rng(5)
+    codes = rng.binomial(2, rng.uniform(0.2, 0.5, 300), (len(ids), 300))
+    genotypes = pl.DataFrame({"animal": ids} | {f"s{j}": codes[:, j] for j in range(300)})
+    genotypes.sample(120, seed=1).write_csv(folder / "genotypes.csv")
+    analysis = yaml.safe_load((folder / "analysis.yaml").read_text())
+    quality = {"maf": 0, "call_rate": 0, "animal_call_rate": 0, "parent_progeny": "ignore"}
+    analysis["data"]["genotypes"] = {"file": "genotypes.csv", "quality": quality}
+    analysis["model"]["random"]["animal"]["relationship"] = "single_step"
+    (folder / "single.yaml").write_text(yaml.safe_dump(analysis))
+    asked = ("validate", "single.yaml", "--folds", "3", "--replicates", "12", "--no-report", "--output")
+    where = {"one": (), "two": ("--set", "sampler.threads=2"), "cluster": ("--cluster", "local:2")}
+    for output, how in where.items():
+        outcome = command(folder, *asked, f"single-{output}", *how)
+        assert outcome.code == 0, outcome.err
+        assert ("birth: one fold at a time" in outcome.err) == (output != "one")
+    for name in ("validation.csv", "predictions.parquet", "validation.json"):
+        one, *others = ((folder / f"single-{output}" / name).read_bytes() for output in where)
+        assert all(one == other for other in others), name
+
+
 def test_a_fold_is_what_a_run_without_it_gives(folder, table, predictions):
     fold = predictions.filter(method="kfold", fold="fold 2")
     rows = [row - 2 for row in fold["row"]]  # the table's first line holds the names
