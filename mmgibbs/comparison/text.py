@@ -10,6 +10,8 @@ from mmgibbs.comparison.likelihood_ratio import LikelihoodRatio
 from mmgibbs.comparison.sides import Side
 from mmgibbs.comparison.solutions import Pair
 from mmgibbs.errors import option_name
+from mmgibbs.report.html_tables import decimals_of
+from mmgibbs.results.tables import was_drawn
 from pedigree.tables import counted
 
 MOST_PARAMETERS = 40
@@ -32,7 +34,8 @@ def as_text(
             "nothing to compare: no effect of both sides has the same levels (are ids written in the same way?)",
         ]
     if parameters is not None and parameters.height:
-        lines += ["", *_of_parameters(parameters)]
+        estimated = all(side.run is not None and not was_drawn(side.run.summary) for side in sides)
+        lines += ["", *_of_parameters(parameters, "apart, SE" if estimated else "apart, SD")]
     if test is not None:
         lines += ["", *_of_test(test, sides)]
     return "\n".join(lines)
@@ -73,17 +76,25 @@ def _of_pair(pair: Pair, top: int) -> list[str]:
     return lines
 
 
-def _of_parameters(table: pl.DataFrame) -> list[str]:
+def _of_parameters(table: pl.DataFrame, apart_in: str) -> list[str]:
     width = max(len(name) for name in table["parameter"].head(MOST_PARAMETERS))
-    lines = [f"{'parameter':<{width}}  {'a':>12}  {'b':>12}  {'apart, SD':>9}"]
+    lines = [f"{'parameter':<{width}}  {'a':>12}  {'b':>12}  {apart_in:>9}"]
     for row in table.head(MOST_PARAMETERS).iter_rows(named=True):
         apart = "" if row["apart"] is None else f"{row['apart']:+.2f}"
-        means = [f"{row[c]:.5g}" if row[c] is not None else "" for c in ("mean_a", "mean_b")]
+        means = _to_digits_of_errors(row)
         lines.append(f"{row['parameter']:<{width}}  {means[0]:>12}  {means[1]:>12}  {apart:>9}")
     rest = table.height - MOST_PARAMETERS
     return lines + (
         [f"... and {rest} more: parameters.csv has all of them ({option_name('output')})"] if rest > 0 else []
     )
+
+
+def _to_digits_of_errors(row: dict[str, float | None]) -> list[str]:
+    """Both means to two digits of the smaller of their errors, or to their own digits where neither has one."""
+    errors = [error for c in ("sd_a", "sd_b") if (error := row[c])]
+    means = [row["mean_a"], row["mean_b"]]
+    places = max(decimals_of(m, min(errors) if errors else None) for m in means)
+    return ["" if m is None else f"{m:,.{places}f}" for m in means]
 
 
 def _of_test(test: LikelihoodRatio | str, sides: tuple[Side, Side]) -> list[str]:

@@ -28,6 +28,7 @@ from mmgibbs.report.html_tables import (
 )  # fmt: skip
 from mmgibbs.report.page import facts, subtitle
 from mmgibbs.report.render import render
+from mmgibbs.results.tables import was_drawn
 
 FIGURES = 24  # parameters drawn; the table holds all
 
@@ -98,8 +99,10 @@ def _shared(runs: Sequence[Finished]) -> list[str]:
 
 
 def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | None:
-    """Mean and interval of every run, and how far apart the means are in posterior standard deviations."""
-    shared, rows = _shared(runs), [_rows(run) for run in runs]
+    """Mean and interval of every run (estimate and standard error, of REML), and how far apart they are in these
+    standard deviations or errors.
+    """
+    shared, rows, drawn = _shared(runs), [_rows(run) for run in runs], [was_drawn(run.summary) for run in runs]
     if not shared:
         return None
     columns = [Column("Parameter")]
@@ -108,18 +111,31 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
         [r[name]["sd"] for r in rows if name in r and known(r[name]["sd"]) and r[name]["sd"] > 0] for name in shared
     ]
     places = [decimals(min(s)) if s else 3 for s in spreads]
-    for run_name, run in zip(names, rows, strict=True):
+    for run_name, run, of_draws in zip(names, rows, drawn, strict=True):
         own = [run.get(name, {}) for name in shared]
-        columns += [Column(run_name, "number"), Column("95 % interval", "id")]
+        columns.append(Column(run_name, "number"))
         cells.append(numbers([o.get("mean") for o in own], places))
+        if not of_draws:
+            columns.append(Column("Standard error", "number"))
+            cells.append(numbers([o.get("sd") or None for o in own], places))
+            continue
+        columns.append(Column("95 % interval", "id"))
         cells.append([interval(o.get("hpd_low"), o.get("hpd_high"), p) for o, p in zip(own, places, strict=True)])
     apart = []
     for name, spread in zip(shared, spreads, strict=True):
         means = [r[name]["mean"] for r in rows if name in r and known(r[name]["mean"])]
         apart.append((max(means) - min(means)) / np.mean(spread) if spread and means else None)
-    columns.append(Column("Apart, SD", "number", "largest difference of the means in posterior standard deviations"))
+    columns.append(Column(*apart_in(drawn)))
     cells.append(numbers(apart, 2))
     return Table("Parameters", columns, list(zip(*cells, strict=True)))
+
+
+def apart_in(drawn: Sequence[bool]) -> tuple[str, str, str]:
+    """Label, kind and help of the column that says how far apart means, or estimates, are."""
+    if not any(drawn):
+        return "Apart, SE", "number", "largest difference of the estimates in standard errors"
+    of = "means in posterior standard deviations" if all(drawn) else "means and estimates in their SDs and errors"
+    return "Apart, SD", "number", f"largest difference of the {of}"
 
 
 def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"  # as wide as a digit, as wide as a full stop
 MINUS = "\u2212"
+MOST = 12  # decimals of a value without an error
 NORMAL_95 = 1.96  # half width of a 95 % interval in posterior standard deviations, where only these are kept
 
 
@@ -64,6 +65,16 @@ def decimals(spread: float | None, digits: int = 2, most: int = 8) -> int:
     if not known(spread) or spread <= 0:
         return digits
     return min(most, max(0, digits - 1 - math.floor(math.log10(spread))))
+
+
+def decimals_of(estimate: float | None, error: float | None) -> int:
+    """Decimals that show two digits of the error; of a value without one those it has, six figures at most."""
+    if known(error) and error:
+        return decimals(error)
+    if not known(estimate) or not estimate:
+        return 0
+    figures = f"{estimate:.{min(MOST, max(0, 5 - math.floor(math.log10(abs(estimate)))))}f}"
+    return len(figures.rstrip("0").partition(".")[2]) if figures.strip("-0.") else MOST
 
 
 def number(value: float | None, places: int) -> str:

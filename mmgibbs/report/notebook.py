@@ -9,10 +9,12 @@ from pathlib import Path
 import polars as pl
 
 from mmgibbs.report.findings import attention, said_at_the_end
-from mmgibbs.report.html_tables import decimals, known, number
+from mmgibbs.report.html_tables import decimals_of, known, number
+from mmgibbs.results.tables import was_drawn
 
 ROWS = 40
 HEADS = ("parameter", "mean", "SD", "HPD low", "HPD high", "ESS", "R-hat")
+OF_ESTIMATES = ("parameter", "estimate", "standard error")  # where nothing was drawn
 ALERT = ' style="color:#c75000;font-weight:600"'
 
 
@@ -20,8 +22,9 @@ def as_html(summary: pl.DataFrame, record: Mapping, directory: Path) -> str:
     """HTML without style sheets or scripts, so that it looks right in every notebook, light or dark."""
     facts = " &middot; ".join(escape(text) for text in (str(record.get("name", "")), *_facts(record)) if text)
     warnings = "".join(f"<li{ALERT}>{escape(text)}</li>" for text in said_at_the_end(summary, record))
-    head = "".join(f'<th style="text-align:{"left" if i == 0 else "right"}">{h}</th>' for i, h in enumerate(HEADS))
-    body = "".join(_row(row) for row in summary.head(ROWS).iter_rows(named=True))
+    heads = HEADS if was_drawn(summary) else OF_ESTIMATES
+    head = "".join(f'<th style="text-align:{"left" if i == 0 else "right"}">{h}</th>' for i, h in enumerate(heads))
+    body = "".join(_row(row, len(heads) - 1) for row in summary.head(ROWS).iter_rows(named=True))
     more = (
         f"<p>{summary.height - ROWS:,} more parameters are in <code>summary</code>.</p>"
         if summary.height > ROWS
@@ -44,10 +47,11 @@ def _facts(record: Mapping) -> list[str]:
     ]
 
 
-def _row(row: Mapping) -> str:
-    places = decimals(row["sd"] or row["mean"])
-    shown = [number(row[key], places) for key in ("mean", "sd", "hpd_low", "hpd_high")]
+def _row(row: Mapping, numbers: int) -> str:
+    places = decimals_of(row["mean"], row["sd"])
+    values = row["mean"], row["sd"] or None, row["hpd_low"], row["hpd_high"]
+    shown = [number(value, places) for value in values]
     shown += [number(row["ess_bulk"], 0), number(row["rhat"], 3) if known(row["rhat"]) else ""]
     style = ALERT if attention(dict(row)) else ""
-    cells = "".join(f'<td style="text-align:right">{text}</td>' for text in shown)
+    cells = "".join(f'<td style="text-align:right">{text}</td>' for text in shown[:numbers])
     return f'<tr{style}><td style="text-align:left">{escape(str(row["parameter"]))}</td>{cells}</tr>'

@@ -25,6 +25,7 @@ from mmgibbs.report.html_tables import (
     counted,
     counts,
     decimals,
+    decimals_of,
     figure,
     known,
     listed,
@@ -34,6 +35,7 @@ from mmgibbs.report.html_tables import (
 from mmgibbs.report.other_traits import extreme_words, other_traits
 from mmgibbs.report.render import render
 from mmgibbs.results.relationships import relationships_of
+from mmgibbs.results.tables import was_drawn
 
 PARAMETERS = 12  # with figures, besides the heritabilities: those that mix worst
 COEFFICIENTS, INCIDENCES = "Coefficients", "Incidences"  # captions: of a regression, of categories
@@ -251,34 +253,36 @@ def parameter_tables_of(summary: pl.DataFrame) -> list[Table]:
         else:
             caption = COEFFICIENTS if kind == "beta" else "Parameters"
         groups.setdefault(caption, []).append(row)
-    return [_parameter_table(caption, rows) for caption, rows in groups.items() if rows]
+    drawn = was_drawn(summary)
+    return [_parameter_table(caption, rows, drawn) for caption, rows in groups.items() if rows]
 
 
-def _parameter_table(caption: str, rows: list[dict]) -> Table:
+def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
+    """drawn: moments of draws; else estimates with their standard errors."""
     total = len(rows)
     if total > ROWS:
         rows = sorted(rows, key=lambda r: -abs(r["mean"] or 0) / (r["sd"] or math.inf))[:ROWS]
-    note = (
-        f"{ROWS} of {total:,}, those furthest from 0 in posterior standard deviations; summary.csv has all of them."
-        if total > ROWS
-        else ""
-    )
+    in_units_of = "posterior standard deviations" if drawn else "standard errors"
+    note = f"{ROWS} of {total:,}, those furthest from 0 in {in_units_of}; summary.csv has all of them."
+    note = note if total > ROWS else ""
     share, correlation = caption.startswith("Herit") or caption == INCIDENCES, caption == "Correlations"
-    places = [3 if share or correlation else decimals(r["sd"] or r["mean"]) for r in rows]
+    places = [3 if drawn and (share or correlation) else decimals_of(r["mean"], r["sd"]) for r in rows]
     column = lambda key: numbers([r[key] for r in rows], places)
     scale = (0.0, 1.0) if share else (-1.0, 1.0) if correlation else None
     fraction = share or correlation
-    drawn = fraction or caption == COEFFICIENTS
+    with_bars = fraction or caption == COEFFICIENTS
     estimated = any(known(r["hpd_low"]) for r in rows)
     columns = [Column("Parameter"), Column("Mean", "number"), Column("SD", "number", "posterior standard deviation")]
-    cells = [[str(r["parameter"]) for r in rows], column("mean"), column("sd")]
+    if not drawn:
+        columns = [Column("Parameter"), Column("Estimate", "number"), Column("Standard error", "number")]
+    cells = [[str(r["parameter"]) for r in rows], column("mean"), numbers([r["sd"] or None for r in rows], places)]
     if estimated:
         columns += [
             Column("Low", "number", "lower end of the 95 % highest-density interval"),
             Column("High", "number", "upper end"),
         ]
         cells += [column("hpd_low"), column("hpd_high")]
-        if drawn:
+        if with_bars:
             ends = f", {scale[0]:g} to {scale[1]:g}".replace("-", "\u2212") if scale else ""
             columns.append(Column(f"Interval{ends}", "bar"))
             means, lows, highs = ([r[k] for r in rows] for k in ("mean", "hpd_low", "hpd_high"))

@@ -7,35 +7,40 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from mmgibbs.report.html_tables import decimals, known
+from mmgibbs.report.html_tables import decimals, decimals_of
+from mmgibbs.results.tables import was_drawn
 
-MOST, MOST_OF_ERRORS = 12, 8  # decimals; smaller numbers are shown in powers of ten
+MOST_OF_ERRORS = 8  # decimals; smaller numbers are shown in powers of ten
+ESTIMATED = {"mean": "estimate", "sd": "standard error"}  # what these columns hold where nothing was drawn
 SHOWN = ("parameter", "mean", "sd", "mcse", "ess_bulk", "rhat", "hpd_low", "hpd_high")
 
 
 def summary_as_text(summary: pl.DataFrame) -> str:
-    """All rows of the summary, to two digits of their standard deviations, or to four where nothing was drawn (REML).
+    """All rows of the summary, to two digits of their standard deviations, or of their standard errors (REML).
 
     Columns of which nothing is known are left out, but mean and sd; of a value that was given the mean alone is shown.
+    What was not drawn is headed as what it is, estimates and their standard errors.
     """
     shown = summary.select(c for c in SHOWN if c in SHOWN[:3] or summary[c].null_count() < summary.height)
     shown = shown.with_columns(sd=pl.when(pl.col("sd") != 0).then("sd"))
+    if not was_drawn(summary):
+        return table_as_text(shown.rename(ESTIMATED), ESTIMATED["mean"], ESTIMATED["sd"])
     if "mcse" not in shown.columns:
-        return table_as_text(shown, "mean", "sd", digits=4)
+        return table_as_text(shown, "mean", "sd")
     places = {"ess_bulk": [0] * shown.height, "rhat": [3] * shown.height}
     places["mcse"] = [decimals(error) for error in shown["mcse"]]
     return table_as_text(shown, "mean", "sd", places)
 
 
 def table_as_text(
-    table: pl.DataFrame, estimate: str, error: str, places: Mapping[str, Sequence[int]] | None = None, digits: int = 2
+    table: pl.DataFrame, estimate: str, error: str, places: Mapping[str, Sequence[int]] | None = None
 ) -> str:
     """A table with a column of estimates and one of their errors.
 
-    Real numbers are shown to `digits` digits of the error of their row, unless `places` has their decimals; whole
+    Real numbers are shown to two digits of the error of their row, unless `places` has their decimals; whole
     numbers with commas; what is unknown is blank.
     """
-    own = [_places(e, se, digits) for e, se in table.select(estimate, error).iter_rows()]
+    own = [decimals_of(e, se) for e, se in table.select(estimate, error).iter_rows()]
     cells = {
         column.name: column.to_list()
         if column.dtype == pl.String
@@ -51,16 +56,6 @@ def table_as_text(
         fmt_str_lengths=120,
     ):
         return str(pl.DataFrame(cells, schema=dict.fromkeys(cells, pl.String)).fill_null(""))
-
-
-def _places(estimate: float | None, error: float | None, digits: int) -> int:
-    """Decimals that show so many digits of the error; of a value without one those it has, six figures at most."""
-    if known(error) and error:
-        return decimals(error, digits)
-    if not known(estimate) or not estimate:
-        return 0
-    figures = f"{estimate:.{min(MOST, max(0, 5 - math.floor(math.log10(abs(estimate)))))}f}"
-    return len(figures.rstrip("0").partition(".")[2]) if figures.strip("-0.") else MOST
 
 
 def _number(value: float | None, places: int) -> str:

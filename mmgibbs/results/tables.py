@@ -35,6 +35,11 @@ def summary_frame(table: Mapping[str, np.ndarray]) -> pl.DataFrame:
     return pl.DataFrame([names, *(_numbers(c, table[c]) for c in SUMMARY_COLUMNS[1:])])
 
 
+def was_drawn(summary: pl.DataFrame) -> bool:
+    """Its rows are moments of draws, not estimates with their standard errors, which have no median (REML)."""
+    return "median" not in summary.columns or summary["median"].null_count() < summary.height
+
+
 LevelColumns = Mapping[str, np.ndarray]  # name of a column -> (q,) of the levels of a component
 
 

@@ -1,11 +1,13 @@
 """`mmgibbs compare`: figures against plain NumPy, files of other programs, and the likelihood-ratio test."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
 import pytest
 from helpers.finished_run import write_run
+from helpers.html_page import Page, as_number
 from helpers.support import ROOT
 
 from mmgibbs.cli import main
@@ -16,7 +18,10 @@ from mmgibbs.comparison.sides import read_side
 from mmgibbs.comparison.solutions import pairs
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.exchange.blupf90_write import export_blupf90
+from mmgibbs.report.compare import apart_in
 from mmgibbs.report.finished import read_finished
+from mmgibbs.report.notebook import as_html
+from mmgibbs.results.tables import was_drawn
 from mmgibbs.runs.run import run
 
 
@@ -33,7 +38,7 @@ def reml(tmp_path_factory):
     other_fixed = "model.fixed={age: {}}"
     out = {}
     for name, overrides in {"whole": [], "without": [without], "other": [without, other_fixed]}.items():
-        run(config, [method, *overrides], directory=folder / name, progress=False)
+        run(config, [method, *overrides], directory=folder / name, progress=False, report=True)
         out[name] = folder / name
     return out
 
@@ -139,6 +144,30 @@ def test_files_and_text(a_run, tmp_path, capsys):
     assert float(np.corrcoef(one["a"], one["b"])[0, 1]) == pytest.approx(table["correlation"][0])
     assert main(["compare", str(a_run), str(other), "--page", str(tmp_path / "c.html")]) == 0
     assert (tmp_path / "c.html").exists()
+
+
+def test_parameters_of_reml_have_the_digits_of_their_errors(reml, a_run, tmp_path, capsys):
+    assert main(["compare", str(reml["whole"]), str(reml["without"]), "--page", str(tmp_path / "page.html")]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["parameter", "a", "b", "apart,", "SE"] in lines
+    assert ["h2[fleece_weight]", "0.365", "0.574", "+5.40"] in lines
+    page = Page(tmp_path / "page.html").table("Parameters")
+    assert page["head"] == ["Parameter", "whole", "Standard error", "without", "Standard error", "Apart, SE"]
+    row = next(row for row in page["rows"] if row[0] == "h2[fleece_weight]")
+    assert [as_number(cell) for cell in row[1:]] == [0.365, 0.055, 0.574, 0.022, 5.4]
+    mixed = [read_finished(folder) for folder in (reml["whole"], a_run)]
+    assert [was_drawn(run.summary) for run in mixed] == [False, True] and apart_in([False, True])[0] == "Apart, SD"
+
+
+def test_the_report_of_a_reml_run_heads_estimates_as_such(reml):
+    page = Page(reml["whole"] / "report.html")
+    shares = page.table("Heritabilities and shares of the phenotypic variance")
+    assert shares["head"] == ["Parameter", "Estimate", "Standard error"]
+    assert [as_number(cell) for cell in shares["rows"][0][1:]] == [0.365, 0.055]
+    run = read_finished(reml["whole"])
+    html = as_html(run.summary, run.record, run.directory)
+    heads = re.findall(r"<th[^>]*>([^<]*)</th>", html)
+    assert heads == ["parameter", "estimate", "standard error"] and ">0.365</td>" in html and ">0.055</td>" in html
 
 
 def test_what_cannot_be_compared(a_run, tmp_path, capsys):

@@ -32,9 +32,18 @@ def test_digits_follow_the_standard_deviation_and_given_values_stand_alone():
     assert rows[3][:3] == ["residual.var[height]", "2.75", ""]
 
 
-def test_estimates_that_were_not_drawn_have_four_digits_of_their_errors():
-    rows = [("animal.var[weight]", 0.2369012, 0.0434321, None, None, None, None, None)]
-    assert cells(summary_as_text(table(rows)))[1] == ["animal.var[weight]", "0.23690", "0.04343"]
+def test_estimates_that_were_not_drawn_are_headed_as_such_and_have_two_digits_of_their_errors():
+    rows = [("animal.var[weight]", 0.2369012, 0.0434321), ("residual.var[sick]", 1.0, 0.0), ("edge", 0.0, None)]
+    rows = [(*row, None, None, None, None, None) for row in rows]
+    reml = table(rows).with_columns(median=pl.lit(None, pl.Float64))
+    assert cells(summary_as_text(reml)) == [
+        ["parameter", "estimate", "standard error"],
+        ["animal.var[weight]", "0.237", "0.043"],
+        ["residual.var[sick]", "1", ""],
+        ["edge", "0", ""],
+    ]
+    of_draws = reml.with_columns(median=pl.col("mean"))
+    assert cells(summary_as_text(of_draws))[0] == ["parameter", "mean", "sd"]
 
 
 def test_decimal_points_are_below_each_other():
@@ -45,7 +54,7 @@ def test_decimal_points_are_below_each_other():
 
 def test_no_minus_before_zero_and_unknown_columns_are_left_out():
     head, row = cells(summary_as_text(table([("r", -0.00004, 0.1, None, None, None, None, None)])))
-    assert head == ["parameter", "mean", "sd"] and row == ["r", "0.0000", "0.1000"]
+    assert head == ["parameter", "mean", "sd"] and row == ["r", "0.00", "0.10"]
 
 
 def test_values_that_were_given_and_numbers_without_a_decimal_point():
