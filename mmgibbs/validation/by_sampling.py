@@ -51,7 +51,7 @@ from mmgibbs.validation.rows import (
     scored_predictions,
     scored_rows,
 )
-from mmgibbs.validation.training import without
+from mmgibbs.validation.training import refuse_training, without
 from mmgibbs.validation.values import BreedingValue, FollowedValue, FollowedValues, values_of
 
 WHOLE, PARTIAL = 100_000, 100_001  # numbers of these chains, beyond those of the folds
@@ -94,6 +94,10 @@ def examine_by_sampling(
             f"and no effect has a relationship; needed genotyped ones ({option_name('focal')}, "
             f"{option_name('cutoff')}), or {option('method', 'kfold')}"
         )
+    for fold in chosen.folds:
+        refuse_training(prepared, fold.masked, fold.name)
+    if chosen.focal is not None:
+        refuse_training(prepared, chosen.focal.masked, chosen.focal.what)
     whole = _whole(sampling, chosen, values, executor)
     rows: list[tuple] = []
     predictions: list[pl.DataFrame] = []
@@ -101,11 +105,11 @@ def examine_by_sampling(
     if chosen.folds:
         found = _kfold(sampling, assembled, records, prepared, chosen.folds, whole, say, executor)
         rows, predictions = rows + found[0], predictions + found[1]
-        info = info | {"folds": facts_of_folds(chosen.folds), "notes": info["notes"] + found[2]}
+        info = info | {"folds": facts_of_folds(chosen.folds, found[3]), "notes": info["notes"] + found[2]}
     if chosen.focal is not None and whole is not None:
-        found = _lr(sampling, assembled, records, prepared, chosen.focal, values, whole, plan, say, executor)
-        rows, predictions = rows + found[0], predictions + found[1]
-        info["notes"] += found[2]
+        of_lr = _lr(sampling, assembled, records, prepared, chosen.focal, values, whole, plan, say, executor)
+        rows, predictions = rows + of_lr[0], predictions + of_lr[1]
+        info["notes"] += of_lr[2]
         info["lr"] = focal_facts(chosen.focal, family_of(chosen.focal, prepared.pedigree)) | {"replicates": 0}
     return Validation(
         statistics_frame(rows),
@@ -200,7 +204,8 @@ def _kfold(
     whole: Followed | None,
     say: Callable[[str], None],
     executor: Executor,
-) -> Tables:
+) -> tuple[list[tuple], list[pl.DataFrame], list[str], list[dict[str, int]]]:
+    """Tables, and for each fold trait -> records that it could not predict."""
     design = prepared.design
     wanted = [] if whole is None else effects.predictors(assembled, prepared, named(assembled, whole))
     calls, names = list(enumerate(folds)), [f.name for f in folds]
@@ -214,10 +219,11 @@ def _kfold(
     frames: list[pl.DataFrame] = []
     notes: list[str] = []
     for i, response in enumerate(design.responses):
-        scored = sampled.scored(design, response, [of[i] for of in responses])
+        of_response = [of[i] for of in responses]
+        scored = sampled.scored(design, response, of_response)
         rows += scored_rows(scored, design)
         frames += scored_predictions(scored, design, records, folds)
-        notes += scored.notes
+        notes += sampled.not_predicted(prepared, design.traits[response.trait], folds, of_response)
     if whole is not None:
         y = effects.corrected(design, whole.effects)
         for i, predictor in enumerate(wanted):
@@ -226,7 +232,9 @@ def _kfold(
             rows += own
             frames.append(fold_predictions(found_over, records, design, folds))
             notes += [*said, *effects.noisy(found_over, design.traits[predictor.trait])]
-    return rows, frames, notes
+    traits = [design.traits[response.trait] for response in design.responses]
+    lost = [{trait: of.not_predicted for trait, of in zip(traits, found, strict=True)} for found in responses]
+    return rows, frames, notes, lost
 
 
 def named(assembled: Assembled, whole: Followed) -> NamedParameters:

@@ -15,9 +15,15 @@ from mmgibbs.validation.folds import Fold
 from mmgibbs.validation.found import OVER_FOLDS, number, predictions_frame
 
 
-def facts_of_folds(folds: Sequence[Fold]) -> list[dict]:
-    """For validation.json."""
-    return [{"name": f.name, "left_out": int(f.masked.sum()), "predicted": int(f.tested.sum())} for f in folds]
+def facts_of_folds(folds: Sequence[Fold], lost: Sequence[dict[str, int]] = ()) -> list[dict]:
+    """For validation.json. lost: for each fold trait -> records that cannot be predicted; those without any are left
+    out.
+    """
+    facts = [{"name": f.name, "left_out": int(f.masked.sum()), "predicted": int(f.tested.sum())} for f in folds]
+    for of_fold, counts in zip(facts, lost, strict=False):
+        some = {trait: n for trait, n in counts.items() if n}
+        of_fold.update({"not_predicted": some} if some else {})
+    return facts
 
 
 def fold_rows(found: cross.Predicted, design: Design) -> tuple[list[tuple], list[str]]:

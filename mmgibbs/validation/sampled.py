@@ -8,7 +8,8 @@ left out has eta_r of all its effects, fixed, random and of SNPs, and with v = R
     E(count)      = mean over draws of exposure exp(eta_r + v / 2)
 
 Levels of random effects and of fixed effects with a normal prior that have no record left are drawn from their prior;
-records that meet a level of a flat fixed effect without a record left cannot be predicted, and are counted in a note.
+records whose flat fixed effects the records that are left do not determine, as in a level without one of them, cannot
+be predicted: they are counted in a note and for each fold.
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, ndtr
 
+from mmgibbs.data.prepared import Prepared
 from mmgibbs.model.design import Design
 from mmgibbs.model.residual import of_classes
 from mmgibbs.model.response import Categories, Count, Interval, Response
 from mmgibbs.posterior.parameters import RESIDUAL, threshold_name
+from mmgibbs.report.html_tables import listed
 from mmgibbs.validation import scores
 from mmgibbs.validation.chains import Draw, linear_predictor
+from mmgibbs.validation.determined import levels_without_records, unpredictable
 from mmgibbs.validation.folds import Fold
-from mmgibbs.validation.training import rows_of, unpredictable
-from pedigree.tables import counted
+from mmgibbs.validation.training import rows_of
+from pedigree.tables import counted, quoted
 
 NODES = 24  # of Gauss-Hermite quadrature over the residual of a count
 
@@ -39,7 +43,8 @@ class LeftOut:
     records: np.ndarray  # (m,) int64 in model order
     probabilities: np.ndarray  # (m, K) of categories; (m, 1) of the observed count; (m, 0) of censored records
     mean: np.ndarray  # (m,) category number, count, or liability
-    not_predicted: int  # records that meet a flat level without a record left
+    not_predicted: int  # records whose flat fixed effects the other folds do not determine
+    unknown: tuple[tuple[int, int], ...] = ()  # (term, level) of the flat classes of these that no other fold has
 
 
 @dataclass(frozen=True)
@@ -53,17 +58,10 @@ class Scored:
     mean: np.ndarray
     observed: np.ndarray  # (m,) category number or count; NaN for censored records
     by_fold: list[scores.Statistics]
-    notes: tuple[str, ...]
 
 
 def scored(design: Design, response: Response, of_folds: Sequence[LeftOut]) -> Scored:
     """One response over all folds."""
-    lost = sum(f.not_predicted for f in of_folds)
-    trait = design.traits[response.trait]
-    few = (
-        f"cross-validation, {trait}: {counted(lost, 'record')} not predicted: in a level of a flat fixed effect that "
-        "no record outside the fold has"
-    )
     records = np.concatenate([f.records for f in of_folds])
     return Scored(
         response.trait,
@@ -73,8 +71,22 @@ def scored(design: Design, response: Response, of_folds: Sequence[LeftOut]) -> S
         np.concatenate([f.mean for f in of_folds]),
         _observed(response)[records],
         [_statistics(response, f) for f in of_folds],
-        (few,) if lost else (),
     )
+
+
+def not_predicted(prepared: Prepared, trait: str, folds: Sequence[Fold], of_folds: Sequence[LeftOut]) -> list[str]:
+    """A note on the records of a trait that no other fold predicts: how many, in which folds, and in which levels."""
+    lost = sum(f.not_predicted for f in of_folds)
+    if not lost:
+        return []
+    where = [fold.name for fold, found in zip(folds, of_folds, strict=True) if found.not_predicted]
+    unknown = dict.fromkeys(level for found in of_folds for level in found.unknown)
+    named = [f"{prepared.design.terms[i].name} {quoted(str(prepared.levels[i].ids[q]))}" for i, q in unknown]
+    levels = f" (no other record of {listed(named, 'or')})" if named else ""
+    return [
+        f"cross-validation, {trait}: {counted(lost, 'record')} not predicted, of {listed(where)}: the records outside "
+        f"the fold do not determine their flat fixed effects{levels}"
+    ]
 
 
 def _observed(response: Response) -> np.ndarray:
@@ -106,6 +118,7 @@ class Predictions:
         tested = np.flatnonzero(fold.tested & design.patterns[design.pattern, t])
         lost = unpredictable(training, rows_of(design, tested), t)
         self.records, self.not_predicted = tested[~lost], int(lost.sum())
+        self.unknown = tuple(levels_without_records(training, rows_of(design, tested[lost]), t))
         self.rows, self.trait, self.response = rows_of(design, self.records), t, response.keep(self.records)
         self.classes = design.class_of_pattern[self.rows.pattern]
         self.n, self.sums = 0, [np.zeros(0), np.zeros(0)]
@@ -133,7 +146,7 @@ class Predictions:
 
     def found(self) -> LeftOut:
         probabilities, mean = (s / self.n for s in self.sums)
-        return LeftOut(self.records, probabilities, mean, self.not_predicted)
+        return LeftOut(self.records, probabilities, mean, self.not_predicted, self.unknown)
 
 
 def probabilities_of_categories(eta: np.ndarray, V: np.ndarray, thresholds: np.ndarray) -> np.ndarray:

@@ -10,11 +10,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from mmgibbs.data.fixed import INTERCEPT
+from mmgibbs.data.prepared import Prepared
 from mmgibbs.errors import DataError, option_name
 from mmgibbs.model.design import Design
-from mmgibbs.model.response import Categories
+from mmgibbs.model.response import Categories, Response
 from mmgibbs.model.terms import Levels, Term
+from mmgibbs.report.html_tables import listed
 from mmgibbs.runs.separation import TooLarge, flat, separation_of
+from mmgibbs.validation.determined import of_full_rank
+from pedigree.tables import quoted
 
 
 def rows_of(design: Design, rows: np.ndarray) -> Design:
@@ -39,75 +44,54 @@ def rows_of(design: Design, rows: np.ndarray) -> Design:
 
 
 def without(design: Design, masked: np.ndarray, what: str) -> Design:
-    """The design without some records; flat levels of which no record is left are set to 0.
+    """The design without some records; flat equations that the others do not determine are set to 0.
 
-    DataError where a category, or a trait, has no record left; `what` the records are.
+    DataError where flat effects separate the others; `what` the records are.
     """
-    training = rows_of(design, np.flatnonzero(~masked))
+    training = of_full_rank(rows_of(design, np.flatnonzero(~masked)))
+    _check_separation(training, what)
+    return training
+
+
+def refuse_training(prepared: Prepared, masked: np.ndarray, what: str) -> None:
+    """DataError where a category, or a trait, has no record left, and for levels of a flat class effect whose records
+    left are all on one side: their effects have no posterior. `what` the records are.
+    """
+    training = rows_of(prepared.design, np.flatnonzero(~masked))
     for response in training.responses:
+        trait = training.traits[response.trait]
         if isinstance(response, Categories):
             counts = np.bincount(response.category[response.category >= 0], minlength=len(response.labels))
             empty = [label for label, n in zip(response.labels, counts, strict=True) if n == 0]
             if empty:
                 raise DataError(
-                    f"validate: {what} has every record of '{empty[0]}' of trait '{design.traits[response.trait]}'; "
+                    f"validate: {what} has every record of '{empty[0]}' of trait '{trait}'; "
                     f"needed records of every category in the others: fewer {option_name('folds')}, or another "
                     f"{option_name('by')}"
                 )
-    _check_levels(training, what)
-    terms = tuple(replace(t, active=_active(t, training)) for t in training.terms)
-    training = replace(training, terms=terms)
-    _check_rank(training, what)
-    _check_separation(training, what)
-    return training
+        for i, term in enumerate(training.terms):
+            levels = _one_sided(training, response, term)
+            if levels.size:
+                names = [quoted(str(prepared.levels[i].ids[int(level)])) for level in levels]
+                raise DataError(
+                    f"validate: {what}: without it, all records of '{trait}' in {listed(names)} of {term.name} are on "
+                    f"one side, so that flat effects of these levels have no posterior; needed fewer "
+                    f"{option_name('folds')}, or model.fixed.{term.name}.prior: {{variance: 10}}"
+                )
 
 
-def _active(term: Term, training: Design) -> np.ndarray | None:
-    """(q, k): flat components of levels without a record of their trait are set to 0."""
-    of_term = flat(term)
-    if not of_term.any():
-        return term.active
-    observed = training.patterns[training.pattern]
-    active = np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active.copy()
-    for c in np.flatnonzero(of_term):
-        effect = term.effects[int(term.component_effect[c])]
-        level = effect.level[observed[:, term.component_trait[c]]]
-        active[np.setdiff1d(np.arange(term.n_levels), level), c] = False
-    return active
-
-
-def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
-    """(n,) bool: the row meets a level whose flat effect on the trait has no record left in training."""
-    lost = np.zeros(rows.n_records, bool)
-    observed = training.patterns[training.pattern][:, trait]
-    for ours, theirs in zip(rows.terms, training.terms, strict=True):
-        of_ours = flat(ours)
-        for e, effect in enumerate(ours.effects):
-            own = (ours.component_effect == e) & (ours.component_trait == trait) & of_ours
-            if own.any():
-                left = theirs.effects[e].level[observed]
-                lost |= (effect.level >= 0) & ~np.isin(effect.level, left)
-    return lost
-
-
-def _check_levels(training: Design, what: str) -> None:
-    """DataError for a level of a flat class effect whose records left are all on one side: it has no posterior."""
-    for response in training.responses:
-        seen, down, up = response.one_sided()
-        for term in training.terms:
-            for e, effect in enumerate(term.effects):
-                own = (term.component_effect == e) & (term.component_trait == response.trait)
-                if effect.covariates is not None or not (flat(term) & own).any():
-                    continue
-                met = seen & (effect.level >= 0)
-                level, n = effect.level[met], term.n_levels
-                count, low, high = (np.bincount(level, weights, n) for weights in (None, down[met], up[met]))
-                if ((count > 0) & ((low == count) | (high == count))).any():
-                    raise DataError(
-                        f"validate: {what}: without it, all records of '{training.traits[response.trait]}' in some "
-                        f"levels of {term.name} are on one side, so that their flat effects have no posterior; needed "
-                        f"fewer {option_name('folds')}, or model.fixed.{term.name}.prior: {{variance: 10}}"
-                    )
+def _one_sided(training: Design, response: Response, term: Term) -> np.ndarray:
+    """Levels of a flat class effect whose records are all on one side."""
+    seen, down, up = response.one_sided()
+    found = [np.empty(0, np.int64)]
+    for e, effect in enumerate(term.effects):
+        own = (term.component_effect == e) & (term.component_trait == response.trait)
+        if effect.covariates is None and (flat(term) & own).any():
+            met = seen & (effect.level >= 0)
+            level, n = effect.level[met], term.n_levels
+            count, low, high = (np.bincount(level, weights, n) for weights in (None, down[met], up[met]))
+            found.append(np.flatnonzero((count > 0) & ((low == count) | (high == count))))
+    return np.concatenate(found)
 
 
 def _check_separation(training: Design, what: str) -> None:
@@ -118,51 +102,11 @@ def _check_separation(training: Design, what: str) -> None:
         except TooLarge:
             continue
         if found is not None:
-            terms = dict.fromkeys(training.terms[i].name for i, _, _ in found.columns)
+            terms = list(dict.fromkeys(training.terms[i].name for i, _, _ in found.columns))
+            several, remedied = len(terms) > 1, next((t for t in terms if t != INTERCEPT), terms[0])
             raise DataError(
-                f"validate: {what}: without it, the flat effects {' and '.join(terms)} separate the records of "
-                f"'{training.traits[response.trait]}', so that these effects have no posterior; needed fewer "
-                f"{option_name('folds')}, or model.fixed.{next(iter(terms))}.prior: {{variance: 10}}"
+                f"validate: {what}: without it, the flat {'effects' if several else 'effect'} {listed(terms)} "
+                f"{'separate' if several else 'separates'} the records of '{training.traits[response.trait]}', so that "
+                f"{'these effects have' if several else 'it has'} no posterior; needed fewer "
+                f"{option_name('folds')}, or model.fixed.{remedied}.prior: {{variance: 10}}"
             )
-
-
-MOST_VALUES = 50_000_000  # records times flat fixed equations of a trait, up to which their rank is checked
-
-
-def _check_rank(training: Design, what: str) -> None:
-    """DataError where flat fixed effects cannot be separated without the fold: their draws would run away."""
-    observed = training.patterns[training.pattern]
-    for t, trait in enumerate(training.traits):
-        columns: list[np.ndarray] = []
-        of_column: list[str] = []  # the term of each
-        for term in training.terms:
-            for c in np.flatnonzero(flat(term) & (term.component_trait == t)):
-                effect = term.effects[int(term.component_effect[c])]
-                first = np.flatnonzero(term.component_effect == term.component_effect[c])[0]
-                j = (int(c) - int(first)) % effect.n_regressors
-                z = np.ones(training.n_records) if effect.covariates is None else effect.covariates[:, j]
-                active = np.ones(term.n_levels, bool) if term.active is None else term.active[:, c]
-                columns += [np.where(effect.level == q, z, 0.0) for q in np.flatnonzero(active)]
-                of_column += [term.name] * (len(columns) - len(of_column))
-                if len(columns) * training.n_records > MOST_VALUES:
-                    return
-        if not columns:
-            continue
-        X = np.stack(columns, axis=1)[observed[:, t]]
-        if np.linalg.matrix_rank(X.T @ X, hermitian=True) < X.shape[1]:
-            terms = _dependent(X, of_column)
-            effects, cannot = ("effects", "separated") if len(terms) > 1 else ("effect", "estimated")
-            raise DataError(
-                f"validate: without the records of {what} the fixed {effects} {' and '.join(terms)} on trait '{trait}' "
-                f"cannot be {cannot}; needed fewer {option_name('folds')}, or model.fixed.{terms[-1]}.prior: "
-                "{variance: 10}"
-            )
-
-
-def _dependent(X: np.ndarray, of_column: list[str]) -> list[str]:
-    """The terms of the columns of X (n, p) that a sum of 0 is made of: where the eigenvector of X'X, of columns of
-    length 1, for its smallest eigenvalue, which is 0, has an element that is not 0.
-    """
-    size = np.maximum(np.sqrt((X**2).sum(axis=0)), np.finfo(float).tiny)
-    weights = np.abs(np.linalg.eigh((X / size).T @ (X / size))[1][:, 0])
-    return list(dict.fromkeys(of_column[j] for j in np.flatnonzero(weights > 1e-6 * weights.max())))

@@ -11,9 +11,10 @@ from mmgibbs.errors import ConfigError, DataError, DeviceError
 from mmgibbs.machine import memory
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import by_sampling
+from mmgibbs.validation.determined import unpredictable
 from mmgibbs.validation.make import validate
 from mmgibbs.validation.plan import Plan
-from mmgibbs.validation.training import without
+from mmgibbs.validation.training import rows_of, without
 
 TRAITS = {
     "alive": {"type": "binary"},
@@ -101,51 +102,119 @@ def test_a_flat_level_with_records_of_one_kind_left_is_refused(tmp_path):
         pl.when(few).then((pl.col("animal") == "a1").cast(pl.Int64)).otherwise(pl.col("alive")).alias("alive"),
     )
     wanted["data"]["phenotypes"] = frame
-    with pytest.raises(DataError, match="some levels of herd are on one side"):
+    with pytest.raises(
+        DataError, match=r"fold \d+: .* records of 'alive' in 'few' of herd are on one side, so that flat"
+    ):
         validate(wanted, Plan(method="kfold", folds=20), progress=False)
 
 
-def test_flat_effects_that_a_fold_joins_are_named(tmp_path):
-    """The level that was set to 0 has one record: without it the other levels of both effects have the same sum."""
-    wanted = config(tmp_path, herd={"prior": "flat"})
-    wanted["traits"] = {"cases": TRAITS["cases"]}
-    wanted["variances"] = {"mode": "fixed", "genetic": 0.5, "residual": 0.3}
-    wanted["model"]["fixed"]["group"] = {"prior": "flat"}
-    number = pl.int_range(pl.len())
-    group = (
-        pl.when(number == 5)
-        .then(pl.lit("z"))
-        .otherwise(pl.when(number % 3 == 0).then(pl.lit("x")).otherwise(pl.lit("y")))
-    )
-    wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(group.alias("group"))
-    with pytest.raises(DataError, match=r"effects herd and group on .* or model.fixed.group.prior: \{variance: 10\}"):
-        validate(wanted, Plan(method="kfold", folds=3), progress=False)
-
-
-def test_one_flat_effect_that_a_fold_leaves_without_differences_is_named(tmp_path):
-    """A covariate that is 0 in every record that is left."""
+def of_cases(tmp_path, **fixed):
     wanted = config(tmp_path)
     wanted["traits"] = {"cases": TRAITS["cases"]}
     wanted["variances"] = {"mode": "fixed", "genetic": 0.5, "residual": 0.3}
-    wanted["model"]["fixed"]["dose"] = {"kind": "covariate", "prior": "flat"}
-    masked = np.arange(90) < 2
-    dose = pl.Series("dose", np.where(masked, np.arange(90) * 2.0 - 1.0, 0.0))
-    wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(dose)
+    wanted["model"] = wanted["model"] | {"fixed": {name: {"prior": "flat"} | more for name, more in fixed.items()}}
+    return wanted
+
+
+def with_columns(wanted, *columns):
+    wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(*columns)
+    return wanted
+
+
+def group_of_one():
+    """Groups x and y, each in both herds, and the group z of record 5 alone; z, the last one, is set to 0."""
+    number = pl.int_range(pl.len())
+    group = pl.when(number % 3 == 0).then(pl.lit("x")).otherwise(pl.lit("y"))
+    return pl.when(number == 5).then(pl.lit("z")).otherwise(group).alias("group")
+
+
+def test_a_fold_without_the_level_that_was_set_to_0(tmp_path):
+    """Without its one record the other levels of both effects have the same sum: one more level is set to 0, and the
+    record is not predicted, as x_D = x_I M does not hold of it.
+    """
+    wanted = with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one())
+    found = validate(wanted, Plan(method="kfold", folds=3), progress=False)
+    assert found.predictions.height == 89 and 6 not in found.predictions["row"]
+    lost = [fold["name"] for fold in found.info["folds"] if fold.get("not_predicted") == {"cases": 1}]
+    (note,) = (note for note in found.info["notes"] if "not predicted" in note)
+    assert len(lost) == 1 and note == (
+        f"cross-validation, cases: 1 record not predicted, of {lost[0]}: the records outside the fold do not determine "
+        "their flat fixed effects (no other record of group 'z')"
+    )
+    assert note in (found.directory / "validation.html").read_text(encoding="utf-8").replace("&#39;", "'")
+
+
+def test_what_is_set_to_0_alters_no_prediction(tmp_path):
+    """Columns of full rank with the same span as before; predictions of records that they determine are x'b, which is
+    the same by any generalised inverse.
+    """
+    design = prepare(load_config(with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one()))).design
+    masked = np.isin(np.arange(90), [5, 11, 12])
+    training = without(design, masked, "fold 1")
+    X = [dense_columns(design, of) for of in (design, training)]
+    assert np.linalg.matrix_rank(X[0][~masked]) == np.linalg.matrix_rank(X[1][~masked]) == X[1].any(axis=0).sum()
+    assert X[0].any(axis=0).sum() == X[1].any(axis=0).sum() + 1
+    lost = unpredictable(training, rows_of(design, np.flatnonzero(masked)), 0)
+    assert lost.tolist() == [True, False, False]
+    projector = np.linalg.pinv(X[0][~masked]) @ X[0][~masked]
+    expected = np.abs(X[0][masked] @ projector - X[0][masked]).max(axis=1) > 1e-6
+    np.testing.assert_array_equal(lost, expected)
+    y = np.random.default_rng(1).standard_normal((~masked).sum())
+    fits = [x[masked] @ np.linalg.lstsq(x[~masked], y, rcond=None)[0] for x in X]
+    np.testing.assert_allclose(fits[0][~lost], fits[1][~lost])
+
+
+def dense_columns(design, of):
+    """(n, p) of all fixed equations in force in `of`."""
+    columns = []
+    for term, other in zip(design.terms, of.terms, strict=True):
+        if term.kind == "fixed":
+            (effect,) = term.effects
+            active = np.ones(term.n_levels, bool) if other.active is None else other.active[:, 0]
+            z = np.ones(design.n_records) if effect.covariates is None else effect.covariates[:, 0]
+            columns += [np.where((effect.level == q) & active[q], z, 0.0) for q in range(term.n_levels)]
+    return np.stack(columns, axis=1)
+
+
+def test_a_covariate_that_is_0_in_every_record_left(tmp_path):
+    masked = np.arange(90) < 3
+    dose = pl.Series("dose", np.where(masked, np.arange(90) * 2.0 - 2.0, 0.0))
+    wanted = with_columns(of_cases(tmp_path, herd={}, dose={"kind": "covariate"}), dose)
     design = prepare(load_config(wanted)).design
-    said = "without the records of fold 1 the fixed effect dose on trait 'cases' cannot be estimated"
-    with pytest.raises(DataError, match=f"{said}; needed fewer folds, or model.fixed.dose.prior"):
-        without(design, masked, "fold 1")
+    training = without(design, masked, "fold 1")
+    (i,) = (i for i, t in enumerate(design.terms) if t.name == "dose")
+    left = training.terms[i].effects[0].covariates
+    centred = not np.any(left)
+    lost = unpredictable(training, rows_of(design, np.flatnonzero(masked)), 0)
+    assert centred == (not training.terms[i].active.any())
+    assert lost.tolist() == [True, False, True]  # the second one has the dose of those that are left
 
 
 def test_records_of_a_flat_level_without_others_are_counted(tmp_path):
-    wanted = config(tmp_path, herd={"prior": "flat"})
-    wanted["traits"] = {"cases": TRAITS["cases"]}
-    wanted["variances"] = {"mode": "fixed", "genetic": 0.5, "residual": 0.3}
     alone = pl.when(pl.col("animal") == "a5").then(pl.lit("alone")).otherwise(pl.col("herd")).alias("herd")
-    wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(alone)
-    found = validate(wanted, Plan(method="kfold", folds=3), progress=False)
+    found = validate(with_columns(of_cases(tmp_path, herd={}), alone), Plan(method="kfold", folds=3), progress=False)
     assert found.predictions.height == 89
-    assert any("1 record not predicted: in a level of a flat fixed effect" in note for note in found.info["notes"])
+    assert any(note.endswith("(no other record of herd 'alone')") for note in found.info["notes"])
+
+
+def test_flat_effects_that_separate_what_is_left_are_named(tmp_path):
+    """Without its first records the covariate, alone, tells all that are alive from the others."""
+    wanted = of_cases(tmp_path, dose={"kind": "covariate"})
+    wanted["traits"], wanted["variances"]["residual"] = {"alive": TRAITS["alive"]}, 1
+    alive = wanted["data"]["phenotypes"]["alive"].to_numpy().astype(float)
+    first = np.flatnonzero(np.isfinite(alive))[:4]
+    dose = 2 * np.nan_to_num(alive) - 1 + 0.01 * np.arange(90) / 90
+    dose[first] = -dose[first]
+    design = prepare(load_config(with_columns(wanted, pl.Series("dose", dose)))).design
+    masked = np.isin(np.arange(design.n_records), np.searchsorted(np.flatnonzero(np.isfinite(alive)), first))
+    said = (
+        "without it, the flat effect dose separates the records of 'alive', so that it has no posterior; needed fewer"
+    )
+    both = said.replace("effect dose separates", "effects (dose and intercept|intercept and dose) separate")
+    both = both.replace("it has no", "these effects have no")
+    with pytest.raises(DataError, match=f"{said}|{both}") as raised:
+        without(design, masked, "fold 1")
+    assert "model.fixed.dose.prior: {variance: 10}" in str(raised.value)
 
 
 def test_rows_of_a_design_keep_their_levels(tmp_path):

@@ -1,0 +1,140 @@
+"""Which flat fixed equations the records that are left determine, and which records they can predict.
+
+Without the records of a fold some levels of a flat class have no record, others can no longer be separated. As in the
+whole data (data/rank.py) the columns of X = (X_I, X_D) that depend on the others are set to 0:
+
+    X_D = X_I M    in the records that are left.
+
+A record x that was left out can be predicted where this holds of it too, x_D = x_I M: then x'b is the same whichever
+columns are set to 0. Elsewhere no record says what its fixed effects are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import lsmr
+
+from mmgibbs.data.fixed import INTERCEPT
+from mmgibbs.data.rank import Columns, independent_columns
+from mmgibbs.model.design import Design
+from mmgibbs.model.terms import Term
+from mmgibbs.runs.separation import flat
+
+ACCURACY = 1e-12  # of M
+ELSEWHERE = 1e-6  # |x_D - x_I M|, of the largest value of these columns, from which a record is not predicted
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The flat equations that one effect of a term has on a trait."""
+
+    term: int
+    components: np.ndarray  # (m,)
+    columns: Columns
+
+
+def of_full_rank(training: Design) -> Design:
+    """Flat fixed equations without a record, and those that depend on the others, are set to 0."""
+    active = [_active(term) for term in training.terms]
+    changed = [False] * len(active)
+    for trait in range(training.n_traits):
+        parts = list(_parts(training, trait))
+        if not parts:
+            continue
+        names = [training.terms[part.term].name for part in parts]
+        place = names.index(INTERCEPT) if INTERCEPT in names else None
+        rank = independent_columns([part.columns for part in parts], place)
+        for part, keep in zip(parts, rank.independent, strict=True):
+            own = np.ix_(np.arange(len(keep)), part.components)
+            changed[part.term] |= bool((active[part.term][own] & ~keep).any())
+            active[part.term][own] &= keep
+    terms = zip(training.terms, active, changed, strict=True)
+    return replace(training, terms=tuple(replace(t, active=a) if c else t for t, a, c in terms))
+
+
+def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
+    """(n,) bool: the records of training do not determine the flat fixed effects of the row on the trait.
+
+    rows: of the design of all records, with the equations that are in force there.
+    """
+    wanted, given = _matrix(rows, rows, trait), _matrix(training, rows, trait)
+    kept = _in_force(training, rows, trait)
+    lost = np.zeros(rows.n_records, bool)
+    of_given = _largest(given)
+    size = np.maximum(_largest(wanted), of_given)
+    x, X = wanted[:, kept], given[:, kept]
+    for j in np.flatnonzero(~kept & (size > 0)):
+        column = wanted[:, [j]].toarray()[:, 0]
+        own = given[:, [j]].toarray()[:, 0]
+        m = _solved(X, own) if of_given[j] else np.zeros(X.shape[1])
+        lost |= np.abs(column - x @ m) > ELSEWHERE * size[j]
+    return lost
+
+
+def levels_without_records(training: Design, rows: Design, trait: int) -> list[tuple[int, int]]:
+    """(term, level) of the flat class effects that these rows meet and no record of the trait in training."""
+    observed, found = training.patterns[training.pattern][:, trait], []
+    for i, (ours, theirs) in enumerate(zip(rows.terms, training.terms, strict=True)):
+        for e, effect in enumerate(ours.effects):
+            own = (ours.component_effect == e) & (ours.component_trait == trait) & flat(ours)
+            if own.any():
+                levels = np.setdiff1d(effect.level[effect.level >= 0], theirs.effects[e].level[observed])
+                found += [(i, int(level)) for level in levels]
+    return found
+
+
+def _active(term: Term) -> np.ndarray:
+    """(q, k) bool, a copy."""
+    return np.ones((term.n_levels, term.n_components), bool) if term.active is None else term.active.copy()
+
+
+def _parts(design: Design, trait: int, of: Design | None = None) -> Iterator[_Part]:
+    """Of a trait, each with the columns in force in `of`, by default in the design itself; the others are 0."""
+    observed = design.patterns[design.pattern][:, trait]
+    for i, term in enumerate(design.terms):
+        active = _active(term if of is None else of.terms[i])
+        for e, effect in enumerate(term.effects):
+            own = np.flatnonzero((term.component_effect == e) & (term.component_trait == trait))
+            free = flat(term)[own] if own.size else np.zeros(0, bool)
+            if not free.any():
+                continue
+            level = np.where(observed, effect.level, -1)
+            z = np.ones((len(level), 1)) if effect.covariates is None else effect.covariates
+            z = np.where((active[:, own] & free)[level] & (level >= 0)[:, None], z, 0.0)
+            met = np.where((z != 0).any(axis=1), level, -1).astype(np.int32)
+            columns = Columns(met, term.n_levels, None if effect.covariates is None else z)
+            yield _Part(i, own[free], columns if free.all() else replace(columns, covariates=z[:, free]))
+
+
+def _matrix(design: Design, of: Design, trait: int) -> sparse.csc_array:
+    """(n, p) the columns of all flat equations of a trait, 0 where they are not in force in `of`."""
+    blocks = []
+    for part in _parts(design, trait, of):
+        columns, m = part.columns, part.columns.width
+        rows = np.flatnonzero(columns.level >= 0)
+        at = columns.level[rows].astype(np.int64)[:, None] * m + np.arange(m)
+        z = np.ones((rows.size, 1)) if columns.covariates is None else columns.covariates[rows]
+        shape = (len(columns.level), columns.size)
+        blocks.append(sparse.coo_array((z.ravel(), (np.repeat(rows, m), at.ravel())), shape=shape))
+    return sparse.csc_array(sparse.hstack(blocks)) if blocks else sparse.csc_array((design.n_records, 0))
+
+
+def _in_force(training: Design, rows: Design, trait: int) -> np.ndarray:
+    """(p,) bool of the columns of `_matrix`."""
+    parts = _parts(rows, trait)
+    kept = [_active(training.terms[part.term])[:, part.components].ravel() for part in parts]
+    return np.concatenate(kept) if kept else np.zeros(0, bool)
+
+
+def _largest(X: sparse.csc_array) -> np.ndarray:
+    """(p,) of the absolute values of each column."""
+    return abs(X).max(axis=0).toarray().ravel() if X.shape[0] and X.shape[1] else np.zeros(X.shape[1])
+
+
+def _solved(X: sparse.csc_array, column: np.ndarray) -> np.ndarray:
+    """m with X m = column."""
+    return lsmr(X, column, atol=ACCURACY, btol=ACCURACY, conlim=0, maxiter=4 * sum(X.shape))[0]
