@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,8 @@ class Comparison:
         """The table for people to read."""
         from mmgibbs.report.terminal import table_as_text
 
-        return table_as_text(self.table, "estimate", "se")
+        known = [c for c in self.table.columns if c in ("estimate", "se") or self.table[c].count()]
+        return table_as_text(self.table.select(known), "estimate", "se")
 
 
 def compare(found: Sequence[Validation]) -> Comparison:
@@ -55,7 +57,7 @@ def compare(found: Sequence[Validation]) -> Comparison:
     names = [v.info["analysis"] for v in found]
     folds, notes = _of_folds(found, names)
     rows = _kfold_rows(folds, names) if folds.height else []
-    rows += [row for v in found for row in _lr_rows(v)]
+    rows += _by_statistic([row for v in found for row in _lr_rows(v)])
     return Comparison(pl.DataFrame(rows, schema=SCHEMA, orient="row"), folds, names, notes)
 
 
@@ -134,6 +136,16 @@ def _kfold_rows(folds: pl.DataFrame, names: Sequence[str]) -> list[tuple]:
 def _mean_and_error(values: np.ndarray) -> tuple[float | None, float | None]:
     error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
     return number(float(values.mean())), number(float(error))
+
+
+def _by_statistic(rows: list[tuple]) -> list[tuple]:
+    """Trait by trait and statistic by statistic as _kfold_rows, there all analyses of a breeding value together."""
+    traits, statistics, values = (list(dict.fromkeys(map(of, rows))) for of in (_TRAIT, _STATISTIC, _VALUE))
+    place = lambda row: (traits.index(_TRAIT(row)), statistics.index(_STATISTIC(row)), values.index(_VALUE(row)))
+    return sorted(rows, key=place)
+
+
+_VALUE, _TRAIT, _STATISTIC = itemgetter(2, 3), itemgetter(4), itemgetter(5)  # of a row of SCHEMA
 
 
 def _lr_rows(found: Validation) -> list[tuple]:

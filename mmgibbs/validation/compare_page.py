@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,14 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from mmgibbs.report import plots
-from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, numbers
+from mmgibbs.report.html_tables import Cell, Column, Table, decimals, figure, known, marked, numbers
 from mmgibbs.report.render import render
 from mmgibbs.validation.page import FAR, NAMES
 
 if TYPE_CHECKING:
     from mmgibbs.validation.compare import Comparison
 
+OF_DIFFERENCES = range(6, 9)  # places of their columns
 DRAWN = ("predictive_ability", "auc")
 HEADINGS = {
     "kfold": ("Cross-validation", "The most complete prediction of each analysis, of the records that all predict."),
@@ -47,7 +49,7 @@ def page(comparison: Comparison) -> dict:
         "subtitle": ", ".join(comparison.names),
         "sections": sections,
         "notes": comparison.notes,
-        "errors": ERRORS,
+        "errors": ERRORS if comparison.by_fold.height else ERRORS[1:],
     }
 
 
@@ -59,17 +61,21 @@ def comparison_table(table: pl.DataFrame) -> Table:
     columns += [Column(c, "number") for c in ("Estimate", "Standard error", "Difference", "Its standard error")]
     columns += [Column("z", "number", "difference from the first analysis, in standard errors"), Column("n", "number")]
     predictions = [" ".join(p for p in names if p) for names in table.select("term", "effect").iter_rows()]
-    rows = zip(
-        table["trait"],
+    cells: list[Sequence[Cell]] = [
+        table["trait"].to_list(),
         [NAMES.get(s, s) for s in table["statistic"]],
-        table["analysis"],
+        table["analysis"].to_list(),
         predictions,
         *(numbers(table[c].to_list(), places) for c in ("estimate", "se", "difference", "se_of_difference")),
         marked(numbers(z, 1), lambda v: abs(v) > FAR),
         numbers(table["n"].to_list(), 0),
-        strict=True,
-    )
-    return Table("Statistics", columns, list(rows), f"Marked: differences of more than {FAR:g} standard errors.")
+    ]
+    note = f"Marked: differences of more than {FAR:g} standard errors."
+    if not table["difference"].count():  # the LR method says nothing of one analysis given another
+        columns = [c for i, c in enumerate(columns) if i not in OF_DIFFERENCES]
+        cells = [c for i, c in enumerate(cells) if i not in OF_DIFFERENCES]
+        note = ""
+    return Table("Statistics", columns, list(zip(*cells, strict=True)), note)
 
 
 def fold_figures(comparison: Comparison, figures: plots.Figures) -> list[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from helpers.validation_data import analysis_of, beef_frames, small_beef
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.compare import compare, complete
+from mmgibbs.validation.compare_page import comparison_table
 from mmgibbs.validation.files import COMPARISON
 from mmgibbs.validation.found import SCHEMA, Validation
 from mmgibbs.validation.plan import Plan
@@ -77,6 +78,22 @@ def test_dispersion_tells_them_apart(table):
     dispersion = table.filter(method="kfold", statistic="dispersion")["estimate"]
     assert dispersion[1] > 10 * abs(dispersion[0])
     assert table.filter(method="lr")["analysis"].unique(maintain_order=True).to_list() == ["birth", "weak"]
+
+
+def test_statistics_of_the_lr_method_stand_together_and_have_no_empty_columns():
+    of = lambda effect, statistic: ("lr", "genetic", effect, "weight", statistic, 1.0, 0.1, None, None, 9)
+    table = pl.DataFrame([of(e, s) for e in "am" for s in ("bias", "dispersion")], schema=SCHEMA, orient="row")
+    none = validation("", [], []).predictions
+    found = compare([Validation(table, none, {"analysis": name}) for name in ("one", "two")])
+    order = found.table.select("statistic", "effect", "analysis").rows()
+    assert order == [(s, e, n) for s in ("bias", "dispersion") for e in "am" for n in ("one", "two")]
+    shown = comparison_table(found.table)
+    heads = ["Of", "Statistic", "Analysis", "Prediction", "Estimate", "Standard error"]
+    assert [c.label for c in shown.columns] == [*heads, "n"]
+    assert all(len(row) == 7 for row in shown.rows) and shown.note == ""
+    assert "difference" not in found.as_text() and "estimate" in found.as_text()
+    shown = comparison_table(found.table.with_columns(difference=pl.lit(0.5), se_of_difference=pl.lit(0.1)))
+    assert [c.label for c in shown.columns] == [*heads, "Difference", "Its standard error", "z", "n"] and shown.note
 
 
 def test_the_most_complete_prediction_is_compared():
