@@ -158,10 +158,10 @@ def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def predict_command(args: argparse.Namespace) -> None:
-    from mmgibbs.runs.predict import predict
+    from mmgibbs.runs.predict import OPTIONS, predict
     from pedigree.tables import counted
 
-    options = {key: getattr(args, key) for key in ("format", "map", "animals", "id")}
+    options = {key: getattr(args, key) for key in OPTIONS}
     found = predict(args.run, args.genotypes, args.output, **options)
     for note in found.notes:
         print(note, file=sys.stderr)

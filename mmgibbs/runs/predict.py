@@ -13,6 +13,7 @@ genotypes is t_a = g_a over all terms, and J_a b with J_a = -1 where the run has
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ from mmgibbs.config.genotypes import Genotypes
 from mmgibbs.data.genotypes.alleles import Counterparts, counterparts
 from mmgibbs.data.genotypes.file import GenotypeFile, open_genotypes
 from mmgibbs.data.genotypes.imputed import J_OF_GENOTYPED
-from mmgibbs.errors import ConfigError
+from mmgibbs.errors import ConfigError, DataError, option_name
 from mmgibbs.genotypes.store import BLOCK, dosages
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.results.marker_draws import EffectDraws, read_marker_draws
@@ -85,8 +86,9 @@ def predict(
     (`output.save_marker_draws: 0`). Raises ConfigError for a run without SNP effects, DataError for the file.
     """
     effects = _effects_of(_finished(run))
-    section = _section({"file": str(genotypes)} | {k: v for k, v in options.items() if v is not None})
-    file = open_genotypes(section)
+    given = {"file": genotypes} | {key: value for key, value in options.items() if value is not None}
+    section = _section({k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()})
+    file = _opened(section)
     found = counterparts(effects.snps, effects.every, file, section.map is not None)
     frames = [
         _values(effects, file, found, first, min(first + ANIMALS, file.n_animals))
@@ -119,6 +121,21 @@ def _section(options: dict[str, Any]) -> Genotypes:
         problems = Problems()
         problems.add_all(error)
         raise ConfigError("\n".join(f"predict: {'.'.join(at)}: {said}" for at, said in problems.found)) from None
+
+
+def _opened(section: Genotypes) -> GenotypeFile:
+    """Messages name the arguments of this command, not keys of an analysis that it does not have."""
+    try:
+        return open_genotypes(section)
+    except DataError as error:
+        said = _OF_THE_FILE.sub("", str(error))
+        raise DataError(
+            _KEY.sub(lambda found: option_name(found[1]) if found[1] in OPTIONS else found[1], said)
+        ) from None
+
+
+_OF_THE_FILE, _KEY = re.compile(r" \(data\.genotypes(\.file)?\)"), re.compile(r"\bdata\.genotypes\.(\w+)")
+OPTIONS = ("format", "map", "animals", "id")  # keys of data.genotypes that the command has as options
 
 
 def _write(values: pl.DataFrame, path: Path) -> None:

@@ -203,6 +203,24 @@ def test_the_command(genotypes, finished, tmp_path, capsys):
     assert main(["predict", str(tmp_path), "x.bed"]) == 2
     assert capsys.readouterr().err.startswith(f"predict: '{tmp_path}' is not the folder of a finished run")
     assert main(["predict", str(finished.directory), "no.bed", "--output", str(output)]) == 2
+    assert capsys.readouterr().err.strip().endswith("no.bed: no such file")
+
+
+def test_messages_name_options_and_no_key_of_an_analysis(genotypes, finished, tmp_path, capsys):
+    bed, map_ = str(genotypes[0] / "all.bed"), tmp_path / "map.txt"
+    map_.write_text("snp chromosome position\nx1 1 10\n")
+    for name in ("bed", "fam"):
+        (tmp_path / f"alone.{name}").write_bytes((genotypes[0] / f"all.{name}").read_bytes())
+    calls = {
+        ("alone.bed",): "needed the .bim that belongs to the .bed",
+        (bed, "--map", str(map_)): "the map has 'x1' (--map)",
+    }
+    for (file, *options), expected in calls.items():
+        assert main(["predict", str(finished.directory), str(tmp_path / file), *options]) == 2
+        said = capsys.readouterr().err.strip()
+        assert said.endswith(expected) and "data.genotypes" not in said
+    with pytest.raises(DataError, match=r"the map has 'x1' \(map\)$"):
+        mmgibbs.predict(finished.directory, bed, map=map_)
 
 
 def test_wrong_options_are_named(finished):
