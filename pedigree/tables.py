@@ -180,6 +180,14 @@ def quoted(text: object, most: int = 60) -> str:
     return f"'{shown}...'" if len(text) > most else f"'{shown}'"
 
 
+def in_full(value: float) -> str:
+    """A number of a table as messages show it: a whole one with all its digits, another with up to ten figures."""
+    return f"{value:.0f}" if abs(value) < _EXACT and value % 1 == 0 else f"{value:.10g}"
+
+
+_EXACT = 2.0**53  # below it float64 has every whole number
+
+
 def _first_line(error: BaseException) -> str:
     return quoted(next(iter(str(error).splitlines()), ""), 200)[1:-1]
 

@@ -46,15 +46,16 @@ from pedigree.tables import agreeing, quoted
 def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -> Prepared:
     """Read the tables of an analysis (mmgibbs.config.Analysis), check them and build its design.
 
-    progress: called with the name of each stage as it begins. Terms come in the order intercept, fixed effects, random
+    progress: called with the name of each stage that the analysis has, as it begins. Terms come in the order intercept,
+    fixed effects, random
     effects, each as in the analysis file; records keep the order of the file.
     Raises DataError (names file, row, column, found, needed) and ModelError (an effect that has nothing to estimate).
     """
     timings: dict[str, float] = {}
 
     @contextmanager
-    def stage(name: str) -> Iterator[None]:
-        if progress is not None:
+    def stage(name: str, has_it: bool = True) -> Iterator[None]:
+        if progress is not None and has_it:
             progress(name)
         start = time.perf_counter()
         yield
@@ -64,7 +65,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         phenotypes = read_phenotypes(analysis.data, _columns(analysis))
         _need_columns(analysis, phenotypes)
         records = read_records(analysis, phenotypes)
-    with stage("pedigree"):
+    with stage("pedigree", _uses_pedigree(analysis, records)):
         kin = _kin(analysis, records)
     genotypes = imputed = None
     of_markers: list[str] = []
@@ -92,7 +93,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             effects.append(on_j)
             fixed_labels.append(LevelLabels(pl.Series("id", [""]), np.arange(1), coefficient_in_level=True))
         refuse_extreme_levels(effects, records, analysis.traits)
-    with stage("random effects"):
+    with stage("random effects", bool(analysis.model.random)):
         builder = RandomTerms(analysis, records.phenotypes, records.observed, kin, genotypes)
         built = [builder.build(name) for name in analysis.model.random]
         if imputed is not None:
@@ -174,10 +175,16 @@ def _need_columns(analysis: Analysis, phenotypes: Phenotypes) -> None:
 # ------------------------------------------------------------------------------------------------ pedigree
 
 
+def _uses_pedigree(analysis: Analysis, records: Records) -> bool:
+    random = analysis.model.random
+    needed = any(r.relationship.needs_pedigree for r in random.values())
+    return analysis.data.pedigree is not None and (needed or takes_parents(random, records.phenotypes))
+
+
 def _kin(analysis: Analysis, records: Records) -> Kin | None:
     data, random = analysis.data, analysis.model.random
     specs = [r.relationship for r in random.values() if r.relationship.needs_pedigree]
-    if data.pedigree is None or not (specs or takes_parents(random, records.phenotypes)):
+    if data.pedigree is None or not _uses_pedigree(analysis, records):
         return None
     from pedigree.errors import PedigreeError, TableError, UnknownColumns
     from pedigree.read import read_pedigree

@@ -25,7 +25,7 @@ from mmgibbs.data.traits import observing
 from mmgibbs.errors import DataError
 from mmgibbs.model.terms import Effect, Levels, Related, Term
 from pedigree.read import Pedigree
-from pedigree.tables import counted, quoted
+from pedigree.tables import counted, in_full, quoted
 
 ANIMAL_COLUMNS = ("animal", "id")
 PARENT_COLUMNS = ("sire", "dam", "father", "mother")
@@ -318,17 +318,18 @@ def legendre_range(
         low, high = (float(x[needed].min()), float(x[needed].max())) if needed.any() else (0.0, 1.0)
         if not low < high:
             raise DataError(
-                f"{phenotypes.name}: found the one value {low:g} in column '{column}' ({path}); needed a range, "
+                f"{phenotypes.name}: found the one value {in_full(low)} in column '{column}' ({path}); needed a range, "
                 "stated or in the data, for Legendre polynomials"
             )
         return low, high
     low, high = (float(v) for v in stated)
     outside = needed & ((x < low) | (x > high))
     if outside.any():
-        found = [f"found {v:g} in column '{column}' ({path})" for v in x[outside][:SHOWN]]
+        found = [f"found {in_full(v)} in column '{column}' ({path})" for v in x[outside][:SHOWN]]
         raise refuse_rows(
-            phenotypes.name, phenotypes.rows[outside], found, f"a value in the stated range, {low:g} to {high:g}"
-        )
+            phenotypes.name, phenotypes.rows[outside], found,
+            f"a value in the stated range, {in_full(low)} to {in_full(high)}",
+        )  # fmt: skip
     return low, high
 
 

@@ -15,7 +15,7 @@ import polars as pl
 from mmgibbs.config import Analysis, Model
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.errors import DataError
-from pedigree.tables import nearest, open_table, quoted
+from pedigree.tables import in_full, nearest, open_table, quoted
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ def _group_predictors(table: Phenotypes, groups: np.ndarray, columns: Sequence[s
         if wrong.size:
             i = wrong[:SHOWN]
             found = [
-                f"found {values[r]:g} in column '{column}' (model.group_predictors), {out[which[r], j]:g} earlier "
-                f"in group {groups[r]}"
+                f"found {in_full(values[r])} in column '{column}' (model.group_predictors), "
+                f"{in_full(out[which[r], j])} earlier in group {groups[r]}"
                 for r in i
             ]
             raise refuse_rows(table.name, table.rows[wrong], found, "one value for all records of a group")

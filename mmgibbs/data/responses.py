@@ -15,7 +15,7 @@ from mmgibbs.data.fixed import ClassEffect, CovariateEffect
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, refuse_rows
 from mmgibbs.errors import DataError
 from mmgibbs.model.response import Categories, Count, Interval, Response
-from pedigree.tables import quoted
+from pedigree.tables import in_full, quoted
 
 if TYPE_CHECKING:
     from mmgibbs.data.traits import Records
@@ -151,13 +151,15 @@ def _censored(trait: Trait, index: int, phenotypes: Phenotypes) -> Interval:
         lower[neither], upper[neither] = np.nan, np.nan
     wrong = np.flatnonzero(lower > upper)
     if len(wrong):
-        named = [f"found the bounds {lower[i]:g} and {upper[i]:g} (traits.{trait.name})" for i in wrong[:SHOWN]]
+        named = [
+            f"found the bounds {in_full(lower[i])} and {in_full(upper[i])} (traits.{trait.name})" for i in wrong[:SHOWN]
+        ]
         raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a lower bound that is not above the upper")
     if trait.log:
         for values in (lower, upper):
             wrong = np.flatnonzero(values <= 0 if values is upper else np.isfinite(values) & (values < 0))
             if len(wrong):
-                named = [f"found {values[i]:g} (traits.{trait.name})" for i in wrong[:SHOWN]]
+                named = [f"found {in_full(values[i])} (traits.{trait.name})" for i in wrong[:SHOWN]]
                 raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a number above 0 (log: true)")
         wrong = np.flatnonzero((lower == 0) & np.isinf(upper))
         if len(wrong):
@@ -221,7 +223,7 @@ def _count(trait: Trait, index: int, phenotypes: Phenotypes) -> Count:
     count = phenotypes.numbers(trait.column, f"traits.{trait.name}", trait.missing)
     wrong = np.flatnonzero((count < 0) | (count % 1 > 0))
     if len(wrong):
-        named = [f"found {count[i]:g} in {where}" for i in wrong[:SHOWN]]
+        named = [f"found {in_full(count[i])} in {where}" for i in wrong[:SHOWN]]
         raise refuse_rows(phenotypes.name, phenotypes.rows[wrong], named, "a count: a whole number from 0")
     if (count == 0).any() and not (count > 0).any():
         raise DataError(
@@ -234,7 +236,7 @@ def _count(trait: Trait, index: int, phenotypes: Phenotypes) -> Count:
         wrong = np.flatnonzero(~(exposure > 0) & ~np.isnan(count))
         if len(wrong):
             named = [
-                f"found {'no value' if np.isnan(exposure[i]) else f'{exposure[i]:g}'} in column '{trait.exposure}' "
+                f"found {'no value' if np.isnan(exposure[i]) else in_full(exposure[i])} in column '{trait.exposure}' "
                 f"({path})"
                 for i in wrong[:SHOWN]
             ]

@@ -11,6 +11,7 @@ from mmgibbs.config import Analysis
 from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.responses import read_response, without_records
 from mmgibbs.model.response import Response
+from pedigree.tables import in_full
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
         if r.unit_residual:  # no centring: the first threshold is 0; the liability has a residual variance of 1
             mean[r.trait], variance[r.trait], constant[r.trait] = 0.0, 2.0, False
     for i in np.flatnonzero(constant).tolist():
-        notes.append(f"trait '{traits[i].name}' does not vary: every one of its {count[i]} records is {mean[i]:g}")
+        notes.append(
+            f"trait '{traits[i].name}' does not vary: every one of its {count[i]} records is {in_full(mean[i])}"
+        )
     weight = _weights(analysis, phenotypes)
     return Records(phenotypes, y, observed, weight, mean, variance, n_read, tuple(notes), responses)
 

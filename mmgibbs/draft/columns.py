@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from pedigree.tables import in_full
+
 MISSING = ("", "NA")  # what an analysis takes for a missing value where it says nothing else
 # What other programs write for a missing value; taken for one in a column whose other values are numbers.
 ALSO_MISSING = (".", "*", "?", "-", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "none", "na")
@@ -75,7 +77,7 @@ class Column:
         if self.numbers is not None and self.known:
             low, high = np.nanmin(self.numbers), np.nanmax(self.numbers)
             kind = "whole numbers" if self.whole else "numbers"
-            return f"{kind} from {low:g} to {high:g}, {self.levels:,} different{gaps}"
+            return f"{kind} from {in_full(low)} to {in_full(high)}, {self.levels:,} different{gaps}"
         shown = ", ".join(self.values()[:4]) + (", ..." if self.levels > 4 else "")
         kind = "dates" if self.dates and self.known else "text"
         return f"{kind}, {self.levels:,} different{f' ({shown})' if self.levels else ''}{gaps}"

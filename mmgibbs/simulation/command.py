@@ -97,7 +97,7 @@ def main(args: argparse.Namespace) -> int:
     print(lines)
     for file in (*names, SCHEMA):
         print(f"wrote {target / file}")
-    print(f"next: mmgibbs run {target / 'analysis.yaml'}")
+    print(f"next: mmgibbs run {shlex.quote(str(target / 'analysis.yaml'))}")
     return 0
 
 

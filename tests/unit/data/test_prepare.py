@@ -460,3 +460,13 @@ def test_traits_without_a_constant_are_not_centred():
     frame = pl.DataFrame({"a": [1.0, 2, 3], "b": [3.0, 1, 2], "x": [1.0, 2, 4]})
     p = prepare(analysis(frame, ["a", "b"], {"x": fixed("x", "covariate", traits=["a"])}, intercept=False))
     assert p.design.offsets == () and p.design.y[:, 0].tolist() == [1, 2, 3] and p.design.shifts == ()
+
+
+def test_only_what_an_analysis_has_is_read(files):
+    said, tables = [], (files / "phenotypes.csv", ["bw"], {"herd": fixed("herd", traits=["bw"])})
+    genetic = {"genetic": random("pedigree", _=effect("animal", traits=["bw"]))}
+    prepare(analysis(*tables, genetic, pedigree=files / "pedigree.csv"), said.append)
+    assert said == ["phenotypes", "pedigree", "fixed effects", "random effects", "rank"]
+    said.clear()
+    prepare(analysis(*tables), said.append)
+    assert said == ["phenotypes", "fixed effects", "rank"]

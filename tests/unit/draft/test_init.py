@@ -118,6 +118,14 @@ def test_the_command_says_what_it_guessed_and_why(tmp_path, monkeypatch, capsys)
     assert f"name: {tmp_path.name}" in text or f'name: "{tmp_path.name}"' in text
 
 
+def test_ids_that_are_large_numbers_are_described_with_all_their_digits(tmp_path):
+    rows = [f"{4900000 + 7 * i},{i % 4},{20 + i % 9 + 0.5}" for i in range(60)]
+    (tmp_path / "records.csv").write_text("\n".join(["animal,herd,weight", *rows]) + "\n")
+    made = draft(tmp_path / "records.csv", output=tmp_path / "analysis.yaml")
+    text = made.path.read_text(encoding="utf-8")
+    assert "from 4900000 to 4900413, 60 different" in text and "e+06" not in text
+
+
 def test_it_never_replaces_a_file_unasked(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("analysis.yaml").write_text("mine")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pedigree.errors import TableError
-from pedigree.tables import counted, nearest, open_table, quoted, read_table
+from pedigree.tables import counted, in_full, nearest, open_table, quoted, read_table
 
 VALUE = st.text(alphabet=st.sampled_from(list("aZ0 9.,;'\"\té–\n")), max_size=5)
 
@@ -252,3 +252,12 @@ def test_a_link_that_leads_nowhere(tmp_path):
     (tmp_path / "t.csv").symlink_to("t.csv")
     with pytest.raises(TableError, match="t.csv: is a symbolic link that leads to no file"):
         read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(4901234.0, "4901234"), (276000912345678.0, "276000912345678"), (-3.0, "-3"), (2.1, "2.1"), (1e-7, "1e-07"),
+     (1234567.25, "1234567.25"), (1e20, "1e+20"), (float("inf"), "inf"), (0.1 + 0.2, "0.3")],
+)  # fmt: skip
+def test_numbers_of_a_table_keep_their_digits(value, shown):
+    assert in_full(value) == shown

@@ -1,6 +1,7 @@
 """Simulated traits that are not normal are what their docstrings and provenance notes say."""
 
 import argparse
+import shlex
 from datetime import date, timedelta
 
 import numpy as np
@@ -170,7 +171,7 @@ def test_true_parameters_by_hand(calvings):
 @pytest.mark.parametrize("traits", command.KINDS)
 def test_files_and_an_analysis_that_runs(traits, tmp_path, capsys):
     target = write(tmp_path, "--traits", traits, "--animals", 600, "--years", 6)
-    assert f"next: mmgibbs run {target / 'analysis.yaml'}" in capsys.readouterr().out
+    assert f"next: mmgibbs run {shlex.quote(str(target / 'analysis.yaml'))}" in capsys.readouterr().out
     assert sorted(p.name for p in target.iterdir()) == sorted([*files.FILES, SCHEMA])
     note = (target / "PROVENANCE.txt").read_text()
     assert f"mmgibbs simulate DIRECTORY --traits {traits} --animals 600 --years 6 --seed 1" in note

@@ -1,6 +1,7 @@
 """The simulated beef data are what their docstring and provenance note say."""
 
 import argparse
+import shlex
 from types import SimpleNamespace
 
 import numpy as np
@@ -221,10 +222,11 @@ def arguments(*words):
 
 
 def test_command_says_what_comes_next(tmp_path, capsys):
-    target = tmp_path / "new" / "beef"
+    target = tmp_path / "new" / "my beef"
     assert command.main(arguments(target, "--animals", 600, "--years", 6)) == 0
     out = capsys.readouterr().out
-    assert "600 animals" in out and f"next: mmgibbs run {target / 'analysis.yaml'}" in out
+    assert "600 animals" in out and f"next: mmgibbs run {shlex.quote(str(target / 'analysis.yaml'))}" in out
+    assert "'" in out.splitlines()[-1]  # a shell takes the folder's name for one word
     assert "--animals 600 --years 6 --seed 1" in (target / "PROVENANCE.txt").read_text()
     with pytest.raises(ConfigError, match="overwrite=True"):
         command.main(arguments(target, "--animals", 600, "--years", 6))
