@@ -14,6 +14,7 @@ alone. This module needs NumPy and Numba only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -40,18 +41,57 @@ class Relatives:
     where e runs over l's entries in the lists and j_e = progeny[e]. A missing relative contributes nothing, nor does a
     mate that is l itself (the diagonal has it). A progeny whose two parents are the same level (a group; a selfed
     plant) stands in that level's list twice.
+
+    The lists of progeny are made when they are asked for, and kept from then on: 32 bytes an animal.
     """
 
     sire: np.ndarray  # (n,) int32; -1: unknown; >= n: unknown-parent group
     dam: np.ndarray  # (n,) int32
     dinv: np.ndarray  # (n,) float64, 1/d
-    progeny_ptr: np.ndarray  # (q + 1,) int64: level l owns entries progeny_ptr[l] .. progeny_ptr[l + 1] - 1
-    progeny: np.ndarray  # int32, rising within a level
-    mate: np.ndarray  # int32, the progeny's other parent; -1: unknown
-    diagonal: np.ndarray  # (q,) float64, diagonal of A^-1, plus 1 in the rows of random groups
     inbreeding: np.ndarray  # (n,) float64, F
     n_groups: int
     random_groups: bool
+
+    @property
+    def progeny_ptr(self) -> np.ndarray:
+        """(q + 1,) int64: level l owns entries progeny_ptr[l] .. progeny_ptr[l + 1] - 1."""
+        return self._lists[0]
+
+    @property
+    def progeny(self) -> np.ndarray:
+        """int32, rising within a level."""
+        return self._lists[1]
+
+    @property
+    def mate(self) -> np.ndarray:
+        """int32, the progeny's other parent; -1: unknown."""
+        return self._lists[2]
+
+    @property
+    def n_entries(self) -> int:
+        """Of the lists of progeny."""
+        return sum(int(np.count_nonzero(parent >= 0)) for parent in (self.sire, self.dam))
+
+    @cached_property
+    def _lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        q = self.n_levels
+        ptr, entries = np.empty(q + 1, np.int64), (np.empty(self.n_entries, np.int32) for _ in range(2))
+        progeny, mate = entries
+        list_progeny(self.sire, self.dam, np.append(np.arange(q, dtype=np.int32), np.int32(-1)), ptr, progeny, mate)
+        return ptr, progeny, mate
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:
+        """(q,) float64, diagonal of A^-1, plus 1 in the rows of random groups."""
+        return self.made_diagonal()
+
+    def made_diagonal(self) -> np.ndarray:
+        """The diagonal, made anew and not kept."""
+        out = np.zeros(self.n_levels)
+        _add_diagonal(self.sire, self.dam, self.dinv, out)
+        if self.random_groups:
+            out[self.n_animals :] += 1.0
+        return out
 
     @property
     def n_animals(self) -> int:
@@ -100,11 +140,7 @@ def relatives(
             f"animal code {i}: the inbreeding of its parents, {of_parents}, leaves no Mendelian sampling variance; "
             "A has no inverse"
         )
-    dinv = 1.0 / d
-    progeny_ptr, progeny, mate, diagonal = _joined(sire, dam, dinv, q)
-    if random_groups:
-        diagonal[n:] += 1.0
-    return Relatives(sire, dam, dinv, progeny_ptr, progeny, mate, diagonal, F, int(n_groups), bool(random_groups))
+    return Relatives(sire, dam, 1.0 / d, F, int(n_groups), bool(random_groups))
 
 
 @numba.njit(**_LOOP)
@@ -123,34 +159,41 @@ def mendelian_variance(sire, dam, F):
 
 
 @numba.njit(**_LOOP)
-def _joined(sire, dam, dinv, q):
-    n = sire.size
-    ptr = np.zeros(q + 1, np.int64)
-    diagonal = np.zeros(q)
-    for i in range(n):
+def _add_diagonal(sire, dam, dinv, diagonal):
+    for i in range(sire.size):
         s, d, a = sire[i], dam[i], dinv[i]
         diagonal[i] += a
         quarter = 0.25 * a if s != d else 0.5 * a
         if s >= 0:
-            ptr[s + 1] += 1
             diagonal[s] += quarter
         if d >= 0:
-            ptr[d + 1] += 1
             diagonal[d] += quarter
-    for level in range(q):
-        ptr[level + 1] += ptr[level]
-    progeny = np.empty(ptr[q], np.int32)
-    mate = np.empty(ptr[q], np.int32)
-    at = ptr[:q].copy()
-    for i in range(n):
-        s, d = sire[i], dam[i]
-        if s >= 0:
-            progeny[at[s]], mate[at[s]] = i, d
-            at[s] += 1
-        if d >= 0:
-            progeny[at[d]], mate[at[d]] = i, s
-            at[d] += 1
-    return ptr, progeny, mate, diagonal
+
+
+@numba.njit(**_LOOP)
+def list_progeny(sire, dam, place, ptr, progeny, mate):
+    """The lists of progeny with levels renumbered: ptr (q + 1,), progeny and mate (entries,) are written.
+
+    place (q + 1,): the new number of each level, and last what stands for an unknown mate. The entries of a level keep
+    the order of the pedigree. While they are written, ptr[l + 1] is where the next entry of level l goes.
+    """
+    q, one = place.size - 1, ptr.dtype.type(1)
+    ptr[:] = 0
+    for i in range(sire.size):
+        for p in (sire[i], dam[i]):
+            if p >= 0:
+                ptr[place[p] + 1] += one
+    before = ptr[0]
+    for level in range(1, q + 1):
+        entries = ptr[level]
+        ptr[level] = before
+        before += entries
+    for i in range(sire.size):
+        for p, other in ((sire[i], dam[i]), (dam[i], sire[i])):
+            if p >= 0:
+                at = ptr[place[p] + 1]
+                progeny[at], mate[at] = place[i], place[other if other >= 0 else q]
+                ptr[place[p] + 1] = at + one
 
 
 def a_inverse_csr(relatives: Relatives) -> csr_array:

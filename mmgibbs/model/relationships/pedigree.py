@@ -16,7 +16,7 @@ from numba import njit
 
 from mmgibbs.model.relationships.base import UNKNOWN, Lists, Relationship
 from pedigree.partitioned import inverse_among
-from pedigree.relationship import Relatives, a_among, a_inverse_csr, a_times_relatives
+from pedigree.relationship import Relatives, a_among, a_inverse_csr, a_times_relatives, list_progeny
 
 COHORTS = 64  # births are cut into this many cohorts, each ordered by its dams
 
@@ -114,44 +114,21 @@ class Pedigree(Relationship):
         return inverse_among(self.relatives, animals)
 
     def lists(self, order: np.ndarray, real: np.dtype) -> PedigreeLists:
-        kind, natural = self.relatives, bool(np.array_equal(order, np.arange(order.size)))
-        n, q = kind.n_animals, kind.n_levels
-        own = np.full(q, 1.0 if kind.random_groups else 0.0)
-        own[:n] = kind.dinv
-        parents: list[np.ndarray] = []
-        for parent in (kind.sire, kind.dam):
-            full = np.full(q, -1, np.int32)
-            full[:n] = parent
-            parents.append(full)
-        sire, dam = parents
-        ptr, progeny, mate = kind.progeny_ptr, kind.progeny, kind.mate
-        if not natural:
-            counts = np.diff(ptr)[order]
-            new_ptr = np.concatenate([[0], np.cumsum(counts)])
-            gather = np.repeat(ptr[:-1][order] - new_ptr[:-1], counts) + np.arange(new_ptr[-1])
-            ptr, progeny, mate = new_ptr, progeny[gather], mate[gather]
-            sire, dam = sire[order], dam[order]
-        progeny_own = own[progeny].astype(real)
-        if not natural:
-            position = np.empty(order.size, np.uint32)  # sweep position of each model-order level
-            position[order] = np.arange(order.size, dtype=np.uint32)
-            renumber = np.append(position, UNKNOWN)  # index -1 is the last element: unknown stays unknown
-            sire, dam, progeny, mate = renumber[sire], renumber[dam], renumber[progeny], renumber[mate]
-            own = own[order]
-        diagonal = kind.diagonal if natural else kind.diagonal[order]
-        return PedigreeLists(
-            np.ascontiguousarray(sire).view(np.uint32),
-            np.ascontiguousarray(dam).view(np.uint32),
-            own.astype(real),
-            diagonal.astype(real),
-            np.ascontiguousarray(ptr).astype(np.uint64),
-            np.ascontiguousarray(progeny).view(np.uint32),
-            np.ascontiguousarray(mate).view(np.uint32),
-            progeny_own,
-        )
+        kin, q = self.relatives, self.n_levels
+        place = np.empty(q + 1, np.uint32)  # sweep position of each model-order level
+        place[order] = np.arange(q, dtype=np.uint32)
+        place[q] = UNKNOWN  # index -1 is the last element: unknown stays unknown
+        ptr = np.empty(q + 1, np.uint64)
+        progeny, mate = np.empty(kin.n_entries, np.uint32), np.empty(kin.n_entries, np.uint32)
+        list_progeny(kin.sire, kin.dam, place, ptr, progeny, mate)
+        own = np.full(q, 1.0 if kin.random_groups else 0.0, real)
+        own[place[: kin.n_animals]] = kin.dinv
+        sire, dam = (np.full(q, UNKNOWN) for _ in range(2))
+        sire[place[: kin.n_animals]], dam[place[: kin.n_animals]] = place[kin.sire], place[kin.dam]
+        return PedigreeLists(sire, dam, own, kin.made_diagonal().astype(real)[order], ptr, progeny, mate, own[progeny])
 
     def list_bytes(self, real: int) -> int:
-        return self.n_levels * (16 + 2 * real) + self.relatives.progeny.size * (8 + real)
+        return self.n_levels * (16 + 2 * real) + self.relatives.n_entries * (8 + real)
 
     def inverse_csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         matrix = a_inverse_csr(self.relatives)

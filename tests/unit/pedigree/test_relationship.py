@@ -18,6 +18,7 @@ from pedigree.relationship import (
     a_inverse_times,
     a_inverse_triplets,
     a_times,
+    list_progeny,
     mendelian_variance,
     quadratic_form,
     relatives,
@@ -278,3 +279,19 @@ def test_needs_no_polars():
         "import pedigree; pedigree.relatives\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_lists_of_progeny_in_another_order():
+    """Entries of a level keep their order; levels, and what they point at, have new numbers."""
+    sire, dam = random_pedigree(40, 3)
+    r, rng = relatives(sire, dam), np.random.default_rng(4)
+    order = rng.permutation(r.n_levels)
+    place = np.append(np.argsort(order), 99).astype(np.uint32)
+    ptr = np.empty(r.n_levels + 1, np.uint64)
+    progeny, mate = np.empty(r.n_entries, np.uint32), np.empty(r.n_entries, np.uint32)
+    list_progeny(r.sire, r.dam, place, ptr, progeny, mate)
+    for level, old in enumerate(order.tolist()):
+        mine, theirs = slice(*ptr[level : level + 2].tolist()), slice(*r.progeny_ptr[old : old + 2].tolist())
+        assert progeny[mine].tolist() == place[r.progeny[theirs]].tolist()
+        assert mate[mine].tolist() == place[r.mate[theirs]].tolist()
+    assert int(ptr[-1]) == r.n_entries == (r.sire >= 0).sum() + (r.dam >= 0).sum() and 99 in mate
