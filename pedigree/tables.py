@@ -207,8 +207,10 @@ def _as_text(column: pl.Series, where: str) -> pl.Series:
         # 2**53: beyond it floating numbers no longer tell integers apart
         if ((column == column.floor()) & (column.abs() < 2.0**53)).all():
             column = column.cast(pl.Int64)
-    column = column.cast(pl.String)
-    return column.to_frame().select(_stripped(pl.all())).to_series() if kind == pl.String else column
+    if kind != pl.String:
+        return column.cast(pl.String)
+    stripped = column.to_frame().select(_stripped(pl.all())).to_series()
+    return column if stripped.equals(column) else stripped  # the same memory where nothing goes
 
 
 def _frame_table(frame: pl.DataFrame, name: str) -> Table:

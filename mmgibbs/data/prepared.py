@@ -20,7 +20,7 @@ class LevelLabels:
     """The levels of one term as the user knows them."""
 
     ids: pl.Series  # (q,) String: the id of each level code; '' for the one level of a covariate without `by`
-    order: np.ndarray  # (q,) int64 level codes in reporting order
+    order: np.ndarray  # (q,) int32 or int64 level codes in reporting order
     # (q,) float64 F as the model uses it: 0 under `inbreeding: ignore`, NaN for groups; None where there is no pedigree
     inbreeding: np.ndarray | None = None
     n_groups: int = 0  # the last n_groups levels are unknown-parent groups, reported with effect 'group'

@@ -70,10 +70,11 @@ class Kin:
 
     def labels(self, made: AMatrix) -> LevelLabels:
         """The animals, then any groups."""
-        n, g = len(self.pedigree.ids), len(self.pedigree.groups)
-        ids = pl.concat([self.pedigree.ids.rename("id"), pl.Series("id", self.pedigree.groups, dtype=pl.String)])
-        order = np.concatenate([np.asarray(self.pedigree.file_order, np.int64), np.arange(n, n + g)])
-        F = np.concatenate([made.relatives.inbreeding, np.full(g, np.nan)])
+        ids, order, F = self.pedigree.ids.rename("id"), self.pedigree.file_order, made.relatives.inbreeding
+        if g := len(self.pedigree.groups):
+            ids = pl.concat([ids, pl.Series("id", self.pedigree.groups, dtype=pl.String)])
+            order = np.concatenate([order, np.arange(len(order), len(order) + g, dtype=order.dtype)])
+            F = np.concatenate([F, np.full(g, np.nan)])
         return LevelLabels(ids, order, F, g)
 
 
