@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +25,7 @@ from mmgibbs.data.covariates import DEPENDENT
 # Beyond this many columns in Z the largest effects are checked against the absorbed one alone: S would not fit.
 DENSE_COLUMNS = 6000
 _PANEL = 96
+ROWS = 1 << 18  # records whose columns are held at a time: some 20 bytes for each effect
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,11 @@ class Columns:
     @property
     def size(self) -> int:
         return self.n_levels * self.width
+
+    def part(self, rows: slice) -> Columns:
+        """The columns of some records."""
+        covariates = None if self.covariates is None else self.covariates[rows]
+        return Columns(self.level[rows], self.n_levels, covariates)
 
 
 @dataclass(frozen=True)
@@ -142,36 +149,16 @@ def _schur(
     sparse_at = np.concatenate([p for p, d in zip(positions, dense, strict=False) if not d] or [np.empty(0, np.int64)])
     dense_at = np.concatenate([p for p, d in zip(positions, dense, strict=False) if d] or [np.empty(0, np.int64)])
     S = np.zeros((starts[-1], starts[-1]))
-    Z = (
-        sparse.hstack([_incidence(e) for e, d in zip(effects, dense, strict=False) if not d], format="csr")
-        if len(sparse_at)
-        else None
-    )
-    X = (
-        np.hstack(
-            [
-                np.where(e.level[:, None] >= 0, e.covariates, 0.0)
-                for e, d in zip(effects, dense, strict=False)
-                if d and e.covariates is not None
-            ]
-        )
-        if len(dense_at)
-        else None
-    )
-    C = None if absorbed is None else _incidence(absorbed).T.tocsr()
-    share = None if counts is None else 1.0 / np.where(counts > 0, counts, 1.0)
-    squares = np.zeros(len(S))
-    if Z is not None:
-        S[np.ix_(sparse_at, sparse_at)] = (Z.T @ Z).toarray()
-    if X is not None:
-        S[np.ix_(dense_at, dense_at)] = X.T @ X
-    if Z is not None and X is not None:
-        cross = Z.T @ X
+    ZZ, cross, XX, CZ, CX = _products(effects, dense, absorbed)
+    if ZZ is not None:
+        S[np.ix_(sparse_at, sparse_at)] = ZZ.toarray()
+    if XX is not None:
+        S[np.ix_(dense_at, dense_at)] = XX
+    if cross is not None:
         S[np.ix_(sparse_at, dense_at)], S[np.ix_(dense_at, sparse_at)] = cross, cross.T
-    squares[:] = S.diagonal()
-    if C is not None and share is not None:
-        CZ = None if Z is None else C @ Z
-        CX = None if X is None else C @ X
+    squares = S.diagonal().copy()
+    if counts is not None:
+        share = 1.0 / np.where(counts > 0, counts, 1.0)
         if CZ is not None:
             scaled = sparse.diags_array(share) @ CZ
             S[np.ix_(sparse_at, sparse_at)] -= (CZ.T @ scaled).toarray()
@@ -182,6 +169,36 @@ def _schur(
         if CX is not None:
             S[np.ix_(dense_at, dense_at)] -= CX.T @ (share[:, None] * CX)
     return S, squares
+
+
+def _products(effects: Sequence[Columns], dense: Sequence[bool], absorbed: Columns | None) -> list[Any]:
+    """Z'Z, Z'X, X'X, C'Z and C'X, None where a part is missing: Z sparse, X dense, C absorbed. Records are taken ROWS
+    at a time, so that what is made of them stays small."""
+    out: list[Any] = [None] * 5
+    for first in range(0, max(len(effects[0].level), 1), ROWS):
+        chosen = slice(first, first + ROWS)
+        parts = [e.part(chosen) for e in effects]
+        of_rows = _products_of_rows(parts, dense, None if absorbed is None else absorbed.part(chosen))
+        out = [new if old is None else old + new for old, new in zip(out, of_rows, strict=True)]
+    return out
+
+
+def _products_of_rows(effects: Sequence[Columns], dense: Sequence[bool], absorbed: Columns | None) -> tuple[Any, ...]:
+    listed = [_incidence(e) for e, d in zip(effects, dense, strict=True) if not d]
+    values = [
+        np.where(e.level[:, None] >= 0, e.covariates, 0.0)
+        for e, d in zip(effects, dense, strict=True)
+        if d and e.covariates is not None
+    ]
+    Z, X = sparse.hstack(listed, format="csr") if listed else None, np.hstack(values) if values else None
+    C = None if absorbed is None else _incidence(absorbed).T.tocsr()
+    return (
+        None if Z is None else Z.T @ Z,
+        None if Z is None or X is None else Z.T @ X,
+        None if X is None else X.T @ X,
+        None if C is None or Z is None else C @ Z,
+        None if C is None or X is None else C @ X,
+    )
 
 
 def _against_one(effect: Columns, absorbed: Columns | None) -> np.ndarray:

@@ -117,3 +117,20 @@ def test_cholesky_pivots_over_several_panels(p):
         X[:, j] = X[:, j - 1] + X[:, j - 2]
     keep = cholesky_pivots(X.T @ X, (X * X).sum(axis=0))
     assert np.array_equal(keep, np.arange(p) % 3 != 2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_records_are_taken_in_parts(seed, monkeypatch):
+    """The sums do not depend on how many records are looked at together; a part left out would show."""
+    rng, n = np.random.default_rng(seed), 50
+    effects = [Columns(rng.integers(0, q, n).astype(np.int32), q) for q in (3, 4)]
+    effects.append(Columns(rng.integers(-1, 2, n).astype(np.int32), 2, rng.normal(size=(n, 2))))
+    effects.append(Columns(np.zeros(n, np.int32), 1, rng.normal(size=(n, 1))))
+    absorbed = Columns(rng.integers(0, 9, n).astype(np.int32), 9)
+    counts = np.bincount(absorbed.level, minlength=9).astype(float)
+    whole = rank._schur(effects, absorbed, counts)
+    fewer = rank._schur([e.part(slice(0, n - 1)) for e in effects], absorbed.part(slice(0, n - 1)), counts)
+    assert not np.allclose(fewer[0], whole[0])
+    monkeypatch.setattr(rank, "ROWS", 7)
+    for part, found in zip(whole, rank._schur(effects, absorbed, counts), strict=True):
+        np.testing.assert_allclose(found, part, rtol=0, atol=1e-12 * n)
