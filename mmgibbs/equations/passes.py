@@ -56,11 +56,18 @@ def add_weighted(term, records, Rinv, e, out):
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def level_precisions(term, Rinv, level, out):
     """out = sum_{r in l} W_r' R_r^-1 W_r from the cells of the level; (k, k) float64, the lower triangle is written."""
+    of_class = np.uint64(term.cell_class[level]) if term.cell_class.size > 0 else np.uint64(level)
+    class_precisions(term, Rinv, of_class, out)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def class_precisions(term, Rinv, of_class, out):
+    """The same for the levels of a class (of a level, where each has cells of its own)."""
     k = out.shape[0]
     for a in range(k):
         for b in range(a + 1):
             out[a, b] = 0.0
-    for cell in range(term.cell_ptr[level], term.cell_ptr[level + np.uint64(1)]):
+    for cell in range(term.cell_ptr[of_class], term.cell_ptr[of_class + np.uint64(1)]):
         p = term.cell_pattern[cell]
         for a in range(k):
             for b in range(a + 1):

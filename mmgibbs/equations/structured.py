@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from mmgibbs.equations.cell_classes import shared_cells
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import Partition
@@ -39,6 +40,7 @@ class TermLists(NamedTuple):
 
     A *visit* is a record that meets the level through one effect; the visits of a level are ordered by record, then
     effect. A *cell* is a level and one missing pattern among its records: sums[a, b] = sum_r w_r z_ra z_rb over them.
+    Levels with the same cells may share one list of them (cell_classes.py): a level has the cells of its class.
     """
 
     trait: np.ndarray  # (k,) int64 t(c)
@@ -47,7 +49,8 @@ class TermLists(NamedTuple):
     visit_ptr: np.ndarray  # (q + 1,) uint64
     visit_record: np.ndarray  # (v,) uint32
     visit_effect: np.ndarray  # (v,) uint8; empty where E = 1
-    cell_ptr: np.ndarray  # (q + 1,) uint64
+    cell_class: np.ndarray  # (q,) uint32; empty where every level has cells of its own
+    cell_ptr: np.ndarray  # (classes + 1,) uint64, or (q + 1,)
     cell_pattern: np.ndarray  # (cells,) uint32
     cell_sums: np.ndarray  # (cells, m, m)
     covariates: np.ndarray  # (n, m); no rows where every regressor is the constant 1
@@ -89,7 +92,7 @@ def structured_equations(design: Design, partition: Partition, precision: str = 
         np.nan_to_num(design.y[records_order]).astype(real),
         design.pattern[records_order].astype(np.uint8 if len(design.patterns) <= 256 else np.uint32),
         np.empty(0, real) if np.all(design.weight == 1.0) else design.weight[records_order].astype(real),
-        records_order.astype(np.uint32),
+        records_order,
     )
     terms = tuple(
         _term_lists(term, order, records_order, records, len(design.patterns), real)
@@ -138,26 +141,24 @@ def _records_order(design: Design, partition: Partition) -> np.ndarray:
     stream.
     """
     if not design.terms:
-        return np.arange(design.n_records)
+        return np.arange(design.n_records, dtype=np.uint32)
     largest = max(range(len(design.terms)), key=lambda i: design.terms[i].n_levels)
     position = _positions(partition.order[largest])
     level = design.terms[largest].effects[0].level
-    return np.argsort(np.where(level >= 0, position[level], np.int64(position.size)), kind="stable")
+    return np.argsort(np.where(level >= 0, position[level], np.int32(position.size)), kind="stable").astype(np.uint32)
 
 
 def _positions(order: np.ndarray) -> np.ndarray:
-    position = np.empty(order.size, np.int64)
-    position[order] = np.arange(order.size)
+    position = np.empty(order.size, np.int32)
+    position[order] = np.arange(order.size, dtype=np.int32)
     return position
 
 
 def _term_lists(
     term: Term, order: np.ndarray, records_order: np.ndarray, records: Records, n_patterns: int, real: np.dtype
 ) -> TermLists:
-    position = np.append(_positions(order), -1)  # level -1 (met by no record) stays -1
-    levels = np.stack([position[e.level[records_order]] for e in term.effects], axis=1).astype(np.int32)
     covariates = _covariates(term, records_order)
-    visit_ptr, visit_record, visit_effect = visits_of_levels(levels, term.n_levels)
+    visit_ptr, visit_record, visit_effect = _visits(term, order, records_order)
     cell_ptr, cell_pattern, cell_sums = _cells(
         visit_ptr,
         visit_record,
@@ -168,6 +169,7 @@ def _term_lists(
         records.weight,
         n_patterns,
     )
+    cells = shared_cells(cell_ptr, cell_pattern, cell_sums.astype(real))
     k = term.n_components
     traits_per_effect = [len(e.traits) * e.n_regressors for e in term.effects]
     return TermLists(
@@ -177,13 +179,19 @@ def _term_lists(
         visit_ptr,
         visit_record,
         visit_effect if len(term.effects) > 1 else np.empty(0, np.uint8),
-        cell_ptr,
-        cell_pattern,
-        cell_sums.astype(real),
+        *cells,
         covariates.astype(real),
         np.empty((0, k), np.uint8) if term.active is None else term.active[order].astype(np.uint8),
-        order.astype(np.int32),
+        order.astype(np.int32, copy=False),
     )
+
+
+def _visits(term: Term, order: np.ndarray, records_order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    position = np.append(_positions(order), np.int32(-1))  # level -1 (met by no record) stays -1
+    levels = np.empty((records_order.size, len(term.effects)), np.int32)
+    for column, effect in enumerate(term.effects):
+        levels[:, column] = position[effect.level[records_order]]
+    return visits_of_levels(levels, term.n_levels)
 
 
 def _covariates(term: Term, records_order: np.ndarray) -> np.ndarray:

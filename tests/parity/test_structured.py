@@ -30,7 +30,8 @@ def small_pieces(monkeypatch):
     """
     monkeypatch.setattr("mmgibbs.engines.coloured.collapsed.RECORDS_PER_PLACE", 0.1)
     monkeypatch.setattr("mmgibbs.engines.coloured.collapsed.PLACES", 64)
-    monkeypatch.setattr("mmgibbs.engines.coloured.cell_classes.WORTHWHILE", 1)
+    monkeypatch.setattr("mmgibbs.equations.cell_classes.WORTHWHILE", 1)
+    monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 0)
     monkeypatch.setattr("mmgibbs.engines.coloured.pieces.PIECE", 7)
     monkeypatch.setattr("mmgibbs.engines.coloured.pieces.LONG", 14)
     monkeypatch.setattr("mmgibbs.engines.coloured.engine.SMALL", 10)
@@ -91,7 +92,8 @@ def test_same_chain_as_serial(name, update, sampled):
 def test_lanes_are_the_same_chain(name, classes, monkeypatch):
     """Held components, weights, groups that stand for both parents; records that meet a level through two effects."""
     monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
-    monkeypatch.setattr("mmgibbs.engines.coloured.cell_classes.WORTHWHILE", 0.1 if classes else 1000)
+    monkeypatch.setattr("mmgibbs.equations.cell_classes.WORTHWHILE", 0.1 if classes else 1000)
+    monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 0)
     example = models.example(name)
     equations = structured_equations(example.design, partition(example.design, "colour"))
     engines = [SerialEngine(equations), *(StructuredEngine(equations, threads=t) for t in (1, 2))]
@@ -147,22 +149,28 @@ def test_a_last_group_of_lanes_is_filled_with_identities(beef, monkeypatch):
     assert all(np.isfinite(t).all() for t in engine.fetch())
 
 
-def test_levels_with_equal_records_form_classes(beef):
-    from mmgibbs.engines.coloured.cell_classes import cell_classes, class_precisions
+def test_levels_with_equal_records_form_classes(beef, monkeypatch):
+    from mmgibbs.engines.coloured.lanes import parts_of_classes
     from mmgibbs.equations.base import precisions
     from mmgibbs.equations.passes import level_precisions
 
     data, design = beef
-    equations = structured_equations(design, partition(design, "colour"))
-    lists = equations.terms[-2]
-    which, examples = cell_classes(lists)
-    assert 1 < examples.size < which.size / 3
+    monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 10**6)
+    own_cells = structured_equations(design, partition(design, "colour")).terms[-2]
+    assert own_cells.cell_class.size == 0, "few levels keep cells of their own"
+    monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 0)
+    shared = structured_equations(design, partition(design, "colour")).terms[-2]
+    which, classes = shared.cell_class, shared.cell_ptr.size - 1
+    assert 1 < classes < which.size / 3 and set(which.tolist()) == set(range(classes))
+    assert shared.cell_sums.nbytes < own_cells.cell_sums.nbytes / 3
     _, Rinv = precisions(design, data.G, data.R)
-    parts = class_precisions(lists, examples, Rinv)
-    own = np.zeros(parts.shape[1:])
+    parts = parts_of_classes(shared, Rinv)
+    own, by_class = np.zeros(parts.shape[1:]), np.zeros(parts.shape[1:])
     for level in range(0, which.size, 17):
-        level_precisions(lists, Rinv, np.uint64(level), own)
-        np.testing.assert_array_equal(parts[which[level]], own)
+        level_precisions(own_cells, Rinv, np.uint64(level), own)
+        level_precisions(shared, Rinv, np.uint64(level), by_class)
+        np.testing.assert_array_equal(parts[which[level]], by_class)
+        np.testing.assert_allclose(own, by_class, rtol=1e-14)
 
 
 def test_other_partitions_are_refused():

@@ -14,7 +14,6 @@ from numba import carray, njit
 
 from mmgibbs.draws.normal import fill_normals_across
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
-from mmgibbs.engines.coloured.cell_classes import cell_classes, class_precisions
 from mmgibbs.engines.coloured.gather import (
     LANES,
     codes_to_rows,
@@ -28,9 +27,9 @@ from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.serial import LevelSweep
 from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.partition import Block
-from mmgibbs.equations.passes import level_precisions
+from mmgibbs.equations.passes import class_precisions, level_precisions
 from mmgibbs.equations.relationships import weight
-from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.machine.threads import Threads
 
 
@@ -45,15 +44,29 @@ class LaneTables:
     def __init__(self, equations: StructuredEquations, term: int, ranges: list[tuple[int, int]]):
         self.term, lists = term, equations.terms[term]
         self.lists = lane_lists(lists, equations.relationships[term], equations.records.pattern, ranges)
-        self.classes, self._examples = cell_classes(lists)
+        self.classes = lists.cell_class
         self._made_for: np.ndarray | None = None
 
     def renew(self, state: SweepEngine) -> None:
         """The data parts of P and the rows that codes represent; made once for each R^-1, by the first block."""
         if self._made_for is not state.Rinv:
             self._made_for, lists = state.Rinv, state.equations.terms[self.term]
-            self.parts = class_precisions(lists, self._examples, state.Rinv)
+            self.parts = parts_of_classes(lists, state.Rinv)
             self.rows = codes_to_rows(lists, state.Rinv)
+
+
+def parts_of_classes(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
+    """(classes, k, k) float64, lower triangles: the data part of P of each class; none without classes."""
+    k = term.trait.size
+    out = np.zeros((term.cell_ptr.size - 1 if term.cell_class.size else 0, k, k))
+    _parts_of_classes(term, Rinv, out)
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _parts_of_classes(term, Rinv, out):
+    for i in range(np.uint64(out.shape[0])):
+        class_precisions(term, Rinv, i, out[i])
 
 
 class LaneSweep(LevelSweep):
@@ -91,8 +104,8 @@ def sweep_lanes(
     """Draw the levels first ... last - 1 (sweep positions, all of one colour) jointly per level; 1 <= k, T <= 4, no
     covariates.
 
-    theta (q + 1, k), its last row 0; lists, rows: gather.py. classes (q,) and parts (classes, k, k): cell_classes.py,
-    or both empty. Returns -1, or the position of the first of a group of levels of which one has a P that is not
+    theta (q + 1, k), its last row 0; lists, rows: gather.py. classes (q,) and parts (classes, k, k): those of shared
+    cells, or both empty. Returns -1, or the position of the first of a group of levels of which one has a P that is not
     positive definite.
     """
     k, T = len(k_), len(T_)

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mmgibbs.draws.purpose import LOCATION, stream
-from mmgibbs.engines.coloured.cell_classes import cell_classes
 from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.equations.structured import StructuredEquations, TermLists
 from mmgibbs.errors import DeviceError
@@ -50,7 +49,7 @@ class ResidentTerm:
     theta: DeviceArray  # (q, k)
     code: DeviceArray  # (q,) level in model order
     colours: tuple[Colour, ...]
-    examples: DeviceArray | None  # a level of each class; None where there are no classes
+    examples: DeviceArray | None  # which list of cells each class has; None where there are no classes
     n_classes: int
 
 
@@ -104,7 +103,8 @@ class Resident:
         k, q = term.n_components, term.n_levels
         effect_of = np.repeat(np.arange(len(term.effects)), np.diff(lists.effect_first))
         theta, code = self.queue.empty((q, k), eq.real), self.queue.upload(lists.code.view(np.uint32))
-        classes, examples = cell_classes(lists)
+        classes = lists.cell_class
+        examples = np.arange(lists.cell_ptr.size - 1 if classes.size else 0)  # which cells each class has
         values = struct(
             visit_ptr=self._keep(positions(lists.visit_ptr)),
             visit_record=self._keep(lists.visit_record),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmgibbs.engines.coloured.cell_classes import cell_classes
 from mmgibbs.engines.coloured_gpu.queue import GpuQueue
 from mmgibbs.engines.coloured_gpu.resident import LONG_VISITS
 from mmgibbs.equations.structured import StructuredEquations
@@ -66,7 +65,7 @@ def bytes_per_sweep(equations: StructuredEquations) -> int:
         q, row = lists.code.size, lists.trait.size * real
         of_visit = 4 + (lists.visit_effect.itemsize if lists.visit_effect.size else 0)
         of_visit += lists.covariates.shape[1] * real if lists.covariates.size else 0
-        of_class = 4 * q if cell_classes(lists)[0].size else 4 * q + lists.cell_pattern.nbytes + lists.cell_sums.nbytes
+        of_class = 4 * q if lists.cell_class.size else 4 * q + lists.cell_pattern.nbytes + lists.cell_sums.nbytes
         visits = np.diff(lists.visit_ptr.astype(np.int64))
         total += q * (4 + 4 + 2 * row) + of_class + lists.active.nbytes  # where visits start, code, theta twice
         total += int(visits.sum()) * (of_visit + of_record + 2 * T * real)

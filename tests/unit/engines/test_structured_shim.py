@@ -89,7 +89,8 @@ def test_single_precision_too(name, shim):
 @pytest.mark.parametrize("name", models.LISTED)
 def test_long_lists_in_pieces(name, shim, cut_lists, monkeypatch):
     """With classes of levels, too. The last thread first changes nothing: threads of a kernel share no data."""
-    monkeypatch.setattr("mmgibbs.engines.coloured.cell_classes.WORTHWHILE", 1)
+    monkeypatch.setattr("mmgibbs.equations.cell_classes.WORTHWHILE", 1)
+    monkeypatch.setattr("mmgibbs.equations.cell_classes.MANY", 0)
     truth, engine = engines(models.example(name), shim("double"))
     _, other_way = engines(models.example(name), shim("double"), backwards=True)
     assert any(c.n_pieces > c.n_long > 0 for t in engine.resident.terms for c in t.colours)
