@@ -179,7 +179,8 @@ def evaluate(analysis: Analysis, prepared: Prepared | None = None, threads: Thre
     assembled = assemble(analysis, prepared)
     refuse_solving_beyond_memory(analysis, assembled)
     model = assembled.model
-    engine = PcgSolver(structured_equations(model.design, partition(model.design)), threads)
+    equations = structured_equations(model.design, partition(model.design))
+    engine = PcgSolver(equations, threads, analysis.sampler.preconditioner)
     engine.set_variances([None if c is None else c.start for c in model.covariances], model.residual.start)
     tolerance = analysis.sampler.tolerance
     assert tolerance is not None, "a complete analysis has one"
