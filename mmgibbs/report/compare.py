@@ -13,6 +13,7 @@ from mmgibbs.report import plots, words
 from mmgibbs.report.findings import warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.html_tables import (
+    NORMAL_95,
     Column,
     Number,
     Table,
@@ -56,6 +57,7 @@ def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
         ],
         "facts": facts_table(runs, names),
         "parameters": parameter_table(runs, names),
+        "intervals": interval_words([was_drawn(run.summary) for run in runs]),
         "figures": parameter_figures(runs, figures),
         "breeding": breeding_values(runs, names, figures, top),
     }
@@ -116,7 +118,7 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
         columns.append(Column(run_name, "number"))
         cells.append(numbers([o.get("mean") for o in own], places))
         if not of_draws:
-            columns.append(Column("Standard error", "number"))
+            columns.append(Column("SE", "number", "standard error"))
             cells.append(numbers([o.get("sd") or None for o in own], places))
             continue
         columns.append(Column("95 % interval", "id"))
@@ -130,6 +132,23 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
     return Table("Parameters", columns, list(zip(*cells, strict=True)))
 
 
+def _with_intervals(rows: dict[str, dict]) -> dict[str, dict]:
+    """Estimates with intervals by their standard errors, where they have one."""
+    ends = {"hpd_low": -NORMAL_95, "hpd_high": NORMAL_95}
+    return {
+        name: row | {key: row["mean"] + z * row["sd"] if row["sd"] else None for key, z in ends.items()}
+        for name, row in rows.items()
+    }
+
+
+def interval_words(drawn: Sequence[bool]) -> str:
+    """What the bars of the figures are."""
+    of_draws = "posterior means with 95 % highest-density intervals"
+    of_estimates = "estimates by REML with 1.96 standard errors on either side"
+    said = " and ".join([of_draws] * any(drawn) + [of_estimates] * (not all(drawn)))
+    return f"{said[0].upper()}{said[1:]}."
+
+
 def apart_in(drawn: Sequence[bool]) -> tuple[str, str, str]:
     """Label, kind and help of the column that says how far apart means, or estimates, are."""
     if not any(drawn):
@@ -139,8 +158,11 @@ def apart_in(drawn: Sequence[bool]) -> tuple[str, str, str]:
 
 
 def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[tuple[str, str, str]]:
-    """Means and intervals of the runs, a figure per parameter: variances and their shares, not covariances."""
-    rows = [_rows(run) for run in runs]
+    """Means and intervals of the runs, a figure per parameter: variances and their shares, not covariances.
+
+    Estimates that were not drawn have intervals of 1.96 standard errors.
+    """
+    rows = [_rows(run) if was_drawn(run.summary) else _with_intervals(_rows(run)) for run in runs]
     chosen = [name for name in _shared(runs) if ".cov[" not in name][:FIGURES]
     out = []
     for name in chosen:

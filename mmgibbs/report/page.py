@@ -274,7 +274,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
     estimated = any(known(r["hpd_low"]) for r in rows)
     columns = [Column("Parameter"), Column("Mean", "number"), Column("SD", "number", "posterior standard deviation")]
     if not drawn:
-        columns = [Column("Parameter"), Column("Estimate", "number"), Column("Standard error", "number")]
+        columns = [Column("Parameter"), Column("Estimate", "number"), Column("SE", "number", "standard error")]
     cells = [[str(r["parameter"]) for r in rows], column("mean"), numbers([r["sd"] or None for r in rows], places)]
     if estimated:
         columns += [

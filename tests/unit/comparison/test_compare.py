@@ -152,9 +152,12 @@ def test_parameters_of_reml_have_the_digits_of_their_errors(reml, a_run, tmp_pat
     assert ["parameter", "a", "b", "apart,", "SE"] in lines
     assert ["h2[fleece_weight]", "0.365", "0.574", "+5.40"] in lines
     page = Page(tmp_path / "page.html").table("Parameters")
-    assert page["head"] == ["Parameter", "whole", "Standard error", "without", "Standard error", "Apart, SE"]
+    assert page["head"] == ["Parameter", "whole", "SE", "without", "SE", "Apart, SE"]
     row = next(row for row in page["rows"] if row[0] == "h2[fleece_weight]")
     assert [as_number(cell) for cell in row[1:]] == [0.365, 0.055, 0.574, 0.022, 5.4]
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Estimates by REML with 1.96 standard errors on either side." in text and "Posterior means" not in text
+    assert "run 1: 0.365 (0.256 to 0.474); run 2: 0.574 (0.531 to 0.618)" in text.replace("Run 1", "run 1")
     mixed = [read_finished(folder) for folder in (reml["whole"], a_run)]
     assert [was_drawn(run.summary) for run in mixed] == [False, True] and apart_in([False, True])[0] == "Apart, SD"
 
@@ -162,7 +165,7 @@ def test_parameters_of_reml_have_the_digits_of_their_errors(reml, a_run, tmp_pat
 def test_the_report_of_a_reml_run_heads_estimates_as_such(reml):
     page = Page(reml["whole"] / "report.html")
     shares = page.table("Heritabilities and shares of the phenotypic variance")
-    assert shares["head"] == ["Parameter", "Estimate", "Standard error"]
+    assert shares["head"] == ["Parameter", "Estimate", "SE"]
     assert [as_number(cell) for cell in shares["rows"][0][1:]] == [0.365, 0.055]
     run = read_finished(reml["whole"])
     html = as_html(run.summary, run.record, run.directory)
