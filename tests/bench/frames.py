@@ -1,11 +1,12 @@
 """From data frames in memory to the end of the first sweep: seconds and memory, step by step, engine structured.
 With --sweeps N also the medians of N sweeps with fixed and with sampled variances, by turns.
 
-    python tests/bench/frames.py [--animals 1100000 10600000] [--threads 2] [--sweeps N] [--keep DIR]
+    python tests/bench/frames.py [--animals 1100000 10600000] [--threads 2] [--sweeps N] [--files] [--keep DIR]
 
 The simulated beef herd of `mmgibbs simulate`: string ids, three weights, direct and maternal genetic effects and a
 maternal environment; nine animals of ten have records. Each size is measured in a process of its own. Wall and
-processor seconds of each step, resident memory after it, and the peak, the frames included.
+processor seconds of each step, resident memory after it, and the peak, the frames included. With --files the tables
+are parquet files that the program reads and gives back, as `mmgibbs run` does, and no frames are held.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ def main() -> None:
     parser.add_argument("--animals", type=int, nargs="+", default=[1_100_000, 10_600_000])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--sweeps", type=int, default=0, help="timed sweeps of each kind")
+    parser.add_argument("--files", action="store_true", help="read the tables from files, hold no frames")
     parser.add_argument("--keep", type=Path, help="keep the simulated frames here, and use them where they are")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
-        measure(arguments.measure, arguments.threads, arguments.sweeps)
+        measure(arguments.measure, arguments.threads, arguments.sweeps, arguments.files)
         return
     with tempfile.TemporaryDirectory() as folder:
         base = arguments.keep or Path(folder)
@@ -45,7 +47,7 @@ def main() -> None:
         for target in (small, *measured):  # the first compiles
             print(f"\n{target.name}")
             command = [sys.executable, __file__, "--measure", str(target), "--threads", str(arguments.threads)]
-            command += ["--sweeps", str(arguments.sweeps)]
+            command += ["--sweeps", str(arguments.sweeps), *(["--files"] if arguments.files else [])]
             subprocess.run(command, check=True)
 
 
@@ -88,7 +90,7 @@ def resident() -> float:
     return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
-def measure(folder: Path, threads: int, sweeps: int) -> None:
+def measure(folder: Path, threads: int, sweeps: int, files: bool) -> None:
     import polars as pl
     import yaml
 
@@ -101,9 +103,8 @@ def measure(folder: Path, threads: int, sweeps: int) -> None:
     from mmgibbs.sampler.covariances import starting_matrices
 
     settings = yaml.safe_load((folder / "analysis.yaml").read_text(encoding="utf-8"))
-    frames = {n: pl.read_parquet(folder / f"{n}.parquet") for n in ("phenotypes", "pedigree")}
-    settings["data"] |= frames
-    records = frames["phenotypes"].height
+    tables = {n: folder / f"{n}.parquet" for n in ("phenotypes", "pedigree")}
+    settings["data"] |= tables if files else {n: pl.read_parquet(path) for n, path in tables.items()}
     steps = Steps()
     prepared = prepare(load_config(settings, ["sampler.precision=single"]), lambda stage: print(f"    {stage}"))
     steps.done("ids checked and coded, design")
@@ -121,6 +122,7 @@ def measure(folder: Path, threads: int, sweeps: int) -> None:
     total = steps.total
     engine.sweep(2, (1, 0))
     steps.done("another sweep")
+    records = prepared.counts["records"]["read"]
     print(f"{records:,} records, {equations.n_equations:,} equations: {total[0]:.1f} s, {total[1]:.1f} s "
           "of the processor")  # fmt: skip
     if sweeps:
