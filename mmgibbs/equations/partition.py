@@ -133,23 +133,21 @@ def level_colours(term: Term) -> np.ndarray:
     Two levels are neighbours if K^-1 joins them or if one record meets both. Colour 0 is given first and is the largest
     as a rule. Levels of a dense block are swept apart and have no neighbours here.
     """
-    a, b = level_edges(term)
+    apart = np.zeros(term.n_levels, bool)
     if term.relationship.dense is not None:
-        apart = np.zeros(term.n_levels, bool)
         apart[term.relationship.dense.levels] = True
-        a, b = (side[~(apart[a] | apart[b])] for side in (a, b))
-    if a.size == 0:
+    indptr, indices = _adjacency(level_pairs(term), apart)
+    if indices.size == 0:
         return np.zeros(term.n_levels, np.int32)
-    indptr, indices = _adjacency(a, b, term.n_levels)
-    by_degree = np.argsort(-np.diff(indptr), kind="stable").astype(np.int32)
+    degree = np.diff(indptr).astype(np.int32)
+    by_degree = np.argsort(np.negative(degree, out=degree), kind="stable").astype(np.int32)
     return _greedy(indptr, indices, by_degree)
 
 
-def level_edges(term: Term) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of levels that may not share a colour; a pair may come more than once."""
+def level_pairs(term: Term) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of levels that may not share a colour, in parts (-1: none); a pair may come more than once."""
     levels = [e.level for e in term.effects]
-    pairs = [*term.relationship.edges(), *((levels[i], levels[j]) for i in range(len(levels)) for j in range(i))]
-    return joined_pairs(pairs)
+    return [*term.relationship.edges(), *((levels[i], levels[j]) for i in range(len(levels)) for j in range(i))]
 
 
 def joined_pairs(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
@@ -158,26 +156,46 @@ def joined_pairs(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray
     join = lambda side: np.concatenate(
         [p[side][k] for p, k in zip(pairs, kept, strict=True)] or [np.empty(0, np.int32)]
     )
-    return join(0).astype(np.int32), join(1).astype(np.int32)
+    return join(0).astype(np.int32, copy=False), join(1).astype(np.int32, copy=False)
+
+
+def _adjacency(pairs: list[tuple[np.ndarray, np.ndarray]], apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """CSR of the graph of all pairs, both directions, without the levels `apart` (q,) bool: indptr (q + 1,) int64,
+    indices int32. Pairs are read where they are: to put them together takes as much memory as the graph."""
+    of_int32 = [(np.asarray(a, np.int32), np.asarray(b, np.int32)) for a, b in pairs]
+    ptr = np.zeros(apart.size + 1, np.int64)
+    for a, b in of_int32:
+        _count_pairs(a, b, apart, ptr)
+    counts = ptr[1:].copy()
+    np.cumsum(counts, out=ptr[1:])
+    indices = np.empty(ptr[-1], np.int32)
+    ptr[1:] -= counts  # where the next neighbour of each level goes, one place on: a list ends where it was filled to
+    for a, b in of_int32:
+        _fill_pairs(a, b, apart, ptr, indices)
+    return ptr, indices
 
 
 @njit(cache=True, nogil=True)
-def _adjacency(a, b, q):
-    """CSR of the graph with edges a[i] - b[i], both directions."""
-    indptr = np.zeros(q + 1, np.int64)
+def _joins(a, b, apart):
+    return a >= 0 and b >= 0 and a != b and not apart[a] and not apart[b]
+
+
+@njit(cache=True, nogil=True)
+def _count_pairs(a, b, apart, ptr):
     for i in range(a.size):
-        indptr[a[i] + 1] += 1
-        indptr[b[i] + 1] += 1
-    for i in range(q):
-        indptr[i + 1] += indptr[i]
-    fill = indptr[:-1].copy()
-    indices = np.empty(indptr[q], np.int32)
+        if _joins(a[i], b[i], apart):
+            ptr[a[i] + 1] += 1
+            ptr[b[i] + 1] += 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_pairs(a, b, apart, ptr, indices):
     for i in range(a.size):
-        indices[fill[a[i]]] = b[i]
-        fill[a[i]] += 1
-        indices[fill[b[i]]] = a[i]
-        fill[b[i]] += 1
-    return indptr, indices
+        if _joins(a[i], b[i], apart):
+            indices[ptr[a[i] + 1]] = b[i]
+            ptr[a[i] + 1] += 1
+            indices[ptr[b[i] + 1]] = a[i]
+            ptr[b[i] + 1] += 1
 
 
 @njit(cache=True, nogil=True)

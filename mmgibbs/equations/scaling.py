@@ -96,9 +96,12 @@ class Scaling:
         """(n, effects) uint32: the sweep position of the level that each record meets; UNKNOWN where it meets none."""
         if term not in self._levels:
             code, record = self.equations.terms[term].code, self.equations.records.record
-            position = np.append(np.argsort(code).astype(np.uint32), UNKNOWN)  # level -1 is the last element
+            position = np.full(code.size + 1, UNKNOWN)  # level -1 is the last element
+            position[code] = np.arange(code.size, dtype=np.uint32)
             effects = self.equations.design.terms[term].effects
-            self._levels[term] = np.stack([position[e.level[record]] for e in effects], axis=1)
+            self._levels[term] = np.empty((record.size, len(effects)), np.uint32)
+            for column, effect in enumerate(effects):
+                self._levels[term][:, column] = position[effect.level[record]]
         return self._levels[term]
 
 
