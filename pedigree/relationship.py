@@ -42,15 +42,26 @@ class Relatives:
     mate that is l itself (the diagonal has it). A progeny whose two parents are the same level (a group; a selfed
     plant) stands in that level's list twice.
 
-    The lists of progeny are made when they are asked for, and kept from then on: 32 bytes an animal.
+    1/d, the lists of progeny and the diagonal are made when they are asked for, and kept from then on: 40 bytes an
+    animal.
     """
 
     sire: np.ndarray  # (n,) int32; -1: unknown; >= n: unknown-parent group
     dam: np.ndarray  # (n,) int32
-    dinv: np.ndarray  # (n,) float64, 1/d
     inbreeding: np.ndarray  # (n,) float64, F
     n_groups: int
     random_groups: bool
+    within: np.ndarray | None = None  # (n,) float64, what is added to the Mendelian variances; see `relatives`
+
+    @cached_property
+    def dinv(self) -> np.ndarray:
+        """(n,) float64, 1/d."""
+        return self.made_dinv()
+
+    def made_dinv(self) -> np.ndarray:
+        """1/d, made anew and not kept."""
+        d = mendelian_variance(self.sire, self.dam, self.inbreeding)
+        return 1.0 / d if self.within is None else 1.0 / (d + self.within)
 
     @property
     def progeny_ptr(self) -> np.ndarray:
@@ -83,12 +94,12 @@ class Relatives:
     @cached_property
     def diagonal(self) -> np.ndarray:
         """(q,) float64, diagonal of A^-1, plus 1 in the rows of random groups."""
-        return self.made_diagonal()
+        return self.made_diagonal(self.dinv)
 
-    def made_diagonal(self) -> np.ndarray:
+    def made_diagonal(self, dinv: np.ndarray) -> np.ndarray:
         """The diagonal, made anew and not kept."""
         out = np.zeros(self.n_levels)
-        _add_diagonal(self.sire, self.dam, self.dinv, out)
+        _add_diagonal(self.sire, self.dam, dinv, out)
         if self.random_groups:
             out[self.n_animals :] += 1.0
         return out
@@ -140,7 +151,7 @@ def relatives(
             f"animal code {i}: the inbreeding of its parents, {of_parents}, leaves no Mendelian sampling variance; "
             "A has no inverse"
         )
-    return Relatives(sire, dam, 1.0 / d, F, int(n_groups), bool(random_groups))
+    return Relatives(sire, dam, F, int(n_groups), bool(random_groups), within)
 
 
 @numba.njit(**_LOOP)

@@ -121,11 +121,13 @@ class Pedigree(Relationship):
         ptr = np.empty(q + 1, np.uint64)
         progeny, mate = np.empty(kin.n_entries, np.uint32), np.empty(kin.n_entries, np.uint32)
         list_progeny(kin.sire, kin.dam, place, ptr, progeny, mate)
-        own = np.full(q, 1.0 if kin.random_groups else 0.0, real)
-        own[place[: kin.n_animals]] = kin.dinv
+        dinv, own = kin.made_dinv(), np.full(q, 1.0 if kin.random_groups else 0.0, real)
+        own[place[: kin.n_animals]] = dinv
         sire, dam = (np.full(q, UNKNOWN) for _ in range(2))
         sire[place[: kin.n_animals]], dam[place[: kin.n_animals]] = place[kin.sire], place[kin.dam]
-        return PedigreeLists(sire, dam, own, kin.made_diagonal().astype(real)[order], ptr, progeny, mate, own[progeny])
+        return PedigreeLists(
+            sire, dam, own, kin.made_diagonal(dinv).astype(real)[order], ptr, progeny, mate, own[progeny]
+        )
 
     def list_bytes(self, real: int) -> int:
         return self.n_levels * (16 + 2 * real) + self.relatives.n_entries * (8 + real)
