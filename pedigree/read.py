@@ -326,7 +326,7 @@ def _births(
     if len(bad):
         problem = (
             f"{table.name} row {table.line(bad[0])}: column '{chosen.birth}' has {quoted(text[bad[0]])}, "
-            "needed a year (a number) or a date as 2011-03-04"
+            "needed a year (a number) or a date as 2011-03-04 or 04.03.2011"
         )
         if chosen.birth_asked:
             raise PedigreeError(problem)
@@ -355,11 +355,14 @@ def _births(
 
 
 def birth_numbers(text: pl.Series) -> pl.Series:
-    """Float64: numbers as they are, dates yyyy-mm-dd as year + (day of the year - 1)/366; null where neither."""
+    """Float64: numbers as they are, dates yyyy-mm-dd or dd.mm.yyyy as year + (day of the year - 1)/366; null where
+    neither.
+    """
     number = text.cast(pl.Float64, strict=False)
     if number.null_count() == text.null_count():
         return number
-    date = text.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+    first = text.str.slice(0, 10)
+    date = first.str.to_date("%Y-%m-%d", strict=False).fill_null(first.str.to_date("%d.%m.%Y", strict=False))
     by_date = date.dt.year().cast(pl.Float64) + (date.dt.ordinal_day() - 1).cast(pl.Float64) / 366
     return number.fill_null(by_date)
 

@@ -142,7 +142,7 @@ def _table_of_keys(section: dict) -> list[str]:
     mapping = next(s for s in (section, *section.get("anyOf", ())) if "properties" in s)
     required = mapping.get("required", ())
     rows = [
-        f"| `{key}` | {_cell(p.get('description', ''))} | {accepted(p)} | {_default(key, p, required)} |"
+        f"| `{key}` | {_cell(_meaning(key, p))} | {accepted(p)} | {_default(key, p, required)} |"
         for key, p in mapping["properties"].items()
     ]
     if isinstance(mapping["additionalProperties"], dict):
@@ -150,6 +150,10 @@ def _table_of_keys(section: dict) -> list[str]:
     if not rows:
         return ["It has no keys."]
     return ["| key | meaning | accepts | default |", "|---|---|---|---|", *rows]
+
+
+def _meaning(key: str, schema: dict) -> str:
+    return schema.get("description", "Says which of these sections it is." if key == "kind" else "")
 
 
 def _default(key: str, schema: dict, required: tuple[str, ...]) -> str:
@@ -182,7 +186,7 @@ def accepted(schema: dict) -> str:
 def _kind(kind: str, schema: dict) -> str:
     if kind == "array":
         items = accepted(schema["items"])
-        return f"a list of {items}" if " or " not in items else f"a list ({items})"
+        return f"a list of {_several(items)}" if " or " not in items else f"a list ({items})"
     if kind == "object":
         inner = schema.get("additionalProperties")
         return f"names, each with {accepted(inner)}" if isinstance(inner, dict) else "a mapping"
@@ -191,15 +195,30 @@ def _kind(kind: str, schema: dict) -> str:
     return {"string": "text", "boolean": "", "null": "", "integer": "", "number": ""}[kind]
 
 
+def _several(items: str) -> str:
+    """'a number above 0' as 'numbers above 0'; a list of lists of numbers is a matrix to its readers."""
+    for one, many in (("a list of", "lists of"), ("a number", "numbers"), ("a whole number", "whole numbers")):
+        if items.startswith(one):
+            return many + items.removeprefix(one)
+    return {"text": "texts"}.get(items, items)
+
+
+LARGE = 1e9  # limits beyond it keep out what no analysis has, and would only confuse
+
+
 def _limits(schema: dict) -> str:
     words = (
-        ("minimum", "at least"),
+        ("minimum", "of at least"),
         ("exclusiveMinimum", "above"),
-        ("maximum", "at most"),
+        ("maximum", "of at most"),
         ("exclusiveMaximum", "below"),
     )
-    said = [f"{word} {schema[key]:g}" for key, word in words if key in schema]
-    return f" {' and '.join(said)}" if said else ""
+    said = [f"{word} {_number(schema[key])}" for key, word in words if abs(schema.get(key, LARGE)) < LARGE]
+    return f" {' and '.join(said).replace('and of', 'and')}" if said else ""
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value % 1 == 0 else f"{value:g}"
 
 
 # ------------------------------------------------------------------------------------------------ columns, commands

@@ -73,6 +73,8 @@ def _variance_by_trait(value: object) -> float | dict[str, float]:
 
 
 class NormalPrior(Section):
+    """A normal prior of fixed effects, with mean 0."""
+
     variance: Annotated[float | dict[str, float], checked(_variance_by_trait)]
     """Variance of the normal prior with mean 0: a number for every trait, or a mapping from traits to numbers."""
 
@@ -180,10 +182,13 @@ _OF_THE_EFFECT = ("level", "traits", "unknown_level")
 
 
 class Random(Section):
-    """A random term: its effects share one covariance matrix. One unnamed effect has the name ''."""
+    """A random term: its effects share one covariance matrix. A term with a single effect may have the keys of that
+    effect (`level`, `traits`, ...) in place of `effects`.
+    """
 
     relationship: Annotated[Relationship, checked(a_relationship)] = Identity()
-    """How levels are related: identity (independent), pedigree, or the file of an inverse matrix."""
+    """How levels are related: identity (independent), pedigree, genomic, dominance or single_step; the path of a file
+    with an inverse matrix; or a mapping with one of these as its `kind` and further keys."""
 
     effects: Annotated[dict[str, RandomEffect], checked(mapping_of(RandomEffect, "effect", a_name_or_none))] = {}
     """Effects that share one covariance matrix, such as direct and maternal: name of each -> its keys."""

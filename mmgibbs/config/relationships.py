@@ -24,6 +24,7 @@ from mmgibbs.config.fields import (
     a_column,
     a_path,
     accepted_by,
+    accepting,
     accepts,
     any_of,
     checked,
@@ -171,7 +172,7 @@ def a_way_of_tuning(value: object) -> str:
 
 
 _factor = number("a number above 0", above=0)
-_some = number("a number of 0 or more", above=-1e-300)
+_some = accepting(number("a number of 0 or more", above=-1e-300), {"type": "number", "minimum": 0})
 
 
 class OfGenotypes(Relationship):

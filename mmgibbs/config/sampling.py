@@ -172,6 +172,10 @@ class Sampler(Section):
     """Largest error that may remain. Default: 1e-8 posterior standard deviations for engine pcg, a relative residual
     of 1e-12 for blup, 1e-5 standard errors for reml."""
 
+    preconditioner: Annotated[str, checked(one_of("auto", "absorption", "blocks"))] = "auto"
+    """What makes the iteration of blup converge. absorption: animals without progeny are absorbed into their parents;
+    blocks: diagonal blocks of the levels alone; auto: absorption where the effects allow it."""
+
     pev_limit: Annotated[int | None, checked(unless("auto", whole_number(0)))] = None
     """Equations up to which blup computes prediction error variances; auto: where that is estimated to take minutes at
     most, mostly up to several hundred thousand equations."""
@@ -216,6 +220,12 @@ class Sampler(Section):
         if self.engine == "serial" and self.device == "gpu":
             problems.add(("device",), "found gpu, which cannot be combined with engine: serial; needed cpu or auto")
         self._check_engine(problems)
+        if self.preconditioner != "auto" and self.method != "blup":
+            problems.add(
+                ("preconditioner",),
+                f"found {self.preconditioner}, which cannot be combined with method: {self.method}; needed auto, or "
+                "method: blup",
+            )
         if self.pev_samples is not None and self.method != "blup":
             why = "which computes every PEV" if self.method == "reml" else "whose draws know every PEV"
             problems.add(

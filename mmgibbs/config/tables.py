@@ -33,7 +33,7 @@ _cells = list_of(a_cell, "a list of values as they are in the table", empty=True
 
 
 class PedigreeColumns(Section):
-    """Columns of the pedigree by name, or by position from 1; None: the reader looks for a name that it knows."""
+    """Columns of the pedigree, by name or by position from 1. Those that are not said are found by their names."""
 
     id: Annotated[str | int | None, checked(name_or_position)] = None
     """Column of the animal, by name or by position from 1."""
@@ -45,7 +45,7 @@ class PedigreeColumns(Section):
     """Column of the dam."""
 
     birth: Annotated[str | int | None, checked(name_or_position)] = None
-    """Column of the birth year."""
+    """Column of the year or date of birth (2011, 2011-03-04 or 04.03.2011)."""
 
     @property
     def given(self) -> dict[str, str | int]:

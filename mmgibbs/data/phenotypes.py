@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 
 from mmgibbs.config import Data
+from mmgibbs.data.decimal_commas import with_points
 from mmgibbs.errors import DataError
 from pedigree.errors import TableError
 from pedigree.tables import Source, nearest, open_table, quoted
@@ -36,6 +37,7 @@ class Phenotypes:
     name: str  # of the file, as messages call it
     rows: np.ndarray  # (n,) int64 line of each record
     missing: tuple[str, ...]
+    with_commas: dict[str, None] = field(default_factory=dict)  # columns read as numbers that have decimal commas
 
     def __len__(self) -> int:
         return self.frame.height
@@ -66,7 +68,9 @@ class Phenotypes:
     def numbers(self, column: str, path: str, missing: Iterable[str] = ()) -> np.ndarray:
         """(n,) float64, NaN where missing: the text is a missing value, or its number equals one ('0.0' where '0' is).
 
-        Any other text that is no finite number, and a number too large to compute with, is an error naming its row."""
+        Decimal commas are points where they can be nothing else. Any other text that is no finite number, and a number
+        too large to compute with, is an error naming its row.
+        """
         series = self._column(column, path)
         absent = {"", *self.missing, *missing}
         if series.dtype.is_numeric():
@@ -77,6 +81,9 @@ class Phenotypes:
         else:
             text = series.cast(pl.String).str.strip_chars()
             values = text.cast(pl.Float64, strict=False)
+            if values.null_count() > text.null_count() and (points := with_points(text, absent)) is not None:
+                self.with_commas[column] = None
+                values = points.cast(pl.Float64, strict=False)
             void = (text.is_null() | text.is_in(list(absent))).to_numpy()
         out = values.fill_null(np.nan).to_numpy().copy()
         numeric = np.array([m for m in (_number(a) for a in absent) if m is not None])
@@ -92,6 +99,12 @@ class Phenotypes:
                 raise refuse_rows(self.name, self.rows[wrong], found, needed)
         out[void] = np.nan
         return out
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How numbers were read that can be read in two ways."""
+        columns = ", ".join(quoted(c) for c in self.with_commas)
+        return (f"{self.name}: commas are decimal points in {columns}",) if columns else ()
 
     def _a_number(self, absent: set[str]) -> str:
         return (

@@ -116,7 +116,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     used = markers or any(r.relationship.of_genotypes for r in analysis.model.random.values())
     unused = () if used else ("no term of the model uses the genotypes",)
     of_genotypes = () if genotypes is None else (*genotypes.notes, *of_markers, *unused)
-    notes = records.notes + of_pedigree + of_genotypes + tuple(builder.notes) + fixed.notes
+    notes = records.phenotypes.notes + records.notes + of_pedigree + of_genotypes + tuple(builder.notes) + fixed.notes
     pattern, patterns = missing_patterns(records.observed)
     n_patterns, classes, pattern_class = len(patterns), residual_classes(analysis, records), None
     if classes is not None:

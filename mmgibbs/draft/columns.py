@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from mmgibbs.data.decimal_commas import with_points
 from pedigree.tables import in_full
 
 MISSING = ("", "NA")  # what an analysis takes for a missing value where it says nothing else
 # What other programs write for a missing value; taken for one in a column whose other values are numbers.
 ALSO_MISSING = (".", "*", "?", "-", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "none", "na")
 FEW = 20  # whole numbers of at most so many values may be codes of classes
+_LARGE = 1e5  # from here six figures would lose the unit
 _REPEATED = 0.7  # and of at most this share of the records
 _DATE = r"^\d{4}-\d{1,2}-\d{1,2}$|^\d{1,2}[./]\d{1,2}[./]\d{4}$"
 
@@ -32,6 +34,7 @@ class Column:
     numbers: np.ndarray | None
     levels: int  # distinct values
     missing: int  # records without a value
+    commas: bool = False  # the numbers have decimal commas
 
     @property
     def n(self) -> int:
@@ -77,7 +80,8 @@ class Column:
         if self.numbers is not None and self.known:
             low, high = np.nanmin(self.numbers), np.nanmax(self.numbers)
             kind = "whole numbers" if self.whole else "numbers"
-            return f"{kind} from {in_full(low)} to {in_full(high)}, {self.levels:,} different{gaps}"
+            commas = " with decimal commas" if self.commas else ""
+            return f"{kind}{commas} from {_shown(low)} to {_shown(high)}, {self.levels:,} different{gaps}"
         shown = ", ".join(self.values()[:4]) + (", ..." if self.levels > 4 else "")
         kind = "dates" if self.dates and self.known else "text"
         return f"{kind}, {self.levels:,} different{f' ({shown})' if self.levels else ''}{gaps}"
@@ -89,7 +93,9 @@ def missing_tokens(frame: pl.DataFrame) -> tuple[str, ...]:
     for name in frame.columns:
         text = frame[name].drop_nulls()
         text = text.filter(~text.is_in(list(MISSING)))
-        no_number = text.filter(text.cast(pl.Float64, strict=False).is_null() | text.is_in(list(ALSO_MISSING)))
+        points = with_points(text, ALSO_MISSING)
+        numbers = (text if points is None else points).cast(pl.Float64, strict=False)
+        no_number = text.filter(numbers.is_null() | text.is_in(list(ALSO_MISSING)))
         tokens = no_number.unique().to_list()
         if tokens and len(no_number) < len(text) and set(tokens) <= set(ALSO_MISSING):
             found += [t for t in sorted(tokens) if t not in found]
@@ -105,6 +111,8 @@ def look_at(frame: pl.DataFrame, missing: Iterable[str]) -> list[Column]:
 def _column(name: str, text: pl.Series, absent: list[str]) -> Column:
     text = text.to_frame().select(pl.when(~pl.col(name).is_in(absent)).then(pl.col(name))).to_series()
     numbers = text.cast(pl.Float64, strict=False)
+    points = with_points(text, ()) if numbers.null_count() > text.null_count() else None
+    numbers = numbers if points is None else points.cast(pl.Float64, strict=False)
     numeric = numbers.null_count() == text.null_count() and numbers.is_finite().all()
     return Column(
         name=name,
@@ -112,7 +120,13 @@ def _column(name: str, text: pl.Series, absent: list[str]) -> Column:
         numbers=numbers.to_numpy().astype(float) if numeric else None,
         levels=text.drop_nulls().n_unique(),
         missing=text.null_count(),
+        commas=points is not None,
     )
+
+
+def _shown(value: float) -> str:
+    """Six figures, and all of those of a whole number or a large one."""
+    return in_full(value) if value % 1 == 0 or abs(value) >= _LARGE else f"{value:g}"
 
 
 def words_of(name: str) -> list[str]:

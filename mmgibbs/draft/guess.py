@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from mmgibbs.draft.animals import Animals, find_animals, recognised
@@ -44,6 +45,8 @@ class Guess:
     censored: tuple[Column, dict[str, list[str]]] | None = None
     of_time: TimeAndStatus | None = None  # offered: a time and whether it has ended
     of_size: CasesOfSize | None = None  # offered: cases and of how many
+    twice: tuple[int, ...] = ()  # lines that are the same in every column as an earlier one of the same animal
+    again: pl.Series | None = None  # (n,) Boolean: these lines
     unused_pedigree: list[str] = field(default_factory=list)  # why a pedigree is not used, and what to do
 
     def of_use(self, use: str) -> list[Column]:
@@ -51,11 +54,12 @@ class Guess:
 
     @property
     def repeated(self) -> int:
-        """Animals with several records of the first trait."""
+        """Animals with several records of the first trait, where not the same line twice."""
         animal = self.animals.animal
         if animal is None:
             return 0
-        known = pl.DataFrame({"id": animal.text, "y": self.traits[0].text}).drop_nulls()
+        known = pl.DataFrame({"id": animal.text, "y": self.traits[0].text})
+        known = (known if self.again is None else known.filter(~self.again)).drop_nulls()
         return int((known["id"].value_counts()["count"] > 1).sum())
 
 
@@ -67,7 +71,7 @@ def guess(
     Raises DataError for a table that cannot be read, ConfigError for a trait that is no column or has no values and for
     a table without a column that could be a trait.
     """
-    frame, named = _records(phenotypes)
+    frame, lines, named = _records(phenotypes)
     missing = missing_tokens(frame)
     columns = look_at(frame, (*MISSING, *missing))
     grandsire = None if pedigree_file is None else grandsire_column(pedigree_file)
@@ -84,6 +88,9 @@ def guess(
     found |= _of_each_animal(columns, animals, found, traits)
     out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown, selfing)
     out.unused_pedigree = unused
+    if animals.animal is not None:
+        out.again = ~frame.select(pl.struct(pl.all()).is_first_distinct()).to_series()
+        out.twice = tuple(lines[out.again.to_numpy()].tolist())
     _look_at_pairs(out, traits)
     _choose_traits(out, traits)
     _leave_out_repetitions(out)
@@ -96,13 +103,16 @@ def guess(
 # ------------------------------------------------------------------------------------------------ tables
 
 
-def _records(path: Path) -> tuple[pl.DataFrame, bool]:
-    """The records as text, and whether the first line holds names: it does not where one of them is a number."""
+def _records(path: Path) -> tuple[pl.DataFrame, np.ndarray, bool]:
+    """The records as text, their lines in the file, and whether the first line holds names: it does not where one of
+    them is a number.
+    """
     try:
         first = open_table(path, header=False).first_record or ()  # none in parquet, which has names
         named = not any(_is_number(name) for name in first)
         header = True if named else [f"column{i}" for i in range(1, len(first) + 1)]
-        return open_table(path, header=header).read(), named
+        table = open_table(path, header=header)
+        return table.read(), table.lines(), named
     except TableError as error:
         raise DataError(str(error)) from None
 

@@ -74,6 +74,12 @@ def _across(g: Guess) -> list[str]:
         out.append(f"{g.pedigree_file.name}: {g.pedigree.n_animals:,} animals, {founders:,} of them without parents")
     if g.repeated:
         out.append(f"{counted(g.repeated, 'animal', 'has')} several records of {g.traits[0].name}")
+    if g.twice:
+        where = f"row {g.twice[0]}" if len(g.twice) == 1 else f"the first is row {g.twice[0]}"
+        out.append(
+            f"warning: {counted(len(g.twice), 'row', 'is')} the same as an earlier one in every column ({where}): "
+            "entered twice? A run takes each as a record"
+        )
     out += g.unused_pedigree
     if _records_have_parents(g):
         path = shlex.quote(str(g.phenotypes))

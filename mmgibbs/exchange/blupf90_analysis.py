@@ -195,10 +195,10 @@ def _new_data(context: Context, skipped: int) -> str:
 def _method(context: Context) -> str:
     line, method = _option(context, "method", "BLUP")
     if method.upper() == "VCE":
-        context.note(line, "OPTION method VCE: variances are sampled (Gibbs) from flat priors, not estimated by REML")
-        return "gibbs"
+        context.note(line, "OPTION method VCE: sampler.method is reml; for their posterior: method: gibbs")
+        return "reml"
     if not line:
-        context.note(0, "sampler.method is blup, as in blupf90+; for variance components: method: gibbs")
+        context.note(0, "sampler.method is blup, as in blupf90+; for variance components: method: reml or gibbs")
     elif method.upper() != "BLUP":
         context.note(line, f"OPTION method {method}: not carried over; sampler.method is blup")
     return "blup"

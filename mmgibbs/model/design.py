@@ -2,7 +2,7 @@
 
 The model of record r with observed traits P_r (its *missing pattern*) and weight w_r is
 
-    y_r = sum over terms k of W_rk theta_k,l(r)  +  e_r,        e_r ~ N(0, R[P_r, P_r] / w_r)
+    y_r = sum over terms i of W_ri theta_i,l(r)  +  e_r,        e_r ~ N(0, R[P_r, P_r] / w_r)
 
 (with residual classes R is that of the record's class: residual.py).
 

@@ -1,11 +1,11 @@
 """Terms: how records meet levels (the incidence), and what is known of the levels' effects beforehand (the prior).
 
-A *term* holds q levels with k components each, Theta (q x k), and adds W_rk theta_k,l(r) to record r. Its incidence is
+A *term* holds q levels with k components each, Theta (q x k), and adds W_ri theta_i,l(r) to record r. Its incidence is
 `Levels`: effects, each of which brings one level per record and either the constant 1 or m covariates; the pairs
 (effect, covariate) are the *regressors*, numbered effect by effect. Components run effect by effect, then trait by
 trait, then coefficient by coefficient, so component c has a trait t(c) and a regressor a(c), and
 
-    W_rk[t, c] = z_r,a(c)   where t = t(c),   else 0.
+    W_ri[t, c] = z_r,a(c)   where t = t(c),   else 0.
 
 Its prior is one of
 

@@ -35,8 +35,8 @@ _SOLUTIONS = {
     "term": "name of the effect in the analysis",
     "effect": "which effect of a random term (direct, maternal; .0, .1, ... of a random regression); gebv; total",
     "trait": "name of the trait",
-    "level": "level of the effect, as in the table: the id of an animal, a herd; of a covariate slope, or "
-    "of a curve the coefficients x^1, x^2, ... or legendre.0, legendre.1, ...",
+    "level": "level of the effect as in the table, such as the id of an animal; slope for a covariate, and for a "
+    "curve its coefficients x^1, x^2, ... or legendre.0, legendre.1, ...",
     "mean": "posterior mean; with method blup or reml the solution",
     "sd": "posterior standard deviation",
     "mcse": "Monte Carlo standard error of the mean",
@@ -72,7 +72,7 @@ _RESPONSE = {
     "candidates": "number of candidates",
     "by_mean": "expected response where those with the highest posterior means are selected",
     "by_p_top": "expected response where those most probably among the best are selected",
-    "perfect": "expected response of perfect knowledge",
+    "perfect": "expected response if the true values were known",
     "perfect_sd": "its posterior standard deviation",
     "perfect_mcse": "its Monte Carlo standard error",
     "perfect_ess": "its effective sample size",
@@ -81,7 +81,7 @@ _ANIMALS = {
     "id": "id of the animal",
     "sire": "id of the sire, empty where unknown",
     "dam": "id of the dam, empty where unknown",
-    "birth": "birth year as it was read",
+    "birth": "birth as a year, with the part of the year where the pedigree has dates",
 }
 _MARKERS = {
     "snp": "name of the SNP",

@@ -153,7 +153,8 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
     if cost.bytes * sampler.chains > MOST_BYTES:
         return Compared(name, f"{why}, too large for {sampler.chains} chains", estimates)
     taken = ratio > MARGIN
-    why += f": marginal has about {ratio:.2g} times the effective draws a second{'' if taken else ', too few'}"
+    times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
+    why += f": marginal has about {times} times the effective draws a second{'' if taken else ', too few'}"
     return Compared("marginal" if taken else name, why, estimates)
 
 

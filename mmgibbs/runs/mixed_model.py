@@ -14,7 +14,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, affordable_posterior_sd, posterior_sd
 from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev, monte_carlo_pev, prior_diagonals
-from mmgibbs.engines.pcg.solver import PcgSolver, Solution
+from mmgibbs.engines.pcg.solver import PRECONDITIONERS, PcgSolver, Solution
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.errors import ModelError
@@ -227,12 +227,16 @@ class MixedModelProblem:
         if s.pev_samples is not None:
             diagonals = prior_diagonals(model.design, self.analysis.data.inbreeding == "account")
             sampled = PevSamples(s.pev_samples, s.seed, diagonals)
-        calls = [(s.tolerance, s.pev_limit, threads, sampled)]
+        calls = [(s.tolerance, s.pev_limit, threads, sampled, s.preconditioner)]
         ((solution, sd, blank, by_samples),) = executor.each(blup, (equations, G, R), calls, ["solving"])
-        console.say(f"PCG: {solution.iterations} iterations, relative residual {solution.relative_residual:.1e}")
+        console.say(
+            f"PCG: {solution.iterations} iterations ({PRECONDITIONERS[solution.preconditioner]}), relative residual "
+            f"{solution.relative_residual:.1e}"
+        )
         facts = {
             "method": "blup",
             "engine": "pcg",
+            "preconditioner": solution.preconditioner,
             "iterations": solution.iterations,
             "relative_residual": solution.relative_residual,
             **executor.facts,
@@ -472,12 +476,13 @@ def blup(
     pev_limit: int | None,
     threads: int = 1,
     sampled: PevSamples | None = None,
+    preconditioner: str = "auto",
 ) -> tuple[Solution, list[np.ndarray] | None, str | None, MonteCarloPev | None]:
     """(solution, posterior SD of every level, on the original scale, or None, why it is not computed, and what samples
     say of it).
 
     It is not computed above `pev_limit` equations, or where that is None where it is estimated to take too long."""
-    solver = PcgSolver(equations, Threads(threads))
+    solver = PcgSolver(equations, Threads(threads), preconditioner)
     solver.set_variances(G, R)
     solution = solver.solve(tolerance)
     used, n = equations.bytes + 8 * 8 * solver.active.size, equations.n_equations

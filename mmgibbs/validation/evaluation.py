@@ -179,7 +179,8 @@ def evaluate(analysis: Analysis, prepared: Prepared | None = None, threads: Thre
     assembled = assemble(analysis, prepared)
     refuse_solving_beyond_memory(analysis, assembled)
     model = assembled.model
-    engine = PcgSolver(structured_equations(model.design, partition(model.design)), threads)
+    equations = structured_equations(model.design, partition(model.design))
+    engine = PcgSolver(equations, threads, analysis.sampler.preconditioner)
     engine.set_variances([None if c is None else c.start for c in model.covariances], model.residual.start)
     tolerance = analysis.sampler.tolerance
     assert tolerance is not None, "a complete analysis has one"
@@ -195,7 +196,7 @@ def evaluate_without(records: Recorded, masked: np.ndarray, what: str, threads: 
 
 
 def fitted(design: Design, theta: list[np.ndarray], chosen: Callable[[Term, Effect], bool]) -> np.ndarray:
-    """(n, T, ...) float64: the sum of W_rk theta_k,l(r) over the chosen effects; theta: per term (q, k, ...)."""
+    """(n, T, ...) float64: the sum of W_ri theta_i,l(r) over the chosen effects; theta: per term (q, k, ...)."""
     out = np.zeros((design.n_records, design.n_traits, *theta[0].shape[2:]))
     for term, values in zip(design.terms, theta, strict=True):
         first = 0

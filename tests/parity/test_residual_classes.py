@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from helpers.support import exact_draws
 from reference import dense, models
+from reference.fake_device import FakeDevice
 
 from mmgibbs.engines.choice import engine_class
 from mmgibbs.engines.coloured.engine import StructuredEngine
@@ -136,6 +137,21 @@ def test_engines_draw_the_same_chain(name):
             scale = np.abs(serial.draws[parameter]).max()
             np.testing.assert_allclose(other.draws[parameter], serial.draws[parameter], atol=1e-9 * scale)
     assert serial.draws["R"].shape == (12, 3, design.n_traits, design.n_traits)
+
+
+@pytest.mark.parametrize("name", ["bivariate_missing"])
+def test_the_hybrid_engine_on_a_device_draws_the_chain_of_its_threads(name, tmp_path):
+    """To the bit, on a device that runs late and at random; R of the classes in another order is another chain."""
+    design, G, R = example_of(name)
+    equations = structured_equations(design, partition(design, "colour"))
+    schedule = Schedule(0, 8)
+
+    def draws(engine, R):
+        return sample_chain(sampled(design, G, R), engine, schedule, KEY).draws["R"]
+
+    expected = draws(HybridEngine(equations, threads=1), R)
+    np.testing.assert_array_equal(draws(HybridEngine(equations, device=FakeDevice(tmp_path, 1)), R), expected)
+    assert not np.array_equal(draws(HybridEngine(equations, threads=1), R[::-1]), expected)
 
 
 @pytest.mark.parametrize("make", [SerialEngine, exact_draws])

@@ -68,6 +68,50 @@ def test_links_out_of_the_pages_lead_to_pages_or_become_text(hooks):
     )
 
 
+def test_what_a_key_accepts_is_said_in_words(hooks):
+    number = {"type": "number"}
+    assert (
+        hooks.accepted(number | {"exclusiveMinimum": 0, "exclusiveMaximum": 1e6})
+        == "a number above 0 and below 1,000,000"
+    )
+    assert hooks.accepted({"type": "integer", "minimum": 0, "maximum": 2**32 - 1}) == "a whole number of at least 0"
+    assert (
+        hooks.accepted({"type": "array", "items": {"type": "array", "items": number}}) == "a list of lists of numbers"
+    )
+    assert hooks.accepted({"type": "array", "items": {"type": "string"}}) == "a list of texts"
+
+
+def test_the_reference_says_what_every_key_means(pages):
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", pages["reference/analysis-file.md"], re.MULTILINE)
+    assert len(rows) > 100 and not [key for key, meaning in rows if not meaning.strip()]
+    assert "frozen" not in pages["reference/analysis-file.md"] and "e-300" not in pages["reference/analysis-file.md"]
+
+
+@pytest.fixture(scope="module")
+def parameters():
+    spec = importlib.util.spec_from_file_location("parameters", ROOT / "docs" / "site" / "parameters.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_parameters_become_a_list(parameters):
+    text = """Read it.
+
+source: a path, or a dict (where
+data may be frames). low, high: limits; None: none. Raises ConfigError: a wrong key.
+
+    code: source: is left alone"""
+    assert parameters.as_lists(text, {"source", "low", "high", "data"}) == (
+        "Read it.\n\n"
+        "- `source`: a path, or a dict (where data may be frames).\n"
+        "- `low`, `high`: limits; None: none.\n\n"
+        "Raises ConfigError: a wrong key.\n\n"
+        "    code: source: is left alone"
+    )
+    assert parameters.as_lists("A resource: none of them.", {"source"}) == "A resource: none of them."
+
+
 @pytest.mark.slow
 def test_it_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs", reason='needs the extra docs: pip install ".[docs]"')

@@ -40,37 +40,56 @@ class RowProduct:
         self.picks = [rows_of_traits(t.effect_first, t.trait, len(self.T_)) for t in equations.terms]
         self.theta = [np.zeros((t.n_levels + 1, t.n_components)) for t in equations.design.terms]
         self.u = np.zeros((n, len(whole(self.T_))))
-        self.ranges = [self._ranges(i) for i in range(len(tuples))]
+        self.positions = [np.arange(t.n_levels, dtype=np.uint32) for t in equations.design.terms]
+        self.ranges = [self.ranges_of(i, own) for i, own in enumerate(self.positions)]
 
-    def _ranges(self, term: int) -> list[tuple[int, int]]:
+    def ranges_of(self, term: int, positions: np.ndarray) -> list[tuple[int, int]]:
+        """Ranges of some levels of a term, with about equal work."""
         lists, K = self.equations.terms[term], self.equations.relationships[term]
         work = np.diff(lists.visit_ptr.astype(np.int64)) + 2
         if K.relative_ptr is not None:
             work = work + np.diff(K.relative_ptr.astype(np.int64))
-        return equal_ranges(work, 1 if self.threads.count == 1 else SHARES_PER_THREAD * self.threads.count)
+        most = 1 if self.threads.count == 1 else SHARES_PER_THREAD * self.threads.count
+        return equal_ranges(work[positions], most)
 
     def times(self, x: np.ndarray, Ginv: list[np.ndarray], Rinv: np.ndarray) -> np.ndarray:
         """C x, of an x that is 0 where components are set to 0."""
-        records, out = self.equations.records, np.empty(self.bounds[-1])
+        for i, (k_, _, _) in enumerate(self.tuples):
+            self.theta[i][:-1] = x[self.bounds[i] : self.bounds[i + 1]].reshape(-1, len(k_))
+        self.weigh_fitted(Rinv)
+        return self.sums(Ginv)
+
+    def columns_of(self, Rinv: np.ndarray) -> np.ndarray:
+        """Row P T + t is column t of R_P^-1, in whole vectors."""
+        columns = np.zeros((len(Rinv) * len(self.T_), len(whole(self.T_))))
+        columns[:, : len(self.T_)] = Rinv.transpose(0, 2, 1).reshape(len(columns), -1)
+        return columns
+
+    def weigh_fitted(self, Rinv: np.ndarray) -> None:
+        """u_r = w_r R_P^-1 W_r theta."""
+        records = self.equations.records
         self.u[:] = 0.0
         W_, whole_rows = whole(self.T_), len(whole(self.T_))
         pieces = self.threads.pieces(len(self.u))
         for i, (k_, _, E_) in enumerate(self.tuples):
-            self.theta[i][:-1] = x[self.bounds[i] : self.bounds[i + 1]].reshape(-1, len(k_))
             moves = np.zeros((len(E_) * len(k_), whole_rows))
             moves[:, : len(self.T_)] = -self.picks[i].reshape(len(moves), -1)
             pieces(partial(move_records, self.levels[i], k_, W_, E_, W_, moves, self.theta[i], self.u))
-        columns = np.zeros((len(Rinv) * len(self.T_), whole_rows))
-        columns[:, : len(self.T_)] = Rinv.transpose(0, 2, 1).reshape(len(columns), -1)
         weigh: Callable[..., None] = weigh_rows
-        pieces(partial(weigh, records.pattern, records.weight, self.T_, W_, columns, self.u))
-        calls = []
+        pieces(partial(weigh, records.pattern, records.weight, self.T_, W_, self.columns_of(Rinv), self.u))
+
+    def picked(self, i: int) -> np.ndarray:
+        """Row e T + t (k,) is 1 at the component of effect e on trait t."""
+        return np.ascontiguousarray(self.picks[i].transpose(0, 2, 1)).reshape(-1, self.picks[i].shape[1])
+
+    def sums(self, Ginv: list[np.ndarray]) -> np.ndarray:
+        """W' u + K^-1 Theta G^-1 of the levels at `positions`, term by term."""
+        out, calls = np.empty(self.bounds[-1]), []
         sums: Callable[..., None] = sum_levels
         for i, (k_, _, _) in enumerate(self.tuples):
-            picked = np.ascontiguousarray(self.picks[i].transpose(0, 2, 1)).reshape(-1, len(k_))
             total = out[self.bounds[i] : self.bounds[i + 1]].reshape(-1, len(k_))
-            K = self.equations.relationships[i]
-            data = (self.equations.terms[i], K, k_, self.T_, picked, Ginv[i], self.theta[i], self.u, total)
+            lists, K = self.equations.terms[i], self.equations.relationships[i]
+            data = (lists, K, k_, self.T_, self.picked(i), Ginv[i], self.theta[i], self.u, self.positions[i], total)
             calls += [partial(sums, *data, first, last) for first, last in self.ranges[i]]
         self.threads(calls)
         return out
@@ -89,11 +108,16 @@ class RowProduct:
 
 
 def row_product(equations: StructuredEquations, bounds: np.ndarray, threads: Threads) -> RowProduct | None:
-    """None where a term does not fit: 1 to 4 components and traits, no covariates, a pedigree or independent levels
-    without a dense block, and enough of them that compiling pays."""
+    """None where a term does not fit."""
+    return RowProduct(equations, bounds, threads) if fit_in_rows(equations) else None
+
+
+def fit_in_rows(equations: StructuredEquations) -> bool:
+    """1 to 4 components and traits, no covariates, a pedigree or independent levels without a dense block, and enough
+    of them that compiling pays."""
     terms = range(len(equations.terms) if all(d is None for d in equations.dense) else 0)
     fits = all(row_tuples(equations, i) for i in terms) and all(type(K) in ROWS for K in equations.relationships)
-    return RowProduct(equations, bounds, threads) if fits and terms else None
+    return fits and len(terms) > 0
 
 
 def row_of_inverse(k_, K, theta, level, out):
@@ -144,13 +168,14 @@ def weigh_rows(pattern, weight, T_, W_, columns, u, size, first_piece, last_piec
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sum_levels(term, K, k_, T_, picked, Ginv, theta, u, out, first, last):
-    """out_l = sum_{r in l} W_r' u_r + G^-1 (K^-1 Theta)_l, levels first ... last - 1; row e T + t of `picked` (k,) is 1
-    at the component of effect e on trait t."""
+def sum_levels(term, K, k_, T_, picked, Ginv, theta, u, positions, out, first, last):
+    """out_j = sum_{r in l} W_r' u_r + G^-1 (K^-1 Theta)_l, l = positions[j], j = first ... last - 1; row e T + t of
+    `picked` (k,) is 1 at the component of effect e on trait t."""
     total, row = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 1, 1), (1, len(k_)))
     several, masked, T = term.visit_effect.size > 0, term.active.shape[0] > 0, np.uint64(len(T_))
     end = max(np.uint64(term.visit_record.size), np.uint64(1)) - np.uint64(1)
-    for level in range(np.uint64(first), np.uint64(last)):
+    for j in range(np.uint64(first), np.uint64(last)):
+        level = np.uint64(positions[j])
         row_of_inverse(k_, K, theta, level, row)
         set_multiple(k_, total, 0, row[0, 0], Ginv, 0)
         for b in range(1, len(k_)):
@@ -163,7 +188,7 @@ def sum_levels(term, K, k_, T_, picked, Ginv, theta, u, out, first, last):
         if masked:
             for c in range(len(k_)):
                 total[0, c] = total[0, c] if term.active[level, c] else 0.0
-        set_multiple(k_, out, level, 1.0, total, 0)
+        set_multiple(k_, out, j, 1.0, total, 0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -1,9 +1,9 @@
 """Preconditioned conjugate gradients on the structured equations: BLUP at given variances, C theta = W' R^-1 y.
 
 C is applied, never stored: theta -> e = W theta -> W' R^-1 e + K^-1 Theta G^-1, for any number of right-hand sides in
-one pass over the data. The preconditioner is the inverse of each level's k x k diagonal block of C. Components held at
-0 are left out of the system. BLUP is solved by SciPy's iteration; `conjugate_gradients` runs several right-hand sides
-side by side.
+one pass over the data. The preconditioner is the inverse of each level's k x k diagonal block of C; for BLUP animals
+without progeny are absorbed first, where the terms fit (absorption.py). Components held at 0 are left out of the
+system. BLUP is solved by SciPy's iteration; `conjugate_gradients` runs several right-hand sides side by side.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy as np
 from numba import njit
 from scipy.sparse.linalg import LinearOperator, cg
 
-from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.dense_products import dense_times
+from mmgibbs.engines.pcg.absorption import absorbed_equations
+from mmgibbs.engines.pcg.blocks import invert_blocks, level_blocks
 from mmgibbs.engines.pcg.rows import row_product
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.passes import (
@@ -27,16 +28,18 @@ from mmgibbs.equations.passes import (
     add_fitted,
     add_prior,
     add_transposed,
-    level_precisions,
     precondition,
     weigh,
 )
-from mmgibbs.equations.relationships import weight
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
 
 Operator = Callable[[np.ndarray], np.ndarray]
+PRECONDITIONERS = {  # of BLUP; `auto` is absorption where the terms fit
+    "absorption": "animals without progeny absorbed",
+    "blocks": "diagonal blocks of the levels",
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,17 @@ class Solution:
     theta: list[np.ndarray]  # per term (q, k) float64, model order
     iterations: int
     relative_residual: float  # |b - C theta| / |b|
+    preconditioner: str = "blocks"  # of PRECONDITIONERS
+
+
+class System(NamedTuple):
+    """A positive definite system whose solution x gives theta."""
+
+    preconditioner: str
+    right: np.ndarray
+    times: Operator
+    precondition: Operator
+    solution: Operator  # x -> theta of all equations
 
 
 class Columns(NamedTuple):
@@ -58,10 +72,11 @@ class Columns(NamedTuple):
 class PcgSolver:
     """BLUP by PCG in float64, whatever the precision of the equations. Vectors are in sweep order, (N,) or (N, m).
 
-    threads: for solutions, which do not depend on their number."""
+    threads: for solutions, which do not depend on their number. preconditioner: of `solve`, "auto" or one of
+    PRECONDITIONERS."""
 
-    def __init__(self, equations: StructuredEquations, threads: Threads = ALONE):
-        self.equations, self.threads = equations, threads
+    def __init__(self, equations: StructuredEquations, threads: Threads = ALONE, preconditioner: str = "auto"):
+        self.equations, self.threads, self.preconditioner = equations, threads, preconditioner
         self.shapes = [(t.n_levels, t.n_components) for t in equations.design.terms]
         self.bounds = np.cumsum([0] + [q * k for q, k in self.shapes])
         self.active = np.concatenate(
@@ -94,7 +109,8 @@ class PcgSolver:
     def _level_inverses(self, i: int) -> np.ndarray:
         eq = self.equations
         blocks = np.empty((*self.shapes[i], self.shapes[i][1]))
-        level_blocks(eq.terms[i], eq.relationships[i], self._dense_diagonal(i), self.Ginv[i], self.Rinv, blocks)
+        every = np.arange(len(blocks), dtype=np.uint32)
+        level_blocks(eq.terms[i], eq.relationships[i], self._dense_diagonal(i), self.Ginv[i], self.Rinv, every, blocks)
         failed = invert_blocks(blocks)
         if failed >= 0:
             refuse_singular(eq, i, failed)
@@ -177,7 +193,7 @@ class PcgSolver:
     ) -> Solution:
         """BLUE and BLUP. Raises ModelError where the iteration does not reach |b - C theta| <= tolerance |b|."""
         b = self.weighted_sums(self.equations.records.y)
-        size, norm = b.size, float(np.linalg.norm(b))
+        norm = float(np.linalg.norm(b))
         if norm == 0.0:
             return Solution(self.in_model_order(b), 0, 0.0)
         count = [0]
@@ -187,21 +203,39 @@ class PcgSolver:
             if callback is not None:
                 callback(count[0])
 
-        times, precondition = self._operators()
-        C = LinearOperator((size, size), times, dtype=np.float64)
-        M = LinearOperator((size, size), precondition, dtype=np.float64)
         # BLAS sums its products in another order for every number of threads; whatever overflows is refused below
         with blas_threads(1), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            x, _ = cg(
-                C, b, rtol=tolerance, atol=0.0, maxiter=max_iterations or self.iteration_limit, M=M, callback=step
-            )
-            reached = float(np.linalg.norm(b - self.times(x))) / norm
+            system = self._system(b)
+            size = system.right.size
+            C = LinearOperator((size, size), system.times, dtype=np.float64)
+            M = LinearOperator((size, size), system.precondition, dtype=np.float64)
+            limit = max_iterations or self.iteration_limit
+            x, _ = cg(C, system.right, rtol=0.0, atol=tolerance * norm, maxiter=limit, M=M, callback=step)
+            theta = system.solution(x)
+            reached = float(np.linalg.norm(b - self.times(theta))) / norm
         if not reached <= max(100 * tolerance, 1e-10):
             raise ModelError(
                 f"PCG stopped after {count[0]} iterations at a relative residual of {reached:.1e}, needed "
                 f"{tolerance:.1e}: the equations are close to singular; check the variances and the fixed effects"
             )
-        return Solution(self.in_model_order(x), count[0], reached)
+        return Solution(self.in_model_order(theta), count[0], reached, system.preconditioner)
+
+    def _system(self, b: np.ndarray) -> System:
+        """What is iterated on: C itself, or what is left of it when levels are absorbed."""
+        if self.preconditioner != "blocks":
+            blocks = self.bounds, self.threads, self._inverse_blocks
+            found = absorbed_equations(self.equations, *blocks, self.Ginv, self.Rinv)
+            if found is not None:
+                solution = lambda x: self._hold(found.solution(x, b))
+                right = found.right_hand_side(b)
+                return System("absorption", right, found.product, found.preconditioned, solution)
+            if self.preconditioner != "auto":
+                raise ModelError(
+                    f"sampler.preconditioner: found {self.preconditioner}, needed auto or blocks: terms of 1 to 4 "
+                    "components with pedigrees or independent levels, without covariates, genomic relationships or "
+                    "relationship files, and at least some 2,000 records, can be absorbed"
+                )
+        return System("blocks", b, *self._operators(), lambda x: x)
 
     def _operators(self) -> tuple[Operator, Operator]:
         """C x and M x of one vector: in rows and over threads where the terms fit (rows.py)."""
@@ -320,49 +354,3 @@ def turn(direction, z, beta):
     for i in range(np.uint64(z.shape[0])):
         for j in range(np.uint64(z.shape[1])):
             direction[i, j] = z[i, j] + beta[j] * direction[i, j]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def invert_blocks(blocks):
-    """Replace each of blocks (q, k, k) by its inverse. Returns -1, or a position that is not positive definite."""
-    k = blocks.shape[1]
-    L = np.zeros((k, k))
-    for level in range(np.uint64(blocks.shape[0])):
-        P = blocks[level]
-        if not cholesky_reciprocal(P, L, SINGULAR):
-            return np.int64(level)
-        for j in range(k):  # L <- L^-1; its diagonal is inverted already
-            for i in range(j + 1, k):
-                s = 0.0
-                for m in range(j, i):
-                    s -= L[i, m] * L[m, j]
-                L[i, j] = s * L[i, i]
-        for a in range(k):
-            for b in range(a + 1):
-                s = 0.0
-                for m in range(a, k):
-                    s += L[m, a] * L[m, b]
-                P[a, b] = P[b, a] = s
-    return np.int64(-1)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def level_blocks(term, K, dense_diagonal, Ginv, Rinv, out):
-    """out[l] = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r, (q, k, k); components set to 0 become rows of the
-    identity. dense_diagonal: (q,) added to kappa_ll of the lists, or empty."""
-    k = out.shape[1]
-    for level in range(np.uint64(out.shape[0])):
-        level_precisions(term, Rinv, level, out[level])
-        kappa = weight(K, level)
-        if dense_diagonal.size > 0:
-            kappa += dense_diagonal[level]
-        for a in range(k):
-            for b in range(a + 1):
-                out[level, a, b] += kappa * Ginv[a, b]
-                out[level, b, a] = out[level, a, b]
-        if term.active.shape[0] > 0:
-            for a in range(k):
-                if term.active[level, a] == 0:
-                    for b in range(k):
-                        out[level, a, b] = out[level, b, a] = 0.0
-                    out[level, a, a] = 1.0

@@ -149,6 +149,7 @@ def test_every_default(tmp_path, monkeypatch):
             "checkpoint_every": "10m",
             "stop": None,
             "tolerance": None,
+            "preconditioner": "auto",
             "pev_limit": None,
             "pev_samples": None,
             "max_iterations": 100,

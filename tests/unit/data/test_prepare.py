@@ -10,6 +10,7 @@ from helpers.analyses import analysis, effect, fixed, random, trait
 from helpers.support import shared_data
 from reference import dense
 
+from mmgibbs.data.decimal_commas import with_points
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.model.relationships.identity import Identity
@@ -470,3 +471,37 @@ def test_only_what_an_analysis_has_is_read(files):
     said.clear()
     prepare(analysis(*tables), said.append)
     assert said == ["phenotypes", "fixed effects", "rank"]
+
+
+COMMAS = """animal;herd;gain;size
+a;9,5;1205,25;1,205
+b;9,5;1190;2,411
+c;10;;1,377
+d;10;-3,5;2,004
+"""
+
+
+def test_decimal_commas_are_points_where_they_can_be_nothing_else(tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text(COMMAS.replace("\n", "\r\n"))
+    prepared = prepare(analysis(path, ["gain"], {"herd": fixed("herd", traits=["gain"])}))
+    assert sorted(prepared.design.y[:, 0] - prepared.design.y[:, 0].min()) == pytest.approx([0.0, 1193.5, 1208.75])
+    assert set(prepared.levels[0].ids) == {"9,5", "10"}  # classes stay as they are written
+    assert prepared.design.notes[0] == "records.csv: commas are decimal points in 'gain'"
+    with pytest.raises(DataError, match="found '1,205' in column 'size'"):  # 1.205 or 1205
+        prepare(analysis(path, ["size"]))
+    path.write_text(COMMAS.replace("1190", "1190.5"))
+    with pytest.raises(DataError, match="found '1205,25' in column 'gain'"):  # points and commas
+        prepare(analysis(path, ["gain"]))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [(["1,5", "2", None], ["1.5", "2", None]), (["1,5", "NA", ""], ["1.5", "NA", ""]),
+     ([",5", "1,205"], [".5", "1.205"]),
+     (["1,205"], None), (["1,5", "b"], None), (["1,5,2"], None), (["1", "2"], None), (["0,205"], ["0.205"]),
+     (["1,5", "1e3"], None)],
+)  # fmt: skip
+def test_which_commas_are_decimal_points(values, expected):
+    found = with_points(pl.Series("x", values, pl.String), {"", "NA"})
+    assert (None if found is None else found.to_list()) == expected

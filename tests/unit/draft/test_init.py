@@ -3,6 +3,7 @@
 import shlex
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from helpers.support import ROOT, shared_data
@@ -12,6 +13,7 @@ import mmgibbs
 from mmgibbs.cli import main
 from mmgibbs.config import load_config
 from mmgibbs.config.schema import FILE, MODELINE
+from mmgibbs.data.prepare import prepare
 from mmgibbs.draft.make import draft
 from mmgibbs.errors import ConfigError, DataError
 from pedigree.read import read_pedigree
@@ -124,6 +126,28 @@ def test_ids_that_are_large_numbers_are_described_with_all_their_digits(tmp_path
     made = draft(tmp_path / "records.csv", output=tmp_path / "analysis.yaml")
     text = made.path.read_text(encoding="utf-8")
     assert "from 4900000 to 4900413, 60 different" in text and "e+06" not in text
+
+
+def test_a_table_as_a_spreadsheet_of_europe_writes_it(tmp_path):
+    """Line ends of Windows, semicolons, decimal commas, blank lines, ids with blanks, dates, a row twice."""
+    weights = np.random.default_rng(5).normal(35, 4, 60)
+    born = [f"{1 + i % 28:02}.{1 + i % 7:02}.2020" for i in range(60)]
+    shown = [f"{weight:.1f}".replace(".", ",") for weight in weights]
+    rows = [f"Kalb {i};Hof {i % 3};{born[i]};{shown[i]}" for i in range(60)]
+    lines = ["\ufeffcalf;Betrieb;geboren;Gewicht (kg)", *rows[:20], "", *rows[20:], rows[3], ""]
+    (tmp_path / "daten.csv").write_bytes("\r\n".join(lines).encode())
+    pedigree = ["animal;sire;dam;birth", *(f"Kalb {i};Stier {i % 5};Kuh {i % 20};{born[i]}" for i in range(60))]
+    (tmp_path / "pedigree.csv").write_text("\n".join(pedigree))
+    made = draft(tmp_path / "daten.csv", tmp_path / "pedigree.csv", output=tmp_path / "analysis.yaml")
+    analysis = accepted(made)
+    (trait,) = analysis.traits
+    assert trait.column == "Gewicht (kg)" and trait.type == "normal"
+    assert set(analysis.model.random) == {"genetic"}  # one row twice is no permanent environment
+    said = "\n".join(made.said)
+    assert "numbers with decimal commas from" in said
+    assert "warning: 1 row is the same as an earlier one in every column (row 63): entered twice?" in said
+    births = prepare(analysis).pedigree.birth
+    assert births is not None and 2020 == np.nanmin(births) < np.nanmax(births) < 2021
 
 
 def test_it_never_replaces_a_file_unasked(tmp_path, monkeypatch, capsys):

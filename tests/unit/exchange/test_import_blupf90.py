@@ -49,6 +49,17 @@ def test_runs_and_is_the_blup_of_the_analysis_written_by_hand(name, tmp_path):
     assert_same(solutions(path, tmp_path / "run", case.overrides), solutions(by_hand(case), tmp_path / "hand"))
 
 
+def test_variances_to_be_estimated_are_estimated_by_reml(tmp_path):
+    case = CASES["random regression, variances to be estimated"]
+    path, said = import_blupf90(write_files(tmp_path, case))
+    assert load_config(path).sampler.method == "reml"
+    assert any(
+        line.endswith("OPTION method VCE: sampler.method is reml; for their posterior: method: gibbs") for line in said
+    )
+    path, _ = import_blupf90(write_files(tmp_path, CASES["animal model"]), overwrite=True)
+    assert load_config(path).sampler.method == "blup"
+
+
 def test_together_the_files_hold_every_keyword():
     words = {line.split()[0] for case in CASES.values() for line in case.parameters.splitlines() if line.strip()}
     assert set(KEYWORDS) <= words

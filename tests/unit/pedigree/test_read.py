@@ -345,6 +345,12 @@ def test_the_name_of_the_file_in_errors_can_be_given(tmp_path):
 # ------------------------------------------------------------------------------------------------ births
 
 
+def test_dates_with_points_are_those_with_hyphens():
+    found = birth_numbers(pl.Series(["04.03.2011", "4.3.2011", "2011-03-04", "2011", None, "3/4/2011", "31.02.2011"]))
+    assert found[0] == found[1] == found[2] == pytest.approx(2011 + 62 / 366) and found[3] == 2011
+    assert found[4:].null_count() == 3  # 3/4 may be April or March
+
+
 def test_birth_is_checked_and_kept(tmp_path):
     p = read(tmp_path, "id,sire,dam,born\nX7,X9,b,2009\nX9,,,2006\nX8,X7,,\n")
     birth = dict(zip(p.ids, p.birth))
@@ -395,7 +401,8 @@ def test_birth_numbers():
 
 def test_births_that_are_none(tmp_path):
     bad = YOUNG.replace("2011", "spring")
-    message = "pedigree.csv row 3: column 'byear' has 'spring', needed a year (a number) or a date as 2011-03-04"
+    needed = "needed a year (a number) or a date as 2011-03-04 or 04.03.2011"
+    message = f"pedigree.csv row 3: column 'byear' has 'spring', {needed}"
     with pytest.raises(PedigreeError) as error:
         read(tmp_path, bad, columns=COLUMNS)
     assert str(error.value) == message

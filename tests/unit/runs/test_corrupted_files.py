@@ -98,6 +98,7 @@ def analysis(old, new):
 
 # Other ways to write the same: the result must be the same.
 HARMLESS = {
+    "semicolons and decimal commas": {"phenotypes.csv": PHENOTYPES.replace(",", ";").replace(".", ",")},
     "byte order mark": every(lambda text: "\ufeff" + text),
     "CRLF": every(lambda text: text.replace("\n", "\r\n")),
     "CR alone": every(lambda text: text.replace("\n", "\r")),
@@ -237,8 +238,8 @@ HARMFUL = {
         pedigree("\nc3,", "\nid,sire,dam\nc3,"),
         "pedigree.csv row 9: found the names of the columns again (id, sire, dam); needed an animal",
     ),
-    "decimal commas": (
-        {"phenotypes.csv": PHENOTYPES.replace(",", ";").replace(".", ",")},
+    "decimal commas and points": (
+        {"phenotypes.csv": PHENOTYPES.replace(",", ";").replace("35.5", "35,5")},
         f"phenotypes.csv row 2: found '35,5' in column 'birth_weight' (traits.birth_weight); {NUMBER}",
     ),
     "a decimal comma in quotes": (phenotypes("41.0", '"41,0"'), "row 3: found '41,0' in column 'birth_weight' (traits"),

@@ -1,0 +1,298 @@
+"""Conjugate gradients on what is left of the equations when animals without progeny are absorbed.
+
+Let I be levels of one term of which no two are related or met by one record, such as animals without progeny, and A
+all other levels. C_II is then the levels' own blocks D, and C theta = b is, exactly (Quaas & Pollak 1980; Saad 2003,
+ch. 14),
+
+    S theta_A = b_A - C_AI D^-1 b_I        S = C_AA - C_AI D^-1 C_IA        theta_I = D^-1 (b_I - C_IA theta_A)
+
+S x is one pass over the data, as C x is: x_I = -D^-1 C_IA x_A is found on the way, after the records are fitted by x_A
+and before their sums are made. The residual of all equations is that of S, as those of I hold exactly. The
+preconditioner is the inverse of each level's block of S,
+
+    S_ll = C_ll - sum_{i in I} C_li D_i^-1 C_il
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numba import carray, njit
+
+from mmgibbs.engines.coloured.record_rows import whole
+from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
+from mmgibbs.engines.intrinsics import prefetch, stack
+from mmgibbs.engines.pcg.blocks import invert_blocks, level_blocks
+from mmgibbs.engines.pcg.rows import AHEAD, RowProduct, fit_in_rows, row_of_inverse
+from mmgibbs.engines.visit import prefetch_relatives
+from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.threads import Threads
+from mmgibbs.model.relationships.base import UNKNOWN
+from mmgibbs.model.relationships.pedigree import PedigreeLists
+
+MOST_VISITS = 64  # of an absorbed level: each pair of a level and one that its records meet is looked up in a list
+
+
+class AbsorbedEquations(RowProduct):
+    """S x, its preconditioner, and the way from b to S's right-hand side and from theta_A to theta; vectors in sweep
+    order. `inverses`: (q, k, k) per term, of the levels' blocks of C."""
+
+    def __init__(
+        self,
+        equations: StructuredEquations,
+        bounds: np.ndarray,
+        threads: Threads,
+        inverses: list[np.ndarray],
+        Ginv: list[np.ndarray],
+        Rinv: np.ndarray,
+    ):
+        super().__init__(equations, bounds, threads)
+        self.every, self.Ginv, self.Rinv = bounds, Ginv, Rinv
+        self.term, self.absorbed = absorbable(equations, self.levels)
+        self.positions[self.term] = np.delete(self.positions[self.term], self.absorbed)
+        sizes = [own.size * len(k_) for own, (k_, _, _) in zip(self.positions, self.tuples, strict=True)]
+        self.bounds = np.cumsum([0, *sizes])
+        self.ranges = [self.ranges_of(i, own) for i, own in enumerate(self.positions)]
+        self.ranges_absorbed = self.ranges_of(self.term, self.absorbed)
+        self.of_absorbed = inverses[self.term]
+        self.inverses = self._inverses(inverses)
+
+    def _inverses(self, of_C: list[np.ndarray]) -> list[np.ndarray]:
+        """Of the blocks of S; a term whose blocks of S cannot be inverted has those of C."""
+        out: list[np.ndarray] = [np.empty(0)] * len(of_C)
+
+        def invert(i: int) -> None:
+            blocks = self.blocks_of(i)
+            out[i] = of_C[i][self.positions[i]] if invert_blocks(blocks) >= 0 else blocks
+
+        self.threads([partial(invert, i) for i in range(len(of_C))])
+        return out
+
+    def blocks_of(self, i: int) -> np.ndarray:
+        """(kept levels, k, k) the diagonal blocks of S of one term."""
+        eq, own, k = self.equations, self.positions[i], len(self.tuples[i][0])
+        blocks, none = np.empty((own.size, k, k)), np.empty(0)
+        level_blocks(eq.terms[i], eq.relationships[i], none, self.Ginv[i], self.Rinv, own, blocks)
+        row = np.full(len(self.theta[i]), UNKNOWN)
+        row[own] = np.arange(own.size, dtype=np.uint32)
+        K = eq.relationships[i]
+        parents = (K.sire, K.dam, K.own) if i == self.term and isinstance(K, PedigreeLists) else None
+        related = parents or (np.empty(0, np.uint32), np.empty(0, np.uint32), none)
+        absorb: Callable[..., None] = absorb_into_blocks
+        absorb(
+            self.absorbed,
+            eq.terms[self.term],
+            self.of_absorbed,
+            eq.terms[i],
+            self.levels[i],
+            *related,
+            self.Ginv[i],
+            eq.records.pattern,
+            eq.records.weight,
+            self.Rinv,
+            row,
+            blocks,
+        )
+        return blocks
+
+    def product(self, x: np.ndarray) -> np.ndarray:
+        """S x; `theta` is left as it stands then, -D^-1 C_IA x at the absorbed levels."""
+        self._hold(x)
+        self.weigh_fitted(self.Rinv)
+        self._absorb()
+        return self.sums(self.Ginv)
+
+    def preconditioned(self, x: np.ndarray) -> np.ndarray:
+        """Each level's block of S, inverted, times x."""
+        return self.precondition(x, self.inverses)
+
+    def right_hand_side(self, b: np.ndarray) -> np.ndarray:
+        """b_A - C_AI D^-1 b_I."""
+        self._hold(np.zeros(self.bounds[-1]))
+        self.theta[self.term][self.absorbed] = self._solved_alone(b)
+        self.weigh_fitted(self.Rinv)
+        return self._kept(b) - self.sums(self.Ginv)
+
+    def solution(self, x: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """theta of all equations from x = theta_A."""
+        self.product(x)
+        self.theta[self.term][self.absorbed] += self._solved_alone(b)
+        return np.concatenate([theta[:-1].ravel() for theta in self.theta])
+
+    def _hold(self, x: np.ndarray) -> None:
+        for i, (theta, own) in enumerate(zip(self.theta, self.positions, strict=True)):
+            given = x[self.bounds[i] : self.bounds[i + 1]].reshape(own.size, -1)
+            if i != self.term:
+                theta[:-1] = given
+                continue
+            theta[self.absorbed] = 0.0
+            theta[own] = given
+
+    def _kept(self, b: np.ndarray) -> np.ndarray:
+        return np.concatenate([self._of_term(b, i)[own].ravel() for i, own in enumerate(self.positions)])
+
+    def _of_term(self, b: np.ndarray, i: int) -> np.ndarray:
+        return b[self.every[i] : self.every[i + 1]].reshape(-1, len(self.tuples[i][0]))
+
+    def _solved_alone(self, b: np.ndarray) -> np.ndarray:
+        """D^-1 b_I, (absorbed levels, k)."""
+        own = self._of_term(b, self.term)[self.absorbed]
+        return np.matmul(self.of_absorbed[self.absorbed], own[:, :, None])[:, :, 0]
+
+    def _absorb(self) -> None:
+        eq, i, (k_, T_, _) = self.equations, self.term, self.tuples[self.term]
+        lists, K = eq.terms[i], eq.relationships[i]
+        columns, blocks = self.columns_of(self.Rinv), self.of_absorbed.reshape(-1, len(k_))
+        of_records = eq.records.pattern, eq.records.weight, columns
+        solve: Callable[..., None] = solve_absorbed
+        of_term = lists, K, k_, T_, whole(T_), self.picked(i), self.Ginv[i], blocks
+        data = (*of_term, *of_records, self.theta[i], self.u, self.absorbed)
+        self.threads([partial(solve, *data, first, last) for first, last in self.ranges_absorbed])
+
+
+def absorbed_equations(
+    equations: StructuredEquations,
+    bounds: np.ndarray,
+    threads: Threads,
+    inverses: list[np.ndarray],
+    Ginv: list[np.ndarray],
+    Rinv: np.ndarray,
+) -> AbsorbedEquations | None:
+    """None where a term does not fit in rows (rows.py), or where no level can be absorbed."""
+    if not fit_in_rows(equations):
+        return None
+    found = AbsorbedEquations(equations, bounds, threads, inverses, Ginv, Rinv)
+    return found if found.absorbed.size else None
+
+
+def absorbable(equations: StructuredEquations, levels: list[np.ndarray]) -> tuple[int, np.ndarray]:
+    """(term, its levels that may be absorbed at once, uint32 sweep positions): of the term where these are most
+    equations. levels: per term (n, effects), that each record meets."""
+    found = [_unrelated(equations, i, levels[i]) for i in range(len(levels))]
+    sizes = [own.size * t.n_components for own, t in zip(found, equations.design.terms, strict=True)]
+    term = int(np.argmax(sizes))
+    return term, found[term]
+
+
+def _unrelated(equations: StructuredEquations, i: int, levels: np.ndarray) -> np.ndarray:
+    """Levels of a term without progeny, no two of which one record meets."""
+    lists, K = equations.terms[i], equations.relationships[i]
+    free = np.append(np.diff(lists.visit_ptr.astype(np.int64)) <= MOST_VISITS, False)  # the last: no level
+    if K.relative_ptr is not None:
+        free[:-1] &= np.diff(K.relative_ptr.astype(np.int64)) == 0
+    at = np.minimum(levels, free.size - 1)
+    for b in range(at.shape[1]):
+        for a in range(b):
+            both = free[at[:, a]] & free[at[:, b]] & (at[:, a] != at[:, b])
+            free[at[both, b]] = False
+    return np.flatnonzero(free).astype(np.uint32)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve_absorbed(
+    term, K, k_, T_, W_, picked, Ginv, inverses, pattern, weight, columns, theta, u, positions, first, last
+):
+    """theta_l = -D_l^-1 (W' u + K^-1 Theta G^-1)_l for levels l = positions[first ... last - 1], whose theta_l is 0,
+    and u_r += w_r R_P^-1 W_r theta_l for their records; `columns` as in `weigh_rows`."""
+    k, T = np.uint64(len(k_)), np.uint64(len(T_))
+    total, row = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 1, 1), (1, len(k_)))
+    several, masked, weighted = term.visit_effect.size > 0, term.active.shape[0] > 0, weight.size > 0
+    end = max(np.uint64(term.visit_record.size), np.uint64(1)) - np.uint64(1)
+    for j in range(np.uint64(first), np.uint64(last)):
+        prefetch_relatives(K, np.uint64(positions[min(j + AHEAD, np.uint64(last - 1))]), theta)
+        level = np.uint64(positions[j])
+        row_of_inverse(k_, K, theta, level, row)
+        set_multiple(k_, total, 0, row[0, 0], Ginv, 0)
+        for b in range(1, len(k_)):
+            add_multiple(k_, total, 0, row[0, b], Ginv, b)
+        for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+            prefetch(u, term.visit_record[min(v + AHEAD, end)])
+            r, at = term.visit_record[v], np.uint64(term.visit_effect[v]) * T if several else np.uint64(0)
+            for t in range(len(T_)):
+                add_multiple(k_, total, 0, u[r, t], picked, at + np.uint64(t))
+        if masked:
+            for c in range(len(k_)):
+                total[0, c] = total[0, c] if term.active[level, c] else 0.0
+        set_multiple(k_, row, 0, -total[0, 0], inverses, level * k)
+        for b in range(1, len(k_)):
+            add_multiple(k_, row, 0, -total[0, b], inverses, level * k + np.uint64(b))
+        set_multiple(k_, theta, level, 1.0, row, 0)
+        for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+            r, effect = term.visit_record[v], term.visit_effect[v] if several else np.uint8(0)
+            w, at = np.float64(weight[r]) if weighted else 1.0, np.uint64(pattern[r]) * T
+            for c in range(term.effect_first[effect], term.effect_first[effect + 1]):
+                add_multiple(W_, u, r, w * row[0, c], columns, at + np.uint64(term.trait[c]))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def absorb_into_blocks(
+    absorbed, own, inverses, other, levels, sire, dam, mendelian, Ginv, pattern, weight, Rinv, row, blocks
+):
+    """blocks[row[l]] -= C_li D_i^-1 C_il for the absorbed levels i of the term `own` and each level l of the term
+    `other` that is their parent or is met by their records; levels (n, effects) those of `other` that a record meets.
+    No parents (sire of size 0) where these are two terms."""
+    k, m = blocks.shape[1], inverses.shape[1]
+    several, weighted = own.visit_effect.size > 0, weight.size > 0
+    effects = levels.shape[1]
+    near, between = np.empty(MOST_VISITS * effects + 2, np.uint32), np.empty((MOST_VISITS * effects + 2, k, m))
+    product = np.empty((k, m))
+    for i in absorbed:
+        level, count = np.uint64(i), 0
+        if sire.size > 0:
+            for parent in (sire[level], dam[level]):
+                if parent != UNKNOWN:
+                    place, count = _place(near, between, count, parent)
+                    for a in range(k):
+                        for b in range(m):
+                            between[place, a, b] -= 0.5 * mendelian[level] * Ginv[a, b]
+        for v in range(own.visit_ptr[level], own.visit_ptr[level + np.uint64(1)]):
+            r, of_own = own.visit_record[v], own.visit_effect[v] if several else np.uint8(0)
+            w = np.float64(weight[r]) if weighted else 1.0
+            for effect in range(effects):
+                met = levels[r, effect]
+                if met == UNKNOWN or row[met] == UNKNOWN:  # none, or the absorbed level itself
+                    continue
+                place, count = _place(near, between, count, met)
+                for a in range(other.effect_first[effect], other.effect_first[effect + 1]):
+                    for b in range(own.effect_first[of_own], own.effect_first[of_own + 1]):
+                        between[place, a, b] += w * Rinv[pattern[r], other.trait[a], own.trait[b]]
+        for place in range(count):
+            j = np.uint64(row[near[place]])
+            _hold_between(between[place], other.active, near[place], own.active, level)
+            for a in range(k):
+                for b in range(m):
+                    s = 0.0
+                    for c in range(m):
+                        s += between[place, a, c] * inverses[level, c, b]
+                    product[a, b] = s
+            for a in range(k):
+                for b in range(a + 1):
+                    s = 0.0
+                    for c in range(m):
+                        s += product[a, c] * between[place, b, c]
+                    blocks[j, a, b] -= s
+                    blocks[j, b, a] = blocks[j, a, b]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _place(near, between, count, level):
+    """(the place of a level in the list of those near, how many there are): a new one gets a block of zeros."""
+    for place in range(count):
+        if near[place] == level:
+            return place, count
+    near[count] = level
+    between[count] = 0.0
+    return count, count + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _hold_between(block, of_rows, level, of_columns, other):
+    """Components set to 0 have no share in the block of C between two levels."""
+    for a in range(block.shape[0]):
+        for b in range(block.shape[1]):
+            rows = of_rows.shape[0] > 0 and of_rows[level, a] == 0
+            columns = of_columns.shape[0] > 0 and of_columns[other, b] == 0
+            if rows or columns:
+                block[a, b] = 0.0
