@@ -146,6 +146,8 @@ def test_a_boundary_has_no_standard_error(folder):
     result = mmgibbs.run("analysis.yaml", ["traits=[milk]"], progress=False)
     row = result.summary.filter(parameter="cow.var[milk]").row(0, named=True)
     assert row["mean"] < 1e-4 and row["sd"] is None
+    sd = dict(result.summary.select("parameter", "sd").rows())
+    assert sd["ratio[cow:milk]"] is None and sd["residual.var[milk]"] > 0  # its share is as little known
     assert any("the variance of milk is on the boundary" in note for note in result.info["notes"])
 
 
