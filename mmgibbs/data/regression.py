@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Analysis, Model
+from mmgibbs.data.decimal_commas import with_points
 from mmgibbs.data.phenotypes import SHOWN, Phenotypes, read_phenotypes, refuse_rows
 from mmgibbs.errors import DataError
 from pedigree.tables import in_full, nearest, open_table, quoted
@@ -30,6 +31,7 @@ class RegressionTable:
     group_predictors: np.ndarray | None  # (groups, q), in the order of numpy.unique(groups)
     rows: np.ndarray  # (n,) line of each record in the file
     counts: dict  # for run.json
+    notes: tuple[str, ...] = ()  # how numbers were read that can be read in two ways
 
 
 def read_regression(analysis: Analysis) -> RegressionTable:
@@ -59,10 +61,11 @@ def read_regression(analysis: Analysis) -> RegressionTable:
     of_groups = None
     if groups is not None and model.group_predictors:
         of_groups = _group_predictors(table, groups, model.group_predictors)
+    predictors, response = _predictors(table, names), _response(table, model.response)
     return RegressionTable(
-        predictors=_predictors(table, names),
+        predictors=predictors,
         names=names,
-        response=_response(table, model.response),
+        response=response,
         response_names=model.response,
         groups=groups,
         group_predictors=of_groups,
@@ -71,6 +74,7 @@ def read_regression(analysis: Analysis) -> RegressionTable:
             "records": {"read": read, "used": len(table), "left_out": {"without a response": int(absent.sum())}},
             "predictors": len(names),
         },
+        notes=table.notes,
     )
 
 
@@ -123,7 +127,8 @@ def _response(table: Phenotypes, columns: Sequence[str]) -> np.ndarray:
     if len(columns) > 1:
         return np.column_stack([table.numbers(c, "model.response") for c in columns])
     text = table.text(columns[0], "model.response")
-    numbers = text.cast(pl.Float64, strict=False)
+    points = with_points(text, ())
+    numbers = (text if points is None else points).cast(pl.Float64, strict=False)
     return text.to_numpy().astype(str) if numbers.is_null().any() else table.numbers(columns[0], "model.response")
 
 

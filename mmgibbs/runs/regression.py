@@ -44,7 +44,7 @@ class RegressionProblem:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self.factory.data.predictors.notes
+        return self.table.notes + self.factory.data.predictors.notes
 
     def solve(self, folder: RunFolder, console: Console, executor: Executor) -> Sampled:
         stop, rule = self.analysis.sampler.stop, None

@@ -10,8 +10,10 @@ from helpers.analyses import analysis, effect, fixed, random, trait
 from helpers.support import shared_data
 from reference import dense
 
+from mmgibbs.config import load_config
 from mmgibbs.data.decimal_commas import with_points
 from mmgibbs.data.prepare import prepare
+from mmgibbs.data.regression import read_regression
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.model.relationships.identity import Identity
 from mmgibbs.model.relationships.user_inverse import SparseInverse
@@ -493,6 +495,15 @@ def test_decimal_commas_are_points_where_they_can_be_nothing_else(tmp_path):
     path.write_text(COMMAS.replace("1190", "1190.5"))
     with pytest.raises(DataError, match="found '1205,25' in column 'gain'"):  # points and commas
         prepare(analysis(path, ["gain"]))
+
+
+def test_decimal_commas_of_a_regression(tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text("y;x;count\n1,5;0,25;1\n2;-1,5;2\n3,25;1;3\n")
+    model = {"plugin": "lasso", "response": "y", "predictors": ["x", "count"]}
+    found = read_regression(load_config({"name": "r", "data": {"phenotypes": str(path)}, "model": model}))
+    assert found.response.tolist() == [1.5, 2.0, 3.25] and found.predictors[:, 0].tolist() == [0.25, -1.5, 1.0]
+    assert found.notes == ("records.csv: commas are decimal points in 'x', 'y'",)
 
 
 @pytest.mark.parametrize(
