@@ -15,6 +15,7 @@ from mmgibbs.runs.chains import Executor
 from mmgibbs.runs.record import versions
 from mmgibbs.validation import cross, lr
 from mmgibbs.validation.chosen import Chosen, family_of, levels_of
+from mmgibbs.validation.determined import records_alone
 from mmgibbs.validation.evaluation import Evaluation, Recorded, evaluate, evaluate_without
 from mmgibbs.validation.focal import Focal
 from mmgibbs.validation.found import (
@@ -61,6 +62,7 @@ def examine_by_blup(
             info["notes"] += notes
         predictions += [fold_predictions(p, records, whole.design, chosen.folds) for p in predicted]
         info["folds"] = facts_of_folds(chosen.folds)
+        info["notes"] += records_alone(whole.design)
     if chosen.focal is not None:
         compared, info["lr"], notes = _lr(records, whole, chosen.focal, plan, say, executor)
         info["notes"] += notes

@@ -29,6 +29,7 @@ from mmgibbs.validation.by_blup import few_families, focal_facts
 from mmgibbs.validation.chains import Follower, Sampling, sample, sampling_of
 from mmgibbs.validation.chosen import Chosen, family_of
 from mmgibbs.validation.cross import Predictor
+from mmgibbs.validation.determined import records_alone
 from mmgibbs.validation.evaluation import Recorded
 from mmgibbs.validation.focal import FEWEST, Focal
 from mmgibbs.validation.folds import Fold
@@ -105,7 +106,10 @@ def examine_by_sampling(
     if chosen.folds:
         found = _kfold(sampling, assembled, records, prepared, chosen.folds, whole, say, executor)
         rows, predictions = rows + found[0], predictions + found[1]
-        info = info | {"folds": facts_of_folds(chosen.folds, found[3]), "notes": info["notes"] + found[2]}
+        info = info | {
+            "folds": facts_of_folds(chosen.folds, found[3]),
+            "notes": info["notes"] + records_alone(design) + found[2],
+        }
     if chosen.focal is not None and whole is not None:
         of_lr = _lr(sampling, assembled, records, prepared, chosen.focal, values, whole, plan, say, executor)
         rows, predictions = rows + of_lr[0], predictions + of_lr[1]

@@ -23,6 +23,7 @@ from mmgibbs.data.rank import Columns, independent_columns
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
 from mmgibbs.runs.separation import flat
+from pedigree.tables import counted
 
 ACCURACY = 1e-12  # of M
 ELSEWHERE = 1e-6  # |x_D - x_I M|, of the largest value of these columns, from which a record is not predicted
@@ -85,6 +86,30 @@ def levels_without_records(training: Design, rows: Design, trait: int) -> list[t
                 levels = np.setdiff1d(effect.level[effect.level >= 0], theirs.effects[e].level[observed])
                 found += [(i, int(level)) for level in levels]
     return found
+
+
+def records_alone(design: Design) -> list[str]:
+    """Notes on normal records that are the only one of a level of a flat class effect.
+
+    The level takes up what such a record differs by from its prediction in the whole data, so that y* = y - X b is that
+    prediction, and no test of another.
+    """
+    out, observed = [], design.patterns[design.pattern]
+    for trait in sorted(set(range(design.n_traits)) - {response.trait for response in design.responses}):
+        alone = np.zeros(design.n_records, bool)
+        for term in design.terms:
+            for e, effect in enumerate(term.effects):
+                own = (term.component_effect == e) & (term.component_trait == trait) & flat(term)
+                if own.any() and effect.covariates is None:
+                    level = np.where(observed[:, trait], effect.level, -1)
+                    alone |= (level >= 0) & (np.bincount(level[level >= 0], minlength=term.n_levels)[level] == 1)
+        n = int(np.count_nonzero(alone))
+        if n:
+            out.append(
+                f"cross-validation, {design.traits[trait]}: {counted(n, 'record', 'is')} the only one of a level of a "
+                "fixed effect: corrected for it, such a record is what the model predicts of it, and tests nothing"
+            )
+    return out
 
 
 def _active(term: Term) -> np.ndarray:

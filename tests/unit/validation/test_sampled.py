@@ -11,7 +11,8 @@ from mmgibbs.errors import ConfigError, DataError, DeviceError
 from mmgibbs.machine import memory
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import by_sampling
-from mmgibbs.validation.determined import unpredictable
+from mmgibbs.validation.determined import records_alone, unpredictable
+from mmgibbs.validation.evaluation import evaluate, fitted, recorded
 from mmgibbs.validation.make import validate
 from mmgibbs.validation.plan import Plan
 from mmgibbs.validation.training import rows_of, without
@@ -215,6 +216,23 @@ def test_flat_effects_that_separate_what_is_left_are_named(tmp_path):
     with pytest.raises(DataError, match=f"{said}|{both}") as raised:
         without(design, masked, "fold 1")
     assert "model.fixed.dose.prior: {variance: 10}" in str(raised.value)
+
+
+def test_normal_records_alone_in_a_level_are_counted(tmp_path):
+    """Whether the level is the one that is set to 0 or not; y* of such a record is its prediction by the whole data."""
+    wanted = with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one())
+    wanted["traits"], wanted["variances"] = ["age"], {"genetic": 0.5, "residual": 1.0}
+    found = validate(wanted, Plan(method="kfold", folds=3), progress=False)
+    note = (
+        "cross-validation, age: 1 record is the only one of a level of a fixed effect: corrected for it, such a record"
+    )
+    assert any(said.startswith(note) for said in found.info["notes"])
+    whole = evaluate(recorded(load_config(wanted)).analysis)
+    y = whole.design.y - fitted(whole.design, whole.theta, lambda term, effect: term.kind == "fixed")
+    u = fitted(whole.design, whole.theta, lambda term, effect: term.kind == "random")
+    np.testing.assert_allclose(y[5], u[5], atol=1e-6)
+    assert np.abs(y - u).max() > 0.1
+    assert records_alone(prepare(load_config(of_cases(tmp_path, herd={}))).design) == []  # cases have no y*
 
 
 def test_rows_of_a_design_keep_their_levels(tmp_path):
