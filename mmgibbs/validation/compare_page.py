@@ -22,7 +22,10 @@ OF_DIFFERENCES = range(6, 9)  # places of their columns
 DRAWN = ("predictive_ability", "auc")
 HEADINGS = {
     "kfold": ("Cross-validation", "The most complete prediction of each analysis, of the records that all predict."),
-    "lr": ("LR method: whole against partial data", "Each analysis against itself with the records of young animals."),
+    "lr": (
+        "LR method: whole against partial data",
+        "Breeding values of young animals from partial data, without their records, against those from all data.",
+    ),
 }
 ERRORS = [
     ("differences", "deviation over folds of the difference within folds, divided by the root of their number"),
@@ -49,7 +52,7 @@ def page(comparison: Comparison) -> dict:
         "subtitle": ", ".join(comparison.names),
         "sections": sections,
         "notes": comparison.notes,
-        "errors": ERRORS if comparison.by_fold.height else ERRORS[1:],
+        "errors": ERRORS if comparison.by_fold.height else [("all", ERRORS[1][1])],
     }
 
 

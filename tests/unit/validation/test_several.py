@@ -9,7 +9,7 @@ from helpers.validation_data import analysis_of, beef_frames, small_beef
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.validation.compare import compare, complete
-from mmgibbs.validation.compare_page import comparison_table
+from mmgibbs.validation.compare_page import comparison_table, page
 from mmgibbs.validation.files import COMPARISON
 from mmgibbs.validation.found import SCHEMA, Validation
 from mmgibbs.validation.plan import Plan
@@ -91,6 +91,7 @@ def test_statistics_of_the_lr_method_stand_together_and_have_no_empty_columns():
     heads = ["Of", "Statistic", "Analysis", "Prediction", "Estimate", "Standard error"]
     assert [c.label for c in shown.columns] == [*heads, "n"]
     assert all(len(row) == 7 for row in shown.rows) and shown.note == ""
+    assert page(found)["errors"] == [("all", "as on the page of each analysis")] and len(page(found)["sections"]) == 1
     assert "difference" not in found.as_text() and "estimate" in found.as_text()
     shown = comparison_table(found.table.with_columns(difference=pl.lit(0.5), se_of_difference=pl.lit(0.1)))
     assert [c.label for c in shown.columns] == [*heads, "Difference", "Its standard error", "z", "n"] and shown.note
