@@ -32,6 +32,7 @@ WITHOUT_LINUX = """
         delattr(signal, name)
     for name in ("sched_getaffinity", "statvfs", "O_DIRECTORY", "getpgid", "killpg", "getloadavg", "nice", "setsid"):
         delattr(os, name)
+    os.process_cpu_count = os.cpu_count  # from Python 3.13: what it is there where processors cannot be allotted
 
     whole_open, whole_os_open = io.open, os.open
 

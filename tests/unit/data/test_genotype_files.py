@@ -81,7 +81,7 @@ def in_pgen(folder):
     pgenlib = pytest.importorskip("pgenlib", reason="needs pgenlib (mmgibbs[genotypes])")
     with pgenlib.PgenWriter(str(folder / "g.pgen").encode(), N, variant_ct=P, nonref_flags=False) as writer:
         for row in CODES:
-            writer.append_biallelic(np.where(row == 3, -9, row).astype(np.int8))
+            writer.append_biallelic(np.where(row == 3, -9, row.astype(np.int8)))
     (folder / "g.psam").write_text("#IID\tSEX\n" + "".join(f"{id}\t0\n" for id in IDS))
     rows = "".join(f"{1 + j // 4}\t{100 * j}\tm{j}\tC\tA\n" for j in range(P))
     (folder / "g.pvar").write_text("##x\n#CHROM\tPOS\tID\tREF\tALT\n" + rows)
