@@ -84,7 +84,7 @@ class Host:
         with blas_threads(1):
             if len(matrices) < self.threads:
                 for one in matrices:
-                    cholesky_in_place(one, self.at_once)
+                    cholesky_in_place(one, self.at_once, self.threads)
             else:
                 self.at_once([partial(cholesky_in_place, one, in_turn) for one in matrices])
         return L

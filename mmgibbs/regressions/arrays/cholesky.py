@@ -1,19 +1,23 @@
 """Cholesky factors over threads, the same bits whatever their number.
 
-LAPACK's and BLAS's routines for a panel and the blocks to the right of it, A = U'U (U = L' in C order):
+LAPACK's and BLAS's routines for tiles of A = U'U (U = L' in C order):
 
-    U_kk = chol A_kk,    U_kj = U_kk'^-1 A_kj,    A_ij -= U_ki' U_kj        k < i <= j
+    A_ij -= U_ki' U_kj, k = 0 ... i - 1;    U_ii = chol A_ii,    U_ij = U_ii'^-1 A_ij,    i < j
 
-each block by one thread. They are called by address, since SciPy's wrappers hold Python's lock; BLAS's own threads,
-which cut sums where their number says, are kept out.
+The steps of a tile follow one another, each by one thread, as soon as those are done that it needs; columns to the left
+go first, so that the next diagonal tile, for which all others wait, is early. The routines are called by address, since
+SciPy's wrappers hold Python's lock; BLAS's own threads, which cut sums where their number says, are kept out.
 """
 
 from __future__ import annotations
 
 import ctypes
+import heapq
 from collections.abc import Callable, Iterable
 from ctypes import byref, c_char_p, c_double, c_int, c_void_p
-from functools import cache, partial
+from functools import cache
+from threading import Condition
+from typing import NamedTuple
 
 import numpy as np
 from numba.extending import get_cython_function_address
@@ -38,55 +42,114 @@ def routine(name: str) -> Callable[..., None]:
     return ctypes.CFUNCTYPE(None, *[c_char_p] * letters, *[c_void_p] * rest)(address)
 
 
-def cholesky_in_place(A: np.ndarray, at_once: Callable[[Iterable[Callable[[], None]]], None]) -> None:
+def cholesky_in_place(A: np.ndarray, at_once: Callable[[Iterable[Callable[[], None]]], None], threads: int = 1) -> None:
     """A (m, m) float64 symmetric in C order becomes its lower factor, 0 above the diagonal; BLAS must be set to one
     thread.
 
-    at_once(calls) runs calls over threads. numpy.linalg.LinAlgError where A is not positive definite.
+    at_once(calls) runs calls over `threads` threads. numpy.linalg.LinAlgError where A is not positive definite.
     """
-    m = len(A)
-    potrf, trsm, gemm, syrk = map(routine, ("dpotrf", "dtrsm", "dgemm", "dsyrk"))
-    blocks = [(c_int(min(PANEL, m - first)), first) for first in range(0, m, PANEL)]
-    lead, at = c_int(m), lambda row, column: c_void_p(A.ctypes.data + 8 * (row + column * m))  # of U, in Fortran order
+    factor = _Factor(A)
+    if threads == 1 or factor.order.steps[-1].column == 0:
+        for step in factor.order.steps:
+            factor.take(step)
+        return
+    at_once([factor.share] * threads)
 
-    for number, (width, k) in enumerate(blocks):
-        right = blocks[number + 1 :]
-        failed = c_int()
-        potrf(b"U", byref(width), at(k, k), byref(lead), byref(failed))
+
+class _Step(NamedTuple):
+    """Tile (row, column), row <= column: less the product of tiles k, or, for k = row, made the factor's."""
+
+    column: int
+    k: int
+    row: int
+
+
+class _Order(NamedTuple):
+    steps: tuple[_Step, ...]  # each after those it needs
+    needs: tuple[int, ...]  # how many these are
+    after: tuple[tuple[int, ...], ...]  # the steps that need each
+
+
+@cache
+def _order(tiles: int) -> _Order:
+    """Of a matrix of so many tiles in a row."""
+    steps = sorted(_Step(j, k, i) for j in range(tiles) for i in range(j + 1) for k in range(i + 1))
+    number = {step: n for n, step in enumerate(steps)}
+    after: list[list[int]] = [[] for _ in steps]
+    for n, (j, k, i) in enumerate(steps):
+        needed = {_Step(i, k, k), _Step(j, k, k)} | ({_Step(j, k - 1, i)} if k else set())
+        for other in needed - {steps[n]}:
+            after[number[other]].append(n)
+    needs = np.bincount([n for those in after for n in those], minlength=len(steps))
+    return _Order(tuple(steps), tuple(needs.tolist()), tuple(map(tuple, after)))
+
+
+class _Factor:
+    """One factorisation: the steps that are left, and those that may be taken."""
+
+    def __init__(self, A: np.ndarray):
+        self.A, self.m = A, len(A)
+        self.widths = [c_int(min(PANEL, self.m - first)) for first in range(0, self.m, PANEL)]
+        self.lead, self.order = c_int(self.m), _order(len(self.widths))
+        self.needs, self.left = list(self.order.needs), len(self.order.steps)
+        self.free = [n for n, needs in enumerate(self.needs) if needs == 0]  # a heap: the leftmost first
+        self.changed = Condition()
+        self.failed = False
+
+    def share(self) -> None:
+        """Take steps until none is left, beside other threads that do so."""
+        while (n := self._next()) is not None:
+            failed = True
+            try:
+                self.take(self.order.steps[n])
+                failed = False
+            finally:  # or the others wait for ever
+                self._done(n, failed)
+
+    def _next(self) -> int | None:
+        with self.changed:
+            while not self.free and self.left and not self.failed:
+                self.changed.wait()
+            return heapq.heappop(self.free) if self.free and not self.failed else None
+
+    def _done(self, n: int, failed: bool) -> None:
+        with self.changed:
+            self.left -= 1
+            self.failed = self.failed or failed
+            for other in self.order.after[n]:
+                self.needs[other] -= 1
+                if self.needs[other] == 0:
+                    heapq.heappush(self.free, other)
+            self.changed.notify_all()
+
+    def _at(self, row: int, column: int) -> c_void_p:
+        """Of a tile of U, in Fortran order."""
+        return c_void_p(self.A.ctypes.data + 8 * PANEL * (row + column * self.m))
+
+    def take(self, step: _Step) -> None:
+        j, k, i = step
+        lead, of_i, of_j, own = byref(self.lead), byref(self.widths[i]), byref(self.widths[j]), self._at(i, j)
+        if i == j == k:
+            self._factor_tile(i)
+        elif k == i:
+            routine("dtrsm")(b"L", b"U", b"T", b"N", of_i, of_j, byref(ONE), self._at(i, i), lead, own, lead)
+        elif i == j:
+            of_syrk = self._at(k, j), lead, byref(ONE), own, lead
+            routine("dsyrk")(b"U", b"T", of_j, byref(self.widths[k]), byref(MINUS_ONE), *of_syrk)
+        else:
+            of_gemm = self._at(k, i), lead, self._at(k, j), lead, byref(ONE), own, lead
+            routine("dgemm")(b"T", b"N", of_i, of_j, byref(self.widths[k]), byref(MINUS_ONE), *of_gemm)
+
+    def _factor_tile(self, i: int) -> None:
+        failed, width, first = c_int(), self.widths[i].value, i * PANEL
+        routine("dpotrf")(b"U", byref(self.widths[i]), self._at(i, i), byref(self.lead), byref(failed))
         if failed.value:
-            raise np.linalg.LinAlgError(f"the matrix is not positive definite: column {k + failed.value} of {m}")
-
-        def divide(n: c_int, j: int, width: c_int = width, k: int = k) -> None:
-            trsm(
-                b"L", b"U", b"T", b"N", byref(width), byref(n), byref(ONE), at(k, k), byref(lead), at(k, j), byref(lead)
+            raise np.linalg.LinAlgError(
+                f"the matrix is not positive definite: column {first + failed.value} of {self.m}"
             )
-
-        def subtract(n: c_int, j: int, width: c_int = width, k: int = k) -> None:
-            above = c_int(j - k - width.value)
-            if above.value:
-                first = k + width.value
-                gemm(
-                    b"T", b"N", byref(above), byref(n), byref(width), byref(MINUS_ONE), at(k, first), byref(lead),
-                    at(k, j), byref(lead), byref(ONE), at(first, j), byref(lead),
-                )  # fmt: skip
-            syrk(
-                b"U",
-                b"T",
-                byref(n),
-                byref(width),
-                byref(MINUS_ONE),
-                at(k, j),
-                byref(lead),
-                byref(ONE),
-                at(j, j),
-                byref(lead),
-            )
-
-        at_once([partial(divide, *block) for block in right])
-        at_once([partial(subtract, *block) for block in reversed(right)])  # the largest first
-    for width, k in blocks:
-        A[k : k + width.value, k : k + width.value] *= _lower(width.value)
-        A[k : k + width.value, k + width.value :] = 0.0
+        rows = self.A[first : first + width]
+        rows[:, first : first + width] *= _lower(width)
+        rows[:, first + width :] = 0.0
 
 
 @cache

@@ -36,3 +36,25 @@ def test_a_matrix_that_is_not_positive_definite_is_named():
     A[250, 250] = -1.0
     with pytest.raises(np.linalg.LinAlgError, match="column 251 of 300"):
         Host(2).cholesky(A)
+
+
+@pytest.mark.parametrize("forgotten", ["dtrsm", "dsyrk", "dgemm"])
+def test_a_factor_that_forgets_a_kind_of_step_is_noticed(forgotten, monkeypatch):
+    routine = cholesky.routine
+    monkeypatch.setattr(cholesky, "routine", lambda name: (lambda *a: None) if name == forgotten else routine(name))
+    monkeypatch.setattr(cholesky, "PANEL", 8)
+    A = 1000.0 * np.eye(37) + 0.1
+    L = A.copy()
+    cholesky.cholesky_in_place(L, Host(2).at_once, 2)
+    assert np.abs(L @ L.T - A).max() > 1e-6
+
+
+def test_steps_follow_those_they_need_and_each_waits_for_them():
+    order = cholesky._order(5)
+    for n, those in enumerate(order.after):
+        assert all(other > n for other in those)
+        assert len(set(those)) == len(those)
+    assert sum(order.needs) == sum(map(len, order.after)) and order.needs.count(0) == 1
+    i, j, k = 2, 4, 1
+    needed = {s for s, those in zip(order.steps, order.after, strict=True) if order.steps.index((j, k, i)) in those}
+    assert needed == {(i, k, k), (j, k, k), (j, k - 1, i)}
