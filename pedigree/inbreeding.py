@@ -22,7 +22,10 @@ import numpy as np
 
 from pedigree.errors import PedigreeError
 
-_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy")
+_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+# Of functions that others here alone call: nothing to call them by from Python, which would take as long to compile as
+# they themselves do. A call from Python would end the process.
+_WITHIN: dict[str, Any] = _LOOP | dict(no_cpython_wrapper=True)
 
 # A parent and the state of the pass at hand in 16 bytes: `share` is u_j or, where that is not known, one of two
 # marks. Founders that are no ancestors of the sire at hand have share 0.
@@ -134,11 +137,23 @@ def _inbreeding(sire, dam, F, first, lost, within, gamma):
     list_ = np.empty(n_parents + 1, np.int32)
     middle, end = begin[:n_generations].copy(), begin[:n_generations].copy()
     gene_share = np.zeros(n_parents + 1)  # L_sj of the sire at hand
+    from_metafounders = np.zeros(len(gamma))  # and what that adds up to of each metafounder
     for s in range(1, n_parents + 1):
         if start[s] == start[s + 1]:
             continue
         latest = _relate_ancestors(
-            s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end, number, gamma
+            s,
+            parent,
+            parent_F,
+            parent_within,
+            generation,
+            gene_share,
+            list_,
+            begin,
+            end,
+            number,
+            gamma,
+            from_metafounders,
         )
         for g in range(latest + 1):
             middle[g] = end[g]
@@ -162,7 +177,7 @@ def _inbreeding(sire, dam, F, first, lost, within, gamma):
             middle[g] = end[g] = begin[g]
 
 
-@numba.njit(**_LOOP)
+@numba.njit(**_WITHIN)
 def _numbered_parents(sire, dam):
     """Numbers 1, 2, ... for animals with progeny, by generation and, within it, by maternal line.
 
@@ -206,10 +221,11 @@ def _numbered_parents(sire, dam):
     return number, animal, begin
 
 
-@numba.njit(**_LOOP)
+@numba.njit(**_WITHIN)
 def _parent_table(sire, dam, number, animal, begin):
     n = sire.size
-    parent = np.zeros(animal.size, _PARENT)  # parent[0] means unknown: share 0 for ever
+    parent = np.empty(animal.size, _PARENT)
+    parent[0].sire, parent[0].dam, parent[0].share = 0, 0, 0.0  # unknown: share 0 for ever
     generation = np.zeros(animal.size, np.int32)
     for g in range(begin.size - 1):
         for j in range(begin[g], begin[g + 1]):
@@ -221,7 +237,7 @@ def _parent_table(sire, dam, number, animal, begin):
     return parent, generation
 
 
-@numba.njit(**_LOOP)
+@numba.njit(**_WITHIN)
 def _matings(sire, dam, number, n_parents, first):
     """Animals from `first` on with both parents known, by sire: start per sire, the calf, its dam's and its number."""
     n = sire.size
@@ -241,13 +257,14 @@ def _matings(sire, dam, number, n_parents, first):
     return start, calf, mate, as_parent
 
 
-@numba.njit(**_LOOP)
-def _relate_ancestors(s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end, number, gamma):
+@numba.njit(**_WITHIN)
+def _relate_ancestors(
+    s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end, number, gamma, from_metafounders
+):
     """u_j of s and of all of its ancestors, which are listed, and of every metafounder: gamma times their shares of s;
     returns the generation of s.
     """
     metafounders = number[: len(gamma)]
-    from_metafounders = np.zeros(len(gamma))
     last = np.int64(generation[s])
     list_[end[last]] = s
     end[last] += 1
@@ -280,7 +297,7 @@ def _relate_ancestors(s, parent, parent_F, parent_within, generation, gene_share
     return last
 
 
-@numba.njit(**_LOOP)
+@numba.njit(**_WITHIN)
 def _list_once(j, parent, generation, list_, end):
     """List j unless its share is known or it is listed already; returns its generation."""
     if parent[j].share != _NOT_YET:
@@ -292,7 +309,7 @@ def _list_once(j, parent, generation, list_, end):
     return g
 
 
-@numba.njit(**_LOOP)
+@numba.njit(**_WITHIN)
 def _relate_listed(latest, parent, generation, list_, middle, end):
     """u_j of the listed animals, no ancestors of the sire at hand (w_j = 0), after listing their ancestors."""
     for g in range(latest, 0, -1):

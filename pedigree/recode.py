@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import polars as pl
 
-_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy")
+_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 _SEEDS = (20240229, 977)
 
 

@@ -26,7 +26,9 @@ from pedigree.inbreeding import checked_codes
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy")  # every compiled loop of this module
+_LOOP: dict[str, Any] = dict(
+    cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True
+)  # every compiled loop of this module
 
 
 @dataclass(frozen=True)

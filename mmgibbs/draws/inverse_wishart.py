@@ -12,7 +12,7 @@ from mmgibbs.draws.small_matrices import cholesky
 BARTLETT_DIAGONAL = 0  # draw number of a chi-square; its row's normals use draws 1, 2, ... (two normals a draw)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
 def inverse_wishart(nu, S, number, first_row, stream, seed, chain):
     """G ~ IW(nu, S), (k, k), density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2); nan where S is not positive
     definite.

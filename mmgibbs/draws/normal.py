@@ -20,22 +20,30 @@ MAX_NORMALS = 512
 _CHUNK = 256
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True)
+@njit(
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+    fastmath=False,
+    forceinline=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+)
 def box_muller(u, v):
-    """Two standard normals from two uniforms."""
+    """Two standard normals from two independent uniforms inside (0, 1); float64. Box & Muller (1958)."""
     radius = sqrt(-2.0 * log(u))
     c, s = cos_sin_turns(v)
     return radius * c, radius * s
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True, no_cfunc_wrapper=True)
 def normal_pair(c0, c1, c2, draw, k0, k1):
     """The two standard normals (float64) of draw index `draw` (0..255)."""
     u, v = uniform_pair(c0, c1, c2, draw_word(draw, 0), k0, k1)
     return box_muller(u, v)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
 def normal(c0, c1, c2, j, k0, k1):
     """Standard normal j (0..511) of the site: element j mod 2 of block j div 2."""
     c0, c1, c2, k0, k1 = np.uint64(c0), np.uint64(c1), np.uint64(c2), np.uint64(k0), np.uint64(k1)  # one form of Philox
@@ -43,11 +51,13 @@ def normal(c0, c1, c2, j, k0, k1):
     return z1 if np.uint64(j) & np.uint64(1) else z0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True, _nrt=False)
 def fill_pairs(z, level, n, c0, c2, draw, k0, k1):
-    """z[:, i] = the two normals of block `draw` of level[i], i < n. Rows of z are contiguous, so that it vectorises.
+    """z[:, i] = the two normals of block `draw` of level[i], i < n: z (2, >= n) float64, level (>= n,) whole numbers.
 
-    Two loops with short chains of operations overlap better than one with a long chain."""
+    Rows of z are contiguous, so that it vectorises. Two loops with short chains of operations overlap better than one
+    with a long chain.
+    """
     first, second, word = z[0], z[1], draw_word(draw, 0)
     for i in range(n):
         first[i], second[i] = uniform_pair(c0, np.uint64(level[i]), c2, word, k0, k1)
@@ -55,7 +65,7 @@ def fill_pairs(z, level, n, c0, c2, draw, k0, k1):
         first[i], second[i] = box_muller(first[i], second[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _fill_rows(out, start, level, z, n, c0, c2, k0, k1):
     """Rows start..start + n - 1 of `out` from the levels in the buffer."""
     k = np.uint64(out.shape[1])
@@ -70,7 +80,7 @@ def _fill_rows(out, start, level, z, n, c0, c2, k0, k1):
                 out[start + i, j] = z[0, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
 def fill_normals(out, c0, levels, c2, k0, k1):
     """out[i, j] = normal j of levels[i].
 
@@ -88,7 +98,7 @@ def fill_normals(out, c0, levels, c2, k0, k1):
         _fill_rows(out, start, level, z, n, np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True, _nrt=False)
 def fill_normals_across(out, c0, levels, c2, k0, k1):
     """out[j, i] = normal j of levels[i]: fill_normals turned over, for levels side by side.
 
@@ -100,7 +110,7 @@ def fill_normals_across(out, c0, levels, c2, k0, k1):
         fill_pairs(out[j : j + two], levels, m, c0, c2, j >> np.uint64(1), k0, k1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
 def fill_normals_range(out, c0, first, m, c2, k0, k1):
     """out[i, j] = normal j of level first + i, i < m: fill_normals for consecutive levels."""
     m = np.uint64(m)
@@ -113,7 +123,7 @@ def fill_normals_range(out, c0, first, m, c2, k0, k1):
         _fill_rows(out, start, level, z, n, np.uint64(c0), np.uint64(c2), np.uint64(k0), np.uint64(k1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _check_room(out, m):
     if np.uint64(out.shape[0]) < m or out.shape[1] > MAX_NORMALS:
         raise ValueError("normals of a site: `out` needs a row for each level and at most 512 columns")

@@ -74,7 +74,7 @@ def augmentation(R: np.ndarray, patterns: np.ndarray, blocks: Blocks | ClassBloc
     return _augmentation(np.ascontiguousarray(of_classes(R)), patterns, block_of_trait, by_class.class_of_pattern)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def _augmentation(all_R, patterns, block_of_class, class_of_pattern):
     n_patterns, T = patterns.shape
     fill, noise = np.zeros((n_patterns, T, T)), np.zeros((n_patterns, T, T))
@@ -96,7 +96,7 @@ def _augmentation(all_R, patterns, block_of_class, class_of_pattern):
     return fill, noise
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _given_observed(R, traits, o, n, fill, noise):
     """Rows of the missing traits o ... n - 1, from the factor of R of all n: with L_oo, L_mo and L_mm its parts,
     R_mo R_oo^-1 = L_mo L_oo^-1, and L_mm is a root of the conditional covariance."""
@@ -117,7 +117,7 @@ def _given_observed(R, traits, o, n, fill, noise):
             noise[traits[i], traits[j]] = L[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def _residual_products(records, e, fill, noise, complete, class_of_pattern, n_classes, number, stream, seed, chain):
     n, T = e.shape
     total, f, z = np.zeros((n_classes, T, T)), np.empty(T), np.empty(T)

@@ -83,7 +83,7 @@ class DenseSweep:
                 refuse_singular(self.equations, i, failed)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def sweep_tile(
     term, K, records, k_, T_, S, position, first, sums, columns, theta, e, Ginv, Rinv, c_first, c_last, joint, number,
     stream, seed, chain,

@@ -7,10 +7,21 @@ floats; wrap it with `carray` *in the function that uses it*, since the memory i
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+
+# Numba makes two more functions of each: one to call it from Python by, with a check of every array that it takes, and
+# one for callers in C, of whom there are none. Each takes up to as long to compile as the function itself.
+ENTRY: dict[str, Any] = dict(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+# Of functions that kernels alone call: a call from Python would end the process. Without counts of references to arrays
+# (_nrt) they can make none, but `on_stack`.
+WITHIN: dict[str, Any] = ENTRY | dict(no_cpython_wrapper=True, _nrt=False)
 
 
 @intrinsic
@@ -26,6 +37,35 @@ def stack(typingctx, k_, power, lanes):
         return builder.bitcast(room, ir.DoubleType().as_pointer())
 
     return types.CPointer(types.float64)(k_, power, lanes), codegen
+
+
+@intrinsic
+def on_stack(typingctx, shape):
+    """A C-ordered float64 array on the stack, not set; `shape` is a tuple of literal numbers and len() of tuples.
+
+    `carray(stack(...), shape)` in one, for functions that are compiled without counts of references (_nrt=False).
+    """
+    sizes = [n.literal_value if isinstance(n, types.IntegerLiteral) else None for n in shape]
+    if None in sizes:
+        return None
+    array_type = types.Array(types.float64, len(sizes), "C")
+
+    def codegen(context, builder, signature, args):
+        number = context.get_constant
+        room = cgutils.alloca_once(builder, ir.ArrayType(ir.DoubleType(), max(1, prod(sizes))))
+        room.align = 64
+        array = context.make_array(array_type)(context, builder)
+        populate_array(
+            array,
+            data=builder.bitcast(room, ir.DoubleType().as_pointer()),
+            shape=[number(types.intp, n) for n in sizes],
+            strides=[number(types.intp, 8 * prod(sizes[i + 1 :])) for i in range(len(sizes))],
+            itemsize=number(types.intp, 8),
+            meminfo=None,
+        )
+        return array._getvalue()
+
+    return array_type(shape), codegen
 
 
 @intrinsic

@@ -104,7 +104,7 @@ def sites_of(block: Block, joint: bool) -> tuple[int, int] | None:
     return None if joint else (block.first_component, block.last_component)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, sites, number, stream, seed, chain):
     """Draw the levels first ... last - 1 (sweep positions) of one term. Returns -1, or the position whose P is not
     positive definite.

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from mmgibbs.engines.intrinsics import prefetch
+from mmgibbs.engines.intrinsics import WITHIN, prefetch
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.model.relationships.base import UNKNOWN
 from mmgibbs.model.relationships.pedigree import PedigreeLists
@@ -34,9 +34,12 @@ def unrolled(equations: StructuredEquations, term: int) -> tuple[tuple, tuple]:
     return unroll(t.n_components, work), unroll(equations.design.n_traits, work)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **WITHIN)
 def sum_visits(term, records, T_, first, last, e, Rinv, rhs):
-    """rhs += sum of W_r' R_r^-1 e_r over the visits first ... last - 1 (uint64) of one level."""
+    """rhs += sum of W_r' R_r^-1 e_r over the visits first ... last - 1 (uint64) of one level.
+
+    e (n, T), Rinv (patterns, T, T), rhs (k,) float64.
+    """
     T = len(T_) if len(T_) > 0 else e.shape[1]
     plain = term.covariates.shape[0] == 0
     several = term.visit_effect.size > 0
@@ -52,9 +55,12 @@ def sum_visits(term, records, T_, first, last, e, Rinv, rhs):
             rhs[c] += (w if plain else w * term.covariates[r, term.regressor[c]]) * s
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **WITHIN)
 def hold_inactive(active, P, rhs, z):
-    """Components set to 0 leave the system (the lower triangle of P): their change is exactly 0."""
+    """Components set to 0 leave the system (the lower triangle of P): their change is exactly 0.
+
+    active (k,) uint8; P (k, k), rhs and z (k,) float64, in place.
+    """
     for a in range(rhs.size):
         if active[a] == 0:
             rhs[a] = 0.0
@@ -66,7 +72,7 @@ def hold_inactive(active, P, rhs, z):
             P[a, a] = 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **WITHIN)
 def draw_level(k_, P, L, rhs, z, change):
     """change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z), P = L L'; only the lower triangle of P is read. False where P
     is not positive definite.
@@ -98,7 +104,7 @@ def draw_level(k_, P, L, rhs, z, change):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **WITHIN)
 def draw_sites(k_, P, rhs, z, change, c_first, c_last):
     """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others
     stay.
@@ -117,18 +123,21 @@ def draw_sites(k_, P, rhs, z, change, c_first, c_last):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **WITHIN)
 def shift(theta, level, change):
-    """theta_l += change; `change` becomes what the stored precision could hold of it."""
+    """theta_l += change; `change` becomes what the stored precision could hold of it.
+
+    theta (q, k), change (k,) float64.
+    """
     for c in range(change.size):
         old = theta[level, c]
         theta[level, c] = old + change[c]
         change[c] = np.float64(theta[level, c]) - np.float64(old)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **WITHIN)
 def move_visits(term, first, last, e, change):
-    """e_r -= W_r change for the visits first ... last - 1 (uint64) of one level."""
+    """e_r -= W_r change for the visits first ... last - 1 (uint64) of one level: e (n, T), change (k,) float64."""
     plain = term.covariates.shape[0] == 0
     several = term.visit_effect.size > 0
     for v in range(first, last):
@@ -138,7 +147,7 @@ def move_visits(term, first, last, e, change):
             e[r, term.trait[c]] -= change[c] if plain else change[c] * term.covariates[r, term.regressor[c]]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **WITHIN)
 def prefetch_visit(term, K, records, level, theta, e):
     """Prefetch what the visit of a level will read: its relatives' thetas, its records' residuals and patterns."""
     prefetch_relatives(K, level, theta)
@@ -173,6 +182,6 @@ def _prefetch_family(K, level, theta):
 PREFETCHES = {PedigreeLists: _prefetch_family}  # lists that know in advance what a row will read
 
 
-@overload(prefetch_relatives, jit_options={"forceinline": True})
+@overload(prefetch_relatives, jit_options={"forceinline": True, "no_cfunc_wrapper": True})
 def _prefetch_relatives(K, level, theta):
     return PREFETCHES.get(K.instance_class, _prefetch_nothing)

@@ -45,7 +45,7 @@ class CoreLevels(NamedTuple):
         return out if self.pedigree is None or not self.less else out - self.less * self.pedigree.diagonal
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def core_rows(products, left, of_core, of_others, first, last, out, sums):
     """See the module: of_core (k, c), of_others and out (k, n), sums (k, c), all float64; sums is added to."""
     k, c = of_core.shape

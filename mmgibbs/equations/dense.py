@@ -34,7 +34,7 @@ class DenseLevels(NamedTuple):
         return self.values.diagonal()
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, no_cfunc_wrapper=True)
 def dot(row, x, first, last):
     """Lanes and fused multiply-adds, as the machine has them."""
     total = 0.0
@@ -43,7 +43,7 @@ def dot(row, x, first, last):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def rows_times(values, first, last, columns, out):
     """See the module; out (last - first, k) float64."""
     k, m = columns.shape
@@ -56,7 +56,7 @@ def rows_times(values, first, last, columns, out):
                 sums[c] += dot(row, columns[c], start, end)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def upper_products(values, first, last, columns, out):
     """See the module; out (k, k) float64."""
     k, m = columns.shape

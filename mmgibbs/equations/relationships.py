@@ -40,12 +40,12 @@ def _weight(K, level):
     return K.instance_class.weight
 
 
-@overload(times_row, jit_options={"forceinline": True}, strict=False)
+@overload(times_row, jit_options={"forceinline": True, "no_cfunc_wrapper": True}, strict=False)
 def _times_row(K, level, theta, out):
     return K.instance_class.times_row
 
 
-@overload(quadratic, strict=False)
+@overload(quadratic, jit_options={"no_cfunc_wrapper": True}, strict=False)
 def _quadratic(K, theta, out):
     return getattr(K.instance_class, "quadratic", _row_by_row)
 
@@ -64,7 +64,7 @@ def _row_by_row(K: Lists, theta: np.ndarray, out: np.ndarray) -> None:
             out[b, a] = out[a, b]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def quadratic_form(K, theta):
     """Theta' K^-1 Theta, (k, k) float64, for Theta (q, k) in sweep order."""
     out = np.empty((theta.shape[1], theta.shape[1]))

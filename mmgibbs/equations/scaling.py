@@ -105,7 +105,7 @@ class Scaling:
         return self._levels[term]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, n_patterns):
     """Sums of w x x' (patterns, m, m), the lower triangle, and of w x e' (patterns, m, T).
 
@@ -137,9 +137,11 @@ def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, n_patt
     return xx, xe
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def normal_equations(plan, xx, xe, Rinv):
-    """H (p, p) and s (p,) from the sums of each pattern; what is not observed meets a 0 in R_P^-1."""
+    """H (p, p) and s (p,) float64 from the sums of each pattern, xx (patterns, m, m) and xe (patterns, m, T), and Rinv
+    (patterns, T, T): what is not observed meets a 0 in R_P^-1.
+    """
     n_patterns, T, p = Rinv.shape[0], Rinv.shape[1], plan.place.size
     H, s = np.zeros((p, p)), np.zeros(p)
     for pattern in range(n_patterns):
@@ -152,9 +154,12 @@ def normal_equations(plan, xx, xe, Rinv):
     return H, s
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def move_levels(term, D, deviation, theta, e):
-    """theta_l += D deviation_l, e_r -= W_r (change); the change is what the stored precision can hold."""
+    """theta_l += D deviation_l, e_r -= W_r (change); the change is what the stored precision can hold.
+
+    D (k, k) lower triangle, deviation and theta (q, k), e (n, T).
+    """
     k = theta.shape[1]
     change = np.empty(k)
     plain = term.covariates.shape[0] == 0

@@ -204,9 +204,12 @@ def _covariates(term: Term, records_order: np.ndarray) -> np.ndarray:
     return np.concatenate(columns, axis=1)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def visits_of_levels(levels, q):
-    """Counting sort of (record, effect) by level; levels (n, E) int32, -1 for none."""
+    """Counting sort of (record, effect) by level; levels (n, E) int32, -1 for none.
+
+    Returns visit_ptr (q + 1,) uint64, visit_record (v,) uint32 and visit_effect (v,) uint8 of TermLists.
+    """
     n, n_effects = levels.shape
     ptr = np.zeros(q + 1, np.uint64)
     for r in range(n):
@@ -226,7 +229,7 @@ def visits_of_levels(levels, q):
     return ptr, record, effect
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def _cells(visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, n_patterns):
     """Sums of w z z' per (level, missing pattern). A record that meets a level through two effects adds their cross
     product too.

@@ -110,7 +110,7 @@ def _where_active(term: Term, component: int, value: np.ndarray | float) -> np.n
     return value if term.active is None else np.where(term.active[:, component], value, 0.0)
 
 
-@njit(cache=True)
+@njit(cache=True, no_cfunc_wrapper=True)
 def inverse_by_pattern(R: np.ndarray, patterns: np.ndarray, class_of_pattern: np.ndarray) -> np.ndarray:
     """(n_patterns, T, T): for each missing pattern the inverse of the observed part R_c[P, P], zero-padded (not a part
     of the inverse).

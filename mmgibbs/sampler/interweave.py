@@ -123,7 +123,7 @@ def draw_scaling(
     return _draw_scaling(H, s, G, row, column, prior.exponents, prior.S, tries, number, stream_of_term, key[0], key[1])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, seed, chain):
     k, p = G.shape[0], H.shape[0]
     M, proposal, moved_L = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k))
@@ -161,7 +161,7 @@ def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, see
     return M, accepted
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def _log_factors(L, exponents, S):
     """sum_i exponents_i log|l_ii| - tr(S G^-1) / 2, G = L L': the trace is the sum over X = L^-1 of x_i' S x_i."""
     k = L.shape[0]

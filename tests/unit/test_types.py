@@ -7,22 +7,8 @@ their types are those of the call.
 import ast
 
 import pytest
+from helpers.compiled import BODIES, COMPILED, SOURCES, decorator
 from helpers.support import ROOT
-
-COMPILED = {"njit", "intrinsic", "overload"}  # decorators
-# Functions that Numba compiles where they are called from, and those that write its code.
-BODIES = {
-    "mmgibbs/engines/visit.py": {"prefetch_relatives", "_prefetch_nothing", "_prefetch_family"},
-    "mmgibbs/engines/coloured/gather.py": {"sum_relatives_of", "_row_by_row", "_family"},
-    "mmgibbs/engines/coloured/squares.py": {"square_of_level", "_independent", "_mendelian"},
-    "mmgibbs/engines/pcg/rows.py": {"row_of_inverse", "_independent", "_family"},
-    "mmgibbs/engines/coloured/rows.py": {"_address", "_load", "_store", "_repeat", "_multiple", "codegen"},
-}
-
-
-def _decorator(node: ast.expr) -> str:
-    node = node.func if isinstance(node, ast.Call) else node
-    return node.attr if isinstance(node, ast.Attribute) else node.id
 
 
 def without_types(source: str) -> list[str]:
@@ -32,11 +18,11 @@ def without_types(source: str) -> list[str]:
     def visit(node, of_class):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                if any(_decorator(d) in COMPILED for d in child.decorator_list):
+                if any(decorator(d) in COMPILED for d in child.decorator_list):
                     continue
                 a = child.args
                 args = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
-                static = any(_decorator(d) == "staticmethod" for d in child.decorator_list)
+                static = any(decorator(d) == "staticmethod" for d in child.decorator_list)
                 open_ = [x for x in args[of_class and not static :] if x.annotation is None]
                 if open_ or (child.returns is None and not (child.name == "__init__" and len(args) > 1)):
                     found.append(f"line {child.lineno}: {child.name}")
@@ -46,9 +32,6 @@ def without_types(source: str) -> list[str]:
 
     visit(ast.parse(source), False)
     return found
-
-
-SOURCES = sorted(p for package in ("mmgibbs", "pedigree") for p in (ROOT / package).rglob("*.py"))
 
 
 def test_every_function_that_is_not_compiled_has_types():

@@ -132,7 +132,7 @@ def _with_visits(term: TermLists, levels: np.ndarray) -> TermLists:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def sum_residuals(weight, of_record, T_, e, bounds, share, sums):
     """sums[p, s] = sum of w_r e_r over the records of class s in piece p, for the pieces in `share`;
     sums (pieces, m, T).
@@ -146,7 +146,7 @@ def sum_residuals(weight, of_record, T_, e, bounds, share, sums):
                 sums[p, s, t] += w * e[r, t]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def move_residuals(of_record, T_, e, bounds, share, change):
     """e_r -= change_s for the records of the pieces in `share`; change (m, T)."""
     T = len(T_) if len(T_) > 0 else e.shape[1]

@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import carray, njit
+from numba import njit
 from numba.extending import overload
 
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import prefetch, stack
+from mmgibbs.engines.intrinsics import WITHIN, on_stack, prefetch
 from mmgibbs.equations.relationships import times_row
 from mmgibbs.equations.structured import TermLists
 from mmgibbs.model.relationships.base import UNKNOWN, Lists
@@ -61,7 +61,7 @@ def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tupl
     return LaneLists(visit_lane, code, _lanes_of_entries(K.progeny_ptr, bounds), mate)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def _lanes_of_entries(ptr, bounds):
     out = np.zeros(ptr[-1], np.uint8)
     for first, last in bounds:
@@ -83,10 +83,14 @@ def codes_to_rows(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
     return out.reshape(-1, k)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **WITHIN)
 def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last, sums):
-    """sums[lane] = sum over the visits of the level of W_r' R_r^-1 e_r."""
-    here, total = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 1, 1), (1, len(k_)))
+    """sums[lane] = sum over the visits first ... last - 1 of the level of W_r' R_r^-1 e_r; sums (LANES, k) float64.
+
+    record (v,) uint32, code (v,) and lane_of (v,) uint8: of each visit; weight (n,) or empty; e (n, T); rows (codes T,
+    k) of `codes_to_rows`.
+    """
+    here, total = on_stack((1, len(k_))), on_stack((1, len(k_)))
     for c in range(len(k_)):
         total[0, c] = 0.0
     T, weighted, end = np.uint64(len(T_)), weight.size > 0, np.uint64(record.size) - ONE
@@ -102,9 +106,11 @@ def sum_residuals_of(k_, T_, record, code, lane_of, weight, e, rows, first, last
         set_multiple(k_, sums, byte & LANE, 1.0, here, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **WITHIN)
 def move_residuals_of(T_, record, effect, lane_of, e, first, last, moves):
-    """e_r -= moves[effect LANES + lane] for the visits."""
+    """e_r -= moves[effect LANES + lane] for the visits first ... last - 1: e (n, T) in place, moves (effects LANES, T);
+    record (v,) uint32, effect (v,) uint8 or empty, lane_of (v,) uint8.
+    """
     several = effect.size > 0
     for v in range(first, last):
         block = np.uint64(effect[v]) * np.uint64(LANES) if several else np.uint64(0)
@@ -119,7 +125,7 @@ def sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
     raise NotImplementedError("the body is compiled: see the overload below")
 
 
-@overload(sum_relatives_of, jit_options={"forceinline": True})
+@overload(sum_relatives_of, jit_options={"forceinline": True, "no_cfunc_wrapper": True})
 def _sum_relatives_of(k_, K, lists, theta, first, n, own, progeny):
     return FLAT_PASSES.get(K.instance_class, _row_by_row)
 
@@ -135,7 +141,7 @@ def _family(k_, K, lists, theta, first, n, own, progeny):
     _progeny(k_, K.progeny, lists.mate, K.progeny_own, lists.progeny_lane, theta, K.progeny_ptr[first], last, progeny)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **WITHIN)
 def _own_and_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
     """out[lane] = kappa_ll theta_l - (theta_sire + theta_dam) a_l / 2."""
     none = np.uint32(theta.shape[0] - 1)
@@ -150,10 +156,10 @@ def _own_and_parents(k_, sire, dam, own, diagonal, theta, first, n, out):
         add_multiple(k_, out, lane, -half, theta, min(dam[level], none))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **WITHIN)
 def _progeny(k_, calf, mate, calf_own, lane_of, theta, first, last, sums):
     """sums[lane] = sum over calves of a_calf (theta_mate / 4 - theta_calf / 2)."""
-    here, total = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 1, 1), (1, len(k_)))
+    here, total = on_stack((1, len(k_))), on_stack((1, len(k_)))
     for c in range(len(k_)):
         total[0, c] = 0.0
     none, end = np.uint32(theta.shape[0] - 1), np.uint64(calf.size) - ONE

@@ -10,7 +10,7 @@ for all of them at once; then their thetas and residuals move. The arithmetic of
 from __future__ import annotations
 
 import numpy as np
-from numba import carray, njit
+from numba import njit
 
 from mmgibbs.draws.normal import fill_normals_across
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
@@ -23,7 +23,7 @@ from mmgibbs.engines.coloured.gather import (
     sum_residuals_of,
 )
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import stack
+from mmgibbs.engines.intrinsics import ENTRY, WITHIN, on_stack
 from mmgibbs.engines.serial import LevelSweep
 from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.partition import Block
@@ -63,7 +63,7 @@ def parts_of_classes(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, _nrt=False, **ENTRY)
 def _parts_of_classes(term, Rinv, out):
     for i in range(np.uint64(out.shape[0])):
         class_precisions(term, Rinv, i, out[i])
@@ -86,33 +86,39 @@ class LaneSweep(LevelSweep):
     def renew(self, state: SweepEngine) -> None:
         self.tables.renew(state)
 
+    def _room(self) -> tuple[np.ndarray, np.ndarray]:
+        """z and moves of `sweep_lanes`, for one call, as ranges may be swept at once."""
+        k_, T_ = self.unrolled
+        effects = self.lists[0].effect_first.size - 1
+        return np.zeros((len(k_) + len(k_) % 2, LANES)), np.zeros((effects * LANES, len(T_)))
+
     def sweep_range(self, state: SweepEngine, first: int, last: int, number: int, key: Key) -> None:
         i, tables = self.block.term, self.tables
         failed = sweep_lanes(
             *self.lists, tables.lists, *self.unrolled, state.rows[i], state.e, state.Ginv[i], state.Rinv,
-            tables.classes, tables.parts, tables.rows, first, last, number, self.stream, key[0], key[1],
+            tables.classes, tables.parts, tables.rows, *self._room(), first, last, number, self.stream, key[0], key[1],
         )  # fmt: skip
         if failed >= 0:
             refuse_singular(self.equations, i, failed)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, _nrt=False, **ENTRY)
 def sweep_lanes(
-    term, K, records, lists, k_, T_, theta, e, Ginv, Rinv, classes, parts, rows, first, last, number, stream, seed,
-    chain,
+    term, K, records, lists, k_, T_, theta, e, Ginv, Rinv, classes, parts, rows, z, moves, first, last, number, stream,
+    seed, chain,
 ):  # fmt: skip
     """Draw the levels first ... last - 1 (sweep positions, all of one colour) jointly per level; 1 <= k, T <= 4, no
     covariates.
 
-    theta (q + 1, k), its last row 0; lists, rows: gather.py. classes (q,) and parts (classes, k, k): those of shared
+    theta (q + 1, k), its last row 0; lists, rows: gather.py. z (k rounded up to even, LANES) and moves (effects LANES,
+    T), both 0: room for normals and for what records move by. classes (q,) and parts (classes, k, k): those of shared
     cells, or both empty. Returns -1, or the position of the first of a group of levels of which one has a P that is not
     positive definite.
     """
-    k, T = len(k_), len(T_)
-    P = carray(stack(k_, 2, LANES), (k, k, LANES))
-    own, progeny = carray(stack(k_, 1, LANES), (LANES, k)), carray(stack(k_, 1, LANES), (LANES, k))
-    data, change = carray(stack(k_, 1, LANES), (LANES, k)), carray(stack(k_, 1, LANES), (LANES, k))
-    z, moves = np.zeros((k + k % 2, LANES)), np.zeros(((term.effect_first.size - 1) * LANES, T))
+    k = len(k_)
+    P = on_stack((k, k, LANES))
+    own, progeny = on_stack((LANES, k)), on_stack((LANES, k))
+    data, change = on_stack((LANES, k)), on_stack((LANES, k))
     for group in range(np.uint64(first), np.uint64(last), np.uint64(LANES)):
         n = min(np.uint64(LANES), np.uint64(last) - group)
         fill_normals_across(z, number, term.code[group : group + n], stream, seed, chain)
@@ -132,13 +138,16 @@ def sweep_lanes(
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **WITHIN)
 def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
-    """P[:, :, lane] = kappa_ll G^-1 + the data part of the level, lower triangles;
-    an identity in lanes that no level fills.
+    """P[:, :, lane] = kappa_ll G^-1 + the data part of the level, lower triangles; an identity in lanes that no level
+    fills.
+
+    P (k, k, LANES) float64 of the levels first ... first + n - 1 (uint64); Ginv (k, k), Rinv (patterns, T, T); classes
+    and parts: `sweep_lanes`.
     """
     k = len(k_)
-    part = carray(stack(k_, 2, 1), (k, k))
+    part = on_stack((k, k))
     for lane in range(n):
         level = first + lane
         kappa = weight(K, level)
@@ -162,17 +171,18 @@ def gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, first, n, P):
                 P[a, b, lane] = 1.0 if a == b else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **WITHIN)
 def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
     """change[lane] = L'^-1 (L^-1 rhs + z), P = L L', rhs = data - G^-1 (own + progeny). False where some P is not
     positive definite.
 
-    The loops within a lane are unrolled, so the loop over lanes is one of vector instructions. 1 / l_jj is on the
-    diagonal of L.
+    P (k, k, LANES), lower triangles; Ginv (k, k); own, progeny, data and change (LANES, k), z (k or more, LANES)
+    standard normals; float64. The loops within a lane are unrolled, so the loop over lanes is one of vector
+    instructions. 1 / l_jj is on the diagonal of L.
     """
     k, bad = len(k_), 0
-    L, x = carray(stack(k_, 2, 1), (k, k)), carray(stack(k_, 1, 1), (k,))
-    G = carray(stack(k_, 2, 1), (k, k))
+    L, x = on_stack((k, k)), on_stack((k,))
+    G = on_stack((k, k))
     for a in range(k):
         for b in range(k):
             G[a, b] = Ginv[a, b]
@@ -205,12 +215,14 @@ def draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
     return bad == 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **WITHIN)
 def move_thetas(k_, active, theta, first, n, change):
-    """theta_l += change; `change` becomes what the stored precision could hold of it, and 0 for components held at
-    0.
+    """theta_l += change; `change` becomes what the stored precision could hold of it, and 0 for components held at 0.
+
+    theta (q + 1, k), change (LANES, k) float64 of the levels first ... first + n - 1 (uint64); active (q, k) uint8 or
+    without rows.
     """
-    old = carray(stack(k_, 1, 1), (1, len(k_)))
+    old = on_stack((1, len(k_)))
     for lane in range(n):
         level = first + lane
         if active.shape[0] > 0:
@@ -222,10 +234,11 @@ def move_thetas(k_, active, theta, first, n, change):
         add_multiple(k_, change, lane, -1.0, old, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **WITHIN)
 def spread(effect_first, trait, change, moves):
-    """moves[effect LANES + lane, t(c)] = change[lane, c]: what a record moves by that meets a level through one
-    effect.
+    """moves[effect LANES + lane, t(c)] = change[lane, c]: what a record moves by that meets a level through one effect.
+
+    effect_first (effects + 1,) and trait (k,): see TermLists; change (LANES, k), moves (effects LANES, T) float64.
     """
     for effect in range(np.uint64(effect_first.size - 1)):
         block = effect * np.uint64(LANES)

@@ -79,20 +79,24 @@ def cut_into_pieces(term: TermLists, long: np.ndarray) -> np.ndarray:
     return np.array(pieces, np.int64).reshape(-1, 3)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def sum_pieces(term, records, T_, e, Rinv, pieces, share, sums):
-    """sums[p] = sum over the visits of piece p of W_r' R_r^-1 e_r, for the pieces in `share`."""
+    """sums[p] = sum over the visits of piece p of W_r' R_r^-1 e_r, for the pieces in `share` (numbers of pieces).
+
+    e (n, T), Rinv (patterns, T, T), pieces (n, 3) of `cut_into_pieces`, sums (n, k) float64.
+    """
     for p in share:
         sum_visits(term, records, T_, np.uint64(pieces[p, 1]), np.uint64(pieces[p, 2]), e, Rinv, sums[p])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def draw_long_levels(
     term, K, theta, Ginv, Rinv, levels, pieces, sums, changes, c_first, c_last, joint, number, stream, seed, chain
 ):
     """Draw each level from its sums and move theta; changes[n] is what theta moved by.
 
-    Returns -1, or the level that failed.
+    theta (q, k), Ginv (k, k), Rinv (patterns, T, T); levels (m,) sweep positions; pieces (p, 3) and sums (p, k),
+    changes (m, k) float64. Returns -1, or the level that failed.
     """
     k = theta.shape[1]
     P, L = np.empty((k, k)), np.empty((k, k))
@@ -126,8 +130,8 @@ def draw_long_levels(
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def move_pieces(term, e, pieces, share, changes):
-    """e_r -= W_r change for the visits of the pieces in `share`."""
+    """e_r -= W_r change for the visits of the pieces in `share`: e (n, T), pieces (p, 3), changes (levels, k)."""
     for p in share:
         move_visits(term, np.uint64(pieces[p, 1]), np.uint64(pieces[p, 2]), e, changes[pieces[p, 0]])

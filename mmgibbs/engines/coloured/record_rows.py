@@ -14,10 +14,10 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from numba import carray, njit
+from numba import njit
 
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple, widen
-from mmgibbs.engines.intrinsics import prefetch, stack
+from mmgibbs.engines.intrinsics import ENTRY, on_stack, prefetch
 from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.scaling import Plan, Scaling
 from mmgibbs.equations.structured import StructuredEquations
@@ -102,12 +102,17 @@ def rows_of_traits(effect_first: np.ndarray, trait: np.ndarray, n_traits: int) -
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, _nrt=False, **ENTRY)
 def sum_rows(pattern, weight, levels, k_, T_, E_, W_, rows, e, size, first_piece, last_piece, xx, xe):
-    """xx[p] (patterns E k E, k) and xe[p] (patterns E k, W) of the pieces first_piece ... last_piece - 1."""
+    """xx[p] (patterns E k E, k) and xe[p] (patterns E k, W) of the pieces first_piece ... last_piece - 1 of `size`
+    records.
+
+    pattern (n,), weight (n,) or empty, levels (n, E) uint32, rows (q + 1, k), e (n, T); E_ and W_ are tuples as k_ and
+    T_, of the effects and of T rounded up (`whole`).
+    """
     k, E, n = np.uint64(len(k_)), np.uint64(len(E_)), np.uint64(e.shape[0])
     none, weighted, end = np.uint32(rows.shape[0] - 1), weight.size > 0, n - np.uint64(1)
-    x, here = carray(stack(k_, 1, 2), (2, len(k_))), carray(stack(W_, 1, 1), (1, len(W_)))
+    x, here = on_stack((2, len(k_))), on_stack((1, len(W_)))
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
         of_x, of_e = xx[p], xe[p]
         for r in range(p * np.uint64(size), min(n, (p + np.uint64(1)) * np.uint64(size))):
@@ -125,13 +130,13 @@ def sum_rows(pattern, weight, levels, k_, T_, E_, W_, rows, e, size, first_piece
                         add_multiple(k_, of_x, row * E + np.uint64(j), wx, x, j)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, _nrt=False, **ENTRY)
 def move_records(levels, k_, T_, E_, W_, moves, rows, e, size, first_piece, last_piece):
     """e_r -= W_r D' (row of each effect) for the records of the pieces; moves (E k, W): row i k + b is what a unit of
     component b moves the T residuals by through effect i."""
     k, n = np.uint64(len(k_)), np.uint64(e.shape[0])
     none, end = np.uint32(rows.shape[0] - 1), n - np.uint64(1)
-    here = carray(stack(W_, 1, 1), (1, len(W_)))
+    here = on_stack((1, len(W_)))
     for r in range(np.uint64(first_piece) * np.uint64(size), min(n, np.uint64(last_piece) * np.uint64(size))):
         ahead = min(r + AHEAD, end)
         widen(T_, W_, here, e, r)
@@ -144,10 +149,10 @@ def move_records(levels, k_, T_, E_, W_, moves, rows, e, size, first_piece, last
         set_multiple(T_, e, r, 1.0, here, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, _nrt=False, **ENTRY)
 def move_rows(k_, D, theta, rows, size, first_piece, last_piece):
-    """theta_l += D' (row l) for the levels of the pieces."""
-    here = carray(stack(k_, 1, 1), (1, len(k_)))
+    """theta_l += D' (row l) for the levels of the pieces: theta and rows (q + 1, k), D (k, k) float64."""
+    here = on_stack((1, len(k_)))
     last = min(np.uint64(theta.shape[0] - 1), np.uint64(last_piece) * np.uint64(size))
     for level in range(np.uint64(first_piece) * np.uint64(size), last):
         set_multiple(k_, here, 0, 1.0, theta, level)

@@ -20,7 +20,7 @@ from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.engines.coloured.gather import LANES
 from mmgibbs.engines.coloured.record_rows import whole
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import prefetch, stack
+from mmgibbs.engines.intrinsics import ENTRY, on_stack, prefetch, stack
 from mmgibbs.equations.structured import Records
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.base import Lists
@@ -87,14 +87,17 @@ def _mendelian(k_, K, rows, level, m):
 SQUARES = {IdentityLists: _independent, PedigreeLists: _mendelian}  # lists with passes of their own
 
 
-@overload(square_of_level, jit_options={"forceinline": True}, strict=False)
+@overload(square_of_level, jit_options={"forceinline": True, "no_cfunc_wrapper": True}, strict=False)
 def _square_of_level(k_, K, rows, level, m):
     return SQUARES[K.instance_class]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **ENTRY)
 def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
-    """sums[p] (k, k) of the pieces first_piece ... last_piece - 1."""
+    """sums[p] (k, k) float64, a part of Theta' K^-1 Theta, of the pieces first_piece ... last_piece - 1 of `size`
+    levels; rows (q + 1, k), the last one 0.
+    """
+    # not on_stack: of two products that are added, the one that is rounded would be another, and draws would move
     m, total = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 2, 1), (len(k_), len(k_)))
     n = np.uint64(rows.shape[0] - 1)
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
@@ -108,7 +111,7 @@ def sum_squares(K, k_, rows, size, first_piece, last_piece, sums):
             set_multiple(k_, sums[p], a, 1.0, total, a)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **ENTRY)
 def sum_augmented(
     pattern, weight, record, T_, W_, e, fill, noise, pairs, class_of_pattern, number, stream, seed, chain,
     size, first_piece, last_piece, sums,
@@ -118,7 +121,7 @@ def sum_augmented(
     T, n = np.uint64(len(T_)), np.uint64(e.shape[0])
     z, drawn = np.zeros((len(T_) + 1, LANES)), np.empty((2, LANES))
     who, code = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
-    f, seen = carray(stack(W_, 1, 1), (1, len(W_))), carray(stack(T_, 1, 1), (1, len(T_)))
+    f, seen = on_stack((1, len(W_))), on_stack((1, len(T_)))
     weighted = weight.size > 0
     for p in range(np.uint64(first_piece), np.uint64(last_piece)):
         total, last = sums[p], min(n, (p + np.uint64(1)) * np.uint64(size))

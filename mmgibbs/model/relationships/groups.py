@@ -44,7 +44,7 @@ class GroupedPedigree(Pedigree):
         return from_groups(lists, parents_first, self.n_groups, theta) if self.groups_fixed else theta
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def from_groups(K, parents_first, n_groups, theta):
     """Theta - Q g, (q, k): Q g is the mean of the parents' Q g, a group's effect, 0 for an unknown parent. Groups: 0.
 

@@ -189,9 +189,12 @@ class Pedigree(Relationship):
         return float(1 + kin.inbreeding[levels].mean() - a_times_relatives(kin, ones)[levels].mean() / levels.size)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def mendelian_noise(K, z):
-    """B' Z of A^-1 (or the QP matrix): an animal gathers its own and its progeny's sqrt(a)."""
+    """B' Z of A^-1 (or the QP matrix): an animal gathers its own and its progeny's sqrt(a).
+
+    z and the result (q, k) float64.
+    """
     q, k = z.shape
     out = np.empty((q, k))
     for level in range(np.uint64(q)):

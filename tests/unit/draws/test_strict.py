@@ -4,9 +4,11 @@ A function compiled for such a caller takes over its fastmath flags unless it st
 others: log came out wrong by 0.09 everywhere.
 """
 
+import ast
 import subprocess
 import sys
 
+from helpers.compiled import decorator
 from helpers.support import ROOT
 
 CALLER = """
@@ -35,11 +37,11 @@ def test_a_loose_caller_does_not_spoil_log_and_exp(tmp_path, monkeypatch):
 
 
 def test_every_compiled_draw_states_that_it_is_strict():
-    compiled = [
-        (p.name, line)
+    functions = [
+        (p.name, f)
         for p in sorted((ROOT / "mmgibbs" / "draws").glob("*.py"))
-        for line in p.read_text().splitlines()
-        if "njit(" in line
+        for f in ast.walk(ast.parse(p.read_text()))
+        if isinstance(f, ast.FunctionDef) and any(decorator(d) == "njit" for d in f.decorator_list)
     ]
-    assert len(compiled) > 30
-    assert [c for c in compiled if "fastmath=False" not in c[1]] == []
+    assert len(functions) > 30
+    assert [(p, f.name) for p, f in functions if "fastmath=False" not in ast.unparse(f.decorator_list[0])] == []

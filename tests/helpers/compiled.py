@@ -1,0 +1,22 @@
+"""Which functions of the sources Numba compiles."""
+
+import ast
+
+from helpers.support import ROOT
+
+COMPILED = {"njit", "intrinsic", "overload"}  # decorators
+# Functions that Numba compiles where they are called from, and those that write its code.
+BODIES = {
+    "mmgibbs/engines/visit.py": {"prefetch_relatives", "_prefetch_nothing", "_prefetch_family"},
+    "mmgibbs/engines/coloured/gather.py": {"sum_relatives_of", "_row_by_row", "_family"},
+    "mmgibbs/engines/coloured/squares.py": {"square_of_level", "_independent", "_mendelian"},
+    "mmgibbs/engines/pcg/rows.py": {"row_of_inverse", "_independent", "_family"},
+    "mmgibbs/engines/coloured/rows.py": {"_address", "_load", "_store", "_repeat", "_multiple", "codegen"},
+}
+SOURCES = sorted(p for package in ("mmgibbs", "pedigree") for p in (ROOT / package).rglob("*.py"))
+
+
+def decorator(node: ast.expr) -> str:
+    """Its name, without module and arguments."""
+    node = node.func if isinstance(node, ast.Call) else node
+    return node.attr if isinstance(node, ast.Attribute) else node.id
