@@ -356,15 +356,23 @@ def _births(
 
 def birth_numbers(text: pl.Series) -> pl.Series:
     """Float64: numbers as they are, dates yyyy-mm-dd or dd.mm.yyyy as year + (day of the year - 1)/366; null where
-    neither.
+    neither, as in 31.12.99: which century is for the user to say.
     """
     number = text.cast(pl.Float64, strict=False)
     if number.null_count() == text.null_count():
         return number
-    first = text.str.slice(0, 10)
-    date = first.str.to_date("%Y-%m-%d", strict=False).fill_null(first.str.to_date("%d.%m.%Y", strict=False))
+    date = _dates(text, _YEAR_FIRST, "%Y-%m-%d").fill_null(_dates(text, _DAY_FIRST, "%d.%m.%Y"))
     by_date = date.dt.year().cast(pl.Float64) + (date.dt.ordinal_day() - 1).cast(pl.Float64) / 366
     return number.fill_null(by_date)
+
+
+# of the text, without a time that may follow; %Y alone takes 99 for the year 99
+_YEAR_FIRST = r"^(\d{4}-\d{1,2}-\d{1,2})(?:\D|$)"
+_DAY_FIRST = r"^(\d{1,2}\.\d{1,2}\.\d{4})(?:\D|$)"
+
+
+def _dates(text: pl.Series, form: str, written: str) -> pl.Series:
+    return text.str.extract(form, 1).str.to_date(written, strict=False)
 
 
 def _with_groups(

@@ -351,6 +351,15 @@ def test_dates_with_points_are_those_with_hyphens():
     assert found[4:].null_count() == 3  # 3/4 may be April or March
 
 
+def test_years_of_two_digits_are_refused(tmp_path):
+    short = ["31.12.99", "11.03.04", "4.3.20", "04.03.11 12:30", "99-12-31", "04.03.201", "04.03.20111", "2011-03-041"]
+    assert birth_numbers(pl.Series(short)).null_count() == len(short)
+    whole = birth_numbers(pl.Series(["4.3.2011 12:30", "2011-3-4 12:30", "04.03.2011"]))
+    assert whole.to_list() == [pytest.approx(2011 + 62 / 366)] * 3
+    with pytest.raises(PedigreeError, match="row 4: column 'byear' has '31.12.99', needed a year"):
+        read(tmp_path, YOUNG.replace("2001", "31.12.99"), columns=COLUMNS)
+
+
 def test_birth_is_checked_and_kept(tmp_path):
     p = read(tmp_path, "id,sire,dam,born\nX7,X9,b,2009\nX9,,,2006\nX8,X7,,\n")
     birth = dict(zip(p.ids, p.birth))
