@@ -47,8 +47,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
     """Read the tables of an analysis (mmgibbs.config.Analysis), check them and build its design.
 
     progress: called with the name of each stage that the analysis has, as it begins. Terms come in the order intercept,
-    fixed effects, random
-    effects, each as in the analysis file; records keep the order of the file.
+    fixed effects, random effects, each as in the analysis file; records keep the order of the file.
     Raises DataError (names file, row, column, found, needed) and ModelError (an effect that has nothing to estimate).
     """
     timings: dict[str, float] = {}
