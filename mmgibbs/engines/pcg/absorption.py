@@ -123,7 +123,7 @@ class AbsorbedEquations(RowProduct):
 
     def _hold(self, x: np.ndarray) -> None:
         for i, (theta, own) in enumerate(zip(self.theta, self.positions, strict=True)):
-            given = x[self.bounds[i] : self.bounds[i + 1]].reshape(own.size, -1)
+            given = x[self.bounds[i] : self.bounds[i + 1]].reshape(own.size, len(self.tuples[i][0]))
             if i != self.term:
                 theta[:-1] = given
                 continue
