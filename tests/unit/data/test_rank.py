@@ -1,5 +1,7 @@
 """Rank of the fixed effects against numpy.linalg.matrix_rank of the dense columns."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -96,6 +98,41 @@ def test_a_class_too_large_for_the_full_check(seed, n, q):
     finally:
         rank.DENSE_COLUMNS = limit
     assert result.checked_apart == (1,)
+
+
+def in_force(effect, keep):
+    """The columns of a class with those that are not kept set to 0."""
+    level = effect.level
+    return replace(effect, level=np.where((level >= 0) & keep[level, 0], level, -1).astype(np.int32))
+
+
+@st.composite
+def two_classes(draw):
+    """An intercept and two classes, of which some records lack a level; the first class is the larger one."""
+    n, q = draw(st.integers(2, 40)), draw(st.integers(2, 12))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    missing = draw(st.sampled_from([(0, 0), (0, 1), (1, 0), (1, 1)]))
+    one, other = (rng.integers(-m, size, n).astype(np.int32) for m, size in zip(missing, (q + 3, q), strict=True))
+    return [Columns(np.zeros(n, np.int32), 1), Columns(one, q + 3), Columns(other, q)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(two_classes(), st.booleans())
+def test_levels_set_to_0_in_a_class_too_large_for_the_full_check(effects, with_intercept):
+    """Where a record has a level of one class alone its part has full rank; the intercept stands for a level that the
+    larger class lacks. Columns of full rank are all kept.
+    """
+    effects = effects if with_intercept else effects[1:]
+    limit, rank.DENSE_COLUMNS = rank.DENSE_COLUMNS, 1
+    try:
+        first = check(effects, 0 if with_intercept else None)
+        assert first.checked_apart == (len(effects) - 1,)
+        left = [in_force(e, keep) for e, keep in zip(effects, first.independent, strict=True)]
+        again = check(left, 0 if with_intercept else None)
+    finally:
+        rank.DENSE_COLUMNS = limit
+    for keep, before in zip(again.independent, first.independent, strict=True):
+        np.testing.assert_array_equal(keep, before)
 
 
 def test_slopes_too_many_for_the_full_check(monkeypatch):

@@ -6,6 +6,7 @@ import pytest
 from helpers.other_traits import tables
 
 from mmgibbs.config import load_config
+from mmgibbs.data import rank
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError, DeviceError
 from mmgibbs.machine import memory
@@ -163,6 +164,18 @@ def test_what_is_set_to_0_alters_no_prediction(tmp_path):
     y = np.random.default_rng(1).standard_normal((~masked).sum())
     fits = [x[masked] @ np.linalg.lstsq(x[~masked], y, rcond=None)[0] for x in X]
     np.testing.assert_allclose(fits[0][~lost], fits[1][~lost])
+
+
+def test_classes_too_large_for_the_full_check_keep_what_the_records_left_determine(tmp_path, monkeypatch):
+    """The whole data set a level of each class to 0 already; a fold loses no other one, but where it must."""
+    monkeypatch.setattr(rank, "DENSE_COLUMNS", 1)
+    design = prepare(load_config(with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one()))).design
+    for masked, fewer in ((np.zeros(90, bool), 0), (np.arange(90) == 11, 0), (np.arange(90) == 5, 1)):
+        training = without(design, masked, "fold 1")
+        X = [dense_columns(design, of) for of in (design, training)]
+        kept = [x.any(axis=0).sum() for x in X]
+        assert kept[0] - kept[1] == fewer
+        assert np.linalg.matrix_rank(X[1][~masked]) == np.linalg.matrix_rank(X[0][~masked]) == kept[1]
 
 
 def dense_columns(design, of):
