@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.config import Data
-from mmgibbs.data.decimal_commas import with_points
+from mmgibbs.data.decimal_commas import commas_as_points, deciding_cell
 from mmgibbs.errors import DataError
 from pedigree.errors import TableError
 from pedigree.tables import Source, nearest, open_table, quoted
@@ -37,7 +37,8 @@ class Phenotypes:
     name: str  # of the file, as messages call it
     rows: np.ndarray  # (n,) int64 line of each record
     missing: tuple[str, ...]
-    with_commas: dict[str, None] = field(default_factory=dict)  # columns read as numbers that have decimal commas
+    # columns read as numbers that have decimal commas, and the record that shows it: 'row 2: 1,5'
+    with_commas: dict[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.frame.height
@@ -81,9 +82,9 @@ class Phenotypes:
         else:
             text = series.cast(pl.String).str.strip_chars()
             values = text.cast(pl.Float64, strict=False)
-            if values.null_count() > text.null_count() and (points := with_points(text, absent)) is not None:
-                self.with_commas[column] = None
-                values = points.cast(pl.Float64, strict=False)
+            if values.null_count() > text.null_count() and (first := deciding_cell(text, absent)) is not None:
+                self.with_commas[column] = f"row {self.rows[first]}: {text[first]}"
+                values = commas_as_points(text, absent).cast(pl.Float64, strict=False)
             void = (text.is_null() | text.is_in(list(absent))).to_numpy()
         out = values.fill_null(np.nan).to_numpy().copy()
         numeric = np.array([m for m in (_number(a) for a in absent) if m is not None])
@@ -103,7 +104,7 @@ class Phenotypes:
     @property
     def notes(self) -> tuple[str, ...]:
         """How numbers were read that can be read in two ways."""
-        columns = ", ".join(quoted(c) for c in self.with_commas)
+        columns = ", ".join(f"{quoted(column)} ({shown})" for column, shown in self.with_commas.items())
         return (f"{self.name}: commas are decimal points in {columns}",) if columns else ()
 
     def _a_number(self, absent: set[str]) -> str:
