@@ -11,6 +11,7 @@ from mmgibbs.comparison.sides import Side
 from mmgibbs.comparison.solutions import Pair
 from mmgibbs.errors import option_name
 from mmgibbs.report.html_tables import decimals_of
+from mmgibbs.report.terminal import with_decimals
 from mmgibbs.results.tables import was_drawn
 from pedigree.tables import counted
 
@@ -94,7 +95,7 @@ def _to_digits_of_errors(row: dict[str, float | None]) -> list[str]:
     errors = [error for c in ("sd_a", "sd_b") if (error := row[c])]
     means = [row["mean_a"], row["mean_b"]]
     places = max(decimals_of(m, min(errors) if errors else None) for m in means)
-    return ["" if m is None else f"{m:,.{places}f}" for m in means]
+    return [with_decimals(m, places) for m in means]
 
 
 def _of_test(test: LikelihoodRatio | str, sides: tuple[Side, Side]) -> list[str]:

@@ -58,7 +58,8 @@ def table_as_text(
         return str(pl.DataFrame(cells, schema=dict.fromkeys(cells, pl.String)).fill_null(""))
 
 
-def _number(value: float | None, places: int) -> str:
+def with_decimals(value: float | None, places: int) -> str:
+    """'1,234.5', '' where unknown; in powers of ten where the most decimals that are shown leave only zeros."""
     if value is None or math.isnan(value):
         return ""
     text = f"{value:,.{places}f}"
@@ -69,7 +70,7 @@ def _number(value: float | None, places: int) -> str:
 
 def _aligned(values: Iterable[float | None], places: Sequence[int]) -> list[str]:
     """Numbers with their decimal points in one line."""
-    texts = [_number(v, p) for v, p in zip(values, places, strict=True)]
+    texts = [with_decimals(v, p) for v, p in zip(values, places, strict=True)]
     tails = [len(t) - t.index(".") if "." in t else 0 for t in texts]
     texts = [t + " " * (max(tails) - tail) for t, tail in zip(texts, tails, strict=True)]
     width = max(map(len, texts), default=0)

@@ -16,6 +16,7 @@ from mmgibbs.comparison.likelihood_ratio import LikelihoodRatio, likelihood_rati
 from mmgibbs.comparison.make import FILES, compare
 from mmgibbs.comparison.sides import read_side
 from mmgibbs.comparison.solutions import pairs
+from mmgibbs.comparison.text import as_text
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.exchange.blupf90_write import export_blupf90
 from mmgibbs.report.compare import apart_in
@@ -160,6 +161,17 @@ def test_parameters_of_reml_have_the_digits_of_their_errors(reml, a_run, tmp_pat
     assert "run 1: 0.365 (0.256 to 0.474); run 2: 0.574 (0.531 to 0.618)" in text.replace("Run 1", "run 1")
     mixed = [read_finished(folder) for folder in (reml["whole"], a_run)]
     assert [was_drawn(run.summary) for run in mixed] == [False, True] and apart_in([False, True])[0] == "Apart, SD"
+
+
+def test_small_variances_are_no_zeros(tmp_path):
+    side = read_side(tables(tmp_path)[0])
+    rows = [("residual.var[fat]", 2.5e-10, 1e-11, 2.6e-10, 1e-11, 0.7), ("edge", 0.0, 0.1, -0.001, 0.1, None)]
+    schema = ["parameter", "mean_a", "sd_a", "mean_b", "sd_b", "apart"]
+    shown = as_text((side, side), [], pl.DataFrame(rows, schema, orient="row"), None, 10).splitlines()[-2:]
+    assert [row.split() for row in shown] == [
+        ["residual.var[fat]", "2.5e-10", "2.6e-10", "+0.70"],
+        ["edge", "0.00", "0.00"],
+    ]
 
 
 def test_the_report_of_a_reml_run_heads_estimates_as_such(reml):
