@@ -101,6 +101,19 @@ class Phenotypes:
         out[void] = np.nan
         return out
 
+    def with_points(self, columns: Iterable[str], missing: Iterable[str] = ()) -> pl.DataFrame:
+        """The frame with points in place of decimal commas in those of these columns that have them, as all records
+        say: some of them alone may not show what their commas are. What means missing stays as it is.
+        """
+        absent = {"", *self.missing, *missing}
+        written = []
+        for column in columns:
+            if self.has(column) and self.frame[column].dtype == pl.String:
+                text = self.frame[column].str.strip_chars()
+                if column in self.with_commas or deciding_cell(text, absent) is not None:
+                    written.append(commas_as_points(text, absent))
+        return self.frame.with_columns(written)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """How numbers were read that can be read in two ways."""

@@ -51,9 +51,22 @@ class Recorded:
         """The analysis with every trait missing on the records of `masked` (n,) bool; animals stay in the pedigree."""
         seen = pl.Series(~masked)
         columns = dict.fromkeys(trait.column for trait in self.analysis.traits)
-        frame = self.phenotypes.frame.with_columns(pl.when(seen).then(pl.col(c)).alias(c) for c in columns)
+        absent = {value for trait in self.analysis.traits for value in trait.missing}
+        # the records that are left may not show whether their commas are decimal
+        frame = self.phenotypes.with_points(self._read_as_numbers(), absent)
+        frame = frame.with_columns(pl.when(seen).then(pl.col(c)).alias(c) for c in columns)
         data = self.analysis.data.model_copy(update={"phenotypes": frame, "header": None, "separator": None})
         return self.analysis.model_copy(update={"data": data, "variances": self._variances_of(seen)})
+
+    def _read_as_numbers(self) -> set[str]:
+        """Columns of numbers that are not levels as well: these keep their names."""
+        model, by = self.analysis.model, self.analysis.variances.residual.by
+        random = [e for r in model.random.values() for e in r.effects.values()]
+        fixed = [(f.column, f.by) if f.kind == "covariate" else (None, f.column) for f in model.fixed.values()]
+        covariates = {x for x, _ in fixed} | {x for e in random for x in e.covariates or ()}
+        covariates |= {e.legendre.column for e in random if e.legendre is not None}
+        levels = {c for _, c in fixed} | {e.level for e in random} | {m.level for m in model.markers.values()}
+        return {c for c in covariates | set(self.phenotypes.with_commas) if c is not None} - levels - {by, self.column}
 
     def _variances_of(self, seen: pl.Series) -> Variances:
         """Without the residual classes of which no record is left."""
