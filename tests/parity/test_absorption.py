@@ -1,7 +1,10 @@
-"""Animals without progeny absorbed: S and its preconditioner are as of dense equations, and so is the solution."""
+"""Levels absorbed: S and its preconditioner are as of dense equations, and so is the solution."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from parity.test_residual_classes import matrices, with_classes
 from reference import dense, models
 from scipy.linalg import block_diag
 
@@ -11,13 +14,57 @@ from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
 from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads
+from mmgibbs.model.relationships.identity import Identity
+from mmgibbs.model.terms import Effect
 
-NAMES = (
-    "direct_maternal",  # missing traits, two effects of a term, some dams unknown
-    "fixed_groups",  # components set to 0, groups that stand for both parents, weights
-    "sire_and_grandsire",  # records that meet one level of a term twice, or two
-    "selfed_lines",
+NOT_ABSORBED = (  # by models, as none of their terms can be
+    "three_traits_maternal",  # five components
+    "user_relationship",
+    "random_regression",  # covariates, as the next two
+    "same_effect_twice",
+    "fixed_covariates",
+    *models.DENSE,
 )
+UNRELATED, BY_CLASS = "unrelated_terms", "two_residual_classes"
+NAMES = (*[name for name in models.NAMES if name not in NOT_ABSORBED], UNRELATED, BY_CLASS)
+
+
+def example_of(name):
+    if name == UNRELATED:
+        return unrelated_terms()
+    if name == BY_CLASS:
+        return two_residual_classes()
+    return models.example(name)
+
+
+def unrelated_terms():
+    """Independent levels alone: two traits, missing ones, weights; every cow is absorbed."""
+    rng = np.random.default_rng(141)
+    cows, n = 12, 30
+    cow = Effect("", rng.permutation(np.arange(n) % cows).astype(np.int32), (0, 1))
+    season = Effect("", rng.integers(0, 4, n).astype(np.int32), (1,))
+    terms = [
+        models.class_term("herd", np.arange(n) % 3, 3, [0, 1]),
+        models.random_term("season", [season], Identity(4), 4),
+        models.random_term("cow", [cow], Identity(cows), cows),
+    ]
+    G, R = [None, np.array([[1.5]]), np.array([[4.0, 1.5], [1.5, 3.0]])], np.array([[6.0, 2.0], [2.0, 5.0]])
+    observed, weight = models.some_observed(rng, n, 2), rng.uniform(0.5, 2.0, n)
+    return models.Example(UNRELATED, models.with_records(rng, n, terms, G, R, observed, weight), G, R)
+
+
+def two_residual_classes():
+    example = models.example("direct_maternal")
+    design = with_classes(example.design, ("a", "b"))
+    return replace(example, name=BY_CLASS, design=design, R=matrices(example.R, 2))
+
+
+def nothing_left():
+    """One term, all levels of which are absorbed."""
+    rng = np.random.default_rng(142)
+    cow = Effect("", np.arange(20, dtype=np.int32) % 8, (0,))
+    terms, G, R = [models.random_term("cow", [cow], Identity(8), 8)], [np.array([[2.0]])], np.array([[3.0]])
+    return models.Example("nothing_left", models.with_records(rng, 20, terms, G, R), G, R)
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +74,10 @@ def rows_for_small_models(monkeypatch):
 
 
 def solver_of(name, threads=1, preconditioner="auto"):
-    example = models.example(name)
+    return solver_for(example_of(name), threads, preconditioner)
+
+
+def solver_for(example, threads=1, preconditioner="auto"):
     equations = structured_equations(example.design, partition(example.design, "colour"))
     solver = PcgSolver(equations, Threads(threads), preconditioner)
     solver.set_variances(example.G, example.R)
@@ -109,15 +159,59 @@ def test_absorbed_levels_that_do_not_move_their_records_are_noticed(monkeypatch)
     assert np.abs(matrix_of(found.product, len(S)) - S).max() > 1e-3 * np.abs(S).max()
 
 
+def as_if_no_component_were_held(monkeypatch):
+    """`absorb_into_blocks` as Python runs it, its parts as they are in the module."""
+    monkeypatch.setattr(absorption, "absorb_into_blocks", absorption.absorb_into_blocks.py_func)
+    assert error_of_preconditioner("fixed_groups") < 1e-9
+    monkeypatch.setattr(absorption, "_hold_between", lambda *arguments: None)
+
+
+def test_components_set_to_0_that_have_a_share_in_blocks_are_noticed(monkeypatch):
+    as_if_no_component_were_held(monkeypatch)
+    assert error_of_preconditioner("fixed_groups") > 1e-2
+
+
+def error_of_solution(name):
+    """Largest, of the size of its term."""
+    example, (solver, found) = example_of(name), absorbed(name)
+    exact, b = dense.build(example.design, example.G, example.R), solver.weighted_sums(solver.equations.records.y)
+    _, active = dense_S(solver, found)
+    S, left = matrix_of(found.product, active.size), np.zeros(active.size)
+    left[active] = np.linalg.solve(S[np.ix_(active, active)], found.right_hand_side(b)[active])
+    theta = solver.in_model_order(solver._hold(found.solution(left, b)))
+    pairs = zip(theta, exact.theta(exact.solution), strict=True)
+    return max(np.abs(ours - other).max() / np.abs(other).max() for ours, other in pairs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_way_back_to_all_equations_is_exact(name):
+    assert error_of_solution(name) < 1e-9
+
+
+def test_absorbed_levels_without_their_own_records_are_noticed(monkeypatch):
+    """theta_I = -D^-1 C_IA theta_A, without D^-1 b_I."""
+    solution = absorption.AbsorbedEquations.solution
+    monkeypatch.setattr(absorption.AbsorbedEquations, "solution", lambda own, x, b: solution(own, x, np.zeros_like(b)))
+    assert error_of_solution("direct_maternal") > 1e-2
+
+
+def test_a_right_hand_side_that_lacks_the_absorbed_is_noticed(monkeypatch):
+    monkeypatch.setattr(absorption.AbsorbedEquations, "right_hand_side", absorption.AbsorbedEquations._kept)
+    assert error_of_solution("direct_maternal") > 1e-2
+
+
+def refuse_other_solutions(found, exact):
+    for ours, theta in zip(found.theta, exact.theta(exact.solution), strict=True):
+        np.testing.assert_allclose(ours, theta, rtol=1e-8, atol=1e-8 * np.abs(theta).max())
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_solution_is_exact_with_any_threads_and_sooner(name):
-    example = models.example(name)
-    exact = dense.build(example.design, example.G, example.R)
+    example = example_of(name)
     found = [solver_of(name, threads).solve(1e-12) for threads in (1, 2, 3)]
     assert found[0].preconditioner == "absorption"
     assert found[0].iterations < solver_of(name, preconditioner="blocks").solve(1e-12).iterations
-    for ours, theta in zip(found[0].theta, exact.theta(exact.solution), strict=True):
-        np.testing.assert_allclose(ours, theta, rtol=1e-8, atol=1e-8 * np.abs(theta).max())
+    refuse_other_solutions(found[0], dense.build(example.design, example.G, example.R))
     for other in found[1:]:
         for a, b in zip(found[0].theta, other.theta, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -130,6 +224,21 @@ def test_no_two_absorbed_levels_are_related_or_met_by_one_record(name):
     places = solver.split(np.arange(solver.bounds[-1]))[found.term][found.absorbed].ravel()
     C = matrix_of(solver.times, solver.bounds[-1])[np.ix_(places, places)]
     assert not C[block_diag(*blocks) == 0].any()
+
+
+def test_nothing_is_left():
+    example = nothing_left()
+    for threads in (1, 3):
+        found = solver_for(example, threads).solve(1e-12)
+        assert (found.preconditioner, found.iterations) == ("absorption", 0)
+        refuse_other_solutions(found, dense.build(example.design, example.G, example.R))
+
+
+@pytest.mark.parametrize("name", NOT_ABSORBED)
+def test_models_that_have_the_blocks_of_C(name):
+    solver = solver_of(name)
+    blocks = solver.bounds, solver.threads, solver._inverse_blocks
+    assert absorption.absorbed_equations(solver.equations, *blocks, solver.Ginv, solver.Rinv) is None
 
 
 def test_levels_with_many_records_are_kept(monkeypatch):
