@@ -173,8 +173,9 @@ class Sampler(Section):
     of 1e-12 for blup, 1e-5 standard errors for reml."""
 
     preconditioner: Annotated[str, checked(one_of("auto", "absorption", "blocks"))] = "auto"
-    """What makes the iteration of blup converge. absorption: animals without progeny are absorbed into their parents;
-    blocks: diagonal blocks of the levels alone; auto: absorption where the effects allow it."""
+    """What makes the iteration of blup converge. absorption: animals without progeny are absorbed into their parents
+    (or the levels of another effect, where these are more); blocks: diagonal blocks of the levels alone; auto:
+    absorption where the effects allow it."""
 
     pev_limit: Annotated[int | None, checked(unless("auto", whole_number(0)))] = None
     """Equations up to which blup computes prediction error variances; auto: where that is estimated to take minutes at

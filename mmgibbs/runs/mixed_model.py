@@ -14,7 +14,7 @@ from mmgibbs.data.prepared import Prepared
 from mmgibbs.engines.choice import EngineChoice
 from mmgibbs.engines.direct.standard_errors import MONTE_CARLO, affordable_posterior_sd, posterior_sd
 from mmgibbs.engines.pcg.prediction_errors import MonteCarloPev, monte_carlo_pev, prior_diagonals
-from mmgibbs.engines.pcg.solver import PRECONDITIONERS, PcgSolver, Solution
+from mmgibbs.engines.pcg.solver import PcgSolver, Solution
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import StructuredEquations, structured_equations
 from mmgibbs.errors import ModelError
@@ -230,13 +230,14 @@ class MixedModelProblem:
         calls = [(s.tolerance, s.pev_limit, threads, sampled, s.preconditioner)]
         ((solution, sd, blank, by_samples),) = executor.each(blup, (equations, G, R), calls, ["solving"])
         console.say(
-            f"PCG: {solution.iterations} iterations ({PRECONDITIONERS[solution.preconditioner]}), relative residual "
+            f"PCG: {solution.iterations} iterations ({solution.preconditioned_by}), relative residual "
             f"{solution.relative_residual:.1e}"
         )
         facts = {
             "method": "blup",
             "engine": "pcg",
             "preconditioner": solution.preconditioner,
+            "absorbed": None if solution.absorbed is None else solution.absorbed._asdict(),
             "iterations": solution.iterations,
             "relative_residual": solution.relative_residual,
             **executor.facts,

@@ -2,8 +2,9 @@
 
 C is applied, never stored: theta -> e = W theta -> W' R^-1 e + K^-1 Theta G^-1, for any number of right-hand sides in
 one pass over the data. The preconditioner is the inverse of each level's k x k diagonal block of C; for BLUP animals
-without progeny are absorbed first, where the terms fit (absorption.py). Components held at 0 are left out of the
-system. BLUP is solved by SciPy's iteration; `conjugate_gradients` runs several right-hand sides side by side.
+without progeny, or the levels of another term where these are more, are absorbed first, where the terms fit
+(absorption.py). Components held at 0 are left out of the system. BLUP is solved by SciPy's iteration;
+`conjugate_gradients` runs several right-hand sides side by side.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from mmgibbs.engines.base import refuse_singular
 from mmgibbs.engines.dense_products import dense_times
-from mmgibbs.engines.pcg.absorption import absorbed_equations
+from mmgibbs.engines.pcg.absorption import MOST_VISITS, absorbed_equations
 from mmgibbs.engines.pcg.blocks import invert_blocks, level_blocks
 from mmgibbs.engines.pcg.rows import row_product
+from mmgibbs.engines.visit import UNROLL_FROM
 from mmgibbs.equations.base import precisions
 from mmgibbs.equations.passes import (
     add_dense,
@@ -36,10 +38,12 @@ from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
 
 Operator = Callable[[np.ndarray], np.ndarray]
-PRECONDITIONERS = {  # of BLUP; `auto` is absorption where the terms fit
-    "absorption": "animals without progeny absorbed",
-    "blocks": "diagonal blocks of the levels",
-}
+PRECONDITIONERS = ("absorption", "blocks")  # of BLUP; `auto` is absorption where the terms fit
+
+
+class Absorbed(NamedTuple):
+    term: str
+    levels: int
 
 
 @dataclass(frozen=True)
@@ -47,13 +51,25 @@ class Solution:
     theta: list[np.ndarray]  # per term (q, k) float64, model order
     iterations: int
     relative_residual: float  # |b - C theta| / |b|
-    preconditioner: str = "blocks"  # of PRECONDITIONERS
+    absorbed: Absorbed | None = None  # None: iterated on C itself
+
+    @property
+    def preconditioner(self) -> str:
+        """Of PRECONDITIONERS."""
+        return "blocks" if self.absorbed is None else "absorption"
+
+    @property
+    def preconditioned_by(self) -> str:
+        """In words."""
+        if self.absorbed is None:
+            return "diagonal blocks of the levels"
+        return f"{self.absorbed.levels:,} level{'s' * (self.absorbed.levels != 1)} of {self.absorbed.term} absorbed"
 
 
 class System(NamedTuple):
     """A positive definite system whose solution x gives theta."""
 
-    preconditioner: str
+    absorbed: Absorbed | None
     right: np.ndarray
     times: Operator
     precondition: Operator
@@ -218,7 +234,7 @@ class PcgSolver:
                 f"PCG stopped after {count[0]} iterations at a relative residual of {reached:.1e}, needed "
                 f"{tolerance:.1e}: the equations are close to singular; check the variances and the fixed effects"
             )
-        return Solution(self.in_model_order(theta), count[0], reached, system.preconditioner)
+        return Solution(self.in_model_order(theta), count[0], reached, system.absorbed)
 
     def _system(self, b: np.ndarray) -> System:
         """What is iterated on: C itself, or what is left of it when levels are absorbed."""
@@ -228,14 +244,17 @@ class PcgSolver:
             if found is not None:
                 solution = lambda x: self._hold(found.solution(x, b))
                 right = found.right_hand_side(b)
-                return System("absorption", right, found.product, found.preconditioned, solution)
+                absorbed = Absorbed(self.equations.design.terms[found.term].name, found.absorbed.size)
+                return System(absorbed, right, found.product, found.preconditioned, solution)
             if self.preconditioner != "auto":
                 raise ModelError(
-                    f"sampler.preconditioner: found {self.preconditioner}, needed auto or blocks: terms of 1 to 4 "
-                    "components with pedigrees or independent levels, without covariates, genomic relationships or "
-                    "relationship files, and at least some 2,000 records, can be absorbed"
+                    f"sampler.preconditioner: found {self.preconditioner}, needed auto or blocks: levels can be "
+                    "absorbed where there are at most 4 traits, every term of the model has 1 to 4 components, at most "
+                    "two effects, a pedigree or independent levels, no covariates, genomic relationships, metafounders "
+                    f"or relationship file, and at least {UNROLL_FROM:,} levels or visits by records, and where levels "
+                    f"without progeny have at most {MOST_VISITS} records each"
                 )
-        return System("blocks", b, *self._operators(), lambda x: x)
+        return System(None, b, *self._operators(), lambda x: x)
 
     def _operators(self) -> tuple[Operator, Operator]:
         """C x and M x of one vector: in rows and over threads where the terms fit (rows.py)."""

@@ -24,7 +24,9 @@ def test_auto_absorbs_where_the_effects_allow_it(tmp_path, monkeypatch):
         assert outcome.code == 0, outcome.err
         found[name] = outcome
     assert [o.record["preconditioner"] for o in found.values()] == ["absorption", "absorption", "blocks"]
-    assert "(animals without progeny absorbed)" in found["auto"].err
+    assert "(5 levels of genetic absorbed)" in found["auto"].err
+    assert found["auto"].record["absorbed"] == {"term": "genetic", "levels": 5}
+    assert found["blocks"].record["absorbed"] is None
     assert "(diagonal blocks of the levels)" in found["blocks"].err
     assert found["auto"].record["iterations"] < found["blocks"].record["iterations"]
     for column in ("mean", "sd"):
@@ -87,6 +89,8 @@ def test_a_term_all_levels_of_which_are_absorbed(random, tmp_path, monkeypatch):
     ]
     runs = [json.loads((tmp_path / f"{name}{threads}" / "run.json").read_text()) for name, threads in asked]
     assert [run["preconditioner"] for run in runs] == ["absorption", "absorption", "blocks"]
+    every = {"term": "permanent_environment", "levels": phenotypes["animal"].n_unique()}
+    assert [run["absorbed"] for run in runs] == [every, every, None]
     on_one, on_three, of_blocks = (f.solutions["mean"].to_numpy() for f in found)
     np.testing.assert_array_equal(on_one, on_three)
     np.testing.assert_allclose(on_one, of_blocks, rtol=0, atol=1e-11 * np.abs(of_blocks).max())
