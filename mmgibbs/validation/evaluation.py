@@ -24,7 +24,7 @@ from mmgibbs.engines.direct.solver import DirectSolver, PlannedFactor, planned_f
 from mmgibbs.engines.pcg.solver import PcgSolver
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
-from mmgibbs.errors import ConfigError, DataError, option
+from mmgibbs.errors import ConfigError, DataError, ModelError, option
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
@@ -203,9 +203,16 @@ def evaluate(analysis: Analysis, prepared: Prepared | None = None, threads: Thre
 def evaluate_without(records: Recorded, masked: np.ndarray, what: str, threads: Threads = ALONE) -> Evaluation:
     """The evaluation without some records; `what` they are is named where it is impossible."""
     try:
-        return evaluate(records.without(masked), threads=threads)
-    except DataError as error:
-        raise DataError(f"validate: without the records of {what}: {error}") from None
+        return evaluate(_as_it_can_be_solved(records.without(masked)), threads=threads)
+    except (DataError, ModelError) as error:
+        raise type(error)(f"validate: without the records of {what}: {error}") from None
+
+
+def _as_it_can_be_solved(analysis: Analysis) -> Analysis:
+    """Where the whole data have just enough records for `absorption`, what is left of them may have too few."""
+    if analysis.sampler.preconditioner != "absorption":
+        return analysis
+    return analysis.model_copy(update={"sampler": analysis.sampler.model_copy(update={"preconditioner": "auto"})})
 
 
 def fitted(design: Design, theta: list[np.ndarray], chosen: Callable[[Term, Effect], bool]) -> np.ndarray:

@@ -1,0 +1,45 @@
+"""BLUP without some records: what goes wrong names them, and a fold may have too few of them to be absorbed."""
+
+import numpy as np
+import pytest
+from helpers.validation_data import analysis_of, beef_frames, small_beef
+
+from mmgibbs.config import load_config
+from mmgibbs.engines.pcg.solver import PcgSolver
+from mmgibbs.errors import ModelError
+from mmgibbs.validation.evaluation import evaluate, evaluate_without, recorded
+
+
+def records_of(preconditioner):
+    """(records, those of the last year): a small population solved by this preconditioner."""
+    analysis = analysis_of(*beef_frames(small_beef(120, 3, 4)), group="herd")
+    sampler = {"method": "blup", "preconditioner": preconditioner}
+    records = recorded(load_config(analysis | {"sampler": sampler}))
+    year = records.phenotypes.frame["year"].to_numpy()
+    return records, year == year.max()
+
+
+def test_iterations_that_stop_name_what_was_left_out(monkeypatch):
+    records, last = records_of("blocks")
+    monkeypatch.setattr(PcgSolver, "iteration_limit", 1)
+    with pytest.raises(ModelError, match=r"^validate: without the records of fold 2: PCG stopped after 1 iteration"):
+        evaluate_without(records, last, "fold 2")
+
+
+def test_a_fold_with_too_few_records_to_be_absorbed_has_blocks(monkeypatch):
+    """The whole data have just enough."""
+    records, last = records_of("absorption")
+    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", last.size)
+    evaluate(records.analysis)
+    found = evaluate_without(records, last, "the last year")
+    expected = evaluate_without(records_of("blocks")[0], last, "the last year")
+    assert found.solver.solve(1e-12).preconditioner == "blocks"
+    for ours, other in zip(found.theta, expected.theta, strict=True):
+        np.testing.assert_array_equal(ours, other)
+
+
+def test_folds_are_solved_as_the_file_asks(monkeypatch):
+    monkeypatch.setattr("mmgibbs.engines.visit.UNROLL_FROM", 0)
+    for name in ("absorption", "blocks"):
+        records, last = records_of(name)
+        assert evaluate_without(records, last, "the last year").solver.solve(1e-12).preconditioner == name
