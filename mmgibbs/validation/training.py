@@ -58,6 +58,12 @@ def refuse_training(prepared: Prepared, masked: np.ndarray, what: str) -> None:
     left are all on one side: their effects have no posterior. `what` the records are.
     """
     training = rows_of(prepared.design, np.flatnonzero(~masked))
+    observed = training.patterns[training.pattern].any(axis=0)
+    for trait in (name for name, some in zip(training.traits, observed, strict=True) if not some):
+        raise DataError(
+            f"validate: {what} has every record of trait '{trait}'; needed records of every trait in the others: fewer "
+            f"{option_name('folds')}, or another {option_name('by')}"
+        )
     for response in training.responses:
         trait = training.traits[response.trait]
         if isinstance(response, Categories):

@@ -16,7 +16,7 @@ from mmgibbs.validation.determined import records_alone, unpredictable
 from mmgibbs.validation.evaluation import evaluate, fitted, recorded
 from mmgibbs.validation.make import validate
 from mmgibbs.validation.plan import Plan
-from mmgibbs.validation.training import rows_of, without
+from mmgibbs.validation.training import refuse_training, rows_of, without
 
 TRAITS = {
     "alive": {"type": "binary"},
@@ -91,6 +91,20 @@ def test_a_fold_with_all_records_of_a_category_is_refused(tmp_path):
     wanted["data"]["phenotypes"] = wanted["data"]["phenotypes"].with_columns(rare)
     with pytest.raises(DataError, match="has every record of '9' of trait 'score'"):
         validate(wanted, Plan(method="kfold", folds=3), progress=False)
+
+
+@pytest.mark.parametrize("late", ["cases", "weight"])
+def test_a_fold_with_all_records_of_a_trait_is_refused(tmp_path, late):
+    """Of either kind, before the first chain."""
+    wanted, number = config(tmp_path), pl.int_range(pl.len())
+    wanted["traits"] = {"cases": TRAITS["cases"], "weight": {"column": "age"}}
+    wanted["variances"] = {"mode": "fixed", "genetic": np.diag([0.5, 0.5]).tolist(), "residual": [[0.3, 0], [0, 1.0]]}
+    column = wanted["traits"][late].get("column", late)
+    last = pl.when(number >= 30).then(pl.col(column)).alias(column)
+    prepared = prepare(load_config(with_columns(wanted, last, (2001 + number // 30).alias("year"))))
+    refuse_training(prepared, np.arange(90) >= 60, "2003")
+    with pytest.raises(DataError, match=f"2002 has every record of trait '{late}'; needed records of every trait"):
+        validate(wanted, Plan(method="kfold", by="time", time="year", folds=2), progress=False)
 
 
 def test_a_flat_level_with_records_of_one_kind_left_is_refused(tmp_path):
