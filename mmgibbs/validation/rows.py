@@ -47,12 +47,12 @@ def fold_predictions(found: cross.Predicted, records: Recorded, design: Design, 
 
 
 def scored_rows(found: sampled.Scored, design: Design) -> list[tuple]:
-    """Of a trait that is not normal."""
+    """Of a trait that is not normal; none where no fold predicts a record."""
     rows = []
-    for name in found.by_fold[0]:
+    for name in found.by_fold[0] if found.by_fold else ():
         estimates = np.array([of[name][0] for of in found.by_fold])
         expected = [e for of in found.by_fold if (e := of[name][1]) is not None]
-        error = estimates.std(ddof=1) / np.sqrt(estimates.size)
+        error = estimates.std(ddof=1) / np.sqrt(estimates.size) if estimates.size > 1 else np.nan
         numbers = number(estimates.mean()), number(error), float(np.mean(expected)) if expected else None
         of_trait = ("kfold", cross.EVERY_EFFECT_AND_FIXED, "", design.traits[found.trait])
         rows.append((*of_trait, name, *numbers, OVER_FOLDS, found.records.size))

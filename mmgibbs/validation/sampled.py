@@ -57,7 +57,7 @@ class Scored:
     probabilities: np.ndarray
     mean: np.ndarray
     observed: np.ndarray  # (m,) category number or count; NaN for censored records
-    by_fold: list[scores.Statistics]
+    by_fold: list[scores.Statistics]  # of the folds with a record that is predicted
 
 
 def scored(design: Design, response: Response, of_folds: Sequence[LeftOut]) -> Scored:
@@ -70,7 +70,7 @@ def scored(design: Design, response: Response, of_folds: Sequence[LeftOut]) -> S
         np.concatenate([f.probabilities for f in of_folds]),
         np.concatenate([f.mean for f in of_folds]),
         _observed(response)[records],
-        [_statistics(response, f) for f in of_folds],
+        [_statistics(response, f) for f in of_folds if f.records.size],
     )
 
 
@@ -80,12 +80,14 @@ def not_predicted(prepared: Prepared, trait: str, folds: Sequence[Fold], of_fold
     if not lost:
         return []
     where = [fold.name for fold, found in zip(folds, of_folds, strict=True) if found.not_predicted]
+    empty = [fold.name for fold, found in zip(folds, of_folds, strict=True) if not found.records.size]
     unknown = dict.fromkeys(level for found in of_folds for level in found.unknown)
     named = [f"{prepared.design.terms[i].name} {quoted(str(prepared.levels[i].ids[q]))}" for i, q in unknown]
     levels = f" (no other record of {listed(named, 'or')})" if named else ""
     return [
         f"cross-validation, {trait}: {counted(lost, 'record')} not predicted, of {listed(where)}: the records outside "
         f"the fold do not determine their flat fixed effects{levels}"
+        + (f"; statistics are without {listed(empty)}, of which no record is predicted" if empty else "")
     ]
 
 

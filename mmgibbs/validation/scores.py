@@ -60,6 +60,8 @@ def concordance(predicted: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> 
 
 def dispersion(predicted: np.ndarray, observed: np.ndarray) -> float:
     """Regression of what was observed on its prediction; NaN where the prediction does not vary."""
+    if len(predicted) < 2:
+        return np.nan
     (_, cov), (_, variance) = np.cov(observed, predicted)
     return float(cov / variance) if variance > 0 else np.nan
 

@@ -225,6 +225,26 @@ def test_records_of_a_flat_level_without_others_are_counted(tmp_path):
     assert any(note.endswith("(no other record of herd 'alone')") for note in found.info["notes"])
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("predicted", [2, 1, 0])
+def test_a_fold_without_any_predicted_record_has_no_part_in_the_statistics(tmp_path, predicted):
+    """A flat year of its own for each of the other folds; of one fold that is left there is no standard error."""
+    number = pl.int_range(pl.len())
+    other = number >= 81  # in no fold
+    of_2000 = other if predicted else pl.lit(False)
+    year = pl.when(of_2000 | (number % 3 < predicted)).then(2000).when(other).then(2009).otherwise(2001 + number % 3)
+    year, part = year.alias("year"), pl.when(~other).then(number % 3).alias("part")
+    wanted = with_columns(of_cases(tmp_path, year={}), year, part)
+    found = validate(wanted, Plan(method="kfold", by="column", column="part"), progress=False)
+    assert found.predictions["fold"].unique().sort().to_list() == [f"part {k}" for k in range(predicted)]
+    assert found.table.height == (4 if predicted else 0)
+    assert found.table["estimate"].is_finite().all() and found.table["se"].is_finite().sum() == 4 * (predicted == 2)
+    (note,) = (note for note in found.info["notes"] if "not predicted" in note)
+    names = {2: "part 2", 1: "part 1 and part 2", 0: "part 0, part 1 and part 2"}[predicted]
+    assert note.endswith(f"; statistics are without {names}, of which no record is predicted")
+    assert found.as_text() and (found.directory / "validation.html").exists()
+
+
 def test_flat_effects_that_separate_what_is_left_are_named(tmp_path):
     """Without its first records the covariate, alone, tells all that are alive from the others."""
     wanted = of_cases(tmp_path, dose={"kind": "covariate"})
