@@ -62,7 +62,7 @@ def examine_by_blup(
             info["notes"] += notes
         predictions += [fold_predictions(p, records, whole.design, chosen.folds) for p in predicted]
         info["folds"] = facts_of_folds(chosen.folds)
-        info["notes"] += records_alone(whole.design)
+        info["notes"] += records_alone(whole.design, chosen.folds)
     if chosen.focal is not None:
         compared, info["lr"], notes = _lr(records, whole, chosen.focal, plan, say, executor)
         info["notes"] += notes

@@ -108,7 +108,7 @@ def examine_by_sampling(
         rows, predictions = rows + found[0], predictions + found[1]
         info = info | {
             "folds": facts_of_folds(chosen.folds, found[3]),
-            "notes": info["notes"] + records_alone(design) + found[2],
+            "notes": info["notes"] + records_alone(design, chosen.folds) + found[2],
         }
     if chosen.focal is not None and whole is not None:
         of_lr = _lr(sampling, assembled, records, prepared, chosen.focal, values, whole, plan, say, executor)

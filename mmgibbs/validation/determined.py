@@ -11,7 +11,7 @@ columns are set to 0. Elsewhere no record says what its fixed effects are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from mmgibbs.data.rank import Columns, independent_columns
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
 from mmgibbs.runs.separation import flat
+from mmgibbs.validation.folds import Fold
 from pedigree.tables import counted
 
 ACCURACY = 1e-12  # of M
@@ -88,13 +89,14 @@ def levels_without_records(training: Design, rows: Design, trait: int) -> list[t
     return found
 
 
-def records_alone(design: Design) -> list[str]:
-    """Notes on normal records that are the only one of a level of a flat class effect.
+def records_alone(design: Design, folds: Sequence[Fold]) -> list[str]:
+    """Notes on normal records that folds test and that are the only one of a level of a flat class effect.
 
     The level takes up what such a record differs by from its prediction in the whole data, so that y* = y - X b is that
     prediction, and no test of another.
     """
     out, observed = [], design.patterns[design.pattern]
+    tested = np.any([fold.tested for fold in folds], axis=0) if folds else np.zeros(design.n_records, bool)
     for trait in sorted(set(range(design.n_traits)) - {response.trait for response in design.responses}):
         alone = np.zeros(design.n_records, bool)
         for term in design.terms:
@@ -103,7 +105,7 @@ def records_alone(design: Design) -> list[str]:
                 if own.any() and effect.covariates is None:
                     level = np.where(observed[:, trait], effect.level, -1)
                     alone |= (level >= 0) & (np.bincount(level[level >= 0], minlength=term.n_levels)[level] == 1)
-        n = int(np.count_nonzero(alone))
+        n = int(np.count_nonzero(alone & tested))
         if n:
             out.append(
                 f"cross-validation, {design.traits[trait]}: {counted(n, 'record', 'is')} the only one of a level of a "

@@ -14,6 +14,7 @@ from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import by_sampling
 from mmgibbs.validation.determined import records_alone, unpredictable
 from mmgibbs.validation.evaluation import evaluate, fitted, recorded
+from mmgibbs.validation.folds import Fold
 from mmgibbs.validation.make import validate
 from mmgibbs.validation.plan import Plan
 from mmgibbs.validation.training import refuse_training, rows_of, without
@@ -279,7 +280,19 @@ def test_normal_records_alone_in_a_level_are_counted(tmp_path):
     u = fitted(whole.design, whole.theta, lambda term, effect: term.kind == "random")
     np.testing.assert_allclose(y[5], u[5], atol=1e-6)
     assert np.abs(y - u).max() > 0.1
-    assert records_alone(prepare(load_config(of_cases(tmp_path, herd={}))).design) == []  # cases have no y*
+    cases = prepare(load_config(of_cases(tmp_path, herd={}))).design
+    every = [Fold("fold 1", np.ones(90, bool), np.ones(90, bool))]
+    assert records_alone(cases, every) == []  # cases have no y*
+
+
+def test_a_record_alone_in_a_level_that_no_fold_tests_is_not_counted(tmp_path):
+    wanted = with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one())
+    wanted["traits"], wanted["variances"] = ["age"], {"genetic": 0.5, "residual": 1.0}
+    design, number = prepare(load_config(wanted)).design, np.arange(90)
+    folds = [Fold(f"fold {k}", number % 3 == k, number % 3 == k) for k in range(3)]
+    assert len(records_alone(design, folds)) == 1
+    of_others = [Fold(f.name, f.masked, f.tested & (number != 5)) for f in folds]
+    assert records_alone(design, of_others) == [] and records_alone(design, []) == []
 
 
 def test_rows_of_a_design_keep_their_levels(tmp_path):
