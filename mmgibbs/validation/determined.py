@@ -65,15 +65,12 @@ def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
     """
     wanted, given = _matrix(rows, rows, trait), _matrix(training, rows, trait)
     kept = _in_force(training, rows, trait)
-    lost = np.zeros(rows.n_records, bool)
-    of_given = _largest(given)
-    size = np.maximum(_largest(wanted), of_given)
+    of_wanted, of_given = _largest(wanted), _largest(given)
+    lost = _beyond(wanted, of_wanted, np.flatnonzero(~kept & (of_given == 0)))  # M = 0 there, as without a record
     x, X = wanted[:, kept], given[:, kept]
-    for j in np.flatnonzero(~kept & (size > 0)):
-        column = wanted[:, [j]].toarray()[:, 0]
-        own = given[:, [j]].toarray()[:, 0]
-        m = _solved(X, own) if of_given[j] else np.zeros(X.shape[1])
-        lost |= np.abs(column - x @ m) > ELSEWHERE * size[j]
+    for j in np.flatnonzero(~kept & (of_given > 0)):
+        m = _solved(X, given[:, [j]].toarray()[:, 0])
+        lost |= np.abs(wanted[:, [j]].toarray()[:, 0] - x @ m) > ELSEWHERE * max(of_wanted[j], of_given[j])
     return lost
 
 
@@ -160,6 +157,13 @@ def _in_force(training: Design, rows: Design, trait: int) -> np.ndarray:
 def _largest(X: sparse.csc_array) -> np.ndarray:
     """(p,) of the absolute values of each column."""
     return abs(X).max(axis=0).toarray().ravel() if X.shape[0] and X.shape[1] else np.zeros(X.shape[1])
+
+
+def _beyond(X: sparse.csc_array, largest: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """(n,) bool: rows of X (n, p) with a value above ELSEWHERE times the largest (p,) in one of the columns."""
+    own, out = X[:, columns], np.zeros(X.shape[0], bool)
+    out[own.indices[np.abs(own.data) > ELSEWHERE * np.repeat(largest[columns], np.diff(own.indptr))]] = True
+    return out
 
 
 def _solved(X: sparse.csc_array, column: np.ndarray) -> np.ndarray:

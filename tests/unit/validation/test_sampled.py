@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.other_traits import tables
+from scipy import sparse
 
 from mmgibbs.config import load_config
 from mmgibbs.data import rank
@@ -179,6 +180,25 @@ def test_what_is_set_to_0_alters_no_prediction(tmp_path):
     y = np.random.default_rng(1).standard_normal((~masked).sum())
     fits = [x[masked] @ np.linalg.lstsq(x[~masked], y, rcond=None)[0] for x in X]
     np.testing.assert_allclose(fits[0][~lost], fits[1][~lost])
+
+
+def test_levels_without_a_record_left_make_no_dense_columns(tmp_path, monkeypatch):
+    """Of 30 as of 3: a column of all records for each lost level would be gigabytes in large data."""
+    number = pl.int_range(pl.len())
+    group = pl.when(number < 30).then(number).otherwise(30 + number % 2).cast(pl.String).alias("group")
+    wanted = with_columns(of_cases(tmp_path, herd={}, group={}), group)
+    wanted["traits"], wanted["variances"] = ["age"], {"genetic": 0.5, "residual": 1.0}
+    design = prepare(load_config(wanted)).design
+    plain, made = sparse.csc_array.toarray, []
+    for n in (3, 30):
+        rows = np.flatnonzero(np.arange(90) < n + 5)
+        training = without(design, np.arange(90) < n, "fold 1")
+        made.append(0)
+        with monkeypatch.context() as patch:
+            patch.setattr(sparse.csc_array, "toarray", lambda *of: made.append(made.pop() + 1) or plain(*of))
+            lost = unpredictable(training, rows_of(design, rows), 0)
+        np.testing.assert_array_equal(lost[:30], rows[:30] < n)
+    assert made[1] <= made[0] + 2  # one more level is set to 0
 
 
 def test_classes_too_large_for_the_full_check_keep_what_the_records_left_determine(tmp_path, monkeypatch):
