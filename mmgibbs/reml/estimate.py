@@ -28,6 +28,7 @@ class Estimates:
     elements: Elements
     covariance: np.ndarray  # (p, p) of the free elements, inverse average information; 0 where the boundary holds them
     undetermined: np.ndarray  # (p, u) directions of which the data say nothing
+    on_boundary: bool  # a matrix is
     criteria: Criteria
     solutions: list[np.ndarray]  # (q, k) per term, on the user's scale
     sd: list[np.ndarray]  # (q, k) sqrt of PEV and of sampling variances
@@ -71,6 +72,7 @@ def estimate(
         elements,
         about.covariance * scale[:, None] * scale,
         about.undetermined,
+        bool(about.closed),
         criteria,
         design.to_original_scale(point.solutions),
         sd,

@@ -31,14 +31,16 @@ def estimates_table(found: Estimates, assembled: Assembled) -> dict[str, np.ndar
     """The columns of a summary: estimates as mean, standard errors as sd, the rest NaN.
 
     Standard errors by the delta method, se(f) = sqrt(J V J') with J = df/dpsi; NaN where the boundary or the data leave
-    none: there a variance is FLOOR units, and what is proportional to it has FLOOR times the error of the others.
+    none: on the boundary a variance is FLOOR units, and what is proportional to it has FLOOR times the error of the
+    others.
     """
     named = _named(found, assembled, [found.variances])
     J = _jacobian(found, assembled)
     reach = np.abs(J) @ found.elements.scale
     errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", J, found.covariance, J), 0.0))
     unknown = np.abs((J * found.elements.scale) @ found.undetermined).max(axis=1, initial=0.0) > NO_ERROR * reach
-    errors = np.where(unknown | (errors <= FLOOR * reach), np.nan, errors)
+    none = FLOOR if found.on_boundary else NO_ERROR
+    errors = np.where(unknown | (errors <= none * reach), np.nan, errors)
     held = np.array([name in named.fixed for name in named.draws])
     table = {name: np.full(len(held), np.nan) for name in COLUMNS}
     table["mean"] = np.array([float(draws[0, 0]) for draws in named.draws.values()])

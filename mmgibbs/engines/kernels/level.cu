@@ -23,7 +23,7 @@ struct Term {
     const word32 *visit_ptr;            // (q + 1)
     const word32 *visit_record;         // (v)
     const unsigned char *visit_effect;  // (v); null where there is one effect
-    const word32 *cell_ptr;             // (q + 1)
+    const word32 *cell_ptr;             // (q + 1), or (classes + 1)
     const word32 *cell_pattern;         // (cells)
     const REAL *cell_sums;              // (cells, regressors, regressors)
     const REAL *covariates;             // (n, regressors); null where each is the constant 1

@@ -137,6 +137,21 @@ def test_no_more_observations_than_fixed_effects(folder):
         mmgibbs.run("analysis.yaml", ["traits=[milk]"], progress=False)
 
 
+def test_starts_far_above_the_estimates_leave_their_standard_errors(folder):
+    """Units are those of the starts: an error of some of their millionths is none of a boundary."""
+    starts = {"cow": 1.0, "residual": 1.0}
+
+    def errors(factor):
+        given = [f"variances.{name}.start={start * factor}" for name, start in starts.items()]
+        found = mmgibbs.run("analysis.yaml", ["traits=[milk]", *given, f"output.directory=run{factor}"], progress=False)
+        assert not any("on the boundary" in note for note in found.info["notes"])
+        return found.summary["sd"].to_numpy()
+
+    near, far = errors(2.0), errors(3e4)
+    assert (near[:2] / 3e4 < 1e-5).any()
+    np.testing.assert_allclose(far, near, rtol=1e-2)
+
+
 def test_a_boundary_has_no_standard_error(folder):
     table = records().with_columns(
         milk=pl.Series(np.random.default_rng(1).standard_normal(180)),
