@@ -100,6 +100,7 @@ def _workers(processes: int, scratch: str) -> Iterator[Callable[[Callable, list[
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
+    _leftovers_unsaid()
     try:
         with (
             _replacements_unsaid(),
@@ -127,6 +128,23 @@ def _replacements_unsaid() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         yield
+
+
+def _leftovers_unsaid() -> None:
+    """The process of joblib that removes what killed chains have left in memory does so without warnings, which would
+    follow the message of the run. It takes its filters from the environment it is started in.
+    """
+    from joblib.externals.loky.backend import resource_tracker
+
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker:UserWarning"]))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 @contextmanager

@@ -37,3 +37,24 @@ def test_a_process_that_is_replaced_is_no_end(tmp_path):
     pytest.importorskip("psutil")  # without it joblib replaces none
     processes, said = replaced(tmp_path)
     assert processes > 2 and said == ""
+
+
+LEAVES_A_LOCK = """
+from mmgibbs.runs.local import _workers
+from joblib.externals.loky.backend import resource_tracker
+
+if __name__ == "__main__":
+    with _workers(2, "."):
+        resource_tracker.register("/left-by-a-killed-chain", "semlock")
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks with names")
+def test_what_a_killed_chain_leaves_is_removed_without_a_word(tmp_path):
+    """The process that clears up ends after the run, whose message would not be the last one."""
+    (tmp_path / "run.py").write_text(LEAVES_A_LOCK)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONWARNINGS"} | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "run.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
