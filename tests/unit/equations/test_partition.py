@@ -7,6 +7,7 @@ from reference import dense, models
 from mmgibbs.equations.nonzeros import count_nonzeros
 from mmgibbs.equations.partition import KINDS, level_colours, partition
 from mmgibbs.errors import ModelError
+from mmgibbs.model.terms import Effect
 
 
 @pytest.mark.parametrize("name", models.NAMES)
@@ -102,6 +103,24 @@ def test_nonzeros_as_in_the_dense_equations(name):
         assert counted[0] == expected[0] + cancelled
         assert 0 <= counted[1] - expected[1] <= cancelled
     assert count_nonzeros(example.design) == (counted[0], 0)
+
+
+def test_nonzeros_of_many_components():
+    """9 x 9 pairs of components, more than a word has bits; some of them are held at 0."""
+    rng = np.random.default_rng(9)
+    n, q, T = 30, 6, 3
+    covariates = models.legendre(rng.uniform(-1, 1, n), 2)
+    curve = Effect("", rng.integers(0, q, n).astype(np.int32), (0, 1, 2), covariates, ("0", "1", "2"))
+    kin = models.pedigree_relationship(*models.looped_pedigree(rng, q, 2))
+    held = rng.random((q, 9)) < 0.2
+    terms = [
+        models.class_term("herd", np.arange(n) % 4, 4, [0, 2]),
+        models.random_term("genetic", [curve], kin, q, ~held),
+    ]
+    G, R = [None, np.eye(9)], np.eye(T)
+    design = models.with_records(rng, n, terms, G, R, models.some_observed(rng, n, T))
+    C = nonzeros_of(models.Example("", design, G, R)).C
+    assert count_nonzeros(design) == (int((np.abs(C) > 1e-12 * np.abs(C).max()).sum()), 0)
 
 
 def test_unknown_kind():
