@@ -1,8 +1,8 @@
 """The boundary of the positive definite matrices: variances at 0, correlations at 1 or -1, their combinations.
 
-In units of its start a block G has eigenvalues; those at `FLOOR` represent 0 (below it C^-1 has too few digits left).
-A direction v of such a one is *closed* where the likelihood rises beyond the boundary, v' D v < 0: steps then keep
-v' (dG) v = 0, and the estimate is on the boundary.
+In units of the data (units.py) a block G has eigenvalues; those at `FLOOR` represent 0 (below it C^-1 has too few
+digits left). A direction v of such a one is *closed* where the likelihood rises beyond the boundary, v' D v < 0: steps
+then keep v' (dG) v = 0, and the estimate is on the boundary.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from mmgibbs.reml.elements import Elements, MatrixBlock, Variances
 from mmgibbs.reml.likelihood import Derivatives
 
-FLOOR = 1e-5  # smallest eigenvalue, in units of the starting variances
+FLOOR = 1e-5  # smallest eigenvalue, in units of the data
 AT_FLOOR = 10 * FLOOR
 NEAREST = 0.1  # share of the smallest eigenvalue down to which a step in the matrices themselves may lead
 OWN = 0.99  # share of one component in a direction from which it is that component's variance
@@ -24,7 +24,7 @@ class Closed(NamedTuple):
     """A direction in which a matrix is at its boundary."""
 
     block: int
-    direction: np.ndarray  # (k,) in units of the start
+    direction: np.ndarray  # (k,) in units of the data
 
     def row(self, elements: Elements, other: Closed) -> np.ndarray:
         """(p,) a with a'd = v' (dG) w for scaled changes d of the elements, w another direction of the block."""
@@ -77,7 +77,7 @@ def raised(elements: Elements, variances: Variances) -> Variances:
 
 
 def on_or_above_floor(scaled: np.ndarray) -> np.ndarray:
-    """A symmetric matrix (k, k) in units of the start, its eigenvalues raised to FLOOR."""
+    """A symmetric matrix (k, k) in units of the data, its eigenvalues raised to FLOOR."""
     values, vectors = np.linalg.eigh(scaled)
     if values[0] >= FLOOR:
         return scaled

@@ -25,6 +25,13 @@ class Variances(NamedTuple):
     R: np.ndarray  # (classes, T, T); one class where all records share one matrix
 
 
+class Units(NamedTuple):
+    """In which variances are near 1: standard deviations; 0 where the data give none."""
+
+    G: list[np.ndarray | None]  # (k,) per term, None for fixed terms
+    R: np.ndarray  # (classes, T)
+
+
 class Element(NamedTuple):
     """One free element of a symmetric matrix, row >= column."""
 
@@ -41,7 +48,7 @@ class MatrixBlock:
     residual_class: int
     name: str  # of its term, or 'residual', with the class of residuals
     components: tuple[int, ...]
-    scale: np.ndarray  # (k,) standard deviations at the start, the unit of its elements
+    scale: np.ndarray  # (k,) standard deviations, the unit of its elements (units.py)
 
     def of(self, variances: Variances) -> np.ndarray:
         """(k, k), a copy."""
@@ -56,7 +63,7 @@ class MatrixBlock:
         return matrix
 
     def scaled(self, matrix: np.ndarray) -> np.ndarray:
-        """A block (k, k) in units of the start: its variances are near 1, whatever those of the traits."""
+        """A block (k, k) in its units: its variances are near 1, whatever those of the traits."""
         return matrix / self.scale[:, None] / self.scale
 
 
@@ -101,26 +108,30 @@ def starting_variances(covariances: Sequence[CovarianceModel | None], residual: 
     return Variances(G, np.stack([np.array(m.start, float) for m in residual.matrices]))
 
 
-def free_elements(design: Design, covariances: Sequence[CovarianceModel | None], residual: ResidualModel) -> Elements:
-    """Of a model."""
+def free_elements(
+    design: Design, covariances: Sequence[CovarianceModel | None], residual: ResidualModel, units: Units
+) -> Elements:
+    """Of a model; a component without a unit has that of its start."""
     blocks: list[MatrixBlock] = []
     elements: list[Element] = []
 
-    def add(model: CovarianceModel, term: int | None, residual_class: int, name: str, observed: np.ndarray) -> None:
+    def add(
+        model: CovarianceModel, unit: np.ndarray, term: int | None, residual_class: int, name: str, observed: np.ndarray
+    ) -> None:
+        unit = np.where(unit > 0, unit, np.sqrt(np.diag(model.start)))
         for components in () if model.fixed else model.blocks:
             known = [c for c in components if observed[c]]
             if not known:
                 continue
-            scale = np.sqrt(np.diag(model.start)[known])
-            blocks.append(MatrixBlock(term, residual_class, name, tuple(known), scale))
+            blocks.append(MatrixBlock(term, residual_class, name, tuple(known), unit[known]))
             for i in range(len(known)):
                 elements.extend(Element(len(blocks) - 1, i, j) for j in range(i + 1))
 
     for number, model in enumerate(covariances):
-        if model is not None:
-            k = len(model.start)
-            add(model, number, 0, design.terms[number].name, np.ones(k, bool))
+        unit = units.G[number]
+        if model is not None and unit is not None:
+            add(model, unit, number, 0, design.terms[number].name, np.ones(len(unit), bool))
     for c, model in enumerate(residual.matrices):
         name = f"residual|{residual.classes[c]}" if residual.classes else "residual"
-        add(model, None, c, name, design.patterns[design.class_of_pattern == c].any(axis=0))
+        add(model, units.R[c], None, c, name, design.patterns[design.class_of_pattern == c].any(axis=0))
     return Elements(tuple(blocks), tuple(elements))

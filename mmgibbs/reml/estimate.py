@@ -18,6 +18,7 @@ from mmgibbs.reml.boundary import Closed
 from mmgibbs.reml.elements import Elements, MatrixBlock, Variances, free_elements, starting_variances
 from mmgibbs.reml.likelihood import Criteria, RestrictedLikelihood
 from mmgibbs.reml.maximise import Maximum, maximise
+from mmgibbs.reml.units import units_of
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def estimate(
             f"sampler.method: reml needs more observations than fixed effects; found {likelihood.n_observations:,} "
             f"observations and {likelihood.n_fixed:,} fixed effects that can be estimated"
         )
-    elements = free_elements(design, covariances, residual)
+    elements = free_elements(design, covariances, residual, units_of(likelihood))
     start = starting_variances(covariances, residual)
     found = maximise(likelihood, elements, start, tolerance, max_iterations)
     if not found.converged:

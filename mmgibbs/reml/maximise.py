@@ -59,8 +59,8 @@ def maximise(
     max_iterations: int,
     say: Say | None = None,
 ) -> Maximum:
-    """From `start`; ModelError where C is not positive definite there."""
-    point = likelihood.at(start)
+    """From `start`, its eigenvalues raised to FLOOR; ModelError where C is not positive definite there."""
+    point = likelihood.at(raised(elements, elements.variances(elements.vector(start), start)))
     history, em_steps = [point.log_likelihood], 0
     for iteration in range(max_iterations + 1):
         about = quadratic(point, elements)

@@ -1,7 +1,7 @@
 """Where average information creeps: quasi-Newton steps in factors of the matrices.
 
 Small data sets may have their maximum where matrices lack several directions. The information there is far from the
-curvature, and the iteration gains a hundredth of the way at a time. With G = B B' (units of the start) the gradient is
+curvature, and the iteration gains a hundredth of the way at a time. With G = B B' (units of the data) the gradient is
 
     d log L / d B = 2 D B
 

@@ -23,7 +23,7 @@ def expected(model):
     return published("gryphon")["expected"][CASE[model]]
 
 
-def run(directory, model, prior="exact_flat", **sampler):
+def run(directory, model, prior="exact_flat", starts=None, **sampler):
     random = {"genetic": {"level": "animal", "relationship": "pedigree"}}
     if model == "m3":
         random["byear"] = {}
@@ -36,7 +36,9 @@ def run(directory, model, prior="exact_flat", **sampler):
         },
         "traits": ["bwt"],
         "model": {"fixed": FIXED[model], "random": random},
-        "variances": {name: {"prior": PRIOR[prior]} for name in [*random, "residual"]},
+        "variances": {
+            name: {"prior": PRIOR[prior]} if starts is None else {"start": starts} for name in [*random, "residual"]
+        },
         "sampler": sampler,
         "output": {"directory": str(directory), "save_levels": [next(iter(FIXED[model]), "intercept")]},
     }

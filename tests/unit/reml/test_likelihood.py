@@ -11,6 +11,7 @@ import mmgibbs.reml.likelihood as module
 from mmgibbs.model.covariance import CovarianceModel, blocks_recorded_together, full_block
 from mmgibbs.model.residual import ResidualModel, fold_classes
 from mmgibbs.reml.elements import Variances, free_elements, starting_variances
+from mmgibbs.reml.units import units_of
 
 CLASSES = "two_residual_classes"
 
@@ -47,7 +48,7 @@ def likelihood_of(example, source=module):
     covariances, residual = parts(example)
     of_terms = [None if c is None else c.blocks for c in covariances]
     likelihood = source.RestrictedLikelihood(example.design, of_terms, [m.blocks for m in residual.matrices])
-    elements = free_elements(example.design, covariances, residual)
+    elements = free_elements(example.design, covariances, residual, units_of(likelihood))
     return likelihood, elements, starting_variances(covariances, residual)
 
 
@@ -92,9 +93,9 @@ def differences(likelihood, elements, start):
     at, out = elements.vector(start), []
     for n, unit in enumerate(elements.scale):
         step = np.zeros(len(elements))
-        step[n] = 1e-4 * unit
+        step[n] = 2e-5 * unit
         up, down = (likelihood.at(elements.variances(at + s * step, start)).log_likelihood for s in (1, -1))
-        out.append((up - down) / 2e-4)
+        out.append((up - down) / 4e-5)
     return np.array(out)
 
 

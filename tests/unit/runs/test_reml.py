@@ -137,27 +137,61 @@ def test_no_more_observations_than_fixed_effects(folder):
         mmgibbs.run("analysis.yaml", ["traits=[milk]"], progress=False)
 
 
-def test_starts_far_above_the_estimates_leave_their_standard_errors(folder):
-    """Units are those of the starts: an error of some of their millionths is none of a boundary."""
-    starts = {"cow": 1.0, "residual": 1.0}
+def results(table, starts, unit=1.0, name="run"):
+    """(estimates, standard errors or NaN, notes) of milk in other units from starts."""
+    table.with_columns(milk=pl.col("milk") * unit).write_csv("records.csv")
+    given = [f"variances.{term}.start={start}" for term, start in starts.items()]
+    found = mmgibbs.run("analysis.yaml", ["traits=[milk]", *given, f"output.directory={name}"], progress=False)
+    return found.summary["mean"].to_numpy(), found.summary["sd"].cast(float).to_numpy(), found.info["notes"]
 
-    def errors(factor):
-        given = [f"variances.{name}.start={start * factor}" for name, start in starts.items()]
-        found = mmgibbs.run("analysis.yaml", ["traits=[milk]", *given, f"output.directory=run{factor}"], progress=False)
-        assert not any("on the boundary" in note for note in found.info["notes"])
-        return found.summary["sd"].to_numpy()
 
-    near, far = errors(2.0), errors(3e4)
-    assert (near[:2] / 3e4 < 1e-5).any()
-    np.testing.assert_allclose(far, near, rtol=1e-2)
+def no_variance():
+    """Records whose means by cow are all 0: the variance of cows is 0."""
+    y = pl.Series(np.random.default_rng(1).standard_normal(180))
+    table = records().with_columns(milk=y, cow=pl.Series([f"c{i % 60}" for i in range(180)]))
+    return table.with_columns(milk=pl.col("milk") - pl.col("milk").mean().over("cow"))
+
+
+@pytest.mark.parametrize("boundary", [False, True])
+def test_starts_change_nothing(folder, boundary):
+    """A start in the square of grams for a trait in kilograms is a million times too high; the estimate is none of a
+    boundary for that, and one at 0 is the same."""
+    table = no_variance() if boundary else records()
+    mean, sd, notes = results(table, {"cow": 1.0, "residual": 1.0}, name="as_usual")
+    assert any("on the boundary" in note for note in notes) == boundary == np.isnan(sd[0])
+    for i, factor in enumerate((1e-6, 1e-3, 1e3, 1e6)):
+        found = results(table, {"cow": factor, "residual": factor}, name=f"run{i}")
+        np.testing.assert_allclose(found[0], mean, rtol=1e-5)
+        np.testing.assert_allclose(found[1], sd, rtol=1e-5)
+        assert found[2] == notes
+
+
+@pytest.mark.parametrize("boundary", [False, True])
+@pytest.mark.parametrize("start", [None, 1.0])
+def test_another_unit_changes_nothing_but_units(folder, boundary, start):
+    """Milk in grams: variances and their errors are a million times those of kilograms, shares are the same."""
+    table = no_variance() if boundary else records()
+    starts = {} if start is None else {"cow": start, "residual": start}
+    mean, sd, notes = results(table, starts)
+    found = results(table, starts, unit=1000.0, name="grams")
+    squares = np.array([1e6, 1e6, *[1.0] * (len(mean) - 2)])
+    np.testing.assert_allclose(found[0] / squares, mean, rtol=1e-5)
+    np.testing.assert_allclose(found[1] / squares, sd, rtol=1e-5)
+    assert found[2] == notes
+
+
+def test_a_trait_whose_mean_is_far_above_its_variation(folder):
+    """Herds of other breeds at 0, 1,000, 2,000: what varies about the fixed effects is a millionth of all."""
+    of_herds = pl.col("milk") + 1000.0 * pl.col("herd")
+    mean, sd, _ = results(records(), {})
+    far = results(records().with_columns(milk=of_herds), {}, name="far")
+    np.testing.assert_allclose(far[0], mean, rtol=1e-5)
+    np.testing.assert_allclose(far[1], sd, rtol=1e-5)
+    assert not any("on the boundary" in note for note in far[2])
 
 
 def test_a_boundary_has_no_standard_error(folder):
-    table = records().with_columns(
-        milk=pl.Series(np.random.default_rng(1).standard_normal(180)),
-        cow=pl.Series([f"c{i % 60}" for i in range(180)]),
-    )
-    table.with_columns(milk=pl.col("milk") - pl.col("milk").mean().over("cow")).write_csv("records.csv")
+    no_variance().write_csv("records.csv")
     result = mmgibbs.run("analysis.yaml", ["traits=[milk]"], progress=False)
     row = result.summary.filter(parameter="cow.var[milk]").row(0, named=True)
     assert row["mean"] < 1e-4 and row["sd"] is None

@@ -1,0 +1,84 @@
+"""The units in which variances are near 1, from the data alone: neither starts nor the units of the traits matter.
+
+With v_t the variance of the records of trait t about their fixed effects, component c of a random term has the unit
+
+    s_c^2 = v_t / (mean of z_c^2 over the records that meet it x mean diagonal of K)
+
+with which it would give the records all of v_t; a residual has the v_t of the records of its class.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mmgibbs.engines.direct.factor import factor_of
+from mmgibbs.model.terms import Effect, Term
+from mmgibbs.reml.elements import Units, Variances
+from mmgibbs.reml.likelihood import RestrictedLikelihood
+
+NONE = 1e-8  # variances of random effects in which they take up nothing, relative to those of the records
+LOOKED_AT = 32  # levels whose diagonal element of K is solved for, where it is not known
+FITTED = float(np.finfo(float).eps)  # share of the mean square of a trait that rounding leaves of a complete fit
+
+
+def units_of(likelihood: RestrictedLikelihood) -> Units:
+    """Of a model, from one factor of C; 0 where the fixed effects fit all records of a trait."""
+    design, random = likelihood.design, set(likelihood.random)
+    given = _given_fixed_effects(likelihood)
+    of_trait, of_class = given[0], given[1:]
+    sizes = [_sizes(likelihood, i) if i in random else None for i in range(len(design.terms))]
+    G = [
+        None if size is None else np.sqrt(of_trait[term.component_trait] / size)
+        for term, size in zip(design.terms, sizes, strict=True)
+    ]
+    return Units(G, np.sqrt(np.where(of_class > 0, of_class, of_trait)))
+
+
+def _given_fixed_effects(likelihood: RestrictedLikelihood) -> np.ndarray:
+    """(1 + classes, T) mean squares of the records about their fixed effects: of all records, and of each class."""
+    design, records = likelihood.design, likelihood.equations.records
+    w = records.weight if records.weight.size else np.ones(design.n_records)
+    classes, seen = design.class_of_pattern[records.pattern], design.patterns[records.pattern]
+    n_classes = max(1, len(design.residual_classes))
+    groups = [np.ones(design.n_records, bool), *(classes == c for c in range(n_classes))]
+
+    def mean_squares(e: np.ndarray) -> np.ndarray:
+        squares = np.where(seen, w[:, None] * e**2, 0.0)
+        return np.array([squares[g].sum(axis=0) / np.maximum(seen[g].sum(axis=0), 1) for g in groups])
+
+    raw = mean_squares(records.y)
+    start = np.where(raw[0] > 0, raw[0], 1.0)
+    G: list[np.ndarray | None] = [None] * len(design.terms)
+    for i in likelihood.random:
+        G[i] = np.diag(NONE * start[design.terms[i].component_trait] / _sizes(likelihood, i))
+    R = np.repeat(np.diag(start)[None], n_classes, axis=0)
+    left = mean_squares(likelihood.at(Variances(G, R)).e) * likelihood.n_observations / likelihood.freedom
+    return np.where(left > FITTED * raw, left, 0.0)
+
+
+def _sizes(likelihood: RestrictedLikelihood, i: int) -> np.ndarray:
+    """(k,) what a unit variance of each component of a random term adds to the variance of a record that meets it."""
+    term = likelihood.design.terms[i]
+    squares = np.concatenate([np.tile(_mean_squares(e), len(e.traits)) for e in term.effects])
+    return squares * _mean_diagonal(term, likelihood.inverses[i])
+
+
+def _mean_squares(effect: Effect) -> np.ndarray:
+    """(m,) of the covariates, over the records that meet the effect; 1 of one that is 0 in all."""
+    if effect.covariates is None:
+        return np.ones(1)
+    met = effect.level >= 0
+    squares = np.sum(effect.covariates[met] ** 2, axis=0) / max(int(np.count_nonzero(met)), 1)
+    return np.where(squares > 0, squares, 1.0)
+
+
+def _mean_diagonal(term: Term, inverse: csr_array) -> float:
+    """Of K: of levels spread over all where it is known by its inverse alone; near 1 in a pedigree."""
+    K, n = term.relationship, term.n_without_fixed_groups
+    if K.known_diagonal:
+        return 1.0 if K.diagonal is None else float(np.mean(K.diagonal[:n]))
+    levels = np.unique(np.linspace(0, n - 1, LOOKED_AT).astype(int))
+    columns, place = np.zeros((n, levels.size)), np.arange(levels.size)
+    columns[levels, place] = 1.0
+    return float(np.mean(factor_of(csr_array(inverse[:n][:, :n])).solve(columns)[levels, place]))
