@@ -7,11 +7,11 @@ from pathlib import Path
 
 import polars as pl
 
-from mmgibbs.comparison.likelihood_ratio import likelihood_ratio
 from mmgibbs.comparison.sides import read_side
 from mmgibbs.comparison.solutions import Pair, pairs, parameter_table
 from mmgibbs.comparison.text import as_text
 from mmgibbs.errors import ConfigError, option_name
+from mmgibbs.report.likelihood_ratio import likelihood_ratio
 
 FILES = ("comparison.txt", "comparison.csv", "levels.csv", "parameters.csv")
 

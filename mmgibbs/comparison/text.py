@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from mmgibbs.comparison.likelihood_ratio import LikelihoodRatio
 from mmgibbs.comparison.sides import Side
 from mmgibbs.comparison.solutions import Pair
 from mmgibbs.errors import option_name
 from mmgibbs.report.html_tables import decimals_of
+from mmgibbs.report.likelihood_ratio import LikelihoodRatio, in_words
 from mmgibbs.report.terminal import with_decimals
 from mmgibbs.results.tables import was_drawn
 from pedigree.tables import counted
@@ -101,31 +101,6 @@ def _to_digits_of_errors(row: dict[str, float | None]) -> list[str]:
 def _of_test(test: LikelihoodRatio | str, sides: tuple[Side, Side]) -> list[str]:
     if isinstance(test, str):
         return [f"likelihood-ratio test: {test}"]
-    names = dict(zip("ab", (side.name for side in sides), strict=True))
-    lines = [
-        f"likelihood-ratio test of {test.small} ({names[test.small]}) within {test.large} ({names[test.large]}): "
-        f"D = {test.statistic:.4f}, p = {_p(test.p)}",
-        f"  the smaller model lacks {', '.join(test.lacking)}",
-    ]
-    if test.variances == 0:
-        return [*lines, f"  chi-square with {_degrees(test.covariances)}"]
-    if test.exact:
-        elements = test.variances + test.covariances
-        return [
-            *lines,
-            f"  a variance of 0 is on the boundary of its range: p is that of the mixture of chi-squares "
-            f"(chi-square with {_degrees(elements)}: p = {_p(test.p_without_boundary)})",
-        ]
-    return [
-        *lines,
-        "  variances of 0 lie on the boundary, and the weights of the mixture of chi-squares depend on the data: p, of "
-        f"{_degrees(test.variances + test.covariances)}, is an upper bound",
-    ]
-
-
-def _degrees(n: int) -> str:
-    return f"{n} degree{'s' if n > 1 else ''} of freedom"
-
-
-def _p(value: float) -> str:
-    return f"{value:.4f}" if value >= 0.0001 else f"{value:.1e}"
+    names = {letter: f"{letter} ({side.name})" for letter, side in zip("ab", sides, strict=True)}
+    first, *rest = in_words(test, names[test.small], names[test.large])
+    return [f"likelihood-ratio test of {first}", *(f"  {line}" for line in rest)]

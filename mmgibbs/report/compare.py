@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from mmgibbs.report.html_tables import (
     number,
     numbers,
 )  # fmt: skip
+from mmgibbs.report.likelihood_ratio import LikelihoodRatio, in_words, likelihood_ratio, p_in_words
 from mmgibbs.report.page import facts, subtitle
 from mmgibbs.report.render import render
 from mmgibbs.results.tables import was_drawn
@@ -59,6 +61,7 @@ def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
         "parameters": parameter_table(runs, names),
         "intervals": interval_words([was_drawn(run.summary) for run in runs]),
         "figures": parameter_figures(runs, figures),
+        "tests": likelihood_ratio_tests(runs, names),
         "breeding": breeding_values(runs, names, figures, top),
     }
 
@@ -195,6 +198,51 @@ def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[
             )
         )
     return out
+
+
+# ------------------------------------------------------------------------------------------------ likelihood ratios
+
+
+def likelihood_ratio_tests(runs: Sequence[Finished], names: Sequence[str]) -> dict | None:
+    """Of every two runs by REML: words for each, and a table of those that are nested; None without two such runs."""
+    words_of_tests, rows = [], []
+    for i, j in combinations(range(len(runs)), 2):
+        test = likelihood_ratio(runs[i], runs[j])
+        if test is None:
+            continue
+        of = {letter: f"run {k + 1} ({names[k]})" for letter, k in (("a", i), ("b", j))}
+        if isinstance(test, str):
+            words_of_tests.append([f"{of['a']} and {of['b']}: {test}."])
+            continue
+        first, lacks, distribution = in_words(test, of[test.small], of[test.large])
+        words_of_tests.append([f"Test of {first}.", f"{lacks[0].upper()}{lacks[1:]}; {distribution}."])
+        rows.append(_of_test(test, of))
+    return {"words": words_of_tests, "table": _table_of_tests(rows)} if words_of_tests else None
+
+
+def _of_test(test: LikelihoodRatio, of: dict[str, str]) -> tuple[str, str, str, Number, str, Number, Number]:
+    return (
+        of[test.small],
+        of[test.large],
+        ", ".join(test.lacking),
+        Number(number(test.statistic, 4), test.statistic),
+        test.degrees_of_freedom,
+        Number(p_in_words(test.p), test.p),
+        Number(p_in_words(test.p_without_boundary), test.p_without_boundary),
+    )
+
+
+def _table_of_tests(rows: Sequence[Sequence]) -> Table | None:
+    columns = [
+        Column("Smaller model"),
+        Column("Larger model"),
+        Column("What the smaller lacks"),
+        Column("D", "number", "twice the difference of the log likelihoods"),
+        Column("Degrees of freedom", "id", "of the chi-squares that D is compared with"),
+        Column("p", "number"),
+        Column("p, no boundary", "number", "as if no variance were on the boundary of its range"),
+    ]
+    return Table("Likelihood-ratio tests", columns, list(rows)) if rows else None
 
 
 # ------------------------------------------------------------------------------------------------ breeding values

@@ -1,5 +1,6 @@
 """`mmgibbs compare`: figures against plain NumPy, files of other programs, and the likelihood-ratio test."""
 
+import html
 import json
 import re
 
@@ -11,16 +12,17 @@ from helpers.html_page import Page, as_number
 from helpers.support import ROOT
 
 from mmgibbs.cli import main
-from mmgibbs.comparison import likelihood_ratio as module
-from mmgibbs.comparison.likelihood_ratio import LikelihoodRatio, likelihood_ratio
 from mmgibbs.comparison.make import FILES, compare
 from mmgibbs.comparison.sides import read_side
 from mmgibbs.comparison.solutions import pairs
 from mmgibbs.comparison.text import as_text
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.exchange.blupf90_write import export_blupf90
+from mmgibbs.report import likelihood_ratio as module
 from mmgibbs.report.compare import apart_in
 from mmgibbs.report.finished import read_finished
+from mmgibbs.report.likelihood_ratio import LikelihoodRatio, likelihood_ratio
+from mmgibbs.report.make import make_report
 from mmgibbs.report.notebook import as_html
 from mmgibbs.results.tables import was_drawn
 from mmgibbs.runs.run import run
@@ -239,6 +241,56 @@ def test_two_reml_runs(reml):
     assert isinstance(turned, LikelihoodRatio) and (turned.small, turned.p) == ("b", test.p)
     said = compare(reml["whole"], reml["without"])
     assert "mixture of chi-squares" in said and "D = 17.9" in said
+
+
+def without_tags(page):
+    return html.unescape(re.sub("<[^>]+>", "", page.text))
+
+
+def test_the_page_says_what_the_terminal_says(reml, tmp_path, capsys):
+    """A row for each two nested runs, in numbers and in the words of the terminal."""
+    assert main(["compare", str(reml["whole"]), str(reml["without"]), "--page", str(tmp_path / "page.html")]) == 0
+    said = capsys.readouterr().out
+    page = Page(tmp_path / "page.html")
+    text = without_tags(page)
+    of = {"b (without)": "run 2 (without)", "a (whole)": "run 1 (whole)"}
+    first, lacks, distribution = said[said.index("likelihood-ratio test of ") :].splitlines()[:3]
+    first = first.removeprefix("likelihood-ratio test of ")
+    for letter, run_name in of.items():
+        first = first.replace(letter, run_name)
+    assert f"Test of {first}." in text
+    assert lacks.strip()[1:] in text and distribution.strip() in text
+    (row,) = page.table("Likelihood-ratio tests")["rows"]
+    test = likelihood_ratio(read_finished(reml["whole"]), read_finished(reml["without"]))
+    assert row[:3] == ["run 2 (without)", "run 1 (whole)", "permanent_environment.var[fleece_weight]"]
+    assert as_number(row[3]) == pytest.approx(test.statistic, abs=1e-4)
+    assert row[4] == "0 and 1, half each"
+    assert [float(x) for x in row[5:]] == pytest.approx([test.p, test.p_without_boundary], rel=0.05)
+
+
+def test_pages_without_a_test(reml, a_run, tmp_path):
+    """Why two of three runs have none is said; where no two are by REML there is no section."""
+    page = Page(make_report([*reml.values()], tmp_path / "three.html"))
+    assert len(page.table("Likelihood-ratio tests")["rows"]) == 1
+    assert without_tags(page).count("no test: the fixed effects of the two runs differ") == 2
+    assert "Likelihood-ratio test" not in Page(make_report([reml["whole"], a_run], tmp_path / "mixed.html")).text
+
+
+@pytest.mark.parametrize(
+    ("variances", "covariances", "words", "compared_with"),
+    [
+        (0, 2, "chi-square with 2 degrees of freedom", "2"),
+        (1, 1, "that of the mixture of chi-squares (chi-square with 2 degrees of freedom: p =", "1 and 2, half each"),
+        (2, 0, "that of the mixture of chi-squares (chi-square with 2 degrees", "0 to 2, binomial weights"),
+        (2, 1, "p, of 3 degrees of freedom, is an upper bound", "at most 3"),
+    ],
+)
+def test_words_of_each_kind_of_test(variances, covariances, words, compared_with):
+    p, exact = module._tail(5.0, variances, covariances)
+    test = LikelihoodRatio("b", "a", 5.0, variances, covariances, p, 0.1, exact, ("line.var[y]",))
+    first, lacks, distribution = module.in_words(test, "one", "two")
+    assert first == f"one within two: D = 5.0000, p = {p:.4f}" and lacks == "the smaller model lacks line.var[y]"
+    assert words in distribution and test.degrees_of_freedom == compared_with
 
 
 def test_what_cannot_be_tested(reml, a_run):

@@ -37,6 +37,16 @@ class LikelihoodRatio:
     exact: bool
     lacking: tuple[str, ...]
 
+    @property
+    def degrees_of_freedom(self) -> str:
+        """Of the chi-squares that D is compared with."""
+        m, c = self.variances, self.covariances
+        if not self.exact:
+            return f"at most {m + c}"
+        if m == 0:
+            return str(c)
+        return f"{c} and {c + 1}, half each" if m == 1 else f"0 to {m}, binomial weights"
+
 
 def likelihood_ratio(a: Finished, b: Finished) -> LikelihoodRatio | str | None:
     """The test; why there is none, in words; None where not both runs are REML."""
@@ -101,3 +111,34 @@ def _at(tree: Any, path: tuple[str, ...]) -> Any:
     for key in path:
         tree = tree.get(key)
     return tree
+
+
+def in_words(test: LikelihoodRatio, small: str, large: str) -> list[str]:
+    """What was tested and found, then what the smaller model lacks, then where p is from; small, large: both models."""
+    lines = [
+        f"{small} within {large}: D = {test.statistic:.4f}, p = {p_in_words(test.p)}",
+        f"the smaller model lacks {', '.join(test.lacking)}",
+    ]
+    elements = _degrees(test.variances + test.covariances)
+    if test.variances == 0:
+        return [*lines, f"chi-square with {elements}"]
+    if test.exact:
+        return [
+            *lines,
+            "a variance of 0 is on the boundary of its range: p is that of the mixture of chi-squares (chi-square with "
+            f"{elements}: p = {p_in_words(test.p_without_boundary)})",
+        ]
+    return [
+        *lines,
+        "variances of 0 lie on the boundary, and the weights of the mixture of chi-squares depend on the data: p, of "
+        f"{elements}, is an upper bound",
+    ]
+
+
+def p_in_words(value: float) -> str:
+    """0.0317, or 1.1e-05"""
+    return f"{value:.4f}" if value >= 0.0001 else f"{value:.1e}"
+
+
+def _degrees(n: int) -> str:
+    return f"{n} degree{'s' if n > 1 else ''} of freedom"
