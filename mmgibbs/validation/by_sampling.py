@@ -228,6 +228,7 @@ def _kfold(
         rows += scored_rows(scored, design)
         frames += scored_predictions(scored, design, records, folds)
         notes += sampled.not_predicted(prepared, design.traits[response.trait], folds, of_response)
+        notes += sampled.not_in_all_folds(design, folds, scored)
     if whole is not None:
         y = effects.corrected(design, whole.effects)
         for i, predictor in enumerate(wanted):

@@ -8,8 +8,9 @@ Of cross-validation, the most complete prediction of each analysis is compared w
 
 with y* the record corrected for the fixed effects of that analysis. A difference from the first analysis is the mean
 over folds of the differences within folds, and its standard error their deviation divided by the root of their number:
-what is hard to predict in a fold is so for all analyses, and leaves the difference alone. Of the LR method the
-statistics of each analysis are side by side.
+what is hard to predict in a fold is so for all analyses, and leaves the difference alone. A fold that lacks a statistic
+in one analysis, such as the area under the curve where its records are of one category, is left out of its means in
+all, and named in a note. Of the LR method the statistics of each analysis are side by side.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mmgibbs.report.html_tables import listed
 from mmgibbs.validation import scores
 from mmgibbs.validation.cross import EVERY_EFFECT, EVERY_EFFECT_AND_FIXED, fold_statistics
 from mmgibbs.validation.found import Validation, number
@@ -57,6 +59,7 @@ def compare(found: Sequence[Validation]) -> Comparison:
     names = [v.info["analysis"] for v in found]
     folds, notes = _of_folds(found, names)
     rows = _kfold_rows(folds, names) if folds.height else []
+    notes += _not_in_all_folds(folds)
     rows += _by_statistic([row for v in found for row in _lr_rows(v)])
     return Comparison(pl.DataFrame(rows, schema=SCHEMA, orient="row"), folds, names, notes)
 
@@ -116,6 +119,7 @@ def statistics_of(part: pl.DataFrame) -> dict[str, float]:
 def _kfold_rows(folds: pl.DataFrame, names: Sequence[str]) -> list[tuple]:
     rows = []
     for (trait, _, statistic), own in folds.group_by(["trait", "of", "statistic"], maintain_order=True):
+        own = own.with_columns(value=pl.when(pl.col("fold").is_in(_lacking(own))).then(np.nan).otherwise("value"))
         first = own.filter(analysis=names[0])
         for name in names:
             mine = own.filter(analysis=name)
@@ -133,9 +137,31 @@ def _kfold_rows(folds: pl.DataFrame, names: Sequence[str]) -> list[tuple]:
     return rows
 
 
+def _lacking(own: pl.DataFrame) -> list[str]:
+    """Folds without this statistic in some analysis."""
+    return own.filter(pl.col("value").is_nan())["fold"].unique(maintain_order=True).to_list()
+
+
+def _not_in_all_folds(folds: pl.DataFrame) -> list[str]:
+    """Notes on statistics that some folds lack: which, and over how many folds their means are."""
+    notes = []
+    for (trait, of, statistic), own in folds.group_by(["trait", "of", "statistic"], maintain_order=True):
+        lacking, n = _lacking(own), own["fold"].n_unique()
+        if lacking:
+            what = f"{trait} {of}" if of else str(trait)
+            left = n - len(lacking)
+            notes.append(
+                f"{what}: {statistic} is {f'the mean over {left} of {n} folds' if left else 'empty'}: in "
+                f"{listed(lacking)} records or predictions do not vary"
+            )
+    return notes
+
+
 def _mean_and_error(values: np.ndarray) -> tuple[float | None, float | None]:
+    """Over the folds that have the statistic."""
+    values = values[~np.isnan(values)]
     error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
-    return number(float(values.mean())), number(float(error))
+    return number(float(values.mean()) if values.size else np.nan), number(float(error))
 
 
 def _by_statistic(rows: list[tuple]) -> list[tuple]:

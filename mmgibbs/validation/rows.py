@@ -47,13 +47,16 @@ def fold_predictions(found: cross.Predicted, records: Recorded, design: Design, 
 
 
 def scored_rows(found: sampled.Scored, design: Design) -> list[tuple]:
-    """Of a trait that is not normal; none where no fold predicts a record."""
+    """Of a trait that is not normal, over the folds that have the statistic; none where no fold predicts a record."""
     rows = []
     for name in found.by_fold[0] if found.by_fold else ():
-        estimates = np.array([of[name][0] for of in found.by_fold])
-        expected = [e for of in found.by_fold if (e := of[name][1]) is not None]
-        error = estimates.std(ddof=1) / np.sqrt(estimates.size) if estimates.size > 1 else np.nan
-        numbers = number(estimates.mean()), number(error), float(np.mean(expected)) if expected else None
+        having = [of[name] for of in found.by_fold if not np.isnan(of[name][0])]
+        estimates = np.array([estimate for estimate, _ in having])
+        expected = [e for _, e in having if e is not None]
+        with np.errstate(invalid="ignore"):  # of a log score that is infinite
+            error = estimates.std(ddof=1) / np.sqrt(estimates.size) if estimates.size > 1 else np.nan
+        mean = estimates.mean() if estimates.size else np.nan
+        numbers = number(mean), number(error), float(np.mean(expected)) if expected else None
         of_trait = ("kfold", cross.EVERY_EFFECT_AND_FIXED, "", design.traits[found.trait])
         rows.append((*of_trait, name, *numbers, OVER_FOLDS, found.records.size))
     return rows

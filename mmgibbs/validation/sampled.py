@@ -91,6 +91,43 @@ def not_predicted(prepared: Prepared, trait: str, folds: Sequence[Fold], of_fold
     ]
 
 
+def not_in_all_folds(design: Design, folds: Sequence[Fold], found: Scored) -> list[str]:
+    """Notes on statistics that some folds lack, so that they are means over the others, and on those that are infinite.
+
+    Without two tested records that differ nothing can be ordered, as in a fold with records of one category.
+    """
+    names = [folds[k].name for k in np.unique(found.fold)]  # with a record that is predicted
+    response = next(r for r in design.responses if r.trait == found.trait)
+    trait, out = design.traits[found.trait], []
+    for name in found.by_fold[0] if found.by_fold else ():
+        values = np.array([of[name][0] for of in found.by_fold])
+        lacking = [fold for fold, value in zip(names, values, strict=True) if np.isnan(value)]
+        if lacking:
+            n = len(names) - len(lacking)
+            mean = f"the mean over {n} of {len(names)} folds" if n else "empty"
+            out.append(f"cross-validation, {trait}: {name} is {mean}: in {listed(lacking)} {_why_none(response, name)}")
+        elif np.isinf(values).any():
+            where = [fold for fold, value in zip(names, values, strict=True) if np.isinf(value)]
+            out.append(
+                f"cross-validation, {trait}: {name} is infinite, and left empty: in {listed(where)} what was observed "
+                "has a probability of 0 in every draw"
+            )
+    return out
+
+
+def _why_none(response: Response, name: str) -> str:
+    """A fold has no such statistic."""
+    if name == "dispersion":
+        return "the predictions do not vary"
+    match response:
+        case Categories():
+            return "all tested records are of one category"
+        case Count():
+            return "the tested records, or their predictions, do not vary"
+        case Interval():
+            return "no two tested records are known to differ"
+
+
 def _observed(response: Response) -> np.ndarray:
     match response:
         case Categories():

@@ -1,5 +1,7 @@
 """`mmgibbs validate` of traits that are not normal: files, what is predicted and what is refused."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -11,6 +13,7 @@ from mmgibbs.data import rank
 from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError, DataError, DeviceError
 from mmgibbs.machine import memory
+from mmgibbs.model.response import Categories
 from mmgibbs.runs.local import LocalExecutor
 from mmgibbs.validation import by_sampling
 from mmgibbs.validation.determined import records_alone, unpredictable
@@ -18,6 +21,9 @@ from mmgibbs.validation.evaluation import evaluate, fitted, recorded
 from mmgibbs.validation.folds import Fold
 from mmgibbs.validation.make import validate
 from mmgibbs.validation.plan import Plan
+from mmgibbs.validation.rows import scored_rows
+from mmgibbs.validation.sampled import LeftOut, not_in_all_folds, scored
+from mmgibbs.validation.scores import concordance
 from mmgibbs.validation.training import refuse_training, rows_of, without
 
 TRAITS = {
@@ -264,6 +270,54 @@ def test_a_fold_without_any_predicted_record_has_no_part_in_the_statistics(tmp_p
     names = {2: "part 2", 1: "part 1 and part 2", 0: "part 0, part 1 and part 2"}[predicted]
     assert note.endswith(f"; statistics are without {names}, of which no record is predicted")
     assert found.as_text() and (found.directory / "validation.html").exists()
+
+
+def alive_in_folds(tmp_path, *only):
+    """Four folds by column; those of `only` have animals that are alive, and no others."""
+    number = pl.int_range(pl.len())
+    part = (number % 4).alias("part")
+    alive = pl.when(part.is_in(only)).then(1).otherwise(number // 4 % 2).alias("alive")
+    wanted = with_columns(config(tmp_path), part, alive)
+    wanted["traits"] = {"alive": TRAITS["alive"]}
+    wanted["variances"] = {"mode": "fixed", "genetic": 0.5, "residual": 1.0}
+    return wanted
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("only", [(1,), (1, 2)])
+def test_a_fold_with_one_category_alone_has_no_area_under_the_curve(tmp_path, only):
+    """It is the mean over the other folds, and a note says how many these are."""
+    plan = Plan(method="kfold", by="column", column="part")
+    found = validate(alive_in_folds(tmp_path, *only), plan, progress=False)
+    p = found.predictions.filter(~pl.col("fold").is_in([f"part {k}" for k in only]))
+    of_folds = [
+        concordance(*(of[c].to_numpy() for c in ("predicted", "observed", "observed"))) for _, of in p.group_by("fold")
+    ]
+    row = found.table.row(by_predicate=pl.col("statistic") == "auc", named=True)
+    assert row["estimate"] == pytest.approx(np.mean(of_folds))
+    assert row["se"] == pytest.approx(np.std(of_folds, ddof=1) / np.sqrt(len(of_folds)))
+    assert found.table.filter(pl.col("statistic") != "auc")["estimate"].is_finite().all()
+    (note,) = (note for note in found.info["notes"] if "auc" in note)
+    where = " and ".join(f"part {k}" for k in only)
+    assert note == (
+        f"cross-validation, alive: auc is the mean over {len(of_folds)} of 4 folds: in {where} all tested records are "
+        "of one category"
+    )
+
+
+def test_what_no_fold_has_is_empty_and_what_is_infinite_is_named():
+    design = prepare(load_config(config(Path()))).design
+    response = next(r for r in design.responses if isinstance(r, Categories) and len(r.labels) == 2)
+    records = np.flatnonzero(response.category == 1)[:6]
+    of_fold = lambda own, p: LeftOut(own, np.tile([1 - p, p], (3, 1)), np.full(3, p), 0)
+    folds = [Fold(f"fold {k}", np.zeros(90, bool), np.zeros(90, bool)) for k in (1, 2)]
+    found = scored(design, response, [of_fold(records[:3], 0.5), of_fold(records[3:], 0.0)])
+    auc, score, dispersion = not_in_all_folds(design, folds, found)
+    assert auc.endswith("auc is empty: in fold 1 and fold 2 all tested records are of one category")
+    assert "log_score is infinite, and left empty: in fold 2 what was observed has a probability of 0" in score
+    assert dispersion.endswith("dispersion is empty: in fold 1 and fold 2 the predictions do not vary")
+    estimates = {row[4]: row[5] for row in scored_rows(found, design)}
+    assert estimates["auc"] is None and estimates["log_score"] is None and estimates["brier"] == pytest.approx(0.625)
 
 
 def test_flat_effects_that_separate_what_is_left_are_named(tmp_path):

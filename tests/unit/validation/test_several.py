@@ -118,7 +118,30 @@ def test_records_that_one_alone_predicts_are_left_out_and_counted():
     brier = found.table.filter(statistic="brier")["estimate"].to_list()
     assert brier == pytest.approx([np.mean([0.01, 0.01, 0.04]), np.mean([0.01, 0.81, 0.01])])
     assert found.table.filter(statistic="auc")["estimate"].to_list() == [1.0, 0.5]
-    assert found.notes == ["all: not compared: 1 predicted record that another analysis does not predict"]
+    assert found.notes == [
+        "all: not compared: 1 predicted record that another analysis does not predict",
+        "alive P(yes): dispersion is empty: in 1 records or predictions do not vary",  # by 0.9 throughout
+    ]
+
+
+def test_folds_without_a_statistic_are_left_out_of_its_means():
+    """All records of fold 2 are alive: it has no area under the curve, in neither analysis; differences are of the
+    other folds."""
+    both = []
+    for name, predicted in (("one", [0.9, 0.1, 0.8, 0.4]), ("two", [0.4, 0.9, 0.3, 0.1])):
+        parts = []
+        for fold in (1, 2, 3):
+            own = validation(name, [1, 2, 3, 4], predicted).predictions.with_columns(
+                pl.lit(str(fold)).alias("fold"), pl.col("row") + 10 * fold
+            )
+            parts.append(own.with_columns(observed=pl.lit(1.0)) if fold == 2 else own)
+        both.append(Validation(pl.DataFrame(schema=SCHEMA), pl.concat(parts), {"analysis": name}))
+    found = compare(both)
+    assert found.notes == ["alive P(yes): auc is the mean over 2 of 3 folds: in 2 records or predictions do not vary"]
+    auc = found.table.filter(statistic="auc")
+    assert auc["estimate"].to_list() == [1.0, 0.5] and auc["difference"].to_list() == [None, -0.5]
+    assert auc["se"].to_list() == [0.0, 0.0]
+    assert found.table.filter(pl.col("statistic") != "auc")["estimate"].is_finite().all()
 
 
 def test_data_frames_are_compared_by_what_they_hold(folder):
