@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mmgibbs.posterior.diagnostics import COLUMNS, diagnose
+from mmgibbs.posterior.draws_file import Group, Variable, write_groups
 
 
 @dataclass(frozen=True)
@@ -50,34 +51,29 @@ def write_draws(
     A slash in a name, which NetCDF reads as a group, is written as '|', and a term 'chain' or 'draw' gets an
     underscore; `long_name` keeps the name as it is. Attributes that are neither text nor number are written as JSON.
     """
-    import xarray
-
-    def coordinates(*groups: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        shape = next((v.shape for group in groups for v in group.values()), (0, 0))
-        return {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
-
-    def variables(named: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        return {_stored_name(name): (("chain", "draw"), values, {"long_name": name}) for name, values in named.items()}
-
     levels, sample_stats = levels or {}, sample_stats or {}
-    posterior = variables(parameters)
-    shape = coordinates(parameters, {k: v.draws for k, v in levels.items()}, sample_stats)
+    posterior = _variables(parameters)
+    shape = _chains_and_draws(parameters, {k: v.draws for k, v in levels.items()}, sample_stats)
     labels: dict[str, Any] = {}
     for term, chosen in levels.items():
         name = _stored_name(term)
         dims = (f"{name}_level", f"{name}_component")
-        posterior[name] = (("chain", "draw", *dims), chosen.draws, {"long_name": term})
+        posterior[name] = Variable(("chain", "draw", *dims), chosen.draws, {"long_name": term})
         labels |= {dims[0]: list(chosen.levels), dims[1]: list(chosen.components)}
-    tree = xarray.DataTree.from_dict(
-        {
-            "/posterior": xarray.Dataset(posterior, coords=shape | labels),
-            "/sample_stats": xarray.Dataset(variables(sample_stats), coords=shape),
-        }
-    )
-    tree.attrs = {
+    groups = {"posterior": Group(posterior, shape | labels), "sample_stats": Group(_variables(sample_stats), shape)}
+    of_file = {
         k: v if type(v) in (str, int, float) else json.dumps(v, default=str) for k, v in (attributes or {}).items()
     }
-    tree.to_netcdf(path, engine="h5netcdf")
+    write_groups(path, groups, of_file)
+
+
+def _chains_and_draws(*groups: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    shape = next((v.shape for group in groups for v in group.values()), (0, 0))
+    return {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
+
+
+def _variables(named: Mapping[str, np.ndarray]) -> dict[str, Variable]:
+    return {_stored_name(name): Variable(("chain", "draw"), v, {"long_name": name}) for name, v in named.items()}
 
 
 def _stored_name(name: str) -> str:

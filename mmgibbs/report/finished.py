@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,9 +17,6 @@ import polars as pl
 from mmgibbs.errors import ConfigError
 from mmgibbs.results.markers import TOTAL
 from mmgibbs.results.relationships import relationships_of
-
-if TYPE_CHECKING:
-    import xarray
 
 MOST_COEFFICIENTS = 50_000_000  # draws of coefficients of a regression that are read, 0.4 GB
 
@@ -151,33 +149,34 @@ def _table(path: Path) -> pl.DataFrame:
         raise ConfigError(f"report: '{path}' cannot be read: {str(error).splitlines()[0]}") from None
 
 
-def _coefficients(name: str, variable: xarray.DataArray) -> dict[str, np.ndarray]:
+def _coefficients(name: str, values: np.ndarray, labels: list[list]) -> dict[str, np.ndarray]:
     """beta (chain, draw, predictor[, class]) -> 'beta[predictor,class]' -> (chains, draws)."""
-    labels = [variable[d].values.tolist() for d in variable.dims[2:]]
-    values = variable.values.reshape(*variable.shape[:2], -1)
-    return {f"{name}[{','.join(map(str, own))}]": values[..., i] for i, own in enumerate(product(*labels))}
+    flat = values.reshape(*values.shape[:2], -1)
+    return {f"{name}[{','.join(map(str, own))}]": flat[..., i] for i, own in enumerate(product(*labels))}
 
 
 def _draws(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Trend]]:
     """({parameter: (chains, draws)}, trends); draws of chosen levels are left alone."""
     if not path.exists():
         return {}, {}
-    import xarray
+    import h5netcdf  # xarray, which reads the same, takes a second longer to import
 
     parameters, trends = {}, {}
     try:
-        with xarray.open_datatree(path, engine="h5netcdf") as tree:
-            for name, variable in tree["/posterior"].data_vars.items():
+        with h5netcdf.File(path, "r", decode_vlen_strings=True) as file:
+            posterior = file["posterior"].variables
+            labels = lambda variable: [posterior[d][...].tolist() for d in variable.dimensions[2:]]
+            for name, variable in posterior.items():
+                if name in variable.dimensions:  # its labels
+                    continue
                 known = str(variable.attrs.get("long_name", name))
-                if variable.dims == ("chain", "draw"):
-                    parameters[known] = variable.values
-                elif known == "beta" and variable.size <= MOST_COEFFICIENTS:
-                    parameters |= _coefficients(known, variable)
+                if variable.dimensions == ("chain", "draw"):
+                    parameters[known] = variable[...]
+                elif known == "beta" and math.prod(variable.shape) <= MOST_COEFFICIENTS:
+                    parameters |= _coefficients(known, variable[...], labels(variable))
                 elif known.startswith("trend["):
-                    years, components = (variable[d].values.tolist() for d in variable.dims[2:])
-                    trends[known[6:-1]] = Trend(
-                        np.array(years, np.int64), [str(c) for c in components], variable.values
-                    )
+                    years, components = labels(variable)
+                    trends[known[6:-1]] = Trend(np.array(years, np.int64), [str(c) for c in components], variable[...])
     except (OSError, KeyError, ValueError) as error:
         raise ConfigError(f"report: '{path}' cannot be read: {error}") from None
     return parameters, trends

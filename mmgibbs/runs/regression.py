@@ -11,6 +11,7 @@ import numpy as np
 from mmgibbs.config import Analysis
 from mmgibbs.data.regression import RegressionTable, read_regression
 from mmgibbs.errors import ConfigError
+from mmgibbs.posterior.draws_file import Group, Variable, write_groups
 from mmgibbs.posterior.summary import summary_table
 from mmgibbs.regressions.estimator import named_draws
 from mmgibbs.regressions.options import OptionsClass, fill_options
@@ -161,21 +162,14 @@ def regression_counts(analysis: Analysis) -> dict:
 
 def write_regression_draws(path: Path, found: RegressionDraws, sampler: Sampler, attributes: Mapping) -> None:
     """draws.nc with the groups /posterior, dims (chain, draw, ...), and /sample_stats."""
-    import xarray
-
     chains, draws = next(iter(found.draws.values())).shape[:2]
     shape = {"chain": np.arange(chains), "draw": np.arange(draws)}
     used = {d for p in sampler.parameters.values() for d in p.dims}
-    coords = shape | {d: [str(label) for label in labels] for d, labels in sampler.coords.items() if d in used}
+    labels = shape | {d: [str(label) for label in labels] for d, labels in sampler.coords.items() if d in used}
     posterior = {
-        name: (("chain", "draw", *sampler.parameters[name].dims), values) for name, values in found.draws.items()
+        name: Variable(("chain", "draw", *sampler.parameters[name].dims), np.asarray(values))
+        for name, values in found.draws.items()
     }
-    statistics = {name: (("chain", "draw"), values) for name, values in found.statistics.items()}
-    tree = xarray.DataTree.from_dict(
-        {
-            "/posterior": xarray.Dataset(posterior, coords=coords),
-            "/sample_stats": xarray.Dataset(statistics, coords=shape),
-        }
-    )
-    tree.attrs = dict(attributes)
-    tree.to_netcdf(path, engine="h5netcdf")
+    statistics = {name: Variable(("chain", "draw"), np.asarray(values)) for name, values in found.statistics.items()}
+    groups = {"posterior": Group(posterior, labels), "sample_stats": Group(statistics, shape)}
+    write_groups(path, groups, attributes)
