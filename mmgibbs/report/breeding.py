@@ -33,9 +33,7 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
     for term, effect, trait in run.components:
         if term not in related:
             continue
-        frame = run.component(term, effect, trait)
-        if years is not None:
-            frame = frame.join(years, on="level", how="left", maintain_order="left")
+        frame = _with_years(run.component(term, effect, trait), years)
         label = words.component_label(effect, trait, term, several)
         drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait))
         values = "polygenic" if (term, effect, trait) in run.polygenic else "breeding"
@@ -53,6 +51,14 @@ def _years(run: Finished) -> pl.DataFrame | None:
     return run.animals.select(
         pl.col("id").alias("level"), "sire", "dam", birth_years(run.animals["birth"]).alias("year")
     )
+
+
+def _with_years(frame: pl.DataFrame, years: pl.DataFrame | None) -> pl.DataFrame:
+    if years is None:
+        return frame
+    if frame["level"].equals(years["level"]):  # both in the order of the pedigree file: nothing to look up
+        return frame.hstack(years.drop("level"))
+    return frame.join(years, on="level", how="left", maintain_order="left")
 
 
 def _trend_of(trend: Trend | None, effect: str, trait: str) -> tuple[np.ndarray, np.ndarray] | None:
@@ -170,9 +176,7 @@ def _trend(
 
 def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool, values: str = "breeding") -> Table:
     """The `top` levels with the highest (or lowest) means; `values`: what kind of values they are."""
-    chosen = (
-        frame.filter(pl.col("mean").is_not_null()).sort("mean", descending=descending, maintain_order=True).head(top)
-    )
+    chosen = _first(frame, top, descending)
     sd = chosen["sd"].to_list()
     means = chosen["mean"].to_list()
     sd_of_most = as_number(chosen["sd"].median())
@@ -226,6 +230,15 @@ def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool, values:
     )
     title = f"{label}: the {chosen.height:,} {word} {values} values"
     return Table(title, columns, list(zip(*cells, strict=True)), note)
+
+
+def _first(frame: pl.DataFrame, top: int, descending: bool) -> pl.DataFrame:
+    """The rows with the `top` highest (or lowest) means, equal ones in their order; others are not sorted."""
+    means = frame["mean"].drop_nulls()
+    if len(means) > top:
+        last = means.top_k(top).min() if descending else means.bottom_k(top).max()
+        frame = frame.filter(pl.col("mean") >= last if descending else pl.col("mean") <= last)
+    return frame.drop_nulls("mean").sort("mean", descending=descending, maintain_order=True).head(top)
 
 
 def other_random_effects(run: Finished) -> Table | None:

@@ -1,0 +1,28 @@
+"""The tables of the highest and lowest animals: what is not sorted, and what is not looked up, changes nothing."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from mmgibbs.report.breeding import _first, _with_years
+
+
+@pytest.mark.parametrize("descending", [True, False])
+@pytest.mark.parametrize("top", [1, 7, 20, 500])
+@pytest.mark.parametrize("blank", [0.0, 0.3, 1.0])
+def test_the_first_are_those_of_a_whole_sort(descending, top, blank):
+    """Many means are equal (and come in their order), some are blank."""
+    rng = np.random.default_rng(3)
+    mean = pl.Series("mean", np.where(rng.random(300) < blank, np.nan, rng.integers(0, 12, 300)), nan_to_null=True)
+    frame = pl.DataFrame([pl.Series("level", np.arange(300)), mean])
+    whole = frame.drop_nulls("mean").sort("mean", descending=descending, maintain_order=True).head(top)
+    assert _first(frame, top, descending).equals(whole)
+
+
+@pytest.mark.parametrize("levels", [["a", "b", "c"], ["c", "a"], ["b", "x", "a"]])
+def test_years_of_levels_in_any_order(levels):
+    years = pl.DataFrame({"level": ["a", "b", "c"], "year": [2001, None, 2003], "sire": ["s", None, None]})
+    frame = pl.DataFrame({"level": levels, "mean": np.arange(float(len(levels)))})
+    looked_up = frame.join(years, on="level", how="left", maintain_order="left")
+    assert _with_years(frame, years).equals(looked_up)
+    assert _with_years(frame, None) is frame
