@@ -86,10 +86,11 @@ def _term_frame(
 ) -> pl.DataFrame:
     order, k = np.asarray(labels.order), term.n_components
     components = _reported_components(term, labels)
+    held = None if term.active is None else ~_in_rows(term.active, order, components)
 
-    def in_rows(values: np.ndarray) -> np.ndarray:
-        """(q, k) -> (rows,): levels in reporting order, components as reported within each."""
-        return values[order][:, components].reshape(-1)
+    def unless_held(values: np.ndarray, instead: float) -> np.ndarray:
+        rows = _in_rows(values, order, components)
+        return rows if held is None else np.where(held, instead, rows)
 
     def per_level(values: np.ndarray) -> np.ndarray:
         return np.repeat(values[order], k)
@@ -97,7 +98,6 @@ def _term_frame(
     def per_component(texts: Sequence[str]) -> pl.Series:
         return pl.Series([texts[c] for c in components], dtype=pl.String).gather(np.tile(np.arange(k), len(order)))
 
-    held = np.zeros(len(order) * k, bool) if term.active is None else ~in_rows(term.active)
     effect = per_component(_effect_labels(term))
     if labels.n_groups:
         is_group = pl.Series(per_level(labels.group))
@@ -109,33 +109,37 @@ def _term_frame(
         "level": _levels(term, labels, order, components),
     }
     numbers = {
-        "mean": in_rows(mean),
-        "sd": np.where(held, 0.0, in_rows(sd)),
-        "mcse": np.where(held, np.nan, in_rows(mcse)),
-        "ess": np.where(held, np.nan, in_rows(ess)),
+        "mean": _in_rows(mean, order, components),
+        "sd": unless_held(sd, 0.0),
+        "mcse": unless_held(mcse, np.nan),
+        "ess": unless_held(ess, np.nan),
     }
-    unknown = np.full(len(order) * k, np.nan)
-    pev = reliability = inbreeding = unknown
     if term.kind == "random":
-        pev = np.where(held, np.nan, numbers["sd"] ** 2)
         if labels.inbreeding is not None:
-            inbreeding = per_level(labels.inbreeding)
-        if variance is not None and term.relationship.known_diagonal and not np.isnan(pev).all():
-            prior = np.tile(np.diagonal(variance)[components], len(order))
-            diagonal = term.relationship.diagonal if labels.diagonal is None else labels.diagonal
-            if diagonal is not None:
-                prior *= per_level(diagonal)
-            elif labels.inbreeding is not None:
-                prior *= 1.0 + inbreeding
-            reliability = np.where(per_level(labels.group), np.nan, 1.0 - pev / prior)
-    numbers |= {
-        "pev": pev,
-        "reliability": reliability,
-        "accuracy": np.sqrt(np.fmax(reliability, 0.0)),
-        "inbreeding": inbreeding,
-    }
-    numbers["accuracy"] = np.where(np.isnan(reliability), np.nan, numbers["accuracy"])
-    return pl.DataFrame([text[c].rename(c) if c in _TEXT else _numbers(c, numbers[c]) for c in SOLUTION_COLUMNS])
+            numbers["inbreeding"] = per_level(labels.inbreeding)
+        if not np.isnan(sd).all():
+            numbers["pev"] = numbers["sd"] ** 2 if held is None else np.where(held, np.nan, numbers["sd"] ** 2)
+    if "pev" in numbers and variance is not None and term.relationship.known_diagonal:
+        prior = np.tile(np.diagonal(variance)[components], len(order))
+        diagonal = term.relationship.diagonal if labels.diagonal is None else labels.diagonal
+        if diagonal is not None:
+            prior *= per_level(diagonal)
+        elif labels.inbreeding is not None:
+            prior *= 1.0 + numbers["inbreeding"]
+        reliability = 1.0 - numbers["pev"] / prior
+        if labels.n_groups:
+            reliability[per_level(labels.group)] = np.nan
+        numbers |= {"reliability": reliability, "accuracy": np.sqrt(np.maximum(reliability, 0.0))}
+    blank = pl.repeat(None, len(order) * k, dtype=pl.Float64, eager=True)
+    columns = text | {name: _numbers(name, values) for name, values in numbers.items()}
+    return pl.DataFrame([columns.get(c, blank).alias(c) for c in SOLUTION_COLUMNS])
+
+
+def _in_rows(values: np.ndarray, order: np.ndarray, components: np.ndarray) -> np.ndarray:
+    """(q, k) -> (rows,): levels in reporting order, components as reported within each."""
+    rows = values[order]
+    as_reported = np.array_equal(components, np.arange(len(components)))
+    return (rows if as_reported else rows[:, components]).reshape(-1)
 
 
 def _with_columns(
@@ -151,7 +155,7 @@ def _with_columns(
     for (of_term, component), columns in more.items():
         for name, values in columns.items() if of_term == i else ():
             found[name][:, component] = values
-    return frame.with_columns(_numbers(n, v[order][:, components].reshape(-1)) for n, v in found.items())
+    return frame.with_columns(_numbers(n, _in_rows(v, order, components)) for n, v in found.items())
 
 
 def _reported_components(term: Term, labels: LevelLabels) -> np.ndarray:
