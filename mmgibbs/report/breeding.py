@@ -188,7 +188,7 @@ def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool, values:
         Column("Rank", "number"),
         Column("Animal", "id"),
         Column(f"{values.capitalize()} value", "number"),
-        Column("SD", "number", "posterior standard deviation"),
+        Column("SD", "number", "posterior standard deviation; by BLUP, that of the prediction error"),
     ]
     cells = [
         counts(range(1, chosen.height + 1)),
@@ -204,7 +204,7 @@ def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool, values:
         ]
         cells += [numbers(lows, places), numbers(highs, places), bars(means, lows, highs)]
     if chosen["reliability"].null_count() < chosen.height:
-        columns.append(Column("Reliability", "number", "1 - PEV / ((1 + F) variance)"))
+        columns.append(Column("Reliability", "number", "share of the animal's genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
         if chosen[name].count():
@@ -272,5 +272,5 @@ def other_random_effects(run: Finished) -> Table | None:
         numbers([as_number(f["reliability"].median()) for f in frames], 2),
     ]
     return Table(
-        "Other random effects", columns, list(zip(*cells, strict=True)), "solutions.parquet holds every level."
+        "Spread of the solutions", columns, list(zip(*cells, strict=True)), "solutions.parquet has every level."
     )

@@ -38,7 +38,7 @@ def _table(caption: str, frame: pl.DataFrame) -> Table:
         Column("Level"),
         *([Column("Trait")] if several else []),
         Column("Solution", "number"),
-        Column("SD", "number", "posterior standard deviation"),
+        Column("SD", "number", "posterior standard deviation; by BLUP, standard error"),
     ]
     columns += [
         Column("Low", "number", "solution less 1.96 SD"),

@@ -23,7 +23,7 @@ def _table(term: str, kind: dict) -> Table:
     rows = [
         ("Relationships", kind["words"]),
         ("Genotyped animals, SNPs", f"{kind['genotyped']:,}, {kind['snps']:,}"),
-        ("Mixed with", f"{100 * kind['blend']:g} % of {kind['with']}"),
+        ("Blended with", f"{100 * kind['blend']:g} % of {kind['with']}"),
         ("Diagonal", f"{figure(own['mean'])}, from {figure(own['least'])} to {figure(own['largest'])}"),
         ("Condition, largest error of the inverse", f"{figure(kind['condition'])}, {kind['inverse_error']:.1e}"),
         ("Degrees of freedom of the variance", f"{kind['degrees_of_freedom']:,}"),
@@ -31,7 +31,7 @@ def _table(term: str, kind: dict) -> Table:
     if means:
         genomic = kind["genomic_means"]
         both = f"{figure(genomic['diagonal'])} and {figure(means['diagonal'])}"
-        rows.append(("Mean diagonal, genomic and pedigree, before mixing", both))
+        rows.append(("Mean diagonal, genomic and pedigree, before blending", both))
         both = f"{figure(genomic['off_diagonal'])} and {figure(means['off_diagonal'])}"
         rows.append(("Mean off the diagonal, genomic and pedigree", both))
         if "correlation_off_diagonal" in kind:

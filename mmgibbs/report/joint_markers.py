@@ -148,7 +148,7 @@ def _top_snps(
         numbers([float(p[k]) for p, k in zip(chances, best, strict=True)], 3),
         *(numbers(of.to_list(), decimals(as_number(of.abs().median()))) for of in effects),
     ]
-    note = f"{frame.height:,} of {snps.height:,}; markers.parquet holds all." if frame.height < snps.height else ""
+    note = f"{frame.height:,} of {snps.height:,}; markers.parquet has all." if frame.height < snps.height else ""
     return Table(f"{term}: SNPs with effects on several traits", columns, list(zip(*cells, strict=True)), note)
 
 

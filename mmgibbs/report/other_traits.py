@@ -108,7 +108,7 @@ def _table(trait: str, frame: pl.DataFrame) -> Table:
     ]
     cells += [observed, *(numbers(shown[c].to_list(), places) for c in ("predicted", "low", "high"))]
     what = "mean counts" if is_count else f"share of {shown['category'][0]}" if binary else "shares of the categories"
-    note = "A triangle marks what lies outside its interval; predicted_classes.csv holds the table."
+    note = "A triangle marks what lies outside its interval; predicted_classes.csv has this table."
     return Table(f"{trait}: {what}, observed and predicted", columns, list(zip(*cells, strict=True)), note)
 
 

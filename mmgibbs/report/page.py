@@ -162,9 +162,7 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
         "Seed": f"{record['seed']}" if "seed" in record and gibbs else None,
         "Engine": words.engine_words(record) if "engine" in record else None,
         "Inbreeding": inbreeding.get(str(record.get("inbreeding"))) if kin else None,
-        "Interweaving": (listed(record["interweaved_terms"]) if record["interweaved_terms"] else "none")
-        if "interweaved_terms" in record
-        else None,
+        "Interweaving": words.interweaved_words(record["interweaved_terms"]) if "interweaved_terms" in record else None,
         "Precision": record.get("precision"),
     }
     done = {

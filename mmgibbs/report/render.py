@@ -32,6 +32,14 @@ def render(template: str, context: dict, path: Path) -> Path:
     return path
 
 
+SHORT = 16  # characters of a name that any screen has room for
+
+
+def is_unbroken(cell: object) -> bool:
+    """A short name such as 'H1-2000', which browsers would break at its hyphen."""
+    return isinstance(cell, str) and "-" in cell and " " not in cell and len(cell) <= SHORT
+
+
 def as_text(template: str, context: dict) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -44,6 +52,7 @@ def as_text(template: str, context: dict) -> str:
         lstrip_blocks=True,
     )
     environment.tests |= {"number": lambda cell: isinstance(cell, Number), "bar": lambda cell: isinstance(cell, Bar)}
+    environment.tests["unbroken"] = is_unbroken
     files = resources.files("mmgibbs.report") / "templates"
     environment.globals |= {
         name: Markup((files / f"page.{name}").read_text(encoding="utf-8")) for name in ("css", "js")

@@ -68,17 +68,32 @@ def scale_words(traits: dict[str, dict]) -> str:
 def values_words(record: dict) -> str:
     """What breeding values, their intervals and their reliabilities are."""
     scale = scale_words(record.get("analysis", {}).get("traits", {}))
-    method = record.get("method")
+    method, reliability = record.get("method"), reliability_words(record)
     if method not in ("blup", "reml"):
         return (
             f"Posterior means {scale}; intervals are the mean and 1.96 posterior standard deviations. Reliability is "
-            "1 \u2212 PEV / ((1 + F) variance), with the posterior mean of the variance."
+            f"{reliability}, with the posterior mean of the variance."
         )
     variance = "given" if method == "blup" else "estimated"
     return (
         f"BLUP {scale}; intervals are the solution and 1.96 standard deviations of its prediction error. Reliability "
-        f"is 1 \u2212 PEV / ((1 + F) variance), with the {variance} variance."
+        f"is {reliability}, with the {variance} variance."
     )
+
+
+FROM_GENOTYPES = ("G", "D", "H")  # symbols of relationships whose diagonal takes the place of 1 + F
+
+
+def reliability_words(record: dict) -> str:
+    """'1 \u2212 PEV / ((1 + F) variance)', or what stands for 1 + F in this run: a diagonal, or nothing."""
+    symbols = [kind["symbol"] for kind in relationships_of(record).values() if kind["related"]]
+    genomic = list(dict.fromkeys(symbol for symbol in symbols if symbol in FROM_GENOTYPES))
+    if genomic:
+        pedigree = "; for terms of the pedigree alone, d is 1 + F" if set(symbols) - set(genomic) else ""
+        return (
+            f"1 \u2212 PEV / (d variance), where d is the animal\u2019s diagonal element of {listed(genomic)}{pedigree}"
+        )
+    return "1 \u2212 PEV / variance" if record.get("inbreeding") == "ignore" else "1 \u2212 PEV / ((1 + F) variance)"
 
 
 def polygenic_words(values: Sequence[str]) -> str:
@@ -100,7 +115,7 @@ def model_table(record: dict) -> Table:
     """Every term of the model: what it is, on which traits it acts, how its variance is treated."""
     analysis, levels = record["analysis"], record.get("levels", {})
     traits, variances = list(analysis.get("traits", {})), analysis.get("variances", {})
-    estimated = record.get("method") == "reml"
+    estimated, solved = record.get("method") == "reml", record.get("method") in ("blup", "reml")
 
     def on(spec: dict) -> str:
         chosen = spec.get("traits") or traits
@@ -114,7 +129,7 @@ def model_table(record: dict) -> Table:
                 f"fixed {_fixed_kind(name, fixed)}",
                 on(fixed),
                 levels.get(name),
-                fixed_prior_words(fixed.get("prior", "flat"), fixed.get("traits") or traits),
+                "none" if solved else fixed_prior_words(fixed.get("prior", "flat"), fixed.get("traits") or traits),
             )
         )
     relationships = relationships_of(record)
@@ -234,12 +249,19 @@ def engine_words(record: dict) -> str:
     return f"{name}: {ENGINES.get(name, 'see the documentation')}" + (f" ({why})" if why else "")
 
 
+def interweaved_words(terms: Sequence[str]) -> str:
+    """Which terms interweave; the word alone says nothing to most readers."""
+    return (
+        f"{listed(terms)}: variances are drawn again given the standardised effects, for faster mixing"
+        if terms
+        else "none"
+    )
+
+
 def reml_words(record: dict) -> str:
     """What REML reached."""
-    return (
-        f"REML: log likelihood {record['log_likelihood']:,.3f}, AIC {record['aic']:,.1f}, BIC {record['bic']:,.1f}, "
-        f"{counted(record['iterations'], 'iteration')}"
-    )
+    likelihood, aic, bic = number(record["log_likelihood"], 3), number(record["aic"], 1), number(record["bic"], 1)
+    return f"REML: log likelihood {likelihood}, AIC {aic}, BIC {bic}, {counted(record['iterations'], 'iteration')}"
 
 
 # ------------------------------------------------------------------------------------------------ the figures

@@ -28,7 +28,7 @@ _SUMMARY = {
     "ess_bulk": "effective sample size for the centre of the distribution",
     "ess_tail": "effective sample size for its tails",
     "rhat": "R-hat, rank-normalised: compares the chains; above 1.05 the chains do not agree yet",
-    "hpd_low": "lower end of the shortest interval that holds 95 % of the draws",
+    "hpd_low": "lower end of the shortest interval that contains 95 % of the draws",
     "hpd_high": "upper end of that interval",
 }
 _SOLUTIONS = {

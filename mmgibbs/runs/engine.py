@@ -138,7 +138,7 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
         return _by_size(sampler, model)
     sweeps = estimated_sweeps(model)
     name = min(sweeps, key=lambda one: sweeps[one]) if _free(sampler) else "serial"
-    shown = " and ".join(f"{ms:.2g} ms a sweep of {one}" for one, ms in sweeps.items())
+    shown = " and ".join(f"{ms:.2g} ms per sweep of {one}" for one, ms in sweeps.items())
     why = f"auto, by estimates: {shown}" + ("" if _free(sampler) else f"; partition {sampler.partition}")
     estimates: dict[str, object] = {"milliseconds_per_sweep": sweeps}
     if refused:
@@ -149,12 +149,12 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
         "milliseconds_per_factorisation": cost.milliseconds,
         "effective_draws_per_second_to_sweeps": ratio,
     }
-    why += f", {cost.milliseconds:.2g} ms a factor of {cost.elements:,} elements"
+    why += f", {cost.milliseconds:.2g} ms per factorisation ({cost.elements:,} elements)"
     if cost.bytes * sampler.chains > MOST_BYTES:
         return Compared(name, f"{why}, too large for {sampler.chains} chains", estimates)
     taken = ratio > MARGIN
     times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
-    why += f": marginal has about {times} times the effective draws a second{'' if taken else ', too few'}"
+    why += f": marginal gives about {times} times the effective draws per second{'' if taken else ', too few'}"
     return Compared("marginal" if taken else name, why, estimates)
 
 

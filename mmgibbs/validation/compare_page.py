@@ -21,14 +21,20 @@ if TYPE_CHECKING:
 OF_DIFFERENCES = range(6, 9)  # places of their columns
 DRAWN = ("predictive_ability", "auc")
 HEADINGS = {
-    "kfold": ("Cross-validation", "The most complete prediction of each analysis, of the records that all predict."),
+    "kfold": (
+        "Cross-validation",
+        "The most complete prediction of each analysis, for the records that all of them predict.",
+    ),
     "lr": (
         "LR method: whole against partial data",
         "Breeding values of young animals from partial data, without their records, against those from all data.",
     ),
 }
 ERRORS = [
-    ("differences", "deviation over folds of the difference within folds, divided by the root of their number"),
+    (
+        "differences",
+        "standard deviation over folds of the difference within a fold, divided by the root of the number of folds",
+    ),
     ("others", "as on the page of each analysis"),
 ]
 
@@ -60,7 +66,7 @@ def comparison_table(table: pl.DataFrame) -> Table:
     """A row per statistic and analysis; differences of more than FAR standard errors are marked."""
     places = [decimals(se) if known(se) else 3 for se in table["se"]]
     z = [None if None in (d, s) or s == 0 else d / s for d, s in table.select("difference", "se_of_difference").rows()]
-    columns = [Column("Of"), Column("Statistic"), Column("Analysis"), Column("Prediction")]
+    columns = [Column("Trait"), Column("Statistic"), Column("Analysis"), Column("Prediction")]
     columns += [Column(c, "number") for c in ("Estimate", "Standard error", "Difference", "Its standard error")]
     columns += [Column("z", "number", "difference from the first analysis, in standard errors"), Column("n", "number")]
     predictions = [" ".join(p for p in names if p) for names in table.select("term", "effect").iter_rows()]

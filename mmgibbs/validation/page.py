@@ -22,6 +22,7 @@ NAMES = {
     "predictive_ability": "predictive ability",
     "ratio_of_accuracies": "ratio of accuracies, partial to whole",
     "reliability_ratio": "ratio of reliabilities, partial to whole",
+    "error": "mean squared error",
     "auc": "area under the ROC curve",
     "brier": "Brier score",
     "log_score": "log score",
@@ -120,7 +121,7 @@ def statistics_table(table: pl.DataFrame) -> Table:
     ]
     help_of_z = "estimate less expected, in standard errors"
     columns = [
-        Column("Of"),
+        Column("Effect and trait"),
         Column("Statistic"),
         *(Column(c, "number") for c in ("Estimate", "Standard error", "Expected")),
     ]

@@ -14,6 +14,7 @@ from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 from mmgibbs.report import make, plots, render
 from mmgibbs.report.breeding import _figures
+from mmgibbs.report.html_tables import Column, Table
 from mmgibbs.report.page import write_report
 
 
@@ -27,7 +28,7 @@ def page(run):
     return Page(write_report(run))
 
 
-def test_it_asks_nothing_of_the_network(page):
+def test_it_needs_no_network(page):
     assert page.text.startswith("<!doctype html>") and "default-src 'none'" in page.text
     assert "://" not in page.text and "@import" not in page.text and not re.search(r"url\((?!#)", page.text)
     assert all(link.startswith(("#", "data:")) for link in page.links)
@@ -84,6 +85,18 @@ def test_top_animals_are_those_of_the_solutions(page, run):
             animal["sire"] or ""
         )
     assert "Dam" not in shown["head"]  # nobody's is known
+
+
+def test_short_names_are_not_broken_at_their_hyphens():
+    assert render.is_unbroken("H1-2000") and render.is_unbroken("without-dam-age")
+    assert not any(
+        render.is_unbroken(cell) for cell in ("herd 1-2", "a-name-that-is-too-long-for-it", "bull", None, 3.0)
+    )
+    table = Table("herds", [Column("Level")], [("H1-2000",), ("a-name-that-is-too-long-for-it",)])
+    context = {"title": "", "subtitle": "", "notes": [], "errors": []}
+    section = {"id": "herds", "heading": "Herds", "summary": "", "figures": [], "table": table}
+    text = render.as_text("validation.html.j2", context | {"sections": [section]})
+    assert re.search(r'class="id">H1-2000<', text) and re.search(r'"row">a-name', text)
 
 
 def test_parameters_are_those_of_the_summary(page, run):

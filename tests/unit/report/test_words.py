@@ -3,7 +3,17 @@
 import pytest
 
 from mmgibbs.report.page import facts
-from mmgibbs.report.words import fixed_prior_words, model_equations, model_table, prior_words, scale_words, values_words
+from mmgibbs.report.words import (
+    fixed_prior_words,
+    interweaved_words,
+    model_equations,
+    model_table,
+    prior_words,
+    reliability_words,
+    reml_words,
+    scale_words,
+    values_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +86,39 @@ def test_estimates_are_not_said_to_be_sampled():
     assert values_words({"analysis": analysis, "method": "reml"}).endswith("with the estimated variance.")
     assert values_words({"analysis": analysis, "method": "blup"}).startswith("BLUP on the scale of the trait;")
     assert values_words({"analysis": analysis}).startswith("Posterior means on the scale of the trait;")
+
+
+def test_fixed_effects_without_sampling_have_no_prior():
+    analysis = {"traits": {"milk": {"type": "normal"}}, "model": {"fixed": {"herd": {"prior": "flat"}}}}
+    for method, words in (("reml", "none"), ("blup", "none"), ("gibbs", "flat prior")):
+        assert model_table({"analysis": analysis, "method": method}).rows[0][-1] == words
+
+
+def _related(**symbols):
+    kinds = {name: {"symbol": symbol, "related": symbol != "I"} for name, symbol in symbols.items()}
+    return {"analysis": {"model": {"random": {key: {} for key in symbols}}}, "relationships": kinds}
+
+
+def test_reliability_is_said_with_the_diagonal_of_the_relationships():
+    pedigree = _related(animal="A", litter="I")
+    assert reliability_words(pedigree) == "1 − PEV / ((1 + F) variance)"
+    assert reliability_words(pedigree | {"inbreeding": "ignore"}) == "1 − PEV / variance"
+    single_step = "1 − PEV / (d variance), where d is the animal’s diagonal element of H"
+    assert reliability_words(_related(animal="H", litter="I")) == single_step
+    assert reliability_words(_related(animal="H", dominance="D")) == single_step + " and D"
+    assert reliability_words(_related(animal="H", line="A")).endswith(
+        "of H; for terms of the pedigree alone, d is 1 + F"
+    )
+
+
+def test_terms_that_interweave_say_what_for():
+    assert interweaved_words([]) == "none"
+    assert interweaved_words(["a", "b"]).startswith("a and b: variances are drawn again")
+
+
+def test_log_likelihoods_have_a_true_minus_sign():
+    record = {"log_likelihood": -2645.7609, "aic": 5297.52, "bic": 5314.96, "iterations": 9}
+    assert reml_words(record) == "REML: log likelihood −2,645.761, AIC 5,297.5, BIC 5,315.0, 9 iterations"
 
 
 def test_observations_by_what_is_known_of_them():

@@ -48,7 +48,7 @@ def test_auto_takes_what_was_measured_to_be_the_best(name, engine):
     assert chosen.engine.name == engine
     assert chosen.partition == {"structured": "colour"}.get(engine, "term")
     for one, milliseconds in estimated_sweeps(model).items():
-        assert f"{milliseconds:.2g} ms a sweep of {one}" in chosen.why
+        assert f"{milliseconds:.2g} ms per sweep of {one}" in chosen.why
     assert json.loads(json.dumps(chosen.estimates)) == chosen.estimates  # as run.json has them
 
 
@@ -110,7 +110,7 @@ def test_marginal_has_to_win_by_a_margin(first, monkeypatch):
     ratio = choose_engine(sampler, model).estimates["marginal"]["effective_draws_per_second_to_sweeps"]
     monkeypatch.setattr(of_runs, "MARGIN", 1.01 * ratio)
     chosen = choose_engine(sampler, model)
-    assert chosen.engine.name != "marginal" and chosen.why.endswith("times the effective draws a second, too few")
+    assert chosen.engine.name != "marginal" and chosen.why.endswith("times the effective draws per second, too few")
     assert chosen.engine.bytes == 0
 
 

@@ -58,7 +58,7 @@ def made_up(**changed) -> Validation:
 def test_the_page_shows_both_methods(tmp_path):
     text = write_page(made_up(), tmp_path / "validation.html").read_text(encoding="utf-8")
     assert text.count("<svg") == 2 and "weight <b>" not in text and "weight &lt;b&gt;" in text
-    assert not re.search(r'(?:src|href)="(?!#|data:)', text)  # asks nothing of the network
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text)  # needs no network
     for told in (
         "half-sib families by sire; 49 to 51 records",
         "60 records of animals born from 2012 on left out",

@@ -88,7 +88,7 @@ def test_statistics_of_the_lr_method_stand_together_and_have_no_empty_columns():
     order = found.table.select("statistic", "effect", "analysis").rows()
     assert order == [(s, e, n) for s in ("bias", "dispersion") for e in "am" for n in ("one", "two")]
     shown = comparison_table(found.table)
-    heads = ["Of", "Statistic", "Analysis", "Prediction", "Estimate", "Standard error"]
+    heads = ["Trait", "Statistic", "Analysis", "Prediction", "Estimate", "Standard error"]
     assert [c.label for c in shown.columns] == [*heads, "n"]
     assert all(len(row) == 7 for row in shown.rows) and shown.note == ""
     assert page(found)["errors"] == [("all", "as on the page of each analysis")] and len(page(found)["sections"]) == 1
