@@ -146,9 +146,11 @@ def _table_of_keys(section: dict) -> list[str]:
         for key, p in mapping["properties"].items()
     ]
     if isinstance(mapping["additionalProperties"], dict):
-        rows.append(f"| *any name* | | {accepted(mapping['additionalProperties'])} | |")
+        rows.append(f"| *any name* | a name of your own | {accepted(mapping['additionalProperties'])} | |")
     if not rows:
         return ["It has no keys."]
+    if all(row.endswith(("|  |", "| |")) for row in rows):  # a column without a cell says nothing
+        return ["| key | meaning | accepts |", "|---|---|---|", *(row[: row.rindex("|", 0, -1) + 1] for row in rows)]
     return ["| key | meaning | accepts | default |", "|---|---|---|---|", *rows]
 
 
@@ -234,8 +236,14 @@ def columns() -> str:
         lines += [f"| `{column}` | {_cell(meaning)} |" for column, meaning in output.columns.items()]
     lines += ["", "## Parameters", "", "The rows of `summary.csv`, and the variables of `draws.nc`.", ""]
     lines += ["| parameter | meaning |", "|---|---|"]
-    escaped = {name.replace("|", "\\|"): meaning for name, meaning in PARAMETERS.items()}
-    return "\n".join([*lines, *(f"| `{name}` | {_cell(meaning)} |" for name, meaning in escaped.items())]) + "\n"
+    return (
+        "\n".join([*lines, *(f"| {_code(name)} | {_cell(meaning)} |" for name, meaning in PARAMETERS.items())]) + "\n"
+    )
+
+
+def _code(name: str) -> str:
+    """A name in a table; Markdown shows the backslash of an escaped bar within code."""
+    return f"<code>{name.replace('|', '&#124;')}</code>" if "|" in name else f"`{name}`"
 
 
 def commands() -> str:
@@ -261,8 +269,38 @@ def python() -> str:
     lines = ["# Python", "", inspect.cleandoc(_documentation("mmgibbs")), ""]
     for package in ("mmgibbs", "pedigree"):
         lines += [f"## Package {package}", ""]
-        lines += [f"::: {home}\n    options:\n      heading_level: 3\n" for home in sorted(public(package))]
+        for home in sorted(public(package)):
+            lines.append(f"::: {home}\n    options:\n      heading_level: 3\n")
+            lines += options_of(home.rsplit(".", 1)[1])
     return "\n".join(lines)
+
+
+OF_EVERY_RUN = {
+    "chains": "number of chains, which run side by side",
+    "burn_in": "sweeps of each chain that are dropped at its start",
+    "samples": "sweeps of each chain after the burn-in",
+    "thin": "one sweep in so many is kept",
+    "seed": "of the random numbers; None draws a fresh one, kept as `seed_`",
+    "device": "cpu, or gpu",
+    "threads": "threads of the linear algebra; None: every core",
+    "standardise": "centre the predictors and divide them by their standard deviations",
+    "progress": "show a bar for each chain",
+}  # keywords of an estimator beside the options of its plugin
+
+
+def options_of(name: str) -> list[str]:
+    """The keywords of an estimator with their meaning, from the options of its plugin."""
+    import dataclasses
+
+    import mmgibbs
+
+    kind = getattr(getattr(mmgibbs, name, None), "plugin", None)
+    if kind is None:
+        return []
+    meaning = {field.name: field.metadata["help"] for field in dataclasses.fields(kind.Options)} | OF_EVERY_RUN
+    keywords = list(inspect.signature(getattr(mmgibbs, name)).parameters.values())
+    rows = [f"| `{one.name}` | {_cell(meaning[one.name])} | `{one.default}` |" for one in keywords]
+    return [f"#### Keywords of {name}", "", "| keyword | meaning | default |", "|---|---|---|", *rows, ""]
 
 
 def _documentation(package: str) -> str:

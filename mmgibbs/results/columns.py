@@ -42,7 +42,7 @@ _SOLUTIONS = {
     "mcse": "Monte Carlo standard error of the mean",
     "ess": "effective sample size",
     "pev": "prediction error variance, the posterior variance",
-    "reliability": "1 - pev / ((1 + F) variance); Monte Carlo error can make it slightly negative where it is near 0",
+    "reliability": "1 - pev / ((1 + F) variance); by genotypes, the diagonal of G or H for 1 + F. Monte Carlo error can make it slightly negative where it is near 0",
     "accuracy": "square root of the reliability, 0 where that is negative",
     "inbreeding": "inbreeding coefficient F of the animal that the model uses",
     "pev_mcse": "Monte Carlo standard error of pev (of sd squared for fixed effects), where it was estimated from "
@@ -146,7 +146,7 @@ _GENOTYPED = {
 _RELATIONSHIP_SAMPLE = {
     "animal": "id of a genotyped animal; relatives follow each other",
     "other": "id of another, in the same order",
-    "genomic": "their genomic relationship (VanRaden 1), neither mixed nor tuned",
+    "genomic": "their genomic relationship (VanRaden 1), neither blended nor tuned",
     "pedigree": "their relationship by the pedigree, blank without one",
 }
 _PREDICTED = {

@@ -87,6 +87,26 @@ def test_the_reference_says_what_every_key_means(pages):
     assert "frozen" not in pages["reference/analysis-file.md"] and "e-300" not in pages["reference/analysis-file.md"]
 
 
+def test_tables_of_keys_have_no_empty_column(pages):
+    tables = re.findall(r"(?:^\|.*\n)+", pages["reference/analysis-file.md"], re.MULTILINE)
+    rows = [[row.strip("|\n").split(" | ") for row in table.splitlines()] for table in tables]
+    assert len(tables) > 20 and {len(table[0]) for table in rows} == {3, 4}
+    for head, _, *cells in rows:
+        assert any(row[-1].strip(" |") for row in cells), head
+
+
+def test_every_keyword_of_an_estimator_has_a_meaning(hooks, pages):
+    for name in ("BayesianLasso", "HorseshoeProbit", "MultinomialPG", "MultinomialHMC", "HierarchicalSlice"):
+        told = "\n".join(hooks.options_of(name))
+        assert told in pages["reference/python.md"] and "| `chains` | number of chains" in told
+        assert "|  |" not in told
+    assert hooks.options_of("run") == []
+
+
+def test_bars_in_names_are_shown_without_backslashes(pages):
+    assert "<code>threshold[TRAIT:A&#124;B]</code>" in pages["reference/output.md"]
+
+
 @pytest.fixture(scope="module")
 def parameters():
     spec = importlib.util.spec_from_file_location("parameters", ROOT / "docs" / "site" / "parameters.py")

@@ -58,7 +58,7 @@ class Reader:
             if language == "python":
                 exec(compile(code, "tutorial", "exec"), self.names)
             else:
-                for line in code.splitlines():
+                for line in code.replace("\\\n", " ").splitlines():
                     self.command(shlex.split(line, comments=True))
         self.said += spoken.getvalue()
 
