@@ -42,7 +42,8 @@ _SOLUTIONS = {
     "mcse": "Monte Carlo standard error of the mean",
     "ess": "effective sample size",
     "pev": "prediction error variance, the posterior variance",
-    "reliability": "1 - pev / ((1 + F) variance); by genotypes, the diagonal of G or H for 1 + F. Monte Carlo error can make it slightly negative where it is near 0",
+    "reliability": "1 - pev / ((1 + F) variance), with the diagonal of G or H for 1 + F where relationships are from "
+    "genotypes; Monte Carlo error can make it slightly negative where it is near 0",
     "accuracy": "square root of the reliability, 0 where that is negative",
     "inbreeding": "inbreeding coefficient F of the animal that the model uses",
     "pev_mcse": "Monte Carlo standard error of pev (of sd squared for fixed effects), where it was estimated from "
