@@ -6,6 +6,7 @@ e_miss | e_obs ~ N(R_mo R_oo^-1 e_obs, (R_mm - R_mo R_oo^-1 R_om) / w_r)        
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from numba import njit
@@ -28,17 +29,17 @@ def residual_products(
     blocks: Blocks | ClassBlocks,
     number: int,
     key: tuple[int, int],
-    per_pattern: np.ndarray | None = None,
+    counts: list[np.ndarray] | None = None,
     sums: Sums | None = None,
 ) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
     """sum_r w_r e_r e_r' (T, T) with missing residuals augmented, and the records (n_blocks,) behind each block.
 
     Where the residuals have classes, each has its own sum over its own records: (classes, T, T), and a count per block
     of each. A record counts for a block if it observes one of the block's traits; other records say nothing about it.
-    per_pattern: (patterns,) records of each, where they have been counted. sums: another way to the sums, given fill,
-    noise and classes.
+    counts: `records_behind`, where they have been counted. sums: another way to the sums, given fill, noise and
+    classes.
     """
-    by_class = blocks if isinstance(blocks, ClassBlocks) else ClassBlocks((blocks,), np.zeros(len(patterns), np.int64))
+    by_class = by_class_of(blocks, len(patterns))
     fill, noise = augmentation(R, patterns, by_class)
     if sums is None:
         total = _residual_products(
@@ -47,9 +48,14 @@ def residual_products(
         )  # fmt: skip
     else:
         total = sums(fill, noise, by_class.class_of_pattern, len(by_class.of_class))
-    per_pattern = np.bincount(records.pattern, minlength=len(patterns)) if per_pattern is None else per_pattern
-    counts = records_behind(per_pattern, patterns, by_class)
+    if counts is None:
+        counts = records_behind(np.bincount(records.pattern, minlength=len(patterns)), patterns, by_class)
     return (total, counts) if by_class is blocks else (total[0], counts[0])
+
+
+def by_class_of(blocks: Blocks | ClassBlocks, n_patterns: int) -> ClassBlocks:
+    """Blocks of one class for all patterns, where there are no classes."""
+    return blocks if isinstance(blocks, ClassBlocks) else ClassBlocks((blocks,), np.zeros(n_patterns, np.int64))
 
 
 def records_behind(per_pattern: np.ndarray, patterns: np.ndarray, by_class: ClassBlocks) -> list[np.ndarray]:
@@ -66,12 +72,19 @@ def augmentation(R: np.ndarray, patterns: np.ndarray, blocks: Blocks | ClassBloc
     covariance, of the R of the pattern's class.
 
     Traits of a block without any observed trait get neither: zero rows."""
-    by_class = blocks if isinstance(blocks, ClassBlocks) else ClassBlocks((blocks,), np.zeros(len(patterns), np.int64))
-    block_of_trait = np.empty((len(by_class.of_class), patterns.shape[1]), np.int64)
-    for c, of_class in enumerate(by_class.of_class):
-        for number, block in enumerate(of_class):
-            block_of_trait[c, list(block)] = number
-    return _augmentation(np.ascontiguousarray(of_classes(R)), patterns, block_of_trait, by_class.class_of_pattern)
+    by_class = by_class_of(blocks, len(patterns))
+    numbers = block_of_trait(tuple(tuple(map(tuple, of_class)) for of_class in by_class.of_class), patterns.shape[1])
+    return _augmentation(np.ascontiguousarray(of_classes(R)), patterns, numbers, by_class.class_of_pattern)
+
+
+@cache
+def block_of_trait(of_class: tuple[Blocks, ...], n_traits: int) -> np.ndarray:
+    """(classes, T) int64: the number of the block that each trait belongs to."""
+    out = np.empty((len(of_class), n_traits), np.int64)
+    for c, blocks in enumerate(of_class):
+        for number, block in enumerate(blocks):
+            out[c, list(block)] = number
+    return out
 
 
 @njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)

@@ -39,7 +39,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from mmgibbs.engines.augment import Sums, residual_products
+from mmgibbs.engines.augment import Sums, by_class_of, records_behind, residual_products
 from mmgibbs.engines.dense_products import dense_quadratic_form
 from mmgibbs.engines.liabilities import Liabilities
 from mmgibbs.engines.markers import gather, scatter, weight_by_pattern
@@ -148,6 +148,7 @@ class HostState(ABC):
         self.offsets = [np.zeros(len(self.y), self.real) for _ in equations.design.markers]
         self._e: np.ndarray | None = None
         self._scaling: Scaling = Scaling(equations)
+        self._counted: tuple[Blocks | ClassBlocks, list[np.ndarray]] | None = None
 
     @staticmethod
     def refuses(design: Design) -> str | None:
@@ -312,7 +313,15 @@ class HostState(ABC):
         records behind each block (augment.py)."""
         eq = self.equations
         data = eq.records, eq.design.patterns, self.e, self.R
-        return residual_products(*data, blocks, number, key, self.per_pattern, self._sums_of_residuals(number, key))
+        return residual_products(*data, blocks, number, key, self._behind(blocks), self._sums_of_residuals(number, key))
+
+    def _behind(self, blocks: Blocks | ClassBlocks) -> list[np.ndarray]:
+        """The records behind each block, counted once."""
+        if self._counted is None or self._counted[0] is not blocks:
+            patterns = self.equations.design.patterns
+            counts = records_behind(self.per_pattern, patterns, by_class_of(blocks, len(patterns)))
+            self._counted = blocks, counts
+        return self._counted[1]
 
     @cached_property
     def per_pattern(self) -> np.ndarray:

@@ -66,7 +66,7 @@ def precisions(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) ->
         k = term.n_components
         if term.kind == "random":
             g = np.asarray(g, np.float64)
-            inverses.append(_inverse(partial(np.linalg.inv, g), term.name, g))
+            inverses.append(_inverse(partial(_of_covariance, g), term.name, g))
         else:
             flat = np.zeros((k, k))
             inverses.append(flat if term.prior_precision is None else np.asarray(term.prior_precision, np.float64))
@@ -74,12 +74,17 @@ def precisions(design: Design, G: Sequence[np.ndarray | None], R: np.ndarray) ->
     return inverses, _inverse(lambda: inverse_by_pattern(of_classes(R), *of_patterns), "residual", R)
 
 
+def _of_covariance(g: np.ndarray) -> np.ndarray:
+    """The same number for one component, without a call of LAPACK in every sweep."""
+    return 1 / g if g.size == 1 and g[0, 0] != 0 else np.linalg.inv(g)
+
+
 def _inverse(compute: Callable[[], np.ndarray], name: str, matrix: np.ndarray) -> np.ndarray:
     try:
         inverses = compute()
     except np.linalg.LinAlgError:
         inverses = np.full(1, np.nan)
-    if not np.all(np.isfinite(inverses)):
+    if not np.isfinite(inverses).all():
         variances = np.diagonal(matrix, axis1=-2, axis2=-1)
         raise ModelError(
             f"variances.{name}: the current covariance matrix cannot be inverted (variances from "

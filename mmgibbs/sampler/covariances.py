@@ -170,7 +170,7 @@ def draw_covariance(
     """
     out = np.zeros_like(products)
     for b, block in enumerate(model.blocks):
-        index = np.ix_(block, block)
+        index = ... if block == tuple(range(len(products))) else np.ix_(block, block)
         nu, S = model.prior(block)
         count = n[b] if isinstance(n, np.ndarray) else n
         W, site = S + products[index], (number, first + block[0], stream(VARIANCE, term))
@@ -180,7 +180,7 @@ def draw_covariance(
             out[index] = draw_with_unit_diagonal(nu + count, W, unit, so_far, *site, key)
         else:
             out[index] = inverse_wishart(nu + count, W, *site, key[0], key[1])
-    if not np.all(np.isfinite(out)):
+    if not np.isfinite(out).all():
         raise ModelError(
             f"variances.{model.name or '*'}: no covariance matrix can be drawn at sweep {number} of chain "
             f"{key[1] + 1}: the sum of squares and "

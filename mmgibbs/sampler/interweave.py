@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numba import njit
@@ -41,6 +42,12 @@ class CholeskyPrior:
     elements: tuple[tuple[int, int], ...]  # (c, j), j <= c, both in one block of G
     exponents: np.ndarray  # (k,)
     S: np.ndarray  # (k, k), 0 outside the blocks
+
+    @cached_property
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """(elements,) int64 c and j of each."""
+        row, column = np.array(self.elements, np.int64).T
+        return row.copy(), column.copy()
 
 
 def cholesky_prior(covariance: CovarianceModel) -> CholeskyPrior:
@@ -118,9 +125,10 @@ def draw_scaling(
     H (p, p), s (p,): the records' normal equations for the elements of M, at M = I. Where they are singular (fewer
     records than elements) L stays: whether they are depends on v and y alone, so that is a valid step too.
     """
-    row, column = np.array(prior.elements, np.int64).T.copy()
     stream_of_term = stream(INTERWEAVE, term)
-    return _draw_scaling(H, s, G, row, column, prior.exponents, prior.S, tries, number, stream_of_term, key[0], key[1])
+    return _draw_scaling(
+        H, s, G, *prior.places, prior.exponents, prior.S, tries, number, stream_of_term, key[0], key[1]
+    )
 
 
 @njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)

@@ -102,7 +102,11 @@ def block_sweeps(equations: StructuredEquations, joint: bool, threads: Threads) 
         if long_levels(equations.terms[block.term], block.first, block.last).size:
             sweeps.append(LongSweep(equations, block, joint, threads))
         if ranges[block] and block.term in lanes:
-            sweeps.append(LaneSweep(equations, block, lanes[block.term], ranges[block], threads))
+            before = sweeps[-1] if sweeps and threads.count == 1 else None
+            if isinstance(before, LaneSweep) and before.block.term == block.term:
+                before.follow(ranges[block])
+            else:
+                sweeps.append(LaneSweep(equations, block, lanes[block.term], ranges[block], threads))
         elif ranges[block]:
             sweeps.append(LevelSweep(equations, block, joint, ranges[block], threads))
     return sweeps

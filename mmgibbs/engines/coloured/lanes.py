@@ -9,6 +9,8 @@ for all of them at once; then their thetas and residuals move. The arithmetic of
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numba import njit
 
@@ -81,10 +83,21 @@ class LaneSweep(LevelSweep):
         threads: Threads,
     ):
         super().__init__(equations, block, True, ranges, threads)
-        self.tables = tables
+        self.tables, self.bounds = tables, np.array(ranges, np.int64)
+
+    def follow(self, ranges: tuple[tuple[int, int], ...]) -> None:
+        """The next colour of the term in the same call, where one thread sweeps: nobody has to be waited for."""
+        self.bounds = np.concatenate([self.bounds, np.array(ranges, np.int64)])
 
     def renew(self, state: SweepEngine) -> None:
         self.tables.renew(state)
+
+    def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
+        if self.threads.count == 1:
+            self._sweep(state, self.bounds, number, key)
+            return
+        each = np.split(self.bounds, len(self.bounds))
+        self.threads([partial(self._sweep, state, bounds, number, key) for bounds in each])
 
     def _room(self) -> tuple[np.ndarray, np.ndarray]:
         """z and moves of `sweep_lanes`, for one call, as ranges may be swept at once."""
@@ -92,11 +105,12 @@ class LaneSweep(LevelSweep):
         effects = self.lists[0].effect_first.size - 1
         return np.zeros((len(k_) + len(k_) % 2, LANES)), np.zeros((effects * LANES, len(T_)))
 
-    def sweep_range(self, state: SweepEngine, first: int, last: int, number: int, key: Key) -> None:
+    def _sweep(self, state: SweepEngine, bounds: np.ndarray, number: int, key: Key) -> None:
+        """Draw the levels of each of bounds (ranges, 2), one after another."""
         i, tables = self.block.term, self.tables
         failed = sweep_lanes(
             *self.lists, tables.lists, *self.unrolled, state.rows[i], state.e, state.Ginv[i], state.Rinv,
-            tables.classes, tables.parts, tables.rows, *self._room(), first, last, number, self.stream, key[0], key[1],
+            tables.classes, tables.parts, tables.rows, *self._room(), bounds, number, self.stream, key[0], key[1],
         )  # fmt: skip
         if failed >= 0:
             refuse_singular(self.equations, i, failed)
@@ -104,37 +118,39 @@ class LaneSweep(LevelSweep):
 
 @njit(cache=True, _nrt=False, **ENTRY)
 def sweep_lanes(
-    term, K, records, lists, k_, T_, theta, e, Ginv, Rinv, classes, parts, rows, z, moves, first, last, number, stream,
+    term, K, records, lists, k_, T_, theta, e, Ginv, Rinv, classes, parts, rows, z, moves, bounds, number, stream,
     seed, chain,
 ):  # fmt: skip
-    """Draw the levels first ... last - 1 (sweep positions, all of one colour) jointly per level; 1 <= k, T <= 4, no
-    covariates.
+    """Draw the levels bounds[i, 0] ... bounds[i, 1] - 1 (sweep positions, all of one colour), i = 0 ..., jointly per
+    level; 1 <= k, T <= 4, no covariates.
 
-    theta (q + 1, k), its last row 0; lists, rows: gather.py. z (k rounded up to even, LANES) and moves (effects LANES,
-    T), both 0: room for normals and for what records move by. classes (q,) and parts (classes, k, k): those of shared
-    cells, or both empty. Returns -1, or the position of the first of a group of levels of which one has a P that is not
-    positive definite.
+    bounds (ranges, 2) int64, theta (q + 1, k), its last row 0; lists, rows: gather.py. z (k rounded up to even, LANES)
+    and moves (effects LANES, T), both 0: room for normals and for what records move by. classes (q,) and parts
+    (classes, k, k): those of shared cells, or both empty. Returns -1, or the position of the first of a group of levels
+    of which one has a P that is not positive definite.
     """
     k = len(k_)
     P = on_stack((k, k, LANES))
     own, progeny = on_stack((LANES, k)), on_stack((LANES, k))
     data, change = on_stack((LANES, k)), on_stack((LANES, k))
-    for group in range(np.uint64(first), np.uint64(last), np.uint64(LANES)):
-        n = min(np.uint64(LANES), np.uint64(last) - group)
-        fill_normals_across(z, number, term.code[group : group + n], stream, seed, chain)
-        progeny[:] = 0.0
-        data[:] = 0.0
-        sum_relatives_of(k_, K, lists, theta, group, n, own, progeny)
-        v, v_end = term.visit_ptr[group], term.visit_ptr[group + n]
-        sum_residuals_of(
-            k_, T_, term.visit_record, lists.visit_code, lists.visit_lane, records.weight, e, rows, v, v_end, data
-        )
-        gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, group, n, P)
-        if not draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
-            return np.int64(group)
-        move_thetas(k_, term.active, theta, group, n, change)
-        spread(term.effect_first, term.trait, change, moves)
-        move_residuals_of(T_, term.visit_record, term.visit_effect, lists.visit_lane, e, v, v_end, moves)
+    for i in range(np.uint64(bounds.shape[0])):
+        first, last = np.uint64(bounds[i, 0]), np.uint64(bounds[i, 1])
+        for group in range(first, last, np.uint64(LANES)):
+            n = min(np.uint64(LANES), last - group)
+            fill_normals_across(z, number, term.code[group : group + n], stream, seed, chain)
+            progeny[:] = 0.0
+            data[:] = 0.0
+            sum_relatives_of(k_, K, lists, theta, group, n, own, progeny)
+            v, v_end = term.visit_ptr[group], term.visit_ptr[group + n]
+            sum_residuals_of(
+                k_, T_, term.visit_record, lists.visit_code, lists.visit_lane, records.weight, e, rows, v, v_end, data
+            )
+            gather_precisions(term, K, k_, Ginv, Rinv, classes, parts, group, n, P)
+            if not draw_lanes(k_, P, Ginv, own, progeny, data, z, change):
+                return np.int64(group)
+            move_thetas(k_, term.active, theta, group, n, change)
+            spread(term.effect_first, term.trait, change, moves)
+            move_residuals_of(T_, term.visit_record, term.visit_effect, lists.visit_lane, e, v, v_end, moves)
     return np.int64(-1)
 
 

@@ -10,7 +10,7 @@ Sums are made piece by piece and added in order, so that they do not depend on t
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -36,6 +36,8 @@ class RowScaling(Scaling):
     def __init__(self, equations: StructuredEquations, rows: list[np.ndarray], threads: Threads):
         super().__init__(equations)
         self.rows, self.threads = rows, threads
+        self._tuples = [row_tuples(equations, i) for i in range(len(equations.terms))]
+        self._picks: dict[int, np.ndarray] = {}
 
     def _rows(self, term: int, theta: np.ndarray) -> np.ndarray:
         """(q + 1, k): what M multiplies, with the row of 0."""
@@ -45,7 +47,7 @@ class RowScaling(Scaling):
     def _sums(
         self, term: int, plan: Plan, theta: np.ndarray, e: np.ndarray, Rinv: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        tuples, eq = row_tuples(self.equations, term), self.equations
+        tuples, eq = self._tuples[term], self.equations
         if tuples is None:
             return super()._sums(term, plan, theta, e, Rinv)
         (k_, T_, E_), patterns, pieces = tuples, len(Rinv), self.threads.pieces(len(e))
@@ -58,13 +60,15 @@ class RowScaling(Scaling):
         return of_places(plan, of_x, of_e)
 
     def transform(self, term: int, M: np.ndarray, theta: np.ndarray, e: np.ndarray) -> None:
-        tuples = row_tuples(self.equations, term)
+        tuples = self._tuples[term]
         if tuples is None:
             super().transform(term, M, theta, e)
             return
         lists, rows = self.equations.terms[term], self._rows(term, theta)
         D = np.ascontiguousarray((np.asarray(M, float) - np.eye(len(M))).T)
-        moves = D @ rows_of_traits(lists.effect_first, lists.trait, len(whole(tuples[1])))
+        if term not in self._picks:
+            self._picks[term] = rows_of_traits(lists.effect_first, lists.trait, len(whole(tuples[1])))
+        moves = D @ self._picks[term]
         data = (self.record_levels(term), *tuples, whole(tuples[1]), moves.reshape(-1, moves.shape[-1]), rows, e)
         self.threads.pieces(len(e))(partial(move_records, *data))
         self.threads.pieces(len(theta))(partial(move_rows, tuples[0], D, self.rows[term], rows))
@@ -81,12 +85,18 @@ def row_tuples(equations: StructuredEquations, term: int) -> tuple[tuple, tuple,
 def of_places(plan: Plan, xx: np.ndarray, xe: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(patterns, m, m) lower triangle and (patterns, m, T): the sums of the places of a plan."""
     effect, component = plan.effect, plan.component
-    i, j = np.tril_indices(effect.size)
-    swap = effect[i] < effect[j]  # blocks of effects are there once
-    i, j = np.where(swap, j, i), np.where(swap, i, j)
+    i, j = pairs_of_places(tuple(effect.tolist()))
     out = np.zeros((len(xx), effect.size, effect.size))
     out[:, i, j] = out[:, j, i] = xx[:, effect[i], component[i], effect[j], component[j]]
     return out, np.ascontiguousarray(xe[:, effect, component])
+
+
+@cache
+def pairs_of_places(effect: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Each two places once, first the one of the later effect: blocks of effects are there once."""
+    i, j = np.tril_indices(len(effect))
+    swap = np.array(effect)[i] < np.array(effect)[j]
+    return np.where(swap, j, i), np.where(swap, i, j)
 
 
 def whole(T_: tuple) -> tuple:

@@ -10,7 +10,7 @@ only those that a pattern needs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from numba import carray, njit
@@ -35,8 +35,17 @@ def quadratic_of_rows(K: Lists, k_: tuple, rows: np.ndarray, threads: Threads) -
     k, pieces = len(k_), threads.pieces(len(rows) - 1)
     sums = np.zeros((pieces.count, k, k))
     pieces(partial(sum_squares, K, k_, rows), sums)
-    out = sums.sum(axis=0)
-    return np.tril(out) + np.tril(out, -1).T
+    return mirrored(sums.sum(axis=0))
+
+
+def mirrored(lower: np.ndarray) -> np.ndarray:
+    """(..., k, k) symmetric, of its lower triangle."""
+    return lower if lower.shape[-1] == 1 else np.where(_lower(lower.shape[-1]), lower, np.swapaxes(lower, -1, -2))
+
+
+@cache
+def _lower(k: int) -> np.ndarray:
+    return np.tri(k, dtype=bool)
 
 
 def augmented_products(
@@ -55,12 +64,13 @@ def augmented_products(
     T, W_, pieces = len(T_), whole(T_), threads.pieces(len(e))
     sums, columns = pieces.sums(n_classes * T, len(W_)), np.zeros((2, len(fill) * T, len(W_)))
     columns[:, :, :T] = [m.transpose(0, 2, 1).reshape(-1, T) for m in (fill, noise)]
-    pairs = [noise[:, :, j : j + 2].any(axis=(1, 2)) for j in range(0, T, 2)]
-    data = (records.pattern, records.weight, records.record, T_, W_, e, *columns, np.stack(pairs), class_of_pattern)
+    pairs = np.zeros((T + T % 2, len(noise)), bool)
+    pairs[:T] = noise.any(axis=1).T
+    pairs = pairs[0::2] | pairs[1::2]
+    data = (records.pattern, records.weight, records.record, T_, W_, e, *columns, pairs, class_of_pattern)
     kernel: Callable[..., None] = sum_augmented
     pieces(partial(kernel, *data, *site, *key), sums)
-    out = sums[:, : n_classes * T].sum(axis=0)[:, :T].reshape(n_classes, T, T)
-    return np.tril(out) + np.tril(out, -1).transpose(0, 2, 1)
+    return mirrored(sums[:, : n_classes * T].sum(axis=0)[:, :T].reshape(n_classes, T, T))
 
 
 def square_of_level(k_, K, rows, level, m):
