@@ -167,7 +167,9 @@ def _default(key: str, schema: dict, required: tuple[str, ...]) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[").replace("*", "\\*")
+    parts = " ".join(text.split()).replace("|", "\\|").split("`")  # every other one is code, which needs no more
+    plain = [part.replace("<", "&lt;").replace("[", "\\[").replace("*", "\\*") for part in parts[::2]]
+    return "`".join(part for pair in zip(plain, [*parts[1::2], ""], strict=False) for part in pair).removesuffix("`")
 
 
 def accepted(schema: dict) -> str:

@@ -64,8 +64,8 @@ def _of_pair(pair: Pair, top: int) -> list[str]:
             f"SD {_number(s['sd_a'])} and {_number(s['sd_b'])}",
             f"  means {_number(s['mean_a'])} and {_number(s['mean_b'])}",
             f"  {s['in_both_top']} of the {s['top']} highest of a are among those of b; "
-            f"half of the levels change by at most {s['median_places']:,.0f} places, one of them by "
-            f"{s['most_places']:,}",
+            f"ranks of half of the levels change by at most {s['median_places']:,.0f} places, "
+            f"the largest change is {s['most_places']:,}",
         ]
     shown = pair.farthest(5)
     if pair.table.height and float(s["largest_difference"] or 0) > 0:

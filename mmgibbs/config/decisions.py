@@ -36,7 +36,7 @@ Weights = dict[str, float]  # component of the term, trait, or probability[trait
 
 
 class Candidates(Section):
-    """Who may be selected: every level of the term where nothing else is said."""
+    """Who may be selected: every level of the term unless the file says otherwise."""
 
     short_forms: ClassVar = ({"const": "all"}, {"type": "array", "items": TEXT, "minItems": 1})
 

@@ -70,7 +70,7 @@ def _mcse(value: object) -> dict[str, float]:
 
 
 class Stop(Section):
-    """Targets at which the chains stop: looked at after `samples` sweeps, then after every further tenth.
+    """Targets at which the chains stop: checked after `samples` sweeps, then after every further tenth.
 
     rhat and ess: of the parameters that `parameters` names, by patterns in which `*` matches any text; absent, of
     all. mcse: pattern -> error. mcse_ebv: of every breeding value, as a fraction of its posterior SD.

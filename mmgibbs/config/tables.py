@@ -33,7 +33,7 @@ _cells = list_of(a_cell, "a list of values as they are in the table", empty=True
 
 
 class PedigreeColumns(Section):
-    """Columns of the pedigree, by name or by position from 1. Those that are not said are found by their names."""
+    """Columns of the pedigree, by name or by position from 1. Those that are not given are found by their names."""
 
     id: Annotated[str | int | None, checked(name_or_position)] = None
     """Column of the animal, by name or by position from 1."""

@@ -50,7 +50,7 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
         if np.isnan(y[:, i]).all():
             raise without_records(trait, phenotypes)
     if not used.all():
-        notes.append(f"{np.count_nonzero(~used)} of {n_read} records left out: no observed trait")
+        notes.append(f"{np.count_nonzero(~used):,} of {n_read:,} records left out: no observed trait")
         phenotypes, y = phenotypes.keep(used), y[used]
         responses = tuple(r.keep(used) for r in responses)
     observed = ~np.isnan(y)

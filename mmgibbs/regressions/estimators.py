@@ -120,7 +120,7 @@ class MultinomialHMC(Classifier):
 
     y: labels (n,) or counts (n, K). scale, intercept_scale: of the priors, for standardised columns unless
     standardise=False; coefficients are those of the columns as given. adaptation: 'pooled' (step size and trajectory
-    length learnt from all chains in the burn-in), 'separate' (each chain by itself) or 'none' (step_size and
+    length adapted to all chains in the burn-in), 'separate' (each chain by itself) or 'none' (step_size and
     leapfrog_steps as given; the burn-in is annealed from `temperature`). mass: 'hessian', 'diagonal' or 'identity'.
     posterior: beta (predictor, contrast), intercept (contrast).
     """

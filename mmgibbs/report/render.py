@@ -32,7 +32,7 @@ def render(template: str, context: dict, path: Path) -> Path:
     return path
 
 
-SHORT = 16  # characters of a name that any screen has room for
+SHORT = 12  # characters of a name that any screen has room for
 
 
 def is_unbroken(cell: object) -> bool:

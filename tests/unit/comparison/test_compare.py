@@ -70,6 +70,8 @@ def test_figures_of_two_tables(tmp_path):
     assert farthest["level"] == ids[int(np.argmax(np.abs(b - a)))]
     assert farthest["places"] == rank["a"][farthest["level"]] - rank["b"][farthest["level"]]
     assert s["largest_difference"] == pytest.approx(np.abs(b - a).max())
+    text = as_text((read_side(one), read_side(other)), [pair], None, None, 10)
+    assert f"places, the largest change is {s['most_places']:,}\n" in text
 
 
 def test_a_run_and_itself_as_blupf90(reml, tmp_path):
