@@ -50,12 +50,33 @@ def of_full_rank(training: Design) -> Design:
         names = [training.terms[part.term].name for part in parts]
         place = names.index(INTERCEPT) if INTERCEPT in names else None
         rank = independent_columns([part.columns for part in parts], place)
-        for part, keep in zip(parts, rank.independent, strict=True):
+        kept = rank.independent if not rank.checked_apart else _of_each_other(parts, rank.independent)
+        for part, keep in zip(parts, kept, strict=True):
             own = np.ix_(np.arange(len(keep)), part.components)
             changed[part.term] |= bool((active[part.term][own] & ~keep).any())
             active[part.term][own] &= keep
     terms = zip(training.terms, active, changed, strict=True)
     return replace(training, terms=tuple(replace(t, active=a) if c else t for t, a, c in terms))
+
+
+def _of_each_other(parts: Sequence[_Part], independent: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The same (levels, m) bool per part, without columns that depend on others after all.
+
+    Classes with too many levels are checked against the largest one alone. For columns X (n, p) that are kept and any
+    z, z less the shortest b with X b = X z lies where X has nothing, Xv = 0: it is 0 where they are independent, and
+    else a column of which it has the most depends on the others.
+    """
+    X, keep = _joined(parts), np.concatenate([k.ravel() for k in independent])
+    X = X @ sparse.diags_array(1 / np.maximum(np.sqrt(X.power(2).sum(axis=0)), np.finfo(float).tiny))
+    z = np.modf(np.arange(1.0, keep.size + 1) * (1 + np.sqrt(5)) / 2)[0] - 0.5  # no pattern that levels may share
+    while keep.any():
+        own = sparse.csc_array(X[:, keep])
+        nothing = np.abs(z[keep] - _solved(own, own @ z[keep]))
+        if nothing.max() <= ELSEWHERE:
+            break
+        keep[np.flatnonzero(keep)[np.argmax(nothing)]] = False
+    cuts = np.cumsum([k.size for k in independent])[:-1]
+    return [own.reshape(k.shape) for own, k in zip(np.split(keep, cuts), independent, strict=True)]
 
 
 def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
@@ -136,15 +157,21 @@ def _parts(design: Design, trait: int, of: Design | None = None) -> Iterator[_Pa
 
 def _matrix(design: Design, of: Design, trait: int) -> sparse.csc_array:
     """(n, p) the columns of all flat equations of a trait, 0 where they are not in force in `of`."""
+    parts = list(_parts(design, trait, of))
+    return _joined(parts) if parts else sparse.csc_array((design.n_records, 0))
+
+
+def _joined(parts: Sequence[_Part]) -> sparse.csc_array:
+    """(n, p) the columns of one part after another."""
     blocks = []
-    for part in _parts(design, trait, of):
+    for part in parts:
         columns, m = part.columns, part.columns.width
         rows = np.flatnonzero(columns.level >= 0)
         at = columns.level[rows].astype(np.int64)[:, None] * m + np.arange(m)
         z = np.ones((rows.size, 1)) if columns.covariates is None else columns.covariates[rows]
         shape = (len(columns.level), columns.size)
         blocks.append(sparse.coo_array((z.ravel(), (np.repeat(rows, m), at.ravel())), shape=shape))
-    return sparse.csc_array(sparse.hstack(blocks)) if blocks else sparse.csc_array((design.n_records, 0))
+    return sparse.csc_array(sparse.hstack(blocks))
 
 
 def _in_force(training: Design, rows: Design, trait: int) -> np.ndarray:

@@ -1,5 +1,6 @@
 """`mmgibbs validate` of traits that are not normal: files, what is predicted and what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -217,6 +218,28 @@ def test_classes_too_large_for_the_full_check_keep_what_the_records_left_determi
         kept = [x.any(axis=0).sum() for x in X]
         assert kept[0] - kept[1] == fewer
         assert np.linalg.matrix_rank(X[1][~masked]) == np.linalg.matrix_rank(X[0][~masked]) == kept[1]
+
+
+@pytest.mark.parametrize("most", [1, 6000])
+def test_large_classes_are_checked_against_each_other(tmp_path, monkeypatch, most):
+    """Without the fold the first group and the first pen are the same animals, so that this pen in another group cannot
+    be predicted; the largest class, cohorts, knows nothing of it. A full check finds the same."""
+    monkeypatch.setattr(rank, "DENSE_COLUMNS", most)
+    number = pl.int_range(pl.len())
+    of_group = number.is_in([3, 7, 20, 41])
+    group = pl.when(of_group).then(pl.lit("-")).otherwise(number % 2).alias("group")
+    pen = pl.when(of_group | (number == 50)).then(pl.lit("-")).otherwise(number // 2 % 3).alias("pen")
+    fixed = {"cohort": {}, "group": {}, "pen": {}}
+    wanted = with_columns(of_cases(tmp_path, **fixed), group, pen, (number * number % 11).alias("cohort"))
+    design = prepare(load_config(wanted)).design
+    masked = np.isin(np.arange(90), [11, 50])
+    training = without(design, masked, "fold 1")
+    X = dense_columns(design, training)[~masked]
+    assert np.linalg.matrix_rank(X) == X.any(axis=0).sum()
+    every = replace(design, terms=tuple(replace(t, active=None) for t in design.terms))
+    assert np.linalg.matrix_rank(X) == np.linalg.matrix_rank(dense_columns(design, every)[~masked])
+    lost = unpredictable(training, rows_of(design, np.flatnonzero(masked)), 0)
+    assert lost.tolist() == [False, True]
 
 
 def dense_columns(design, of):
