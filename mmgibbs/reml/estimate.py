@@ -78,7 +78,7 @@ def estimate(
         design.to_original_scale(point.solutions),
         sd,
         _facts(found, criteria, likelihood),
-        tuple(boundary_words(elements, c, design) for c in about.closed),
+        (*(boundary_words(elements, c, design) for c in about.closed), *undetermined_words(found, elements, design)),
     )
 
 
@@ -125,18 +125,34 @@ def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
     )
 
 
+def undetermined_words(found: Maximum, elements: Elements, design: Design) -> list[str]:
+    """Which variances the data determine in combination alone, as those of two effects with the same levels."""
+    involved = (found.quadratic.undetermined**2).max(axis=1, initial=0.0) > 1e-3
+    if not involved.any():
+        return []
+    names = []
+    for b, i, j in (e for e, some in zip(elements.elements, involved, strict=True) if some):
+        block, of = elements.blocks[b], component_names(elements.blocks[b], design)
+        names.append(f"{block.name} of {of[i]}" if i == j else f"{block.name} of {of[j]} with {of[i]}")
+    return [
+        f"the data do not determine each of the variances {', '.join(names)}, only combinations of them (their sum, "
+        "where effects have the same levels): the estimates depend on the starts and have no standard errors; needed a "
+        "model without one of these effects"
+    ]
+
+
 def _not_converged(found: Maximum, elements: Elements, design: Design, tolerance: float, max_iterations: int) -> str:
-    reached = f"after {found.iterations} iterations at a log likelihood of {found.point.log_likelihood:.4f}"
+    iterations = f"{found.iterations} iteration{'' if found.iterations == 1 else 's'}"
+    reached = f"after {iterations}, at a log likelihood of {found.point.log_likelihood:.4f}"
     why = (
-        f"no step increases it further (sampler.max_iterations is {max_iterations})"
+        f"no step increases the likelihood further (sampler.max_iterations is {max_iterations})"
         if found.iterations < max_iterations
-        else f"sampler.max_iterations: {max_iterations}"
+        else f"it stopped at sampler.max_iterations: {max_iterations}"
     )
     near = "".join(f"\n{boundary_words(elements, c, design)}" for c in found.quadratic.closed)
-    unknown = found.quadratic.undetermined.shape[1]
-    near += f"\nthe data do not determine {unknown} of the combinations of the variances" if unknown else ""
+    near += "".join(f"\n{words}" for words in undetermined_words(found, elements, design))
     missed = (
-        f"REML has not converged {reached}, {found.distance:.1e} standard errors from the maximum of its quadratic, "
-        f"needed {tolerance:.1e} (sampler.tolerance): {why}; "
+        f"REML has not converged {reached}: the estimates are about {found.distance:.1e} standard errors from the best "
+        f"ones, needed {tolerance:.1e} (sampler.tolerance), and {why}; "
     )
     return f"{missed}needed more iterations, other starts (variances.*.start), or a model with fewer variances{near}"

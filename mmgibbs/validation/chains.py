@@ -61,7 +61,7 @@ def sampling_of(model: MixedModel, choice: EngineChoice, kind: str, schedule: Sc
     if any(term.groups_fixed for term in model.design.terms):
         raise ConfigError(
             "validate: fixed unknown-parent groups (data.groups) cannot be combined with traits that are not normal, "
-            "SNP effects or sampled variances; needed random groups"
+            "SNP effects or sampled variances; needed data.groups.effect: random"
         )
     bare = replace(
         model, saved={}, averaged={}, decisions=None, totals=(), marker_draws=0, observed=(), predicted=(),

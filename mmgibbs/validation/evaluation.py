@@ -271,8 +271,9 @@ def random_solutions(partial: Evaluation, whole: Evaluation) -> list[np.ndarray]
             code = lookup(ids, partial.prepared.levels[j].ids)
             if term.relationship.related and code.null_count():
                 raise DataError(
-                    f"validate: animal {quoted(ids.filter(code.is_null())[0])} has no row in the pedigree "
-                    "(data.add_missing_animals) and leaves it with its records; needed a row for every animal"
+                    f"validate: animal {quoted(ids.filter(code.is_null())[0])} is in the pedigree because it has "
+                    "records (data.add_missing_animals), and is not without them; needed a row of the pedigree for "
+                    "every animal"
                 )
             there = code.is_not_null().to_numpy()
             out[i][there] = partial.theta[j][code.drop_nulls().to_numpy()]

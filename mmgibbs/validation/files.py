@@ -38,13 +38,19 @@ def starts_of_run(run: str | os.PathLike, analysis: Analysis) -> list[str]:
     if {name: of.get("prior") for name, of in markers.items()} != {
         name: of.prior for name, of in analysis.model.markers.items()
     }:
-        raise ConfigError(f"{given}: its terms of SNP effects are not those of this analysis")
+        raise ConfigError(
+            f"{given}: its terms of SNP effects are not those of this analysis; needed a run of the same model"
+        )
     if theirs != ours or list(finished.record["analysis"]["traits"]) != [t.name for t in analysis.traits]:
-        raise ConfigError(f"{given}: its traits or random effects are not those of this analysis")
+        raise ConfigError(
+            f"{given}: its traits or random effects are not those of this analysis; needed a run of the same model"
+        )
     out = []
     by_class = list(finished.record.get("data", {}).get("residual_classes", ()))
     if (by_class != []) != (analysis.variances.residual.by is not None):
-        raise ConfigError(f"{given}: the classes of its residuals are not those of this analysis")
+        raise ConfigError(
+            f"{given}: the classes of its residuals are not those of this analysis; needed a run of the same model"
+        )
     if by_class:
         traits, starts = list(finished.record["analysis"]["traits"]), {}
         for of in by_class:

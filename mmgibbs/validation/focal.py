@@ -67,7 +67,7 @@ def choose_focal(
     if not masked.any() or masked.all():
         share = "all" if masked.any() else "none"
         raise ConfigError(
-            f"validate: {what} have {share} of the {masked.size:,} records; needed some of them "
+            f"validate: {what} have {share} of the {masked.size:,} records; needed some of them, not all "
             f"({option_name('cutoff')}, {option_name('focal')})"
         )
     own = records.animal.filter(pl.Series(masked)).drop_nulls().unique(maintain_order=True)

@@ -182,7 +182,9 @@ def compare(
                     "no accuracy: unknown-parent groups are fixed, so that there is no variance of breeding values"
                 )
             elif np.isnan(spread):
-                notes.append("no accuracy: relationships are not known from the inverse matrix of a file alone")
+                notes.append(
+                    "no accuracy: the file has the inverse of the relationships, not the relationships themselves"
+                )
             elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
                 notes.append("no accuracy: breeding values from whole and from partial data have a negative covariance")
             of = label(term.name, effect, trait)
@@ -224,7 +226,8 @@ def notes_on(
     if np.isnan(found["dispersion"]):
         notes.append("the partial breeding values of the focal animals do not vary")
     notes += [
-        f"no standard error of {name}: the inverse equations give it a negative variance, which is wrong"
+        f"no standard error of {name}: its variance would be below 0, as the equations with and without the records "
+        "are not of one model"
         for name in errors
         if np.isnan(sd[name]) and np.isfinite(found[name])
     ]

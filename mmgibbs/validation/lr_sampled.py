@@ -107,8 +107,8 @@ def _notes(found: Mapping[str, float], sd: Mapping[str, float], p: FollowedValue
     ]
     if np.isnan(variance):
         notes.append(
-            "no accuracy: relationships are not known from the inverse matrix of a file alone, nor what predicted "
-            f"genotypes leave to more than {MOST_SOLVED:,} focal animals"
+            "no accuracy: the relationships of the focal animals are not known (a file has their inverse alone, or "
+            f"genotypes of more than {MOST_SOLVED:,} of them are predicted)"
         )
     elif np.isnan(found["accuracy"]) and found["dispersion"] < 0:
         notes.append("no accuracy: breeding values from whole and from partial data have a negative covariance")

@@ -72,5 +72,5 @@ def test_a_variance_at_its_boundary_is_named():
 
 def test_what_does_not_converge_says_so():
     example = models.example("direct_maternal")
-    with pytest.raises(ModelError, match=r"REML has not converged after 1 iterations .* sampler.max_iterations: 1;"):
+    with pytest.raises(ModelError, match=r"REML has not converged after 1 iteration, .* sampler.max_iterations: 1;"):
         estimate(example.design, *parts(example), 1e-5, 1)

@@ -127,8 +127,23 @@ def test_what_is_refused(folder, setting, words):
 
 
 def test_what_does_not_converge(folder):
-    with pytest.raises(ModelError, match="REML has not converged after 1 iterations"):
+    with pytest.raises(ModelError, match="not converged after 1 iteration, .* standard errors from the best ones"):
         mmgibbs.run("analysis.yaml", ["sampler.max_iterations=1"], progress=False)
+
+
+def test_effects_with_the_same_levels_are_named(folder):
+    """Cows, and cows once more: their sum alone is determined, and is that of a model with one of them."""
+    records().with_columns(again=pl.col("cow")).write_csv("records.csv")
+    result = mmgibbs.run("analysis.yaml", ["traits=[milk]", "model.random={cow: {}, again: {}}"], progress=False)
+    values = dict(result.summary.select("parameter", "mean").rows())
+    errors = dict(result.summary.select("parameter", "sd").rows())
+    (note,) = (note for note in result.info["notes"] if "do not determine" in note)
+    assert "each of the variances cow of milk, again of milk, only combinations of them" in note
+    assert errors["cow.var[milk]"] is None and errors["again.var[milk]"] is None and errors["residual.var[milk]"] > 0
+    one = mmgibbs.run("analysis.yaml", ["traits=[milk]"], directory="one", progress=False)
+    total = values["cow.var[milk]"] + values["again.var[milk]"]
+    assert total == pytest.approx(one.summary.filter(parameter="cow.var[milk]")["mean"][0], rel=1e-5)
+    assert not any("do not determine" in note for note in one.info["notes"])
 
 
 def test_no_more_observations_than_fixed_effects(folder):
