@@ -28,8 +28,15 @@ def enter_pedigree(context: Context, effect: StatedEffect, data: dict) -> None:
     """Enter the pedigree of an effect into `data`, the section of an analysis."""
     stated = effect.stated
     if "FILE" not in stated:
+        alone = (
+            "; where genotypes alone relate the animals (SNP_FILE), a file with every animal and unknown parents, "
+            "ID 0 0, leaves it to them"
+            if "SNP_FILE" in stated
+            else ""
+        )
         raise context.refuse(
-            stated["RANDOM"].line, f"RANDOM {stated['RANDOM'].value}: found no FILE, needed the pedigree"
+            stated["RANDOM"].line,
+            f"RANDOM {stated['RANDOM'].value}: found no FILE, needed the pedigree{alone}",
         )
     line, file = stated["FILE"].line, stated["FILE"].value
     where = line

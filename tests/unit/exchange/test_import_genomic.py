@@ -6,8 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.renumf90_cases import ANIMAL, Case, head, pedigree, write_files
+from scipy.sparse import csr_array
 
 from mmgibbs.config import load_config
+from mmgibbs.data.prepare import prepare
 from mmgibbs.errors import ConfigError
 from mmgibbs.exchange.import_blupf90 import import_blupf90
 from mmgibbs.runs.run import run
@@ -82,6 +84,36 @@ def test_options_that_are_refused(tmp_path, option, message):
 def test_options_without_a_snp_file_are_told(tmp_path):
     said = import_blupf90(files(tmp_path, "OPTION tunedG 2\n", snp=False))[1]
     assert any("OPTION tunedG 2: there is no SNP_FILE that it applies to" in line for line in said)
+
+
+def test_genotypes_alone_take_a_pedigree_of_unknown_parents(tmp_path):
+    """As in the GBLUP example of the BLUPF90 tutorials, which has no FILE: what is refused says what does it, and that
+    is BLUP by G alone."""
+    path = files(tmp_path, "OPTION tunedG 0\nOPTION no_quality_control\n")
+    text = path.read_text()
+    path.write_text(text.replace("FILE\nped.txt\n", "", 1))
+    with pytest.raises(
+        ConfigError, match="found no FILE, needed the pedigree; where genotypes alone .* ID 0 0, leaves"
+    ):
+        import_blupf90(path)
+    path.write_text(text)
+    ids = pedigree().to_series(0).to_list()
+    (tmp_path / "ped.txt").write_text("".join(f"{id} 0 0 0\n" for id in ids))
+    made, _ = import_blupf90(path, overwrite=True)
+    prepared = prepare(load_config(made))
+    (term,) = (t for t in prepared.design.terms if t.name == "genetic")
+    indptr, indices, values = term.relationship.inverse_csr()
+    inverse = csr_array((values, indices, indptr), shape=(term.n_levels,) * 2).toarray()
+    (level,) = (of for t, of in zip(prepared.design.terms, prepared.levels, strict=True) if t.name == "genetic")
+    own = np.flatnonzero(level.ids.is_in(GENOTYPED).to_numpy())
+    others = np.setdiff1d(np.arange(term.n_levels), own)
+    np.testing.assert_allclose(inverse[np.ix_(others, others)], np.eye(others.size))
+    assert not inverse[np.ix_(own, others)].any() and np.abs(inverse[np.ix_(own, own)] - np.eye(own.size)).max() > 0.1
+    M = np.array([[int(x) for x in line.split()[1]] for line in (tmp_path / "snp.txt").read_text().splitlines()])
+    p = M.mean(axis=0) / 2
+    G = 0.95 * (M - 2 * p) @ (M - 2 * p).T / (2 * p * (1 - p)).sum() + 0.05 * np.eye(len(M))
+    order = [GENOTYPED.index(level.ids[int(i)]) for i in own]
+    np.testing.assert_allclose(inverse[np.ix_(own, own)] @ G[np.ix_(order, order)], np.eye(own.size), atol=1e-6)
 
 
 def test_a_file_that_is_not_there(tmp_path):
