@@ -101,7 +101,7 @@ class Variance(Section):
 
 
 class ResidualClass(Section):
-    """What is said of one class of residuals; the rest is that of all classes."""
+    """Keys of one class of residuals; those not given are as for all classes."""
 
     short_forms: ClassVar = (accepted_by(a_matrix),)
 
