@@ -15,17 +15,11 @@ generations.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 
 from pedigree.errors import PedigreeError
-
-_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-# Of functions that others here alone call: nothing to call them by from Python, which would take as long to compile as
-# they themselves do. A call from Python would end the process.
-_WITHIN: dict[str, Any] = _LOOP | dict(no_cpython_wrapper=True)
+from pedigree.kernel_options import LOOP, WITHIN
 
 # A parent and the state of the pass at hand in 16 bytes: `share` is u_j or, where that is not known, one of two
 # marks. Founders that are no ancestors of the sire at hand have share 0.
@@ -103,7 +97,7 @@ def checked_codes(sire: np.ndarray, dam: np.ndarray) -> tuple[np.ndarray, np.nda
     return sire, dam
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def _first_out_of_order(sire, dam):
     n = sire.size
     for i in range(n):
@@ -112,7 +106,7 @@ def _first_out_of_order(sire, dam):
     return -1
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def _inbreeding(sire, dam, F, first, lost, within, gamma):
     """With metafounders, (m, m) gamma, these are animals 0 .. m - 1, F[:m] is given, and `first` is at least m."""
     number, animal, begin = _numbered_parents(sire, dam)
@@ -177,7 +171,7 @@ def _inbreeding(sire, dam, F, first, lost, within, gamma):
             middle[g] = end[g] = begin[g]
 
 
-@numba.njit(**_WITHIN)
+@numba.njit(cache=True, **WITHIN)
 def _numbered_parents(sire, dam):
     """Numbers 1, 2, ... for animals with progeny, by generation and, within it, by maternal line.
 
@@ -221,7 +215,7 @@ def _numbered_parents(sire, dam):
     return number, animal, begin
 
 
-@numba.njit(**_WITHIN)
+@numba.njit(cache=True, **WITHIN)
 def _parent_table(sire, dam, number, animal, begin):
     n = sire.size
     parent = np.empty(animal.size, _PARENT)
@@ -237,7 +231,7 @@ def _parent_table(sire, dam, number, animal, begin):
     return parent, generation
 
 
-@numba.njit(**_WITHIN)
+@numba.njit(cache=True, **WITHIN)
 def _matings(sire, dam, number, n_parents, first):
     """Animals from `first` on with both parents known, by sire: start per sire, the calf, its dam's and its number."""
     n = sire.size
@@ -257,7 +251,7 @@ def _matings(sire, dam, number, n_parents, first):
     return start, calf, mate, as_parent
 
 
-@numba.njit(**_WITHIN)
+@numba.njit(cache=True, **WITHIN)
 def _relate_ancestors(
     s, parent, parent_F, parent_within, generation, gene_share, list_, begin, end, number, gamma, from_metafounders
 ):
@@ -297,7 +291,7 @@ def _relate_ancestors(
     return last
 
 
-@numba.njit(**_WITHIN)
+@numba.njit(cache=True, **WITHIN)
 def _list_once(j, parent, generation, list_, end):
     """List j unless its share is known or it is listed already; returns its generation."""
     if parent[j].share != _NOT_YET:
@@ -309,7 +303,7 @@ def _list_once(j, parent, generation, list_, end):
     return g
 
 
-@numba.njit(**_WITHIN)
+@numba.njit(cache=True, **WITHIN)
 def _relate_listed(latest, parent, generation, list_, middle, end):
     """u_j of the listed animals, no ancestors of the sire at hand (w_j = 0), after listing their ancestors."""
     for g in range(latest, 0, -1):

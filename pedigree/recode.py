@@ -7,13 +7,12 @@ as long.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 import polars as pl
 
-_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+from pedigree.kernel_options import LOOP
+
 _SEEDS = (20240229, 977)
 
 
@@ -38,7 +37,7 @@ def _hashes(ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     return place, tag
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def _insert(table, place, tag):
     first = np.empty(place.size, np.int32)
     mask = np.uint64(table.shape[0] - 1)
@@ -52,7 +51,7 @@ def _insert(table, place, tag):
     return first
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def _find(table, place, tag):
     row = np.empty(place.size, np.int32)
     mask = np.uint64(table.shape[0] - 1)
@@ -90,7 +89,7 @@ def recode(sire: np.ndarray, dam: np.ndarray, order: np.ndarray) -> tuple[np.nda
     return code, *(_parent_codes(parent, code, order) for parent in (sire, dam))
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def _parent_codes(parent, code, order):
     out = np.empty(order.size, np.int32)
     for i in range(order.size):
@@ -99,7 +98,7 @@ def _parent_codes(parent, code, order):
     return out
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def _generations(sire, dam):
     n = sire.size
     unseen, open_ = np.int32(-1), np.int32(-2)

@@ -15,20 +15,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 
 from pedigree.errors import PedigreeError
 from pedigree.inbreeding import checked_codes
+from pedigree.kernel_options import LOOP
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-_LOOP: dict[str, Any] = dict(
-    cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True
-)  # every compiled loop of this module
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,7 @@ def relatives(
     return Relatives(sire, dam, F, int(n_groups), bool(random_groups), within)
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def mendelian_variance(sire, dam, F):
     """d, (n,) float64: the Mendelian sampling variance of each animal in units of the additive variance."""
     n = sire.size
@@ -171,7 +168,7 @@ def mendelian_variance(sire, dam, F):
     return d
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def _add_diagonal(sire, dam, dinv, diagonal):
     for i in range(sire.size):
         s, d, a = sire[i], dam[i], dinv[i]
@@ -183,7 +180,7 @@ def _add_diagonal(sire, dam, dinv, diagonal):
             diagonal[d] += quarter
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def list_progeny(sire, dam, place, ptr, progeny, mate):
     """The lists of progeny with levels renumbered: ptr (q + 1,), progeny and mate (entries,) are written.
 
@@ -258,7 +255,7 @@ def _columns(x: np.ndarray, q: int) -> np.ndarray:
     return np.ascontiguousarray(x, dtype=np.float64).reshape(q, -1)
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def _a_inverse_times(sire, dam, dinv, progeny_ptr, progeny, mate, diagonal, x):
     n, (q, k) = sire.size, x.shape
     y = np.empty((q, k))
@@ -298,7 +295,7 @@ def quadratic_form(relatives: Relatives, theta: np.ndarray) -> np.ndarray:
     return out
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def _quadratic_form(sire, dam, dinv, theta):
     n, k = sire.size, theta.shape[1]
     out = np.zeros((k, k))
@@ -344,7 +341,7 @@ def a_times_relatives(relatives: Relatives, v: np.ndarray) -> np.ndarray:
     return u.reshape(np.shape(v))
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def _a_times(sire, dam, d, u):
     n, k = u.shape
     for i in range(n - 1, -1, -1):
@@ -399,7 +396,7 @@ def a_among(
     return out
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def with_ancestors(sire, dam, animals):
     """(n,) bool: these animals (codes) and all of their ancestors."""
     n = sire.size
@@ -428,7 +425,7 @@ def group_composition(sire: np.ndarray, dam: np.ndarray, n_groups: int) -> np.nd
     return Q
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, **LOOP)
 def _pass_down(sire, dam, Q):
     for i in range(len(sire)):
         for parent in (sire[i], dam[i]):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
+
+from pedigree.kernel_options import LOOP, WITHIN
 
 # What `scan` finds that a parser would read in a way of its own.
 # int64 and no numbers as they stand in the source: for each of those Numba compiles a function anew.
@@ -24,10 +26,6 @@ WRONG = {
 }
 _TAB, _NEWLINE, _RETURN, _BLANK, _QUOTE = 9, 10, 13, 32, 34  # bytes; a value's other bytes are mostly above these
 _PADDED, _MULTILINE, _WHAT, _WHERE = 0, 1, 2, 3  # places in `notes`: two flags, the first thing of WRONG and its line
-
-# No count of references to the arrays and no calls: either would take longer than reading a field does.
-_LOOP: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)
-_WITHIN: dict[str, Any] = _LOOP | dict(no_cpython_wrapper=True)  # see inbreeding.py
 
 
 class Scan(NamedTuple):
@@ -63,7 +61,7 @@ def scan(data: np.ndarray, separator: int, blanks: bool, out: np.ndarray, lines:
     )  # fmt: skip
 
 
-@numba.njit(**_LOOP)
+@numba.njit(cache=True, _nrt=False, **LOOP)
 def _records(data, separator, blanks, out, lines, notes):
     n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields = 0, 0, 0, 0, 0, 0
     line, at, written = np.int64(1), np.int64(0), np.int64(0)  # see the constants above
@@ -86,7 +84,7 @@ def _records(data, separator, blanks, out, lines, notes):
     return n_records, n_blank, n_fields, first_line, uneven_line, uneven_fields, written
 
 
-@numba.njit(forceinline=True, **_WITHIN)
+@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
 def _record(data, at, line, separator, blanks, out, written, notes):
     """Read the record that begins at `at`. Returns where the next line begins, its number, fields, bytes written."""
     begins, fields, write = line, 0, out.size > 0
@@ -113,7 +111,7 @@ def _record(data, at, line, separator, blanks, out, written, notes):
     return at + 1, line + 1, fields, written
 
 
-@numba.njit(forceinline=True, **_WITHIN)
+@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
 def _field(data, start, line, record_line, separator, blanks, notes):
     """The end of the field that begins at `start`, beyond the data if its quotation mark is never closed; its line."""
     at = start
@@ -137,7 +135,7 @@ def _field(data, start, line, record_line, separator, blanks, notes):
     return at, line
 
 
-@numba.njit(forceinline=True, **_WITHIN)
+@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
 def _past_quotes(data, start, line, notes):
     """The place behind the quotation mark that closes the one at `start`, beyond the data if none does; its line."""
     at, first_line = start + 1, line
@@ -157,7 +155,7 @@ def _past_quotes(data, start, line, notes):
     return at + 1, line
 
 
-@numba.njit(**_WITHIN)
+@numba.njit(cache=True, _nrt=False, **WITHIN)
 def _check_byte(data, at, quoted, line, record_line, notes):
     """Note a quotation mark within a field, text behind a closing one, carriage returns that do not end the line."""
     if data[at] == _QUOTE and not quoted:
@@ -174,14 +172,14 @@ def _check_byte(data, at, quoted, line, record_line, notes):
         _note_wrong(notes, _AFTER, record_line)
 
 
-@numba.njit(forceinline=True, **_WITHIN)
+@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
 def _note_wrong(notes, what, line):
     """Keep the first thing of WRONG and its line."""
     if notes[_WHAT] == 0:
         notes[_WHAT], notes[_WHERE] = what, line
 
 
-@numba.njit(forceinline=True, **_WITHIN)
+@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
 def _past_blanks(data, at, separator):
     """The first place from `at` on without a blank, a carriage return or a tab that separates nothing."""
     while at < data.size and (data[at] == _BLANK or data[at] == _RETURN or (data[at] == _TAB and separator != _TAB)):
@@ -189,18 +187,18 @@ def _past_blanks(data, at, separator):
     return at
 
 
-@numba.njit(forceinline=True, **_WITHIN)
+@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
 def _ends_field(byte, separator, blanks):
     return byte in (separator, _NEWLINE) or (blanks and byte in (_TAB, _RETURN))
 
 
-@numba.njit(forceinline=True, **_LOOP)
+@numba.njit(cache=True, forceinline=True, _nrt=False, **LOOP)
 def _may_be_blank(byte):
     """Blanks and control characters; beyond ASCII the byte may belong to a blank, so that the value is looked at."""
     return byte <= _BLANK or byte >= 128
 
 
-@numba.njit(forceinline=True, **_WITHIN)
+@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
 def _copy(data, start, end, out, written):
     for at in range(start, end):
         out[written] = data[at]

@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
+
 MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
 SHIFT_52 = np.uint64(52)
 SHIFT_62 = np.uint64(62)
@@ -27,27 +29,19 @@ LN2_LOW = 1.9082149292705877e-10
 LOG2_E = 1.4426950408889634
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True, no_cfunc_wrapper=True)
+@njit(cache=True, forceinline=True, **DRAW)
 def bits(x):
     """The 64 bits of a float64."""
     return np.float64(x).view(np.uint64)
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-    fastmath=False,
-    forceinline=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def from_bits(n):
     """The float64 of 64 bits."""
     return np.uint64(n).view(np.float64)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True, no_cfunc_wrapper=True)
+@njit(cache=True, forceinline=True, **DRAW)
 def log(x):
     """Natural logarithm of a positive, finite, normal float64 (2.3e-308 and up; nothing else is checked).
 
@@ -66,7 +60,7 @@ def log(x):
     return e * LN2_HIGH - ((s * (f - y * p) - e * LN2_LOW) - f)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True, no_cfunc_wrapper=True)
+@njit(cache=True, forceinline=True, **DRAW)
 def cos_sin_turns(u):
     """(cos 2 pi u, sin 2 pi u) for 0 <= u < 2^40: u is in turns, so the reduction to an eighth of a turn is exact."""
     t = 4.0 * u
@@ -89,7 +83,7 @@ def cos_sin_turns(u):
     return from_bits(bits(a) ^ cos_sign), from_bits(bits(b) ^ sin_sign)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True, no_cfunc_wrapper=True)
+@njit(cache=True, forceinline=True, **DRAW)
 def exp(x):
     """e^x: 0 below -745.2, infinity above 709.8, nan for nan; results below 2.3e-308 are rounded twice.
 
@@ -103,15 +97,7 @@ def exp(x):
     return exp_within(x)
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-    fastmath=False,
-    forceinline=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def exp_within(x):
     """e^x for -745.2 < x <= 709.79, which is not checked: without branches, so that loops vectorise."""
     n = (x * LOG2_E + ROUND) - ROUND

@@ -6,16 +6,17 @@ from numba import njit
 
 from mmgibbs.draws.elementary import log
 from mmgibbs.draws.philox import draw_word, uniform_pair
+from mmgibbs.machine.kernel_options import DRAW
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW)
 def exponential_pair(c0, c1, c2, draw, k0, k1):
     """Two independent Exp(rate 1) draws from block (draw, 0) of the site (sweep c0, level c1, stream c2)."""
     u, v = uniform_pair(c0, c1, c2, draw_word(draw, 0), k0, k1)
     return -log(u), -log(v)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW)
 def exponential(c0, c1, c2, draw, k0, k1):
     """Exp(rate 1): the first of exponential_pair."""
     return exponential_pair(c0, c1, c2, draw, k0, k1)[0]

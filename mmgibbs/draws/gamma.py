@@ -19,20 +19,13 @@ from numba import njit
 from mmgibbs.draws.elementary import exp, log
 from mmgibbs.draws.normal import box_muller
 from mmgibbs.draws.philox import draw_word, exhausted, philox, short_uniform, uniform
+from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
 
 SMALLEST = 2.2250738585072014e-308  # the smallest normal float64
 BOOST_ATTEMPT = np.uint64(0xFFFFFF)
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-    fastmath=False,
-    forceinline=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def log_acceptance(w, d):
     """3 d (log(1 + w) - w + w^2/2 - w^3/3) for w > -1."""
     if abs(w) < 0.03125:
@@ -42,7 +35,7 @@ def log_acceptance(w, d):
     return 3.0 * d * (log(1.0 + w) - w + w * w * (0.5 - 0.3333333333333333 * w))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW)
 def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
     """Gamma(shape, rate 1) for 1 <= shape < infinity, else nan; its attempts are first..first + 4095."""
     if not (shape >= 1.0 and shape < np.inf):
@@ -63,7 +56,7 @@ def gamma_from_one(shape, c0, c1, c2, draw, first, k0, k1):
             return np.nan
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW_WITHIN)
 def log_boost(shape, c0, c1, c2, draw, k0, k1):
     """log(U)/shape, the logarithm of the factor that takes a Gamma(shape + 1) draw to Gamma(shape)."""
     c0, c1, c2, k0, k1 = np.uint64(c0), np.uint64(c1), np.uint64(c2), np.uint64(k0), np.uint64(k1)
@@ -71,7 +64,7 @@ def log_boost(shape, c0, c1, c2, draw, k0, k1):
     return log(uniform(w0, w1)) / shape
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW)
 def gamma(shape, c0, c1, c2, draw, k0, k1):
     """Gamma(shape, rate 1) draw `draw` (0..255) of the site (sweep c0, level c1, stream c2).
 
@@ -88,7 +81,7 @@ def gamma(shape, c0, c1, c2, draw, k0, k1):
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW)
 def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
     """The logarithm of the draw that gamma() makes from the same counters, without its floor; nan as there."""
     if not shape > 0.0:
@@ -99,7 +92,7 @@ def log_gamma_draw(shape, c0, c1, c2, draw, k0, k1):
     return log(value) if shape >= 1.0 else log(value) + log_boost(shape, c0, c1, c2, draw, k0, k1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW)
 def chi_square(df, c0, c1, c2, draw, k0, k1):
     """Chi-square with df > 0 degrees of freedom: twice Gamma(df/2)."""
     return 2.0 * gamma(0.5 * df, c0, c1, c2, draw, k0, k1)

@@ -17,17 +17,10 @@ from numba import njit
 
 from mmgibbs.draws.elementary import cos_sin_turns, log
 from mmgibbs.draws.philox import SHIFT_20, WORD, draw_word, philox, short_uniform, uniform
+from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-    fastmath=False,
-    forceinline=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def small_root(mean, half_chi_square):
     """(mean/g, g) for shape 1, half_chi_square = Y/2; (1/Y, infinity) where the larger root is out of reach."""
     a = mean * half_chi_square
@@ -37,22 +30,14 @@ def small_root(mean, half_chi_square):
     return mean / g, g
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-    fastmath=False,
-    forceinline=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def half_chi_square_1(w0, w1, w2):
     """Half a chi-square on 1 df, always positive, from 84 random bits."""
     cosine, _ = cos_sin_turns(0.25 * short_uniform(w2))
     return -log(uniform(w0, w1)) * (cosine * cosine)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW_WITHIN)
 def inverse_gaussian_attempt(mean, shape, c0, c1, c2, draw, attempt, k0, k1):
     """InvGauss(mean, shape) from block (draw, attempt), both parameters valid."""
     w0, w1, w2, w3 = philox(c0, c1, c2, draw_word(draw, attempt), k0, k1)
@@ -63,7 +48,7 @@ def inverse_gaussian_attempt(mean, shape, c0, c1, c2, draw, attempt, k0, k1):
     return shape * x
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW)
 def inverse_gaussian(mean, shape, c0, c1, c2, draw, k0, k1):
     """InvGauss(mean, shape): variance mean^3/shape. mean may be infinite: then shape / chi-square on 1 df.
 

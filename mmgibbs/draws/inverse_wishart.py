@@ -8,11 +8,12 @@ from numba import njit
 from mmgibbs.draws.gamma import chi_square
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.small_matrices import cholesky
+from mmgibbs.machine.kernel_options import DRAW
 
 BARTLETT_DIAGONAL = 0  # draw number of a chi-square; its row's normals use draws 1, 2, ... (two normals a draw)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW)
 def inverse_wishart(nu, S, number, first_row, stream, seed, chain):
     """G ~ IW(nu, S), (k, k), density proportional to |G|^(-(nu+k+1)/2) exp(-tr(S G^-1)/2); nan where S is not positive
     definite.

@@ -15,12 +15,13 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.draws.elementary import exp, log
+from mmgibbs.machine.kernel_options import DRAW, DRAW_WITHIN
 
 SQRT_HALF = 0.7071067811865476
 LOG_SQRT_TWO_PI = 0.9189385332046727
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW)
 def log_phi(x):
     """log Phi(x); -inf for x = -inf, 0 for x = inf. Below -30 by the continued fraction of Mills' ratio."""
     if x < -1e160:
@@ -34,7 +35,7 @@ def log_phi(x):
     return -0.5 * t * t - LOG_SQRT_TWO_PI - log(f)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW)
 def normal_interval(a, b):
     """Phi(b) - Phi(a) for a <= b, either end possibly infinite, with a small relative error until it underflows: beyond
     37 standard deviations it is 0.
@@ -42,21 +43,13 @@ def normal_interval(a, b):
     return between_tails(a, b, tail(a), tail(b))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True, no_cfunc_wrapper=True)
+@njit(cache=True, forceinline=True, **DRAW)
 def tail(x):
     """2 (1 - Phi(|x|))."""
     return erfc(abs(x) * SQRT_HALF)
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-    fastmath=False,
-    forceinline=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-)
+@njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def between_tails(a, b, tail_a, tail_b):
     """`normal_interval` of (a, b) whose tails are known."""
     if a > 0.0:
@@ -66,7 +59,7 @@ def between_tails(a, b, tail_a, tail_b):
     return 0.5 * (tail_b - tail_a)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)
+@njit(cache=True, **DRAW)
 def log_normal_interval(a, b):
     """log(Phi(b) - Phi(a)) for a < b, either end possibly infinite; -inf where they are equal."""
     if a > 0.0:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from mmgibbs.machine.kernel_options import DRAW
+
 SINGULAR = 1e-12  # of a diagonal element: an exactly singular matrix leaves a pivot of rounding there, not 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True, _nrt=False)
+@njit(cache=True, _nrt=False, **DRAW)
 def cholesky(A, L, singular):
     """L with L L' = A; the lower triangle of A is read, that of L written, both (k, k) float64.
 
@@ -35,7 +37,7 @@ def cholesky(A, L, singular):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True, _nrt=False)
+@njit(cache=True, _nrt=False, **DRAW)
 def cholesky_reciprocal(A, L, singular):
     """`cholesky` with 1 / l_jj on the diagonal of L, so that there are k divisions and no more, here and in solves."""
     k = A.shape[0]

@@ -15,6 +15,7 @@ from mmgibbs.draws.normal import normal
 from mmgibbs.draws.purpose import AUGMENT, stream
 from mmgibbs.draws.small_matrices import cholesky
 from mmgibbs.equations.structured import Records
+from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.residual import Blocks, ClassBlocks, of_classes
 
 # fill (patterns, T, T), noise (patterns, T, T), class of each pattern, number of classes -> (classes, T, T)
@@ -87,7 +88,7 @@ def block_of_trait(of_class: tuple[Blocks, ...], n_traits: int) -> np.ndarray:
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def _augmentation(all_R, patterns, block_of_class, class_of_pattern):
     n_patterns, T = patterns.shape
     fill, noise = np.zeros((n_patterns, T, T)), np.zeros((n_patterns, T, T))
@@ -109,7 +110,7 @@ def _augmentation(all_R, patterns, block_of_class, class_of_pattern):
     return fill, noise
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(cache=True, no_cpython_wrapper=True, **ENTRY)
 def _given_observed(R, traits, o, n, fill, noise):
     """Rows of the missing traits o ... n - 1, from the factor of R of all n: with L_oo, L_mo and L_mm its parts,
     R_mo R_oo^-1 = L_mo L_oo^-1, and L_mm is a root of the conditional covariance."""
@@ -130,7 +131,7 @@ def _given_observed(R, traits, o, n, fill, noise):
             noise[traits[i], traits[j]] = L[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def _residual_products(records, e, fill, noise, complete, class_of_pattern, n_classes, number, stream, seed, chain):
     n, T = e.shape
     total, f, z = np.zeros((n_classes, T, T)), np.empty(T), np.empty(T)

@@ -26,6 +26,7 @@ from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
+from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
 
@@ -83,7 +84,7 @@ class DenseSweep:
                 refuse_singular(self.equations, i, failed)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def sweep_tile(
     term, K, records, k_, T_, S, position, first, sums, columns, theta, e, Ginv, Rinv, c_first, c_last, joint, number,
     stream, seed, chain,

@@ -8,20 +8,12 @@ floats; wrap it with `carray` *in the function that uses it*, since the memory i
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
-
-# Numba makes two more functions of each: one to call it from Python by, with a check of every array that it takes, and
-# one for callers in C, of whom there are none. Each takes up to as long to compile as the function itself.
-ENTRY: dict[str, Any] = dict(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-# Of functions that kernels alone call: a call from Python would end the process. Without counts of references to arrays
-# (_nrt) they can make none, but `on_stack`.
-WITHIN: dict[str, Any] = ENTRY | dict(no_cpython_wrapper=True, _nrt=False)
 
 
 @intrinsic

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.design import Design
 
 
@@ -23,7 +24,7 @@ def with_markers(design: Design) -> str | None:
     return f"model.markers ('{design.markers[0].name}'); use engine: serial, or structured on the CPU"
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def gather(pattern, weight, animal, trait, e, Rinv, out):
     """out (animals,) float64, from 0; animal (n,) -1 where the record has none; weight (n,) or empty."""
     out[:] = 0.0
@@ -37,7 +38,7 @@ def gather(pattern, weight, animal, trait, e, Rinv, out):
         out[a] += total * weight[r] if weight.size > 0 else total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def scatter(animal, trait, g, offset, e):
     """offset (n,) and e (n, T), in place; g (animals,)."""
     for r in range(animal.size):

@@ -37,6 +37,7 @@ from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import ALONE, Threads
 
 CHUNK = 1024  # levels whose normals are drawn together, so that drawing them vectorises
@@ -104,7 +105,7 @@ def sites_of(block: Block, joint: bool) -> tuple[int, int] | None:
     return None if joint else (block.first_component, block.last_component)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, sites, number, stream, seed, chain):
     """Draw the levels first ... last - 1 (sweep positions) of one term. Returns -1, or the position whose P is not
     positive definite.

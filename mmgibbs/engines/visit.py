@@ -10,8 +10,9 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from mmgibbs.engines.intrinsics import WITHIN, prefetch
+from mmgibbs.engines.intrinsics import prefetch
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.kernel_options import WITHIN
 from mmgibbs.model.relationships.base import UNKNOWN
 from mmgibbs.model.relationships.pedigree import PedigreeLists
 

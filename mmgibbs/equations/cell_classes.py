@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from mmgibbs.machine.kernel_options import ENTRY, WITHIN
+
 WORTHWHILE = 8  # levels per class, at least, on average
 MANY = 2000  # levels of a term, at least: fewer hold next to nothing
 
@@ -32,7 +34,7 @@ def shared_cells(
     return which, first.astype(np.uint64), pattern[kept], sums[kept]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def _classes(ptr, pattern, bits, most):
     """(class of each level uint32, the first level of each class), classes in the order of these; both empty where
     there are more than `most`. bits: the sums of the cells as whole numbers."""
@@ -59,7 +61,7 @@ def _classes(ptr, pattern, bits, most):
     return which, example[:n].copy()
 
 
-@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(cache=True, **WITHIN)
 def _mix(x):
     """A 64-bit finaliser (splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -67,7 +69,7 @@ def _mix(x):
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(cache=True, **WITHIN)
 def _fingerprint(first, last, pattern, bits):
     """uint64: equal for levels with the same cells in any order (a sum over cells), different otherwise but for
     chance."""
@@ -81,7 +83,7 @@ def _fingerprint(first, last, pattern, bits):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(cache=True, **WITHIN)
 def _same_cells(ptr, pattern, bits, level, other):
     m = bits.shape[1]
     if ptr[level + 1] - ptr[level] != ptr[other + 1] - ptr[other]:

@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.equations.dense import dot
+from mmgibbs.machine.kernel_options import ENTRY
 from pedigree.partitioned import InverseAmong
 
 
@@ -45,7 +46,7 @@ class CoreLevels(NamedTuple):
         return out if self.pedigree is None or not self.less else out - self.less * self.pedigree.diagonal
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def core_rows(products, left, of_core, of_others, first, last, out, sums):
     """See the module: of_core (k, c), of_others and out (k, n), sums (k, c), all float64; sums is added to."""
     k, c = of_core.shape

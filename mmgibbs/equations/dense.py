@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from mmgibbs.machine.kernel_options import ENTRY
+
 STRETCH = np.uint64(2048)  # numbers of a row that are read for one component after another: they stay in the cache
 
 
@@ -34,7 +36,7 @@ class DenseLevels(NamedTuple):
         return self.values.diagonal()
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, no_cfunc_wrapper=True)
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, **ENTRY)
 def dot(row, x, first, last):
     """Lanes and fused multiply-adds, as the machine has them."""
     total = 0.0
@@ -43,7 +45,7 @@ def dot(row, x, first, last):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def rows_times(values, first, last, columns, out):
     """See the module; out (last - first, k) float64."""
     k, m = columns.shape
@@ -56,7 +58,7 @@ def rows_times(values, first, last, columns, out):
                 sums[c] += dot(row, columns[c], start, end)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def upper_products(values, first, last, columns, out):
     """See the module; out (k, k) float64."""
     k, m = columns.shape

@@ -23,6 +23,7 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.errors import ModelError
+from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
 
@@ -175,12 +176,12 @@ def _adjacency(pairs: list[tuple[np.ndarray, np.ndarray]], apart: np.ndarray) ->
     return ptr, indices
 
 
-@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(cache=True, **WITHIN)
 def _joins(a, b, apart):
     return a >= 0 and b >= 0 and a != b and not apart[a] and not apart[b]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+@njit(cache=True, _nrt=False, **ENTRY)
 def _count_pairs(a, b, apart, ptr):
     for i in range(a.size):
         if _joins(a[i], b[i], apart):
@@ -188,7 +189,7 @@ def _count_pairs(a, b, apart, ptr):
             ptr[b[i] + 1] += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+@njit(cache=True, _nrt=False, **ENTRY)
 def _fill_pairs(a, b, apart, ptr, indices):
     for i in range(a.size):
         if _joins(a[i], b[i], apart):
@@ -198,7 +199,7 @@ def _fill_pairs(a, b, apart, ptr, indices):
             ptr[b[i] + 1] += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def _greedy(indptr, indices, sequence):
     """Each level, in sequence, takes the smallest colour that none of its neighbours has."""
     q = sequence.size

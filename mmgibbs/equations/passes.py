@@ -16,9 +16,10 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.equations.relationships import times_row
+from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+@njit(cache=True, _nrt=False, **ENTRY)
 def subtract_term(term, theta, e):
     """e_r -= W_r theta_l(r) for one term: theta (q, k), e (n, T) updated in place.
 
@@ -35,7 +36,7 @@ def subtract_term(term, theta, e):
                 e[r, term.trait[c]] -= z * theta[level, c]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def add_weighted(term, records, Rinv, e, out):
     """out_l += sum_{r in l} W_r' R_r^-1 e_r: out (q, k) float64, e (n, T), Rinv (patterns, T, T)."""
     plain = term.covariates.shape[0] == 0
@@ -53,22 +54,14 @@ def add_weighted(term, records, Rinv, e, out):
                 out[level, c] += z * s * (records.weight[r] if records.weight.size > 0 else 1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True, no_cfunc_wrapper=True, _nrt=False)
+@njit(cache=True, forceinline=True, _nrt=False, **ENTRY)
 def level_precisions(term, Rinv, level, out):
     """out = sum_{r in l} W_r' R_r^-1 W_r from the cells of the level; (k, k) float64, the lower triangle is written."""
     of_class = np.uint64(term.cell_class[level]) if term.cell_class.size > 0 else np.uint64(level)
     class_precisions(term, Rinv, of_class, out)
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-    forceinline=True,
-    _nrt=False,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-)
+@njit(cache=True, forceinline=True, **WITHIN)
 def class_precisions(term, Rinv, of_class, out):
     """The same for the levels of a class (of a level, where each has cells of its own): out (k, k) float64."""
     k = out.shape[0]
@@ -87,7 +80,7 @@ def class_precisions(term, Rinv, of_class, out):
 # Several vectors in one pass
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def add_fitted(term, theta, fitted):
     """fitted_r += W_r theta_l(r) for one term: theta (q, k, m), fitted (n, T, m) float64, updated in place."""
     plain = term.covariates.shape[0] == 0
@@ -104,7 +97,7 @@ def add_fitted(term, theta, fitted):
                     fitted[r, t, j] += z * theta[level, c, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def add_transposed(term, u, out):
     """out_l += sum_{r in l} W_r' u_r for one term: u (n, T, m), out (q, k, m) float64, updated in place."""
     plain = term.covariates.shape[0] == 0
@@ -121,7 +114,7 @@ def add_transposed(term, u, out):
                     out[level, c, j] += z * u[r, t, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def weigh(records, Rinv, e):
     """e_r <- R_r^-1 e_r = w_r R_P^-1 e_r; e (n, T, m) float64 in place, what unobserved traits hold becomes 0."""
     n, T, m = e.shape
@@ -141,7 +134,7 @@ def weigh(records, Rinv, e):
                         e[r, t, j] += a * old[u, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def add_prior(K, Ginv, theta, out):
     """out += K^-1 Theta_j G^-1 for each j: theta, out (q, k, m) float64."""
     q, k, m = theta.shape
@@ -155,7 +148,7 @@ def add_prior(K, Ginv, theta, out):
                     out[level, a, j] += Ginv[a, b] * row[b * m + j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def add_dense(Ginv, rows, out):
     """out_l += rows_l G^-1 for each of several vectors: rows, out (levels, k, m) float64."""
     q, k, m = rows.shape
@@ -166,7 +159,7 @@ def add_dense(Ginv, rows, out):
                     out[level, a, j] += Ginv[a, b] * rows[level, b, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def precondition(inverses, residual, out):
     """out_l = M_l residual_l: inverses (q, k, k), residual and out (q, k, m) float64."""
     q, k, m = residual.shape

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
+from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.relationships.base import Lists
 
 # The bodies below are compiled by Numba; the plain names exist to be overloaded.
@@ -64,7 +65,7 @@ def _row_by_row(K: Lists, theta: np.ndarray, out: np.ndarray) -> None:
             out[b, a] = out[a, b]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def quadratic_form(K, theta):
     """Theta' K^-1 Theta, (k, k) float64, for Theta (q, k) in sweep order."""
     out = np.empty((theta.shape[1], theta.shape[1]))

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.relationships.base import UNKNOWN
 
 UNROLL_FROM = 2000  # levels of a term from which compiling the pass for its very size (a second or two) pays
@@ -105,7 +106,7 @@ class Scaling:
         return self._levels[term]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, n_patterns):
     """Sums of w x x' (patterns, m, m), the lower triangle, and of w x e' (patterns, m, T).
 
@@ -137,7 +138,7 @@ def scaling_sums(records, levels, covariates, plan, m_, T_, deviation, e, n_patt
     return xx, xe
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def normal_equations(plan, xx, xe, Rinv):
     """H (p, p) and s (p,) float64 from the sums of each pattern, xx (patterns, m, m) and xe (patterns, m, T), and Rinv
     (patterns, T, T): what is not observed meets a 0 in R_P^-1.
@@ -154,7 +155,7 @@ def normal_equations(plan, xx, xe, Rinv):
     return H, s
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def move_levels(term, D, deviation, theta, e):
     """theta_l += D deviation_l, e_r -= W_r (change); the change is what the stored precision can hold.
 

@@ -21,6 +21,7 @@ from mmgibbs.equations.cell_classes import shared_cells
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import Partition
+from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.design import Design
 from mmgibbs.model.relationships.base import DenseBlock, Lists
 from mmgibbs.model.terms import Term
@@ -204,7 +205,7 @@ def _covariates(term: Term, records_order: np.ndarray) -> np.ndarray:
     return np.concatenate(columns, axis=1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def visits_of_levels(levels, q):
     """Counting sort of (record, effect) by level; levels (n, E) int32, -1 for none.
 
@@ -229,7 +230,7 @@ def visits_of_levels(levels, q):
     return ptr, record, effect
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def _cells(visit_ptr, visit_record, visit_effect, regressor_effect, covariates, pattern, weight, n_patterns):
     """Sums of w z z' per (level, missing pattern). A record that meets a level through two effects adds their cross
     product too.

@@ -27,6 +27,7 @@ from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import INTERWEAVE, stream
 from mmgibbs.draws.small_matrices import SINGULAR, cholesky
 from mmgibbs.engines.base import Engine
+from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.posterior.parameters import Parameter, matrix_name
 from mmgibbs.sampler.covariances import CovarianceMatrices
@@ -131,7 +132,7 @@ def draw_scaling(
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, seed, chain):
     k, p = G.shape[0], H.shape[0]
     M, proposal, moved_L = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, k))
@@ -169,7 +170,7 @@ def _draw_scaling(H, s, G, row, column, exponents, S, tries, number, stream, see
     return M, accepted
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def _log_factors(L, exponents, S):
     """sum_i exponents_i log|l_ii| - tr(S G^-1) / 2, G = L L': the trace is the sum over X = L^-1 of x_i' S x_i."""
     k = L.shape[0]

@@ -30,7 +30,7 @@ def test_an_arrow_that_follows_from_two_others_is_left_out():
 
 
 def test_a_change_of_the_table_changes_the_picture():
-    assert picture(ROOMS | {"draws": {"machine"}}, CORE) != picture(ROOMS, CORE)
+    assert picture(ROOMS | {"draws": {"genotypes"}}, CORE) != picture(ROOMS, CORE)
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/theory.md", "docs/architecture.md"])

@@ -15,11 +15,11 @@ from helpers.support import ROOT
 ROOMS = {
     "errors": set(),
     "machine": set(),
-    "draws": set(),
+    "draws": {"machine"},
     "genotypes": set(),
     "config": {"model"},  # of the model, the names of components alone: see CONFIG_SEES
     "model": {"genotypes", "pedigree"},
-    "equations": {"model", "pedigree"},
+    "equations": {"machine", "model", "pedigree"},
     "engines": {"equations", "model", "draws", "machine"},
     "posterior": {"model"},
     "sampler": {

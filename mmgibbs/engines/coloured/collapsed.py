@@ -24,6 +24,7 @@ from mmgibbs.engines.serial import sites_of, sweep_block
 from mmgibbs.engines.visit import unroll
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.structured import Records, StructuredEquations, TermLists, visits_of_levels
+from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import Threads
 
 PLACES = 4096  # combinations of levels and patterns, at most: their sums stay in the cache
@@ -132,7 +133,7 @@ def _with_visits(term: TermLists, levels: np.ndarray) -> TermLists:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def sum_residuals(weight, of_record, T_, e, bounds, share, sums):
     """sums[p, s] = sum of w_r e_r over the records of class s in piece p, for the pieces in `share`;
     sums (pieces, m, T).
@@ -146,7 +147,7 @@ def sum_residuals(weight, of_record, T_, e, bounds, share, sums):
                 sums[p, s, t] += w * e[r, t]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def move_residuals(of_record, T_, e, bounds, share, change):
     """e_r -= change_s for the records of the pieces in `share`; change (m, T)."""
     T = len(T_) if len(T_) > 0 else e.shape[1]

@@ -20,9 +20,10 @@ from numba import njit
 from numba.extending import overload
 
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import WITHIN, on_stack, prefetch
+from mmgibbs.engines.intrinsics import on_stack, prefetch
 from mmgibbs.equations.relationships import times_row
 from mmgibbs.equations.structured import TermLists
+from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.model.relationships.base import UNKNOWN, Lists
 from mmgibbs.model.relationships.pedigree import PedigreeLists
 
@@ -61,7 +62,7 @@ def lane_lists(term: TermLists, K: Lists, pattern: np.ndarray, ranges: list[tupl
     return LaneLists(visit_lane, code, _lanes_of_entries(K.progeny_ptr, bounds), mate)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def _lanes_of_entries(ptr, bounds):
     out = np.zeros(ptr[-1], np.uint8)
     for first, last in bounds:

@@ -25,13 +25,14 @@ from mmgibbs.engines.coloured.gather import (
     sum_residuals_of,
 )
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import ENTRY, WITHIN, on_stack
+from mmgibbs.engines.intrinsics import on_stack
 from mmgibbs.engines.serial import LevelSweep
 from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import class_precisions, level_precisions
 from mmgibbs.equations.relationships import weight
 from mmgibbs.equations.structured import StructuredEquations, TermLists
+from mmgibbs.machine.kernel_options import ENTRY, WITHIN
 from mmgibbs.machine.threads import Threads
 
 

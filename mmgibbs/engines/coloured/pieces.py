@@ -19,6 +19,7 @@ from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations, TermLists
+from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import Threads
 
 PIECE = 32_768  # visits in one piece: fixed, so that the order of summation does not depend on the number of threads
@@ -79,7 +80,7 @@ def cut_into_pieces(term: TermLists, long: np.ndarray) -> np.ndarray:
     return np.array(pieces, np.int64).reshape(-1, 3)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def sum_pieces(term, records, T_, e, Rinv, pieces, share, sums):
     """sums[p] = sum over the visits of piece p of W_r' R_r^-1 e_r, for the pieces in `share` (numbers of pieces).
 
@@ -89,7 +90,7 @@ def sum_pieces(term, records, T_, e, Rinv, pieces, share, sums):
         sum_visits(term, records, T_, np.uint64(pieces[p, 1]), np.uint64(pieces[p, 2]), e, Rinv, sums[p])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def draw_long_levels(
     term, K, theta, Ginv, Rinv, levels, pieces, sums, changes, c_first, c_last, joint, number, stream, seed, chain
 ):
@@ -130,7 +131,7 @@ def draw_long_levels(
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, **ENTRY)
 def move_pieces(term, e, pieces, share, changes):
     """e_r -= W_r change for the visits of the pieces in `share`: e (n, T), pieces (p, 3), changes (levels, k)."""
     for p in share:

@@ -17,10 +17,11 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple, widen
-from mmgibbs.engines.intrinsics import ENTRY, on_stack, prefetch
+from mmgibbs.engines.intrinsics import on_stack, prefetch
 from mmgibbs.engines.visit import unrolled
 from mmgibbs.equations.scaling import Plan, Scaling
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import Threads
 
 AHEAD = np.uint64(24)  # records ahead for which memory is asked: rows of theta are mostly waiting for it

@@ -20,8 +20,9 @@ from mmgibbs.draws.normal import fill_pairs
 from mmgibbs.engines.coloured.gather import LANES
 from mmgibbs.engines.coloured.record_rows import whole
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import ENTRY, on_stack, prefetch, stack
+from mmgibbs.engines.intrinsics import on_stack, prefetch, stack
 from mmgibbs.equations.structured import Records
+from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.base import Lists
 from mmgibbs.model.relationships.identity import IdentityLists

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from mmgibbs.machine.kernel_options import KERNEL
 
-@njit(cache=True, nogil=True, error_model="numpy")
+
+@njit(cache=True, **KERNEL)
 def cholesky_in_place(P, w, least):
     """The first w rows of P become lower triangular, L L' the matrix that was there.
 
@@ -29,7 +31,7 @@ def cholesky_in_place(P, w, least):
     return -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def inverse_of_lower(P, w):
     """(w, w) inverse of the lower triangle in the first w rows of P."""
     out = np.zeros((w, w))

@@ -22,6 +22,7 @@ from mmgibbs.engines.direct.places import equation_name
 from mmgibbs.engines.direct.symbolic import Symbolic
 from mmgibbs.equations.explicit.csr import ExplicitEquations, explicit_equations
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.covariance import full_block
 from mmgibbs.model.design import Design
 
@@ -172,14 +173,14 @@ def _pattern(n: int, pairs: Sequence[Numbers]) -> csr_array:
     return matrix
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _scatter(values, places, out):
     for e in range(values.size):
         if places[e] >= 0:
             out[places[e]] = values[e]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _sums(kappa, position, pattern, sums, places, inverse, by_pattern):
     """sum_e kappa_e Z_e; by_pattern[p] += sum of U^p_e Z_e."""
     total = 0.0

@@ -28,6 +28,7 @@ from numba import njit
 
 from mmgibbs.draws.small_matrices import SINGULAR
 from mmgibbs.engines.direct.elimination import Elimination
+from mmgibbs.machine.kernel_options import KERNEL
 
 AT_ONCE = 4  # columns of one pattern
 
@@ -154,7 +155,7 @@ def _alike(column_ptr, row_of):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _places(rows, columns, place, column_ptr, row_of):
     """(m,) by bisection in the column; the pattern has every element that is asked for."""
     out = np.full(rows.size, -1, np.int64)
@@ -178,7 +179,7 @@ def _places(rows, columns, place, column_ptr, row_of):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def factorise_columns(column_ptr, row_of, row_ptr, column_of, alike, values, filled, y, reciprocal, singular):
     """values (elements,): C becomes L and D. Returns -1, or the place of the first pivot that is not above `singular`
     times the diagonal of C.
@@ -237,7 +238,7 @@ def factorise_columns(column_ptr, row_of, row_ptr, column_of, alike, values, fil
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def solve_lower(column_ptr, row_of, values, x):
     """x (n,) <- L^-1 x, in place."""
     for j in range(np.uint64(x.size)):
@@ -247,7 +248,7 @@ def solve_lower(column_ptr, row_of, values, x):
                 x[row_of[p]] -= values[p] * xj
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def solve_upper(column_ptr, row_of, values, x):
     """x (n,) <- L'^-1 x, in place."""
     n = x.size
@@ -259,7 +260,7 @@ def solve_upper(column_ptr, row_of, values, x):
         x[j] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def solve_columns(column_ptr, row_of, values, x):
     """x (n, m) <- C^-1 x, in place."""
     n, below = x.shape[0], np.uint64(row_of.size)
@@ -275,7 +276,7 @@ def solve_columns(column_ptr, row_of, values, x):
             x[i, v] = column[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def log_determinant_columns(below, values):
     """sum_i log D_i"""
     total = 0.0
@@ -284,7 +285,7 @@ def log_determinant_columns(below, values):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def selected_columns(column_ptr, row_of, row_ptr, column_of, values, out):
     """out (elements,): C^-1 in the places of L and D."""
     n = column_ptr.size - 1

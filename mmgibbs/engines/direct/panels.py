@@ -11,9 +11,10 @@ from numba import njit
 
 from mmgibbs.draws.small_matrices import SINGULAR
 from mmgibbs.engines.direct.blocks import cholesky_in_place, inverse_of_lower
+from mmgibbs.machine.kernel_options import KERNEL
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def factorise_panels(first, row_ptr, rows, panel_ptr, parent, stack_size, widest_below, panels):
     """-1, or the place of the first pivot that is not positive."""
     supernodes = first.size - 1
@@ -66,7 +67,7 @@ def factorise_panels(first, row_ptr, rows, panel_ptr, parent, stack_size, widest
     return -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def log_determinant_panels(first, row_ptr, panel_ptr, panels):
     total = 0.0
     for s in range(first.size - 1):
@@ -76,7 +77,7 @@ def log_determinant_panels(first, row_ptr, panel_ptr, panels):
     return 2.0 * total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def solve_panels(first, row_ptr, rows, panel_ptr, panels, x):
     """x (n, columns) <- L'^-1 L^-1 x, in place."""
     columns = x.shape[1]

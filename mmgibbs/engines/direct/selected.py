@@ -13,9 +13,10 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.engines.direct.blocks import inverse_of_lower
+from mmgibbs.machine.kernel_options import KERNEL
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def selected_panels(first, row_ptr, rows, panel_ptr, supernode, widest_below, panels):
     """(elements,) C^-1 in the places of the panels of L, diagonal blocks whole."""
     Z = np.empty(panels.size)

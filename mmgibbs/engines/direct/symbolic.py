@@ -15,6 +15,7 @@ from numba import njit
 from mmgibbs.engines.direct.elimination import Elimination
 from mmgibbs.engines.direct.panels import factorise_panels, log_determinant_panels, solve_panels
 from mmgibbs.engines.direct.selected import selected_panels
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.machine.threads import blas_threads
 
 WIDEST = 64  # columns of a supernode: its own block is factorised by plain loops, the rest by BLAS
@@ -198,7 +199,7 @@ def _stack_size(parent, below):
     return most
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _places(rows, columns, place, supernode, first, row_ptr, panel_rows, panel_ptr):
     """(nnz,) where each element (row, column), or its mirror image below the diagonal, stands in the panels."""
     out = np.full(rows.size, -1, np.int64)

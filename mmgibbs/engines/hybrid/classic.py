@@ -21,6 +21,7 @@ from mmgibbs.engines.base import HostState, Key, refuse_singular
 from mmgibbs.engines.intrinsics import prefetch
 from mmgibbs.equations.explicit.sweep_rows import per_term, sweep_rows
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.kernel_options import KERNEL
 
 CHUNK = 256  # levels whose normals are drawn together
 AHEAD = np.uint64(256)  # elements: how early the x of later rows is asked for
@@ -86,7 +87,7 @@ class ClassicEngine(HostState):
         self.moved()
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, forceinline=True, **KERNEL)
 def _row_times(indices, values, first, last, x):
     """sum_e values[e] x[indices[e]], first <= e < last."""
     total = 0.0
@@ -95,7 +96,7 @@ def _row_times(indices, values, first, last, x):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def sweep_rows_of_block(
     indptr, indices, values, diagonal, b, x, row, code, c_first, c_last, number, stream, seed, chain
 ):

@@ -13,6 +13,7 @@ from mmgibbs.draws.small_matrices import SINGULAR, cholesky_reciprocal
 from mmgibbs.engines.intrinsics import prefetch, stack
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import weight
+from mmgibbs.machine.kernel_options import KERNEL
 
 CHUNK = 256  # levels whose normals are drawn together
 PIECE = 512  # elements of a row that are summed in one go: a long row is the sum of its pieces, on every device
@@ -20,7 +21,7 @@ AHEAD = np.uint64(32)  # elements: how early the x of later elements is asked fo
 ONE, TWO = np.uint64(1), np.uint64(2)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_component, x, r, first, last):
     """r -= A_ki x for the listed rows first ... last - 1 of one part (equations/explicit/row_blocks.py).
 
@@ -51,7 +52,7 @@ def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_
             r[row[m], row_at + a] -= total[a]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def subtract_kronecker(
     row, indptr, indices, kappa, matrix, kr_, kc_, row_component, column_component, x, r, first, last
 ):
@@ -81,7 +82,7 @@ def subtract_kronecker(
             r[row[m], row_at + a] -= s
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
     """What a draw of each level needs of its own block P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r: levels first ... last
     - 1 (sweep positions), components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
@@ -119,7 +120,7 @@ def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, number, stream, seed, chain):
     """Draw one block given its right-hand sides r (levels, w): level by level in order, jointly or site by site.
 
@@ -158,7 +159,7 @@ def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, nu
                     x[first + i, a] = s[a, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **KERNEL)
 def _draw_jointly(w, width, factor, first, s, z, at):
     """s <- L'^-1 (L^-1 s + z) ~ N(P^-1 s, P^-1) for levels side by side:
     s (w, levels), z (levels, w), factor (w (w + 1) / 2, levels).
@@ -183,7 +184,7 @@ def _draw_jointly(w, width, factor, first, s, z, at):
                 s[b, i] -= np.float64(factor[row + b, first + i]) * s[a, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **KERNEL)
 def _draw_sites(w, width, factor, first, s, old, z, at):
     """s_a <- x_a ~ N((s_a - sum_{b != a} P_ab x_b) / P_aa, 1 / P_aa), a in turn, for levels side by side;
     old (w, levels) is x before.

@@ -28,6 +28,7 @@ from mmgibbs.engines.pcg.blocks import invert_blocks, level_blocks
 from mmgibbs.engines.pcg.rows import AHEAD, RowProduct, fit_in_rows, row_of_inverse
 from mmgibbs.engines.visit import prefetch_relatives
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.machine.threads import Threads
 from mmgibbs.model.relationships.base import UNKNOWN
 from mmgibbs.model.relationships.pedigree import PedigreeLists
@@ -190,7 +191,7 @@ def _unrelated(equations: StructuredEquations, i: int, levels: np.ndarray) -> np
     return np.flatnonzero(free).astype(np.uint32)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def solve_absorbed(
     term, K, k_, T_, W_, picked, Ginv, inverses, pattern, weight, columns, theta, u, positions, first, last
 ):
@@ -226,7 +227,7 @@ def solve_absorbed(
                 add_multiple(W_, u, r, w * row[0, c], columns, at + np.uint64(term.trait[c]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def absorb_into_blocks(
     absorbed, own, inverses, other, levels, sire, dam, mendelian, Ginv, pattern, weight, Rinv, row, blocks
 ):
@@ -276,7 +277,7 @@ def absorb_into_blocks(
                     blocks[j, b, a] = blocks[j, a, b]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _place(near, between, count, level):
     """(the place of a level in the list of those near, how many there are): a new one gets a block of zeros."""
     for place in range(count):
@@ -287,7 +288,7 @@ def _place(near, between, count, level):
     return count, count + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _hold_between(block, of_rows, level, of_columns, other):
     """Components set to 0 have no share in the block of C between two levels."""
     for a in range(block.shape[0]):

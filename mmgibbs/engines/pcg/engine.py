@@ -28,6 +28,7 @@ from mmgibbs.engines.markers import with_markers
 from mmgibbs.engines.pcg.solver import Columns, PcgSolver
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.model.design import Design
 from mmgibbs.model.residual import of_classes
@@ -187,7 +188,7 @@ def root_of_precision(precision: np.ndarray) -> np.ndarray | None:
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def add_residual_noise(records, roots, z, column, e):
     """e_r += chol(R[P,P]) z_r / sqrt(w_r) in one column of e (n, T, m); roots (patterns, T, T) zero-padded."""
     T = z.shape[1]

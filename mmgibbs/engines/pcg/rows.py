@@ -21,6 +21,7 @@ from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
 from mmgibbs.engines.intrinsics import prefetch, stack
 from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.machine.threads import SHARES_PER_THREAD, Threads, equal_ranges
 from mmgibbs.model.relationships.identity import IdentityLists
 from mmgibbs.model.relationships.pedigree import PedigreeLists
@@ -154,7 +155,7 @@ def _row_of_inverse(k_, K, theta, level, out):
     return ROWS[K.instance_class]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def weigh_rows(pattern, weight, T_, W_, columns, u, size, first_piece, last_piece):
     """u_r <- w_r R_P^-1 u_r for the records of the pieces; row P T + t of `columns` is column t of R_P^-1."""
     T, n, weighted = np.uint64(len(T_)), np.uint64(u.shape[0]), weight.size > 0
@@ -167,7 +168,7 @@ def weigh_rows(pattern, weight, T_, W_, columns, u, size, first_piece, last_piec
         set_multiple(W_, u, r, 1.0, here, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def sum_levels(term, K, k_, T_, picked, Ginv, theta, u, positions, out, first, last):
     """out_j = sum_{r in l} W_r' u_r + G^-1 (K^-1 Theta)_l, l = positions[j], j = first ... last - 1; row e T + t of
     `picked` (k,) is 1 at the component of effect e on trait t."""
@@ -191,7 +192,7 @@ def sum_levels(term, K, k_, T_, picked, Ginv, theta, u, positions, out, first, l
         set_multiple(k_, out, j, 1.0, total, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def multiply_blocks(k_, blocks, x, out, first, last):
     """out_l = block_l x_l for symmetric blocks (q k, k), levels first ... last - 1."""
     k, total = np.uint64(len(k_)), carray(stack(k_, 1, 1), (1, len(k_)))

@@ -35,6 +35,7 @@ from mmgibbs.equations.passes import (
 )
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.machine.threads import ALONE, Threads, blas_threads
 
 Operator = Callable[[np.ndarray], np.ndarray]
@@ -348,7 +349,7 @@ def conjugate_gradients(
     return x, residual, left, iterations
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def column_products(a, b):
     """(m,) sum_i a_ij b_ij, in the order of i."""
     out = np.zeros(a.shape[1])
@@ -358,7 +359,7 @@ def column_products(a, b):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def advance(x, residual, direction, product, step):
     """x += step direction, residual -= step product, column by column; (N, m) in place."""
     for i in range(np.uint64(x.shape[0])):
@@ -367,7 +368,7 @@ def advance(x, residual, direction, product, step):
             residual[i, j] -= step[j] * product[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def turn(direction, z, beta):
     """direction = z + beta direction, column by column; (N, m) in place."""
     for i in range(np.uint64(z.shape[0])):

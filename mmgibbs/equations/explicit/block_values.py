@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.equations.explicit.unit_blocks import UnitBlock
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
 
@@ -216,7 +217,7 @@ def kappa_in_place(group: PriorGroup, order: np.ndarray, place: np.ndarray, n: i
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _move_kappa(order, indptr, kappa, place, out):
     step = np.uint64(0)
     for row in range(np.uint64(order.size)):
@@ -227,7 +228,7 @@ def _move_kappa(order, indptr, kappa, place, out):
             step += ONE
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _contributions_in_place(order, indptr, place, ptr, position, where, number):
     """The stored element and the number of each contribution to a stored element; returns how many there are."""
     step, n = np.uint64(0), np.uint64(0)
@@ -245,7 +246,7 @@ def _contributions_in_place(order, indptr, place, ptr, position, where, number):
 # The two streams of new values.
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _add_prior(kappa, prior, values, row_at, column_at):
     """values += kappa prior; prior (columns, rows)."""
     row_at, column_at = np.uint64(row_at), np.uint64(column_at)
@@ -255,7 +256,7 @@ def _add_prior(kappa, prior, values, row_at, column_at):
                 values[e, column_at + b, row_at + a] += prior[b, a] * kappa[e]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _add_records(
     place, pattern, sums, row_regressor, column_regressor, coefficients, values, row_at, column_at, kr_, kc_
 ):

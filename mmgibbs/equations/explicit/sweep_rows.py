@@ -22,6 +22,7 @@ from mmgibbs.equations.explicit.unit_blocks import UnitBlock, unit_blocks
 from mmgibbs.equations.partition import Block, Partition
 from mmgibbs.equations.passes import add_weighted
 from mmgibbs.equations.structured import StructuredEquations
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.design import Design
 
 HELD = np.uint32(0xFFFFFFFF)  # no row: set to 0
@@ -194,7 +195,7 @@ def _pairs(design: Design, units: dict[tuple[int, int], UnitBlock], number: list
 # engines/hybrid/classic.py).
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **KERNEL)
 def _is_stored(joined, pattern, m, m_end, both, c, d):
     """Can an element of components c and d differ from 0? joined: by K^-1; its contributions are m ... m_end - 1."""
     if joined:
@@ -205,7 +206,7 @@ def _is_stored(joined, pattern, m, m_end, both, c, d):
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **KERNEL)
 def _end(position, e, m, last):
     """The contribution after those of element e, which begin at m."""
     while m < last and position[m] == e:
@@ -213,7 +214,7 @@ def _end(position, e, m, last):
     return m
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _count(indptr, indices, kappa, contribution_ptr, position, pattern, row, column, both, sizes):
     """sizes[row + 1] += stored elements off the diagonal."""
     for level in range(np.uint64(indptr.size - 1)):
@@ -232,7 +233,7 @@ def _count(indptr, indices, kappa, contribution_ptr, position, pattern, row, col
             sizes[np.uint64(here) + ONE] += n
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _write_columns(indptr, indices, kappa, contribution_ptr, position, pattern, row, column, both, fill, out):
     """Columns of the stored elements; fill: (n,) uint64 the next place of each row."""
     for level in range(np.uint64(indptr.size - 1)):
@@ -253,7 +254,7 @@ def _write_columns(indptr, indices, kappa, contribution_ptr, position, pattern, 
             fill[here] = place
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _write_values(
     indptr, indices, kappa, contribution_ptr, position, pattern, sums, row, column, both, prior, of_records, a, b,
     fill, out, diagonal,

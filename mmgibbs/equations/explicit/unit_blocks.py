@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Effect, Term
 
@@ -95,7 +96,7 @@ def _unit_block(
     return UnitBlock(indptr, indices, kappa.astype(real), position, pattern, sums)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _sorted_by(level, sequence, q):
     """Stable counting sort of the records in `sequence` by their level; records without one (-1) are left out."""
     ptr = np.zeros(q + 1, np.int64)
@@ -113,7 +114,7 @@ def _sorted_by(level, sequence, q):
     return ptr, record
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _union_sizes(ptr, record, column, pattern, prior_ptr, prior_column):
     """indptr of the union of prior and records, number of contributions: a merge of two sorted lists per row."""
     q = ptr.size - 1
@@ -139,7 +140,7 @@ def _union_sizes(ptr, record, column, pattern, prior_ptr, prior_column):
     return indptr, contributions
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _union(
     ptr, record, column, pattern, prior_ptr, prior_column, prior_value, indices, kappa, position, patterns, first
 ):
@@ -166,7 +167,7 @@ def _union(
     first[contribution] = record.size
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _sum_products(first, record, weight, za, zb, out):
     """out = sum of z_a z_b w over the records of each contribution; an empty covariate is the constant 1.
 

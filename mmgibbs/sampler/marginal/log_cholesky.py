@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.priors import HalfT, UniformHeritability
 from mmgibbs.sampler.interweave import jacobian_exponents
@@ -198,7 +199,7 @@ def _prior(model: CovarianceModel) -> tuple[int, float, np.ndarray]:
     return INVERSE_WISHART, 0.0, S
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _matrices(x, elements, psi):
     """psi from x, in place; log p(x) up to a constant."""
     total = 0.0

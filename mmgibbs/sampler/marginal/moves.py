@@ -22,6 +22,7 @@ from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.normal import normal
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import MARGINAL, stream
+from mmgibbs.machine.kernel_options import KERNEL
 
 DF = 5
 INDEPENDENCE, AUTOREGRESSION, WALK, GRADIENT = range(4)
@@ -105,7 +106,7 @@ def log_density_back(x: np.ndarray, proposed: np.ndarray, gradient: np.ndarray, 
     return -0.5 * float(z @ z)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _fill(out, number, level, stream_of_move, seed, chain):
     for i in range(out.size):
         out[i] = normal(number, level, stream_of_move, i, seed, chain)

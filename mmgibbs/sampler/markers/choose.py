@@ -7,8 +7,10 @@ from math import exp
 import numpy as np
 from numba import njit
 
+from mmgibbs.machine.kernel_options import KERNEL
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+
+@njit(cache=True, forceinline=True, **KERNEL)
 def choose(weight, u, chances):
     """A class k with probability proportional to exp(weight_k), by a uniform u: P(k) to chances (K,).
 

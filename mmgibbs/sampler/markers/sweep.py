@@ -32,6 +32,7 @@ from numba import njit
 from mmgibbs.genotypes.products import CHUNK, DOTS, add_rows, dot_rows
 from mmgibbs.genotypes.store import Store
 from mmgibbs.machine.barrier import meet, share
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.sampler.markers.choose import choose
 
@@ -68,7 +69,7 @@ class Block:
         return self.r, self.changes, self.rows, self.n_changed, self.moved
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _right_hand_sides(genotypes, first, b, values, s, chunks, r, me, threads):
     """r (b,) of SNPs first .. first + b - 1: those of this thread."""
     begin, stop = share(b, me, threads, DOTS)
@@ -77,7 +78,7 @@ def _right_hand_sides(genotypes, first, b, values, s, chunks, r, me, threads):
     dot_rows(genotypes, rows, values, s, 0, chunks, r[begin:stop])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _move_animals(genotypes, rows, values, changes, chunks, d, s, g, moved, me, threads):
     """s -= D X Delta and g += X Delta for the rows that changed, of the animals of this thread; moved: its room."""
     if rows.size == 0:
@@ -92,7 +93,7 @@ def _move_animals(genotypes, rows, values, changes, chunks, d, s, g, moved, me, 
         g[i] += moved[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, forceinline=True, **KERNEL)
 def _follow(r, gram, precision, j, b, change):
     """The right-hand sides of the SNPs after j."""
     step = precision * change
@@ -100,7 +101,7 @@ def _follow(r, gram, precision, j, b, change):
         r[other] -= gram[j, other] * step
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def sweep_normal(arrived, me, of_block, genotypes, values, chunks, gram, precision, d, s, g, a, v, z):
     """Every a_j from its normal, v (p,) its prior variance, z (p,) standard normals; s, g and a move in place.
 
@@ -124,7 +125,7 @@ def sweep_normal(arrived, me, of_block, genotypes, values, chunks, gram, precisi
             return
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _draw_normals(r, gram, precision, first, b, a, v, z, changes, rows):
     for j in range(b):
         rows[j] = first + j
@@ -136,7 +137,7 @@ def _draw_normals(r, gram, precision, first, b, a, v, z, changes, rows):
         _follow(r, gram, precision, j, b, changes[j])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def sweep_mixture(
     arrived, me, of_block, genotypes, values, chunks, gram, precision, d, s, g, a, of_class, v, log_pi, z, u, chances
 ):
@@ -165,7 +166,7 @@ def sweep_mixture(
             return
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _draw_classes(r, gram, precision, first, b, drawn, changes, rows):
     """How many effects of the block have changed."""
     a, of_class, v, log_pi, z, u, chances, weight = drawn

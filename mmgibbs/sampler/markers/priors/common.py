@@ -8,6 +8,7 @@ from numba import njit
 from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.philox import draw_word, uniform_pair
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.covariance import CovarianceModel, full_block
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
@@ -100,7 +101,7 @@ def chi_squares(df: np.ndarray, number: int, site: Site) -> np.ndarray:
     return _chi_squares(df, number, site.level, stream(MARKER_LOCAL, site.term), *site.key)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _chi_squares(df, number, level, stream, seed, chain):
     out = np.empty(level.size)
     for j in range(level.size):
@@ -108,7 +109,7 @@ def _chi_squares(df, number, level, stream, seed, chain):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def uniforms(out, number, level, stream, seed, chain, draw=0):
     """out (p,): a uniform for each SNP."""
     for j in range(level.size):

@@ -15,6 +15,7 @@ from mmgibbs.draws.gamma import gamma
 from mmgibbs.draws.inverse_gaussian import inverse_gaussian
 from mmgibbs.draws.purpose import MARKER_LOCAL, MARKER_SHARES, stream
 from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
+from mmgibbs.machine.kernel_options import KERNEL
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.model.markers import MarkerPriorSpec
 from mmgibbs.posterior.parameters import Parameter
@@ -59,7 +60,7 @@ class Lasso:
         self.v, self.lambda2 = state["v"].copy(), float(state["lambda2"])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, **KERNEL)
 def _draw_tau2(means, lambda2, number, level, stream, seed, chain):
     out = np.empty(means.size)
     for j in range(means.size):
