@@ -23,9 +23,9 @@ from numba import carray, njit
 
 from mmgibbs.engines.coloured.record_rows import whole
 from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
-from mmgibbs.engines.intrinsics import prefetch, stack
+from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.pcg.blocks import invert_blocks, level_blocks
-from mmgibbs.engines.pcg.rows import AHEAD, RowProduct, fit_in_rows, row_of_inverse
+from mmgibbs.engines.pcg.rows import AHEAD, RowProduct, fit_in_rows, sum_of_level
 from mmgibbs.engines.visit import prefetch_relatives
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.machine.kernel_options import KERNEL
@@ -199,23 +199,11 @@ def solve_absorbed(
     and u_r += w_r R_P^-1 W_r theta_l for their records; `columns` as in `weigh_rows`."""
     k, T = np.uint64(len(k_)), np.uint64(len(T_))
     total, row = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 1, 1), (1, len(k_)))
-    several, masked, weighted = term.visit_effect.size > 0, term.active.shape[0] > 0, weight.size > 0
-    end = max(np.uint64(term.visit_record.size), np.uint64(1)) - np.uint64(1)
+    several, weighted = term.visit_effect.size > 0, weight.size > 0
     for j in range(np.uint64(first), np.uint64(last)):
         prefetch_relatives(K, np.uint64(positions[min(j + AHEAD, np.uint64(last - 1))]), theta)
         level = np.uint64(positions[j])
-        row_of_inverse(k_, K, theta, level, row)
-        set_multiple(k_, total, 0, row[0, 0], Ginv, 0)
-        for b in range(1, len(k_)):
-            add_multiple(k_, total, 0, row[0, b], Ginv, b)
-        for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
-            prefetch(u, term.visit_record[min(v + AHEAD, end)])
-            r, at = term.visit_record[v], np.uint64(term.visit_effect[v]) * T if several else np.uint64(0)
-            for t in range(len(T_)):
-                add_multiple(k_, total, 0, u[r, t], picked, at + np.uint64(t))
-        if masked:
-            for c in range(len(k_)):
-                total[0, c] = total[0, c] if term.active[level, c] else 0.0
+        sum_of_level(term, K, k_, T_, picked, Ginv, theta, u, level, row, total)
         set_multiple(k_, row, 0, -total[0, 0], inverses, level * k)
         for b in range(1, len(k_)):
             add_multiple(k_, row, 0, -total[0, b], inverses, level * k + np.uint64(b))

@@ -21,7 +21,7 @@ from mmgibbs.engines.coloured.rows import add_multiple, set_multiple
 from mmgibbs.engines.intrinsics import prefetch, stack
 from mmgibbs.equations.scaling import Scaling
 from mmgibbs.equations.structured import StructuredEquations
-from mmgibbs.machine.kernel_options import KERNEL
+from mmgibbs.machine.kernel_options import KERNEL, WITHIN
 from mmgibbs.machine.threads import SHARES_PER_THREAD, Threads, equal_ranges
 from mmgibbs.model.relationships.identity import IdentityLists
 from mmgibbs.model.relationships.pedigree import PedigreeLists
@@ -170,26 +170,37 @@ def weigh_rows(pattern, weight, T_, W_, columns, u, size, first_piece, last_piec
 
 @njit(cache=True, **KERNEL)
 def sum_levels(term, K, k_, T_, picked, Ginv, theta, u, positions, out, first, last):
-    """out_j = sum_{r in l} W_r' u_r + G^-1 (K^-1 Theta)_l, l = positions[j], j = first ... last - 1; row e T + t of
-    `picked` (k,) is 1 at the component of effect e on trait t."""
+    """out_j = sum_{r in l} W_r' u_r + G^-1 (K^-1 Theta)_l, l = positions[j], j = first ... last - 1.
+
+    out (.., k); the rest as of `sum_of_level`.
+    """
     total, row = carray(stack(k_, 1, 1), (1, len(k_))), carray(stack(k_, 1, 1), (1, len(k_)))
+    for j in range(np.uint64(first), np.uint64(last)):
+        sum_of_level(term, K, k_, T_, picked, Ginv, theta, u, np.uint64(positions[j]), row, total)
+        set_multiple(k_, out, j, 1.0, total, 0)
+
+
+@njit(cache=True, forceinline=True, **WITHIN)
+def sum_of_level(term, K, k_, T_, picked, Ginv, theta, u, level, row, total):
+    """total (1, k) <- sum_{r in l} W_r' u_r + G^-1 (K^-1 Theta)_l, 0 for components set to 0.
+
+    picked (effects T, k): row e T + t is 1 at the component of effect e on trait t; Ginv (k, k); theta (q + 1, k), its
+    last row 0; u (n, T); level: sweep position, uint64; row (1, k): work space.
+    """
     several, masked, T = term.visit_effect.size > 0, term.active.shape[0] > 0, np.uint64(len(T_))
     end = max(np.uint64(term.visit_record.size), np.uint64(1)) - np.uint64(1)
-    for j in range(np.uint64(first), np.uint64(last)):
-        level = np.uint64(positions[j])
-        row_of_inverse(k_, K, theta, level, row)
-        set_multiple(k_, total, 0, row[0, 0], Ginv, 0)
-        for b in range(1, len(k_)):
-            add_multiple(k_, total, 0, row[0, b], Ginv, b)
-        for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
-            prefetch(u, term.visit_record[min(v + AHEAD, end)])
-            r, at = term.visit_record[v], np.uint64(term.visit_effect[v]) * T if several else np.uint64(0)
-            for t in range(len(T_)):
-                add_multiple(k_, total, 0, u[r, t], picked, at + np.uint64(t))
-        if masked:
-            for c in range(len(k_)):
-                total[0, c] = total[0, c] if term.active[level, c] else 0.0
-        set_multiple(k_, out, j, 1.0, total, 0)
+    row_of_inverse(k_, K, theta, level, row)
+    set_multiple(k_, total, 0, row[0, 0], Ginv, 0)
+    for b in range(1, len(k_)):
+        add_multiple(k_, total, 0, row[0, b], Ginv, b)
+    for v in range(term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]):
+        prefetch(u, term.visit_record[min(v + AHEAD, end)])
+        r, at = term.visit_record[v], np.uint64(term.visit_effect[v]) * T if several else np.uint64(0)
+        for t in range(len(T_)):
+            add_multiple(k_, total, 0, u[r, t], picked, at + np.uint64(t))
+    if masked:
+        for c in range(len(k_)):
+            total[0, c] = total[0, c] if term.active[level, c] else 0.0
 
 
 @njit(cache=True, **KERNEL)
