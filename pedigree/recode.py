@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import polars as pl
 
-from pedigree.kernel_options import LOOP
+from pedigree.kernel_options import LOOP, WITHIN
 
 _SEEDS = (20240229, 977)
 
@@ -37,14 +37,21 @@ def _hashes(ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     return place, tag
 
 
+@numba.njit(cache=True, forceinline=True, _nrt=False, **WITHIN)
+def _slot(table, place, tag):
+    """Where the id with this tag stands in the table, or else the free slot where the search from `place` ends."""
+    mask = np.uint64(table.shape[0] - 1)
+    at = place & mask
+    while table[at, 1] != 0 and table[at, 0] != tag:
+        at = (at + np.uint64(1)) & mask
+    return at
+
+
 @numba.njit(cache=True, **LOOP)
 def _insert(table, place, tag):
     first = np.empty(place.size, np.int32)
-    mask = np.uint64(table.shape[0] - 1)
     for i in range(place.size):
-        at = place[i] & mask
-        while table[at, 1] != 0 and table[at, 0] != tag[i]:
-            at = (at + np.uint64(1)) & mask
+        at = _slot(table, place[i], tag[i])
         if table[at, 1] == 0:
             table[at, 0], table[at, 1] = tag[i], np.uint64(i + 1)
         first[i] = np.int32(table[at, 1]) - 1
@@ -54,11 +61,8 @@ def _insert(table, place, tag):
 @numba.njit(cache=True, **LOOP)
 def _find(table, place, tag):
     row = np.empty(place.size, np.int32)
-    mask = np.uint64(table.shape[0] - 1)
     for i in range(place.size):
-        at = place[i] & mask
-        while table[at, 1] != 0 and table[at, 0] != tag[i]:
-            at = (at + np.uint64(1)) & mask
+        at = _slot(table, place[i], tag[i])
         row[i] = np.int32(table[at, 1]) - 1
     return row
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import model_validator
 
 from mmgibbs.config.effects import Model, Random, Traits, component_names
 from mmgibbs.config.fields import (
@@ -22,6 +21,7 @@ from mmgibbs.config.fields import (
     a_text,
     accepts,
     checked,
+    each_of,
     expected,
     list_of,
     number,
@@ -72,16 +72,7 @@ def _each(value: object, kind: Kind[Value], needed: str, name_kind: Kind[str] = 
     """NAME -> what the kind makes of its value, every problem at its name."""
     if not isinstance(value, dict) or not value:
         raise expected(value, needed)
-    problems, out = Problems(), {}
-    for name, entry in value.items():
-        try:
-            out[name_kind(name)] = kind(entry)
-        except PydanticCustomError as error:
-            problems.add((name,), error.message())
-        except ValidationError as error:
-            problems.add_all(error, (name,))
-    problems.refuse()
-    return out
+    return each_of(value, kind, name_kind)
 
 
 _OF_WEIGHTS: Schema = {"type": "object", "additionalProperties": {"type": "number"}, "minProperties": 1}

@@ -346,6 +346,20 @@ def a_name_or_none(value: object) -> str:
     return "" if value == "" else a_name(value)
 
 
+def each_of(mapping: dict[Any, Any], kind: Kind[Value], named: Kind[str]) -> dict[str, Value]:
+    """NAME -> what the kind makes of its value, in the order written; every problem is said, at its name."""
+    problems, out = Problems(), {}
+    for name, entry in mapping.items():
+        try:
+            out[named(name)] = kind(entry)
+        except PydanticCustomError as error:
+            problems.add((name,), error.message())
+        except ValidationError as error:
+            problems.add_all(error, (name,))
+    problems.refuse()
+    return out
+
+
 def mapping_of(section: type[OfSection], what: str, named: Kind[str] = a_name) -> Kind[dict[str, OfSection]]:
     """NAME -> section, in the order written."""
 
@@ -353,16 +367,7 @@ def mapping_of(section: type[OfSection], what: str, named: Kind[str] = a_name) -
         value = {} if is_nothing(value) else value
         if not isinstance(value, dict):
             raise expected(value, f"a mapping from the name of each {what} to its keys")
-        problems, out = Problems(), {}
-        for name, entry in value.items():
-            try:
-                out[named(name)] = section.model_validate(entry)
-            except PydanticCustomError as error:
-                problems.add((name,), error.message())
-            except ValidationError as error:
-                problems.add_all(error, (name,))
-        problems.refuse()
-        return out
+        return each_of(value, section.model_validate, named)
 
     return accepting(check, {"type": ["object", "null"], "additionalProperties": section})
 

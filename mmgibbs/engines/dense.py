@@ -18,7 +18,16 @@ from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
 from mmgibbs.engines.dense_products import shared_rows
 from mmgibbs.engines.intrinsics import stack
-from mmgibbs.engines.visit import draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits, unrolled
+from mmgibbs.engines.visit import (
+    draw_level,
+    draw_sites,
+    hold_inactive,
+    join_prior,
+    move_visits,
+    shift,
+    sum_visits,
+    unrolled,
+)
 from mmgibbs.equations.core import CoreLevels
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import Block
@@ -118,12 +127,7 @@ def sweep_tile(
             for a in range(k):
                 row[a] += s * moved[j, a]
         kappa = weight(K, level) + np.float64(S[of_block, of_block])
-        for a in range(k):
-            rhs[a] = 0.0
-            for b in range(k):
-                rhs[a] -= Ginv[a, b] * row[b]
-            for b in range(a + 1):
-                P[a, b] += kappa * Ginv[a, b]
+        join_prior(k_, Ginv, kappa, row, P, rhs)
         from_visit, to_visit = term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]
         sum_visits(term, records, T_, from_visit, to_visit, e, Rinv, rhs)
         if masked:

@@ -27,6 +27,7 @@ from mmgibbs.engines.visit import (
     draw_level,
     draw_sites,
     hold_inactive,
+    join_prior,
     move_visits,
     prefetch_visit,
     shift,
@@ -128,13 +129,7 @@ def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, sit
             z = normals[level - chunk]
             level_precisions(term, Rinv, level, P)
             times_row(K, level, theta, row)
-            kappa = weight(K, level)
-            for a in range(k):
-                rhs[a] = 0.0
-                for b in range(k):
-                    rhs[a] -= Ginv[a, b] * row[b]
-                for b in range(a + 1):
-                    P[a, b] += kappa * Ginv[a, b]
+            join_prior(k_, Ginv, weight(K, level), row, P, rhs)
             from_visit, to_visit = term.visit_ptr[level], term.visit_ptr[level + np.uint64(1)]
             sum_visits(term, records, T_, from_visit, to_visit, e, Rinv, rhs)
             if masked:

@@ -1,5 +1,5 @@
-"""The pieces of one visit of a level, which engines share: its records' part of rhs, the draw, the move. All are
-inlined where they are used.
+"""The pieces of one visit of a level, which engines share: its records' part of rhs, that of its relatives and prior,
+the draw, the move. All are inlined where they are used.
 
 `k_` and `T_` are tuples whose length is the number of components and traits (see `unroll`).
 """
@@ -54,6 +54,22 @@ def sum_visits(term, records, T_, first, last, e, Rinv, rhs):
             for t in range(T):
                 s += Rinv[p, term.trait[c], t] * e[r, t]
             rhs[c] += (w if plain else w * term.covariates[r, term.regressor[c]]) * s
+
+
+@njit(cache=True, forceinline=True, **WITHIN)
+def join_prior(k_, Ginv, kappa, row, P, rhs):
+    """What a level's relatives and prior say of it: rhs = -G^-1 sum_m kappa_lm theta_m, P += kappa_ll G^-1 (the lower
+    triangle).
+
+    row (k,): the sum over m, l included; kappa: kappa_ll; Ginv and P (k, k), rhs (k,) float64.
+    """
+    k = len(k_) if len(k_) > 0 else rhs.size
+    for a in range(k):
+        rhs[a] = 0.0
+        for b in range(k):
+            rhs[a] -= Ginv[a, b] * row[b]
+        for b in range(a + 1):
+            P[a, b] += kappa * Ginv[a, b]
 
 
 @njit(cache=True, forceinline=True, **WITHIN)

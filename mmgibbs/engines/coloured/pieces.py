@@ -14,7 +14,16 @@ from numba import njit
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
-from mmgibbs.engines.visit import draw_level, draw_sites, hold_inactive, move_visits, shift, sum_visits, unrolled
+from mmgibbs.engines.visit import (
+    draw_level,
+    draw_sites,
+    hold_inactive,
+    join_prior,
+    move_visits,
+    shift,
+    sum_visits,
+    unrolled,
+)
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import times_row, weight
@@ -108,13 +117,7 @@ def draw_long_levels(
         z, change = normals[0], changes[n]
         level_precisions(term, Rinv, level, P)
         times_row(K, level, theta, row)
-        kappa = weight(K, level)
-        for a in range(k):
-            rhs[a] = 0.0
-            for b in range(k):
-                rhs[a] -= Ginv[a, b] * row[b]
-            for b in range(a + 1):
-                P[a, b] += kappa * Ginv[a, b]
+        join_prior((), Ginv, weight(K, level), row, P, rhs)
         for p in range(pieces.shape[0]):
             if pieces[p, 0] == n:
                 for a in range(k):

@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 
 from mmgibbs.draws.small_matrices import SINGULAR
-from mmgibbs.engines.direct.elimination import Elimination
+from mmgibbs.engines.direct.elimination import Elimination, place_in_list
 from mmgibbs.machine.kernel_options import KERNEL
 
 AT_ONCE = 4  # columns of one pattern
@@ -157,7 +157,7 @@ def _alike(column_ptr, row_of):
 
 @njit(cache=True, **KERNEL)
 def _places(rows, columns, place, column_ptr, row_of):
-    """(m,) by bisection in the column; the pattern has every element that is asked for."""
+    """(m,) the pattern has every element that is asked for."""
     out = np.full(rows.size, -1, np.int64)
     for e in range(rows.size):
         if rows[e] < 0 or columns[e] < 0:
@@ -168,14 +168,7 @@ def _places(rows, columns, place, column_ptr, row_of):
         if i == j:
             out[e] = row_of.size + i
             continue
-        low, high = column_ptr[j], column_ptr[j + 1] - 1
-        while low < high:
-            middle = (low + high) // 2
-            if row_of[middle] < i:
-                low = middle + 1
-            else:
-                high = middle
-        out[e] = low
+        out[e] = place_in_list(row_of, column_ptr[j], column_ptr[j + 1], i)
     return out
 
 

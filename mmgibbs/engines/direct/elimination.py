@@ -1,4 +1,5 @@
-"""The order in which equations are eliminated, and the elimination tree (Liu 1990): what all forms of the factor need.
+"""The order in which equations are eliminated, and the elimination tree (Liu 1990), and where a row stands in a list:
+what all forms of the factor need.
 
 Minimum degree (Liu 1985; that of SuperLU), then a postorder of the tree.
 """
@@ -10,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 from scipy.sparse import csc_array, csr_array
+
+from mmgibbs.machine.kernel_options import KERNEL
 
 MANY = 50_000  # equations from which the densest come last; below, an order takes no time, and draws keep their bits
 
@@ -151,3 +154,16 @@ def column_counts(indptr, indices, parent):
                 counts[k] += 1
                 k = parent[k]
     return counts
+
+
+@njit(cache=True, **KERNEL)
+def place_in_list(rows, first, last, row):
+    """The place of `row` in rows[first ... last - 1], whole numbers in ascending order that have it: by bisection."""
+    low, high = first, last - 1
+    while low < high:
+        middle = (low + high) // 2
+        if rows[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low

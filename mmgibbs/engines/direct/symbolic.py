@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mmgibbs.engines.direct.elimination import Elimination
+from mmgibbs.engines.direct.elimination import Elimination, place_in_list
 from mmgibbs.engines.direct.panels import factorise_panels, log_determinant_panels, solve_panels
 from mmgibbs.engines.direct.selected import selected_panels
 from mmgibbs.machine.kernel_options import KERNEL
@@ -210,12 +210,6 @@ def _places(rows, columns, place, supernode, first, row_ptr, panel_rows, panel_p
         if i < j:
             i, j = j, i
         s = supernode[j]
-        low, high = row_ptr[s], row_ptr[s + 1] - 1
-        while low < high:
-            middle = (low + high) // 2
-            if panel_rows[middle] < i:
-                low = middle + 1
-            else:
-                high = middle
-        out[e] = panel_ptr[s] + (low - row_ptr[s]) * (first[s + 1] - first[s]) + j - first[s]
+        row = place_in_list(panel_rows, row_ptr[s], row_ptr[s + 1], i) - row_ptr[s]
+        out[e] = panel_ptr[s] + row * (first[s + 1] - first[s]) + j - first[s]
     return out

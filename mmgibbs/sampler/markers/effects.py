@@ -220,16 +220,35 @@ class MarkerEffects:
             "g": self.g,
             "drift": np.array(self.largest_drift),
         }
-        own |= {f"prior.{name}": value for name, value in self.prior.state().items()}
-        return {marker_name(self.markers.key, name): value for name, value in own.items()}
+        return state_of_term(self.markers.key, own, self.prior)
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        start = marker_name(self.markers.key, "")
-        own = {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
+        own = restore_term(self.markers.key, state, self.prior)
         self.a, self.of_class, self.g = own["a"].copy(), own["class"].copy(), own["g"].copy()
         self.largest_drift = float(own["drift"])
         self._values = None
-        self.prior.restore({n.removeprefix("prior."): v for n, v in own.items() if n.startswith("prior.")})
+
+
+class HasState(Protocol):
+    """What a checkpoint keeps of a prior."""
+
+    def state(self) -> dict[str, np.ndarray]: ...
+
+    def restore(self, state: dict[str, np.ndarray]) -> None: ...
+
+
+def state_of_term(key: str, own: dict[str, np.ndarray], prior: HasState) -> dict[str, np.ndarray]:
+    """What a step keeps of its own and of its prior, under the names of its term."""
+    own = own | {f"prior.{name}": value for name, value in prior.state().items()}
+    return {marker_name(key, name): value for name, value in own.items()}
+
+
+def restore_term(key: str, state: dict[str, np.ndarray], prior: HasState) -> dict[str, np.ndarray]:
+    """`state_of_term` turned round: the prior takes its share back; what is the step's own under its own names."""
+    start = marker_name(key, "")
+    own = {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
+    prior.restore({n.removeprefix("prior."): v for n, v in own.items() if n.startswith("prior.")})
+    return own
 
 
 def starting_draws(markers: Markers) -> dict[str, np.ndarray]:

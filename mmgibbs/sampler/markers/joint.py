@@ -31,7 +31,7 @@ from mmgibbs.posterior.moments import Moments, MomentsOfLocations
 from mmgibbs.posterior.parameters import MEAN_VARIANCE, Parameter, marker_name
 from mmgibbs.sampler.covariances import START_SCALES, CovarianceMatrices, draw_covariance
 from mmgibbs.sampler.interweave import TRIES, CholeskyPrior, cholesky_prior, draw_scaling
-from mmgibbs.sampler.markers.effects import EffectsFollowed, MarkerEffects
+from mmgibbs.sampler.markers.effects import EffectsFollowed, MarkerEffects, restore_term, state_of_term
 from mmgibbs.sampler.markers.implied import ImpliedVariance
 from mmgibbs.sampler.markers.joint_sweep import Block, sweep_one_by_one, sweep_states
 from mmgibbs.sampler.markers.priors.base import Site
@@ -342,18 +342,19 @@ class JointMarkerEffects:
         return out
 
     def state(self) -> dict[str, np.ndarray]:
-        own: dict[str, np.ndarray] = {"a": self.a, "state": self.state_of, "g": self.g}
-        own["drift"] = np.array(self.largest_drift)
-        own |= {f"prior.{name}": value for name, value in self.prior.state().items()}
-        return {marker_name(self.first.joint_key, name): value for name, value in own.items()}
+        own: dict[str, np.ndarray] = {
+            "a": self.a,
+            "state": self.state_of,
+            "g": self.g,
+            "drift": np.array(self.largest_drift),
+        }
+        return state_of_term(self.first.joint_key, own, self.prior)
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        start = marker_name(self.first.joint_key, "")
-        own = {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
+        own = restore_term(self.first.joint_key, state, self.prior)
         self.a, self.state_of, self.g = own["a"].copy(), own["state"].copy(), own["g"].copy()
         self.largest_drift = float(own["drift"])
         self._values = None
-        self.prior.restore({n.removeprefix("prior."): v for n, v in own.items() if n.startswith("prior.")})
 
 
 def effects_of(steps: Sequence[object]) -> list[EffectsFollowed]:
