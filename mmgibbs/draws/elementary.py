@@ -31,13 +31,13 @@ LOG2_E = 1.4426950408889634
 
 @njit(cache=True, forceinline=True, **DRAW)
 def bits(x):
-    """The 64 bits of a float64."""
+    """The 64 bits of a float64 x, as uint64."""
     return np.float64(x).view(np.uint64)
 
 
 @njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def from_bits(n):
-    """The float64 of 64 bits."""
+    """The float64 whose 64 bits are n, uint64."""
     return np.uint64(n).view(np.float64)
 
 

@@ -32,7 +32,7 @@ def small_root(mean, half_chi_square):
 
 @njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def half_chi_square_1(w0, w1, w2):
-    """Half a chi-square on 1 df, always positive, from 84 random bits."""
+    """Half a chi-square on 1 df, -log(u) cos(pi v / 2)^2 > 0, from words w0, w1 (u) and w2 (v): 84 random bits."""
     cosine, _ = cos_sin_turns(0.25 * short_uniform(w2))
     return -log(uniform(w0, w1)) * (cosine * cosine)
 

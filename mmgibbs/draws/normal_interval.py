@@ -51,7 +51,7 @@ def tail(x):
 
 @njit(cache=True, forceinline=True, **DRAW_WITHIN)
 def between_tails(a, b, tail_a, tail_b):
-    """`normal_interval` of (a, b) whose tails are known."""
+    """`normal_interval` of (a, b), a <= b, whose tails are known: tail_a = `tail`(a), tail_b = `tail`(b)."""
     if a > 0.0:
         return 0.5 * (tail_a - tail_b)
     if b > 0.0:  # both sides of 0: the tails are what is left out

@@ -39,7 +39,10 @@ def cholesky(A, L, singular):
 
 @njit(cache=True, _nrt=False, **DRAW)
 def cholesky_reciprocal(A, L, singular):
-    """`cholesky` with 1 / l_jj on the diagonal of L, so that there are k divisions and no more, here and in solves."""
+    """`cholesky` with 1 / l_jj on the diagonal of L, so that there are k divisions and no more, here and in solves.
+
+    A and L (k, k) float64, `singular` and what comes back as there.
+    """
     k = A.shape[0]
     for j in range(k):
         d = A[j, j]

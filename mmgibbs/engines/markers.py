@@ -26,7 +26,11 @@ def with_markers(design: Design) -> str | None:
 
 @njit(cache=True, **KERNEL)
 def gather(pattern, weight, animal, trait, e, Rinv, out):
-    """out (animals,) float64, from 0; animal (n,) -1 where the record has none; weight (n,) or empty."""
+    """s_a of the module: out (animals,) float64, from 0; animal (n,), -1 where the record has none; weight (n,) or
+    empty.
+
+    pattern (n,); e (n, T); Rinv (patterns, T, T); trait: t.
+    """
     out[:] = 0.0
     for r in range(animal.size):
         a = animal[r]
@@ -40,7 +44,10 @@ def gather(pattern, weight, animal, trait, e, Rinv, out):
 
 @njit(cache=True, **KERNEL)
 def scatter(animal, trait, g, offset, e):
-    """offset (n,) and e (n, T), in place; g (animals,)."""
+    """e_rt and offset_r of the module, in place: offset (n,), e (n, T) float64.
+
+    g (animals,); animal (n,), -1 where the record has none; trait: t.
+    """
     for r in range(animal.size):
         a = animal[r]
         if a >= 0:

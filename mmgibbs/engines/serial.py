@@ -111,7 +111,12 @@ def sweep_block(term, K, records, k_, T_, theta, e, Ginv, Rinv, first, last, sit
     """Draw the levels first ... last - 1 (sweep positions) of one term. Returns -1, or the position whose P is not
     positive definite.
 
-    sites: see `sites_of`. theta (q, k) and e (n, T) are updated in place.
+    theta_l | rest ~ N(theta_l + P^-1 rhs, P^-1),   P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r,
+    rhs = sum_r W_r' R_r^-1 e_r - G^-1 sum_m kappa_lm theta_m.
+
+    term, K, records: lists of equations/structured.py; k_, T_: of visit.py; sites: see `sites_of`. theta (q, k) and
+    e (n, T) are updated in place; Ginv (k, k), Rinv (patterns, T, T). Draws are those of the site (number, stream) and
+    the key (seed, chain).
     """
     k = len(k_) if len(k_) > 0 else theta.shape[1]
     P = carray(stack(k_, 2, 1), (k, k)) if len(k_) > 0 else np.empty((k, k))

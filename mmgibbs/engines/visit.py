@@ -1,7 +1,8 @@
 """The pieces of one visit of a level, which engines share: its records' part of rhs, that of its relatives and prior,
 the draw, the move. All are inlined where they are used.
 
-`k_` and `T_` are tuples whose length is the number of components and traits (see `unroll`).
+`term`, `records` and `K` are lists of equations/structured.py: q levels with k components in sweep order, n records of
+T traits. `k_` and `T_` are tuples whose length is the number of components and traits (see `unroll`).
 """
 
 from __future__ import annotations
@@ -94,7 +95,9 @@ def draw_level(k_, P, L, rhs, z, change):
     """change ~ N(P^-1 rhs, P^-1) = L'^-1 (L^-1 rhs + z), P = L L'; only the lower triangle of P is read. False where P
     is not positive definite.
 
-    The diagonal of `L` holds 1 / l_jj, so that there are k divisions and no more."""
+    P and L (k, k), rhs, z (standard normals) and change (k,) float64. The diagonal of `L` holds 1 / l_jj, so that there
+    are k divisions and no more.
+    """
     k = len(k_) if len(k_) > 0 else rhs.size
     for j in range(k):
         d = P[j, j]
@@ -124,9 +127,10 @@ def draw_level(k_, P, L, rhs, z, change):
 @njit(cache=True, forceinline=True, **WITHIN)
 def draw_sites(k_, P, rhs, z, change, c_first, c_last):
     """change_c ~ N((rhs_c - sum_b P_cb change_b) / P_cc, 1 / P_cc) for c = c_first ... c_last - 1 in turn; the others
-    stay.
+    stay. False where a P_cc is not positive.
 
-    Only the lower triangle of P is read."""
+    P (k, k), of which the lower triangle is read; rhs, z (standard normals) and change (k,) float64.
+    """
     k = len(k_) if len(k_) > 0 else rhs.size
     for c in range(k):
         change[c] = 0.0
@@ -142,7 +146,7 @@ def draw_sites(k_, P, rhs, z, change, c_first, c_last):
 
 @njit(cache=True, forceinline=True, **WITHIN)
 def shift(theta, level, change):
-    """theta_l += change; `change` becomes what the stored precision could hold of it.
+    """theta_l += change, l the sweep position `level`; `change` becomes what the stored precision could hold of it.
 
     theta (q, k), change (k,) float64.
     """
@@ -166,7 +170,9 @@ def move_visits(term, first, last, e, change):
 
 @njit(cache=True, forceinline=True, **WITHIN)
 def prefetch_visit(term, K, records, level, theta, e):
-    """Prefetch what the visit of a level will read: its relatives' thetas, its records' residuals and patterns."""
+    """Prefetch what the visit of a level will read: its relatives' rows of theta (q, k), its records' rows of e (n, T)
+    and their patterns.
+    """
     prefetch_relatives(K, level, theta)
     for v in range(
         term.visit_ptr[level], min(term.visit_ptr[level + np.uint64(1)], term.visit_ptr[level] + np.uint64(ASKED))

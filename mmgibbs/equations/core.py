@@ -48,7 +48,10 @@ class CoreLevels(NamedTuple):
 
 @njit(cache=True, **ENTRY)
 def core_rows(products, left, of_core, of_others, first, last, out, sums):
-    """See the module: of_core (k, c), of_others and out (k, n), sums (k, c), all float64; sums is added to."""
+    """See the module, for rows first ... last - 1 of P: products (n, c) is P, left (n,) the m_i.
+
+    of_core (k, c) is x_c, of_others (k, n) x_n; out (k, n), sums (k, c), all float64; sums is added to.
+    """
     k, c = of_core.shape
     for i in range(np.uint64(first), np.uint64(last)):
         row = products[i]

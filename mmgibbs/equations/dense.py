@@ -38,7 +38,7 @@ class DenseLevels(NamedTuple):
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, **ENTRY)
 def dot(row, x, first, last):
-    """Lanes and fused multiply-adds, as the machine has them."""
+    """sum_j row_j x_j, first <= j < last, float64, of row (m,) and x (m,): in lanes and by fused multiply-adds."""
     total = 0.0
     for j in range(first, last):
         total += np.float64(row[j]) * x[j]
@@ -47,7 +47,7 @@ def dot(row, x, first, last):
 
 @njit(cache=True, **ENTRY)
 def rows_times(values, first, last, columns, out):
-    """See the module; out (last - first, k) float64."""
+    """See the module: values is S (m, m), columns (k, m); out (last - first, k) float64 is overwritten."""
     k, m = columns.shape
     for i in range(np.uint64(first), np.uint64(last)):
         row, sums = values[i], out[i - np.uint64(first)]
@@ -60,7 +60,7 @@ def rows_times(values, first, last, columns, out):
 
 @njit(cache=True, **ENTRY)
 def upper_products(values, first, last, columns, out):
-    """See the module; out (k, k) float64."""
+    """See the module: values is S (m, m), columns (k, m); out (k, k) float64 is added to."""
     k, m = columns.shape
     sums = np.empty(k)
     for i in range(np.uint64(first), np.uint64(last)):

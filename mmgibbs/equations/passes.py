@@ -1,4 +1,4 @@
-"""Passes over records, levels and relationship lists that the engines share, with the terms' lists of structured.py.
+"""Passes over records, levels and relationship lists that the engines share.
 
     e = y - W theta        W' R^-1 e        sum_{r in l} W_r' R_r^-1 W_r
 
@@ -8,6 +8,11 @@ and, below, what C times several vectors at once is made of: Theta (q, k, m), re
 
 where each column sees the same operations in the same order whatever m is, so its values do not depend, to the last
 bit, on its company.
+
+`term`, `records` and `K` are the TermLists, the Records and the relationship lists of structured.py: q levels of k
+components in sweep order, n records of T traits. Traits are in the units of y, regressors in those of the covariates.
+G^-1 is `Ginv` (k, k) float64; R_P^-1, by missing pattern, is `Rinv` (patterns, T, T) float64, 0 for traits that a
+pattern lacks. Nothing is checked, and no bounds are.
 """
 
 from __future__ import annotations
@@ -38,7 +43,7 @@ def subtract_term(term, theta, e):
 
 @njit(cache=True, **ENTRY)
 def add_weighted(term, records, Rinv, e, out):
-    """out_l += sum_{r in l} W_r' R_r^-1 e_r: out (q, k) float64, e (n, T), Rinv (patterns, T, T)."""
+    """out_l += sum_{r in l} W_r' R_r^-1 e_r for one term: out (q, k), e (n, T) float64; out is updated in place."""
     plain = term.covariates.shape[0] == 0
     several = term.visit_effect.size > 0
     n_traits = e.shape[1]
@@ -56,14 +61,18 @@ def add_weighted(term, records, Rinv, e, out):
 
 @njit(cache=True, forceinline=True, _nrt=False, **ENTRY)
 def level_precisions(term, Rinv, level, out):
-    """out = sum_{r in l} W_r' R_r^-1 W_r from the cells of the level; (k, k) float64, the lower triangle is written."""
+    """out = sum_{r in l} W_r' R_r^-1 W_r from the cells of level l (`level`); (k, k) float64, the lower triangle is
+    written.
+    """
     of_class = np.uint64(term.cell_class[level]) if term.cell_class.size > 0 else np.uint64(level)
     class_precisions(term, Rinv, of_class, out)
 
 
 @njit(cache=True, forceinline=True, **WITHIN)
 def class_precisions(term, Rinv, of_class, out):
-    """The same for the levels of a class (of a level, where each has cells of its own): out (k, k) float64."""
+    """The same for the levels of a class, number `of_class` (of a level, where each has cells of its own): out (k, k)
+    float64, the lower triangle is written.
+    """
     k = out.shape[0]
     for a in range(k):
         for b in range(a + 1):
@@ -136,7 +145,7 @@ def weigh(records, Rinv, e):
 
 @njit(cache=True, **ENTRY)
 def add_prior(K, Ginv, theta, out):
-    """out += K^-1 Theta_j G^-1 for each j: theta, out (q, k, m) float64."""
+    """out_l += (K^-1 Theta_j)_l G^-1 for each j: theta, out (q, k, m) float64; out is updated in place."""
     q, k, m = theta.shape
     flat = theta.reshape((q, k * m))
     row = np.empty(k * m)
@@ -150,7 +159,7 @@ def add_prior(K, Ginv, theta, out):
 
 @njit(cache=True, **ENTRY)
 def add_dense(Ginv, rows, out):
-    """out_l += rows_l G^-1 for each of several vectors: rows, out (levels, k, m) float64."""
+    """out_l += rows_l G^-1 for each of several vectors: rows, out (levels, k, m) float64; out is updated in place."""
     q, k, m = rows.shape
     for level in range(np.uint64(q)):
         for a in range(k):

@@ -67,7 +67,7 @@ def _row_by_row(K: Lists, theta: np.ndarray, out: np.ndarray) -> None:
 
 @njit(cache=True, **ENTRY)
 def quadratic_form(K, theta):
-    """Theta' K^-1 Theta, (k, k) float64, for Theta (q, k) in sweep order."""
+    """Theta' K^-1 Theta, (k, k) float64, of theta (q, k) in sweep order; K: relationship lists."""
     out = np.empty((theta.shape[1], theta.shape[1]))
     quadratic(K, theta, out)
     return out

@@ -143,8 +143,11 @@ def sum_rows(pattern, weight, levels, k_, T_, E_, W_, rows, e, size, first_piece
 
 @njit(cache=True, _nrt=False, **ENTRY)
 def move_records(levels, k_, T_, E_, W_, moves, rows, e, size, first_piece, last_piece):
-    """e_r -= W_r D' (row of each effect) for the records of the pieces; moves (E k, W): row i k + b is what a unit of
-    component b moves the T residuals by through effect i."""
+    """e_r -= W_r D' (row of each effect) for the records of pieces first_piece ... last_piece - 1 of `size` records.
+
+    moves (E k, W): row i k + b is what a unit of component b moves the T residuals by through effect i. levels (n, E)
+    uint32, rows (q + 1, k), the last one 0; e (n, T) in place; k_, T_, E_ and W_: tuples as of `sum_rows`.
+    """
     k, n = np.uint64(len(k_)), np.uint64(e.shape[0])
     none, end = np.uint32(rows.shape[0] - 1), n - np.uint64(1)
     here = on_stack((1, len(W_)))

@@ -10,9 +10,9 @@ from mmgibbs.machine.kernel_options import KERNEL
 
 @njit(cache=True, **KERNEL)
 def cholesky_in_place(P, w, least):
-    """The first w rows of P become lower triangular, L L' the matrix that was there.
+    """The first w rows of P (m, w) float64 become lower triangular, L L' the matrix that was there.
 
-    Returns -1, or the first row whose pivot is not above `least`.
+    least (w,): returns -1, or the first row j whose pivot is not above least[j].
     """
     for j in range(w):
         d = P[j, j]
@@ -33,7 +33,7 @@ def cholesky_in_place(P, w, least):
 
 @njit(cache=True, **KERNEL)
 def inverse_of_lower(P, w):
-    """(w, w) inverse of the lower triangle in the first w rows of P."""
+    """(w, w) inverse of the lower triangle in the first w rows of P (m, w) float64."""
     out = np.zeros((w, w))
     for i in range(w):
         out[i, i] = 1.0 / P[i, i]

@@ -177,6 +177,7 @@ def factorise_columns(column_ptr, row_of, row_ptr, column_of, alike, values, fil
     """values (elements,): C becomes L and D. Returns -1, or the place of the first pivot that is not above `singular`
     times the diagonal of C.
 
+    column_ptr (n + 1,), row_of (below,), row_ptr (n + 1,), column_of (below,), alike (n,): of a Columns.
     filled (n,) uint64, y (n,) and reciprocal (n,) 1 / D: work space, `reciprocal` for the solutions too.
     """
     n = y.size
@@ -233,7 +234,7 @@ def factorise_columns(column_ptr, row_of, row_ptr, column_of, alike, values, fil
 
 @njit(cache=True, **KERNEL)
 def solve_lower(column_ptr, row_of, values, x):
-    """x (n,) <- L^-1 x, in place."""
+    """x (n,) <- L^-1 x, in place; column_ptr (n + 1,), row_of (below,): of a Columns; values (elements,): L and D."""
     for j in range(np.uint64(x.size)):
         xj = x[j]
         if xj != 0.0:
@@ -243,7 +244,7 @@ def solve_lower(column_ptr, row_of, values, x):
 
 @njit(cache=True, **KERNEL)
 def solve_upper(column_ptr, row_of, values, x):
-    """x (n,) <- L'^-1 x, in place."""
+    """x (n,) <- L'^-1 x, in place; column_ptr (n + 1,), row_of (below,): of a Columns; values (elements,): L and D."""
     n = x.size
     for step in range(n):
         j = np.uint64(n - 1 - step)
@@ -280,7 +281,10 @@ def log_determinant_columns(below, values):
 
 @njit(cache=True, **KERNEL)
 def selected_columns(column_ptr, row_of, row_ptr, column_of, values, out):
-    """out (elements,): C^-1 in the places of L and D."""
+    """out (elements,): C^-1 in the places of L and D, by the recursion of the module.
+
+    column_ptr (n + 1,), row_of (below,), row_ptr (n + 1,), column_of (below,): of a Columns; values (elements,): L, D.
+    """
     n = column_ptr.size - 1
     below = np.uint64(row_of.size)
     ends, slope = column_ptr[1:].copy(), np.empty(n)

@@ -158,7 +158,7 @@ def column_counts(indptr, indices, parent):
 
 @njit(cache=True, **KERNEL)
 def place_in_list(rows, first, last, row):
-    """The place of `row` in rows[first ... last - 1], whole numbers in ascending order that have it: by bisection."""
+    """The place of `row` in rows (.., ascending) from `first` to last - 1, which have it: by bisection."""
     low, high = first, last - 1
     while low < high:
         middle = (low + high) // 2

@@ -1,7 +1,10 @@
 """L by supernodes, as a multifrontal Cholesky factorisation (Duff & Reid 1983) on a pattern that is known.
 
 A supernode gathers what C has in its panel and what its children leave, is factorised as a dense matrix, and leaves to
-its parent the update matrix F22 - L21 L21'. Rows and columns are places of the factor, see symbolic.py.
+its parent the update matrix F22 - L21 L21'. Rows and columns are places of the factor.
+
+Of a Symbolic (symbolic.py), n equations in s supernodes: first (s + 1,), row_ptr (s + 1,), rows, panel_ptr (s + 1,),
+parent (s,), stack_size and widest_below; panels (elements,) float64 holds C before and L after.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from mmgibbs.machine.kernel_options import KERNEL
 
 @njit(cache=True, **KERNEL)
 def factorise_panels(first, row_ptr, rows, panel_ptr, parent, stack_size, widest_below, panels):
-    """-1, or the place of the first pivot that is not positive."""
+    """panels (elements,): C becomes L, in place. Returns -1, or the place of the first pivot that is not positive."""
     supernodes = first.size - 1
     stack, top = np.empty(max(1, stack_size)), 0
     at = np.zeros(supernodes, np.int64)  # where the update matrix of a supernode starts
@@ -69,6 +72,7 @@ def factorise_panels(first, row_ptr, rows, panel_ptr, parent, stack_size, widest
 
 @njit(cache=True, **KERNEL)
 def log_determinant_panels(first, row_ptr, panel_ptr, panels):
+    """log|C| = 2 sum_i log l_ii"""
     total = 0.0
     for s in range(first.size - 1):
         w = first[s + 1] - first[s]
@@ -79,7 +83,7 @@ def log_determinant_panels(first, row_ptr, panel_ptr, panels):
 
 @njit(cache=True, **KERNEL)
 def solve_panels(first, row_ptr, rows, panel_ptr, panels, x):
-    """x (n, columns) <- L'^-1 L^-1 x, in place."""
+    """x (n, columns) <- C^-1 x = L'^-1 L^-1 x, in place."""
     columns = x.shape[1]
     for s in range(first.size - 1):
         w, m = first[s + 1] - first[s], row_ptr[s + 1] - row_ptr[s]

@@ -18,7 +18,11 @@ from mmgibbs.machine.kernel_options import KERNEL
 
 @njit(cache=True, **KERNEL)
 def selected_panels(first, row_ptr, rows, panel_ptr, supernode, widest_below, panels):
-    """(elements,) C^-1 in the places of the panels of L, diagonal blocks whole."""
+    """(elements,) C^-1 in the places of the panels of L, diagonal blocks whole.
+
+    first (s + 1,), row_ptr (s + 1,), rows, panel_ptr (s + 1,), supernode (n,), widest_below: of a Symbolic; panels
+    (elements,): L.
+    """
     Z = np.empty(panels.size)
     below = np.empty(max(1, widest_below * widest_below))
     position = np.empty(max(1, widest_below), np.int64)

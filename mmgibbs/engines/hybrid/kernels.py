@@ -25,8 +25,10 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_component, x, r, first, last):
     """r -= A_ki x for the listed rows first ... last - 1 of one part (equations/explicit/row_blocks.py).
 
-    r (levels, k) float64, x (levels, k). kr_, kc_: tuples as long as the part has row and column components, () for a
-    loop of any length.
+    row (rows,): the level of each row m, whose elements are indptr[m] ... indptr[m + 1] - 1 of indices (elements,), the
+    levels of x, and of values (elements, column components, row components). r (levels, k) float64, x (levels, k);
+    row_component, column_component: where the part's components begin in them. kr_, kc_: tuples as long as the part has
+    row and column components, () for a loop of any length.
     """
     kr = np.uint64(len(kr_) if len(kr_) > 0 else values.shape[2])
     kc = np.uint64(len(kc_) if len(kc_) > 0 else values.shape[1])
@@ -56,7 +58,10 @@ def subtract_rows(row, indptr, indices, values, kr_, kc_, row_component, column_
 def subtract_kronecker(
     row, indptr, indices, kappa, matrix, kr_, kc_, row_component, column_component, x, r, first, last
 ):
-    """`subtract_rows` for a Kronecker part: r_l -= (sum_e kappa_e x_e) matrix."""
+    """`subtract_rows` for a Kronecker part: r_l -= (sum_e kappa_e x_e) matrix.
+
+    kappa (elements,), matrix (column components, row components) of G^-1; all else as there.
+    """
     kr = np.uint64(len(kr_) if len(kr_) > 0 else matrix.shape[1])
     kc = np.uint64(len(kc_) if len(kc_) > 0 else matrix.shape[0])
     piece = carray(stack(kc_, 1, 1), (kc,)) if len(kc_) > 0 else np.empty(kc)
@@ -87,6 +92,7 @@ def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
     """What a draw of each level needs of its own block P = kappa_ll G^-1 + sum_r W_r' R_r^-1 W_r: levels first ... last
     - 1 (sweep positions), components c_first ... c_last - 1; out (w (w + 1) / 2, levels).
 
+    term, K: lists of equations/structured.py; Ginv (k, k), Rinv (patterns, T, T) float64.
     joint: the rows of L, P = L L';  else the rows of the lower triangle of P. The diagonal holds its reciprocal, 0
     where set to 0 (which makes the draw 0). Returns -1 or the first position whose block is not positive definite.
     """
@@ -122,10 +128,12 @@ def factor_block(term, K, Ginv, Rinv, first, last, c_first, c_last, joint, out):
 
 @njit(cache=True, **KERNEL)
 def sample_block(code, indptr, indices, values, factor, joint, r, x, c_first, number, stream, seed, chain):
-    """Draw one block given its right-hand sides r (levels, w): level by level in order, jointly or site by site.
+    """Draw one block given its right-hand sides r (levels, w): level by level in order, jointly (`joint`) or site by
+    site.
 
-    code      model-order levels                       indptr, indices, values   Coupling of the block
-    factor    from factor_block                        x (levels, w) is updated in place; c_first is its first component
+    code      (levels,) in model order          indptr, indices, values (elements, w, w): Coupling of the block
+    factor    from factor_block, (w (w + 1) / 2, levels), with the same `joint`
+    x         (levels, w) updated in place; c_first is its first component
 
     Levels that are not coupled are drawn side by side, `width` of them: the loops over them vectorise.
     """

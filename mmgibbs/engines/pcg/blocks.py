@@ -38,7 +38,11 @@ def invert_blocks(blocks):
 @njit(cache=True, **KERNEL)
 def level_blocks(term, K, dense_diagonal, Ginv, Rinv, positions, out):
     """out[j] = kappa_ll G^-1 + sum_{r in l} W_r' R_r^-1 W_r, (.., k, k), l = positions[j]; components set to 0 become
-    rows of the identity. dense_diagonal: (q,) added to kappa_ll of the lists, or empty."""
+    rows of the identity.
+
+    term, K: lists of equations/structured.py; positions (..,) of the sweep; Ginv (k, k), Rinv (patterns, T, T);
+    dense_diagonal: (q,) added to kappa_ll of the lists, or empty.
+    """
     k = out.shape[1]
     for j in range(np.uint64(out.shape[0])):
         level = np.uint64(positions[j])

@@ -190,7 +190,10 @@ def root_of_precision(precision: np.ndarray) -> np.ndarray | None:
 
 @njit(cache=True, **KERNEL)
 def add_residual_noise(records, roots, z, column, e):
-    """e_r += chol(R[P,P]) z_r / sqrt(w_r) in one column of e (n, T, m); roots (patterns, T, T) zero-padded."""
+    """e_r += chol(R[P,P]) z_r / sqrt(w_r) in one column of e (n, T, m); roots (patterns, T, T) zero-padded.
+
+    z (n, T) standard normals; records: Records of equations/structured.py.
+    """
     T = z.shape[1]
     for r in range(np.uint64(z.shape[0])):
         scale = 1.0 / np.sqrt(np.float64(records.weight[r])) if records.weight.size > 0 else 1.0

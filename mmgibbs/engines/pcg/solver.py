@@ -351,7 +351,7 @@ def conjugate_gradients(
 
 @njit(cache=True, **KERNEL)
 def column_products(a, b):
-    """(m,) sum_i a_ij b_ij, in the order of i."""
+    """(m,) sum_i a_ij b_ij for a (N, m) and b (N, m), in the order of i."""
     out = np.zeros(a.shape[1])
     for i in range(np.uint64(a.shape[0])):
         for j in range(np.uint64(a.shape[1])):

@@ -53,8 +53,9 @@ def sweep_states(
     arrived, me, of_block,
     genotypes, values, chunks, grams, Q, D, s, g, a, state, traits, n_traits, precision, log_weight, z, u, chances
 ):  # fmt: skip
-    """State and effects of every SNP, all traits at once; s, g, a, state and chances in place.
+    """State and effects of every SNP, all traits at once; s, g, a, state (p,) and chances in place.
 
+    genotypes, values: of a store (genotypes/products.py), whose first `chunks` chunks are the animals with records.
     grams (P, blocks, b, b), Q (P, T, T), D (T, T, n), s and g (T, n), a and z (p, T), u (p,), chances (p, K).
     traits (K, T): those of each state first, n_traits (K,) of them; precision (K, T, T): B_k^-1 in their order;
     log_weight (K,): log pi_k - log|B_k| / 2. arrived, me: as of machine/barrier.py; of_block: the arrays of a Block.
@@ -93,9 +94,10 @@ def sweep_one_by_one(
 ):  # fmt: skip
     """State and effects of every SNP, one trait at a time; states are those of `model.markers.states_of_traits`.
 
-    inverse (T, T): G^-1; given and noise (K, T, T): the effects that state k leaves out are given_k a + noise_k z_out;
-    log_pi (K,); u (p, T); inside (p, T) and chances (p, K) are filled: the probability of each trait given the others,
-    and that of each state, the mean over the traits. The rest as of sweep_states.
+    inverse (T, T): G^-1; given and noise (K, T, T): the effects that state k leaves out are given_k a + noise_k z_out,
+    z and z_out (p, T) standard normals; log_pi (K,); u (p, T); inside (p, T) and chances (p, K) are filled: the
+    probability of each trait given the others, and that of each state, the mean over the traits. The first arguments,
+    up to state (arrived, me, of_block, genotypes, values, chunks, grams, Q, D, s, g, a), as of `sweep_states`.
     """
     p, T = a.shape
     size, threads = grams.shape[2], arrived.shape[0] - 1

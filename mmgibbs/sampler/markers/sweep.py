@@ -103,10 +103,11 @@ def _follow(r, gram, precision, j, b, change):
 
 @njit(cache=True, **KERNEL)
 def sweep_normal(arrived, me, of_block, genotypes, values, chunks, gram, precision, d, s, g, a, v, z):
-    """Every a_j from its normal, v (p,) its prior variance, z (p,) standard normals; s, g and a move in place.
+    """Every a_j from its normal, v (p,) its prior variance, z (p,) standard normals; s, g and a (p,) move in place.
 
-    gram (blocks, b, b): times `precision` it is X_b' D X_b. s, g (128 chunks,). arrived, me: as of machine/barrier.py;
-    of_block: the arrays of a Block.
+    genotypes, values: of a store (genotypes/products.py), whose first `chunks` chunks are the animals with records.
+    gram (blocks, b, b): times `precision` it is X_b' D X_b. d, s and g (128 chunks,). arrived (threads + 1, ..) and
+    me: as of machine/barrier.py; of_block: the arrays of a Block.
     """
     r, changes, rows, _, moved = of_block
     p, size, threads = a.size, gram.shape[1], arrived.shape[0] - 1
@@ -144,7 +145,8 @@ def sweep_mixture(
     """Class and effect of every SNP; v (K, p) or (K, 1) variances by class, that of class 0 is 0.
 
     log_pi (K,); z and u (p,) a normal and a uniform for each SNP; of_class (p,) int8 and chances (p, K) float32 are
-    filled: the probability of each class given all else. The rest as of sweep_normal.
+    filled: the probability of each class given all else. arrived, me, of_block, genotypes, values, chunks, gram,
+    precision, d, s, g and a as of `sweep_normal`.
     """
     r, changes, rows, n_changed, moved = of_block
     p, size, threads = a.size, gram.shape[1], arrived.shape[0] - 1

@@ -111,6 +111,6 @@ def _chi_squares(df, number, level, stream, seed, chain):
 
 @njit(cache=True, **KERNEL)
 def uniforms(out, number, level, stream, seed, chain, draw=0):
-    """out (p,): a uniform for each SNP."""
+    """out (p,): a uniform inside (0, 1) for each SNP, of the site (number, level[j], stream); level (p,) uint64."""
     for j in range(level.size):
         out[j], _ = uniform_pair(number, level[j], stream, draw_word(draw, 0), seed, chain)
