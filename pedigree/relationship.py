@@ -126,6 +126,7 @@ def relatives(
     (n,) float64 from `pedigree.inbreeding.inbreeding`; None ignores it (F = 0). random_groups: group effects have
     variance 1 in units of the additive variance: the identity is added to their rows; without it all rows sum to zero.
     within: (n,) float64, what generations of selfing after the cross add to the Mendelian variances (see selfing.py).
+    inbreeding and within are copied, as 1/d is made of them later; codes are kept as they are.
     Raises PedigreeError for codes out of order or range, and for a progeny without Mendelian sampling (both parents
     with F = 1).
     """
@@ -138,7 +139,8 @@ def relatives(
             raise PedigreeError(
                 f"animal code {i} has parent code {parent[i]}: codes run to {q - 1} ({n} animals and {n_groups} groups)"
             )
-    F = np.zeros(n) if inbreeding is None else np.ascontiguousarray(inbreeding, dtype=np.float64)
+    F = np.zeros(n) if inbreeding is None else np.array(inbreeding, dtype=np.float64, order="C")
+    within = None if within is None else np.array(within, dtype=np.float64, order="C")
     if F.shape != (n,):
         raise PedigreeError(f"inbreeding must have one value for each of {n} animals, found shape {F.shape}")
     d = mendelian_variance(sire, dam, F) if within is None else mendelian_variance(sire, dam, F) + within

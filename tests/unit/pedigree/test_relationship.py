@@ -240,6 +240,19 @@ def test_types_and_sizes():
         assert (np.diff(entries) >= 0).all()
 
 
+def test_what_was_given_may_change_later():
+    """1/d and the diagonal are made when they are asked for, from the inbreeding that was given."""
+    sire, dam = np.array([-1, -1, 0, 2, 3], np.int32), np.array([-1, -1, 1, 1, 2], np.int32)
+    F, within = inbreeding(sire, dam), np.array([0.0, 0.0, 0.1, 0.2, 0.3])
+    expected = relatives(sire, dam, F.copy(), within=within.copy())
+    kept = relatives(sire, dam, F, within=within)
+    before = expected.dinv, expected.diagonal
+    F[:], within[:] = 0.9, 5.0
+    np.testing.assert_array_equal(kept.inbreeding, expected.inbreeding)
+    np.testing.assert_array_equal(kept.dinv, before[0])
+    np.testing.assert_array_equal(kept.diagonal, before[1])
+
+
 def test_refusals():
     two = np.array([-1, -1, 5], np.int32), np.array([-1, -1, 1], np.int32)
     with pytest.raises(
