@@ -77,6 +77,8 @@ def codes_to_rows(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
     through one effect.
     """
     n_effects, T, k = term.effect_first.size - 1, Rinv.shape[1], term.trait.size
+    if n_effects == 1:
+        return np.ascontiguousarray(Rinv[:, term.trait, :].transpose(0, 2, 1)).reshape(-1, k)
     out = np.zeros((len(Rinv), n_effects, T, k))
     for effect in range(n_effects):
         for c in range(term.effect_first[effect], term.effect_first[effect + 1]):

@@ -62,7 +62,8 @@ def parts_of_classes(term: TermLists, Rinv: np.ndarray) -> np.ndarray:
     """(classes, k, k) float64, lower triangles: the data part of P of each class; none without classes."""
     k = term.trait.size
     out = np.zeros((term.cell_ptr.size - 1 if term.cell_class.size else 0, k, k))
-    _parts_of_classes(term, Rinv, out)
+    if len(out):
+        _parts_of_classes(term, Rinv, out)
     return out
 
 
