@@ -130,14 +130,17 @@ def undetermined_words(found: Maximum, elements: Elements, design: Design) -> li
     involved = (found.quadratic.undetermined**2).max(axis=1, initial=0.0) > 1e-3
     if not involved.any():
         return []
-    names = []
+    names: list[str] = []
+    effects: dict[str, None] = {}  # each once, in order
     for b, i, j in (e for e, some in zip(elements.elements, involved, strict=True) if some):
+        if elements.blocks[b].term is not None:
+            effects[elements.blocks[b].name] = None
         block, of = elements.blocks[b], component_names(elements.blocks[b], design)
         names.append(f"{block.name} of {of[i]}" if i == j else f"{block.name} of {of[j]} with {of[i]}")
     return [
         f"the data do not determine each of the variances {', '.join(names)}, only combinations of them (their sum, "
         "where effects have the same levels): the estimates depend on the starts and have no standard errors; needed a "
-        "model without one of these effects"
+        f"model without {' or '.join(effects) or 'classes of residuals'}, or records that tell them apart"
     ]
 
 

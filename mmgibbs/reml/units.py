@@ -1,10 +1,12 @@
 """The units in which variances are near 1, from the data alone: neither starts nor the units of the traits matter.
 
-With v_t the variance of the records of trait t about their fixed effects, component c of a random term has the unit
+With e_r what the fixed effects leave of the records of trait t, and w_r their weights, the units are the variances with
+which a component c of a random term, or the residuals of a class, would give the records all of it:
 
-    s_c^2 = v_t / (mean of z_c^2 over the records that meet it x mean diagonal of K)
+    s_c^2 = v_t / (mean of z_c^2 over the records that meet it x mean diagonal of K),   v_t = sum w_r e_r^2 / sum w_r
+    s_R^2 = sum e_r^2 / sum (1 / w_r)     over the records of the class
 
-with which it would give the records all of v_t; a residual has the v_t of the records of its class.
+Of the weighted and the plain sums these are the ones in which the other variances have the least part.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mmgibbs.engines.direct.factor import factor_of
+from mmgibbs.errors import ModelError
 from mmgibbs.model.terms import Effect, Term
 from mmgibbs.reml.elements import Units, Variances
 from mmgibbs.reml.likelihood import RestrictedLikelihood
 
-NONE = 1e-8  # variances of random effects in which they take up nothing, relative to those of the records
+NONE = 1e-5  # variances of random effects in which they take up little, relative to those of the records
 LOOKED_AT = 32  # levels whose diagonal element of K is solved for, where it is not known
 FITTED = float(np.finfo(float).eps)  # share of the mean square of a trait that rounding leaves of a complete fit
 
@@ -36,24 +39,30 @@ def units_of(likelihood: RestrictedLikelihood) -> Units:
 
 
 def _given_fixed_effects(likelihood: RestrictedLikelihood) -> np.ndarray:
-    """(1 + classes, T) mean squares of the records about their fixed effects: of all records, and of each class."""
+    """(1 + classes, T) v_t of all records, and s_R^2 of each class. Where C has no factor with small variances of
+    random effects they are 0, and the units those of the starts."""
     design, records = likelihood.design, likelihood.equations.records
     w = records.weight if records.weight.size else np.ones(design.n_records)
     classes, seen = design.class_of_pattern[records.pattern], design.patterns[records.pattern]
     n_classes = max(1, len(design.residual_classes))
-    groups = [np.ones(design.n_records, bool), *(classes == c for c in range(n_classes))]
 
     def mean_squares(e: np.ndarray) -> np.ndarray:
-        squares = np.where(seen, w[:, None] * e**2, 0.0)
-        return np.array([squares[g].sum(axis=0) / np.maximum(seen[g].sum(axis=0), 1) for g in groups])
+        squares = np.where(seen, e**2, 0.0)
+        of_class = [(classes == c) for c in range(n_classes)]
+        shares = [(w @ squares, w @ seen), *((squares[g].sum(axis=0), (1.0 / w[g]) @ seen[g]) for g in of_class)]
+        return np.array([np.divide(s, n, out=np.zeros_like(s), where=n > 0) for s, n in shares])
 
     raw = mean_squares(records.y)
-    start = np.where(raw[0] > 0, raw[0], 1.0)
+    start = np.where(raw > 0, raw, np.where(raw[0] > 0, raw[0], 1.0))
     G: list[np.ndarray | None] = [None] * len(design.terms)
     for i in likelihood.random:
-        G[i] = np.diag(NONE * start[design.terms[i].component_trait] / _sizes(likelihood, i))
-    R = np.repeat(np.diag(start)[None], n_classes, axis=0)
-    left = mean_squares(likelihood.at(Variances(G, R)).e) * likelihood.n_observations / likelihood.freedom
+        G[i] = np.diag(NONE * start[0][design.terms[i].component_trait] / _sizes(likelihood, i))
+    R = np.repeat(np.diag(start[1:].mean(axis=0))[None], n_classes, axis=0)
+    try:
+        e = likelihood.at(Variances(G, R)).e
+    except ModelError:
+        return np.zeros_like(raw)
+    left = mean_squares(e) * likelihood.n_observations / likelihood.freedom
     return np.where(left > FITTED * raw, left, 0.0)
 
 

@@ -9,9 +9,12 @@ from reference import dense, models
 from unit.reml.test_likelihood import CLASSES, example_of, likelihood_of, parts
 
 import mmgibbs.reml.units as module
+from mmgibbs.errors import ModelError
 from mmgibbs.model.terms import Related
 from mmgibbs.reml.elements import free_elements, starting_variances
 from mmgibbs.reml.units import units_of
+
+NEAR = 2e-3  # random effects take up a little
 
 
 def about_fixed_effects(design, trait):
@@ -32,11 +35,12 @@ def against_least_squares(example, units):
     design, share = example.design, likelihood.n_observations / likelihood.freedom
     of_record = design.class_of_pattern[design.pattern]
     for t in range(design.n_traits):
-        squares = design.weight * about_fixed_effects(design, t) ** 2
+        squares, w = about_fixed_effects(design, t) ** 2, design.weight
+        seen = ~np.isnan(squares)
         for c in range(len(units.R)):
-            np.testing.assert_allclose(
-                units.R[c, t] ** 2, np.nanmean(squares[of_record == c]) * share, rtol=1e-5, err_msg=f"{c} {t}"
-            )
+            own = seen & (of_record == c)
+            expected = squares[own].sum() / (1 / w[own]).sum() * share
+            np.testing.assert_allclose(units.R[c, t] ** 2, expected, rtol=NEAR, err_msg=f"{c} {t}")
         for term, unit in zip(design.terms, units.G, strict=True):
             assert (unit is None) == (term.kind == "fixed")
             for component in np.flatnonzero(term.component_trait == t) if unit is not None else ():
@@ -45,8 +49,8 @@ def against_least_squares(example, units):
                 if effect.covariates is not None:
                     first = np.searchsorted(term.regressor_effect, term.component_effect[component])
                     z = effect.covariates[effect.level >= 0, term.component_regressor[component] - first]
-                expected = np.nanmean(squares) * share / np.mean(np.square(z))
-                np.testing.assert_allclose(unit[component] ** 2, expected, rtol=1e-5, err_msg=f"{term.name} {t}")
+                expected = (w * squares)[seen].sum() / w[seen].sum() * share / np.mean(np.square(z))
+                np.testing.assert_allclose(unit[component] ** 2, expected, rtol=NEAR, err_msg=f"{term.name} {t}")
 
 
 @pytest.mark.parametrize("name", ["univariate_animal", "direct_maternal", "bivariate_missing", CLASSES])
@@ -61,6 +65,27 @@ def test_covariates_are_divided_by_their_size():
     wrong = mutant(module, "np.sum(effect.covariates[met] ** 2, axis=0)", "np.ones(effect.n_regressors)")
     with pytest.raises(AssertionError):
         against_least_squares(example, wrong.units_of(likelihood_of(example)[0]))
+
+
+def test_weights_are_in_the_unit_of_residuals_alone():
+    """Weights of 1 / SE^2 say nothing of the variance of breeding values."""
+    example = models.example("univariate_animal")
+    heavy = replace(example, design=replace(example.design, weight=1e6 * example.design.weight))
+    one, million = (units_of(likelihood_of(e)[0]) for e in (example, heavy))
+    np.testing.assert_allclose(million.G[1], one.G[1], rtol=NEAR)
+    np.testing.assert_allclose(million.R**2, 1e6 * one.R**2, rtol=NEAR)
+
+
+def test_without_a_factor_the_units_are_those_of_the_starts(monkeypatch):
+    example = models.example("univariate_animal")
+    likelihood = likelihood_of(example)[0]
+
+    def refused(at):
+        raise ModelError("C has no factor")
+
+    monkeypatch.setattr(likelihood, "at", refused)
+    units = units_of(likelihood)
+    assert (units.R == 0).all() and (units.G[1] == 0).all()
 
 
 def test_starts_do_not_enter():
@@ -94,4 +119,5 @@ def test_relationships_known_by_their_inverse_are_divided_by_their_size():
         return likelihood_of(replace(example, design=design))[1].scale[0]
 
     known = likelihood_of(example)[1].scale[0]
-    np.testing.assert_allclose([unit(1.0), 1000.0 * unit(1000.0)], known / np.mean(np.diag(np.linalg.inv(inverse))))
+    expected = known / np.mean(np.diag(np.linalg.inv(inverse)))
+    np.testing.assert_allclose([unit(1.0), 1000.0 * unit(1000.0)], expected, rtol=NEAR)

@@ -139,11 +139,20 @@ def test_effects_with_the_same_levels_are_named(folder):
     errors = dict(result.summary.select("parameter", "sd").rows())
     (note,) = (note for note in result.info["notes"] if "do not determine" in note)
     assert "each of the variances cow of milk, again of milk, only combinations of them" in note
+    assert "needed a model without cow or again, or records that tell them apart" in note
     assert errors["cow.var[milk]"] is None and errors["again.var[milk]"] is None and errors["residual.var[milk]"] > 0
     one = mmgibbs.run("analysis.yaml", ["traits=[milk]"], directory="one", progress=False)
     total = values["cow.var[milk]"] + values["again.var[milk]"]
     assert total == pytest.approx(one.summary.filter(parameter="cow.var[milk]")["mean"][0], rel=1e-5)
     assert not any("do not determine" in note for note in one.info["notes"])
+
+
+def test_residuals_are_not_among_the_effects_to_leave_out(folder):
+    """A record for each cow: its cow and its residual are one."""
+    records().unique("cow", keep="first", maintain_order=True).write_csv("records.csv")
+    result = mmgibbs.run("analysis.yaml", ["traits=[milk]"], progress=False)
+    (note,) = (note for note in result.info["notes"] if "do not determine" in note)
+    assert "residual of milk" in note and "needed a model without cow, or records" in note
 
 
 def test_no_more_observations_than_fixed_effects(folder):
@@ -203,6 +212,30 @@ def test_a_trait_whose_mean_is_far_above_its_variation(folder):
     np.testing.assert_allclose(far[0], mean, rtol=1e-5)
     np.testing.assert_allclose(far[1], sd, rtol=1e-5)
     assert not any("on the boundary" in note for note in far[2])
+
+
+def test_weights_that_are_all_the_same_change_the_residual_variance_alone(folder):
+    """As 1 / SE^2 of records in small units."""
+    mean, sd, _ = results(records(), {})
+    (folder / "analysis.yaml").write_text(ANALYSIS.replace("data: {", "data: {weights: w, "))
+    found = results(records().with_columns(w=pl.lit(1e6)), {}, name="weighted")
+    ratio = np.array([1.0, 1e6])
+    np.testing.assert_allclose(found[0][:2] / ratio, mean[:2], rtol=1e-5)
+    np.testing.assert_allclose(found[1][:2] / ratio, sd[:2], rtol=1e-4)
+    assert not any("on the boundary" in note for note in found[2])
+
+
+def test_weights_that_differ_a_millionfold(folder):
+    """Half of the records are means of a million: what they say of cows is not lost among the others."""
+    rng = np.random.default_rng(8)
+    w = np.where(np.arange(180) % 2 == 0, 1.0, 1e6)
+    own = 1.5 * rng.standard_normal(60)
+    y = np.repeat(own, 3) + rng.standard_normal(180) / np.sqrt(w)
+    table = records().with_columns(milk=pl.Series(y), w=pl.Series(w))
+    (folder / "analysis.yaml").write_text(ANALYSIS.replace("data: {", "data: {weights: w, "))
+    mean, sd, notes = results(table, {})
+    assert not any("on the boundary" in note for note in notes)
+    np.testing.assert_array_less(abs(mean[:2] - [2.25, 1.0]), 4 * sd[:2])
 
 
 def test_a_boundary_has_no_standard_error(folder):
