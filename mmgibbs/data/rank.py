@@ -79,7 +79,7 @@ def independent_columns(effects: Sequence[Columns], intercept: int | None = None
     if against is not None and intercept is not None and intercept != absorbed:
         against = _with_all_records(against, effects[intercept])
     for i in apart:
-        independent[i] = _against_one(effects[i], against)
+        independent[i] = against_one(effects[i], against)
     if rest:
         S, squares = _schur([effects[i] for i in rest], None if absorbed is None else effects[absorbed], counts)
         keep = cholesky_pivots(S, squares)
@@ -98,6 +98,35 @@ def independent_columns(effects: Sequence[Columns], intercept: int | None = None
         independent[intercept][0, 0] = True
         independent[absorbed][np.flatnonzero(with_records[absorbed][:, 0])[-1], 0] = False
     return Rank(independent, with_records, tuple(sorted(apart)))
+
+
+def against_one(effect: Columns, absorbed: Columns | None) -> np.ndarray:
+    """(n_levels, m) bool for an effect too large for S: independent of the absorbed class, and within itself.
+
+    Two classes: in each connected part of their graph the levels of both sum to the same vector, so the last level of
+    each part goes. Not where a record has a level of one of them alone: the sums differ in it, and no level of its part
+    depends on the others.
+
+    Nested slopes: the columns of one level among themselves (they are centred already where their class is in the
+    model).
+    """
+    if effect.covariates is not None:
+        return _within_levels(effect)
+    keep = _squares(effect) > 0
+    if absorbed is None:
+        return keep
+    met = (effect.level >= 0) & (absorbed.level >= 0)
+    pairs = (effect.level[met], absorbed.level[met] + effect.n_levels)
+    graph = sparse.coo_array((np.ones(met.sum(), np.int8), pairs), shape=(effect.n_levels + absorbed.n_levels,) * 2)
+    _, part = connected_components(graph, directed=False)
+    of_effect, of_absorbed = effect.level[~met], absorbed.level[~met]
+    differs = np.zeros(len(part), bool)
+    differs[part[of_effect[of_effect >= 0]]] = True
+    differs[part[of_absorbed[of_absorbed >= 0] + effect.n_levels]] = True
+    present = np.flatnonzero(keep[:, 0] & ~differs[part[: effect.n_levels]])[::-1]
+    _, first = np.unique(part[present], return_index=True)
+    keep[present[first], 0] = False
+    return keep
 
 
 def cholesky_pivots(S: np.ndarray, squares: np.ndarray, tolerance: float = DEPENDENT) -> np.ndarray:
@@ -208,35 +237,6 @@ def _with_all_records(absorbed: Columns, intercept: Columns) -> Columns:
     """The absorbed class with one more level, of the records that have the intercept alone: 1 less all its levels."""
     other = (absorbed.level < 0) & (intercept.level >= 0)
     return Columns(np.where(other, absorbed.n_levels, absorbed.level), absorbed.n_levels + 1)
-
-
-def _against_one(effect: Columns, absorbed: Columns | None) -> np.ndarray:
-    """(n_levels, m) bool for an effect too large for S: independent of the absorbed class, and within itself.
-
-    Two classes: in each connected part of their graph the levels of both sum to the same vector, so the last level of
-    each part goes. Not where a record has a level of one of them alone: the sums differ in it, and no level of its part
-    depends on the others.
-
-    Nested slopes: the columns of one level among themselves (they are centred already where their class is in the
-    model).
-    """
-    if effect.covariates is not None:
-        return _within_levels(effect)
-    keep = _squares(effect) > 0
-    if absorbed is None:
-        return keep
-    met = (effect.level >= 0) & (absorbed.level >= 0)
-    pairs = (effect.level[met], absorbed.level[met] + effect.n_levels)
-    graph = sparse.coo_array((np.ones(met.sum(), np.int8), pairs), shape=(effect.n_levels + absorbed.n_levels,) * 2)
-    _, part = connected_components(graph, directed=False)
-    of_effect, of_absorbed = effect.level[~met], absorbed.level[~met]
-    differs = np.zeros(len(part), bool)
-    differs[part[of_effect[of_effect >= 0]]] = True
-    differs[part[of_absorbed[of_absorbed >= 0] + effect.n_levels]] = True
-    present = np.flatnonzero(keep[:, 0] & ~differs[part[: effect.n_levels]])[::-1]
-    _, first = np.unique(part[present], return_index=True)
-    keep[present[first], 0] = False
-    return keep
 
 
 def _within_levels(effect: Columns) -> np.ndarray:

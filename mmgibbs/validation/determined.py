@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import lsmr
 
 from mmgibbs.data.fixed import INTERCEPT
-from mmgibbs.data.rank import Columns, independent_columns
+from mmgibbs.data.rank import Columns, Rank, against_one, independent_columns
 from mmgibbs.model.design import Design
 from mmgibbs.model.terms import Term
 from mmgibbs.runs.separation import flat
@@ -28,6 +30,7 @@ from pedigree.tables import counted
 
 ACCURACY = 1e-12  # of M
 ELSEWHERE = 1e-6  # |x_D - x_I M|, of the largest value of these columns, from which a record is not predicted
+ROUNDS = 10  # of the search for columns of large classes that depend on others, each of seconds where there are many
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,9 @@ def of_full_rank(training: Design) -> Design:
             continue
         names = [training.terms[part.term].name for part in parts]
         place = names.index(INTERCEPT) if INTERCEPT in names else None
-        rank = independent_columns([part.columns for part in parts], place)
-        kept = rank.independent if not rank.checked_apart else _of_each_other(parts, rank.independent)
+        effects = [part.columns for part in parts]
+        rank = independent_columns(effects, place)
+        kept = of_each_other(effects, rank) if rank.checked_apart else rank.independent
         for part, keep in zip(parts, kept, strict=True):
             own = np.ix_(np.arange(len(keep)), part.components)
             changed[part.term] |= bool((active[part.term][own] & ~keep).any())
@@ -59,24 +63,58 @@ def of_full_rank(training: Design) -> Design:
     return replace(training, terms=tuple(replace(t, active=a) if c else t for t, a, c in terms))
 
 
-def _of_each_other(parts: Sequence[_Part], independent: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The same (levels, m) bool per part, without columns that depend on others after all.
+def of_each_other(effects: Sequence[Columns], rank: Rank) -> list[np.ndarray]:
+    """The independent columns of a rank, (n_levels, m) bool per effect, less those that depend on others after all.
 
-    Classes with too many levels are checked against the largest one alone. For columns X (n, p) that are kept and any
-    z, z less the shortest b with X b = X z lies where X has nothing, Xv = 0: it is 0 where they are independent, and
-    else a column of which it has the most depends on the others.
+    Classes with too many levels are checked against the largest one alone. Against each other: first, exactly, where
+    the levels of two classes sum to the same vector, as those of one region do that are nested in it. For the columns
+    X (n, p) that are kept then and any z, z less the shortest b with X b = X z lies where X has nothing, Xv = 0: it is
+    0 where they are independent. Columns that share no record have nothing apart from each other, so that of each
+    connected part of the columns with a value one depends on the others, and goes. After ROUNDS of that, more that
+    depend on others stay, as they do in the whole data.
     """
-    X, keep = _joined(parts), np.concatenate([k.ravel() for k in independent])
+    independent = _of_two_classes(effects, rank.independent)
+    X, keep = _joined(effects), np.concatenate([k.ravel() for k in independent])
     X = X @ sparse.diags_array(1 / np.maximum(np.sqrt(X.power(2).sum(axis=0)), np.finfo(float).tiny))
-    z = np.modf(np.arange(1.0, keep.size + 1) * (1 + np.sqrt(5)) / 2)[0] - 0.5  # no pattern that levels may share
-    while keep.any():
-        own = sparse.csc_array(X[:, keep])
-        nothing = np.abs(z[keep] - _solved(own, own @ z[keep]))
-        if nothing.max() <= ELSEWHERE:
+    for _ in range(ROUNDS):
+        dependent = _one_of_each_part(X, np.flatnonzero(keep))
+        if not dependent.size:
             break
-        keep[np.flatnonzero(keep)[np.argmax(nothing)]] = False
+        keep[dependent] = False
     cuts = np.cumsum([k.size for k in independent])[:-1]
     return [own.reshape(k.shape) for own, k in zip(np.split(keep, cuts), independent, strict=True)]
+
+
+def _of_two_classes(effects: Sequence[Columns], independent: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The same (n_levels, m) bool per effect, less a level wherever those of two classes that are kept have one sum."""
+    kept = [k.copy() for k in independent]
+    for i, j in combinations([i for i, e in enumerate(effects) if e.covariates is None], 2):
+        kept[j] = against_one(_only(effects[j], kept[j]), _only(effects[i], kept[i]))
+    return kept
+
+
+def _only(effect: Columns, kept: np.ndarray) -> Columns:
+    """A class with the levels that are kept, (n_levels, 1) bool."""
+    return replace(effect, level=np.where((effect.level >= 0) & kept[effect.level, 0], effect.level, -1))
+
+
+def _one_of_each_part(X: sparse.csc_array, kept: np.ndarray) -> np.ndarray:
+    """Columns of X, one of each connected part of those that depend on other columns that are kept."""
+    own = sparse.csc_array(X[:, kept])
+    z = np.modf((kept + 1.0) * (1 + np.sqrt(5)) / 2)[0] - 0.5  # no pattern that levels may share
+    nothing = np.abs(z - _solved(own, own @ z))
+    dependent = np.flatnonzero(nothing > ELSEWHERE)
+    dependent = dependent[np.argsort(-nothing[dependent], kind="stable")]
+    _, first = np.unique(_parts_without_common_records(own[:, dependent]), return_index=True)
+    return kept[dependent[first]]
+
+
+def _parts_without_common_records(X: sparse.csc_array) -> np.ndarray:
+    """(p,) for X (n, p): the number of the connected part that each column belongs to."""
+    n, p = X.shape
+    records, columns = X.nonzero()
+    graph = sparse.coo_array((np.ones(len(records), np.int8), (columns, records + p)), shape=(n + p, n + p))
+    return connected_components(graph, directed=False)[1][:p]
 
 
 def unpredictable(training: Design, rows: Design, trait: int) -> np.ndarray:
@@ -158,14 +196,14 @@ def _parts(design: Design, trait: int, of: Design | None = None) -> Iterator[_Pa
 def _matrix(design: Design, of: Design, trait: int) -> sparse.csc_array:
     """(n, p) the columns of all flat equations of a trait, 0 where they are not in force in `of`."""
     parts = list(_parts(design, trait, of))
-    return _joined(parts) if parts else sparse.csc_array((design.n_records, 0))
+    return _joined([part.columns for part in parts]) if parts else sparse.csc_array((design.n_records, 0))
 
 
-def _joined(parts: Sequence[_Part]) -> sparse.csc_array:
-    """(n, p) the columns of one part after another."""
+def _joined(effects: Sequence[Columns]) -> sparse.csc_array:
+    """(n, p) the columns of one effect after another."""
     blocks = []
-    for part in parts:
-        columns, m = part.columns, part.columns.width
+    for columns in effects:
+        m = columns.width
         rows = np.flatnonzero(columns.level >= 0)
         at = columns.level[rows].astype(np.int64)[:, None] * m + np.arange(m)
         z = np.ones((rows.size, 1)) if columns.covariates is None else columns.covariates[rows]

@@ -1,0 +1,87 @@
+"""Columns of large classes that depend on others, which records they leave determined."""
+
+import numpy as np
+import pytest
+
+from mmgibbs.data import rank
+from mmgibbs.data.rank import Columns, independent_columns
+from mmgibbs.validation import determined
+from mmgibbs.validation.determined import of_each_other
+
+
+def class_of(level):
+    return Columns(np.asarray(level, np.int32), int(np.max(level)) + 1)
+
+
+def dense(effects):
+    return determined._joined(effects).toarray()
+
+
+def kept_columns(effects, monkeypatch, intercept=None):
+    monkeypatch.setattr(rank, "DENSE_COLUMNS", 4)
+    found = independent_columns(effects, intercept)
+    assert found.checked_apart
+    return np.concatenate([k.ravel() for k in of_each_other(effects, found)])
+
+
+def solves(monkeypatch):
+    """The shapes of the systems that are solved from here on."""
+    solved, shapes = determined._solved, []
+
+    def counted(X, column):
+        shapes.append(X.shape)
+        return solved(X, column)
+
+    monkeypatch.setattr(determined, "_solved", counted)
+    return shapes
+
+
+def of_regions(n_regions, rng, order=None):
+    """An intercept, a class of many levels, and two classes nested in regions."""
+    n = 40 * n_regions
+    region = np.arange(n) % n_regions if order is None else order[np.arange(n) % n_regions]
+    herd, pen = region * 5 + rng.integers(0, 5, n), rng.integers(0, 4, n)
+    nested = region * 4 + pen if order is None else (n_regions - 1 - region) * 4 + pen
+    return [
+        Columns(np.zeros(n, np.int32), 1),
+        class_of(rng.permutation(n) % (8 * n_regions)),
+        class_of(herd),
+        class_of(nested),
+    ]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_classes_nested_in_many_regions_take_few_solves(monkeypatch, turned):
+    """Turned: the level of one class that depends on the largest lies in the first region, of the other in the last."""
+    effects = of_regions(30, np.random.default_rng(1), np.arange(30) if turned else None)
+    shapes = solves(monkeypatch)
+    kept, X = kept_columns(effects, monkeypatch, 0), dense(effects)
+    assert len(shapes) <= 4
+    assert np.linalg.matrix_rank(X[:, kept]) == kept.sum() == np.linalg.matrix_rank(X)
+
+
+def test_dependencies_that_share_no_record_go_in_one_round(monkeypatch):
+    """The levels of two classes in a region sum to those of a third: no two classes have one sum."""
+    n_regions, rng = 12, np.random.default_rng(2)
+    n = 30 * n_regions
+    region, second = np.arange(n) % n_regions, rng.integers(0, 2, n) == 1
+    own = 2 * region + rng.integers(0, 2, (3, n))
+    largest = np.where(rng.integers(0, 7, n) == 0, -1, rng.permutation(n) % 50)
+    effects = [class_of(largest), class_of(np.where(second, -1, own[0])), class_of(np.where(second, own[1], -1))]
+    effects.append(class_of(own[2]))
+    shapes = solves(monkeypatch)
+    kept, X = kept_columns(effects, monkeypatch), dense(effects)
+    assert np.linalg.matrix_rank(X[:, kept]) == kept.sum() == np.linalg.matrix_rank(X) == X.shape[1] - n_regions
+    assert len(shapes) == 2
+
+
+def test_the_rounds_end(monkeypatch):
+    """What is not found by then stays as it was without the check: more columns, of the same space."""
+    effects = of_regions(6, np.random.default_rng(1))
+    shapes = solves(monkeypatch)
+    monkeypatch.setattr(determined, "ROUNDS", 2)
+    monkeypatch.setattr(determined, "_of_two_classes", lambda effects, independent: [k.copy() for k in independent])
+    monkeypatch.setattr(determined, "_parts_without_common_records", lambda X: np.zeros(X.shape[1], int))
+    kept, X = kept_columns(effects, monkeypatch, 0), dense(effects)
+    assert len(shapes) <= 4
+    assert np.linalg.matrix_rank(X[:, kept]) == np.linalg.matrix_rank(X) < kept.sum()
