@@ -39,7 +39,8 @@ SCHEMA = dict.fromkeys(("method", "analysis", "term", "effect", "trait", "statis
 class Comparison:
     """Several validations side by side."""
 
-    # method, analysis, term, effect, trait, statistic, estimate, se, difference (from the first), its se, n
+    # method, analysis, term, effect, trait, statistic, estimate, se, difference (from the first), its se, n: of the
+    # folds that have the statistic
     table: pl.DataFrame
     by_fold: pl.DataFrame  # analysis, trait, term, effect, fold, of (a category), statistic, value, n
     names: list[str]
@@ -133,7 +134,9 @@ def _kfold_rows(folds: pl.DataFrame, names: Sequence[str]) -> list[tuple]:
                 else _mean_and_error((both["value_right"] - both["value"]).to_numpy())
             )
             of_this = "kfold", name, mine["term"][0], mine["effect"][0], trait, statistic
-            rows.append((*of_this, estimate, se, difference, error, mine["n"].sum()))
+            rows.append(
+                (*of_this, estimate, se, difference, error, mine.filter(pl.col("value").is_not_nan())["n"].sum())
+            )
     return rows
 
 

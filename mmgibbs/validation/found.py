@@ -31,7 +31,8 @@ class Named(Protocol):
 class Validation:
     """What was found."""
 
-    # method, term, effect, trait, statistic, estimate, se, expected, se_from, n: animals (lr) or records (kfold)
+    # method, term, effect, trait, statistic, estimate, se, expected, se_from, n: animals (lr) or records (kfold, of the
+    # folds that have the statistic)
     table: pl.DataFrame
     # method, term, effect, trait, fold, animal, row, predicted, observed: corrected record, or whole data (lr)
     predictions: pl.DataFrame

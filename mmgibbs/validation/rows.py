@@ -48,9 +48,10 @@ def fold_predictions(found: cross.Predicted, records: Recorded, design: Design, 
 
 def scored_rows(found: sampled.Scored, design: Design) -> list[tuple]:
     """Of a trait that is not normal, over the folds that have the statistic; none where no fold predicts a record."""
-    rows = []
+    rows, records = [], np.unique(found.fold, return_counts=True)[1]  # of the folds in by_fold
     for name in found.by_fold[0] if found.by_fold else ():
-        having = [of[name] for of in found.by_fold if not np.isnan(of[name][0])]
+        has = np.array([not np.isnan(of[name][0]) for of in found.by_fold])
+        having = [of[name] for of, own in zip(found.by_fold, has, strict=True) if own]
         estimates = np.array([estimate for estimate, _ in having])
         expected = [e for _, e in having if e is not None]
         with np.errstate(invalid="ignore"):  # of a log score that is infinite
@@ -58,7 +59,7 @@ def scored_rows(found: sampled.Scored, design: Design) -> list[tuple]:
         mean = estimates.mean() if estimates.size else np.nan
         numbers = number(mean), number(error), float(np.mean(expected)) if expected else None
         of_trait = ("kfold", cross.EVERY_EFFECT_AND_FIXED, "", design.traits[found.trait])
-        rows.append((*of_trait, name, *numbers, OVER_FOLDS, found.records.size))
+        rows.append((*of_trait, name, *numbers, OVER_FOLDS, int(records[has].sum())))
     return rows
 
 

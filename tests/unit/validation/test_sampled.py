@@ -319,6 +319,8 @@ def test_a_fold_with_one_category_alone_has_no_area_under_the_curve(tmp_path, on
     row = found.table.row(by_predicate=pl.col("statistic") == "auc", named=True)
     assert row["estimate"] == pytest.approx(np.mean(of_folds))
     assert row["se"] == pytest.approx(np.std(of_folds, ddof=1) / np.sqrt(len(of_folds)))
+    assert row["n"] == p.height < found.predictions.height
+    assert found.table.filter(statistic="brier")["n"].to_list() == [found.predictions.height]
     assert found.table.filter(pl.col("statistic") != "auc")["estimate"].is_finite().all()
     (note,) = (note for note in found.info["notes"] if "auc" in note)
     where = " and ".join(f"part {k}" for k in only)

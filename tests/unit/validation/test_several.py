@@ -114,7 +114,8 @@ def validation(name, rows, predicted):
 
 def test_records_that_one_alone_predicts_are_left_out_and_counted():
     found = compare([validation("all", [1, 2, 3, 4], [0.9, 0.1, 0.8, 0.7]), validation("some", [1, 2, 3], [0.9] * 3)])
-    assert found.table["n"].unique().to_list() == [3]
+    n = dict(found.table.select("statistic", "n").rows())
+    assert n == {"auc": 3, "brier": 3, "dispersion": 0, "bias": 3}
     brier = found.table.filter(statistic="brier")["estimate"].to_list()
     assert brier == pytest.approx([np.mean([0.01, 0.01, 0.04]), np.mean([0.01, 0.81, 0.01])])
     assert found.table.filter(statistic="auc")["estimate"].to_list() == [1.0, 0.5]
@@ -141,6 +142,7 @@ def test_folds_without_a_statistic_are_left_out_of_its_means():
     auc = found.table.filter(statistic="auc")
     assert auc["estimate"].to_list() == [1.0, 0.5] and auc["difference"].to_list() == [None, -0.5]
     assert auc["se"].to_list() == [0.0, 0.0]
+    assert auc["n"].to_list() == [8, 8] and found.table.filter(statistic="brier")["n"].to_list() == [12, 12]
     assert found.table.filter(pl.col("statistic") != "auc")["estimate"].is_finite().all()
 
 
