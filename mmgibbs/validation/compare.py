@@ -120,7 +120,7 @@ def statistics_of(part: pl.DataFrame) -> dict[str, float]:
 def _kfold_rows(folds: pl.DataFrame, names: Sequence[str]) -> list[tuple]:
     rows = []
     for (trait, _, statistic), own in folds.group_by(["trait", "of", "statistic"], maintain_order=True):
-        own = own.with_columns(value=pl.when(pl.col("fold").is_in(_lacking(own))).then(np.nan).otherwise("value"))
+        own = own.with_columns(value=pl.when(pl.col("fold").is_in(lacking_folds(own))).then(np.nan).otherwise("value"))
         first = own.filter(analysis=names[0])
         for name in names:
             mine = own.filter(analysis=name)
@@ -140,8 +140,8 @@ def _kfold_rows(folds: pl.DataFrame, names: Sequence[str]) -> list[tuple]:
     return rows
 
 
-def _lacking(own: pl.DataFrame) -> list[str]:
-    """Folds without this statistic in some analysis."""
+def lacking_folds(own: pl.DataFrame) -> list[str]:
+    """Folds without a statistic in some analysis; own: the rows of that statistic in Comparison.by_fold."""
     return own.filter(pl.col("value").is_nan())["fold"].unique(maintain_order=True).to_list()
 
 
@@ -149,7 +149,7 @@ def _not_in_all_folds(folds: pl.DataFrame) -> list[str]:
     """Notes on statistics that some folds lack: which, and over how many folds their means are."""
     notes = []
     for (trait, of, statistic), own in folds.group_by(["trait", "of", "statistic"], maintain_order=True):
-        lacking, n = _lacking(own), own["fold"].n_unique()
+        lacking, n = lacking_folds(own), own["fold"].n_unique()
         if lacking:
             what = f"{trait} {of}" if of else str(trait)
             left = n - len(lacking)

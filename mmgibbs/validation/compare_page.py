@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from mmgibbs.report import plots
 from mmgibbs.report.html_tables import Cell, Column, Table, decimals, figure, known, marked, numbers
 from mmgibbs.report.render import render
+from mmgibbs.validation.compare import lacking_folds
 from mmgibbs.validation.page import FAR, NAMES
 
 if TYPE_CHECKING:
@@ -88,10 +89,15 @@ def comparison_table(table: pl.DataFrame) -> Table:
 
 
 def fold_figures(comparison: Comparison, figures: plots.Figures) -> list[tuple[str, str, str]]:
-    """(heading, svg, caption) of each trait: how well each analysis predicts each fold."""
+    """(heading, svg, caption) of each trait: how well each analysis predicts each fold; of the folds that the table's
+    means are over, and nothing where there are none.
+    """
     out = []
     chosen = comparison.by_fold.filter(pl.col("statistic").is_in(DRAWN))
     for (trait, of, statistic), own in chosen.group_by(["trait", "of", "statistic"], maintain_order=True):
+        own = own.filter(~pl.col("fold").is_in(lacking_folds(own)))
+        if not own.height:
+            continue
         names = own["analysis"].unique(maintain_order=True).to_list()
         values = np.array([own.filter(analysis=name)["value"].to_numpy() for name in names])
         means = ", ".join(f"{name} {figure(v)}" for name, v in zip(names, values.mean(axis=1), strict=True))

@@ -125,9 +125,7 @@ def test_records_that_one_alone_predicts_are_left_out_and_counted():
     ]
 
 
-def test_folds_without_a_statistic_are_left_out_of_its_means():
-    """All records of fold 2 are alive: it has no area under the curve, in neither analysis; differences are of the
-    other folds."""
+def fold_2_all_alive():
     both = []
     for name, predicted in (("one", [0.9, 0.1, 0.8, 0.4]), ("two", [0.4, 0.9, 0.3, 0.1])):
         parts = []
@@ -137,13 +135,34 @@ def test_folds_without_a_statistic_are_left_out_of_its_means():
             )
             parts.append(own.with_columns(observed=pl.lit(1.0)) if fold == 2 else own)
         both.append(Validation(pl.DataFrame(schema=SCHEMA), pl.concat(parts), {"analysis": name}))
-    found = compare(both)
+    return both
+
+
+def test_folds_without_a_statistic_are_left_out_of_its_means():
+    """All records of fold 2 are alive: it has no area under the curve, in neither analysis; differences are of the
+    other folds."""
+    found = compare(fold_2_all_alive())
     assert found.notes == ["alive P(yes): auc is the mean over 2 of 3 folds: in 2 records or predictions do not vary"]
     auc = found.table.filter(statistic="auc")
     assert auc["estimate"].to_list() == [1.0, 0.5] and auc["difference"].to_list() == [None, -0.5]
     assert auc["se"].to_list() == [0.0, 0.0]
     assert auc["n"].to_list() == [8, 8] and found.table.filter(statistic="brier")["n"].to_list() == [12, 12]
     assert found.table.filter(pl.col("statistic") != "auc")["estimate"].is_finite().all()
+
+
+def test_figures_are_of_the_folds_that_the_means_are_over():
+    (section,) = page(compare(fold_2_all_alive()))["sections"]
+    ((heading, svg, caption),) = section["figures"]
+    assert heading == "alive, P(yes)" and caption.endswith("and their mean: one 1.00, two 0.500.")
+    assert "</svg>" in svg
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_statistic_that_no_fold_has_is_not_drawn():
+    of_fold = validation("one", [1, 3, 5], [0.9, 0.8, 0.7])  # all alive
+    found = compare([of_fold, Validation(of_fold.table, of_fold.predictions, {"analysis": "two"})])
+    (section,) = page(found)["sections"]
+    assert section["figures"] == [] and any("auc is empty" in note for note in found.notes)
 
 
 def test_data_frames_are_compared_by_what_they_hold(folder):
