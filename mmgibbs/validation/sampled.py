@@ -102,16 +102,17 @@ def not_in_all_folds(design: Design, folds: Sequence[Fold], found: Scored) -> li
     for name in found.by_fold[0] if found.by_fold else ():
         values = np.array([of[name][0] for of in found.by_fold])
         lacking = [fold for fold, value in zip(names, values, strict=True) if np.isnan(value)]
-        if lacking:
+        infinite = [fold for fold, value in zip(names, values, strict=True) if np.isinf(value)]
+        none = f"in {listed(lacking)} {_why_none(response, name)}"
+        if infinite:
+            out.append(
+                f"cross-validation, {trait}: {name} is infinite, and left empty: in {listed(infinite)} what was "
+                "observed has a probability of 0 in every draw" + (f"; {none}" if lacking else "")
+            )
+        elif lacking:
             n = len(names) - len(lacking)
             mean = f"the mean over {n} of {len(names)} folds" if n else "empty"
-            out.append(f"cross-validation, {trait}: {name} is {mean}: in {listed(lacking)} {_why_none(response, name)}")
-        elif np.isinf(values).any():
-            where = [fold for fold, value in zip(names, values, strict=True) if np.isinf(value)]
-            out.append(
-                f"cross-validation, {trait}: {name} is infinite, and left empty: in {listed(where)} what was observed "
-                "has a probability of 0 in every draw"
-            )
+            out.append(f"cross-validation, {trait}: {name} is {mean}: {none}")
     return out
 
 

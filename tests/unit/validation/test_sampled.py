@@ -338,6 +338,10 @@ def test_what_no_fold_has_is_empty_and_what_is_infinite_is_named():
     folds = [Fold(f"fold {k}", np.zeros(90, bool), np.zeros(90, bool)) for k in (1, 2)]
     found = scored(design, response, [of_fold(records[:3], 0.5), of_fold(records[3:], 0.0)])
     auc, score, dispersion = not_in_all_folds(design, folds, found)
+    both = replace(found, by_fold=[{"log_score": (np.nan, None)}, {"log_score": (np.inf, None)}])
+    (note,) = not_in_all_folds(design, folds, both)
+    assert "log_score is infinite, and left empty: in fold 2 what was observed has a probability of 0" in note
+    assert "mean" not in note and note.endswith("; in fold 1 all tested records are of one category")
     assert auc.endswith("auc is empty: in fold 1 and fold 2 all tested records are of one category")
     assert "log_score is infinite, and left empty: in fold 2 what was observed has a probability of 0" in score
     assert dispersion.endswith("dispersion is empty: in fold 1 and fold 2 the predictions do not vary")
