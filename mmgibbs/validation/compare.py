@@ -27,7 +27,7 @@ from mmgibbs.report.html_tables import listed
 from mmgibbs.validation import scores
 from mmgibbs.validation.cross import EVERY_EFFECT, EVERY_EFFECT_AND_FIXED, fold_statistics
 from mmgibbs.validation.found import Validation, number
-from pedigree.tables import counted
+from pedigree.tables import agreeing, counted
 
 ORDER = (EVERY_EFFECT_AND_FIXED, EVERY_EFFECT, "total", "gebv")  # of terms or effects, the most complete one first
 SCHEMA = dict.fromkeys(("method", "analysis", "term", "effect", "trait", "statistic"), pl.String) | {
@@ -60,7 +60,7 @@ def compare(found: Sequence[Validation]) -> Comparison:
     names = [v.info["analysis"] for v in found]
     folds, notes = _of_folds(found, names)
     rows = _kfold_rows(folds, names) if folds.height else []
-    notes += _not_in_all_folds(folds)
+    notes += _not_in_all_folds(folds, _folds_of_traits(found))
     rows += _by_statistic([row for v in found for row in _lr_rows(v)])
     return Comparison(pl.DataFrame(rows, schema=SCHEMA, orient="row"), folds, names, notes)
 
@@ -145,17 +145,38 @@ def lacking_folds(own: pl.DataFrame) -> list[str]:
     return own.filter(pl.col("value").is_nan())["fold"].unique(maintain_order=True).to_list()
 
 
-def _not_in_all_folds(folds: pl.DataFrame) -> list[str]:
-    """Notes on statistics that some folds lack: which, and over how many folds their means are."""
-    notes = []
+def _folds_of_traits(found: Sequence[Validation]) -> dict[str, list[str]]:
+    """trait -> the folds of which some analysis predicts a record of it."""
+    each = pl.concat([v.predictions.filter(method="kfold").select("trait", "fold") for v in found])
+    return {
+        str(trait): own["fold"].to_list()
+        for (trait,), own in each.unique(maintain_order=True).group_by("trait", maintain_order=True)
+    }
+
+
+def _not_in_all_folds(folds: pl.DataFrame, every: dict[str, list[str]]) -> list[str]:
+    """Notes on folds that are not compared, and on statistics that others lack: which, and over how many folds their
+    means are. every: trait -> its folds.
+    """
+    notes, left_out = [], {}
+    for trait, names in every.items():
+        compared = folds.filter(trait=trait)["fold"].unique().to_list()
+        left_out[trait] = [name for name in names if name not in compared]
+        if left_out[trait]:
+            notes.append(
+                f"{trait}: statistics are without {listed(left_out[trait])}: of a fold, fewer than 2 known records are "
+                "predicted by all analyses"
+            )
     for (trait, of, statistic), own in folds.group_by(["trait", "of", "statistic"], maintain_order=True):
-        lacking, n = lacking_folds(own), own["fold"].n_unique()
+        lacking, n = lacking_folds(own), len(every[str(trait)])
         if lacking:
+            without = left_out[str(trait)]
             what = f"{trait} {of}" if of else str(trait)
-            left = n - len(lacking)
+            left = n - len(lacking) - len(without)
             notes.append(
                 f"{what}: {statistic} is {f'the mean over {left} of {n} folds' if left else 'empty'}: in "
                 f"{listed(lacking)} records or predictions do not vary"
+                + (f", and {listed(without)} {agreeing(len(without), 'has')} fewer than 2 records" if without else "")
             )
     return notes
 

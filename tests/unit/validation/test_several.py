@@ -150,6 +150,24 @@ def test_folds_without_a_statistic_are_left_out_of_its_means():
     assert found.table.filter(pl.col("statistic") != "auc")["estimate"].is_finite().all()
 
 
+def test_folds_with_too_few_shared_records_are_counted_and_named():
+    """Of fold 4 both predict one record, of fold 5 the first analysis alone predicts any."""
+    one, two = fold_2_all_alive()
+    more = lambda fold, rows: validation("", rows, [0.5] * len(rows)).predictions.with_columns(fold=pl.lit(fold))
+    added = ([more("4", [41, 42]), more("5", [51, 52])], [more("4", [41])])
+    both = [
+        Validation(v.table, pl.concat([v.predictions, *frames]), v.info)
+        for v, frames in zip((one, two), added, strict=True)
+    ]
+    found = compare(both)
+    assert found.notes[1:] == [
+        "alive: statistics are without 4 and 5: of a fold, fewer than 2 known records are predicted by all analyses",
+        "alive P(yes): auc is the mean over 2 of 5 folds: in 2 records or predictions do not vary, and 4 and 5 have "
+        "fewer than 2 records",
+    ]
+    assert found.table.filter(statistic="auc")["n"].to_list() == [8, 8]
+
+
 def test_figures_are_of_the_folds_that_the_means_are_over():
     (section,) = page(compare(fold_2_all_alive()))["sections"]
     ((heading, svg, caption),) = section["figures"]
