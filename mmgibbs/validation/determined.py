@@ -70,14 +70,19 @@ def of_each_other(effects: Sequence[Columns], rank: Rank) -> list[np.ndarray]:
     the levels of two classes sum to the same vector, as those of one region do that are nested in it. For the columns
     X (n, p) that are kept then and any z, z less the shortest b with X b = X z lies where X has nothing, Xv = 0: it is
     0 where they are independent. Columns that share no record have nothing apart from each other, so that of each
-    connected part of the columns with a value one depends on the others, and goes. After ROUNDS of that, more that
-    depend on others stay, as they do in the whole data.
+    connected part of the columns with a value one depends on the others. It goes where its distance from them is at
+    most ELSEWHERE of its length. After ROUNDS of that, more that depend on others stay, as they do in the whole data.
+
+    The intercept and covariates stay: they are known not to depend on each other, so that a class is part of whatever
+    they depend on. Powers of an age are nearly collinear: an orthonormal basis of the same space stands in for them.
     """
     independent = _of_two_classes(effects, rank.independent)
-    X, keep = _joined(effects), np.concatenate([k.ravel() for k in independent])
-    X = X @ sparse.diags_array(1 / np.maximum(np.sqrt(X.power(2).sum(axis=0)), np.finfo(float).tiny))
+    keep = np.concatenate([k.ravel() for k in independent])
+    alone = [e.n_levels == 1 and i not in rank.checked_apart for i, e in enumerate(effects)]
+    stays = keep & np.repeat(alone, [e.size for e in effects])
+    X = _of_length_one(_joined(effects), stays)
     for _ in range(ROUNDS):
-        dependent = _one_of_each_part(X, np.flatnonzero(keep))
+        dependent = _one_of_each_part(X, np.flatnonzero(keep), stays)
         if not dependent.size:
             break
         keep[dependent] = False
@@ -98,15 +103,40 @@ def _only(effect: Columns, kept: np.ndarray) -> Columns:
     return replace(effect, level=np.where((effect.level >= 0) & kept[effect.level, 0], effect.level, -1))
 
 
-def _one_of_each_part(X: sparse.csc_array, kept: np.ndarray) -> np.ndarray:
+def _of_length_one(X: sparse.csc_array, together: np.ndarray) -> sparse.csc_array:
+    """X (n, p) with columns of length 1, those that are `together` (p,) bool orthogonal to each other as well."""
+    lengths = np.sqrt(X.power(2).sum(axis=0))
+    X = sparse.csc_array(X @ sparse.diags_array(1 / np.where(lengths > 0, lengths, 1.0)))
+    columns = np.arange(X.shape[1])
+    columns[together] = X.shape[1] + np.arange(np.count_nonzero(together))
+    basis = np.linalg.qr(X[:, together].toarray())[0]
+    return sparse.csc_array(sparse.hstack([X, sparse.csc_array(basis)], format="csc")[:, columns])
+
+
+def _one_of_each_part(X: sparse.csc_array, kept: np.ndarray, stays: np.ndarray) -> np.ndarray:
     """Columns of X, one of each connected part of those that depend on other columns that are kept."""
     own = sparse.csc_array(X[:, kept])
     z = np.modf((kept + 1.0) * (1 + np.sqrt(5)) / 2)[0] - 0.5  # no pattern that levels may share
     nothing = np.abs(z - _solved(own, own @ z))
     dependent = np.flatnonzero(nothing > ELSEWHERE)
-    dependent = dependent[np.argsort(-nothing[dependent], kind="stable")]
-    _, first = np.unique(_parts_without_common_records(own[:, dependent]), return_index=True)
-    return kept[dependent[first]]
+    part = _parts_without_common_records(own[:, dependent])
+    may_go = np.flatnonzero(~stays[kept[dependent]])
+    may_go = may_go[np.argsort(-nothing[dependent[may_go]], kind="stable")]
+    chosen = may_go[np.unique(part[may_go], return_index=True)[1]]
+    if not chosen.size:
+        return chosen
+    return kept[dependent[chosen[_distances(own[:, dependent], part, chosen) <= ELSEWHERE]]]
+
+
+def _distances(X: sparse.csc_array, part: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Of each chosen column of X (n, p), one of a part, from the space of the others of its part, which meet no record
+    of another part: one solve does for all."""
+    others, sum_of_chosen = np.delete(np.arange(X.shape[1]), chosen), X[:, chosen].sum(axis=1)
+    left = sum_of_chosen - X[:, others] @ _solved(sparse.csc_array(X[:, others]), sum_of_chosen)
+    of_record = np.zeros(X.shape[0], part.dtype)
+    records, columns = X.nonzero()
+    of_record[records] = part[columns]
+    return np.sqrt(np.bincount(of_record, weights=left**2, minlength=len(X.indptr)))[part[chosen]]
 
 
 def _parts_without_common_records(X: sparse.csc_array) -> np.ndarray:

@@ -72,7 +72,7 @@ def test_dependencies_that_share_no_record_go_in_one_round(monkeypatch):
     shapes = solves(monkeypatch)
     kept, X = kept_columns(effects, monkeypatch), dense(effects)
     assert np.linalg.matrix_rank(X[:, kept]) == kept.sum() == np.linalg.matrix_rank(X) == X.shape[1] - n_regions
-    assert len(shapes) == 2
+    assert len(shapes) == 3
 
 
 def test_the_rounds_end(monkeypatch):
@@ -85,3 +85,51 @@ def test_the_rounds_end(monkeypatch):
     kept, X = kept_columns(effects, monkeypatch, 0), dense(effects)
     assert len(shapes) <= 4
     assert np.linalg.matrix_rank(X[:, kept]) == np.linalg.matrix_rank(X) < kept.sum()
+
+
+def with_powers_of_age(seed, n, n_largest, n_other, shared=False):
+    """An intercept, two classes, one more in the groups of the second where shared, and three powers of an age."""
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(300, 400, n)
+    other = rng.integers(0, n_other, n)
+    effects = [Columns(np.zeros(n, np.int32), 1), class_of(rng.integers(0, n_largest, n)), class_of(other)]
+    if shared:
+        alone = np.where(
+            rng.integers(0, 2, n) == 0, other % 9, -1
+        )  # in some records, so that no two classes have one sum
+        rest = np.where(alone < 0, other % 9, -1)
+        effects += [class_of(alone), class_of(rest)]
+    return [*effects, Columns(np.zeros(n, np.int32), 1, np.stack([age, age**2, age**3], axis=1))]
+
+
+def test_covariates_of_bad_scale_stay(monkeypatch):
+    """Powers of a raw age are independent, however nearly collinear."""
+    effects = with_powers_of_age(1, 8000, 1500, 1200)
+    monkeypatch.setattr(rank, "DENSE_COLUMNS", 4)
+    found = independent_columns(effects, 0)
+    for kept, before in zip(of_each_other(effects, found), found.independent, strict=True):
+        assert (kept == before).all()
+
+
+def test_classes_that_depend_on_others_go_beside_covariates_of_bad_scale(monkeypatch):
+    effects = with_powers_of_age(3, 600, 70, 54, shared=True)
+    kept, X = kept_columns(effects, monkeypatch, 0), dense(effects)
+    assert kept[-3:].all()
+    X = np.hstack([X[:, :-3][:, kept[:-3]], np.linalg.qr(X[:, -3:] / X[:, -3:].max(axis=0))[0]])
+    every = np.hstack([dense(effects[:-1]), X[:, -3:]])
+    assert np.linalg.matrix_rank(X) == X.shape[1] == np.linalg.matrix_rank(every)
+
+
+def test_a_column_that_does_not_depend_on_others_stays(monkeypatch):
+    """Where the solve stops early, what is left of z says nothing of the columns."""
+    solved, first = determined._solved, []
+
+    def early(X, column):
+        first.append(X.shape)
+        return np.zeros(X.shape[1]) if len(first) == 1 else solved(X, column)
+
+    monkeypatch.setattr(determined, "_solved", early)
+    effects = with_powers_of_age(3, 600, 70, 54)
+    found = kept_columns(effects, monkeypatch, 0)
+    assert len(first) == 2
+    assert found.sum() == 1 + 69 + 53 + 3
