@@ -25,8 +25,8 @@ from mmgibbs.draws.purpose import MARGINAL, stream
 from mmgibbs.machine.kernel_options import KERNEL
 
 DF = 5
-INDEPENDENCE, AUTOREGRESSION, WALK, GRADIENT = range(4)
-OF_SHAPE = 4  # a stream of its own: points at which the shape of the target is looked at
+INDEPENDENCE, AUTOREGRESSION, WALK, GRADIENT, SURROGATE = range(5)
+OF_SHAPE = 5  # a stream of its own: points at which the shape of the target is looked at
 Key = tuple[int, int]  # (seed, chain)
 
 

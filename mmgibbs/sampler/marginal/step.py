@@ -3,16 +3,17 @@
 Proposals have the shape of the normal density nearest to p(x | y), looked for before the first sweep (target.py). In
 burn-in all moves take turns and their steps follow their acceptance (Robbins & Monro 1951). Half-way the mean and the
 covariance matrix of the draws join the shape, with the weight of the independence proposals that were accepted against
-WORTH for each element, and at three quarters once more. The move with the largest expected squared jump for its cost
-(Pasarica & Gelman 2010) in the second half is the main one from then on. It takes turns with an autoregression, and a
-random walk now and then: they get out of wherever an independence proposal stays for long. Costs are counted, not
-timed: no clock has a say in a draw. (As everywhere, types of CPU differ in the last bits.) After burn-in nothing is
-adapted.
+WORTH for each element, and at three quarters once more. From half-way on there is a surrogate of the density as well,
+learnt again at three quarters and at the end from the values at the last proposals (surrogate.py). The move with the
+largest expected squared jump for its cost (Pasarica & Gelman 2010) in the second half is the main one from then on. It
+takes turns with an autoregression and a random walk: they get out of wherever an independence proposal stays for long.
+Costs are counted, not timed: no clock has a say in a draw. (As everywhere, types of CPU differ in the last bits.) After
+burn-in nothing is adapted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from mmgibbs.sampler.marginal.moves import (
     AUTOREGRESSION,
     GRADIENT,
     INDEPENDENCE,
+    SURROGATE,
     WALK,
     Shape,
     along_gradient,
@@ -34,13 +36,15 @@ from mmgibbs.sampler.marginal.moves import (
     log_uniform,
     walk,
 )
+from mmgibbs.sampler.marginal.surrogate import Surrogate, along_surrogate, learn, points_kept
 from mmgibbs.sampler.marginal.target import Target
 from mmgibbs.sampler.mixed_model import MixedModel
 
 CYCLE = (WALK, AUTOREGRESSION, None, AUTOREGRESSION, None)  # None: the main move
+WITH_SURROGATE = (WALK, None, None, AUTOREGRESSION, None, None)  # where that is the main move
 JOINED, WORTH = (0.5, 0.75), 4.0  # parts of burn-in
 FEWEST = 100  # sweeps of burn-in from which the moves are compared
-COST = np.array([1.0, 1.0, 1.0, 3.0])  # evaluations of each kind: with a gradient C^-1 and sums over C besides
+COST = np.array([1.0, 1.0, 1.0, 3.0, 1.0])  # evaluations of each kind: with a gradient C^-1 and sums over C besides
 ACCEPTANCE = {AUTOREGRESSION: 0.5, WALK: 0.35, GRADIENT: 0.57}  # that steps aim at
 MANY = 4  # elements from which there are moves along the gradient
 LONGEST = 0.9  # b of an autoregression: beyond it is an independence proposal
@@ -73,6 +77,8 @@ class MarginalVariances:
         self._main = np.array(INDEPENDENCE if p < MANY else GRADIENT)
         self._sums = np.zeros(2 + p + p * p)  # accepted independence proposals; draws, their sum and products
         self._jumps = np.zeros((len(COST), 2))  # of each kind: sum of expected squared jumps, and proposals
+        self._points = np.full((points_kept(p), p + 1), np.nan)  # x of proposals in burn-in and log p(x | y), in turn
+        self._surrogate: Surrogate | None = None
 
     def __call__(self, number: int) -> Mapping[str, float]:
         if not len(self.space):
@@ -115,14 +121,19 @@ class MarginalVariances:
 
     def _kind(self, number: int) -> int:
         """In burn-in all take turns."""
+        turns = self._turns(number)
+        kind = turns[number % len(turns)]
+        return int(self._main) if kind is None else kind
+
+    def _turns(self, number: int) -> Sequence[int | None]:
+        """The kinds that take turns."""
         if number <= self.burn_in:
-            return self.kinds[number % len(self.kinds)]
-        of_cycle = CYCLE[number % len(CYCLE)]
-        return int(self._main) if of_cycle is None else of_cycle
+            return self.kinds if self._surrogate is None else [*self.kinds, SURROGATE]
+        return WITH_SURROGATE if self._main == SURROGATE else CYCLE
 
     def _move(self, kind: int, number: int) -> float:
         """The probability with which the proposal was accepted."""
-        block = (number // len(self.kinds) if number <= self.burn_in else number // len(CYCLE)) % len(self.blocks)
+        block = number // len(self._turns(number)) % len(self.blocks)
         x, log_ratio = self._x, 0.0
         if kind == INDEPENDENCE:
             proposed, log_ratio = independent(x, self.shape, number, self.key)
@@ -132,6 +143,9 @@ class MarginalVariances:
         elif kind == WALK:
             step = float(np.exp(self._log_steps[2 + block]))
             proposed = walk(x, self.blocks[block], self._roots[block], step, number, self.key)
+        elif kind == SURROGATE:
+            assert self._surrogate is not None
+            proposed, log_ratio = along_surrogate(x, self.shape, self._surrogate, number, self.key)
         else:
             if self._slope is None:
                 self._slope = self.target.gradient(x, kept=True)
@@ -145,6 +159,8 @@ class MarginalVariances:
         log_ratio = log_ratio + value - self._value if np.isfinite(value) else -np.inf
         probability = float(np.exp(min(log_ratio, 0.0)))
         self._learn(kind, block, number, probability, proposed - x)
+        if number <= self.burn_in:
+            self._points[number % len(self._points)] = *proposed, value
         if log_uniform(kind, number, self.key) < log_ratio:
             self._x, self._value, self._psi, self._slope = proposed, value, psi, slope
             self.likelihood.keep()
@@ -170,9 +186,17 @@ class MarginalVariances:
             self._sums[1:] += np.concatenate([[1.0], x, np.outer(x, x).ravel()])
         if self.burn_in >= FEWEST and number in [int(part * self.burn_in) for part in JOINED]:
             self._take_shape(self._joined_with_draws())
+            self._learn_surrogate()
         if self.burn_in >= FEWEST and number == self.burn_in:
             gains = self._jumps[:, 0] / np.maximum(self._jumps[:, 1], 1.0) / COST
             self._main = np.array(int(np.argmax(gains)))
+            if self._main == SURROGATE:
+                self._learn_surrogate()
+
+    def _learn_surrogate(self) -> None:
+        """From the last proposals, in the coordinates of the shape as it is now."""
+        known = self._points[np.isfinite(self._points[:, -1])]
+        self._surrogate = learn(self.shape, known[:, :-1], known[:, -1])
 
     def _joined_with_draws(self) -> Shape:
         """The shape of the approximation, moved towards mean and covariance of the draws of burn-in."""
@@ -218,6 +242,9 @@ class MarginalVariances:
         own = {"x": self._x, "scale": self.space.elements.scale, "main": self._main, "steps": self._log_steps}
         own |= {"sums": self._sums, "jumps": self._jumps} | self.shape._asdict()
         own |= {f"first_{name}": array for name, array in self._first._asdict().items()}
+        own["known"] = self._points
+        if self._surrogate is not None:
+            own |= {f"surrogate_{name}": array for name, array in self._surrogate._asdict().items()}
         return {PREFIX + name: array for name, array in own.items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -226,6 +253,9 @@ class MarginalVariances:
         self._first = Shape(*(own[f"first_{name}"] for name in Shape._fields))
         self._take_shape(Shape(*(own[name] for name in Shape._fields)))
         self._log_steps, self._sums, self._jumps, self._main = own["steps"], own["sums"], own["jumps"], own["main"]
+        self._points, self._surrogate = own["known"], None
+        if "surrogate_points" in own:
+            self._surrogate = Surrogate(*(own[f"surrogate_{name}"] for name in Surrogate._fields))
         self._start(own["x"])
 
 

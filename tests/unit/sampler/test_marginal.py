@@ -11,6 +11,7 @@ from scipy import special, stats
 import mmgibbs.sampler.marginal.log_cholesky as log_cholesky_module
 import mmgibbs.sampler.marginal.moves as moves_module
 import mmgibbs.sampler.marginal.step as step_module
+import mmgibbs.sampler.marginal.surrogate as surrogate_module
 from mmgibbs.engines.direct.engine import MarginalEngine
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
@@ -19,7 +20,7 @@ from mmgibbs.model.covariance import CovarianceModel, diagonal_blocks, full_bloc
 from mmgibbs.model.priors import HalfT, UniformHeritability
 from mmgibbs.sampler.chain import Chain
 from mmgibbs.sampler.covariances import starting_matrices
-from mmgibbs.sampler.marginal.moves import AUTOREGRESSION, GRADIENT, INDEPENDENCE, WALK
+from mmgibbs.sampler.marginal.moves import AUTOREGRESSION, GRADIENT, INDEPENDENCE, SURROGATE, WALK, Shape, log_t
 from mmgibbs.sampler.marginal.target import Target
 from mmgibbs.sampler.mixed_model import MixedModel
 from mmgibbs.sampler.schedule import Schedule
@@ -178,17 +179,24 @@ DF = 12.0
 SCALE = np.array([[30.0, 9.0], [9.0, 24.0]])
 
 
-def draws_of_the_prior(kind, n=12_000, source=step_module):
+def wrong_surrogate(p):
+    """Of points and weights at random."""
+    rng = np.random.default_rng(8)
+    return surrogate_module.Surrogate(rng.normal(size=(p, 20)), rng.normal(size=20), np.array(1.5))
+
+
+def draws_of_the_prior(kind, n=12_000, surrogate=None):
     """log|M| and the elements of M^-1 of G and R, drawn by one kind of move from IW(DF, SCALE) each."""
     example = models.example("bivariate_missing")
     number = next(i for i, g in enumerate(example.G) if g is not None)
     G = [None if g is None else SCALE / 9 for g in example.G]
     model = mixed_model(example.design, G, SCALE / 9, {number: (DF, SCALE), "residual": (DF, SCALE)})
-    step = source.MarginalVariances(model, NoData(), starting_matrices(model, 0), 400, (3, 0))
+    step = step_module.MarginalVariances(model, NoData(), starting_matrices(model, 0), 400, (3, 0))
     kept = []
     for sweep in range(1, n + 400):
         if sweep == 401:
             step._main = np.array(kind)
+            step._surrogate = surrogate or step._surrogate
             step._kind = lambda _number: kind
         step(sweep)
         if sweep > 400:
@@ -204,13 +212,49 @@ def expected_moments():
     return np.array([log_det, log_det, *2 * [inverse[0, 0], inverse[1, 0], inverse[1, 1]]])
 
 
-@pytest.mark.parametrize("kind", [INDEPENDENCE, AUTOREGRESSION, WALK, GRADIENT])
+@pytest.mark.parametrize("kind", [INDEPENDENCE, AUTOREGRESSION, WALK, GRADIENT, SURROGATE])
 def test_each_move_leaves_the_prior_alone(kind):
     comparison = compare(batches(draws_of_the_prior(kind)), expected_moments())
     assert comparison.agrees, comparison
 
 
+def test_a_wrong_surrogate_leaves_the_prior_alone():
+    comparison = compare(batches(draws_of_the_prior(SURROGATE, 20_000, wrong_surrogate(6))), expected_moments())
+    assert comparison.agrees, comparison
+
+
+def test_a_surrogate_is_near_what_it_learns_from():
+    """A density that is not normal, from as many points as burn-in leaves: the standard deviation of the error of log s
+    where the density is, beside that of the t alone."""
+
+    def log_p(x):
+        return -0.5 * (x @ x) + 0.3 * x[0] ** 2 * x[1] - 0.1 * x[0] ** 4 - np.logaddexp(0, x[2])
+
+    rng = np.random.default_rng(9)
+    shape = Shape(np.array([0.0, 0.3, -0.4]), np.diag([0.8, 1.0, 0.9]))
+    points = shape.center + 1.3 * rng.standard_normal((240, 3)) @ shape.root
+    surrogate = surrogate_module.learn(shape, points, np.array([log_p(x) for x in points]))
+    there = shape.center + rng.standard_normal((500, 3)) @ shape.root
+    apart = np.array([log_p(x) - log_t(shape.u(x)) for x in there])
+    error = apart - np.array([surrogate.r(shape.u(x)) for x in there])
+    assert error.std() < 0.1 < 0.5 * apart.std()
+
+
+def test_a_surrogate_of_too_little_is_none():
+    shape = Shape(np.zeros(2), np.eye(2))
+    x = np.random.default_rng(10).standard_normal((40, 2))
+    assert surrogate_module.learn(shape, x[:5], -np.sum(x[:5] ** 2, axis=1)) is None
+    assert surrogate_module.learn(shape, x, np.array([log_t(u) for u in x])) is None  # the t itself
+    assert surrogate_module.learn(shape, x[:0], x[:0, 0]) is None
+
+
 MUTANTS = {
+    "surrogate without its ratio": (
+        surrogate_module,
+        "log_t(now) + before - log_t(u) - after",
+        "0.0",
+        SURROGATE,
+    ),
     "no Jacobian": (log_cholesky_module, "jacobian_exponents(model.blocks) - prior", "-prior", INDEPENDENCE),
     "independence without its ratio": (
         moves_module,
@@ -237,14 +281,17 @@ MUTANTS = {
 def test_wrong_moves_are_seen(name, monkeypatch):
     module, right, wrong, kind = MUTANTS[name]
     spoilt = mutant(module, right, wrong, compiled=False)
-    for function in ("log_cholesky", "independent", "autoregressive", "log_density_back"):
+    for function in ("log_cholesky", "independent", "autoregressive", "log_density_back", "along_surrogate"):
         if hasattr(spoilt, function):
             monkeypatch.setattr(step_module, function, getattr(spoilt, function))
     if module is log_cholesky_module:  # compiled again: its kernel is another
         monkeypatch.setattr(spoilt, "_matrices", log_cholesky_module._matrices)
+    elif module is surrogate_module:
+        monkeypatch.setattr(spoilt, "_walk", surrogate_module._walk)
     else:
         monkeypatch.setattr(spoilt, "_fill", moves_module._fill)
-    comparison = compare(batches(draws_of_the_prior(kind, 6000)), expected_moments())
+    surrogate = wrong_surrogate(6) if kind == SURROGATE else None
+    comparison = compare(batches(draws_of_the_prior(kind, 6000, surrogate)), expected_moments())
     assert not comparison.agrees, comparison
 
 
