@@ -6,7 +6,7 @@ effective draws of the slowest variance in it, over b sweeps of burn-in and n af
 
     milliseconds of an effective draw = (set-up + (b + n) m) / (n min(e, 1/thin))
 
-    marginal              e = 0.5 / (1 + p)           p elements of the covariance matrices of random terms
+    marginal              e = 0.5 / (1 + (p / 4)^2)   p elements of the covariance matrices of random terms
     serial, structured    e = 0.05 / (r^2 sqrt(k))    r random terms on the trait that has most: variances compete;
                                                       k components of the widest term
 
@@ -39,7 +39,7 @@ LARGEST = 100_000  # equations up to which a factor is looked at: a matter of se
 MOST_BYTES = 2_000_000_000  # that the factors of all chains may take
 MARGIN = 1.5  # by which marginal has to win: the estimates are no better
 OF_MARGINAL, OF_SWEEPS = 0.5, 0.05  # effective draws a sweep: see above
-MOVE = 0.06  # milliseconds of a move of marginal beside the likelihood
+MOVE = 0.1  # milliseconds of a move of marginal beside the likelihood
 GRADIENTS = 0.2  # a move of marginal, where it has gradients (MANY elements)
 
 
@@ -211,5 +211,5 @@ def of_marginal(sampler: Sampler, model: MixedModel, cost: FactorCost) -> float:
     looks = 2 * ROUNDS * max(PAIRS, p) + 6 * p + 10
     shape = looks * (cost.milliseconds + cost.of_gradient)
     move = MOVE + cost.milliseconds + (GRADIENTS * cost.of_gradient if p >= MANY else 0.0)
-    drawn = min(OF_MARGINAL / (1 + of_terms), 1.0 / sampler.thin)
+    drawn = min(OF_MARGINAL / (1 + (of_terms / 4) ** 2), 1.0 / sampler.thin)
     return (shape + (sampler.burn_in + sampler.samples) * move) / (sampler.samples * drawn)
