@@ -126,7 +126,8 @@ def relatives(
     (n,) float64 from `pedigree.inbreeding.inbreeding`; None ignores it (F = 0). random_groups: group effects have
     variance 1 in units of the additive variance: the identity is added to their rows; without it all rows sum to zero.
     within: (n,) float64, what generations of selfing after the cross add to the Mendelian variances (see selfing.py).
-    inbreeding and within are copied, as 1/d is made of them later; codes are kept as they are.
+
+    The coefficients are copied, as 1/d is made of them later; codes are kept as they are.
     Raises PedigreeError for codes out of order or range, and for a progeny without Mendelian sampling (both parents
     with F = 1).
     """
@@ -243,7 +244,7 @@ def a_inverse_triplets(relatives: Relatives) -> tuple[np.ndarray, np.ndarray, np
 
 
 def a_inverse_times(relatives: Relatives, x: np.ndarray) -> np.ndarray:
-    """A^-1 x from the lists, without the matrix. x: (q,) or (q, k); returns float64 of the same shape."""
+    """A^-1 x from the lists, without the matrix. x: (q,) or (q, k). Returns float64 of the same shape."""
     columns = _columns(x, relatives.n_levels)
     r = relatives
     out = _a_inverse_times(r.sire, r.dam, r.dinv, r.progeny_ptr, r.progeny, r.mate, r.diagonal, columns)
@@ -284,7 +285,7 @@ def _a_inverse_times(sire, dam, dinv, progeny_ptr, progeny, mate, diagonal, x):
 def quadratic_form(relatives: Relatives, theta: np.ndarray) -> np.ndarray:
     """Theta' A^-1 Theta = sum_i m_i m_i' / d_i, plus theta_g theta_g' for each random group.
 
-    theta: (q, k), float64 or float32; returns (k, k) float64.
+    theta: (q, k), float64 or float32. Returns (k, k) float64.
     """
     theta = np.asarray(theta)
     if theta.ndim != 2 or theta.shape[0] != relatives.n_levels:
@@ -325,8 +326,9 @@ def _quadratic_form(sire, dam, dinv, theta):
 def a_times(sire: np.ndarray, dam: np.ndarray, inbreeding: np.ndarray | None, v: np.ndarray) -> np.ndarray:
     """A v = L D L' v by one pass up and one pass down the pedigree (Colleau 2002, Genet. Sel. Evol. 34:409).
 
-    v: (n,) or (n, k). inbreeding: (n,) F, or None for F = 0. Codes >= n (groups) count as unknown. Returns float64 of
-    v's shape.
+    v: (n,) or (n, k). inbreeding: (n,) F, or None for F = 0.
+
+    Codes >= n (groups) count as unknown. Returns float64 of v's shape.
     """
     sire, dam = checked_codes(sire, dam)
     n = sire.size

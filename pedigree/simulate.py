@@ -23,20 +23,30 @@ FEMALE, MALE = np.int8(0), np.int8(1)
 
 @dataclass(frozen=True)
 class Population:
-    """What the simulation is to look like; sizes follow from the number of animals asked for."""
+    """What the simulation is to look like; sizes follow from the number of animals asked for.
 
-    years: int = 40  # of calving; founders are born before them
+    years: of calving, from first_year on; founders are born before them.
+    generation_interval: mean age of sires and dams at the birth of their progeny, years.
+    herd_size: cows per herd, mean of a lognormal distribution.
+    calving_rate: calves per cow and year.
+    ai_share: of the calves, those by AI bulls, from 0 to 1; it varies between herds.
+    ai_calves_per_bull: over the life of an AI bull, mean.
+    ai_popularity_sd: of the logarithm of an AI bull's popularity.
+    cows_per_bull: in natural service.
+    natural_service_age: mean age of these bulls at the birth of their calves; None: a year below the interval.
+    first_age, last_age: of parents at the birth of their progeny, years.
+    """
+
+    years: int = 40
     first_year: int = 1980
-    generation_interval: float = 5.0  # mean age of sires and dams at the birth of their progeny, years
-    herd_size: float = 50.0  # cows per herd, mean of a lognormal distribution
-    calving_rate: float = 0.9  # calves per cow and year
-    ai_share: float = 0.4  # calves by AI bulls; the share varies between herds
-    ai_calves_per_bull: float = 400.0  # over the life of an AI bull, mean
-    ai_popularity_sd: float = 0.9  # of the logarithm of an AI bull's popularity
-    cows_per_bull: float = 30.0  # natural service
-    natural_service_age: float | None = (
-        None  # mean age of these bulls at the birth of their calves; None: a year below the interval
-    )
+    generation_interval: float = 5.0
+    herd_size: float = 50.0
+    calving_rate: float = 0.9
+    ai_share: float = 0.4
+    ai_calves_per_bull: float = 400.0
+    ai_popularity_sd: float = 0.9
+    cows_per_bull: float = 30.0
+    natural_service_age: float | None = None
     first_age: int = 2
     last_age: int = 15
 

@@ -34,9 +34,13 @@ ONE_GROUP = "all rows"  # the label of the one group of a fit without groups
 class BayesianLasso(Regression):
     """y = intercept + X beta + e with Laplace priors on beta / sigma (Park & Casella 2008), two-block Gibbs sampler.
 
-    penalty: a fixed lambda; None samples lambda^2 ~ Gamma(penalty_shape, rate penalty_rate). lambda applies
-    to columns of length 1, to which they are scaled unless standardise=False; coefficients are those of the columns
-    as given. sigma^2 ~ IG(residual_shape, residual_scale). posterior: beta (predictor), intercept, sigma2, lambda.
+    penalty: a fixed lambda; None samples lambda^2 ~ Gamma(penalty_shape, rate penalty_rate).
+    residual_shape, residual_scale: sigma^2 ~ IG(residual_shape, residual_scale).
+
+    Draws in `posterior`: beta (predictor), intercept, sigma2, lambda.
+
+    lambda applies to columns of length 1, to which they are scaled unless standardise=False; coefficients are those of
+    the columns as given.
     """
 
     plugin = Lasso
@@ -68,7 +72,7 @@ class BayesianLasso(Regression):
         y: npt.ArrayLike | Frame,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) numbers. sample_weight (n,), from 0: a
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) numbers; sample_weight: (n,), from 0; a
         record of weight w counts as w equal records, and is that much more precise.
 
         DataError names row and column of what cannot be used.
@@ -82,10 +86,14 @@ class HorseshoeProbit(Classifier):
     The intercept is not penalised: its normal prior, of standard deviation intercept_prior_sd at the means of the
     predictors, has practically no effect by default; None makes it flat, which is refused if a plane separates the
     classes. In that case (nearly always for n <= p) coefficients have no posterior mean under the horseshoe alone: set
-    slab_scale, which regularises it (Piironen & Vehtari 2017). collapsed: a further draw of all coefficients with the
-    latent responses integrated out, for rare classes; None: if the rarer class has 50 rows for each coefficient.
+    slab_scale, which regularises it (Piironen & Vehtari 2017).
+
+    collapsed: a further draw of all coefficients with the latent responses integrated out, for rare classes; None: if
+    the rarer class has 50 rows for each coefficient.
+
+    Draws in `posterior`: beta (predictor), intercept, tau, and slab if there is one.
+
     The priors apply to standardised columns unless standardise=False; coefficients are those of the columns as given.
-    posterior: beta (predictor), intercept, tau, and slab if there is one.
     """
 
     plugin = HorseshoeProbitModel
@@ -118,11 +126,14 @@ class MultinomialHMC(Classifier):
     """Multinomial logit by Hamiltonian Monte Carlo (Beam, Ghosh & Doyle 2016), Cauchy or normal prior; K >= 2 classes,
     the last the reference.
 
-    y: labels (n,) or counts (n, K). scale, intercept_scale: of the priors, for standardised columns unless
-    standardise=False; coefficients are those of the columns as given. adaptation: 'pooled' (step size and trajectory
-    length adapted to all chains in the burn-in), 'separate' (each chain by itself) or 'none' (step_size and
-    leapfrog_steps as given; the burn-in is annealed from `temperature`). mass: 'hessian', 'diagonal' or 'identity'.
-    posterior: beta (predictor, contrast), intercept (contrast).
+    scale, intercept_scale: of the priors.
+    adaptation: 'pooled' (step size and trajectory length adapted to all chains in the burn-in), 'separate' (each chain
+    by itself) or 'none' (step_size and leapfrog_steps as given; the burn-in is annealed from `temperature`).
+    mass: 'hessian', 'diagonal' or 'identity'.
+
+    Draws in `posterior`: beta (predictor, contrast), intercept (contrast).
+
+    The priors apply to standardised columns unless standardise=False; coefficients are those of the columns as given.
     """
 
     plugin = MultinomialHMCModel
@@ -158,8 +169,8 @@ class MultinomialHMC(Classifier):
         y: npt.ArrayLike | Frame,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or (n, K) counts.
-        sample_weight (n,), whole numbers from 0: a row of weight w counts as w equal rows.
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or (n, K) counts;
+        sample_weight: (n,) whole numbers from 0; a row of weight w counts as w equal rows.
 
         DataError names row and column of what cannot be used.
         """
@@ -172,12 +183,13 @@ class HierarchicalSlice(Classifier):
 
         beta_i ~ N(Delta' z_i, V),   Delta normal,   V inverse Wishart
 
-    family: 'logit' (labels, or counts of classes) or 'poisson'. fit(X, y, groups, group_predictors): groups (n,)
-    labels; group_predictors z, (groups, q) in sorted order of the labels, or a mapping label -> values. method: 'slice'
-    or, for logits, 'polya_gamma'. Predictors are standardised unless standardise=False (the priors are for that scale);
-    coefficients are those of the columns as given. posterior: beta (group, predictor), intercept (group), population
-    (Delta), covariance (V). For two classes the coefficients are the log odds of the second, for more those against the
-    last. predict(X, groups, group_predictors): rows of unknown groups get the population's mean Delta'z.
+    family: 'logit' (labels, or counts of classes) or 'poisson'.
+    method: 'slice' or, for logits, 'polya_gamma'.
+
+    Draws in `posterior`: beta (group, predictor), intercept (group), population (Delta), covariance (V).
+
+    Predictors are standardised unless standardise=False (the priors are for that scale); coefficients are those of the
+    columns as given. For two classes they are the log odds of the second, for more those against the last.
     """
 
     plugin = HierarchicalSliceModel
@@ -220,8 +232,9 @@ class HierarchicalSlice(Classifier):
         groups: npt.ArrayLike | None = None,
         group_predictors: GroupPredictors = None,
     ) -> Self:
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or counts, or (n, K) counts.
-        groups (n,): label of each row's group; without them all rows are one group, and there is a warning.
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or counts, or (n, K) counts;
+        groups: (n,) label of each row's group; without them all rows are one group, and there is a warning;
+        group_predictors: z, (groups, q) in sorted order of the labels, or a mapping label -> values.
 
         DataError names row and column of what cannot be used.
         """
@@ -248,10 +261,12 @@ class HierarchicalSlice(Classifier):
         groups: npt.ArrayLike | None = None,
         group_predictors: npt.ArrayLike | None = None,
     ) -> np.ndarray:
-        """(n, K). groups: (n,) labels; a label that was not in the fit, and every row if there are none, gets the
-        population's mean; after a fit without groups every row belongs to the only group.
+        """Posterior mean probabilities (n, K), columns as in `classes_`. groups: (n,) labels; a label that was not in
+        the fit, and every row if there are none, gets the population's mean Delta'z; after a fit without groups every
+        row belongs to the only group. group_predictors: (n, q), of the rows of new groups.
 
-        group_predictors: (n, q), of the rows of new groups. ModelError for family 'poisson', which has no classes."""
+        ModelError for family 'poisson', which has no classes.
+        """
         if self.family == "poisson":
             raise ModelError("HierarchicalSlice: predict_proba needs classes, found family 'poisson'; use predict")
         return self._of_groups(X, groups, group_predictors)
@@ -280,10 +295,13 @@ class MultinomialPG(Classifier):
     """Multinomial logit with normal priors by Polya-Gamma augmentation (Polson, Scott & Windle 2013); K >= 2 classes,
     the last the reference.
 
-    y: labels (n,) or counts (n, K). prior_mean, prior_precision (1 / variance, 0 flat): a number, or a table of K - 1
-    classes by p predictors, or for the precision a matrix for each class; on the scale of the standardised columns
-    unless standardise=False. The same for the intercepts, flat by default. posterior: beta (predictor, contrast),
-    intercept (contrast).
+    prior_mean: a number, or a table of K - 1 classes by p predictors.
+    prior_precision: 1 / variance (0: flat); a number, such a table, or a matrix for each class.
+    intercept_mean, intercept_precision: the same for the intercepts; a number, or a list for K - 1 classes.
+
+    Draws in `posterior`: beta (predictor, contrast), intercept (contrast).
+
+    The priors apply to standardised columns unless standardise=False.
     """
 
     plugin = MultinomialPGModel
@@ -315,8 +333,8 @@ class MultinomialPG(Classifier):
         y: npt.ArrayLike | Frame,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or (n, K) counts.
-        sample_weight (n,), whole numbers from 0: a row of weight w counts as w equal rows.
+        """Sample the posterior. X: (n, p) array, memory map or frame; y: (n,) labels or (n, K) counts;
+        sample_weight: (n,) whole numbers from 0; a row of weight w counts as w equal rows.
 
         DataError names row and column of what cannot be used.
         """

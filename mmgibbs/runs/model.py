@@ -47,9 +47,10 @@ class MixedModel(Keywords):
     fixed: columns of class effects, or a mapping from effects to 'class', 'covariate' or their keys.
     random: columns of independent effects, or a mapping from effects to 'identity', 'pedigree' or their keys.
     markers, variances, decisions, data, output, sampler: the sections of the analysis file, as mappings.
-    weights: column of the weights of the records. The other keywords are keys of the section `sampler`; None means the
-    default of the analysis file. seed=None draws a new seed, kept as `seed_`; a run that is resumed or extended keeps
-    its own.
+    weights: column of the weights of the records.
+    seed: None draws a new one, kept as `seed_`; a run that is resumed or extended keeps its own.
+
+    The other keywords are keys of the section `sampler`; None means the default of the analysis file.
 
     After `fit`: `result_` (mmgibbs.Result), `summary_`, `solutions_`, `seed_`.
     """
@@ -146,11 +147,11 @@ class MixedModel(Keywords):
         report: bool = False,
     ) -> Self:
         """Fit the model. phenotypes, pedigree: paths, or data frames of Polars, pandas or any library that speaks the
-        Arrow PyCapsule interface; genotypes: the section `data.genotypes`.
+        Arrow PyCapsule interface; genotypes: the section `data.genotypes`; directory: the run folder to keep; None: a
+        temporary folder without checkpoints, which is deleted with the result. overwrite, resume, extend, report: as of
+        `mmgibbs.run`, for a folder that is kept.
 
-        directory: the run folder to keep; None: a temporary folder without checkpoints, which is deleted with the
-        result. overwrite, resume, extend, report: as of `mmgibbs.run`, for a folder that is kept. ConfigError,
-        DataError and ModelError say what cannot be used.
+        ConfigError, DataError and ModelError say what cannot be used.
         """
         there = _folder(directory, self.output) if resume or extend else None
         seed = self._seed(there)

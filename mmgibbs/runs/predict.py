@@ -82,8 +82,10 @@ def predict(
     If all animals have SNP effects (`single_step: epsilon`), `total` is the breeding value, with J = -1.
 
     genotypes: any file that `data.genotypes` reads; options: its other keys (`map`, `format`, `animals`, `id`, ...).
-    output: a file to write, .parquet or .csv. sd, PEV and reliability are null if the run kept no draws
-    (`output.save_marker_draws: 0`). Raises ConfigError for a run without SNP effects, DataError for the file.
+    output: a file to write, .parquet or .csv.
+
+    sd, PEV and reliability are null if the run kept no draws (`output.save_marker_draws: 0`). Raises ConfigError for a
+    run without SNP effects, DataError for the file.
     """
     effects = _effects_of(_finished(run))
     given = {"file": genotypes} | {key: value for key, value in options.items() if value is not None}

@@ -27,7 +27,9 @@ class Result:
     """The result of a run: Polars frames, the folder they were written to, and the contents of run.json.
 
     summary: a row for each parameter; solutions: one for each level of each effect (None for a regression); draws: an
-    xarray DataTree. A notebook shows the summary with its warnings.
+    xarray DataTree.
+
+    A notebook shows the summary with its warnings.
     """
 
     summary: pl.DataFrame
@@ -100,19 +102,19 @@ class Result:
         return found.sort("mean", descending=True)
 
     def plot_trace(self, parameters: str | Sequence[str] | None = None) -> Picture:
-        """The draws in order, by chain. parameters: names or patterns such as 'h2[*]'; a matplotlib figure."""
+        """A matplotlib figure of the draws in order, by chain. parameters: names or patterns such as 'h2[*]'."""
         from mmgibbs.report import pictures
 
         return pictures.trace(self._parameters, parameters)
 
     def plot_posterior(self, parameters: str | Sequence[str] | None = None) -> Picture:
-        """Posterior densities with means and 95 % intervals; a matplotlib figure."""
+        """A matplotlib figure of posterior densities with means and 95 % intervals. parameters: as of plot_trace."""
         from mmgibbs.report import pictures
 
         return pictures.posterior(self._parameters, self.summary, parameters)
 
     def plot_breeding_values(self, term: str | None = None, trait: str | None = None, top: int = 30) -> Picture:
-        """The `top` highest breeding values with their intervals; a matplotlib figure."""
+        """A matplotlib figure of the `top` highest breeding values with their intervals."""
         from mmgibbs.report import pictures
 
         if isinstance(top, bool) or not isinstance(top, int) or top < 1:
