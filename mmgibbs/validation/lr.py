@@ -103,7 +103,8 @@ def bootstrap(
 def samples_left_out(found: dict, sd: dict, left_out: dict[str, int], own: Collection[str] = ()) -> list[str]:
     """Notes on bootstrap samples that have no statistic; own: names whose standard errors are no bootstrap's."""
     return [
-        f"{n} of {BOOTSTRAPS} bootstrap samples without {name}, left out of its standard error, which is then too small"
+        f"{n} of {BOOTSTRAPS:,} bootstrap samples without {name}, left out of its standard error, which is then too "
+        "small"
         for name, n in left_out.items()
         if n and name not in own and np.isfinite(found[name]) and np.isfinite(sd[name])
     ]
@@ -111,7 +112,7 @@ def samples_left_out(found: dict, sd: dict, left_out: dict[str, int], own: Colle
 
 def families_text(units: str) -> str:
     """What such standard errors are."""
-    return f"{BOOTSTRAPS} bootstrap samples of half-sib families by sire among the focal {units}"
+    return f"{BOOTSTRAPS:,} bootstrap samples of half-sib families by sire among the focal {units}"
 
 
 def _sd(values: np.ndarray) -> float:

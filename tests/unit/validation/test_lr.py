@@ -199,7 +199,7 @@ def test_bootstrap_samples_without_an_accuracy_are_counted():
     errors, left_out = lr.bootstrap(sums, 1.0, rng)
     assert 0 < left_out["accuracy"] < lr.BOOTSTRAPS / 2 and not left_out["bias"]
     notes = lr.samples_left_out(found, errors, left_out)
-    counted = f"{left_out['accuracy']} of {lr.BOOTSTRAPS} bootstrap samples without accuracy"
+    counted = f"{left_out['accuracy']} of {lr.BOOTSTRAPS:,} bootstrap samples without accuracy"
     assert notes == [f"{counted}, left out of its standard error, which is then too small"]
     assert lr.samples_left_out(found, errors, left_out, {"accuracy"}) == []
 
