@@ -374,7 +374,8 @@ class _Shares:
             sums.append(_variance_name(terms, i, c))
         for i, a, b, r in correlated_effects(terms, on_trait):
             phenotypic = phenotypic + 2 * r * matrices[terms[i].matrix][..., a, b]
-            sums.append(f"{2 * r:g} x {terms[i].name}.cov[{terms[i].components[a]},{terms[i].components[b]}]")
+            times = "" if 2 * r == 1 else f"{2 * r:g} x "
+            sums.append(f"{times}{terms[i].name}.cov[{terms[i].components[a]},{terms[i].components[b]}]")
         of_markers = {f"{m.name}.var[{trait}]": m.variance(matrices) for m in markers}
         genomic = {name: variance for name, variance in of_markers.items() if variance is not None}
         for name, variance in genomic.items():

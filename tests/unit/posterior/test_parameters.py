@@ -92,7 +92,7 @@ def test_beef_names_in_order_and_their_values():
             f"genetic.var[{d}]",
             f"genetic.var[{m}]",
             f"maternal_environment.var[{WEANING}]",
-            f"1 x genetic.cov[{d},{m}]",
+            f"genetic.cov[{d},{m}]",
             f"residual.var[{WEANING}]",
         ],
         "direct_variance": f"genetic.var[{d}]",
