@@ -67,6 +67,7 @@ def _figures(run: Finished, figures: plots.Figures) -> list[tuple[str, str, str]
                 f"the genomic ones): darker is closer, from {figure(low)} to {figure(max(high, low))}. Blocks along "
                 "the diagonal are families."
             )
-            svg = figures.draw(plots.paint_heat_map(K, low, high), f"{what} relationships", caption, size=(3.4, 3.4))
+            paint, square = plots.paint_heat_map(K, low, high), (3.4, 3.4)
+            svg = figures.draw(paint, f"{what} relationships", caption, left=0.03, size=square, bottom=0.03)
             out.append((f"{what} relationships", svg, caption))
     return out

@@ -73,11 +73,12 @@ class Figures:
         left: float = 0.15,
         x_label: str = "",
         size: tuple[float, float] = SIZE,
+        bottom: float = 0.22,
     ) -> str:
-        """The SVG of what `paint(axes)` draws."""
+        """The SVG of what `paint(axes)` draws; left, bottom: shares of the size for the labels there."""
         with _ONE_AT_A_TIME, matplotlib.rc_context(_SETTINGS):
             figure = Figure(figsize=size)
-            axes = figure.add_axes((left, 0.22, 0.97 - left, 0.72))
+            axes = figure.add_axes((left, bottom, 0.97 - left, 0.94 - bottom))
             axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.yaxis.set_major_locator(MaxNLocator(4))
             axes.set_xlabel(x_label, labelpad=2)
