@@ -35,8 +35,8 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
             continue
         frame = _with_years(run.component(term, effect, trait), years)
         label = words.component_label(effect, trait, term, several)
-        drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait))
         values = "polygenic" if (term, effect, trait) in run.polygenic else "breeding"
+        drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait), values)
         tables = [extreme(frame, label, top, descending, values) for descending in (True, False)]
         out.append(
             {"label": label, "animals": frame.height, "figures": drawn, "highest": tables[0], "lowest": tables[1]}
@@ -71,21 +71,25 @@ def _trend_of(trend: Trend | None, effect: str, trait: str) -> tuple[np.ndarray,
 
 
 def _figures(
-    frame: pl.DataFrame, label: str, figures: plots.Figures, trend: tuple[np.ndarray, np.ndarray] | None
+    frame: pl.DataFrame,
+    label: str,
+    figures: plots.Figures,
+    trend: tuple[np.ndarray, np.ndarray] | None,
+    what: str = "breeding",
 ) -> list[tuple[str, str, str]]:
-    """(heading, SVG, caption) of each figure."""
+    """(heading, SVG, caption) of each figure; what: of which values, 'breeding' or 'polygenic'."""
     values = frame["mean"].drop_nulls().to_numpy()
     if not len(values):
         return []
-    caption = words.histogram_words(values)
+    caption = words.histogram_words(values, what)
     out = [
         (
             "Distribution",
             figures.draw(
                 plots.paint_histogram(values),
-                f"Distribution of the breeding values, {label}",
+                f"Distribution of the {what} values, {label}",
                 caption,
-                x_label="breeding value",
+                x_label=f"{what} value",
             ),
             caption,
         )
@@ -112,7 +116,7 @@ def _figures(
             )
         )
     if by_year.height > 1:
-        out.append(_trend(by_year, label, figures, trend))
+        out.append(_trend(by_year, label, figures, trend, what))
     return out
 
 
@@ -145,7 +149,7 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
 
 
 def _trend(
-    by_year: pl.DataFrame, label: str, figures: plots.Figures, trend: tuple[np.ndarray, np.ndarray] | None
+    by_year: pl.DataFrame, label: str, figures: plots.Figures, trend: tuple[np.ndarray, np.ndarray] | None, what: str
 ) -> tuple[str, str, str]:
     """Means of birth years with their posterior interval where draws were kept, else the spread of animals."""
     if trend is not None:
@@ -159,7 +163,7 @@ def _trend(
         filter(
             None,
             (
-                words.by_year_words("Mean breeding value", years, middle, ""),
+                words.by_year_words(f"Mean {what} value", years, middle, ""),
                 words.slope_words(years, middle, draws),
                 band,
             ),

@@ -82,7 +82,8 @@ def page(run: Finished, top: int = 20) -> dict:
         ),
         "extreme": extreme_words(run),
         "others": other_random_effects(run),
-        "fixed": fixed_effects(run),
+        "fixed": (fixed := fixed_effects(run)),
+        "set_to_0": any("held" in table.classes for table in fixed),
         "files": run.record.get("files", []),
         "record": run.record,
     }
@@ -274,6 +275,8 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
     if not drawn:
         columns = [Column("Parameter"), Column("Estimate", "number"), Column("SE", "number", "standard error")]
     cells = [[str(r["parameter"]) for r in rows], column("mean"), numbers([r["sd"] or None for r in rows], places)]
+    if drawn and not any(r["sd"] for r in rows):  # all given: no mean of draws, and nothing that varies
+        columns, cells = [Column("Parameter"), Column("Value", "number")], cells[:2]
     if estimated:
         columns += [
             Column("Low", "number", "lower end of the 95 % highest-density interval"),

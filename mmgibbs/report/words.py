@@ -43,7 +43,9 @@ def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> lis
             for effect, spec in _effects(random).items():
                 if trait in (spec.get("traits") or [trait]):
                     curve = " curve" if spec.get("legendre") or spec.get("covariates") else ""
-                    parts.append(f"{name}{'.' + effect if effect else ''}{curve} ({spec.get('level') or name})")
+                    level = spec.get("level") or name
+                    of_level = f" ({level})" if effect or level != name else ""
+                    parts.append(f"{name}{'.' + effect if effect else ''}{curve}{of_level}")
         for name, markers in (model.get("markers") or {}).items():
             if trait in (markers.get("traits") or [trait]):
                 parts.append(f"{name} (SNP effects, {markers.get('level')})")
@@ -317,11 +319,12 @@ def density_words(row: dict) -> str:
     return middle + (f"; 95 % interval {ends}." if ends else ".")
 
 
-def histogram_words(values: np.ndarray) -> str:
+def histogram_words(values: np.ndarray, what: str = "breeding") -> str:
+    """what: 'polygenic' of values that are not all of a breeding value."""
     places = decimals(values.std())
     low, middle, high = np.percentile(values, (5, 50, 95))
     return (
-        f"Breeding values of {counted(len(values), 'animal')}: from {number(values.min(), places)} to "
+        f"{what.capitalize()} values of {counted(len(values), 'animal')}: from {number(values.min(), places)} to "
         f"{number(values.max(), places)}, median {number(middle, places)}; "
         f"nine tenths lie between {number(low, places)} and {number(high, places)}."
     )
