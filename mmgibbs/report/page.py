@@ -343,4 +343,6 @@ def _figures_of(name: str, row: dict, draws: np.ndarray, figures: plots.Figures)
     ]
     diagnosis = [f"R-hat {row['rhat']:.3f}"] if known(row["rhat"]) else []
     diagnosis += [f"ESS {row['ess_bulk']:,.0f}"] if known(row["ess_bulk"]) else []
+    if known(row["ess_tail"]) and row["ess_tail"] < ESS:  # or the mark would have no reason beside it
+        diagnosis.append(f"ESS tail {row['ess_tail']:,.0f}")
     return {"name": name, "diagnosis": ", ".join(diagnosis), "attention": attention(row), "figures": panels}
