@@ -230,10 +230,14 @@ def test_heritability_of_wheat_under_the_priors_of_bglr(wheat_data, tmp_path, re
 @pytest.fixture(scope="module")
 def laboratory(tmp_path_factory):
     folder = tmp_path_factory.mktemp("laboratory")
-    with zipfile.ZipFile(shared_data("data/genomics/blupf90_lab_gwas") / "lab_gwas_mod2026.zip") as archive:
+    extract_laboratory(shared_data("data/genomics/blupf90_lab_gwas"), folder)
+    return folder
+
+
+def extract_laboratory(source, folder):
+    with zipfile.ZipFile(source / "lab_gwas_mod2026.zip") as archive:
         for name in ("pedigree.txt", "phenotypes.txt", "marker.txt"):
             (folder / name).write_bytes(archive.read(f"Lab_GWAS_Mod2026/{name}"))
-    return folder
 
 
 def laboratory_data(folder):
