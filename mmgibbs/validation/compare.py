@@ -1,6 +1,7 @@
 """Validations of several analyses side by side: the predictions of the same records, fold by fold.
 
-Of cross-validation, the most complete prediction of each analysis is compared with the records that all predict,
+Of cross-validation, the most complete prediction of each analysis is compared with the records that all predict and
+know (a record that one analysis has as censored is left out),
 
     predictive ability   cor(y*, p)              probabilities: area under the ROC curve
     error                mean (y* - p)^2         probabilities: their Brier score
@@ -77,7 +78,8 @@ def complete(predictions: pl.DataFrame) -> pl.DataFrame:
 
 def _of_folds(found: Sequence[Validation], names: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
     """(frame by_fold of a Comparison, notes)."""
-    each = [complete(v.predictions.filter(method="kfold")) for v in found]
+    # NaN: censored, so that statistics would be of other records and folds where another analysis knows the value
+    each = [complete(v.predictions.filter(method="kfold")).filter(pl.col("observed").is_finite()) for v in found]
     notes, frames = [], []
     shared = each[0].select("trait", "row").unique()
     for frame in each[1:]:
@@ -87,7 +89,7 @@ def _of_folds(found: Sequence[Validation], names: Sequence[str]) -> tuple[pl.Dat
         lost = frame.select("trait", "row").unique().height - shared.height
         if lost:
             what = counted(lost, "predicted record")
-            notes.append(f"{name}: not compared: {what} that another analysis does not predict")
+            notes.append(f"{name}: not compared: {what} that another analysis does not predict or does not know")
         for keys, part in own.group_by(["trait", "term", "effect", "fold"], maintain_order=True):
             effect = str(keys[2])
             of = effect if effect.startswith("P(") else ""  # a category has statistics of its own
@@ -98,9 +100,8 @@ def _of_folds(found: Sequence[Validation], names: Sequence[str]) -> tuple[pl.Dat
 
 
 def statistics_of(part: pl.DataFrame) -> dict[str, float]:
-    """Of the predictions of one fold."""
-    seen = part.filter(pl.col("observed").is_finite())
-    p, y = seen["predicted"].to_numpy(), seen["observed"].to_numpy()
+    """Of the predictions of one fold, of known records."""
+    p, y = part["predicted"].to_numpy(), part["observed"].to_numpy()
     if p.size < 2:
         return {}
     error = float(((p - y) ** 2).mean())

@@ -24,7 +24,7 @@ DRAWN = ("predictive_ability", "auc")
 HEADINGS = {
     "kfold": (
         "Cross-validation",
-        "The most complete prediction of each analysis, for the records that all of them predict.",
+        "The most complete prediction of each analysis, for the records that all of them predict and know.",
     ),
     "lr": (
         "LR method: whole against partial data",

@@ -120,9 +120,48 @@ def test_records_that_one_alone_predicts_are_left_out_and_counted():
     assert brier == pytest.approx([np.mean([0.01, 0.01, 0.04]), np.mean([0.01, 0.81, 0.01])])
     assert found.table.filter(statistic="auc")["estimate"].to_list() == [1.0, 0.5]
     assert found.notes == [
-        "all: not compared: 1 predicted record that another analysis does not predict",
+        "all: not compared: 1 predicted record that another analysis does not predict or does not know",
         "alive P(yes): dispersion is empty: in 1 records or predictions do not vary",  # by 0.9 throughout
     ]
+
+
+def of_life(name, observed):
+    """A trait in numbers, six records in each of three folds; observed: fold -> (6,), 0 to 5 where it is left out."""
+    parts = []
+    for fold in (1, 2, 3):
+        values = {"predicted": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "observed": observed.get(fold, range(6))}
+        frame = pl.DataFrame({"row": [10 * fold + i for i in range(6)]} | values, strict=False)
+        own = {"method": "kfold", "term": "all effects", "effect": "", "trait": "life", "fold": str(fold)}
+        parts.append(
+            frame.with_columns(pl.col("observed").cast(pl.Float64), *(pl.lit(v).alias(k) for k, v in own.items()))
+        )
+    return Validation(pl.DataFrame(schema=SCHEMA), pl.concat(parts), {"analysis": name})
+
+
+def test_records_that_one_analysis_has_as_censored_are_compared_in_none():
+    """Of fold 1 the second knows one record, of fold 2 three. The page was an error, the first's means were of all
+    records, and counted censored ones."""
+    censored = {1: [0.0] + [np.nan] * 5, 2: [0.0, 3.0, 1.0] + [np.nan] * 3}
+    found = compare([of_life("normal", {}), of_life("censored", censored)])
+    assert found.notes == [
+        "normal: not compared: 8 predicted records that another analysis does not predict or does not know",
+        "life: statistics are without 1: of a fold, fewer than 2 known records are predicted by all analyses",
+    ]
+    assert found.table["n"].unique().to_list() == [9]
+    assert found.by_fold.group_by("fold").agg(pl.col("n").unique()).sort("fold").rows() == [("2", [3]), ("3", [6])]
+    error = found.table.filter(statistic="error")
+    of_fold_2 = np.mean([1, 1, 4])  # p - y = 1, -1, 2 of the second; 1 of each of the first
+    assert error["estimate"].to_list() == pytest.approx([1.0, (of_fold_2 + 1.0) / 2])
+    assert error["difference"].to_list() == [None, pytest.approx((of_fold_2 - 1.0) / 2)]
+    (section,) = page(found)["sections"]
+    assert [heading for heading, _, _ in section["figures"]] == ["life"]
+
+
+def test_n_counts_the_records_that_statistics_are_of():
+    """Three records of fold 1 are censored in both analyses."""
+    known = {1: [0.0, 2.0, 1.0] + [np.nan] * 3}
+    found = compare([of_life("one", known), of_life("two", known)])
+    assert found.notes == [] and found.table["n"].unique().to_list() == [15]
 
 
 def fold_2_all_alive():
