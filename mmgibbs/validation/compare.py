@@ -175,9 +175,9 @@ def _not_in_all_folds(folds: pl.DataFrame, every: dict[str, list[str]]) -> list[
             what = f"{trait} {of}" if of else str(trait)
             left = n - len(lacking) - len(without)
             notes.append(
-                f"{what}: {statistic} is {f'the mean over {left} of {n} folds' if left else 'empty'}: in "
-                f"{listed(lacking)} records or predictions do not vary"
-                + (f", and {listed(without)} {agreeing(len(without), 'has')} fewer than 2 records" if without else "")
+                f"{what}: {statistic} is {f'the mean over {left} of {n} folds' if left else 'empty'}: "
+                f"records or predictions do not vary in {listed(lacking)}"
+                + (f"; {listed(without)} {agreeing(len(without), 'has')} fewer than 2 records" if without else "")
             )
     return notes
 

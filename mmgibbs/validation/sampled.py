@@ -103,11 +103,11 @@ def not_in_all_folds(design: Design, folds: Sequence[Fold], found: Scored) -> li
         values = np.array([of[name][0] for of in found.by_fold])
         lacking = [fold for fold, value in zip(names, values, strict=True) if np.isnan(value)]
         infinite = [fold for fold, value in zip(names, values, strict=True) if np.isinf(value)]
-        none = f"in {listed(lacking)} {_why_none(response, name)}"
+        none = f"{_why_none(response, name)} in {listed(lacking)}"
         if infinite:
             out.append(
-                f"cross-validation, {trait}: {name} is infinite, and left empty: in {listed(infinite)} what was "
-                "observed has a probability of 0 in every draw" + (f"; {none}" if lacking else "")
+                f"cross-validation, {trait}: {name} is infinite, and left empty: what was observed in "
+                f"{listed(infinite)} has a probability of 0 in every draw" + (f"; {none}" if lacking else "")
             )
         elif lacking:
             n = len(names) - len(lacking)

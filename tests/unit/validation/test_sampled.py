@@ -325,8 +325,8 @@ def test_a_fold_with_one_category_alone_has_no_area_under_the_curve(tmp_path, on
     (note,) = (note for note in found.info["notes"] if "auc" in note)
     where = " and ".join(f"part {k}" for k in only)
     assert note == (
-        f"cross-validation, alive: auc is the mean over {len(of_folds)} of 4 folds: in {where} all tested records are "
-        "of one category"
+        f"cross-validation, alive: auc is the mean over {len(of_folds)} of 4 folds: all tested records are of one "
+        f"category in {where}"
     )
 
 
@@ -340,11 +340,11 @@ def test_what_no_fold_has_is_empty_and_what_is_infinite_is_named():
     auc, score, dispersion = not_in_all_folds(design, folds, found)
     both = replace(found, by_fold=[{"log_score": (np.nan, None)}, {"log_score": (np.inf, None)}])
     (note,) = not_in_all_folds(design, folds, both)
-    assert "log_score is infinite, and left empty: in fold 2 what was observed has a probability of 0" in note
-    assert "mean" not in note and note.endswith("; in fold 1 all tested records are of one category")
-    assert auc.endswith("auc is empty: in fold 1 and fold 2 all tested records are of one category")
-    assert "log_score is infinite, and left empty: in fold 2 what was observed has a probability of 0" in score
-    assert dispersion.endswith("dispersion is empty: in fold 1 and fold 2 the predictions do not vary")
+    assert "log_score is infinite, and left empty: what was observed in fold 2 has a probability of 0" in note
+    assert "mean" not in note and note.endswith("; all tested records are of one category in fold 1")
+    assert auc.endswith("auc is empty: all tested records are of one category in fold 1 and fold 2")
+    assert "log_score is infinite, and left empty: what was observed in fold 2 has a probability of 0" in score
+    assert dispersion.endswith("dispersion is empty: the predictions do not vary in fold 1 and fold 2")
     estimates = {row[4]: row[5] for row in scored_rows(found, design)}
     assert estimates["auc"] is None and estimates["log_score"] is None and estimates["brier"] == pytest.approx(0.625)
 

@@ -121,7 +121,7 @@ def test_records_that_one_alone_predicts_are_left_out_and_counted():
     assert found.table.filter(statistic="auc")["estimate"].to_list() == [1.0, 0.5]
     assert found.notes == [
         "all: not compared: 1 predicted record that another analysis does not predict or does not know",
-        "alive P(yes): dispersion is empty: in 1 records or predictions do not vary",  # by 0.9 throughout
+        "alive P(yes): dispersion is empty: records or predictions do not vary in 1",  # by 0.9 throughout
     ]
 
 
@@ -181,7 +181,7 @@ def test_folds_without_a_statistic_are_left_out_of_its_means():
     """All records of fold 2 are alive: it has no area under the curve, in neither analysis; differences are of the
     other folds."""
     found = compare(fold_2_all_alive())
-    assert found.notes == ["alive P(yes): auc is the mean over 2 of 3 folds: in 2 records or predictions do not vary"]
+    assert found.notes == ["alive P(yes): auc is the mean over 2 of 3 folds: records or predictions do not vary in 2"]
     auc = found.table.filter(statistic="auc")
     assert auc["estimate"].to_list() == [1.0, 0.5] and auc["difference"].to_list() == [None, -0.5]
     assert auc["se"].to_list() == [0.0, 0.0]
@@ -201,8 +201,8 @@ def test_folds_with_too_few_shared_records_are_counted_and_named():
     found = compare(both)
     assert found.notes[1:] == [
         "alive: statistics are without 4 and 5: of a fold, fewer than 2 known records are predicted by all analyses",
-        "alive P(yes): auc is the mean over 2 of 5 folds: in 2 records or predictions do not vary, and 4 and 5 have "
-        "fewer than 2 records",
+        "alive P(yes): auc is the mean over 2 of 5 folds: records or predictions do not vary in 2; 4 and 5 have fewer "
+        "than 2 records",
     ]
     assert found.table.filter(statistic="auc")["n"].to_list() == [8, 8]
 
