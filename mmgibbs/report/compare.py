@@ -204,20 +204,42 @@ def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[
 
 
 def likelihood_ratio_tests(runs: Sequence[Finished], names: Sequence[str]) -> dict | None:
-    """Of every two runs by REML: words for each, and a table of those that are nested; None without two such runs."""
+    """Of every two runs by REML: words for each test, then for all pairs that have none for one reason, and a table of
+    the tests; None without two such runs.
+    """
+    called = [f"run {i} ({name})" for i, name in enumerate(names, 1)]
     words_of_tests, rows = [], []
+    without: dict[str, list[tuple[int, int]]] = {}  # reason -> pairs
     for i, j in combinations(range(len(runs)), 2):
         test = likelihood_ratio(runs[i], runs[j])
         if test is None:
             continue
-        of = {letter: f"run {k + 1} ({names[k]})" for letter, k in (("a", i), ("b", j))}
         if isinstance(test, str):
-            words_of_tests.append([f"{of['a']} and {of['b']}: {test}."])
+            without.setdefault(test, []).append((i, j))
             continue
+        of = {"a": called[i], "b": called[j]}
         first, lacks, distribution = in_words(test, of[test.small], of[test.large])
         words_of_tests.append([f"Test of {first}.", f"{lacks[0].upper()}{lacks[1:]}; {distribution}."])
         rows.append(_of_test(test, of))
+    words_of_tests += [[f"{pairs_in_words(pairs, called)}: {reason}."] for reason, pairs in without.items()]
     return {"words": words_of_tests, "table": _table_of_tests(rows)} if words_of_tests else None
+
+
+def pairs_in_words(pairs: Sequence[tuple[int, int]], called: Sequence[str]) -> str:
+    """'Every two of a, b and c', or 'C with each of a and b; d and e'; called: what each of all runs is."""
+    every = lambda places: listed([called[k] for k in sorted(places)], most=len(called))
+    left, parts = set(pairs), []
+    met = {k for pair in pairs for k in pair}
+    if len(met) > 2 and len(left) == len(met) * (len(met) - 1) // 2:
+        left, parts = set(), [f"every two of {every(met)}"]
+    while left:  # the run first that most of the others are paired with
+        one = max(sorted(met), key=lambda k: sum(k in pair for pair in left))
+        own = {pair for pair in left if one in pair}
+        others = {k for pair in own for k in pair} - {one}
+        parts.append(f"{called[one]} with each of {every(others)}" if len(own) > 1 else every({one, *others}))
+        left -= own
+    said = "; ".join(parts)
+    return f"{said[0].upper()}{said[1:]}"
 
 
 def _of_test(test: LikelihoodRatio, of: dict[str, str]) -> tuple[str, str, str, Number, str, Number, Number]:

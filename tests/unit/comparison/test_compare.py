@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from itertools import combinations
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,7 @@ from mmgibbs.comparison.text import as_text
 from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.exchange.blupf90_write import export_blupf90
 from mmgibbs.report import likelihood_ratio as module
-from mmgibbs.report.compare import apart_in
+from mmgibbs.report.compare import apart_in, pairs_in_words
 from mmgibbs.report.finished import read_finished
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, likelihood_ratio
 from mmgibbs.report.make import make_report
@@ -271,11 +272,29 @@ def test_the_page_says_what_the_terminal_says(reml, tmp_path, capsys):
 
 
 def test_pages_without_a_test(reml, a_run, tmp_path):
-    """Why two of three runs have none is said; where no two are by REML there is no section."""
+    """Why two of three runs have none is said, once for all pairs; where no two are by REML there is no section."""
     page = Page(make_report([*reml.values()], tmp_path / "three.html"))
     assert len(page.table("Likelihood-ratio tests")["rows"]) == 1
-    assert without_tags(page).count("no test: the fixed effects of the two runs differ") == 2
+    names = [f"run {i} ({name})" for i, name in enumerate(reml, 1)]
+    other = names.pop(list(reml).index("other"))
+    said = f"{other} with each of {names[0]} and {names[1]}: no test: the fixed effects of the two runs differ"
+    assert without_tags(page).count("no test:") == 1 and f"R{said[1:]}" in without_tags(page)
     assert "Likelihood-ratio test" not in Page(make_report([reml["whole"], a_run], tmp_path / "mixed.html")).text
+
+
+@pytest.mark.parametrize(
+    ("untested", "words"),
+    [
+        ([(0, 1)], "Run 1 and run 2"),
+        ([(0, 1), (0, 2), (1, 2)], "Every two of run 1, run 2 and run 3"),
+        (list(combinations(range(9), 2)), "Every two of " + ", ".join(f"run {i}" for i in range(1, 9)) + " and run 9"),
+        ([(0, 2), (1, 2)], "Run 3 with each of run 1 and run 2"),
+        ([(0, 1), (2, 3)], "Run 1 and run 2; run 3 and run 4"),
+        ([(0, 2), (0, 3), (1, 2), (1, 3)], "Run 1 with each of run 3 and run 4; run 2 with each of run 3 and run 4"),
+    ],
+)
+def test_pairs_that_have_no_test_for_one_reason(untested, words):
+    assert pairs_in_words(untested, [f"run {i}" for i in range(1, 10)]) == words
 
 
 @pytest.mark.parametrize(
