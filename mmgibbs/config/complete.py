@@ -27,6 +27,7 @@ from mmgibbs.config.types_of_traits import (
 )
 from mmgibbs.config.variances import Matrix, Prior, ResidualClass, ResidualVariance, Variance, Variances
 from mmgibbs.errors import nearest
+from mmgibbs.model.labels import stored_as_one
 
 OfVariance = TypeVar("OfVariance", bound=Variance)
 RESERVED = ("mode", "residual", "intercept")  # they have a meaning of their own beside the names of terms
@@ -336,6 +337,13 @@ def _check_saved_levels(analysis: Analysis, model: Model, problems: Problems) ->
                 ("output", "save_levels"),
                 f"{show(term)} is not an effect of the model; {nearest(term, terms, 'the effects are')}",
             )
+    twice = stored_as_one((), analysis.output.save_levels)
+    if twice:
+        problems.add(
+            ("output", "save_levels"),
+            f"{twice[0]} and {twice[1]} would both be called {show(twice[2])} in draws.nc; needed another name for an "
+            "effect, or draws of one of the two alone",
+        )
 
 
 # ------------------------------------------------------------------------------------------------ covariance matrices

@@ -8,7 +8,7 @@ from here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -52,6 +52,30 @@ def component_labels(term: Term, traits: Sequence[str]) -> list[str]:
 def parameter_labels(term: Term, traits: Sequence[str]) -> list[str]:
     """(k,) labels of a random term as parameters are named: coefficients are numbered, 'rr.0:yield', '.1:y'."""
     return [component_label(label, traits[t]) for e in term.effects for t in e.traits for label in numbered(e)]
+
+
+def stored_name(name: str) -> str:
+    """As draws.nc has it: without '/', which NetCDF reads as a group, and not called like a dimension of all draws."""
+    return f"{name}_" if name in ("chain", "draw") else name.replace("/", "|")
+
+
+def stored_dimensions(term: str) -> tuple[str, str]:
+    """In draws.nc, of the draws of levels of a term: its levels and its components, which are variables too."""
+    return f"{stored_name(term)}_level", f"{stored_name(term)}_component"
+
+
+def stored_as_one(parameters: Iterable[str], terms: Iterable[str] = ()) -> tuple[str, str, str] | None:
+    """The first two that draws.nc would call by one name, in words, and that name; terms: with draws of levels."""
+    every = [(repr(name), stored_name(name)) for name in parameters]
+    for term in terms:
+        own = stored_name(term), *stored_dimensions(term)
+        every += zip([f"{term!r}", f"the levels of {term!r}", f"the components of {term!r}"], own, strict=True)
+    seen: dict[str, str] = {}
+    for what, name in every:
+        if name in seen:
+            return seen[name], what, name
+        seen[name] = what
+    return None
 
 
 def state_labels(spec: JointPriorSpec, traits: Sequence[str]) -> list[str]:

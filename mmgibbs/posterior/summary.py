@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from mmgibbs.errors import ModelError
+from mmgibbs.model.labels import stored_as_one, stored_dimensions, stored_name
 from mmgibbs.posterior.diagnostics import COLUMNS, diagnose
 from mmgibbs.posterior.draws_file import Group, Variable, write_groups
 
@@ -50,14 +52,20 @@ def write_draws(
 
     A slash in a name, which NetCDF reads as a group, is written as '|', and a term 'chain' or 'draw' gets an
     underscore; `long_name` keeps the name as it is. Attributes that are neither text nor number are written as JSON.
+    ModelError for two names that would be one then.
     """
     levels, sample_stats = levels or {}, sample_stats or {}
+    twice = stored_as_one(parameters, levels) or stored_as_one(sample_stats)
+    if twice:
+        raise ModelError(
+            f"draws.nc: {twice[0]} and {twice[1]} would both be called '{twice[2]}'; needed names that differ there too"
+        )
     posterior = _variables(parameters)
     shape = _chains_and_draws(parameters, {k: v.draws for k, v in levels.items()}, sample_stats)
     labels: dict[str, Any] = {}
     for term, chosen in levels.items():
-        name = _stored_name(term)
-        dims = (f"{name}_level", f"{name}_component")
+        name = stored_name(term)
+        dims = stored_dimensions(term)
         posterior[name] = Variable(("chain", "draw", *dims), chosen.draws, {"long_name": term})
         labels |= {dims[0]: list(chosen.levels), dims[1]: list(chosen.components)}
     groups = {"posterior": Group(posterior, shape | labels), "sample_stats": Group(_variables(sample_stats), shape)}
@@ -73,9 +81,4 @@ def _chains_and_draws(*groups: Mapping[str, np.ndarray]) -> dict[str, np.ndarray
 
 
 def _variables(named: Mapping[str, np.ndarray]) -> dict[str, Variable]:
-    return {_stored_name(name): Variable(("chain", "draw"), v, {"long_name": name}) for name, v in named.items()}
-
-
-def _stored_name(name: str) -> str:
-    """The name of a variable in draws.nc, which has neither '/' nor the names of dimensions."""
-    return f"{name}_" if name in ("chain", "draw") else name.replace("/", "|")
+    return {stored_name(name): Variable(("chain", "draw"), v, {"long_name": name}) for name, v in named.items()}

@@ -581,6 +581,21 @@ def test_one_mistake_one_message(path, value, message):
     assert message_of(changed(path, value)) == f"analysis: {message}"
 
 
+def test_draws_of_levels_that_one_file_cannot_hold_together():
+    """Levels are a variable of draws.nc, as draws are."""
+    for one, other, both in (
+        ("herd", "herd_level", "the levels of 'herd' and 'herd_level' would both be called 'herd_level'"),
+        ("herd_component", "herd", "'herd_component' and the components of 'herd' would both be called"),
+        ("draw", "draw_", "'draw' and 'draw_' would both be called 'draw_'"),
+    ):
+        tree = changed("output.save_levels", [one, other])
+        tree["model"]["fixed"] |= {name: {} for name in (one, other) if name != "herd"}
+        with pytest.raises(ConfigError, match=f"output.save_levels: {both}"):
+            load_config(tree)
+        tree["output"]["save_levels"] = [one]
+        load_config(tree)
+
+
 def test_all_mistakes_are_listed_each_on_its_line(tmp_path):
     path = tmp_path / "analysis.yaml"
     path.write_text(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray
 
+from mmgibbs.errors import ModelError
 from mmgibbs.posterior.moments import Moments
 from mmgibbs.posterior.result import ChainResult, pooled, pooled_under, posterior_mean, sample_stats, stacked_draws
 from mmgibbs.posterior.saved import SavedLevels
@@ -88,6 +89,23 @@ def test_draws_open_as_a_data_tree_of_the_contract(tmp_path):
             and tree.attrs["done"] == "true"
             and tree.attrs["device"] == "null"
         )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "term", "words"),
+    [
+        (("h2[a/b]", "h2[a|b]"), "genetic", r"'h2\[a/b\]' and 'h2\[a\|b\]' would both be called 'h2\[a\|b\]'"),
+        (("genetic_level",), "genetic", "'genetic_level' and the levels of 'genetic' would both be called"),
+        (("chain", "chain_"), "genetic", "'chain' and 'chain_' would both be called 'chain_'"),
+    ],
+)
+def test_names_that_would_be_one_are_refused(parameters, term, words, tmp_path):
+    """One of them was lost, or the dimension of the levels met another variable."""
+    draws, levels = np.zeros((2, 5)), LevelDraws(np.zeros((2, 5, 1, 1)), ["1"], ["a"])
+    with pytest.raises(ModelError, match=f"draws.nc: {words}"):
+        write_draws(tmp_path / "draws.nc", dict.fromkeys(parameters, draws), {term: levels})
+    with pytest.raises(ModelError, match=r"draws.nc: 'a/b' and 'a\|b'"):
+        write_draws(tmp_path / "draws.nc", {}, sample_stats={"a/b": draws, "a|b": draws})
 
 
 def test_arviz_reads_the_draws(tmp_path):
