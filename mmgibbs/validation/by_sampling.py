@@ -174,7 +174,7 @@ def follow(
 ) -> Followed:
     """One chain without the masked records, which are those of `what`."""
     design = sampling.model.design
-    training = design if masked is None else without(design, masked, what)
+    training = design if masked is None else without(design, masked, what)[0]
     mean, n = effects.MeanEffects(), sampling.schedule.n_kept
     of_values = [FollowedValues(value, n) for value in values]
     parameters = sample(sampling, number, training, [mean, *of_values])
@@ -186,8 +186,8 @@ def predict_fold(
 ) -> tuple[list[sampled.LeftOut], list[effects.PredictedFold]]:
     """One chain without the fold; what is left out of each response, and what each predictor says."""
     design = sampling.model.design
-    training = without(design, fold.masked, fold.name)
-    of_responses = [sampled.Predictions(design, training, r, fold) for r in design.responses]
+    training, unfinished = without(design, fold.masked, fold.name)
+    of_responses = [sampled.Predictions(design, training, r, fold, r.trait in unfinished) for r in design.responses]
     of_effects = [effects.PredictedEffects(design, fold, p, sampling.schedule.n_kept) for p in wanted]
     followers: list[Follower] = [*of_responses, *of_effects]
     sample(sampling, number, training, followers)
@@ -228,6 +228,7 @@ def _kfold(
         rows += scored_rows(scored, design)
         frames += scored_predictions(scored, design, records, folds)
         notes += sampled.not_predicted(prepared, design.traits[response.trait], folds, of_response)
+        notes += sampled.not_all_found(design.traits[response.trait], folds, of_response)
         notes += sampled.not_in_all_folds(design, folds, scored)
     if whole is not None:
         y = effects.corrected(design, whole.effects)

@@ -42,10 +42,12 @@ class _Part:
     columns: Columns
 
 
-def of_full_rank(training: Design) -> Design:
-    """Flat fixed equations without a record, and those that depend on the others, are set to 0."""
+def of_full_rank(training: Design) -> tuple[Design, frozenset[int]]:
+    """Flat fixed equations without a record, and those that depend on the others, are set to 0; and the traits for
+    which the search for these ended after ROUNDS, so that some may be left.
+    """
     active = [_active(term) for term in training.terms]
-    changed = [False] * len(active)
+    changed, unfinished = [False] * len(active), set()
     for trait in range(training.n_traits):
         parts = list(_parts(training, trait))
         if not parts:
@@ -54,24 +56,28 @@ def of_full_rank(training: Design) -> Design:
         place = names.index(INTERCEPT) if INTERCEPT in names else None
         effects = [part.columns for part in parts]
         rank = independent_columns(effects, place)
-        kept = of_each_other(effects, rank) if rank.checked_apart else rank.independent
+        kept, finished = of_each_other(effects, rank) if rank.checked_apart else (rank.independent, True)
+        unfinished |= set() if finished else {trait}
         for part, keep in zip(parts, kept, strict=True):
             own = np.ix_(np.arange(len(keep)), part.components)
             changed[part.term] |= bool((active[part.term][own] & ~keep).any())
             active[part.term][own] &= keep
     terms = zip(training.terms, active, changed, strict=True)
-    return replace(training, terms=tuple(replace(t, active=a) if c else t for t, a, c in terms))
+    of_rank = replace(training, terms=tuple(replace(t, active=a) if c else t for t, a, c in terms))
+    return of_rank, frozenset(unfinished)
 
 
-def of_each_other(effects: Sequence[Columns], rank: Rank) -> list[np.ndarray]:
-    """The independent columns of a rank, (n_levels, m) bool per effect, less those that depend on others after all.
+def of_each_other(effects: Sequence[Columns], rank: Rank) -> tuple[list[np.ndarray], bool]:
+    """The independent columns of a rank, (n_levels, m) bool per effect, less those that depend on others after all; and
+    whether the search for them came to its end.
 
     Classes with too many levels are checked against the largest one alone. Against each other: first, exactly, where
     the levels of two classes sum to the same vector, as those of one region do that are nested in it. For the columns
     X (n, p) that are kept then and any z, z less the shortest b with X b = X z lies where X has nothing, Xv = 0: it is
     0 where they are independent. Columns that share no record have nothing apart from each other, so that of each
     connected part of the columns with a value one depends on the others. It goes where its distance from them is at
-    most ELSEWHERE of its length. After ROUNDS of that, more that depend on others stay, as they do in the whole data.
+    most ELSEWHERE of its length. After ROUNDS of that, more that depend on others stay, as they do in the whole data:
+    x'b of records that are determined is the same with them, and `unpredictable` finds fewer of the others.
 
     The intercept and covariates stay: they are known not to depend on each other, so that a class is part of whatever
     they depend on. Powers of an age are nearly collinear: an orthonormal basis of the same space stands in for them.
@@ -81,13 +87,16 @@ def of_each_other(effects: Sequence[Columns], rank: Rank) -> list[np.ndarray]:
     alone = [e.n_levels == 1 and i not in rank.checked_apart for i, e in enumerate(effects)]
     stays = keep & np.repeat(alone, [e.size for e in effects])
     X = _of_length_one(_joined(effects), stays)
+    finished = False
     for _ in range(ROUNDS):
         dependent = _one_of_each_part(X, np.flatnonzero(keep), stays)
-        if not dependent.size:
+        finished = not dependent.size
+        if finished:
             break
         keep[dependent] = False
     cuts = np.cumsum([k.size for k in independent])[:-1]
-    return [own.reshape(k.shape) for own, k in zip(np.split(keep, cuts), independent, strict=True)]
+    shaped = [own.reshape(k.shape) for own, k in zip(np.split(keep, cuts), independent, strict=True)]
+    return shaped, finished
 
 
 def _of_two_classes(effects: Sequence[Columns], independent: Sequence[np.ndarray]) -> list[np.ndarray]:

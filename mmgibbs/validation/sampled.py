@@ -28,7 +28,7 @@ from mmgibbs.posterior.parameters import RESIDUAL, threshold_name
 from mmgibbs.report.html_tables import listed
 from mmgibbs.validation import scores
 from mmgibbs.validation.chains import Draw, linear_predictor
-from mmgibbs.validation.determined import levels_without_records, unpredictable
+from mmgibbs.validation.determined import ROUNDS, levels_without_records, unpredictable
 from mmgibbs.validation.folds import Fold
 from mmgibbs.validation.training import rows_of
 from pedigree.tables import counted, quoted
@@ -45,6 +45,7 @@ class LeftOut:
     mean: np.ndarray  # (m,) category number, count, or liability
     not_predicted: int  # records whose flat fixed effects the other folds do not determine
     unknown: tuple[tuple[int, int], ...] = ()  # (term, level) of the flat classes of these that no other fold has
+    unfinished: bool = False  # the search for flat fixed effects that depend on others (determined.of_full_rank)
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,18 @@ def not_predicted(prepared: Prepared, trait: str, folds: Sequence[Fold], of_fold
         f"cross-validation, {trait}: {counted(lost, 'record')} not predicted, of {listed(where)}: the records outside "
         f"the fold do not determine their flat fixed effects{levels}"
         + (f"; statistics are without {listed(empty)}, of which no record is predicted" if empty else "")
+    ]
+
+
+def not_all_found(trait: str, folds: Sequence[Fold], of_folds: Sequence[LeftOut]) -> list[str]:
+    """A note on the folds for which the search for flat fixed effects that depend on others was not finished."""
+    where = [fold.name for fold, found in zip(folds, of_folds, strict=True) if found.unfinished]
+    if not where:
+        return []
+    return [
+        f"cross-validation, {trait}: without {listed(where)} the search for flat fixed effects that depend on others "
+        f"ended after {ROUNDS} rounds: if some are left, records whose flat fixed effects the others do not determine "
+        "are predicted too"
     ]
 
 
@@ -153,8 +166,8 @@ def _statistics(response: Response, found: LeftOut) -> scores.Statistics:
 class Predictions:
     """Running means over the draws of what is predicted of one response in one fold."""
 
-    def __init__(self, design: Design, training: Design, response: Response, fold: Fold):
-        t = response.trait
+    def __init__(self, design: Design, training: Design, response: Response, fold: Fold, unfinished: bool = False):
+        t, self.unfinished = response.trait, unfinished
         tested = np.flatnonzero(fold.tested & design.patterns[design.pattern, t])
         lost = unpredictable(training, rows_of(design, tested), t)
         self.records, self.not_predicted = tested[~lost], int(lost.sum())
@@ -186,7 +199,7 @@ class Predictions:
 
     def found(self) -> LeftOut:
         probabilities, mean = (s / self.n for s in self.sums)
-        return LeftOut(self.records, probabilities, mean, self.not_predicted, self.unknown)
+        return LeftOut(self.records, probabilities, mean, self.not_predicted, self.unknown, self.unfinished)
 
 
 def probabilities_of_categories(eta: np.ndarray, V: np.ndarray, thresholds: np.ndarray) -> np.ndarray:

@@ -43,14 +43,15 @@ def rows_of(design: Design, rows: np.ndarray) -> Design:
     )
 
 
-def without(design: Design, masked: np.ndarray, what: str) -> Design:
-    """The design without some records; flat equations that the others do not determine are set to 0.
+def without(design: Design, masked: np.ndarray, what: str) -> tuple[Design, frozenset[int]]:
+    """The design without some records; flat equations that the others do not determine are set to 0. And the traits of
+    which some may be left (`of_full_rank`).
 
     DataError where flat effects separate the others; `what` the records are.
     """
-    training = of_full_rank(rows_of(design, np.flatnonzero(~masked)))
+    training, unfinished = of_full_rank(rows_of(design, np.flatnonzero(~masked)))
     _check_separation(training, what)
-    return training
+    return training, unfinished
 
 
 def refuse_training(prepared: Prepared, masked: np.ndarray, what: str) -> None:

@@ -16,7 +16,7 @@ from mmgibbs.errors import ConfigError, DataError, DeviceError
 from mmgibbs.machine import memory
 from mmgibbs.model.response import Categories
 from mmgibbs.runs.local import LocalExecutor
-from mmgibbs.validation import by_sampling
+from mmgibbs.validation import by_sampling, determined
 from mmgibbs.validation.determined import records_alone, unpredictable
 from mmgibbs.validation.evaluation import evaluate, fitted, recorded
 from mmgibbs.validation.folds import Fold
@@ -175,7 +175,7 @@ def test_what_is_set_to_0_alters_no_prediction(tmp_path):
     """
     design = prepare(load_config(with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one()))).design
     masked = np.isin(np.arange(90), [5, 11, 12])
-    training = without(design, masked, "fold 1")
+    training, _ = without(design, masked, "fold 1")
     X = [dense_columns(design, of) for of in (design, training)]
     assert np.linalg.matrix_rank(X[0][~masked]) == np.linalg.matrix_rank(X[1][~masked]) == X[1].any(axis=0).sum()
     assert X[0].any(axis=0).sum() == X[1].any(axis=0).sum() + 1
@@ -199,7 +199,7 @@ def test_levels_without_a_record_left_make_no_dense_columns(tmp_path, monkeypatc
     plain, made = sparse.csc_array.toarray, []
     for n in (3, 30):
         rows = np.flatnonzero(np.arange(90) < n + 5)
-        training = without(design, np.arange(90) < n, "fold 1")
+        training, _ = without(design, np.arange(90) < n, "fold 1")
         made.append(0)
         with monkeypatch.context() as patch:
             patch.setattr(sparse.csc_array, "toarray", lambda *of: made.append(made.pop() + 1) or plain(*of))
@@ -213,7 +213,7 @@ def test_classes_too_large_for_the_full_check_keep_what_the_records_left_determi
     monkeypatch.setattr(rank, "DENSE_COLUMNS", 1)
     design = prepare(load_config(with_columns(of_cases(tmp_path, herd={}, group={}), group_of_one()))).design
     for masked, fewer in ((np.zeros(90, bool), 0), (np.arange(90) == 11, 0), (np.arange(90) == 5, 1)):
-        training = without(design, masked, "fold 1")
+        training, _ = without(design, masked, "fold 1")
         X = [dense_columns(design, of) for of in (design, training)]
         kept = [x.any(axis=0).sum() for x in X]
         assert kept[0] - kept[1] == fewer
@@ -233,13 +233,26 @@ def test_large_classes_are_checked_against_each_other(tmp_path, monkeypatch, mos
     wanted = with_columns(of_cases(tmp_path, **fixed), group, pen, (number * number % 11).alias("cohort"))
     design = prepare(load_config(wanted)).design
     masked = np.isin(np.arange(90), [11, 50])
-    training = without(design, masked, "fold 1")
+    training, _ = without(design, masked, "fold 1")
     X = dense_columns(design, training)[~masked]
     assert np.linalg.matrix_rank(X) == X.any(axis=0).sum()
     every = replace(design, terms=tuple(replace(t, active=None) for t in design.terms))
     assert np.linalg.matrix_rank(X) == np.linalg.matrix_rank(dense_columns(design, every)[~masked])
     lost = unpredictable(training, rows_of(design, np.flatnonzero(masked)), 0)
     assert lost.tolist() == [False, True]
+
+
+def test_a_search_for_dependent_columns_that_did_not_end_is_said(tmp_path, monkeypatch):
+    number, note = pl.int_range(pl.len()), "the search for flat fixed effects that depend on others ended after"
+    wanted = with_columns(of_cases(tmp_path, herd={}, group={}), (number % 7).cast(pl.String).alias("group"))
+    plan = Plan(method="kfold", folds=3)
+    found = lambda: validate(wanted, plan, progress=False, report=False, overwrite=True)
+    said = lambda: [n for n in found().info["notes"] if note in n]
+    monkeypatch.setattr(rank, "DENSE_COLUMNS", 1)
+    assert said() == []
+    monkeypatch.setattr(determined, "ROUNDS", 0)
+    (of_folds,) = said()
+    assert of_folds.startswith(f"cross-validation, cases: without fold 1, fold 2 and fold 3 {note}")
 
 
 def dense_columns(design, of):
@@ -259,7 +272,7 @@ def test_a_covariate_that_is_0_in_every_record_left(tmp_path):
     dose = pl.Series("dose", np.where(masked, np.arange(90) * 2.0 - 2.0, 0.0))
     wanted = with_columns(of_cases(tmp_path, herd={}, dose={"kind": "covariate"}), dose)
     design = prepare(load_config(wanted)).design
-    training = without(design, masked, "fold 1")
+    training, _ = without(design, masked, "fold 1")
     (i,) = (i for i, t in enumerate(design.terms) if t.name == "dose")
     lost = unpredictable(training, rows_of(design, np.flatnonzero(masked)), 0)
     assert not np.any(training.terms[i].effects[0].covariates), "its mean over all records is 0"
@@ -401,7 +414,7 @@ def test_a_record_alone_in_a_level_that_no_fold_tests_is_not_counted(tmp_path):
 def test_rows_of_a_design_keep_their_levels(tmp_path):
     design = prepare(load_config(config(tmp_path))).design
     masked = np.arange(90) % 4 == 0
-    training = without(design, masked, "fold 1")
+    training, _ = without(design, masked, "fold 1")
     assert training.n_records == 67 and [t.n_levels for t in training.terms] == [t.n_levels for t in design.terms]
     np.testing.assert_array_equal(training.responses[0].category, design.responses[0].category[~masked])
 
