@@ -35,10 +35,11 @@ class Prior(Section):
 
 
 class UniformHeritability(Section):
-    """h2 = s / (s + 1) uniform on (0, 1), s the variance of one component of a trait whose residual variance is 1."""
+    """s / (s + 1) uniform on (0, 1), s the variance of one component of a trait whose residual variance is 1."""
 
     h2: Annotated[str, checked(one_of("uniform"))]
-    """uniform: the heritability on the liability scale is uniform on (0, 1)."""
+    """uniform: the share of the variance, that of this component over its sum with the residual variance, is uniform on
+    (0, 1) on the liability scale. If no other effect is random and this one is genetic, it is the heritability."""
 
 
 class HalfTScale(Section):

@@ -239,7 +239,7 @@ def prior_words(prior: dict | str | None) -> str:
     if not isinstance(prior, dict):
         return "flat prior"
     if "h2" in prior:
-        return f"h2 {prior['h2']} on (0, 1)"
+        return f"share of the variance (its own plus the residual's) {prior['h2']} on (0, 1)"
     if "half_t" in prior:
         return f"half-t prior of standard deviations with {prior['half_t']['df']:g} degrees of freedom"
     return f"inverse-Wishart prior with {prior['df']:g} degrees of freedom"

@@ -22,7 +22,7 @@ from mmgibbs.report.words import (
         ("flat", "flat prior"),
         (None, "flat prior"),
         ({"df": 5.0, "scale": 1.0}, "inverse-Wishart prior with 5 degrees of freedom"),
-        ({"h2": "uniform"}, "h2 uniform on (0, 1)"),
+        ({"h2": "uniform"}, "share of the variance (its own plus the residual's) uniform on (0, 1)"),
         ({"half_t": {"df": 2.0, "scale": None}}, "half-t prior of standard deviations with 2 degrees of freedom"),
     ],
 )
