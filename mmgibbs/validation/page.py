@@ -154,7 +154,8 @@ def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: s
     caption = "The predictions do not vary."
     if slope is not None:
         correlation = float(np.corrcoef(x, y)[0, 1])
-        caption = f"Regression {figure(slope)}, correlation {number(correlation, 2)}, over all {len(x):,} points."
+        caption = f"Regression {figure(slope)}, correlation {number(correlation, 2)}, over all {len(x):,} points"
+        caption += "; the table has means over folds." if part["method"][0] == "kfold" else "."
     svg = figures.draw(
         paint_regression(x, y, slope), name, f"{y_label} against {x_label}. {caption}", x_label=x_label, size=plots.SIZE
     )

@@ -74,6 +74,12 @@ def test_it_says_what_the_folds_are_of():
     assert kfold.startswith("2 folds, levels of 'bull' at random; ") and "50 focal levels of 'bull'" in lr
 
 
+def test_a_figure_says_where_its_correlation_is_not_that_of_the_table():
+    captions = [section["figures"][0][2] for section in page(made_up())["sections"]]
+    assert captions[0].endswith("over all 50 points; the table has means over folds.")
+    assert captions[1].endswith("over all 50 points.")
+
+
 def test_what_has_no_standard_error_is_shown():
     validation = made_up()
     table = validation.table.with_columns(se=None, expected=None, se_from=pl.lit(None, pl.String)).cast(
