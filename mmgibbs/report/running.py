@@ -34,10 +34,10 @@ class Running:
     """What is known of a run that has not ended, or that has been stopped."""
 
     name: str
-    at: str  # when this was written
+    at: str  # when this was written, UTC
     burn_in: int  # sweeps
     chains: Sequence[ChainProgress]
-    left: str = ""  # '0:12:30 left, done about 16:40'
+    left: str = ""  # '0:12:30 left, done about 16:40 UTC'
     draws: Mapping[str, np.ndarray] = field(default_factory=dict)  # parameter -> (chains, draws) so far
     summary: pl.DataFrame | None = None  # of these draws, see results/tables.py
     left_out: int = 0  # parameters that are too many to be shown here

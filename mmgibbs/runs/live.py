@@ -134,7 +134,7 @@ class LivePage:
         draws = {name: found[name] for name in list(found)[:MOST_PARAMETERS]}
         return Running(
             name=self.name,
-            at=time.strftime("%Y-%m-%d %H:%M:%S"),
+            at=time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
             burn_in=schedule.burn_in,
             chains=[ChainProgress(label, n, schedule.n_sweeps) for label, n in zip(labels, at, strict=True)],
             left=self._left(at, schedule.n_sweeps),
@@ -148,7 +148,7 @@ class LivePage:
         """All sweeps that are left, at the speed of all chains since they were first seen."""
         made = sum(sweep - self._first.get(c, 0) for c, sweep in enumerate(at))
         seconds = time.monotonic() - self._started
-        return time_left(sum(total - sweep for sweep in at) * seconds / made) if made > 0 else ""
+        return time_left(sum(total - sweep for sweep in at) * seconds / made, utc=True) if made > 0 else ""
 
     def _kept(self) -> list[dict[str, np.ndarray]]:
         """Of each chain with a checkpoint: name -> (draws, ...), or of chains side by side (draws, chains, ...)."""

@@ -105,12 +105,13 @@ def clearest(summary: pl.DataFrame) -> pl.DataFrame:
     return summary.with_row_index("row").sort(ratio, descending=True).head(CLEAREST).sort("row").drop("row")
 
 
-def time_left(seconds: float) -> str:
-    """'1:02:03 left, done about 16:40'; with the day where that is not today's."""
+def time_left(seconds: float, utc: bool = False) -> str:
+    """'1:02:03 left, done about 16:40'; with the day where that is not today's. utc: for readers elsewhere."""
     from tqdm import tqdm
 
-    end, now = time.localtime(time.time() + seconds), time.localtime()
-    clock = "%H:%M" if end[:3] == now[:3] else "%a %d %b %H:%M"
+    at = time.time()
+    end, now = (time.gmtime(t) if utc else time.localtime(t) for t in (at + seconds, at))
+    clock = ("%H:%M" if end[:3] == now[:3] else "%a %d %b %H:%M") + (" UTC" if utc else "")
     return f"{tqdm.format_interval(seconds)} left, done about {time.strftime(clock, end)}"
 
 

@@ -48,7 +48,8 @@ def facts(n=100, **more):
 
 
 def test_a_running_page_shows_traces_and_loads_itself(tmp_path):
-    page = Page(write_running(facts(left="0:12:30 left, done about 16:40"), tmp_path / "report.html"))
+    page = Page(write_running(facts(left="0:12:30 left, done about 16:40 UTC"), tmp_path / "report.html"))
+    assert "As of <time>2026-01-02 03:04:05</time> UTC" in page.text
     assert "Running" in page.text and "0:12:30 left" in page.text and "location.reload()" in page.text
     assert "From the first 100 kept draws of 3 chains" in page.text and "sweep 700 of 1,200" in page.text
     assert {p["title"] for p in page.plots} == {"Trace of h2[<birth>]", "Trace of h2[<weaning>]"}
@@ -119,6 +120,12 @@ def test_every_checkpoint_is_a_page(beside):
         save(beside.kept, 60)
         until(lambda: "first 60 kept draws" in beside.path.read_text())
     assert heard == [0, 0] and beside.said == []
+
+
+def test_a_page_is_dated_in_utc(beside, monkeypatch):
+    """As that of a finished run, whatever the zone of the machine."""
+    monkeypatch.setattr(time, "gmtime", lambda *_: time.struct_time((2026, 1, 2, 3, 4, 5, 4, 2, 0)))
+    assert beside.page._running("").at == "2026-01-02 03:04:05"
 
 
 def test_a_page_that_fails_is_said_once(beside, monkeypatch):

@@ -118,3 +118,5 @@ def test_the_time_that_is_left(monkeypatch):
     monkeypatch.setattr(time, "localtime", lambda s=1_700_000_000.0: time.gmtime(s))
     assert time_left(75) == "01:15 left, done about 22:14"
     assert time_left(3 * 86400 + 60) == "72:01:00 left, done about Fri 17 Nov 22:14"
+    monkeypatch.setattr(time, "localtime", lambda s: time.gmtime(s + 7200))
+    assert time_left(75).endswith("00:14") and time_left(75, utc=True) == "01:15 left, done about 22:14 UTC"
