@@ -35,12 +35,11 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
             continue
         frame = _with_years(run.component(term, effect, trait), years)
         label = words.component_label(effect, trait, term, several)
-        values = "polygenic" if (term, effect, trait) in run.polygenic else "breeding"
+        values = run.values_of(term, effect, trait)
         drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait), values)
-        tables = [extreme(frame, label, top, descending, values) for descending in (True, False)]
-        out.append(
-            {"label": label, "animals": frame.height, "figures": drawn, "highest": tables[0], "lowest": tables[1]}
-        )
+        tables = [extreme(frame, label, top, descending, run.solved, values) for descending in (True, False)]
+        item = {"label": label, "values": values, "animals": frame.height, "figures": drawn}
+        out.append(item | {"highest": tables[0], "lowest": tables[1]})
     return out
 
 
@@ -75,9 +74,9 @@ def _figures(
     label: str,
     figures: plots.Figures,
     trend: tuple[np.ndarray, np.ndarray] | None,
-    what: str = "breeding",
+    what: str = "breeding value",
 ) -> list[tuple[str, str, str]]:
-    """(heading, SVG, caption) of each figure; what: of which values, 'breeding' or 'polygenic'."""
+    """(heading, SVG, caption) of each figure; what: of which values, see `Finished.values_of`."""
     values = frame["mean"].drop_nulls().to_numpy()
     if not len(values):
         return []
@@ -87,9 +86,9 @@ def _figures(
             "Distribution",
             figures.draw(
                 plots.paint_histogram(values),
-                f"Distribution of the {what} values, {label}",
+                f"Distribution of the {what}s, {label}",
                 caption,
-                x_label=f"{what} value",
+                x_label=what,
             ),
             caption,
         )
@@ -163,7 +162,7 @@ def _trend(
         filter(
             None,
             (
-                words.by_year_words(f"Mean {what} value", years, middle, ""),
+                words.by_year_words(f"Mean {what}", years, middle, ""),
                 words.slope_words(years, middle, draws),
                 band,
             ),
@@ -178,8 +177,10 @@ def _trend(
     )
 
 
-def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool, values: str = "breeding") -> Table:
-    """The `top` levels with the highest (or lowest) means; `values`: what kind of values they are."""
+def extreme(
+    frame: pl.DataFrame, label: str, top: int, descending: bool, solved: bool, values: str = "breeding value"
+) -> Table:
+    """The `top` levels with the highest (or lowest) means; solved: by BLUP; values: what they are."""
     chosen = _first(frame, top, descending)
     sd = chosen["sd"].to_list()
     means = chosen["mean"].to_list()
@@ -188,11 +189,16 @@ def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool, values:
     lows, highs = (
         [m + sign * NORMAL_95 * s if known(s) else None for m, s in zip(means, sd, strict=True)] for sign in (-1, 1)
     )
+    middle, spread = ("solution", "SE") if solved else ("mean", "SD")
     columns = [
         Column("Rank", "number"),
         Column("Animal", "id"),
-        Column(f"{values.capitalize()} value", "number"),
-        Column("SD", "number", "posterior standard deviation; by BLUP, that of the prediction error"),
+        Column(values.capitalize(), "number"),
+        Column(
+            spread,
+            "number",
+            "standard error of prediction, the root of the PEV" if solved else "posterior standard deviation",
+        ),
     ]
     cells = [
         counts(range(1, chosen.height + 1)),
@@ -202,8 +208,8 @@ def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool, values:
     ]
     if any(known(v) for v in lows):
         columns += [
-            Column("Low", "number", "mean less 1.96 SD"),
-            Column("High", "number", "mean plus 1.96 SD"),
+            Column("Low", "number", f"{middle} less 1.96 {spread}"),
+            Column("High", "number", f"{middle} plus 1.96 {spread}"),
             Column("95 % interval", "bar"),
         ]
         cells += [numbers(lows, places), numbers(highs, places), bars(means, lows, highs)]
@@ -232,7 +238,7 @@ def extreme(frame: pl.DataFrame, label: str, top: int, descending: bool, values:
         if chosen.height < frame.height
         else ""
     )
-    title = f"{label}: the {chosen.height:,} {word} {values} values"
+    title = f"{label}: the {chosen.height:,} {word} {values}s"
     return Table(title, columns, list(zip(*cells, strict=True)), note)
 
 

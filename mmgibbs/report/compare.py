@@ -279,7 +279,8 @@ def breeding_values(runs: Sequence[Finished], names: Sequence[str], figures: plo
                 continue
             pair = _joined(runs[0], runs[other], component)
             if pair.height > 2 and all((as_number(pair[name].std()) or 0) > 0 for name in ("a", "b")):
-                out.append(_pair(pair, component, (names[0], names[other]), (1, other + 1), figures, top))
+                values = runs[0].values_of(*component)
+                out.append(_pair(pair, component, values, (names[0], names[other]), (1, other + 1), figures, top))
     return out
 
 
@@ -302,6 +303,7 @@ def _joined(first: Finished, second: Finished, component: tuple[str, str, str]) 
 def _pair(
     pair: pl.DataFrame,
     component: tuple[str, str, str],
+    values: str,
     names: tuple[str, str],
     at: tuple[int, int],
     figures: plots.Figures,
@@ -323,7 +325,7 @@ def _pair(
     )
     drawn = figures.draw(
         plots.paint_scatter(a, b),
-        f"Breeding values of run {at[1]} against run {at[0]}, {label}",
+        f"{values.capitalize()}s of run {at[1]} against run {at[0]}, {label}",
         caption,
         x_label=f"run {at[0]}",
     )

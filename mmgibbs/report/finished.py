@@ -79,6 +79,21 @@ class Finished:
             found |= {(term, effect, trait) for effect, own in effects.items() if own["level"] == level}
         return found
 
+    @property
+    def solved(self) -> bool:
+        """Effects are solutions with standard errors (BLUP, REML); else means of draws with their deviations."""
+        return self.record.get("method") in ("blup", "reml")
+
+    def values_of(self, term: str, effect: str, trait: str) -> str:
+        """What a level of a related component has: a breeding value, its polygenic part, or, by random regression,
+        a coefficient of its curve.
+        """
+        curves = self.record.get("analysis", {}).get("model", {}).get("random", {}).get(term, {}).get("effects") or {}
+        of = curves.get(effect.rpartition(".")[0]) or {}  # 'rr' of rr.0
+        if of.get("legendre") or of.get("covariates"):
+            return "coefficient"
+        return "polygenic value" if (term, effect, trait) in self.polygenic else "breeding value"
+
     @cached_property
     def components(self) -> list[tuple[str, str, str]]:
         """(term, effect, trait) of every random component in the order of the solutions, without groups."""

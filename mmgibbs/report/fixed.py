@@ -21,11 +21,13 @@ def fixed_effects(run: Finished) -> list[Table]:
     out = []
     for (term,), frame in shown.group_by(["term"], maintain_order=True):
         caption = f"{term}: unknown-parent groups" if term in random else str(term)
-        out.append(_table(caption, frame))
+        out.append(_table(caption, frame, run.solved))
     return out
 
 
-def _table(caption: str, frame: pl.DataFrame) -> Table:
+def _table(caption: str, frame: pl.DataFrame, solved: bool) -> Table:
+    """solved: by BLUP, so that errors are standard errors."""
+    spread = "SE" if solved else "SD"
     cut = pl.concat([_extremes(part) for _, part in frame.group_by(["trait"], maintain_order=True)])
     several = frame["trait"].n_unique() > 1
     note = (
@@ -38,11 +40,11 @@ def _table(caption: str, frame: pl.DataFrame) -> Table:
         Column("Level"),
         *([Column("Trait")] if several else []),
         Column("Solution", "number"),
-        Column("SD", "number", "posterior standard deviation; by BLUP, standard error"),
+        Column(spread, "number", "standard error" if solved else "posterior standard deviation"),
     ]
     columns += [
-        Column("Low", "number", "solution less 1.96 SD"),
-        Column("High", "number", "solution plus 1.96 SD"),
+        Column("Low", "number", f"solution less 1.96 {spread}"),
+        Column("High", "number", f"solution plus 1.96 {spread}"),
         Column("95 % interval", "bar"),
     ]
     rows, classes = [], []

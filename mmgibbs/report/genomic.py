@@ -94,7 +94,7 @@ def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
         "wide": wide,
         "figures": small,
         "tables": [t for t in tables if t.rows],
-        "animals": [extreme(values["best"], values["what"], top, True)] if values["best"].height else [],
+        "animals": [extreme(values["best"], values["what"], top, True, run.solved)] if values["best"].height else [],
     }
 
 

@@ -56,6 +56,8 @@ def write_report(directory: str | os.PathLike, output: str | os.PathLike | None 
 def page(run: Finished, top: int = 20) -> dict:
     """What the template shows."""
     figures = plots.Figures()
+    breeding = breeding_values(run, figures, top)
+    curves = [b["label"] for b in breeding if b["values"] == "coefficient"]
     return {
         "title": run.name,
         "subtitle": subtitle(run.record),
@@ -69,14 +71,17 @@ def page(run: Finished, top: int = 20) -> dict:
         "parameters": parameter_tables(run),
         "estimated": run.summary["hpd_low"].count() > 0,
         "reml": run.record.get("method") == "reml",
+        "solved": run.solved,
         "diagnostics": diagnostics(run, figures),
-        "breeding": breeding_values(run, figures, top),
+        "breeding": breeding,
         "genomic": genomic_section(run, figures, top),
         "genotyped": genotyped_section(run, figures),
         "decisions": decision_tables(run, top),
         "decided": run.record.get("decisions", {}),
         "other_traits": other_traits(run, figures),
         "breeding_words": words.values_words(run.record),
+        "breeding_title": "Curves of breeding values" if len(curves) == len(breeding) else "Breeding values",
+        "curve_words": words.curve_words(curves),
         "polygenic_words": words.polygenic_words(
             [words.component_label(e, t, name, True) for name, e, t in run.components if (name, e, t) in run.polygenic]
         ),

@@ -78,8 +78,8 @@ def values_words(record: dict) -> str:
         )
     variance = "given" if method == "blup" else "estimated"
     return (
-        f"BLUP {scale}; intervals are the solution and 1.96 standard deviations of its prediction error. Reliability "
-        f"is {reliability}, with the {variance} variance."
+        f"BLUP {scale}; intervals are the solution and 1.96 standard errors of prediction (SE). Reliability is "
+        f"{reliability}, with the {variance} variance."
     )
 
 
@@ -96,6 +96,17 @@ def reliability_words(record: dict) -> str:
             f"1 \u2212 PEV / (d variance), where d is the animal\u2019s diagonal element of {listed(genomic)}{pedigree}"
         )
     return "1 \u2212 PEV / variance" if record.get("inbreeding") == "ignore" else "1 \u2212 PEV / ((1 + F) variance)"
+
+
+def curve_words(coefficients: Sequence[str]) -> str:
+    """Says that these values are coefficients of curves; '' if there are none."""
+    if not coefficients:
+        return ""
+    return (
+        "By random regression each animal has a curve of breeding values. These are its coefficients, not breeding "
+        f"values: {'; '.join(coefficients)}. The breeding value at a point is the sum of the coefficients times what "
+        "they multiply there (Legendre polynomials or covariates)."
+    )
 
 
 def polygenic_words(values: Sequence[str]) -> str:
@@ -319,12 +330,12 @@ def density_words(row: dict) -> str:
     return middle + (f"; 95 % interval {ends}." if ends else ".")
 
 
-def histogram_words(values: np.ndarray, what: str = "breeding") -> str:
-    """what: 'polygenic' of values that are not all of a breeding value."""
+def histogram_words(values: np.ndarray, what: str = "breeding value") -> str:
+    """what: of which values, such as 'polygenic value'."""
     places = decimals(values.std())
     low, middle, high = np.percentile(values, (5, 50, 95))
     return (
-        f"{what.capitalize()} values of {counted(len(values), 'animal')}: from {number(values.min(), places)} to "
+        f"{what.capitalize()}s of {counted(len(values), 'animal')}: from {number(values.min(), places)} to "
         f"{number(values.max(), places)}, median {number(middle, places)}; "
         f"nine tenths lie between {number(low, places)} and {number(high, places)}."
     )

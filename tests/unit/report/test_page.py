@@ -202,6 +202,36 @@ def test_a_run_that_was_solved_has_no_chains(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("method", "head"), [("reml", "SE"), ("blup", "SE"), ("gibbs", "SD")])
+def test_errors_of_solutions_are_headed_as_what_they_are(tmp_path, method, head):
+    """Whether or not variances were estimated: those of sampling with given variances are deviations too."""
+    reached = {"log_likelihood": -9.0, "aic": 20.0, "bic": 21.0, "iterations": 5} if method == "reml" else {}
+    page = Page(write_report(write_run(tmp_path / "run", method=method, **reached)))
+    other = {"SE": "SD", "SD": "SE"}[head]
+    for start in ("herd", "direct, birth: the 20 highest"):
+        assert head in page.table(start)["head"] and other not in page.table(start)["head"]
+    assert f"plus 1.96 {head}" in page.text and f"1.96 {other}" not in page.text
+    assert ("1.96 standard errors)" in page.text) == (head == "SE")
+
+
+def test_values_of_a_random_regression_are_coefficients(tmp_path):
+    changed = analysis()
+    changed["model"]["random"]["genetic"]["effects"]["maternal"]["legendre"] = {"column": "age", "degree": 0}
+    run = write_run(tmp_path / "run", analysis=changed)
+    solutions = pl.read_parquet(run / "solutions.parquet")
+    solutions.with_columns(pl.col("effect").replace("maternal", "maternal.0")).write_parquet(run / "solutions.parquet")
+    page = Page(write_report(run))
+    assert page.table("maternal.0, weaning: the 20 highest coefficients")["head"][2] == "Coefficient"
+    assert page.table("direct, weaning: the 20 highest breeding values")["head"][2] == "Breeding value"
+    assert "coefficients, not breeding values: maternal.0, weaning." in page.text and "Breeding values" in page.headings
+    told = {p["title"]: p["desc"] for p in page.plots}
+    assert told["Distribution of the coefficients, maternal.0, weaning"].startswith("Coefficients of 160 animals: ")
+    solutions.filter(pl.col("effect") != "direct").with_columns(
+        pl.col("effect").replace("maternal", "maternal.0")
+    ).write_parquet(run / "solutions.parquet")
+    assert "Curves of breeding values" in Page(write_report(run)).headings
+
+
 def test_a_regression_has_coefficients_and_no_terms(tmp_path):
     run = write_run(
         tmp_path / "run",
