@@ -126,7 +126,8 @@ def boundary_words(elements: Elements, closed: Closed, design: Design) -> str:
 
 
 def undetermined_words(found: Maximum, elements: Elements, design: Design) -> list[str]:
-    """Which variances the data determine in combination alone, as those of two effects with the same levels."""
+    """Which variances the data determine in combination alone, as those of two effects with the same levels; or one of
+    which they say nothing, as that of an effect whose levels fixed effects hold too."""
     involved = (found.quadratic.undetermined**2).max(axis=1, initial=0.0) > 1e-3
     if not involved.any():
         return []
@@ -137,10 +138,17 @@ def undetermined_words(found: Maximum, elements: Elements, design: Design) -> li
             effects[elements.blocks[b].name] = None
         block, of = elements.blocks[b], component_names(elements.blocks[b], design)
         names.append(f"{block.name} of {of[i]}" if i == j else f"{block.name} of {of[j]} with {of[i]}")
+    told = f"needed a model without {' or '.join(effects) or 'classes of residuals'}, or records that tell them apart"
+    if len(names) == 1:
+        kind = "covariance" if " with " in names[0] else "variance"
+        return [
+            f"the data say nothing of the {kind} {names[0]}, as where its levels cannot be told from fixed effects: "
+            "the estimate, and the shares that depend on it, come from its start alone and have no standard errors; "
+            f"{told}"
+        ]
     return [
         f"the data do not determine each of the variances {', '.join(names)}, only combinations of them (their sum, "
-        "where effects have the same levels): the estimates depend on the starts and have no standard errors; needed a "
-        f"model without {' or '.join(effects) or 'classes of residuals'}, or records that tell them apart"
+        f"where effects have the same levels): the estimates depend on the starts and have no standard errors; {told}"
     ]
 
 

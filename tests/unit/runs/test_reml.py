@@ -155,6 +155,21 @@ def test_residuals_are_not_among_the_effects_to_leave_out(folder):
     assert "residual of milk" in note and "needed a model without cow, or records" in note
 
 
+def test_a_variance_of_which_the_data_say_nothing(folder):
+    """All records have the same level: it is one with the mean."""
+    records().with_columns(farm=pl.lit("one")).write_csv("records.csv")
+    given = ["traits=[milk]", "model.random={cow: {}, farm: {}}", "variances.farm.start=5.0"]
+    result = mmgibbs.run("analysis.yaml", given, progress=False)
+    (note,) = (note for note in result.info["notes"] if "say nothing" in note)
+    assert note.startswith("the data say nothing of the variance farm of milk, as where its levels cannot be told")
+    assert "and the shares that depend on it, come from its start alone and have no standard errors" in note
+    assert note.endswith("needed a model without farm, or records that tell them apart")
+    assert not any("only combinations" in note for note in result.info["notes"])
+    rows = {row["parameter"]: row for row in result.summary.to_dicts()}
+    assert rows["farm.var[milk]"]["mean"] == pytest.approx(5.0, rel=1e-3)
+    assert rows["farm.var[milk]"]["sd"] is None and rows["ratio[farm:milk]"]["sd"] is None
+
+
 def test_no_more_observations_than_fixed_effects(folder):
     records().unique("herd", keep="first").write_csv("records.csv")
     with pytest.raises(ModelError, match="needs more observations than fixed effects; found 4 observations and 4"):
