@@ -16,8 +16,9 @@ from mmgibbs.model.labels import parameter_labels
 from mmgibbs.model.residual import ResidualModel
 from mmgibbs.reml.boundary import Closed
 from mmgibbs.reml.elements import Elements, MatrixBlock, Variances, free_elements, starting_variances
+from mmgibbs.reml.finer_units import maximise_in_fitting_units
 from mmgibbs.reml.likelihood import Criteria, RestrictedLikelihood
-from mmgibbs.reml.maximise import Maximum, maximise
+from mmgibbs.reml.maximise import Maximum
 from mmgibbs.reml.units import units_of
 
 
@@ -60,7 +61,7 @@ def estimate(
         )
     elements = free_elements(design, covariances, residual, units_of(likelihood))
     start = starting_variances(covariances, residual)
-    found = maximise(likelihood, elements, start, tolerance, max_iterations)
+    found, elements = maximise_in_fitting_units(likelihood, elements, start, tolerance, max_iterations)
     if not found.converged:
         raise ModelError(_not_converged(found, elements, design, tolerance, max_iterations))
     point, about = found.point, found.quadratic
@@ -78,7 +79,11 @@ def estimate(
         design.to_original_scale(point.solutions),
         sd,
         _facts(found, criteria, likelihood),
-        (*(boundary_words(elements, c, design) for c in about.closed), *undetermined_words(found, elements, design)),
+        (
+            *(boundary_words(elements, c, design) for c in about.closed),
+            *undetermined_words(found, elements, design),
+            *_rounded_words(found, tolerance),
+        ),
     )
 
 
@@ -149,6 +154,16 @@ def undetermined_words(found: Maximum, elements: Elements, design: Design) -> li
     return [
         f"the data do not determine each of the variances {', '.join(names)}, only combinations of them (their sum, "
         f"where effects have the same levels): the estimates depend on the starts and have no standard errors; {told}"
+    ]
+
+
+def _rounded_words(found: Maximum, tolerance: float) -> list[str]:
+    """Where rounding ended the iteration."""
+    if found.distance <= tolerance:
+        return []
+    return [
+        f"the estimates are about {found.distance:.0e} standard errors from the best ones (sampler.tolerance: found "
+        f"{tolerance:.0e}): rounding hides the last steps, as where one variance is millions of times another"
     ]
 
 

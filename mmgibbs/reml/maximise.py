@@ -11,7 +11,9 @@ promises, a step of the matrices' factors is taken (quadratic.py), damped more a
 An iteration that creeps, as small data sets let it, is helped by quasi-Newton steps (quasi_newton.py).
 
 Matrices stay positive definite (boundary.py). The iteration has converged where the distance to the maximum of the
-quadratic, sqrt(g' AI^-1 g), in standard errors, is at most `tolerance`; on the boundary the one of the factors.
+quadratic, sqrt(g' AI^-1 g), in standard errors, is at most `tolerance`; on the boundary the one of the factors. Where
+one variance is millions of times another rounding hides the last steps: no step rises, and the distance is noise. Up to
+`NOISE` that is the maximum too.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ PROMISED = 0.25  # share of the rise that the quadratic promises
 CREEPS = 20  # iterations that have not converged, after which quasi-Newton steps are tried, once in so many
 MOST = 100  # of these steps
 ROUNDING = 1e-11  # relative: by how much rounding lets a likelihood fall
+NOISE = 1e-3  # standard errors from the maximum where no step rises
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ def maximise(
             em_steps += 1
             following = _em(likelihood, elements, point)
         if following is None:
+            converged = distance <= NOISE
             break
         point = following
         history.append(point.log_likelihood)

@@ -7,6 +7,11 @@ which a component c of a random term, or the residuals of a class, would give th
     s_R^2 = sum e_r^2 / sum (1 / w_r)     over the records of the class
 
 Of the weighted and the plain sums these are the ones in which the other variances have the least part.
+
+A random effect may be most of that: of herds a hundred times as variable as what is within them. What it leaves is seen
+once it is estimated: at a point, with e what all effects leave and g_c, R the variances there, the units are
+
+    s_c^2 = (mean of e^2) / (mean of z_c^2 x mean diagonal of K) + g_c        s_R^2 = sum e_r^2 / sum (1 / w_r) + R
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from mmgibbs.engines.direct.factor import factor_of
 from mmgibbs.errors import ModelError
 from mmgibbs.model.terms import Effect, Term
 from mmgibbs.reml.elements import Units, Variances
-from mmgibbs.reml.likelihood import RestrictedLikelihood
+from mmgibbs.reml.likelihood import Point, RestrictedLikelihood
 
 NONE = 1e-5  # variances of random effects in which they take up little, relative to those of the records
 LOOKED_AT = 32  # levels whose diagonal element of K is solved for, where it is not known
@@ -38,21 +43,25 @@ def units_of(likelihood: RestrictedLikelihood) -> Units:
     return Units(G, np.sqrt(np.where(of_class > 0, of_class, of_trait)))
 
 
+def units_at(point: Point) -> Units:
+    """Of what the other effects leave of the records at these variances."""
+    likelihood, at = point.likelihood, point.variances
+    left = _mean_squares_of_records(likelihood, point.e)
+    G: list[np.ndarray | None] = [None] * len(at.G)
+    for i in likelihood.random:
+        matrix = at.G[i]
+        assert matrix is not None
+        of_records = left[0][likelihood.design.terms[i].component_trait]
+        G[i] = np.sqrt(of_records / _sizes(likelihood, i) + np.diag(matrix))
+    return Units(G, np.sqrt(left[1:] + np.diagonal(at.R, axis1=1, axis2=2)))
+
+
 def _given_fixed_effects(likelihood: RestrictedLikelihood) -> np.ndarray:
     """(1 + classes, T) v_t of all records, and s_R^2 of each class. Where C has no factor with small variances of
     random effects they are 0, and the units those of the starts."""
-    design, records = likelihood.design, likelihood.equations.records
-    w = records.weight if records.weight.size else np.ones(design.n_records)
-    classes, seen = design.class_of_pattern[records.pattern], design.patterns[records.pattern]
+    design = likelihood.design
     n_classes = max(1, len(design.residual_classes))
-
-    def mean_squares(e: np.ndarray) -> np.ndarray:
-        squares = np.where(seen, e**2, 0.0)
-        of_class = [(classes == c) for c in range(n_classes)]
-        shares = [(w @ squares, w @ seen), *((squares[g].sum(axis=0), (1.0 / w[g]) @ seen[g]) for g in of_class)]
-        return np.array([np.divide(s, n, out=np.zeros_like(s), where=n > 0) for s, n in shares])
-
-    raw = mean_squares(records.y)
+    raw = _mean_squares_of_records(likelihood, likelihood.equations.records.y)
     start = np.where(raw > 0, raw, np.where(raw[0] > 0, raw[0], 1.0))
     G: list[np.ndarray | None] = [None] * len(design.terms)
     for i in likelihood.random:
@@ -62,8 +71,19 @@ def _given_fixed_effects(likelihood: RestrictedLikelihood) -> np.ndarray:
         e = likelihood.at(Variances(G, R)).e
     except ModelError:
         return np.zeros_like(raw)
-    left = mean_squares(e) * likelihood.n_observations / likelihood.freedom
+    left = _mean_squares_of_records(likelihood, e) * likelihood.n_observations / likelihood.freedom
     return np.where(left > FITTED * raw, left, 0.0)
+
+
+def _mean_squares_of_records(likelihood: RestrictedLikelihood, e: np.ndarray) -> np.ndarray:
+    """(1 + classes, T) of what is left of the records: weighted of all, and of each class in the unit of its R."""
+    design, records = likelihood.design, likelihood.equations.records
+    w = records.weight if records.weight.size else np.ones(design.n_records)
+    classes, seen = design.class_of_pattern[records.pattern], design.patterns[records.pattern]
+    squares = np.where(seen, e**2, 0.0)
+    of_class = [(classes == c) for c in range(max(1, len(design.residual_classes)))]
+    shares = [(w @ squares, w @ seen), *((squares[g].sum(axis=0), (1.0 / w[g]) @ seen[g]) for g in of_class)]
+    return np.array([np.divide(s, n, out=np.zeros_like(s), where=n > 0) for s, n in shares])
 
 
 def _sizes(likelihood: RestrictedLikelihood, i: int) -> np.ndarray:

@@ -1,5 +1,7 @@
 """The maximum: no neighbour is higher, also on the boundary; what does not converge says so."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from reference import models
@@ -74,3 +76,21 @@ def test_what_does_not_converge_says_so():
     example = models.example("direct_maternal")
     with pytest.raises(ModelError, match=r"REML has not converged after 1 iteration, .* sampler.max_iterations: 1;"):
         estimate(example.design, *parts(example), 1e-5, 1)
+
+
+@pytest.mark.parametrize(("tolerance", "converges"), [(1e-3, True), (0.1, False)])
+def test_where_no_step_rises_the_maximum_is_near_and_said_to_be(monkeypatch, tolerance, converges):
+    """As rounding makes it where one variance is millions of times another; not from far away."""
+    example = example_of(CLASSES)
+    near = estimate(example.design, *parts(example), tolerance, 100)
+    monkeypatch.setattr("mmgibbs.reml.maximise._uphill", lambda *at: None)
+    monkeypatch.setattr("mmgibbs.reml.maximise._em", lambda *at: None)
+    there = replace(example, G=near.variances.G, R=near.variances.R)
+    if not converges:
+        with pytest.raises(ModelError, match="no step increases the likelihood further"):
+            estimate(example.design, *parts(there), 1e-15, 100)
+        return
+    found = estimate(example.design, *parts(there), 1e-15, 100)
+    assert found.facts["iterations"] == 0 and 1e-15 < found.facts["distance_to_maximum"] <= 1e-3
+    (note,) = (note for note in found.notes if note not in near.notes)
+    assert note.startswith("the estimates are about ") and "sampler.tolerance: found 1e-15" in note

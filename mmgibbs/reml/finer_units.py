@@ -1,0 +1,125 @@
+"""Where a random effect is most of what varies: the maximum once more, in units of what it leaves.
+
+In units of the records about their fixed effects (units.py) variances below 1e-5 count as 0 (boundary.py). With herds a
+thousand times as variable as what is within them, all other variances are below that. So where a maximum is on the
+boundary, or the data seem to say nothing of some variances, units are compared with what all effects leave of the
+records there. If one is far larger, the iteration goes on in smaller units, until variances that are not 0 are off the
+boundary. One that stays there as the floor falls, while the likelihood hardly changes, is 0: it is left where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mmgibbs.errors import ModelError
+from mmgibbs.reml.boundary import Closed, on_or_above_floor
+from mmgibbs.reml.elements import Elements, Units, Variances
+from mmgibbs.reml.likelihood import RestrictedLikelihood
+from mmgibbs.reml.maximise import Maximum, maximise
+from mmgibbs.reml.units import units_at
+
+FAR = 10.0  # variance in its unit over the one of what is left, from which smaller units are tried
+SMALLER = 1e-3  # variances of the smaller units, at least: a floor of 0 is met in a few steps, and C keeps its digits
+ROUNDS = 6  # with which a variance 1e-18 of the largest is off the boundary
+RISE = 1e-4  # of the log likelihood for each observation from which the floor was too high: from one 0 to the next it
+LEAST = 0.1  # rises by 1e-5 or so; and in all
+ROUNDING = 1e-6  # of the log likelihood for each observation
+INVOLVED = 1e-3  # square of a component's part in a direction
+
+
+def maximise_in_fitting_units(
+    likelihood: RestrictedLikelihood, elements: Elements, start: Variances, tolerance: float, max_iterations: int
+) -> tuple[Maximum, Elements]:
+    """The maximum, and the elements in the units that it was found in; ModelError where C has no factor first."""
+    found = maximise(likelihood, elements, start, tolerance, max_iterations)
+    for _ in range(ROUNDS):
+        finer = _finer(found, elements)
+        if finer is None:
+            break
+        there = _start(likelihood, elements, finer, found)
+        try:
+            again = maximise(likelihood, finer, there, tolerance, max_iterations - found.iterations)
+        except ModelError:
+            break
+        more = _is_better(likelihood, again, found)
+        if not more and not _is_named_better(likelihood, again, found, elements):
+            break
+        first = 1 if there is found.point.variances else 0
+        history = (*found.log_likelihoods, *again.log_likelihoods[first:])
+        em_steps = found.em_steps + again.em_steps
+        found = replace(again, iterations=len(history) - 1, log_likelihoods=history, em_steps=em_steps)
+        elements = finer
+        if not more:
+            break
+    return found, elements
+
+
+def _finer(found: Maximum, elements: Elements) -> Elements | None:
+    """The elements in smaller units; None where the maximum asks for none."""
+    about = found.quadratic
+    if not about.closed and not about.undetermined.size:
+        return None
+    left = units_at(found.point)
+    too_large = [block.scale**2 > FAR * _of(left, elements, n) ** 2 for n, block in enumerate(elements.blocks)]
+    asked = about.undetermined.size > 0 and any(own.any() for own in too_large)
+    if not asked and not any(np.any(too_large[c.block] & (c.direction**2 > INVOLVED)) for c in about.closed):
+        return None
+    blocks = []
+    for n, block in enumerate(elements.blocks):
+        unit = np.maximum(_of(left, elements, n), np.sqrt(SMALLER) * block.scale)
+        blocks.append(replace(block, scale=np.where(too_large[n], unit, block.scale)))
+    return Elements(tuple(blocks), elements.elements)
+
+
+def _of(units: Units, elements: Elements, number: int) -> np.ndarray:
+    """(k,) units of one block."""
+    block = elements.blocks[number]
+    unit = units.R[block.residual_class] if block.term is None else units.G[block.term]
+    assert unit is not None
+    return unit[list(block.components)]
+
+
+def _start(likelihood: RestrictedLikelihood, elements: Elements, finer: Elements, found: Maximum) -> Variances:
+    """The maximum, or what is closed there at the smaller floor, where that is higher, as for variances of 0."""
+    at = found.point.variances
+    lower = elements.variances(elements.vector(at), at)
+    for number, (block, small) in enumerate(zip(elements.blocks, finer.blocks, strict=True)):
+        shut = [c for c in found.quadratic.closed if c.block == number]
+        if shut:
+            inside = _without(block.scaled(block.of(at)), shut) * block.scale[:, None] * block.scale
+            matrix = on_or_above_floor(small.scaled(inside)) * small.scale[:, None] * small.scale
+            block.whole(lower)[np.ix_(block.components, block.components)] = matrix
+    try:
+        is_higher = likelihood.at(lower).log_likelihood > found.point.log_likelihood
+    except ModelError:
+        return at
+    return lower if is_higher else at
+
+
+def _without(scaled: np.ndarray, closed: list[Closed]) -> np.ndarray:
+    """A matrix (k, k) that has no variance in closed directions."""
+    shut = np.array([c.direction for c in closed])
+    keep = np.eye(len(scaled)) - shut.T @ shut
+    return keep @ scaled @ keep
+
+
+def _is_better(likelihood: RestrictedLikelihood, again: Maximum, found: Maximum) -> bool:
+    """The floor was too high for the likelihood, converged or not; or fewer directions are closed or undetermined."""
+    rise = again.point.log_likelihood - found.point.log_likelihood
+    some = max(LEAST, RISE * likelihood.freedom)
+    return rise > some or (again.converged and rise > -some and (_left(again) < _left(found) or not found.converged))
+
+
+def _is_named_better(likelihood: RestrictedLikelihood, again: Maximum, found: Maximum, elements: Elements) -> bool:
+    """In units in which its components are of one size a combination of them is seen to be one, as at a correlation
+    of 1: it was the variance of the component with the larger unit alone."""
+    combined = any(len(elements.blocks[c.block].components) > 1 for c in found.quadratic.closed)
+    rise = again.point.log_likelihood - found.point.log_likelihood
+    return combined and again.converged and rise > -ROUNDING * likelihood.freedom and _left(again) <= _left(found)
+
+
+def _left(found: Maximum) -> int:
+    """Directions that are closed or undetermined."""
+    return len(found.quadratic.closed) + found.quadratic.undetermined.shape[1]

@@ -1,0 +1,125 @@
+"""A random effect that is most of what varies does not push the others to the boundary."""
+
+import numpy as np
+import polars as pl
+import pytest
+from reference import models
+from unit.reml.test_likelihood import likelihood_of
+from unit.runs.test_reml import ANALYSIS, no_variance, records
+
+import mmgibbs
+from mmgibbs.reml.maximise import maximise
+
+RANDOM = "model.random={cow: {}, herd: {}}"
+NONE_FIXED = "model.fixed={}"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "analysis.yaml").write_text(ANALYSIS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def herds(table, sd):
+    """Records of ten herds, whose means have this standard deviation."""
+    means = sd * np.random.default_rng(6).standard_normal(10)
+    herd = np.arange(180) // 2 % 10
+    return table.with_columns(herd=pl.Series(herd), milk=pl.col("milk") + pl.Series(means[herd]))
+
+
+def estimates(table, *settings, traits="[milk]", name="run"):
+    """(mean, sd) by parameter, with NaN, and run.json."""
+    table.write_csv("records.csv")
+    found = mmgibbs.run("analysis.yaml", [f"traits={traits}", f"output.directory={name}", *settings], progress=False)
+    names, sd = found.summary["parameter"], found.summary["sd"].cast(float).to_numpy()
+    return (
+        dict(zip(names, found.summary["mean"].to_numpy(), strict=True)),
+        dict(zip(names, np.where(np.isnan(sd), np.nan, sd), strict=True)),
+        found.info,
+    )
+
+
+def not_estimated(info):
+    return [note for note in info["notes"] if "on the boundary" in note or "determine" in note or "nothing" in note]
+
+
+@pytest.mark.parametrize("sd", [150.0, 300.0, 1000.0])
+def test_variances_within_herds_are_those_of_a_model_with_fixed_herds(folder, sd):
+    """As nearly as herds of that variance are fixed; without starts, from good ones, and of records in other units."""
+    table = herds(records(), sd)
+    fixed = estimates(table, name="fixed")
+    starts = [f"variances.{term}.start={s}" for term, s in (("cow", 1.0), ("herd", sd**2), ("residual", 1.4))]
+    without = estimates(table, NONE_FIXED, RANDOM, name="without")
+    given = estimates(table, NONE_FIXED, RANDOM, *starts, name="given")
+    grams = estimates(table.with_columns(milk=1000.0 * pl.col("milk")), NONE_FIXED, RANDOM, name="grams")
+    for (mean, errors, info), unit in ((without, 1.0), (given, 1.0), (grams, 1e6)):
+        assert not not_estimated(info)
+        for parameter in ("cow.var[milk]", "residual.var[milk]"):
+            assert mean[parameter] / unit == pytest.approx(fixed[0][parameter], rel=1e-3)
+            assert errors[parameter] / unit == pytest.approx(fixed[1][parameter], rel=1e-3)
+        assert mean["herd.var[milk]"] / unit == pytest.approx(without[0]["herd.var[milk]"], rel=1e-4)
+        assert errors["herd.var[milk]"] > 0 and errors["ratio[cow:milk]"] > 0
+    assert given[2]["log_likelihood"] == pytest.approx(without[2]["log_likelihood"], abs=1e-5)
+    history = without[2]["log_likelihoods"]
+    assert len(history) == without[2]["iterations"] + 1 and np.all(np.diff(history) > -1e-6)
+
+
+def test_two_traits_of_which_one_differs_between_herds(folder):
+    table = herds(records(), 1000.0)
+    fixed, found = (
+        estimates(table, *s, traits="[milk, fat]", name=n) for s, n in (((), "a"), ((NONE_FIXED, RANDOM), "b"))
+    )
+    assert not not_estimated(found[2])
+    for parameter in ("cow.var[milk]", "cow.corr[milk,fat]", "residual.var[milk]", "residual.corr[milk,fat]"):
+        assert found[0][parameter] == pytest.approx(fixed[0][parameter], rel=0.1)
+
+
+def test_residual_classes(folder):
+    table = herds(records(), 1000.0).with_columns(barn=pl.int_range(180) % 2)
+    classes = "variances.residual={by: barn}"
+    fixed, found = (estimates(table, *s, classes, name=n) for s, n in (((), "a"), ((NONE_FIXED, RANDOM), "b")))
+    assert not not_estimated(found[2])
+    for parameter in ("cow.var[milk]", "residual.var[milk|0]", "residual.var[milk|1]"):
+        assert found[0][parameter] == pytest.approx(fixed[0][parameter], rel=1e-3)
+
+
+def test_direct_and_maternal_effects(folder):
+    """Two correlated effects of a term, in one matrix"""
+    rng = np.random.default_rng(4)
+    own = rng.standard_normal((60, 2)) @ np.linalg.cholesky([[2.0, 0.6], [0.6, 1.0]]).T
+    cow, dam = np.arange(180) // 3, rng.integers(0, 60, 180)
+    y = own[cow, 0] + own[dam, 1] + rng.standard_normal(180)
+    table = pl.DataFrame({"cow": cow + 1, "dam": dam + 1, "milk": y, "fat": y}).with_columns(herd=pl.lit(0))
+    table = herds(table, 1000.0)
+    effects = "cow: {effects: {direct: {level: cow}, maternal: {level: dam}}}"
+    settings = (f"model.random={{{effects}}}",), (NONE_FIXED, f"model.random={{{effects}, herd: {{}}}}")
+    fixed, found = (estimates(table, *s, name=n) for s, n in zip(settings, "ab", strict=True))
+    assert not not_estimated(found[2])
+    for parameter in ("cow.var[direct:milk]", "cow.var[maternal:milk]", "cow.corr[direct:milk,maternal:milk]"):
+        assert found[0][parameter] == pytest.approx(fixed[0][parameter], rel=1e-3)
+
+
+@pytest.mark.parametrize("sd", [1.0, 300.0])
+def test_a_variance_of_0_is_named_however_much_herds_vary(folder, sd):
+    table = no_variance().with_columns(herd=pl.Series(np.repeat(np.arange(10), 18)))
+    means = sd * np.random.default_rng(6).standard_normal(10)
+    table = table.with_columns(milk=pl.col("milk") + pl.Series(means)[table["herd"]])
+    table = table.with_columns(cow=pl.col("herd") * 6 + pl.int_range(180) % 6)
+    centred = pl.col("milk") - pl.col("milk").mean().over("cow") + pl.col("milk").mean().over("herd")
+    mean, errors, info = estimates(table.with_columns(milk=centred), NONE_FIXED, RANDOM)
+    (note,) = not_estimated(info)
+    assert note.startswith("cow: the variance of milk is on the boundary")
+    assert mean["cow.var[milk]"] < 2e-5 and np.isnan(errors["cow.var[milk]"]) and np.isnan(errors["ratio[cow:milk]"])
+    assert errors["residual.var[milk]"] > 0 and errors["herd.var[milk]"] > 0
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_usual_models_take_no_more_iterations(name):
+    """Their maxima, on boundaries or not, are those of maximise."""
+    from mmgibbs.reml.finer_units import maximise_in_fitting_units
+
+    likelihood, elements, start = likelihood_of(models.example(name))
+    alone = maximise(likelihood, elements, start, 1e-5, 100)
+    found, units = maximise_in_fitting_units(likelihood, elements, start, 1e-5, 100)
+    assert units is elements and found.log_likelihoods == alone.log_likelihoods
