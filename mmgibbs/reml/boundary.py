@@ -16,6 +16,7 @@ from mmgibbs.reml.likelihood import Derivatives
 
 FLOOR = 1e-5  # smallest eigenvalue, in units of the data
 AT_FLOOR = 10 * FLOOR
+CEILING = 1e4  # largest eigenvalue of a start: C has a factor
 NEAREST = 0.1  # share of the smallest eigenvalue down to which a step in the matrices themselves may lead
 OWN = 0.99  # share of one component in a direction from which it is that component's variance
 
@@ -74,6 +75,17 @@ def raised(elements: Elements, variances: Variances) -> Variances:
         matrix = on_or_above_floor(block.scaled(block.of(variances))) * block.scale[:, None] * block.scale
         block.whole(variances)[np.ix_(block.components, block.components)] = matrix
     return variances
+
+
+def lowered(elements: Elements, variances: Variances) -> Variances:
+    """Others whose eigenvalues are lowered to CEILING."""
+    out = elements.variances(elements.vector(variances), variances)
+    for block in elements.blocks:
+        values, vectors = np.linalg.eigh(block.scaled(block.of(out)))
+        if values[-1] > CEILING:
+            matrix = (vectors * np.minimum(values, CEILING)) @ vectors.T * block.scale[:, None] * block.scale
+            block.whole(out)[np.ix_(block.components, block.components)] = (matrix + matrix.T) / 2
+    return out
 
 
 def on_or_above_floor(scaled: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from mmgibbs.errors import ModelError
-from mmgibbs.reml.boundary import Closed, on_or_above_floor
+from mmgibbs.reml.boundary import Closed, lowered, on_or_above_floor, raised
 from mmgibbs.reml.elements import Elements, Units, Variances
 from mmgibbs.reml.likelihood import RestrictedLikelihood
 from mmgibbs.reml.maximise import Maximum, maximise
@@ -33,7 +33,11 @@ def maximise_in_fitting_units(
     likelihood: RestrictedLikelihood, elements: Elements, start: Variances, tolerance: float, max_iterations: int
 ) -> tuple[Maximum, Elements]:
     """The maximum, and the elements in the units that it was found in; ModelError where C has no factor first."""
-    found = maximise(likelihood, elements, start, tolerance, max_iterations)
+    there = lowered(elements, start)
+    try:
+        found = maximise(likelihood, elements, there, tolerance, max_iterations)
+    except ModelError as error:
+        raise ModelError(_no_beginning(likelihood, raised(elements, there), error)) from None
     for _ in range(ROUNDS):
         finer = _finer(found, elements)
         if finer is None:
@@ -123,3 +127,19 @@ def _is_named_better(likelihood: RestrictedLikelihood, again: Maximum, found: Ma
 def _left(found: Maximum) -> int:
     """Directions that are closed or undetermined."""
     return len(found.quadratic.closed) + found.quadratic.undetermined.shape[1]
+
+
+def _no_beginning(likelihood: RestrictedLikelihood, start: Variances, error: ModelError) -> str:
+    """What is wrong with the starts."""
+    terms = likelihood.design.terms
+    found = [f"{terms[i].name} {_several(start.G[i])}" for i in likelihood.random]
+    found.append("residual " + " and ".join(_several(own) for own in start.R))
+    return (
+        f"variances.*.start: sampler.method: reml cannot begin there: {error}; found variances of {', '.join(found)}, "
+        "after those that are estimated were brought nearer those of the records; needed starts nearer each other"
+    )
+
+
+def _several(matrix: np.ndarray | None) -> str:
+    assert matrix is not None
+    return ", ".join(f"{v:.1e}" for v in np.diag(matrix))

@@ -8,6 +8,7 @@ from unit.reml.test_likelihood import likelihood_of
 from unit.runs.test_reml import ANALYSIS, no_variance, records
 
 import mmgibbs
+from mmgibbs.errors import ModelError
 from mmgibbs.reml.maximise import maximise
 
 RANDOM = "model.random={cow: {}, herd: {}}"
@@ -123,3 +124,21 @@ def test_usual_models_take_no_more_iterations(name):
     alone = maximise(likelihood, elements, start, 1e-5, 100)
     found, units = maximise_in_fitting_units(likelihood, elements, start, 1e-5, 100)
     assert units is elements and found.log_likelihoods == alone.log_likelihoods
+
+
+def test_starts_of_any_size(folder):
+    """Those of which C has no factor: a herd variance 1e15 times that of the residuals."""
+    table = herds(records(), 2.0)
+    usual = estimates(table, NONE_FIXED, RANDOM)
+    starts = [f"variances.{term}.start={s}" for term, s in (("cow", 1e-8), ("herd", 1e9), ("residual", 1e-6))]
+    found = estimates(table, NONE_FIXED, RANDOM, *starts, name="far")
+    for parameter, value in usual[0].items():
+        assert found[0][parameter] == pytest.approx(value, rel=1e-4)
+
+
+def test_starts_without_a_factor_are_named(folder):
+    herds(records(), 2.0).write_csv("records.csv")
+    held = "variances.herd={start: 1.0e+18, fixed: true}"
+    words = r"variances\.\*\.start: .* not positive definite.*; found .* cow .*, herd 1\.0e\+18, residual .*; needed"
+    with pytest.raises(ModelError, match=words):
+        mmgibbs.run("analysis.yaml", ["traits=[milk]", NONE_FIXED, RANDOM, held], progress=False)
