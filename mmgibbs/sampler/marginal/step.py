@@ -186,17 +186,19 @@ class MarginalVariances:
             self._sums[1:] += np.concatenate([[1.0], x, np.outer(x, x).ravel()])
         if self.burn_in >= FEWEST and number in [int(part * self.burn_in) for part in JOINED]:
             self._take_shape(self._joined_with_draws())
-            self._learn_surrogate()
+            self._surrogate = self._learnt()
         if self.burn_in >= FEWEST and number == self.burn_in:
             gains = self._jumps[:, 0] / np.maximum(self._jumps[:, 1], 1.0) / COST
+            if self._surrogate is None:  # there was one for a while
+                gains[SURROGATE] = 0.0
             self._main = np.array(int(np.argmax(gains)))
-            if self._main == SURROGATE:
-                self._learn_surrogate()
+            if self._main == SURROGATE:  # of the same shape, so that the one before serves where there is none
+                self._surrogate = self._learnt() or self._surrogate
 
-    def _learn_surrogate(self) -> None:
+    def _learnt(self) -> Surrogate | None:
         """From the last proposals, in the coordinates of the shape as it is now."""
         known = self._points[np.isfinite(self._points[:, -1])]
-        self._surrogate = learn(self.shape, known[:, :-1], known[:, -1])
+        return learn(self.shape, known[:, :-1], known[:, -1])
 
     def _joined_with_draws(self) -> Shape:
         """The shape of the approximation, moved towards mean and covariance of the draws of burn-in."""

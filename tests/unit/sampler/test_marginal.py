@@ -240,6 +240,25 @@ def test_a_surrogate_is_near_what_it_learns_from():
     assert error.std() < 0.1 < 0.5 * apart.std()
 
 
+def test_a_surrogate_that_is_not_learnt_again_serves_on():
+    """As after a late jump to a far higher density, which leaves too few points near it."""
+    model = model_of("inverse Wishart")
+    step = step_module.MarginalVariances(model, engine_of(model).integrated, starting_matrices(model, 0), 100, (3, 0))
+    for sweep in range(1, 100):
+        step(sweep)
+    before, others = step._surrogate, step.state()
+    step._points[np.isfinite(step._points[:, -1]), -1] -= 100.0
+    step._jumps[SURROGATE] = 1e6, 1.0
+    step(100)
+    assert before is not None and step._main == SURROGATE and step._surrogate is before
+    step(101)
+    step.restore({name: array for name, array in others.items() if "surrogate_" not in name})
+    step._jumps[SURROGATE] = 1e6, 1.0
+    step._points[:] = np.nan
+    step(100)
+    assert step._surrogate is None and step._main != SURROGATE
+
+
 def test_a_surrogate_of_too_little_is_none():
     shape = Shape(np.zeros(2), np.eye(2))
     x = np.random.default_rng(10).standard_normal((40, 2))
