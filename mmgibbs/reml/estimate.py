@@ -143,17 +143,17 @@ def undetermined_words(found: Maximum, elements: Elements, design: Design) -> li
             effects[elements.blocks[b].name] = None
         block, of = elements.blocks[b], component_names(elements.blocks[b], design)
         names.append(f"{block.name} of {of[i]}" if i == j else f"{block.name} of {of[j]} with {of[i]}")
-    told = f"needed a model without {' or '.join(effects) or 'classes of residuals'}, or records that tell them apart"
+    needed = f"needed a model without {' or '.join(effects) or 'classes of residuals'}, or records that tell them apart"
     if len(names) == 1:
         kind = "covariance" if " with " in names[0] else "variance"
         return [
             f"the data say nothing of the {kind} {names[0]}, as where its levels cannot be told from fixed effects: "
             "the estimate, and the shares that depend on it, come from its start alone and have no standard errors; "
-            f"{told}"
+            f"{needed}"
         ]
     return [
         f"the data do not determine each of the variances {', '.join(names)}, only combinations of them (their sum, "
-        f"where effects have the same levels): the estimates depend on the starts and have no standard errors; {told}"
+        f"where effects have the same levels): the estimates depend on the starts and have no standard errors; {needed}"
     ]
 
 
@@ -170,15 +170,17 @@ def _rounded_words(found: Maximum, tolerance: float) -> list[str]:
 def _not_converged(found: Maximum, elements: Elements, design: Design, tolerance: float, max_iterations: int) -> str:
     iterations = f"{found.iterations} iteration{'' if found.iterations == 1 else 's'}"
     reached = f"after {iterations}, at a log likelihood of {found.point.log_likelihood:.4f}"
+    stopped = found.iterations + 1 >= max_iterations  # finer units begin with a step of their own
     why = (
         f"no step increases the likelihood further (sampler.max_iterations is {max_iterations})"
-        if found.iterations < max_iterations
+        if not stopped
         else f"it stopped at sampler.max_iterations: {max_iterations}"
     )
     near = "".join(f"\n{boundary_words(elements, c, design)}" for c in found.quadratic.closed)
-    near += "".join(f"\n{words}" for words in undetermined_words(found, elements, design))
+    near += "".join(f"\n{words}" for words in (undetermined_words(found, elements, design) if stopped else []))
     missed = (
         f"REML has not converged {reached}: the estimates are about {found.distance:.1e} standard errors from the best "
         f"ones, needed {tolerance:.1e} (sampler.tolerance), and {why}; "
     )
-    return f"{missed}needed more iterations, other starts (variances.*.start), or a model with fewer variances{near}"
+    needed = "more iterations, " if stopped else ""
+    return f"{missed}needed {needed}other starts (variances.*.start), or a model with fewer variances{near}"

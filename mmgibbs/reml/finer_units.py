@@ -43,15 +43,18 @@ def maximise_in_fitting_units(
         if finer is None:
             break
         there = _start(likelihood, elements, finer, found)
+        lower = there is not found.point.variances  # a step of its own
+        left = max_iterations - found.iterations - lower
+        if left <= 0:
+            return replace(found, converged=False), elements
         try:
-            again = maximise(likelihood, finer, there, tolerance, max_iterations - found.iterations)
+            again = maximise(likelihood, finer, there, tolerance, left)
         except ModelError:
             break
         more = _is_better(likelihood, again, found)
         if not more and not _is_named_better(likelihood, again, found, elements):
             break
-        first = 1 if there is found.point.variances else 0
-        history = (*found.log_likelihoods, *again.log_likelihoods[first:])
+        history = (*found.log_likelihoods, *again.log_likelihoods[0 if lower else 1 :])
         em_steps = found.em_steps + again.em_steps
         found = replace(again, iterations=len(history) - 1, log_likelihoods=history, em_steps=em_steps)
         elements = finer

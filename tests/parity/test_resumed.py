@@ -36,7 +36,7 @@ ENGINES = {  # name -> partition, engine of equations
 SCHEDULE = Schedule(burn_in=5, samples=13, thin=2, refresh_every=4, chains=2)
 
 
-def chains_of(name, example_name, precision="double", interweave=True):
+def chains_of(name, example_name, precision="double", interweave=True, planned=SCHEDULE):
     """A function that makes the chain, from a state or from the start."""
     kind, engine = ENGINES[name]
     example = models.example(example_name)
@@ -49,7 +49,7 @@ def chains_of(name, example_name, precision="double", interweave=True):
     )
     equations = structured_equations(example.design, partition(example.design, kind), precision)
     schedule = Schedule(
-        **vars(SCHEDULE) | {"interweave": terms_to_interweave(model) if interweave and not fixed else ()}
+        **vars(planned) | {"interweave": terms_to_interweave(model) if interweave and not fixed else ()}
     )
     return lambda state=None: Chain(model, engine(equations), schedule, KEY, state)
 
@@ -91,6 +91,20 @@ def test_the_same_draws_in_single_precision_with_missing_traits(name, tmp_path):
     second = make(first.state())
     second.advance(SCHEDULE.n_sweeps)
     same(second.result(), whole.result())
+
+
+def test_engine_marginal_learns_the_same_in_pieces():
+    """The shape of its proposals and a surrogate of the density: half-way, at three quarters, at the end of burn-in."""
+    planned = Schedule(burn_in=100, samples=20, thin=2, refresh_every=4, chains=2)
+    make = chains_of("marginal", "bivariate_missing", planned=planned)
+    whole, chain = make(), make()
+    whole.advance(planned.n_sweeps)
+    for pause in (49, 50, 51, 74, 75, 76, 99, 100, 101, 110):
+        chain.advance(pause)
+        chain = make({name: array.copy() for name, array in chain.state().items()})
+    assert any("surrogate" in name for name in chain.state())
+    chain.advance(planned.n_sweeps)
+    same(chain.result(), whole.result())
 
 
 def test_looking_at_the_state_changes_nothing():

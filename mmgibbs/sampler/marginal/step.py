@@ -194,6 +194,7 @@ class MarginalVariances:
             self._main = np.array(int(np.argmax(gains)))
             if self._main == SURROGATE:  # of the same shape, so that the one before serves where there is none
                 self._surrogate = self._learnt() or self._surrogate
+            self._points = self._points[:0]  # all is learnt
 
     def _learnt(self) -> Surrogate | None:
         """From the last proposals, in the coordinates of the shape as it is now."""

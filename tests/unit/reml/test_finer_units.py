@@ -66,6 +66,24 @@ def test_variances_within_herds_are_those_of_a_model_with_fixed_herds(folder, sd
     assert len(history) == without[2]["iterations"] + 1 and np.all(np.diff(history) > -1e-6)
 
 
+@pytest.mark.parametrize("sd", [300.0, 3000.0])
+def test_any_limit_of_iterations_is_kept(folder, sd):
+    """Fewer than it needs are an error, never the maximum in units that are too large."""
+    table, failed = herds(records(), sd), 0
+    whole = estimates(table, NONE_FIXED, RANDOM)
+    for limit in range(1, whole[2]["iterations"] + 2):
+        limited = NONE_FIXED, RANDOM, f"sampler.max_iterations={limit}"
+        try:
+            mean, _, info = estimates(table, *limited, name=f"limit{limit}")
+        except ModelError as error:
+            assert "has not converged" in str(error) and "more iterations" in str(error)
+            failed += 1
+            continue
+        assert info["iterations"] <= limit
+        assert mean["cow.var[milk]"] == pytest.approx(whole[0]["cow.var[milk]"], rel=1e-4)
+    assert 0 < failed < whole[2]["iterations"] + 1
+
+
 def test_two_traits_of_which_one_differs_between_herds(folder):
     table = herds(records(), 1000.0)
     fixed, found = (
