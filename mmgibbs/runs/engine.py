@@ -31,6 +31,7 @@ from mmgibbs.machine.device import import_cupy
 from mmgibbs.machine.threads import cores
 from mmgibbs.model.covariance import CovarianceModel
 from mmgibbs.sampler.marginal.step import FEWEST, MANY
+from mmgibbs.sampler.marginal.surrogate import STEPS, points_kept
 from mmgibbs.sampler.marginal.target import PAIRS, ROUNDS
 from mmgibbs.sampler.mixed_model import MixedModel
 
@@ -39,7 +40,8 @@ LARGEST = 100_000  # equations up to which a factor is looked at: a matter of se
 MOST_BYTES = 2_000_000_000  # that the factors of all chains may take
 MARGIN = 1.5  # by which marginal has to win: the estimates are no better
 OF_MARGINAL, OF_SWEEPS = 0.5, 0.05  # effective draws a sweep: see above
-MOVE = 0.1  # milliseconds of a move of marginal beside the likelihood
+MOVE = 0.06  # milliseconds of a move of marginal beside the likelihood
+STEP, LEARN = 4e-7, 1.3e-6  # and of its surrogate: for point, element and step of a move; for the cube of points, once
 GRADIENTS = 0.2  # a move of marginal, where it has gradients (MANY elements)
 
 
@@ -210,6 +212,8 @@ def of_marginal(sampler: Sampler, model: MixedModel, cost: FactorCost) -> float:
     p = of_terms + elements_of(model.residual.matrices)
     looks = 2 * ROUNDS * max(PAIRS, p) + 6 * p + 10
     shape = looks * (cost.milliseconds + cost.of_gradient)
-    move = MOVE + cost.milliseconds + (GRADIENTS * cost.of_gradient if p >= MANY else 0.0)
+    points = points_kept(p)
+    shape += LEARN * points**3
+    move = MOVE + STEP * STEPS * points * p + cost.milliseconds + (GRADIENTS * cost.of_gradient if p >= MANY else 0.0)
     drawn = min(OF_MARGINAL / (1 + (of_terms / 4) ** 2), 1.0 / sampler.thin)
     return (shape + (sampler.burn_in + sampler.samples) * move) / (sampler.samples * drawn)
