@@ -176,6 +176,11 @@ def _not_converged(found: Maximum, elements: Elements, design: Design, tolerance
         if not stopped
         else f"it stopped at sampler.max_iterations: {max_iterations}"
     )
+    if found.distance <= tolerance:  # on the boundary in units that are too large for it
+        return (
+            f"REML has not converged {reached}: one variance is thousands of times another, which takes a few more "
+            f"iterations, and it stopped at sampler.max_iterations: {max_iterations}; needed more iterations"
+        )
     near = "".join(f"\n{boundary_words(elements, c, design)}" for c in found.quadratic.closed)
     near += "".join(f"\n{words}" for words in (undetermined_words(found, elements, design) if stopped else []))
     missed = (

@@ -52,6 +52,8 @@ def maximise_in_fitting_units(
         except ModelError:
             break
         more = _is_better(likelihood, again, found)
+        if not more and not again.converged and again.iterations >= left:  # on its way
+            return replace(found, converged=False), elements
         if not more and not _is_named_better(likelihood, again, found, elements):
             break
         history = (*found.log_likelihoods, *again.log_likelihoods[0 if lower else 1 :])
