@@ -24,7 +24,7 @@ BLOCK = re.compile(
     r"^<!-- (file|holds|run|shows with all sweeps|shows)(?:: (\S+))? -->\n```(\w*)\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-NUMBER = re.compile(r"(?<![\w.,])-?\d[\d,]*(?:\.\d+)?(?![\w.])")
+NUMBER = re.compile(r"(?<![\w.,])-?\d[\d,]*(?:\.\d+)?(?!,?[\w.…])")  # whole, not one that an ellipsis goes on with
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHORT = ("chains=1", "burn_in=10", "samples=20", "thin=2", "threads=1")
 
@@ -90,16 +90,15 @@ class Reader:
     def compare(self, shown, of_chains=False):
         said = [" ".join(line.split()) for line in self.said.splitlines()]
         for line in filter(None, (" ".join(line.split()) for line in shown.splitlines())):
-            wanted = re.compile(".*".join(pattern(part.strip(), of_chains) for part in line.split("…")))
             numbers = NUMBER.findall(line) if of_chains else []
+            wanted = re.compile(f"({NUMBER.pattern})".join(map(pattern, NUMBER.split(line) if numbers else [line])))
             found = (match.groups() for match in map(wanted.search, said) if match)
             assert any(all(map(alike, numbers, own)) for own in found), f"{line!r} is not among:\n" + "\n".join(said)
 
 
-def pattern(part, any_number):
-    """A regular expression of what is shown; any_number: one group for each of its numbers."""
-    between = [re.escape(text) for text in (NUMBER.split(part) if any_number else [part])]
-    return f"({NUMBER.pattern})".join(between)
+def pattern(text):
+    """The regular expression of text with ellipses."""
+    return r"\s*.*\s*".join(re.escape(part) for part in re.split(r"\s*…\s*", text))
 
 
 def alike(shown, found):
@@ -151,8 +150,8 @@ def test_what_is_not_said_is_found_missing(tmp_path, monkeypatch):
     reader.compare("h2 … 1.2\n…\n")
     with pytest.raises(AssertionError, match="is not among"):
         reader.compare("h2 0.5056\n")
-    reader.compare("h2 0.5056 … 1.1\n", of_chains=True)
-    for other in ("h2 0.5057 … 1.2", "h2 0.5055 … 1.4", "h2 0.506", "h3 0.5055"):
+    reader.compare("h2 0.5056 … 1.1\nh2 0.50… ┆ …\n", of_chains=True)
+    for other in ("h2 0.5057 … 1.2", "h2 0.5055 … 1.4", "h2 0.506", "h2 0.51…", "h3 0.5055"):
         with pytest.raises(AssertionError, match="is not among"):
             reader.compare(other, of_chains=True)
     with pytest.raises(AssertionError):
