@@ -40,10 +40,11 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from mmgibbs.engines.augment import Sums, by_class_of, records_behind, residual_products
-from mmgibbs.engines.dense_products import dense_quadratic_form
+from mmgibbs.engines.dense_products import LaterTiles, dense_quadratic_form
 from mmgibbs.engines.liabilities import Liabilities
 from mmgibbs.engines.markers import gather, scatter, weight_by_pattern
 from mmgibbs.equations.base import precisions
+from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import KINDS
 from mmgibbs.equations.passes import subtract_term
 from mmgibbs.equations.relationships import quadratic_form
@@ -149,6 +150,7 @@ class HostState(ABC):
         self._e: np.ndarray | None = None
         self._scaling: Scaling = Scaling(equations)
         self._counted: tuple[Blocks | ClassBlocks, list[np.ndarray]] | None = None
+        self._later: dict[int, LaterTiles] = {}
 
     @staticmethod
     def refuses(design: Design) -> str | None:
@@ -300,7 +302,18 @@ class HostState(ABC):
     def quadratic_form(self, term: int) -> np.ndarray:
         """Theta' K^-1 Theta, (k, k)."""
         dense, of_lists = self.equations.dense[term], self._quadratic_form_of_lists(term)
-        return of_lists if dense is None else of_lists + dense_quadratic_form(dense, self.theta[term], self.threads)
+        if dense is None:
+            return of_lists
+        later = self.later_tiles(term) if isinstance(dense, DenseLevels) else None
+        return of_lists + dense_quadratic_form(dense, self.theta[term], self.threads, later)
+
+    def later_tiles(self, term: int) -> LaterTiles:
+        """What sweeps and quadratic forms of a dense block share."""
+        if term not in self._later:
+            dense = self.equations.dense[term]
+            assert isinstance(dense, DenseLevels)
+            self._later[term] = LaterTiles(dense, self.threads)
+        return self._later[term]
 
     def _quadratic_form_of_lists(self, term: int) -> np.ndarray:
         """What the lists of K^-1 add to it."""

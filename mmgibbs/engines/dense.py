@@ -2,13 +2,17 @@
 
     rhs_l = -G^-1 (sum_m kappa_lm theta_m + sum_j S_lj theta_j) + sum_{r in l} W_r' R_r^-1 e_r
 
-The levels are taken in tiles. Before a tile the sums over j of all of its levels are made at once, from whole rows of S
-(the rows shared over threads); within the tile each level adds S_lj times what the levels before it have moved by. Each
-number of S is so read once in a sweep, and the chain is that of visits one by one, up to rounding; no bit of it depends
-on the number of threads. Everything else of a visit is the serial engine's.
+The levels are taken in tiles. Before a tile the sums over j of all of its levels are made at once: over the tile and
+those before it from its rows of S, over those after it by what they left in the sweep before (LaterTiles). Within the
+tile each level adds S_lj times what the levels before it have moved by. So one half of S is read from memory, once in a
+sweep; the rows of a tile are read again, from the cache, for what the tiles before it need in the next sweep. The chain
+is that of visits one by one, up to rounding; no bit of it depends on the number of threads, who share the rows, and
+then the columns. Everything else of a visit is the serial engine's.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numba import carray, njit
@@ -16,7 +20,7 @@ from numba import carray, njit
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
-from mmgibbs.engines.dense_products import shared_rows
+from mmgibbs.engines.dense_products import shared_rows, tiles
 from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.visit import (
     draw_level,
@@ -38,8 +42,6 @@ from mmgibbs.errors import ModelError
 from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
-
-TILE = 128  # levels; within a tile S is read by one thread, which is one part in m / 128 of it
 
 
 def with_dense_block(design: Design) -> str | None:
@@ -77,20 +79,26 @@ class DenseSweep:
         """Nothing is kept that depends on the variances."""
 
     def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
-        b, i, m = self.block, self.block.term, len(self.dense.values)
-        columns = self.dense.columns(state.theta[i])
-        sums = np.empty((min(TILE, m), len(columns)))
-        for first in range(0, m, TILE):
-            last = min(m, first + TILE)
-            rows = sums[: last - first]
-            self.threads(shared_rows(self.dense.values, first, last, columns, rows, self.threads.count))
+        b, i, S = self.block, self.block.term, self.dense.values
+        own = slice(b.first_component, b.last_component)
+        columns, kept = self.dense.columns(state.theta[i]), state.later_tiles(i)
+        later = kept.begin(columns)
+        additions: list[Callable[[], None]] = []  # of the tile before
+        for first, last in tiles(len(S)):
+            rows = np.empty((last - first, len(columns)))
+            self.threads(additions + shared_rows(S, first, last, columns, last, rows, self.threads.count))
+            rows += later[:, first:last].T
             failed = sweep_tile(
-                *self.lists, *self.unrolled, self.dense.values, b.first, first, rows, columns, state.theta[i], state.e,
+                *self.lists, *self.unrolled, S, b.first, first, rows, columns, state.theta[i], state.e,
                 state.Ginv[i], state.Rinv, b.first_component, b.last_component, self.joint, number, self.stream,
                 key[0], key[1],
             )  # fmt: skip
             if failed >= 0:
                 refuse_singular(self.equations, i, failed)
+            later[own, first:last] = 0.0
+            additions = kept.additions(first, last, columns, own)
+        self.threads(additions)
+        kept.end(columns)
 
 
 @njit(cache=True, **ENTRY)

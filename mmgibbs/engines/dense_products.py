@@ -8,19 +8,67 @@ from functools import partial
 import numpy as np
 
 from mmgibbs.equations.core import CoreLevels, core_rows
-from mmgibbs.equations.dense import DenseLevels, rows_times, upper_products
+from mmgibbs.equations.dense import STRETCH, DenseLevels, add_of_rows, rows_times
 from mmgibbs.machine.threads import ALONE, Threads, equal_ranges
 
-PIECE = 64  # rows whose products are added before the others': fixed, whatever the number of threads
+TILE = 128  # levels that a sweep draws one after another, by one thread, from sums that all threads have made
 CORE_PIECE = 1024  # of those with a core, which add as many numbers as it has animals
 
 
 def shared_rows(
-    values: np.ndarray, first: int, last: int, columns: np.ndarray, out: np.ndarray, threads: int
+    values: np.ndarray, first: int, last: int, columns: np.ndarray, end: int, out: np.ndarray, threads: int
 ) -> list[Callable[[], None]]:
-    """Calls that together are rows_times(values, first, last, columns, out)."""
+    """Calls that together are rows_times(values, first, last, columns, end, out)."""
     ranges = equal_ranges(np.ones(last - first), threads, first)
-    return [partial(rows_times, values, a, b, columns, out[a - first : b - first]) for a, b in ranges]
+    return [partial(rows_times, values, a, b, columns, end, out[a - first : b - first]) for a, b in ranges]
+
+
+def tiles(m: int) -> list[tuple[int, int]]:
+    """(first, last) of the tiles of m levels."""
+    return [(first, min(m, first + TILE)) for first in range(0, m, TILE)]
+
+
+class LaterTiles:
+    """What the tiles of a dense block have of the levels after them, from sweep to sweep:
+
+        later_l = sum_j S_lj theta_j,     j in the tiles after that of l
+
+    S is symmetric: the rows of a tile hold what its own levels need of all before them and, transposed, what those
+    before need of the tile. A sweep that adds the second to `sums` as it goes reads half of S in place of all of it.
+    Where Theta has been changed since, the sums are made anew, in the same order: to the same bits.
+    """
+
+    def __init__(self, dense: DenseLevels, threads: Threads = ALONE):
+        self.dense, self.threads = dense, threads
+        self._of: np.ndarray | None = None  # (k, m) Theta that `sums` (k, m) are of
+        self.sums = np.empty((0, 0))
+
+    def at(self, columns: np.ndarray) -> np.ndarray:
+        """The sums (k, m) for Theta, `columns` (k, m)."""
+        if self._of is None or not np.array_equal(self._of, columns):
+            self.sums = np.zeros(columns.shape)
+            for first, last in tiles(len(self.dense.values)):
+                self.threads(self.additions(first, last, columns))
+            self._of = columns.copy()
+        return self.sums
+
+    def begin(self, columns: np.ndarray) -> np.ndarray:
+        """The same, for a sweep that will change them."""
+        sums, self._of = self.at(columns), None
+        return sums
+
+    def end(self, columns: np.ndarray) -> None:
+        """The sweep has ended with Theta, `columns`."""
+        self._of = columns
+
+    def additions(
+        self, first: int, last: int, columns: np.ndarray, components: slice = slice(None)
+    ) -> list[Callable[[], None]]:
+        """Calls that together add a tile's part to the sums of those before it, of some components."""
+        stretch, of = int(STRETCH), (columns[components], self.sums[components])
+        ranges = equal_ranges(np.ones(-(-first // stretch)), self.threads.count)
+        bounds = [(a * stretch, min(first, b * stretch)) for a, b in ranges]
+        return [partial(add_of_rows, self.dense.values, first, last, of[0], a, b, of[1]) for a, b in bounds]
 
 
 def dense_times(dense: DenseLevels | CoreLevels, theta: np.ndarray, threads: Threads = ALONE) -> np.ndarray:
@@ -29,7 +77,7 @@ def dense_times(dense: DenseLevels | CoreLevels, theta: np.ndarray, threads: Thr
         return _core_times(dense, theta, threads)
     out = np.empty((len(dense.values), *theta.shape[1:]))
     flat = out.reshape(len(out), -1)
-    threads(shared_rows(dense.values, 0, len(out), dense.columns(theta), flat, threads.count))
+    threads(shared_rows(dense.values, 0, len(out), dense.columns(theta), len(out), flat, threads.count))
     return out
 
 
@@ -44,7 +92,7 @@ def _core_times(dense: CoreLevels, theta: np.ndarray, threads: Threads) -> np.nd
         partial(core_rows, dense.products, dense.left, of_core, of_others, a, b, moved, part)
         for a, b, part in zip(bounds[:-1], bounds[1:], sums, strict=True)
     )
-    threads(shared_rows(dense.of_core, 0, c, of_core, straight, threads.count))
+    threads(shared_rows(dense.of_core, 0, c, of_core, c, straight, threads.count))
     out = np.empty(own.shape)
     out[dense.core], out[dense.others] = straight - sums.sum(axis=0).T, moved.T
     out *= dense.weight
@@ -53,18 +101,20 @@ def _core_times(dense: CoreLevels, theta: np.ndarray, threads: Threads) -> np.nd
     return out.reshape(len(out), *theta.shape[1:])
 
 
-def dense_quadratic_form(dense: DenseLevels | CoreLevels, theta: np.ndarray, threads: Threads = ALONE) -> np.ndarray:
-    """Theta' S Theta (k, k), float64, of theta (q, k) in sweep order."""
+def dense_quadratic_form(
+    dense: DenseLevels | CoreLevels, theta: np.ndarray, threads: Threads = ALONE, later: LaterTiles | None = None
+) -> np.ndarray:
+    """Theta' S Theta (k, k), float64, of theta (q, k) in sweep order; later: of this block, from a sweep."""
     if isinstance(dense, CoreLevels):
         own = theta[dense.positions].astype(np.float64)
         form = np.einsum("ia,ib->ab", own, dense_times(dense, theta, threads))  # no BLAS, whose threads change bits
         return (form + form.T) / 2
-    columns, m = dense.columns(theta), len(dense.values)
-    bounds = [*range(0, m, PIECE), m]
-    sums = np.zeros((len(bounds) - 1, len(columns), len(columns)))
-    threads(
-        partial(upper_products, dense.values, a, b, columns, out)
-        for a, b, out in zip(bounds[:-1], bounds[1:], sums, strict=True)
-    )
-    half = sums.sum(axis=0)
-    return half + half.T
+    columns = dense.columns(theta)
+    sums = (later or LaterTiles(dense, threads)).at(columns)
+    form = np.einsum("ai,bi->ab", columns, sums)
+    form += form.T
+    for first, last in tiles(len(dense.values)):
+        own = columns[:, first:last]
+        products = np.einsum("ij,bj->bi", dense.values[first:last, first:last], own)
+        form += np.einsum("ai,bi->ab", own, products)
+    return (form + form.T) / 2

@@ -1,11 +1,11 @@
-"""Products with the dense block of K^-1, row by row: what a sweep, a quadratic form and C times vectors read of it.
+"""Products with the dense block of K^-1, by rows: what a sweep, a quadratic form and C times vectors read of it.
 
-    rows_times(S, first, last, columns, out)     out[i - first] = sum_j S[i, j] x_j        first <= i < last
-    upper_products(S, first, last, columns, out) out += sum_i (x_i (S_ii x_i / 2 + sum_{j > i} S_ij x_j)') over the rows
+    rows_times(S, first, last, columns, end, out)     out[i - first] = sum_{j < end} S_ij x_j        first <= i < last
+    add_of_rows(S, first, last, columns, a, b, out)   out[:, j] += sum_i S_ij x_i over these rows, a <= j < b
 
-S (m, m) is symmetric, float64 or float32, and is read once, in rows, which is what these products cost: m^2 numbers for
-the first, half of them for the second. `columns` (k, m) float64 holds x with the levels of a component side by side.
-A row's sums do not depend on who asks for it, or with which others, so that sharing rows over threads leaves each bit.
+S (m, m) is symmetric, float64 or float32; reading it is what these products cost. `columns` (k, m) float64 holds x with
+the levels of a component side by side. The sums of the first do not depend on which other rows are asked for, those of
+the second not on which other columns, if a is a multiple of STRETCH: sharing over threads leaves each bit.
 """
 
 from __future__ import annotations
@@ -46,31 +46,50 @@ def dot(row, x, first, last):
 
 
 @njit(cache=True, **ENTRY)
-def rows_times(values, first, last, columns, out):
+def rows_times(values, first, last, columns, end, out):
     """See the module: values is S (m, m), columns (k, m); out (last - first, k) float64 is overwritten."""
-    k, m = columns.shape
+    k = columns.shape[0]
     for i in range(np.uint64(first), np.uint64(last)):
         row, sums = values[i], out[i - np.uint64(first)]
         sums[:] = 0.0
-        for start in range(np.uint64(0), np.uint64(m), STRETCH):
-            end = min(np.uint64(m), start + STRETCH)
+        for start in range(np.uint64(0), np.uint64(end), STRETCH):
+            stop = min(np.uint64(end), start + STRETCH)
             for c in range(k):
-                sums[c] += dot(row, columns[c], start, end)
+                sums[c] += dot(row, columns[c], start, stop)
 
 
 @njit(cache=True, **ENTRY)
-def upper_products(values, first, last, columns, out):
-    """See the module: values is S (m, m), columns (k, m); out (k, k) float64 is added to."""
-    k, m = columns.shape
-    sums = np.empty(k)
-    for i in range(np.uint64(first), np.uint64(last)):
-        row, after = values[i], i + np.uint64(1)
-        for c in range(k):
-            sums[c] = 0.5 * np.float64(row[i]) * columns[c, i]
-        for start in range(after, np.uint64(m), STRETCH):
-            end = min(np.uint64(m), start + STRETCH)
+def add_of_rows(values, first, last, columns, a, b, out):
+    """See the module: values is S (m, m), columns (k, m); out (k, m) float64 is added to.
+
+    Rows are taken by fours, so that out is read and written once for four of them."""
+    k = columns.shape[0]
+    begin, end = np.uint64(first), np.uint64(last)
+    fours = begin + (end - begin) // np.uint64(4) * np.uint64(4)
+    for start in range(np.uint64(a), np.uint64(b), STRETCH):
+        stop = min(np.uint64(b), start + STRETCH)
+        for i in range(begin, fours, np.uint64(4)):
             for c in range(k):
-                sums[c] += dot(row, columns[c], start, end)
-        for a in range(k):
-            for b in range(k):
-                out[a, b] += columns[a, i] * sums[b]
+                add_four(values, i, columns[c], start, stop, out[c])
+        for i in range(fours, end):
+            for c in range(k):
+                add_one(values[i], columns[c, i], start, stop, out[c])
+
+
+@njit(cache=True, fastmath={"contract", "nsz"}, **ENTRY)
+def add_four(values, i, x, first, last, out):
+    """out_j += sum of S_lj x_l over the rows l = i ... i + 3, first <= j < last."""
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    row_0, row_1, row_2, row_3 = values[i], values[i + one], values[i + two], values[i + three]
+    x_0, x_1, x_2, x_3 = x[i], x[i + one], x[i + two], x[i + three]
+    for j in range(first, last):
+        sum_0 = np.float64(row_0[j]) * x_0 + np.float64(row_1[j]) * x_1
+        sum_2 = np.float64(row_2[j]) * x_2 + np.float64(row_3[j]) * x_3
+        out[j] += sum_0 + sum_2
+
+
+@njit(cache=True, fastmath={"contract", "nsz"}, **ENTRY)
+def add_one(row, x, first, last, out):
+    """out_j += row_j x, first <= j < last."""
+    for j in range(first, last):
+        out[j] += np.float64(row[j]) * x

@@ -1,0 +1,132 @@
+"""Sweeps and forms that read half of a dense block: what its tiles have of the levels after them, kept from before."""
+
+import numpy as np
+import pytest
+from helpers.mutants import mutant
+from reference import dense, models
+
+from mmgibbs.engines import dense_products
+from mmgibbs.engines.coloured.engine import StructuredEngine
+from mmgibbs.engines.dense_products import LaterTiles
+from mmgibbs.engines.serial import SerialEngine
+from mmgibbs.equations import dense as products
+from mmgibbs.equations.dense import DenseLevels
+from mmgibbs.equations.partition import partition
+from mmgibbs.equations.structured import structured_equations
+from mmgibbs.machine.threads import Threads
+
+KEY = (7, 3)
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    """Of 5 levels: blocks of four tiles, the last of fewer levels, and stretches of a few numbers."""
+    monkeypatch.setattr(dense_products, "TILE", 5)
+
+
+def block(m=23, k=2, real=np.float64):
+    rng = np.random.default_rng(4)
+    S = models.covariance_of(rng, m).astype(real)
+    return DenseLevels(np.arange(m), S), np.ascontiguousarray(rng.standard_normal((k, m)))
+
+
+def engine(name, threads=0, update="level", precision="double"):
+    """threads: 0 for engine serial."""
+    example = models.example(name)
+    kind = "effect" if update == "site" else "colour"
+    equations = structured_equations(example.design, partition(example.design, kind), precision)
+    made = StructuredEngine(equations, update, threads) if threads else SerialEngine(equations, update)
+    made.set_variances(example.G, example.R)
+    return example, made
+
+
+def after(S, columns):
+    """The sums written out."""
+    tile = np.arange(len(S)) // 5
+    return columns @ np.where(tile[:, None] > tile[None, :], S, 0.0)
+
+
+@pytest.mark.parametrize("real", [np.float64, np.float32])
+def test_the_sums_are_those_over_later_tiles(real):
+    levels, columns = block(real=real)
+    np.testing.assert_allclose(LaterTiles(levels).at(columns), after(levels.values, columns), atol=1e-12)
+
+
+def test_the_sums_follow_theta():
+    levels, columns = block()
+    later = LaterTiles(levels)
+    first = later.at(columns)
+    assert later.at(columns.copy()) is first  # not made again
+    columns[1, 20] += 1.0
+    np.testing.assert_allclose(later.at(columns), after(levels.values, columns), atol=1e-12)
+
+
+def test_a_stretch_that_is_left_out_is_seen():
+    spoilt = mutant(products, "out[j] += sum_0 + sum_2", "out[j] += sum_0")
+    levels, columns = block()
+    out = np.zeros(columns.shape)
+    spoilt.add_of_rows(levels.values, 5, 10, columns, 0, 5, out)
+    assert np.abs(out[:, :5] - columns[:, 5:10] @ levels.values[5:10, :5]).max() > 0.1
+
+
+@pytest.mark.parametrize("name", models.DENSE)
+@pytest.mark.parametrize("update", ["level", "site"])
+def test_sweeps_keep_what_would_be_made_anew(name, update):
+    """A chain that forgets the sums before every sweep is the same, bit for bit: so is one that is continued."""
+    (_, kept), (_, forgetful) = (engine(name, update=update) for _ in range(2))
+    for number in range(1, 6):
+        forgetful._later.clear()
+        for one in (kept, forgetful):
+            one.sweep(number, KEY)
+    for a, b in zip(kept.fetch(), forgetful.fetch(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_sums_of_another_theta_would_be_seen(monkeypatch):
+    name = "single_step_maternal"
+    (_, right), (_, wrong) = (engine(name) for _ in range(2))
+    for one in (right, wrong):
+        one.sweep(1, KEY)
+        one.transform_term(one.equations.partition.blocks[-1].term, 1.5 * np.eye(one.theta[-1].shape[1]))
+    monkeypatch.setattr(LaterTiles, "begin", lambda self, columns: self.sums)
+    wrong.sweep(2, KEY)
+    monkeypatch.undo()
+    monkeypatch.setattr(dense_products, "TILE", 5)
+    right.sweep(2, KEY)
+    assert any(not np.allclose(a, b) for a, b in zip(right.fetch(), wrong.fetch(), strict=True))
+
+
+@pytest.mark.parametrize("name", models.DENSE)
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_quadratic_forms_after_a_sweep(name, precision):
+    example, made = engine(name, precision=precision)
+    for number in (1, 2):
+        made.sweep(number, KEY)
+    theta = made.fetch()
+    for i in example.random_terms():
+        K_inverse = dense.relationship_inverse(example.design.terms[i])
+        tolerance = 1e-9 if precision == "double" else 1e-4
+        np.testing.assert_allclose(
+            made.quadratic_form(i), theta[i].T @ K_inverse @ theta[i], rtol=tolerance, atol=tolerance
+        )
+
+
+@pytest.mark.parametrize("name", models.DENSE)
+def test_no_bit_depends_on_the_number_of_threads(name, monkeypatch):
+    monkeypatch.setattr(dense_products, "STRETCH", np.uint64(4))
+    (_, one), (_, three) = (engine(name, threads=n) for n in (1, 3))
+    for number in (1, 2, 3):
+        for made in (one, three):
+            made.sweep(number, KEY)
+    for a, b in zip(one.fetch(), three.fetch(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_columns_shared_over_threads_have_the_same_bits():
+    levels, columns = block(m=5000, k=3, real=np.float32)
+    one, three = (LaterTiles(levels, Threads(n)) for n in (1, 3))
+    for later in (one, three):
+        later.sums = np.zeros(columns.shape)
+        later.threads(later.additions(4990, 5000, columns))
+    np.testing.assert_array_equal(one.sums, three.sums)
+    assert np.abs(one.sums[:, :4990]).min() > 0
