@@ -2,7 +2,8 @@
 
 Genotypes are independent binomials with frequencies from 0.05 to 0.5, packed; every genotyped animal has a record, G is
 blended with 5 % of I. With --animals, single-step beside the pedigree alone: the simulated beef system of three traits,
-whose youngest animals have such genotypes, G blended with 5 % of A22. The bound of bytes reads the inverse once.
+whose youngest animals have such genotypes, G blended with 5 % of A22. The bound of bytes reads one half of the inverse,
+once.
 
 With --core, the inverse by a core of so many animals as products (model/relationships/core.py): PCG alone, as no sweep
 can read it. --formed forms it.
@@ -95,7 +96,7 @@ def _genomic(size: str, args: argparse.Namespace) -> dict:
         Term("genetic", Levels((every,), n), Related(Genomic(block, np.ones(n), {}))),
     )
     design = Design(("y",), y[:, None], np.zeros(n, np.int32), np.ones((1, 1), bool), np.ones(n), terms)
-    return row | _measured(design, [None, np.array([[0.5]])], np.array([[0.5]]), block.bytes(8), args)
+    return row | _measured(design, [None, np.array([[0.5]])], np.array([[0.5]]), _read(block), args)
 
 
 def _by_core(
@@ -143,15 +144,20 @@ def _single_step(args: argparse.Namespace) -> list[dict]:
             empty = CoreBlock(chosen.astype(np.int32), _NONE, 1.0, InverseAmong(kin, chosen), 1.0)
             by_core = _by_core(row, simulated(m, p, args.seed)[0], args, kin, empty)
             of_core = _with(design, number, SingleStep(kin, by_core, {}))
-            rows.append(row | _measured(of_core, beef.G, beef.R, by_core.bytes(8), args))
+            rows.append(row | _measured(of_core, beef.G, beef.R, _read(by_core), args))
             continue
         A22 = _clocked(row, "s of A22", partial(a_among, kin.sire, kin.dam, kin.inbreeding, chosen))
         S, _ = _dense(row, m, p, args, A22)
         S -= _clocked(row, "s of its inverse, A22", partial(inverse_among, kin, chosen))
         block = DenseBlock(chosen.astype(np.int32), S.astype(_real(args), copy=False))
         of_genotyped = _with(design, number, SingleStep(kin, block, {}))
-        rows.append(row | _measured(of_genotyped, beef.G, beef.R, block.values.nbytes, args))
+        rows.append(row | _measured(of_genotyped, beef.G, beef.R, _read(block), args))
     return rows
+
+
+def _read(block: DenseBlock | CoreBlock) -> int:
+    """Bytes of it in a sweep, or of the products in an iteration of PCG."""
+    return block.values.nbytes // 2 if isinstance(block, DenseBlock) else block.bytes(8)
 
 
 def _real(args: argparse.Namespace) -> type:

@@ -352,9 +352,17 @@ class HostState(ABC):
     def transform_term(self, term: int, M: np.ndarray) -> None:
         """theta_l <- M theta_l for every level (with fixed groups: the deviations from their mean), and e follows."""
         theta, e = self.theta[term], self.e
+        later = self._known_later(term, theta)
         self._scaling.transform(term, M, theta, e)
         self.put_theta(term, theta)
         self._e = e
+        if later is not None and not self.equations.design.terms[term].groups_fixed:
+            later.take(np.asarray(M, float) @ later.sums, later.dense.columns(self.theta[term]))
+
+    def _known_later(self, term: int, theta: np.ndarray) -> LaterTiles | None:
+        """Those of a term, if they are those of theta."""
+        later = self._later.get(term)
+        return later if later is not None and later.known(later.dense.columns(theta)) else None
 
     def fetch(self) -> list[np.ndarray]:
         """(q, k) float64 per term, model order: copies."""
@@ -370,13 +378,20 @@ class HostState(ABC):
         kept = {"e": self.e} if self.keeps_residuals else {}
         own = {} if self.y is self.equations.records.y else {"y": self.y}
         offsets = {f"offset.{i}": offset for i, offset in enumerate(self.offsets)}
-        return kept | own | offsets | {f"theta.{i}": theta for i, theta in enumerate(self.theta)}
+        known = {i: self._known_later(i, theta) for i, theta in enumerate(self.theta)}
+        later = {f"later.{i}": found.sums for i, found in known.items() if found is not None}
+        return kept | own | offsets | later | {f"theta.{i}": theta for i, theta in enumerate(self.theta)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self.take_y(np.array(state["y"]) if "y" in state else self.equations.records.y)
         self.offsets = [np.array(state[f"offset.{i}"]) for i in range(len(self.offsets))]
         for i in range(len(self.equations.terms)):
             self.put_theta(i, state[f"theta.{i}"])
+        self._later = {}
+        for i in range(len(self.equations.terms)):
+            if f"later.{i}" in state:
+                later = self.later_tiles(i)
+                later.take(np.array(state[f"later.{i}"]), later.dense.columns(self.theta[i]))
         self._e = np.array(state["e"]) if self.keeps_residuals else None
 
 

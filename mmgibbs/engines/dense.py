@@ -98,7 +98,7 @@ class DenseSweep:
             later[own, first:last] = 0.0
             additions = kept.additions(first, last, columns, own)
         self.threads(additions)
-        kept.end(columns)
+        kept.take(later, columns)
 
 
 @njit(cache=True, **ENTRY)

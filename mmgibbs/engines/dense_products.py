@@ -35,7 +35,8 @@ class LaterTiles:
 
     S is symmetric: the rows of a tile hold what its own levels need of all before them and, transposed, what those
     before need of the tile. A sweep that adds the second to `sums` as it goes reads half of S in place of all of it.
-    Where Theta has been changed since, the sums are made anew, in the same order: to the same bits.
+    Where Theta has been changed since, the sums are made anew, in the same order: to the same bits. Where all levels
+    have been multiplied by a matrix, so are the sums, and then they belong to the state of an engine.
     """
 
     def __init__(self, dense: DenseLevels, threads: Threads = ALONE):
@@ -43,23 +44,27 @@ class LaterTiles:
         self._of: np.ndarray | None = None  # (k, m) Theta that `sums` (k, m) are of
         self.sums = np.empty((0, 0))
 
+    def known(self, columns: np.ndarray) -> bool:
+        """The sums are those of Theta, `columns` (k, m)."""
+        return self._of is not None and np.array_equal(self._of, columns)
+
     def at(self, columns: np.ndarray) -> np.ndarray:
         """The sums (k, m) for Theta, `columns` (k, m)."""
-        if self._of is None or not np.array_equal(self._of, columns):
+        if not self.known(columns):
             self.sums = np.zeros(columns.shape)
             for first, last in tiles(len(self.dense.values)):
                 self.threads(self.additions(first, last, columns))
             self._of = columns.copy()
         return self.sums
 
+    def take(self, sums: np.ndarray, columns: np.ndarray) -> None:
+        """Sums (k, m) that are known to be those of Theta, `columns`."""
+        self.sums, self._of = sums, columns
+
     def begin(self, columns: np.ndarray) -> np.ndarray:
         """The same, for a sweep that will change them."""
         sums, self._of = self.at(columns), None
         return sums
-
-    def end(self, columns: np.ndarray) -> None:
-        """The sweep has ended with Theta, `columns`."""
-        self._of = columns
 
     def additions(
         self, first: int, last: int, columns: np.ndarray, components: slice = slice(None)

@@ -82,13 +82,38 @@ def test_sweeps_keep_what_would_be_made_anew(name, update):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("name", models.DENSE)
+def test_levels_times_a_matrix(name):
+    """As interweaving moves them: the sums go along, a form needs no row of S, and a chain continues from its state."""
+    example, made = engine(name)
+    made.sweep(1, KEY)
+    term = max(example.random_terms(), key=lambda i: made.equations.dense[i] is not None)
+    k = made.theta[term].shape[1]
+    made.transform_term(term, 1.3 * np.eye(k) + 0.1 * np.tri(k, k=-1))
+    later, levels = made.later_tiles(term), made.equations.dense[term]
+    if not example.design.terms[term].groups_fixed:
+        assert later.known(levels.columns(made.theta[term]))
+    expected = after(levels.values, levels.columns(made.theta[term]))
+    np.testing.assert_allclose(later.at(levels.columns(made.theta[term])), expected, atol=1e-12)
+    state = {name: array.copy() for name, array in made.state().items()}
+    _, continued = engine(name)
+    continued.restore(state)
+    for one in (made, continued):
+        one.sweep(2, KEY)
+    for a, b in zip(made.fetch(), continued.fetch(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_sums_of_another_theta_would_be_seen(monkeypatch):
+    """A change that no sweep made: theta is put."""
     name = "single_step_maternal"
-    (_, right), (_, wrong) = (engine(name) for _ in range(2))
+    (example, right), (_, wrong) = (engine(name) for _ in range(2))
+    term = max(example.random_terms(), key=lambda i: right.equations.dense[i] is not None)
     for one in (right, wrong):
         one.sweep(1, KEY)
-        one.transform_term(one.equations.partition.blocks[-1].term, 1.5 * np.eye(one.theta[-1].shape[1]))
-    monkeypatch.setattr(LaterTiles, "begin", lambda self, columns: self.sums)
+        one.put_theta(term, 1.5 * one.theta[term])
+        one.refresh()
+    monkeypatch.setattr(LaterTiles, "known", lambda self, columns: True)
     wrong.sweep(2, KEY)
     monkeypatch.undo()
     monkeypatch.setattr(dense_products, "TILE", 5)
