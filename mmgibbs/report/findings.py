@@ -48,12 +48,12 @@ def said_at_the_end(summary: pl.DataFrame, record: Mapping) -> list[str]:
 
 def remarks(run: Finished) -> list[Finding]:
     """No mistakes, but decisions that the results depend on."""
-    out = []
+    out, notes = [], run.record.get("notes", ())
     left_out = run.record.get("data", {}).get("records", {}).get("left_out", {})
     for reason, n in left_out.items():
-        if n:
+        if n and not any(note.endswith(f"left out: {reason}") for note in notes):
             out.append(Finding("Records left out", f"{counted(n, 'record')}: {reason}."))
-    for note in run.record.get("notes", ()):
+    for note in notes:
         out.append(Finding("Levels set to 0" if any(words in note for words in SET_TO_0) else "Note", note))
     return out
 

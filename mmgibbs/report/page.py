@@ -128,6 +128,7 @@ def model_section(record: dict) -> dict | None:
         "liabilities": any(words.scale_of(trait) for trait in analysis.get("traits", {}).values()),
         "random": random,
         "markers": list(model.get("markers") or {}),
+        "residuals": words.residuals_words(record),
         "terms": words.model_table(record),
     }
 

@@ -124,6 +124,20 @@ def _effects(random: dict) -> dict[str, dict]:
     return random.get("effects") or {"": random}
 
 
+def residuals_words(record: dict) -> str:
+    """Between which records R differs; '' if it is one matrix for all."""
+    analysis, data = record["analysis"], record.get("data", {})
+    used = data.get("records", {}).get("used")
+    by = (analysis.get("variances", {}).get("residual") or {}).get("by")
+    found = {
+        "observed traits": any(n != used for n in data.get("observations", {}).values()),
+        "weight": analysis.get("data", {}).get("weights") is not None,
+        f"residual class ({by})": by is not None,
+    }
+    what = [words for words, is_so in found.items() if is_so]
+    return f"between records with different {listed(what, 'or')}" if what else ""
+
+
 def model_table(record: dict) -> Table:
     """Every term of the model: what it is, on which traits it acts, how its variance is treated."""
     analysis, levels = record["analysis"], record.get("levels", {})

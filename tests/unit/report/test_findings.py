@@ -20,3 +20,12 @@ from mmgibbs.report.finished import Finished
 def test_titles_of_notes(note, title):
     (found,) = remarks(Finished(Path("run"), {"notes": [note]}, pl.DataFrame()))
     assert (found.title, found.fact) == (title, note)
+
+
+def test_records_left_out_are_said_once():
+    note = "40 of 912 records left out: no observed trait"
+    record = {"data": {"records": {"left_out": {"no observed trait": 40, "no genotypes": 3}}}, "notes": [note]}
+    found = remarks(Finished(Path("run"), record, pl.DataFrame()))
+    assert [f.text for f in found] == ["3 records: no genotypes.", note]
+    del record["notes"]
+    assert len(remarks(Finished(Path("run"), record, pl.DataFrame()))) == 2

@@ -11,6 +11,7 @@ from mmgibbs.report.words import (
     prior_words,
     reliability_words,
     reml_words,
+    residuals_words,
     scale_words,
     values_words,
 )
@@ -125,3 +126,13 @@ def test_observations_by_what_is_known_of_them():
     data = {"observations": {"milk": 9, "days": 1554}, "observed_as": {"days": {"exact": 812, "right-censored": 742}}}
     shown = dict(facts({"data": data})[0][1])["Observations"]
     assert shown == "milk 9 and days 1,554 (812 exact and 742 right-censored)"
+
+
+def test_between_which_records_residual_variances_differ():
+    record = {"analysis": {"data": {"weights": None}}, "data": {"records": {"used": 9}, "observations": {"milk": 9}}}
+    assert residuals_words(record) == ""
+    record["data"]["observations"]["fat"] = 7
+    assert residuals_words(record) == "between records with different observed traits"
+    record["analysis"] = {"data": {"weights": "n"}, "variances": {"residual": {"by": "herd"}}}
+    expected = "between records with different observed traits, weight or residual class (herd)"
+    assert residuals_words(record) == expected
