@@ -96,7 +96,7 @@ def _genomic(size: str, args: argparse.Namespace) -> dict:
         Term("genetic", Levels((every,), n), Related(Genomic(block, np.ones(n), {}))),
     )
     design = Design(("y",), y[:, None], np.zeros(n, np.int32), np.ones((1, 1), bool), np.ones(n), terms)
-    return row | _measured(design, [None, np.array([[0.5]])], np.array([[0.5]]), _read(block), args)
+    return row | _measured(design, [None, np.array([[0.5]])], np.array([[0.5]]), block.bytes(8), args)
 
 
 def _by_core(
@@ -144,20 +144,15 @@ def _single_step(args: argparse.Namespace) -> list[dict]:
             empty = CoreBlock(chosen.astype(np.int32), _NONE, 1.0, InverseAmong(kin, chosen), 1.0)
             by_core = _by_core(row, simulated(m, p, args.seed)[0], args, kin, empty)
             of_core = _with(design, number, SingleStep(kin, by_core, {}))
-            rows.append(row | _measured(of_core, beef.G, beef.R, _read(by_core), args))
+            rows.append(row | _measured(of_core, beef.G, beef.R, by_core.bytes(8), args))
             continue
         A22 = _clocked(row, "s of A22", partial(a_among, kin.sire, kin.dam, kin.inbreeding, chosen))
         S, _ = _dense(row, m, p, args, A22)
         S -= _clocked(row, "s of its inverse, A22", partial(inverse_among, kin, chosen))
         block = DenseBlock(chosen.astype(np.int32), S.astype(_real(args), copy=False))
         of_genotyped = _with(design, number, SingleStep(kin, block, {}))
-        rows.append(row | _measured(of_genotyped, beef.G, beef.R, _read(block), args))
+        rows.append(row | _measured(of_genotyped, beef.G, beef.R, block.values.nbytes, args))
     return rows
-
-
-def _read(block: DenseBlock | CoreBlock) -> int:
-    """Bytes of it in a sweep, or of the products in an iteration of PCG."""
-    return block.values.nbytes // 2 if isinstance(block, DenseBlock) else block.bytes(8)
 
 
 def _real(args: argparse.Namespace) -> type:
@@ -171,12 +166,14 @@ def _with(design: Design, number: int, kind: Relationship) -> Design:
 
 
 def _measured(
-    design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, bytes_read: int, args: argparse.Namespace
+    design: Design, G: Sequence[np.ndarray | None], R: np.ndarray, size: int, args: argparse.Namespace
 ) -> dict:
     kind = "colour" if args.threads > 1 else "term"
     equations = structured_equations(design, partition(design, kind), args.precision)
-    row = {"bytes": bytes_read, "bound of bytes, ms": 1e3 * bytes_read / (args.bandwidth * 1e9)}
-    if not any(isinstance(d, CoreLevels) for d in equations.dense):
+    swept = not any(isinstance(d, CoreLevels) for d in equations.dense)
+    bytes_read = size / 2 if swept else size  # a sweep reads one half of a matrix, an iteration of PCG all of it
+    row = {"bytes": size, "bound of bytes, ms": 1e3 * bytes_read / (args.bandwidth * 1e9)}
+    if swept:
         row |= _sweeps(design, equations, G, R, args)
     if args.pcg:
         solver = PcgSolver(equations, Threads(args.threads))
