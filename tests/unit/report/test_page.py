@@ -14,6 +14,7 @@ from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 from mmgibbs.report import make, plots, render
 from mmgibbs.report.breeding import _figures
+from mmgibbs.report.finished import _draws
 from mmgibbs.report.html_tables import Column, Table
 from mmgibbs.report.page import write_report
 
@@ -260,6 +261,31 @@ def test_a_regression_has_coefficients_and_no_terms(tmp_path):
     assert [t["caption"] for t in page.tables] == ["Coefficients"] and "Parameters" in page.headings
     assert "horseshoe_probit of ill (regularised False)" in page.text
     assert page.tables[0]["head"][5].startswith("Interval")  # drawn, all coefficients on one scale
+
+
+def test_every_parameter_of_a_regression_has_draws(tmp_path):
+    """Whatever it is called and however many indices it has."""
+    random, herds, effects = np.random.default_rng(2), ["H1", "H2"], ["colostrum", "intercept"]
+    arrays = {
+        "beta": (("group", "predictor"), random.normal(size=(2, 20, 2, 1))),
+        "intercept": (("group",), random.normal(size=(2, 20, 2))),
+        "covariance": (("row", "column"), random.normal(size=(2, 20, 2, 2))),
+        "tau": ((), random.normal(size=(2, 20))),
+    }
+    labels = {"group": herds, "predictor": effects[:1], "row": effects, "column": effects}
+    found = {name: (("chain", "draw", *dims), values) for name, (dims, values) in arrays.items()}
+    posterior = xarray.Dataset(found, labels)
+    xarray.DataTree.from_dict({"/posterior": posterior}).to_netcdf(tmp_path / "draws.nc", engine="h5netcdf")
+    draws, trends = _draws(tmp_path / "draws.nc")
+    of_row = [f"covariance[{a},{b}]" for a in effects for b in effects]
+    expected = {"beta[H1,colostrum]", "beta[H2,colostrum]", "intercept[H1]", "intercept[H2]", "tau", *of_row}
+    assert set(draws) == expected and trends == {}
+    assert np.array_equal(draws["covariance[colostrum,intercept]"], arrays["covariance"][1][:, :, 0, 1])
+
+
+def test_draws_of_levels_are_no_parameters(run):
+    draws, trends = _draws(run / "draws.nc")
+    assert set(trends) == {"genetic"} and not any(name.startswith("trend") for name in draws)
 
 
 def test_negative_reliabilities_are_explained_once(tmp_path):
