@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,10 @@ from mmgibbs.report.html_tables import counted, known
 RHAT, ESS = 1.05, 100  # beyond these a number should not be used
 BELOW_ZERO = -0.005  # a reliability that is shown as negative
 SET_TO_0 = ("set to 0", "held at 0")  # in the words of this version and of older folders
+ORDER = (
+    "The parameters that mix worst come first, by how far R-hat is above 1, or how low the smaller of the bulk and "
+    f"tail effective sample sizes (ESS) is, each relative to its limit ({RHAT} and {ESS})"
+)
 FEW = 0.05  # share of breeding values that may have a smaller effective sample size
 
 
@@ -32,6 +37,30 @@ def attention(row: dict) -> bool:
     return (known(row["rhat"]) and row["rhat"] > RHAT) or any(
         known(row[c]) and row[c] < ESS for c in ("ess_bulk", "ess_tail")
     )
+
+
+def smaller_ess(row: dict) -> tuple[str, float] | None:
+    """('bulk' or 'tail', the effective sample size) of the two that is smaller; None where neither is known."""
+    found = [(row[f"ess_{of}"], of) for of in ("bulk", "tail") if known(row[f"ess_{of}"])]
+    return (min(found)[1], min(found)[0]) if found else None
+
+
+def beyond_limits(row: dict) -> float:
+    """How far a row of the summary is beyond what `attention` allows: above 1 where it is, 0 where nothing is known.
+
+    The larger of (R-hat - 1) / (RHAT - 1) and ESS / the smaller effective sample size.
+    """
+    apart, ess = row["rhat"], smaller_ess(row)
+    of_chains = (apart - 1) / (RHAT - 1) if known(apart) else 0.0
+    of_draws = (ESS / ess[1] if ess[1] > 0 else math.inf) if ess else 0.0
+    return max(of_chains, of_draws)
+
+
+def diagnosis(row: dict) -> str:
+    """'R-hat 1.036, ESS tail 41': what `beyond_limits` is made of."""
+    ess = smaller_ess(row)
+    said = [f"R-hat {row['rhat']:.3f}"] if known(row["rhat"]) else []
+    return ", ".join([*said, f"ESS {ess[0]} {ess[1]:,.0f}"] if ess else said)
 
 
 def warnings(run: Finished) -> list[Finding]:

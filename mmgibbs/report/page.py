@@ -13,7 +13,7 @@ import polars as pl
 from mmgibbs.report import plots, words
 from mmgibbs.report.breeding import breeding_values, other_random_effects
 from mmgibbs.report.decisions import decision_tables
-from mmgibbs.report.findings import ESS, RHAT, attention, remarks, warnings
+from mmgibbs.report.findings import ESS, ORDER, RHAT, attention, beyond_limits, diagnosis, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.fixed import fixed_effects
 from mmgibbs.report.genomic import genomic_section
@@ -314,10 +314,11 @@ def diagnostics(run: Finished, figures: plots.Figures) -> dict:
         for name in rows
         if name in run.draws and run.draws[name].shape[1] >= 8 and np.isfinite(run.draws[name]).all()
     ]
-    shown.sort(key=lambda name: (-(rows[name]["rhat"] or 0), rows[name]["ess_bulk"] or math.inf))
+    shown.sort(key=lambda name: -beyond_limits(rows[name]))
     chosen = [name for i, name in enumerate(shown) if i < PARAMETERS or name.startswith("h2[")]
     items = [_figures_of(name, rows[name], run.draws[name], figures) for name in chosen]
-    return {"items": items, "total": len(shown), "legend": legend(run.draws[shown[0]].shape[0]) if shown else []}
+    colours = legend(run.draws[shown[0]].shape[0]) if shown else []
+    return {"items": items, "total": len(shown), "legend": colours, "order": ORDER}
 
 
 def legend(chains: int) -> list[tuple[int, str]]:
@@ -347,8 +348,4 @@ def _figures_of(name: str, row: dict, draws: np.ndarray, figures: plots.Figures)
         ),
         drawn("Posterior density", plots.paint_density(draws, row["mean"], low, high), words.density_words(row), 0.06),
     ]
-    diagnosis = [f"R-hat {row['rhat']:.3f}"] if known(row["rhat"]) else []
-    diagnosis += [f"ESS {row['ess_bulk']:,.0f}"] if known(row["ess_bulk"]) else []
-    if known(row["ess_tail"]) and row["ess_tail"] < ESS:  # or the mark would have no reason beside it
-        diagnosis.append(f"ESS tail {row['ess_tail']:,.0f}")
-    return {"name": name, "diagnosis": ", ".join(diagnosis), "attention": attention(row), "figures": panels}
+    return {"name": name, "diagnosis": diagnosis(row), "attention": attention(row), "figures": panels}

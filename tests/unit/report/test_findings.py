@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from mmgibbs.report.findings import remarks
+from mmgibbs.report.findings import attention, beyond_limits, diagnosis, remarks
 from mmgibbs.report.finished import Finished
 
 
@@ -29,3 +29,20 @@ def test_records_left_out_are_said_once():
     assert [f.text for f in found] == ["3 records: no genotypes.", note]
     del record["notes"]
     assert len(remarks(Finished(Path("run"), record, pl.DataFrame()))) == 2
+
+
+@pytest.mark.parametrize(
+    ("rhat", "bulk", "tail", "beyond", "said"),
+    [
+        (1.004, 800.0, 900.0, 0.125, "R-hat 1.004, ESS bulk 800"),
+        (1.004, 800.0, 40.0, 2.5, "R-hat 1.004, ESS tail 40"),
+        (1.1, 800.0, 900.0, 2.0, "R-hat 1.100, ESS bulk 800"),
+        (None, 50.0, None, 2.0, "ESS bulk 50"),
+        (1.1, None, None, 2.0, "R-hat 1.100"),
+        (None, None, None, 0.0, ""),
+    ],
+)
+def test_how_far_a_parameter_is_beyond_the_limits(rhat, bulk, tail, beyond, said):
+    row = {"rhat": rhat, "ess_bulk": bulk, "ess_tail": tail}
+    assert beyond_limits(row) == pytest.approx(beyond) and diagnosis(row) == said
+    assert attention(row) == (beyond > 1)

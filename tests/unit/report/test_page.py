@@ -283,6 +283,19 @@ def test_every_parameter_of_a_regression_has_draws(tmp_path):
     assert np.array_equal(draws["covariance[colostrum,intercept]"], arrays["covariance"][1][:, :, 0, 1])
 
 
+def test_what_is_marked_comes_before_what_is_not(tmp_path):
+    """Few effective draws weigh as much as chains apart."""
+    run = write_run(tmp_path / "run")
+    summary = pl.read_parquet(run / "summary.parquet")
+    few = pl.col("parameter") == "h2[weaning]"
+    summary.with_columns(
+        rhat=pl.when(few).then(1.001).otherwise(1.04), ess_tail=pl.when(few).then(90.0).otherwise("ess_tail")
+    ).write_parquet(run / "summary.parquet")
+    page = Page(write_report(run))
+    assert next(p["title"] for p in page.plots if p["title"].startswith("Trace")) == "Trace of h2[weaning]"
+    assert "R-hat 1.001, ESS tail 90" in page.text and "each relative to its limit (1.05 and 100)." in page.text
+
+
 def test_draws_of_levels_are_no_parameters(run):
     draws, trends = _draws(run / "draws.nc")
     assert set(trends) == {"genetic"} and not any(name.startswith("trend") for name in draws)
