@@ -100,7 +100,7 @@ def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
             Finding(
                 "Chains have not mixed",
                 f"R-hat is above {RHAT} for {apart.height:,} {of_all}; the worst is {worst['parameter']} with "
-                f"{worst['rhat']:.2f}.",
+                f"{worst['rhat']:.3f}.",
                 "Do not use the means and intervals of these yet: run longer (sampler.samples, sampler.burn_in).",
             )
         )
@@ -111,9 +111,9 @@ def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
         out.append(
             Finding(
                 "Few effective draws",
-                f"The effective sample size is below {ESS} for {few.height:,} {of_all}; the smallest is "
-                f"{worst['smallest']:.0f}, of {worst['parameter']}.",
-                "Their means have a large Monte Carlo error and their intervals are rough.",
+                f"The effective sample size, the smaller of bulk and tail, is below {ESS} for {few.height:,} {of_all}; "
+                f"the smallest is {worst['smallest']:.0f}, of {worst['parameter']}.",
+                _of_few(few.filter(pl.col("ess_bulk") < ESS).height, few.height),
             )
         )
     if sampled["rhat"].null_count() == sampled.height:
@@ -125,6 +125,16 @@ def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
             )
         )
     return out
+
+
+def _of_few(of_bulk: int, of_all: int) -> str:
+    """What few effective draws leave uncertain; of_bulk: of how many parameters they are those of the mean."""
+    means = "a large Monte Carlo error"
+    if of_bulk == of_all:
+        return f"Their means have {means} and their intervals are rough."
+    if of_bulk == 0:
+        return "It is the tail alone: the ends of their intervals are rough, their means are not."
+    return f"The ends of their intervals are rough; the means of those with a small bulk ({of_bulk:,}) have {means}."
 
 
 def _levels(run: Finished) -> list[Finding]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from mmgibbs.report.findings import attention, beyond_limits, diagnosis, remarks
+from mmgibbs.report.findings import attention, beyond_limits, diagnosis, of_chains, remarks
 from mmgibbs.report.finished import Finished
 
 
@@ -46,3 +46,28 @@ def test_how_far_a_parameter_is_beyond_the_limits(rhat, bulk, tail, beyond, said
     row = {"rhat": rhat, "ess_bulk": bulk, "ess_tail": tail}
     assert beyond_limits(row) == pytest.approx(beyond) and diagnosis(row) == said
     assert attention(row) == (beyond > 1)
+
+
+@pytest.mark.parametrize(
+    ("bulk", "tail", "advice"),
+    [
+        ([50.0, 60.0], [40.0, 900.0], "Their means have a large Monte Carlo error and their intervals are rough."),
+        (
+            [500.0, 600.0],
+            [40.0, 50.0],
+            "It is the tail alone: the ends of their intervals are rough, their means are not.",
+        ),
+        (
+            [50.0, 600.0],
+            [40.0, 50.0],
+            "The ends of their intervals are rough; the means of those with a small bulk (1) have a large Monte Carlo "
+            "error.",
+        ),
+    ],
+)
+def test_few_effective_draws_say_of_what(bulk, tail, advice):
+    known = {"parameter": ["h2", "var"], "sd": [1.0, 1.0], "rhat": [1.051, 1.01]}
+    apart, few = of_chains(pl.DataFrame(known | {"ess_bulk": bulk, "ess_tail": tail}), {})
+    assert apart.fact.endswith("the worst is h2 with 1.051.")
+    assert few.fact.endswith("is below 100 for 2 of 2 parameters; the smallest is 40, of h2.")
+    assert few.advice == advice
