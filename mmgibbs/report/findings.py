@@ -162,12 +162,14 @@ def _levels(run: Finished) -> list[Finding]:
             )
         )
     if negative:
+        spread = "standard error" if run.solved else "posterior SD"
         out.append(
             Finding(
                 "Negative reliabilities",
-                f"{negative:,} of the reliabilities {'is' if negative == 1 else 'are'} below 0, by Monte Carlo error, "
-                "for animals with little information. "
-                "More samples bring them to 0 or above.",
+                f"{negative:,} of the reliabilities {'is' if negative == 1 else 'are'} below 0: the {spread} of such a "
+                "value is above the SD of the effect.",
+                "With little information that is Monte Carlo error, which more samples reduce; else the variance, or "
+                "unknown-parent groups, are uncertain.",
             )
         )
     return out
