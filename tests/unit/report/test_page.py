@@ -118,6 +118,7 @@ def test_fixed_effects_have_intervals_and_held_levels_say_so(page):
     assert [row[2].strip() for row in herd["rows"]][1::3] == ["set to 0", "set to 0"]
     low, high = (herd["head"].index(h) for h in ("Low", "High"))
     assert as_number(herd["rows"][0][high]) - as_number(herd["rows"][0][low]) == pytest.approx(2 * 1.96 * 1.5, abs=0.2)
+    assert "or it has no records, and nothing is known of it" in page.text
 
 
 def test_names_of_users_are_text(page):
