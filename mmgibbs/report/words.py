@@ -370,7 +370,8 @@ def slope_words(years: np.ndarray, middle: np.ndarray, draws: np.ndarray | None 
         return ""
     x = (years - years.mean()) / ((years - years.mean()) ** 2).sum()
     slope = float(middle @ x)
+    found = f"The regression of the yearly means on the year is {figure(slope, 2)} a year"
     if draws is None:
-        return f"On average {figure(slope, 2)} a year."
+        return f"{found}."
     low, high = np.percentile(draws @ x, (2.5, 97.5))
-    return f"On average {figure(slope, 2)} a year (95 % interval {interval(low, high, decimals(high - low))})."
+    return f"{found} (95 % interval {interval(low, high, decimals(high - low))})."

@@ -52,7 +52,8 @@ def test_every_plot_says_in_words_and_numbers_what_it_shows(page):
     )
     assert (
         "in 2000 to 3.0 in 2007" in told["Genetic trend, direct, birth"]
-        and "On average 0.43 a year (95 % interval 0." in told["Genetic trend, direct, birth"]
+        and "The regression of the yearly means on the year is 0.43 a year (95 % interval 0."
+        in told["Genetic trend, direct, birth"]
     )
 
 
