@@ -168,8 +168,11 @@ def _levels(run: Finished) -> list[Finding]:
                 "Negative reliabilities",
                 f"{negative:,} of the reliabilities {'is' if negative == 1 else 'are'} below 0: the {spread} of such a "
                 "value is above the SD of the effect.",
-                "With little information that is Monte Carlo error, which more samples reduce; else the variance, or "
-                "unknown-parent groups, are uncertain.",
+                "That is Monte Carlo error where PEVs were sampled (sampler.pev_samples); else unknown-parent groups "
+                "are uncertain."
+                if run.solved
+                else "With little information that is Monte Carlo error, which more samples reduce; else the variance, "
+                "or unknown-parent groups, are uncertain.",
             )
         )
     return out

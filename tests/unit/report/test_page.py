@@ -7,14 +7,15 @@ import numpy as np
 import polars as pl
 import pytest
 import xarray
-from helpers.finished_run import HERDS, analysis, ids, write_run
+from helpers.finished_run import HERDS, analysis, ids, record, write_run
 from helpers.html_page import Page, as_number
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 from mmgibbs.report import make, plots, render
 from mmgibbs.report.breeding import _figures
-from mmgibbs.report.finished import _draws
+from mmgibbs.report.findings import warnings
+from mmgibbs.report.finished import Finished, _draws
 from mmgibbs.report.html_tables import Column, Table
 from mmgibbs.report.page import write_report
 
@@ -313,6 +314,12 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
     page = Page(make.make_report([folder]))
     told = f"{n:,} of the reliabilities are below 0: the posterior SD of such a value is above the SD of the effect."
     assert n > 75 and told in page.text and "or unknown-parent groups, are uncertain." in page.text
+    (solved,) = warnings(
+        Finished(
+            folder, record(method="blup"), pl.DataFrame({"sd": [0.0]}), pl.read_parquet(folder / "solutions.parquet")
+        )
+    )
+    assert "the standard error of such a value" in solved.fact and "sampler.pev_samples" in solved.advice
     assert page.text.count("of the reliabilities") == page.headings.count("Negative reliabilities") == 1
 
 
