@@ -76,7 +76,7 @@ def said_at_the_end(summary: pl.DataFrame, record: Mapping) -> list[str]:
 
 
 def remarks(run: Finished) -> list[Finding]:
-    """No mistakes, but decisions that the results depend on."""
+    """No mistakes, but what the results depend on: decisions on the data and the model, and what draws allow."""
     out, notes = [], run.record.get("notes", ())
     left_out = run.record.get("data", {}).get("records", {}).get("left_out", {})
     for reason, n in left_out.items():

@@ -133,6 +133,7 @@ def test_a_run_without_warnings_says_so(page):
         "Levels set to 0:" in page.headings
         and "1 level set to 0 (no records): south" in page.text
         and "2 records: no observed trait" in page.text
+        and "2 notes on the data, the model and the draws" in page.text
     )
 
 
