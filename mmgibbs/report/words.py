@@ -73,12 +73,12 @@ def values_words(record: dict) -> str:
     method, reliability = record.get("method"), reliability_words(record)
     if method not in ("blup", "reml"):
         return (
-            f"Posterior means {scale}; intervals are the mean and 1.96 posterior standard deviations. Reliability is "
-            f"{reliability}, with the posterior mean of the variance."
+            f"Posterior means {scale}; intervals are the mean \u00b1 1.96 posterior standard deviations. Reliability "
+            f"is {reliability}, with the posterior mean of the variance."
         )
     variance = "given" if method == "blup" else "estimated"
     return (
-        f"BLUP {scale}; intervals are the solution and 1.96 standard errors of prediction (SE). Reliability is "
+        f"BLUP {scale}; intervals are the solution \u00b1 1.96 standard errors of prediction (SE). Reliability is "
         f"{reliability}, with the {variance} variance."
     )
 

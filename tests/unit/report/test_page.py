@@ -200,7 +200,7 @@ def test_a_run_that_was_solved_has_no_chains(tmp_path):
     (run / "draws.nc").unlink()
     (run / "animals.parquet").unlink()
     page = Page(write_report(run))
-    assert "These values were given, not estimated." in page.text and "chains" not in page.ids
+    assert "These values were given, or computed from given ones." in page.text and "chains" not in page.ids
     assert ">Value<" in page.text and ">Mean<" not in page.text
     assert "Breeding values" in page.headings and not any(
         p["title"].startswith(("Trace", "Genetic trend")) for p in page.plots
@@ -216,7 +216,8 @@ def test_errors_of_solutions_are_headed_as_what_they_are(tmp_path, method, head)
     for start in ("herd", "direct, birth: the 20 highest"):
         assert head in page.table(start)["head"] and other not in page.table(start)["head"]
     assert f"plus 1.96 {head}" in page.text and f"1.96 {other}" not in page.text
-    assert ("1.96 standard errors)" in page.text) == (head == "SE")
+    assert ("(solution \u00b1 1.96 standard errors)" in page.text) == (head == "SE")
+    assert "a row without an interval has a value that was given" in page.text
 
 
 def test_values_of_a_random_regression_are_coefficients(tmp_path):

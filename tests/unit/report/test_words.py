@@ -87,6 +87,8 @@ def test_estimates_are_not_said_to_be_sampled():
     assert values_words({"analysis": analysis, "method": "reml"}).endswith("with the estimated variance.")
     assert values_words({"analysis": analysis, "method": "blup"}).startswith("BLUP on the scale of the trait;")
     assert values_words({"analysis": analysis}).startswith("Posterior means on the scale of the trait;")
+    assert "the mean \u00b1 1.96 posterior standard deviations" in values_words({"analysis": analysis})
+    assert "the solution \u00b1 1.96 standard errors" in values_words({"analysis": analysis, "method": "blup"})
 
 
 def test_fixed_effects_without_sampling_have_no_prior():
