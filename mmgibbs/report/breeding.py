@@ -268,7 +268,7 @@ def other_random_effects(run: Finished) -> Table | None:
     columns = [
         Column("Effect"),
         Column("Levels", "number"),
-        Column("SD of the means", "number"),
+        Column("SD of the solutions" if run.solved else "SD of the means", "number"),
         Column("Lowest", "number"),
         Column("Highest", "number"),
     ]

@@ -213,6 +213,7 @@ def test_errors_of_solutions_are_headed_as_what_they_are(tmp_path, method, head)
     reached = {"log_likelihood": -9.0, "aic": 20.0, "bic": 21.0, "iterations": 5} if method == "reml" else {}
     page = Page(write_report(write_run(tmp_path / "run", method=method, **reached)))
     other = {"SE": "SD", "SD": "SE"}[head]
+    assert page.table("Spread of the solutions")["head"][2] == f"SD of the {'means' if head == 'SD' else 'solutions'}"
     for start in ("herd", "direct, birth: the 20 highest"):
         assert head in page.table(start)["head"] and other not in page.table(start)["head"]
     assert f"plus 1.96 {head}" in page.text and f"1.96 {other}" not in page.text
