@@ -148,6 +148,8 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     held = {
         "Records": f"{records['used']:,} used of {records['read']:,} read" if records else None,
         "Observations": _observations(data) if "observations" in data else None,
+        "Weights": f"{tables['weights']}: residual variances are divided by it" if tables.get("weights") else None,
+        "Exposure": _exposures(analysis.get("traits") or {}),
         "Predictors": f"{data['predictors']:,}" if "predictors" in data else None,
         "Animals": _animals(data) if "animals" in data else None,
         "Unknown-parent groups": f"{data['groups']:,}" if data.get("groups") else None,
@@ -194,6 +196,12 @@ def _observations(data: Mapping) -> str:
         trait: f" ({listed([f'{n:,} {kind}' for kind, n in tally.items()], most=12)})" for trait, tally in kinds.items()
     }
     return listed([f"{trait} {n:,}{of.get(trait, '')}" for trait, n in data["observations"].items()], most=40)
+
+
+def _exposures(traits: Mapping) -> str | None:
+    """'months, of mastitis_cases': the columns with the time or the area that counts belong to."""
+    found = [f"{of['exposure']}, of {trait}" for trait, of in traits.items() if of.get("exposure")]
+    return "; ".join(found) or None
 
 
 def _animals(data: Mapping) -> str:

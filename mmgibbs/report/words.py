@@ -49,8 +49,9 @@ def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> lis
         for name, markers in (model.get("markers") or {}).items():
             if trait in (markers.get("traits") or [trait]):
                 parts.append(f"{name} (SNP effects, {markers.get('level')})")
-        scale = scale_of(of)
-        out.append((f"{scale} of {trait}" if scale else trait, [*parts, "residual"]))
+        scale, exposure = scale_of(of), of.get("exposure")
+        per = f" per unit of {exposure}" if exposure else ""
+        out.append((f"{scale} of {trait}{per}" if scale else trait, [*parts, "residual"]))
     return out
 
 
@@ -186,10 +187,11 @@ def model_table(record: dict) -> Table:
             "fixed at its given value" if (markers.get("variance") or {}).get("fixed") else "sampled with the effects"
         )
         rows.append((name, f"effects of SNPs, prior {markers.get('prior')}", on(markers), snps, fixed))
+    weights = analysis.get("data", {}).get("weights")
     rows.append(
         (
             "residual",
-            "random",
+            f"random; weighted by {weights}" if weights else "random",
             on({}),
             record.get("data", {}).get("records", {}).get("used"),
             _residual_treated(analysis, estimated) + _by_class(record),

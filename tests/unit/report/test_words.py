@@ -63,6 +63,20 @@ def test_sums_are_of_what_follows_the_model():
     assert scale_words({"sick": traits["sick"]}) == "on the scale of the trait (of sick, of its liability)"
 
 
+def test_rates_are_per_unit_of_their_exposure():
+    traits = {"cases": {"type": "count", "exposure": "months"}, "eggs": {"type": "count", "exposure": None}}
+    left = [name for name, _ in model_equations({"traits": traits, "model": {}})]
+    assert left == ["log rate of cases per unit of months", "log rate of eggs"]
+    assert dict(facts({"data": {"animals": 3}, "analysis": {"traits": traits}})[0][1])["Exposure"] == "months, of cases"
+
+
+def test_records_with_weights_say_so():
+    analysis = {"traits": {"milk": {"type": "normal"}}, "model": {}, "data": {"weights": "tests"}}
+    assert model_table({"analysis": analysis}).rows[-1][:2] == ("residual", "random; weighted by tests")
+    shown = dict(facts({"analysis": analysis})[0][1])["Weights"]
+    assert shown == "tests: residual variances are divided by it"
+
+
 def _residual_words(types, by=None):
     analysis = {
         "traits": {name: {"type": of} for name, of in types.items()},
