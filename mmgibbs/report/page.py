@@ -65,7 +65,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "warnings": warnings(run),
         "remarks": remarks(run),
         "thresholds": {"rhat": RHAT, "ess": ESS},
-        "model": model_section(run.record),
+        "model": model_section(run.record, coefficients_of(run)),
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
         "parameters": parameter_tables(run),
@@ -115,13 +115,24 @@ def subtitle(record: dict) -> str:
 # ------------------------------------------------------------------------------------------------ what was run
 
 
-def model_section(record: dict) -> dict | None:
-    """The model in words and in symbols; None for an analysis without terms (a regression)."""
+def coefficients_of(run: Finished) -> dict[str, int]:
+    """Covariate -> how many coefficients it has, on the trait where it has most."""
+    fixed = run.record.get("analysis", {}).get("model", {}).get("fixed") or {}
+    names = [name for name, spec in fixed.items() if spec.get("kind", "class") != "class"]
+    if run.solutions is None or not names:
+        return {}
+    found = run.solutions.lazy().filter(pl.col("term").is_in(names)).group_by("term", "trait").len()
+    return dict(found.group_by("term").agg(pl.col("len").max()).collect().rows())
+
+
+def model_section(record: dict, coefficients: Mapping[str, int] | None = None) -> dict | None:
+    """The model in words and in symbols; None for an analysis without terms (a regression). coefficients: of each
+    covariate."""
     analysis = record.get("analysis", {})
     model = analysis.get("model", {})
     if not (model.get("fixed") or model.get("random") or model.get("markers")):
         return None
-    intercept = analysis.get("traits", {}) if "intercept" in record.get("levels", {}) else ()
+    intercept = list(analysis.get("traits", {})) if "intercept" in record.get("levels", {}) else []
     random = {name: kind["symbol"] for name, kind in relationships_of(record).items()}
     return {
         "equations": words.model_equations(analysis, intercept),
@@ -129,7 +140,7 @@ def model_section(record: dict) -> dict | None:
         "random": random,
         "markers": list(model.get("markers") or {}),
         "residuals": words.residuals_words(record),
-        "terms": words.model_table(record),
+        "terms": words.model_table(record, intercept, coefficients),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -139,8 +139,13 @@ def residuals_words(record: dict) -> str:
     return f"between records with different {listed(what, 'or')}" if what else ""
 
 
-def model_table(record: dict) -> Table:
-    """Every term of the model: what it is, on which traits it acts, how its variance is treated."""
+def model_table(
+    record: dict, intercept_traits: Sequence[str] = (), coefficients: Mapping[str, int] | None = None
+) -> Table:
+    """Every term of the model: what it is, on which traits it acts, how its variance is treated.
+
+    coefficients: of each covariate, on one trait (their number depends on whether there is a constant already).
+    """
     analysis, levels = record["analysis"], record.get("levels", {})
     traits, variances = list(analysis.get("traits", {})), analysis.get("variances", {})
     estimated, solved = record.get("method") == "reml", record.get("method") in ("blup", "reml")
@@ -149,20 +154,24 @@ def model_table(record: dict) -> Table:
         chosen = spec.get("traits") or traits
         return "all traits" if len(traits) > 1 and list(chosen) == traits else ", ".join(chosen)
 
-    rows = []
+    rows, coefficients = [], coefficients or {}
+    if intercept_traits:
+        every = on({"traits": list(intercept_traits)})
+        rows.append(("intercept", "fixed", every, levels.get("intercept"), "none" if solved else "flat prior"))
     for name, fixed in (analysis["model"].get("fixed") or {}).items():
         rows.append(
             (
                 name,
                 f"fixed {_fixed_kind(name, fixed)}",
                 on(fixed),
-                levels.get(name),
+                coefficients.get(name, levels.get(name)),
                 "none" if solved else fixed_prior_words(fixed.get("prior", "flat"), fixed.get("traits") or traits),
             )
         )
     relationships = relationships_of(record)
     for name, random in (analysis["model"].get("random") or {}).items():
         related = relationships[name]["sentence"]
+        related += _groups_words(record) if relationships[name]["of_pedigree"] else ""
         for effect, spec in _effects(random).items():
             curve = ""
             if spec.get("legendre"):
@@ -197,9 +206,19 @@ def model_table(record: dict) -> Table:
             _residual_treated(analysis, estimated) + _by_class(record),
         )
     )
-    columns = [Column("Term"), Column("What it is"), Column("Acts on"), Column("Levels", "number"), Column("Variance")]
+    size = "Levels or coefficients" if coefficients else "Levels"
+    columns = [Column("Term"), Column("What it is"), Column("Acts on"), Column(size, "number"), Column("Variance")]
     sizes = counts([row[3] for row in rows])
     return Table("Terms of the model", columns, [(*row[:3], n, row[4]) for row, n in zip(rows, sizes, strict=True)])
+
+
+def _groups_words(record: dict) -> str:
+    """', with 2 random unknown-parent groups among its levels'; '' without such groups, and of metafounders."""
+    n, groups = record.get("data", {}).get("groups"), record["analysis"].get("data", {}).get("groups")
+    effect = groups.get("effect", "random") if groups else None
+    if not n or effect not in ("random", "fixed"):
+        return ""
+    return f", with {counted(n, f'{effect} unknown-parent group')} among its levels"
 
 
 def _fixed_kind(name: str, fixed: dict) -> str:

@@ -172,6 +172,13 @@ def test_the_model_is_told_in_words_and_symbols(page):
     assert "auto: 700 equations, fewer than 50,000" in text and "accounted for" in text
 
 
+def test_coefficients_of_covariates_are_those_of_the_solutions(tmp_path):
+    changed = analysis()
+    changed["model"]["fixed"]["herd"] |= {"kind": "covariate", "degree": 3}
+    terms = {row[0]: row for row in Page(write_report(write_run(tmp_path / "run", analysis=changed))).tables[0]["rows"]}
+    assert terms["herd"][3].strip() == "3" and terms["herd"][1] == "fixed covariate, polynomial of degree 3"
+
+
 def test_sweeps_are_those_that_were_made_and_targets_are_told(tmp_path):
     stop = [
         {"target": "rhat", "needed": 1.01, "found": 1.004, "at": "h2[birth]", "met": True},

@@ -77,6 +77,34 @@ def test_records_with_weights_say_so():
     assert shown == "tests: residual variances are divided by it"
 
 
+def test_an_intercept_and_the_coefficients_of_covariates_are_counted():
+    fixed = {"age": {"kind": "covariate", "degree": 2, "traits": ["milk"]}}
+    analysis = {"traits": {"milk": {}}, "model": {"fixed": fixed}}
+    table = model_table({"analysis": analysis, "levels": {"intercept": 1, "age": 1}}, ["milk"], {"age": 2})
+    assert [(row[0], row[3].text) for row in table.rows[:2]] == [("intercept", "1"), ("age", "2")]
+    assert table.rows[0][1:3] == ("fixed", "milk") and table.rows[0][-1] == "flat prior"
+    assert table.columns[3].label == "Levels or coefficients"
+    without = model_table({"analysis": analysis, "levels": {"age": 1}})
+    assert without.rows[0][0] == "age" and without.columns[3].label == "Levels"
+
+
+@pytest.mark.parametrize(
+    ("effect", "n", "words"),
+    [
+        ("random", 2, "related by the pedigree, with 2 random unknown-parent groups among its levels"),
+        ("fixed", 1, "related by the pedigree, with 1 fixed unknown-parent group among its levels"),
+        ("metafounders", 2, "related by the pedigree"),
+        (None, 0, "related by the pedigree"),
+    ],
+)
+def test_unknown_parent_groups_are_levels_of_their_term(effect, n, words):
+    random = {"animal": {"relationship": "pedigree"}, "litter": {"relationship": "identity"}}
+    data = {"groups": {"column": "origin", "effect": effect} if effect else None}
+    analysis = {"traits": {"milk": {}}, "model": {"random": random}, "data": data}
+    rows = model_table({"analysis": analysis, "data": {"groups": n}}).rows
+    assert rows[0][1].endswith(f"; {words}") and rows[1][1].endswith("; independent levels")
+
+
 def _residual_words(types, by=None):
     analysis = {
         "traits": {name: {"type": of} for name, of in types.items()},
