@@ -79,7 +79,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "decisions": decision_tables(run, top),
         "decided": run.record.get("decisions", {}),
         "other_traits": other_traits(run, figures),
-        "breeding_words": words.values_words(run.record),
+        "breeding_words": words.values_words(run.record, has_reliabilities(run)),
         "breeding_title": "Curves of breeding values" if len(curves) == len(breeding) else "Breeding values",
         "curve_words": words.curve_words(curves),
         "polygenic_words": words.polygenic_words(
@@ -113,6 +113,14 @@ def subtitle(record: dict) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ what was run
+
+
+def has_reliabilities(run: Finished) -> bool:
+    """Any breeding value has one: not those of a user's relationships, whose diagonal is not known."""
+    if run.solutions is None:
+        return False
+    related = pl.col("term").is_in(list(run.related))
+    return run.solutions.lazy().filter(related, pl.col("reliability").is_not_null()).head(1).collect().height > 0
 
 
 def coefficients_of(run: Finished) -> dict[str, int]:

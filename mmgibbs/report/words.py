@@ -68,20 +68,19 @@ def scale_words(traits: dict[str, dict]) -> str:
     return "on the scale of the trait" + (f" ({'; '.join(own)})" if own else "")
 
 
-def values_words(record: dict) -> str:
-    """What breeding values, their intervals and their reliabilities are."""
+def values_words(record: dict, reliable: bool = True) -> str:
+    """What breeding values, their intervals and, where they have them, their reliabilities are."""
     scale = scale_words(record.get("analysis", {}).get("traits", {}))
-    method, reliability = record.get("method"), reliability_words(record)
+    method = record.get("method")
+    variance = {"blup": "given variance", "reml": "estimated variance"}.get(
+        str(method), "posterior mean of the variance"
+    )
+    reliability = f" Reliability is {reliability_words(record)}, with the {variance}." if reliable else ""
     if method not in ("blup", "reml"):
         return (
-            f"Posterior means {scale}; intervals are the mean \u00b1 1.96 posterior standard deviations. Reliability "
-            f"is {reliability}, with the posterior mean of the variance."
+            f"Posterior means {scale}; intervals are the mean \u00b1 1.96 posterior standard deviations.{reliability}"
         )
-    variance = "given" if method == "blup" else "estimated"
-    return (
-        f"BLUP {scale}; intervals are the solution \u00b1 1.96 standard errors of prediction (SE). Reliability is "
-        f"{reliability}, with the {variance} variance."
-    )
+    return f"BLUP {scale}; intervals are the solution \u00b1 1.96 standard errors of prediction (SE).{reliability}"
 
 
 FROM_GENOTYPES = ("G", "D", "H")  # symbols of relationships whose diagonal takes the place of 1 + F

@@ -172,6 +172,16 @@ def test_the_model_is_told_in_words_and_symbols(page):
     assert "auto: 700 equations, fewer than 50,000" in text and "accounted for" in text
 
 
+def test_reliabilities_are_defined_where_they_are_shown(tmp_path, page):
+    assert "Reliability is 1 \u2212 PEV / ((1 + F) variance)" in page.text
+    run = write_run(tmp_path / "run", trend=False)
+    (run / "draws.nc").unlink()
+    solutions = pl.read_parquet(run / "solutions.parquet")
+    of_related = pl.when(pl.col("term") != "genetic").then("reliability").alias("reliability")
+    solutions.with_columns(of_related).write_parquet(run / "solutions.parquet")
+    assert "Reliability is" not in write_report(run).read_text(encoding="utf-8")
+
+
 def test_coefficients_of_covariates_are_those_of_the_solutions(tmp_path):
     changed = analysis()
     changed["model"]["fixed"]["herd"] |= {"kind": "covariate", "degree": 3}
