@@ -259,7 +259,9 @@ def _target(target: dict) -> str:
 
 
 def _seconds(s: float) -> str:
-    return f"{s:.1f} s" if s < 100 else f"{s / 60:.0f} min" if s < 6000 else f"{s / 3600:.1f} h"
+    """'1.5 s' on one line: its space does not break."""
+    number, unit = (f"{s:.1f}", "s") if s < 100 else (f"{s / 60:.0f}", "min") if s < 6000 else (f"{s / 3600:.1f}", "h")
+    return f"{number}\u00a0{unit}"
 
 
 # ------------------------------------------------------------------------------------------------ parameters

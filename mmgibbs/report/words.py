@@ -206,7 +206,13 @@ def model_table(
         )
     )
     size = "Levels or coefficients" if coefficients else "Levels"
-    columns = [Column("Term"), Column("What it is"), Column("Acts on"), Column(size, "number"), Column("Variance")]
+    columns = [
+        Column("Term"),
+        Column("What it is", "wide"),
+        Column("Acts on"),
+        Column(size, "number"),
+        Column("Variance"),
+    ]
     sizes = counts([row[3] for row in rows])
     return Table("Terms of the model", columns, [(*row[:3], n, row[4]) for row, n in zip(rows, sizes, strict=True)])
 

@@ -306,6 +306,18 @@ def test_every_parameter_of_a_regression_has_draws(tmp_path):
     assert np.array_equal(draws["covariance[colostrum,intercept]"], arrays["covariance"][1][:, :, 0, 1])
 
 
+def test_what_belongs_together_stays_on_one_line(tmp_path, page):
+    """The space of '12.5 s', a diagnosis; names part where names do, and sentences of the terms have room."""
+    assert "sampling 12.5\u00a0s" in page.text
+    assert "summary .quiet, h4 .quiet { display: inline-block; white-space: nowrap; }" in page.text
+    assert '<th scope="col" class="wide">What it is</th>' in page.text
+    of = {"phenotypic_variance": ["a.var[direct:<b>]", "residual.var[b]"], "direct_variance": "a.var[direct:<b>]"}
+    text = write_report(write_run(tmp_path / "run", variances_counted={"b": of})).read_text(encoding="utf-8")
+    assert (
+        "a.var[<wbr>direct:&lt;b&gt;] + residual.var[<wbr>b]; heritability is the share of a.var[<wbr>direct:" in text
+    )
+
+
 def test_what_is_marked_comes_before_what_is_not(tmp_path):
     """Few effective draws weigh as much as chains apart."""
     run = write_run(tmp_path / "run")
