@@ -129,12 +129,11 @@ def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
 
 def _of_few(of_bulk: int, of_all: int) -> str:
     """What few effective draws leave uncertain; of_bulk: of how many parameters they are those of the mean."""
-    means = "a large Monte Carlo error"
     if of_bulk == of_all:
-        return f"Their means have {means} and their intervals are rough."
+        return "The means have a large Monte Carlo error and the intervals are rough."
     if of_bulk == 0:
-        return "It is the tail alone: the ends of their intervals are rough, their means are not."
-    return f"The ends of their intervals are rough; the means of those with a small bulk ({of_bulk:,}) have {means}."
+        return "It is the tail alone: the ends of the intervals are rough, the means are not."
+    return f"The ends of the intervals are rough; where the bulk is small ({of_bulk:,}), so are the means."
 
 
 def _levels(run: Finished) -> list[Finding]:

@@ -51,17 +51,12 @@ def test_how_far_a_parameter_is_beyond_the_limits(rhat, bulk, tail, beyond, said
 @pytest.mark.parametrize(
     ("bulk", "tail", "advice"),
     [
-        ([50.0, 60.0], [40.0, 900.0], "Their means have a large Monte Carlo error and their intervals are rough."),
-        (
-            [500.0, 600.0],
-            [40.0, 50.0],
-            "It is the tail alone: the ends of their intervals are rough, their means are not.",
-        ),
+        ([50.0, 60.0], [40.0, 900.0], "The means have a large Monte Carlo error and the intervals are rough."),
+        ([500.0, 600.0], [40.0, 50.0], "It is the tail alone: the ends of the intervals are rough, the means are not."),
         (
             [50.0, 600.0],
             [40.0, 50.0],
-            "The ends of their intervals are rough; the means of those with a small bulk (1) have a large Monte Carlo "
-            "error.",
+            "The ends of the intervals are rough; where the bulk is small (1), so are the means.",
         ),
     ],
 )
