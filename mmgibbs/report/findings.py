@@ -136,6 +136,16 @@ def _of_few(of_bulk: int, of_all: int) -> str:
     return f"The ends of the intervals are rough; where the bulk is small ({of_bulk:,}), so are the means."
 
 
+def _of_negative(run: Finished) -> str:
+    """What may make the posterior SD of a value larger than the SD of its effect."""
+    groups = bool(run.record.get("data", {}).get("groups"))
+    if run.solved:
+        sampled = "That is Monte Carlo error where PEVs were sampled (sampler.pev_samples)"
+        return f"{sampled}; else the unknown-parent groups are uncertain." if groups else f"{sampled}."
+    uncertain = "the variance or the unknown-parent groups are" if groups else "the variance is"
+    return f"With little information that is Monte Carlo error, which more samples reduce; else {uncertain} uncertain."
+
+
 def _levels(run: Finished) -> list[Finding]:
     related = [term for term, kind in run.relationships.items() if kind["related"]]
     if run.solutions is None or not related:
@@ -167,11 +177,7 @@ def _levels(run: Finished) -> list[Finding]:
                 "Negative reliabilities",
                 f"{negative:,} of the reliabilities {'is' if negative == 1 else 'are'} below 0: the {spread} of such a "
                 "value is above the SD of the effect.",
-                "That is Monte Carlo error where PEVs were sampled (sampler.pev_samples); else unknown-parent groups "
-                "are uncertain."
-                if run.solved
-                else "With little information that is Monte Carlo error, which more samples reduce; else the variance, "
-                "or unknown-parent groups, are uncertain.",
+                _of_negative(run),
             )
         )
     return out

@@ -345,13 +345,15 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
     n = (solutions.filter(term="genetic")["reliability"] < 0.7).sum()
     page = Page(make.make_report([folder]))
     told = f"{n:,} of the reliabilities are below 0: the posterior SD of such a value is above the SD of the effect."
-    assert n > 75 and told in page.text and "or unknown-parent groups, are uncertain." in page.text
-    (solved,) = warnings(
-        Finished(
-            folder, record(method="blup"), pl.DataFrame({"sd": [0.0]}), pl.read_parquet(folder / "solutions.parquet")
-        )
+    assert n > 75 and told in page.text and "which more samples reduce; else the variance is uncertain." in page.text
+    solved, grouped = (
+        warnings(
+            Finished(folder, record(**more), pl.DataFrame({"sd": [0.0]}), pl.read_parquet(folder / "solutions.parquet"))
+        )[0]
+        for more in ({"method": "blup"}, {"data": {"groups": 2}})
     )
-    assert "the standard error of such a value" in solved.fact and "sampler.pev_samples" in solved.advice
+    assert "the standard error of such a value" in solved.fact and solved.advice.endswith("(sampler.pev_samples).")
+    assert grouped.advice.endswith("; else the variance or the unknown-parent groups are uncertain.")
     assert page.text.count("of the reliabilities") == page.headings.count("Negative reliabilities") == 1
 
 
