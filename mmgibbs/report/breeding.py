@@ -180,8 +180,12 @@ def _trend(
 def extreme(
     frame: pl.DataFrame, label: str, top: int, descending: bool, solved: bool, values: str = "breeding value"
 ) -> Table:
-    """The `top` levels with the highest (or lowest) means; solved: by BLUP; values: what they are."""
-    chosen = _first(frame, top, descending)
+    """The `top` levels with the highest (or lowest) means; solved: by BLUP; values: what they are.
+
+    Optional columns are those that either of the two tables has something in, so that both have the same.
+    """
+    chosen, others = _first(frame, top, descending), _first(frame, top, not descending)
+    either = pl.concat([chosen, others])
     sd = chosen["sd"].to_list()
     means = chosen["mean"].to_list()
     sd_of_most = as_number(chosen["sd"].median())
@@ -213,23 +217,23 @@ def extreme(
             Column("95 % interval", "bar"),
         ]
         cells += [numbers(lows, places), numbers(highs, places), bars(means, lows, highs)]
-    if chosen["reliability"].null_count() < chosen.height:
+    if either["reliability"].count():
         columns.append(Column("Reliability", "number", "share of the animal's genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
-        if chosen[name].count():
+        if either[name].count():
             label = "Expected count" if name == "expected_count" else f"P({name.partition('[')[2][:-1]})"
             columns.append(Column(label, "number", "mean over the draws, under the average fixed effects"))
             cells.append(numbers(chosen[name].to_list(), 3))
-    if (as_number(chosen["inbreeding"].max()) or 0) > 0:
+    if (as_number(either["inbreeding"].max()) or 0) > 0:
         columns.append(Column("F", "number", "inbreeding coefficient"))
         cells.append(numbers(chosen["inbreeding"].to_list(), 3))
     if "year" in chosen.columns:
-        if chosen["year"].null_count() < chosen.height:
+        if either["year"].count():
             columns.append(Column("Born", "number"))
             cells.append([Number("" if y is None else str(y), y) for y in chosen["year"].to_list()])
         for parent in ("sire", "dam"):
-            if chosen[parent].count():
+            if either[parent].count():
                 columns.append(Column(parent.capitalize(), "id"))
                 cells.append([v or "" for v in chosen[parent].to_list()])
     word = "highest" if descending else "lowest"
@@ -268,7 +272,7 @@ def other_random_effects(run: Finished) -> Table | None:
     columns = [
         Column("Effect"),
         Column("Levels", "number"),
-        Column("SD of the means", "number"),
+        Column("SD of the solutions" if run.solved else "SD of the means", "number"),
         Column("Lowest", "number"),
         Column("Highest", "number"),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,10 @@ from mmgibbs.report.html_tables import counted, known
 RHAT, ESS = 1.05, 100  # beyond these a number should not be used
 BELOW_ZERO = -0.005  # a reliability that is shown as negative
 SET_TO_0 = ("set to 0", "held at 0")  # in the words of this version and of older folders
+ORDER = (
+    "The parameters that mix worst come first, by how far R-hat is above 1, or how low the smaller of the bulk and "
+    f"tail effective sample sizes (ESS) is, each relative to its limit ({RHAT} and {ESS})"
+)
 FEW = 0.05  # share of breeding values that may have a smaller effective sample size
 
 
@@ -34,6 +39,30 @@ def attention(row: dict) -> bool:
     )
 
 
+def smaller_ess(row: dict) -> tuple[str, float] | None:
+    """('bulk' or 'tail', the effective sample size) of the two that is smaller; None where neither is known."""
+    found = [(row[f"ess_{of}"], of) for of in ("bulk", "tail") if known(row[f"ess_{of}"])]
+    return (min(found)[1], min(found)[0]) if found else None
+
+
+def beyond_limits(row: dict) -> float:
+    """How far a row of the summary is beyond what `attention` allows: above 1 where it is, 0 where nothing is known.
+
+    The larger of (R-hat - 1) / (RHAT - 1) and ESS / the smaller effective sample size.
+    """
+    apart, ess = row["rhat"], smaller_ess(row)
+    of_chains = (apart - 1) / (RHAT - 1) if known(apart) else 0.0
+    of_draws = (ESS / ess[1] if ess[1] > 0 else math.inf) if ess else 0.0
+    return max(of_chains, of_draws)
+
+
+def diagnosis(row: dict) -> str:
+    """'R-hat 1.036, ESS tail 41': what `beyond_limits` is made of."""
+    ess = smaller_ess(row)
+    said = [f"R-hat {row['rhat']:.3f}"] if known(row["rhat"]) else []
+    return ", ".join([*said, f"ESS {ess[0]} {ess[1]:,.0f}"] if ess else said)
+
+
 def warnings(run: Finished) -> list[Finding]:
     """In the order of their weight: chains apart, few effective draws, the posterior itself, breeding values."""
     of_data = (Finding("Model and data", text) for text in run.record.get("warnings", ()))
@@ -47,7 +76,7 @@ def said_at_the_end(summary: pl.DataFrame, record: Mapping) -> list[str]:
 
 
 def remarks(run: Finished) -> list[Finding]:
-    """No mistakes, but decisions that the results depend on."""
+    """No mistakes, but what the results depend on: decisions on the data and the model, and what draws allow."""
     out, notes = [], run.record.get("notes", ())
     left_out = run.record.get("data", {}).get("records", {}).get("left_out", {})
     for reason, n in left_out.items():
@@ -71,7 +100,7 @@ def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
             Finding(
                 "Chains have not mixed",
                 f"R-hat is above {RHAT} for {apart.height:,} {of_all}; the worst is {worst['parameter']} with "
-                f"{worst['rhat']:.2f}.",
+                f"{worst['rhat']:.3f}.",
                 "Do not use the means and intervals of these yet: run longer (sampler.samples, sampler.burn_in).",
             )
         )
@@ -82,9 +111,9 @@ def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
         out.append(
             Finding(
                 "Few effective draws",
-                f"The effective sample size is below {ESS} for {few.height:,} {of_all}; the smallest is "
-                f"{worst['smallest']:.0f}, of {worst['parameter']}.",
-                "Their means have a large Monte Carlo error and their intervals are rough.",
+                f"The effective sample size, the smaller of bulk and tail, is below {ESS} for {few.height:,} {of_all}; "
+                f"the smallest is {worst['smallest']:.0f}, of {worst['parameter']}.",
+                _of_few(few.filter(pl.col("ess_bulk") < ESS).height, few.height),
             )
         )
     if sampled["rhat"].null_count() == sampled.height:
@@ -96,6 +125,25 @@ def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
             )
         )
     return out
+
+
+def _of_few(of_bulk: int, of_all: int) -> str:
+    """What few effective draws leave uncertain; of_bulk: of how many parameters they are those of the mean."""
+    if of_bulk == of_all:
+        return "The means have a large Monte Carlo error and the intervals are rough."
+    if of_bulk == 0:
+        return "It is the tail alone: the ends of the intervals are rough, the means are not."
+    return f"The ends of the intervals are rough; where the bulk is small ({of_bulk:,}), so are the means."
+
+
+def _of_negative(run: Finished) -> str:
+    """What may make the posterior SD of a value larger than the SD of its effect."""
+    groups = bool(run.record.get("data", {}).get("groups"))
+    if run.solved:
+        sampled = "That is Monte Carlo error where PEVs were sampled (sampler.pev_samples)"
+        return f"{sampled}; else the unknown-parent groups are uncertain." if groups else f"{sampled}."
+    uncertain = "the variance or the unknown-parent groups are" if groups else "the variance is"
+    return f"With little information that is Monte Carlo error, which more samples reduce; else {uncertain} uncertain."
 
 
 def _levels(run: Finished) -> list[Finding]:
@@ -123,12 +171,13 @@ def _levels(run: Finished) -> list[Finding]:
             )
         )
     if negative:
+        spread = "standard error" if run.solved else "posterior SD"
         out.append(
             Finding(
                 "Negative reliabilities",
-                f"{negative:,} of the reliabilities {'is' if negative == 1 else 'are'} below 0, by Monte Carlo error, "
-                "for animals with little information. "
-                "More samples bring them to 0 or above.",
+                f"{negative:,} of the reliabilities {'is' if negative == 1 else 'are'} below 0: the {spread} of such a "
+                "value is above the SD of the effect.",
+                _of_negative(run),
             )
         )
     return out

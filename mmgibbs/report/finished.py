@@ -18,7 +18,7 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.results.markers import TOTAL
 from mmgibbs.results.relationships import relationships_of
 
-MOST_COEFFICIENTS = 50_000_000  # draws of coefficients of a regression that are read, 0.4 GB
+MOST_DRAWS = 50_000_000  # of one array of parameters of a regression that is read, 0.4 GB
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,9 @@ def _table(path: Path) -> pl.DataFrame:
         raise ConfigError(f"report: '{path}' cannot be read: {str(error).splitlines()[0]}") from None
 
 
-def _coefficients(name: str, values: np.ndarray, labels: list[list]) -> dict[str, np.ndarray]:
-    """beta (chain, draw, predictor[, class]) -> 'beta[predictor,class]' -> (chains, draws)."""
+def _elements(name: str, values: np.ndarray, labels: list[list]) -> dict[str, np.ndarray]:
+    """An array such as beta (chain, draw, predictor, contrast) -> 'beta[predictor,contrast]' -> (chains, draws), named
+    as in the summary."""
     flat = values.reshape(*values.shape[:2], -1)
     return {f"{name}[{','.join(map(str, own))}]": flat[..., i] for i, own in enumerate(product(*labels))}
 
@@ -187,8 +188,9 @@ def _draws(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Trend]]:
                 known = str(variable.attrs.get("long_name", name))
                 if variable.dimensions == ("chain", "draw"):
                     parameters[known] = variable[...]
-                elif known == "beta" and math.prod(variable.shape) <= MOST_COEFFICIENTS:
-                    parameters |= _coefficients(known, variable[...], labels(variable))
+                elif "long_name" not in variable.attrs:  # not of a term: an array of parameters of a regression
+                    if math.prod(variable.shape) <= MOST_DRAWS:
+                        parameters |= _elements(name, variable[...], labels(variable))
                 elif known.startswith("trend["):
                     years, components = labels(variable)
                     trends[known[6:-1]] = Trend(np.array(years, np.int64), [str(c) for c in components], variable[...])

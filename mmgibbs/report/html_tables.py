@@ -35,7 +35,7 @@ class Bar:
 @dataclass(frozen=True)
 class Column:
     label: str
-    kind: str = "text"  # 'text' | 'id' (not wrapped) | 'number' | 'bar'
+    kind: str = "text"  # 'text' | 'wide' (sentences) | 'id' (not wrapped) | 'number' | 'bar'
     help: str = ""
 
 

@@ -13,7 +13,7 @@ import polars as pl
 from mmgibbs.report import plots, words
 from mmgibbs.report.breeding import breeding_values, other_random_effects
 from mmgibbs.report.decisions import decision_tables
-from mmgibbs.report.findings import ESS, RHAT, attention, remarks, warnings
+from mmgibbs.report.findings import ESS, ORDER, RHAT, attention, beyond_limits, diagnosis, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.fixed import fixed_effects
 from mmgibbs.report.genomic import genomic_section
@@ -65,7 +65,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "warnings": warnings(run),
         "remarks": remarks(run),
         "thresholds": {"rhat": RHAT, "ess": ESS},
-        "model": model_section(run.record),
+        "model": model_section(run.record, coefficients_of(run)),
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
         "parameters": parameter_tables(run),
@@ -79,7 +79,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "decisions": decision_tables(run, top),
         "decided": run.record.get("decisions", {}),
         "other_traits": other_traits(run, figures),
-        "breeding_words": words.values_words(run.record),
+        "breeding_words": words.values_words(run.record, has_reliabilities(run)),
         "breeding_title": "Curves of breeding values" if len(curves) == len(breeding) else "Breeding values",
         "curve_words": words.curve_words(curves),
         "polygenic_words": words.polygenic_words(
@@ -115,13 +115,32 @@ def subtitle(record: dict) -> str:
 # ------------------------------------------------------------------------------------------------ what was run
 
 
-def model_section(record: dict) -> dict | None:
-    """The model in words and in symbols; None for an analysis without terms (a regression)."""
+def has_reliabilities(run: Finished) -> bool:
+    """Any breeding value has one: not those of a user's relationships, whose diagonal is not known."""
+    if run.solutions is None:
+        return False
+    related = pl.col("term").is_in(list(run.related))
+    return run.solutions.lazy().filter(related, pl.col("reliability").is_not_null()).head(1).collect().height > 0
+
+
+def coefficients_of(run: Finished) -> dict[str, int]:
+    """Covariate -> how many coefficients it has, on the trait where it has most."""
+    fixed = run.record.get("analysis", {}).get("model", {}).get("fixed") or {}
+    names = [name for name, spec in fixed.items() if spec.get("kind", "class") != "class"]
+    if run.solutions is None or not names:
+        return {}
+    found = run.solutions.lazy().filter(pl.col("term").is_in(names)).group_by("term", "trait").len()
+    return dict(found.group_by("term").agg(pl.col("len").max()).collect().rows())
+
+
+def model_section(record: dict, coefficients: Mapping[str, int] | None = None) -> dict | None:
+    """The model in words and in symbols; None for an analysis without terms (a regression). coefficients: of each
+    covariate."""
     analysis = record.get("analysis", {})
     model = analysis.get("model", {})
     if not (model.get("fixed") or model.get("random") or model.get("markers")):
         return None
-    intercept = analysis.get("traits", {}) if "intercept" in record.get("levels", {}) else ()
+    intercept = list(analysis.get("traits", {})) if "intercept" in record.get("levels", {}) else []
     random = {name: kind["symbol"] for name, kind in relationships_of(record).items()}
     return {
         "equations": words.model_equations(analysis, intercept),
@@ -129,7 +148,7 @@ def model_section(record: dict) -> dict | None:
         "random": random,
         "markers": list(model.get("markers") or {}),
         "residuals": words.residuals_words(record),
-        "terms": words.model_table(record),
+        "terms": words.model_table(record, intercept, coefficients),
     }
 
 
@@ -148,6 +167,8 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
     held = {
         "Records": f"{records['used']:,} used of {records['read']:,} read" if records else None,
         "Observations": _observations(data) if "observations" in data else None,
+        "Weights": f"{tables['weights']}: residual variances are divided by it" if tables.get("weights") else None,
+        "Exposure": _exposures(analysis.get("traits") or {}),
         "Predictors": f"{data['predictors']:,}" if "predictors" in data else None,
         "Animals": _animals(data) if "animals" in data else None,
         "Unknown-parent groups": f"{data['groups']:,}" if data.get("groups") else None,
@@ -196,6 +217,12 @@ def _observations(data: Mapping) -> str:
     return listed([f"{trait} {n:,}{of.get(trait, '')}" for trait, n in data["observations"].items()], most=40)
 
 
+def _exposures(traits: Mapping) -> str | None:
+    """'months, of mastitis_cases': the columns with the time or the area that counts belong to."""
+    found = [f"{of['exposure']}, of {trait}" for trait, of in traits.items() if of.get("exposure")]
+    return "; ".join(found) or None
+
+
 def _animals(data: Mapping) -> str:
     text = f"{data['animals']:,} in the pedigree"
     if "animals_with_records" in data:
@@ -232,7 +259,9 @@ def _target(target: dict) -> str:
 
 
 def _seconds(s: float) -> str:
-    return f"{s:.1f} s" if s < 100 else f"{s / 60:.0f} min" if s < 6000 else f"{s / 3600:.1f} h"
+    """'1.5 s' on one line: its space does not break."""
+    number, unit = (f"{s:.1f}", "s") if s < 100 else (f"{s / 60:.0f}", "min") if s < 6000 else (f"{s / 3600:.1f}", "h")
+    return f"{number}\u00a0{unit}"
 
 
 # ------------------------------------------------------------------------------------------------ parameters
@@ -314,10 +343,11 @@ def diagnostics(run: Finished, figures: plots.Figures) -> dict:
         for name in rows
         if name in run.draws and run.draws[name].shape[1] >= 8 and np.isfinite(run.draws[name]).all()
     ]
-    shown.sort(key=lambda name: (-(rows[name]["rhat"] or 0), rows[name]["ess_bulk"] or math.inf))
+    shown.sort(key=lambda name: -beyond_limits(rows[name]))
     chosen = [name for i, name in enumerate(shown) if i < PARAMETERS or name.startswith("h2[")]
     items = [_figures_of(name, rows[name], run.draws[name], figures) for name in chosen]
-    return {"items": items, "total": len(shown), "legend": legend(run.draws[shown[0]].shape[0]) if shown else []}
+    colours = legend(run.draws[shown[0]].shape[0]) if shown else []
+    return {"items": items, "total": len(shown), "legend": colours, "order": ORDER}
 
 
 def legend(chains: int) -> list[tuple[int, str]]:
@@ -347,8 +377,4 @@ def _figures_of(name: str, row: dict, draws: np.ndarray, figures: plots.Figures)
         ),
         drawn("Posterior density", plots.paint_density(draws, row["mean"], low, high), words.density_words(row), 0.06),
     ]
-    diagnosis = [f"R-hat {row['rhat']:.3f}"] if known(row["rhat"]) else []
-    diagnosis += [f"ESS {row['ess_bulk']:,.0f}"] if known(row["ess_bulk"]) else []
-    if known(row["ess_tail"]) and row["ess_tail"] < ESS:  # or the mark would have no reason beside it
-        diagnosis.append(f"ESS tail {row['ess_tail']:,.0f}")
-    return {"name": name, "diagnosis": ", ".join(diagnosis), "attention": attention(row), "figures": panels}
+    return {"name": name, "diagnosis": diagnosis(row), "attention": attention(row), "figures": panels}

@@ -72,23 +72,23 @@ def page(running: Running) -> dict:
 def _diagnosed(running: Running) -> dict:
     """Tables and traces; matplotlib is imported here."""
     from mmgibbs.report import plots, words
-    from mmgibbs.report.findings import attention
+    from mmgibbs.report.findings import ORDER, attention, beyond_limits, diagnosis
     from mmgibbs.report.html_tables import known
     from mmgibbs.report.page import legend, parameter_tables_of
 
     assert running.summary is not None, "draws come with their summary"
     rows = [row for row in running.summary.iter_rows(named=True) if known(row["sd"]) and row["sd"] > 0]
-    rows.sort(key=lambda row: (-(row["rhat"] if known(row["rhat"]) else 0), row["ess_bulk"] or 0))
+    rows.sort(key=lambda row: -beyond_limits(row))
     figures, traces = plots.Figures(), []
     for row in rows[:SHOWN]:
         name, draws = row["parameter"], running.draws[row["parameter"]]
         said = words.trace_words(draws, row)
         svg = figures.draw(plots.paint_trace(draws), f"Trace of {name}", said, 0.18, "kept draw", plots.SMALL)
-        rhat = f"R-hat {row['rhat']:.3f}" if known(row["rhat"]) else ""
-        traces.append({"name": name, "svg": svg, "diagnosis": rhat, "attention": attention(row)})
+        traces.append({"name": name, "svg": svg, "diagnosis": diagnosis(row), "attention": attention(row)})
     return {
         "parameters": parameter_tables_of(running.summary),
         "traces": traces,
         "legend": legend(running.kept[0]),
         "total": len(rows),
+        "order": ORDER,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -49,8 +49,9 @@ def model_equations(analysis: dict, intercept_traits: Sequence[str] = ()) -> lis
         for name, markers in (model.get("markers") or {}).items():
             if trait in (markers.get("traits") or [trait]):
                 parts.append(f"{name} (SNP effects, {markers.get('level')})")
-        scale = scale_of(of)
-        out.append((f"{scale} of {trait}" if scale else trait, [*parts, "residual"]))
+        scale, exposure = scale_of(of), of.get("exposure")
+        per = f" per unit of {exposure}" if exposure else ""
+        out.append((f"{scale} of {trait}{per}" if scale else trait, [*parts, "residual"]))
     return out
 
 
@@ -67,20 +68,19 @@ def scale_words(traits: dict[str, dict]) -> str:
     return "on the scale of the trait" + (f" ({'; '.join(own)})" if own else "")
 
 
-def values_words(record: dict) -> str:
-    """What breeding values, their intervals and their reliabilities are."""
+def values_words(record: dict, reliable: bool = True) -> str:
+    """What breeding values, their intervals and, where they have them, their reliabilities are."""
     scale = scale_words(record.get("analysis", {}).get("traits", {}))
-    method, reliability = record.get("method"), reliability_words(record)
+    method = record.get("method")
+    variance = {"blup": "given variance", "reml": "estimated variance"}.get(
+        str(method), "posterior mean of the variance"
+    )
+    reliability = f" Reliability is {reliability_words(record)}, with the {variance}." if reliable else ""
     if method not in ("blup", "reml"):
         return (
-            f"Posterior means {scale}; intervals are the mean and 1.96 posterior standard deviations. Reliability is "
-            f"{reliability}, with the posterior mean of the variance."
+            f"Posterior means {scale}; intervals are the mean \u00b1 1.96 posterior standard deviations.{reliability}"
         )
-    variance = "given" if method == "blup" else "estimated"
-    return (
-        f"BLUP {scale}; intervals are the solution and 1.96 standard errors of prediction (SE). Reliability is "
-        f"{reliability}, with the {variance} variance."
-    )
+    return f"BLUP {scale}; intervals are the solution \u00b1 1.96 standard errors of prediction (SE).{reliability}"
 
 
 FROM_GENOTYPES = ("G", "D", "H")  # symbols of relationships whose diagonal takes the place of 1 + F
@@ -138,8 +138,13 @@ def residuals_words(record: dict) -> str:
     return f"between records with different {listed(what, 'or')}" if what else ""
 
 
-def model_table(record: dict) -> Table:
-    """Every term of the model: what it is, on which traits it acts, how its variance is treated."""
+def model_table(
+    record: dict, intercept_traits: Sequence[str] = (), coefficients: Mapping[str, int] | None = None
+) -> Table:
+    """Every term of the model: what it is, on which traits it acts, how its variance is treated.
+
+    coefficients: of each covariate, on one trait (their number depends on whether there is a constant already).
+    """
     analysis, levels = record["analysis"], record.get("levels", {})
     traits, variances = list(analysis.get("traits", {})), analysis.get("variances", {})
     estimated, solved = record.get("method") == "reml", record.get("method") in ("blup", "reml")
@@ -148,20 +153,24 @@ def model_table(record: dict) -> Table:
         chosen = spec.get("traits") or traits
         return "all traits" if len(traits) > 1 and list(chosen) == traits else ", ".join(chosen)
 
-    rows = []
+    rows, coefficients = [], coefficients or {}
+    if intercept_traits:
+        every = on({"traits": list(intercept_traits)})
+        rows.append(("intercept", "fixed", every, levels.get("intercept"), "none" if solved else "flat prior"))
     for name, fixed in (analysis["model"].get("fixed") or {}).items():
         rows.append(
             (
                 name,
                 f"fixed {_fixed_kind(name, fixed)}",
                 on(fixed),
-                levels.get(name),
+                coefficients.get(name, levels.get(name)),
                 "none" if solved else fixed_prior_words(fixed.get("prior", "flat"), fixed.get("traits") or traits),
             )
         )
     relationships = relationships_of(record)
     for name, random in (analysis["model"].get("random") or {}).items():
         related = relationships[name]["sentence"]
+        related += _groups_words(record) if relationships[name]["of_pedigree"] else ""
         for effect, spec in _effects(random).items():
             curve = ""
             if spec.get("legendre"):
@@ -186,18 +195,35 @@ def model_table(record: dict) -> Table:
             "fixed at its given value" if (markers.get("variance") or {}).get("fixed") else "sampled with the effects"
         )
         rows.append((name, f"effects of SNPs, prior {markers.get('prior')}", on(markers), snps, fixed))
+    weights = analysis.get("data", {}).get("weights")
     rows.append(
         (
             "residual",
-            "random",
+            f"random; weighted by {weights}" if weights else "random",
             on({}),
             record.get("data", {}).get("records", {}).get("used"),
             _residual_treated(analysis, estimated) + _by_class(record),
         )
     )
-    columns = [Column("Term"), Column("What it is"), Column("Acts on"), Column("Levels", "number"), Column("Variance")]
+    size = "Levels or coefficients" if coefficients else "Levels"
+    columns = [
+        Column("Term"),
+        Column("What it is", "wide"),
+        Column("Acts on"),
+        Column(size, "number"),
+        Column("Variance"),
+    ]
     sizes = counts([row[3] for row in rows])
     return Table("Terms of the model", columns, [(*row[:3], n, row[4]) for row, n in zip(rows, sizes, strict=True)])
+
+
+def _groups_words(record: dict) -> str:
+    """', with 2 random unknown-parent groups among its levels'; '' without such groups, and of metafounders."""
+    n, groups = record.get("data", {}).get("groups"), record["analysis"].get("data", {}).get("groups")
+    effect = groups.get("effect", "random") if groups else None
+    if not n or effect not in ("random", "fixed"):
+        return ""
+    return f", with {counted(n, f'{effect} unknown-parent group')} among its levels"
 
 
 def _fixed_kind(name: str, fixed: dict) -> str:
@@ -370,7 +396,8 @@ def slope_words(years: np.ndarray, middle: np.ndarray, draws: np.ndarray | None 
         return ""
     x = (years - years.mean()) / ((years - years.mean()) ** 2).sum()
     slope = float(middle @ x)
+    found = f"The regression of the yearly means on the year is {figure(slope, 2)} a year"
     if draws is None:
-        return f"On average {figure(slope, 2)} a year."
+        return f"{found}."
     low, high = np.percentile(draws @ x, (2.5, 97.5))
-    return f"On average {figure(slope, 2)} a year (95 % interval {interval(low, high, decimals(high - low))})."
+    return f"{found} (95 % interval {interval(low, high, decimals(high - low))})."

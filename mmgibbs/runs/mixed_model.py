@@ -463,7 +463,7 @@ def _notes(chains: list[ChainResult], decided: Decided | None) -> list[str]:
     if chains[0].moments.batch_length < LONG_ENOUGH:
         notes.append(
             f"MCSE and ESS of breeding values: {sum(c.moments.n_draws for c in chains):,} kept draws are too few "
-            "to see the autocorrelation, so the true errors are larger; needed about 400 "
+            "to see the autocorrelation, so the true errors are larger; about 400 are needed "
             "(sampler.samples, sampler.thin)"
         )
     return notes

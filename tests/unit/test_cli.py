@@ -87,9 +87,9 @@ def test_a_quiet_run_says_its_warnings(called, capsys):
     called.warnings = ["sampler.stop.rhat: missed"]
     assert main(["run", "a.yaml", "--quiet"]) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "warning: Chains have not mixed: R-hat is above 1.05 for 1 of 2 parameters; the worst is h2[z] with 1.68.",
-        "warning: Few effective draws: The effective sample size is below 100 for 1 of 2 parameters; the smallest is "
-        "12, of h2[z].",
+        "warning: Chains have not mixed: R-hat is above 1.05 for 1 of 2 parameters; the worst is h2[z] with 1.680.",
+        "warning: Few effective draws: The effective sample size, the smaller of bulk and tail, is below 100 for 1 of "
+        "2 parameters; the smallest is 12, of h2[z].",
         "warning: sampler.stop.rhat: missed",
     ]
 

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from mmgibbs.report.breeding import _first, _with_years
+from mmgibbs.report.breeding import _first, _with_years, extreme
 
 
 @pytest.mark.parametrize("descending", [True, False])
@@ -26,3 +26,18 @@ def test_years_of_levels_in_any_order(levels):
     looked_up = frame.join(years, on="level", how="left", maintain_order="left")
     assert _with_years(frame, years).equals(looked_up)
     assert _with_years(frame, None) is frame
+
+
+@pytest.mark.parametrize(("inbreeding", "sires"), [([0.1, 0.0], [None, "s"]), ([0.0, 0.1], ["s", None])])
+def test_the_highest_and_the_lowest_have_the_same_columns(inbreeding, sires):
+    frame = pl.DataFrame({"level": ["a", "b"], "mean": [1.0, 2.0], "sd": [0.5, 0.5], "reliability": [0.3, None]})
+    more = {
+        "inbreeding": inbreeding,
+        "year": [2001, None],
+        "sire": sires,
+        "dam": pl.Series([None, None], dtype=pl.String),
+    }
+    of = frame.with_columns(**{name: pl.Series(name, values) for name, values in more.items()})
+    high, low = ([c.label for c in extreme(of, "milk", 1, d, False).columns] for d in (True, False))
+    assert high == low and {"F", "Reliability", "Born", "Sire"} < set(high) and "Dam" not in high
+    assert "F" not in [c.label for c in extreme(of.with_columns(inbreeding=0.0), "milk", 1, True, False).columns]

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from mmgibbs.report.findings import remarks
+from mmgibbs.report.findings import attention, beyond_limits, diagnosis, of_chains, remarks
 from mmgibbs.report.finished import Finished
 
 
@@ -29,3 +29,40 @@ def test_records_left_out_are_said_once():
     assert [f.text for f in found] == ["3 records: no genotypes.", note]
     del record["notes"]
     assert len(remarks(Finished(Path("run"), record, pl.DataFrame()))) == 2
+
+
+@pytest.mark.parametrize(
+    ("rhat", "bulk", "tail", "beyond", "said"),
+    [
+        (1.004, 800.0, 900.0, 0.125, "R-hat 1.004, ESS bulk 800"),
+        (1.004, 800.0, 40.0, 2.5, "R-hat 1.004, ESS tail 40"),
+        (1.1, 800.0, 900.0, 2.0, "R-hat 1.100, ESS bulk 800"),
+        (None, 50.0, None, 2.0, "ESS bulk 50"),
+        (1.1, None, None, 2.0, "R-hat 1.100"),
+        (None, None, None, 0.0, ""),
+    ],
+)
+def test_how_far_a_parameter_is_beyond_the_limits(rhat, bulk, tail, beyond, said):
+    row = {"rhat": rhat, "ess_bulk": bulk, "ess_tail": tail}
+    assert beyond_limits(row) == pytest.approx(beyond) and diagnosis(row) == said
+    assert attention(row) == (beyond > 1)
+
+
+@pytest.mark.parametrize(
+    ("bulk", "tail", "advice"),
+    [
+        ([50.0, 60.0], [40.0, 900.0], "The means have a large Monte Carlo error and the intervals are rough."),
+        ([500.0, 600.0], [40.0, 50.0], "It is the tail alone: the ends of the intervals are rough, the means are not."),
+        (
+            [50.0, 600.0],
+            [40.0, 50.0],
+            "The ends of the intervals are rough; where the bulk is small (1), so are the means.",
+        ),
+    ],
+)
+def test_few_effective_draws_say_of_what(bulk, tail, advice):
+    known = {"parameter": ["h2", "var"], "sd": [1.0, 1.0], "rhat": [1.051, 1.01]}
+    apart, few = of_chains(pl.DataFrame(known | {"ess_bulk": bulk, "ess_tail": tail}), {})
+    assert apart.fact.endswith("the worst is h2 with 1.051.")
+    assert few.fact.endswith("is below 100 for 2 of 2 parameters; the smallest is 40, of h2.")
+    assert few.advice == advice

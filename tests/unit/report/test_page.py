@@ -7,13 +7,15 @@ import numpy as np
 import polars as pl
 import pytest
 import xarray
-from helpers.finished_run import HERDS, analysis, ids, write_run
+from helpers.finished_run import HERDS, analysis, ids, record, write_run
 from helpers.html_page import Page, as_number
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
 from mmgibbs.report import make, plots, render
 from mmgibbs.report.breeding import _figures
+from mmgibbs.report.findings import warnings
+from mmgibbs.report.finished import Finished, _draws
 from mmgibbs.report.html_tables import Column, Table
 from mmgibbs.report.page import write_report
 
@@ -51,7 +53,8 @@ def test_every_plot_says_in_words_and_numbers_what_it_shows(page):
     )
     assert (
         "in 2000 to 3.0 in 2007" in told["Genetic trend, direct, birth"]
-        and "On average 0.43 a year (95 % interval 0." in told["Genetic trend, direct, birth"]
+        and "The regression of the yearly means on the year is 0.43 a year (95 % interval 0."
+        in told["Genetic trend, direct, birth"]
     )
 
 
@@ -117,6 +120,7 @@ def test_fixed_effects_have_intervals_and_held_levels_say_so(page):
     assert [row[2].strip() for row in herd["rows"]][1::3] == ["set to 0", "set to 0"]
     low, high = (herd["head"].index(h) for h in ("Low", "High"))
     assert as_number(herd["rows"][0][high]) - as_number(herd["rows"][0][low]) == pytest.approx(2 * 1.96 * 1.5, abs=0.2)
+    assert "or it has no records, and nothing is known of it" in page.text
 
 
 def test_names_of_users_are_text(page):
@@ -129,6 +133,7 @@ def test_a_run_without_warnings_says_so(page):
         "Levels set to 0:" in page.headings
         and "1 level set to 0 (no records): south" in page.text
         and "2 records: no observed trait" in page.text
+        and "2 notes on the data, the model and the draws" in page.text
     )
 
 
@@ -167,6 +172,23 @@ def test_the_model_is_told_in_words_and_symbols(page):
     assert "auto: 700 equations, fewer than 50,000" in text and "accounted for" in text
 
 
+def test_reliabilities_are_defined_where_they_are_shown(tmp_path, page):
+    assert "Reliability is 1 \u2212 PEV / ((1 + F) variance)" in page.text
+    run = write_run(tmp_path / "run", trend=False)
+    (run / "draws.nc").unlink()
+    solutions = pl.read_parquet(run / "solutions.parquet")
+    of_related = pl.when(pl.col("term") != "genetic").then("reliability").alias("reliability")
+    solutions.with_columns(of_related).write_parquet(run / "solutions.parquet")
+    assert "Reliability is" not in write_report(run).read_text(encoding="utf-8")
+
+
+def test_coefficients_of_covariates_are_those_of_the_solutions(tmp_path):
+    changed = analysis()
+    changed["model"]["fixed"]["herd"] |= {"kind": "covariate", "degree": 3}
+    terms = {row[0]: row for row in Page(write_report(write_run(tmp_path / "run", analysis=changed))).tables[0]["rows"]}
+    assert terms["herd"][3].strip() == "3" and terms["herd"][1] == "fixed covariate, polynomial of degree 3"
+
+
 def test_sweeps_are_those_that_were_made_and_targets_are_told(tmp_path):
     stop = [
         {"target": "rhat", "needed": 1.01, "found": 1.004, "at": "h2[birth]", "met": True},
@@ -195,7 +217,7 @@ def test_a_run_that_was_solved_has_no_chains(tmp_path):
     (run / "draws.nc").unlink()
     (run / "animals.parquet").unlink()
     page = Page(write_report(run))
-    assert "These values were given, not estimated." in page.text and "chains" not in page.ids
+    assert "These values were given, or computed from given ones." in page.text and "chains" not in page.ids
     assert ">Value<" in page.text and ">Mean<" not in page.text
     assert "Breeding values" in page.headings and not any(
         p["title"].startswith(("Trace", "Genetic trend")) for p in page.plots
@@ -208,10 +230,12 @@ def test_errors_of_solutions_are_headed_as_what_they_are(tmp_path, method, head)
     reached = {"log_likelihood": -9.0, "aic": 20.0, "bic": 21.0, "iterations": 5} if method == "reml" else {}
     page = Page(write_report(write_run(tmp_path / "run", method=method, **reached)))
     other = {"SE": "SD", "SD": "SE"}[head]
+    assert page.table("Spread of the solutions")["head"][2] == f"SD of the {'means' if head == 'SD' else 'solutions'}"
     for start in ("herd", "direct, birth: the 20 highest"):
         assert head in page.table(start)["head"] and other not in page.table(start)["head"]
     assert f"plus 1.96 {head}" in page.text and f"1.96 {other}" not in page.text
-    assert ("1.96 standard errors)" in page.text) == (head == "SE")
+    assert ("(solution \u00b1 1.96 standard errors)" in page.text) == (head == "SE")
+    assert "a row without an interval has a value that was given" in page.text
 
 
 def test_values_of_a_random_regression_are_coefficients(tmp_path):
@@ -262,6 +286,56 @@ def test_a_regression_has_coefficients_and_no_terms(tmp_path):
     assert page.tables[0]["head"][5].startswith("Interval")  # drawn, all coefficients on one scale
 
 
+def test_every_parameter_of_a_regression_has_draws(tmp_path):
+    """Whatever it is called and however many indices it has."""
+    random, herds, effects = np.random.default_rng(2), ["H1", "H2"], ["colostrum", "intercept"]
+    arrays = {
+        "beta": (("group", "predictor"), random.normal(size=(2, 20, 2, 1))),
+        "intercept": (("group",), random.normal(size=(2, 20, 2))),
+        "covariance": (("row", "column"), random.normal(size=(2, 20, 2, 2))),
+        "tau": ((), random.normal(size=(2, 20))),
+    }
+    labels = {"group": herds, "predictor": effects[:1], "row": effects, "column": effects}
+    found = {name: (("chain", "draw", *dims), values) for name, (dims, values) in arrays.items()}
+    posterior = xarray.Dataset(found, labels)
+    xarray.DataTree.from_dict({"/posterior": posterior}).to_netcdf(tmp_path / "draws.nc", engine="h5netcdf")
+    draws, trends = _draws(tmp_path / "draws.nc")
+    of_row = [f"covariance[{a},{b}]" for a in effects for b in effects]
+    expected = {"beta[H1,colostrum]", "beta[H2,colostrum]", "intercept[H1]", "intercept[H2]", "tau", *of_row}
+    assert set(draws) == expected and trends == {}
+    assert np.array_equal(draws["covariance[colostrum,intercept]"], arrays["covariance"][1][:, :, 0, 1])
+
+
+def test_what_belongs_together_stays_on_one_line(tmp_path, page):
+    """The space of '12.5 s', a diagnosis; names part where names do, and sentences of the terms have room."""
+    assert "sampling 12.5\u00a0s" in page.text
+    assert "summary .quiet, h4 .quiet { display: inline-block; white-space: nowrap; }" in page.text
+    assert '<th scope="col" class="wide">What it is</th>' in page.text
+    of = {"phenotypic_variance": ["a.var[direct:<b>]", "residual.var[b]"], "direct_variance": "a.var[direct:<b>]"}
+    text = write_report(write_run(tmp_path / "run", variances_counted={"b": of})).read_text(encoding="utf-8")
+    assert (
+        "a.var[<wbr>direct:&lt;b&gt;] + residual.var[<wbr>b]; heritability is the share of a.var[<wbr>direct:" in text
+    )
+
+
+def test_what_is_marked_comes_before_what_is_not(tmp_path):
+    """Few effective draws weigh as much as chains apart."""
+    run = write_run(tmp_path / "run")
+    summary = pl.read_parquet(run / "summary.parquet")
+    few = pl.col("parameter") == "h2[weaning]"
+    summary.with_columns(
+        rhat=pl.when(few).then(1.001).otherwise(1.04), ess_tail=pl.when(few).then(90.0).otherwise("ess_tail")
+    ).write_parquet(run / "summary.parquet")
+    page = Page(write_report(run))
+    assert next(p["title"] for p in page.plots if p["title"].startswith("Trace")) == "Trace of h2[weaning]"
+    assert "R-hat 1.001, ESS tail 90" in page.text and "each relative to its limit (1.05 and 100)." in page.text
+
+
+def test_draws_of_levels_are_no_parameters(run):
+    draws, trends = _draws(run / "draws.nc")
+    assert set(trends) == {"genetic"} and not any(name.startswith("trend") for name in draws)
+
+
 def test_negative_reliabilities_are_explained_once(tmp_path):
     """However many there are, in however many effects."""
     folder = write_run(tmp_path / "run")
@@ -270,8 +344,17 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
     solutions.with_columns(negative).write_parquet(folder / "solutions.parquet")
     n = (solutions.filter(term="genetic")["reliability"] < 0.7).sum()
     page = Page(make.make_report([folder]))
-    assert n > 75 and f"{n:,} of the reliabilities are below 0" in page.text
-    assert page.text.count("below 0, by Monte Carlo error") == page.headings.count("Negative reliabilities") == 1
+    told = f"{n:,} of the reliabilities are below 0: the posterior SD of such a value is above the SD of the effect."
+    assert n > 75 and told in page.text and "which more samples reduce; else the variance is uncertain." in page.text
+    solved, grouped = (
+        warnings(
+            Finished(folder, record(**more), pl.DataFrame({"sd": [0.0]}), pl.read_parquet(folder / "solutions.parquet"))
+        )[0]
+        for more in ({"method": "blup"}, {"data": {"groups": 2}})
+    )
+    assert "the standard error of such a value" in solved.fact and solved.advice.endswith("(sampler.pev_samples).")
+    assert grouped.advice.endswith("; else the variance or the unknown-parent groups are uncertain.")
+    assert page.text.count("of the reliabilities") == page.headings.count("Negative reliabilities") == 1
 
 
 def test_missing_libraries_are_told_and_the_run_stays(run, monkeypatch, capsys):

@@ -63,6 +63,48 @@ def test_sums_are_of_what_follows_the_model():
     assert scale_words({"sick": traits["sick"]}) == "on the scale of the trait (of sick, of its liability)"
 
 
+def test_rates_are_per_unit_of_their_exposure():
+    traits = {"cases": {"type": "count", "exposure": "months"}, "eggs": {"type": "count", "exposure": None}}
+    left = [name for name, _ in model_equations({"traits": traits, "model": {}})]
+    assert left == ["log rate of cases per unit of months", "log rate of eggs"]
+    assert dict(facts({"data": {"animals": 3}, "analysis": {"traits": traits}})[0][1])["Exposure"] == "months, of cases"
+
+
+def test_records_with_weights_say_so():
+    analysis = {"traits": {"milk": {"type": "normal"}}, "model": {}, "data": {"weights": "tests"}}
+    assert model_table({"analysis": analysis}).rows[-1][:2] == ("residual", "random; weighted by tests")
+    shown = dict(facts({"analysis": analysis})[0][1])["Weights"]
+    assert shown == "tests: residual variances are divided by it"
+
+
+def test_an_intercept_and_the_coefficients_of_covariates_are_counted():
+    fixed = {"age": {"kind": "covariate", "degree": 2, "traits": ["milk"]}}
+    analysis = {"traits": {"milk": {}}, "model": {"fixed": fixed}}
+    table = model_table({"analysis": analysis, "levels": {"intercept": 1, "age": 1}}, ["milk"], {"age": 2})
+    assert [(row[0], row[3].text) for row in table.rows[:2]] == [("intercept", "1"), ("age", "2")]
+    assert table.rows[0][1:3] == ("fixed", "milk") and table.rows[0][-1] == "flat prior"
+    assert table.columns[3].label == "Levels or coefficients"
+    without = model_table({"analysis": analysis, "levels": {"age": 1}})
+    assert without.rows[0][0] == "age" and without.columns[3].label == "Levels"
+
+
+@pytest.mark.parametrize(
+    ("effect", "n", "words"),
+    [
+        ("random", 2, "related by the pedigree, with 2 random unknown-parent groups among its levels"),
+        ("fixed", 1, "related by the pedigree, with 1 fixed unknown-parent group among its levels"),
+        ("metafounders", 2, "related by the pedigree"),
+        (None, 0, "related by the pedigree"),
+    ],
+)
+def test_unknown_parent_groups_are_levels_of_their_term(effect, n, words):
+    random = {"animal": {"relationship": "pedigree"}, "litter": {"relationship": "identity"}}
+    data = {"groups": {"column": "origin", "effect": effect} if effect else None}
+    analysis = {"traits": {"milk": {}}, "model": {"random": random}, "data": data}
+    rows = model_table({"analysis": analysis, "data": {"groups": n}}).rows
+    assert rows[0][1].endswith(f"; {words}") and rows[1][1].endswith("; independent levels")
+
+
 def _residual_words(types, by=None):
     analysis = {
         "traits": {name: {"type": of} for name, of in types.items()},
@@ -87,6 +129,8 @@ def test_estimates_are_not_said_to_be_sampled():
     assert values_words({"analysis": analysis, "method": "reml"}).endswith("with the estimated variance.")
     assert values_words({"analysis": analysis, "method": "blup"}).startswith("BLUP on the scale of the trait;")
     assert values_words({"analysis": analysis}).startswith("Posterior means on the scale of the trait;")
+    assert "the mean \u00b1 1.96 posterior standard deviations" in values_words({"analysis": analysis})
+    assert "the solution \u00b1 1.96 standard errors" in values_words({"analysis": analysis, "method": "blup"})
 
 
 def test_fixed_effects_without_sampling_have_no_prior():

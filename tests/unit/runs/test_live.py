@@ -55,6 +55,7 @@ def test_a_running_page_shows_traces_and_loads_itself(tmp_path):
     assert {p["title"] for p in page.plots} == {"Trace of h2[<birth>]", "Trace of h2[<weaning>]"}
     assert all("R-hat is" in p["desc"] for p in page.plots) and len(page.plots) == 2
     assert len(page.column("Heritabilities", "R-hat")) == 2
+    assert "mix worst come first" in page.text and page.text.count(", ESS ") == 2
     assert page.links in ([], ["data:,"]) or all(link.startswith(("#", "data:")) for link in page.links)
 
 

@@ -19,6 +19,7 @@ import mmgibbs
 from mmgibbs.config.frames import as_polars
 from mmgibbs.errors import ConfigError, ModelError, Stopped
 from mmgibbs.runs import progress, result
+from mmgibbs.runs.mixed_model import _notes
 
 SHEEP = ROOT / "data_samples" / "beef"
 SHORT = dict(chains=2, burn_in=5, samples=40, thin=1, seed=3)
@@ -354,3 +355,11 @@ class Broken:
 def test_tables_that_cannot_be_read_are_said(table, said, tables):
     with pytest.raises(ConfigError, match=f"data.phenotypes: {said}"):
         mmgibbs.MixedModel(**MODEL).fit(table, tables[1], progress=False)
+
+
+def test_too_few_draws_for_errors_of_breeding_values_are_noted():
+    moments = types.SimpleNamespace(batch_length=1, n_draws=60)
+    short = types.SimpleNamespace(notes=["a note"], moments=moments)
+    first, second = _notes([short, short], None)
+    assert first == "a note" and second.startswith("MCSE and ESS of breeding values: 120 kept draws are too few ")
+    assert second.endswith("; about 400 are needed (sampler.samples, sampler.thin)")
