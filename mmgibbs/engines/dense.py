@@ -4,10 +4,11 @@
 
 The levels are taken in tiles. Before a tile the sums over j of all of its levels are made at once: over the tile and
 those before it from its rows of S, over those after it by what they left in the sweep before (LaterTiles). Within the
-tile each level adds S_lj times what the levels before it have moved by. So one half of S is read from memory, once in a
-sweep; the rows of a tile are read again, from the cache, for what the tiles before it need in the next sweep. The chain
-is that of visits one by one, up to rounding; no bit of it depends on the number of threads, who share the rows, and
-then the columns. Everything else of a visit is the serial engine's.
+tile each level adds S_lj times what the levels before it have moved by. One half of S is used, twice: the rows of a
+tile for its own sums, then, right after it, for what the tiles before it need in the next sweep. That is one half of
+the memory only where these rows, up to 128 m numbers, are still in the cache. The chain is that of visits one by one,
+up to rounding; no bit of it depends on the number of threads, which share the rows, and then the columns. Everything
+else of a visit is the serial engine's.
 """
 
 from __future__ import annotations

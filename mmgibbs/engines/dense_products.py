@@ -34,7 +34,8 @@ class LaterTiles:
         later_l = sum_j S_lj theta_j,     j in the tiles after that of l
 
     S is symmetric: the rows of a tile hold what its own levels need of all before them and, transposed, what those
-    before need of the tile. A sweep that adds the second to `sums` as it goes reads half of S in place of all of it.
+    before need of the tile. A sweep that adds the second to `sums` as it goes needs one half of S, and what it leaves
+    gives a quadratic form without the other.
     Where Theta has been changed since, the sums are made anew, in the same order: to the same bits. Where all levels
     have been multiplied by a matrix, so are the sums, and then they belong to the state of an engine.
     """
@@ -62,7 +63,7 @@ class LaterTiles:
         self.sums, self._of = sums, columns
 
     def begin(self, columns: np.ndarray) -> np.ndarray:
-        """The same, for a sweep that will change them."""
+        """The sums (k, m) for Theta, `columns` (k, m), for a sweep that will change them."""
         sums, self._of = self.at(columns), None
         return sums
 

@@ -20,7 +20,7 @@ KEY = (7, 3)
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
-    """Of 5 levels: blocks of four tiles, the last of fewer levels, and stretches of a few numbers."""
+    """Of 5 levels: blocks have several, the last of fewer levels."""
     monkeypatch.setattr(dense_products, "TILE", 5)
 
 
