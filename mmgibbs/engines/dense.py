@@ -4,16 +4,15 @@
 
 The levels are taken in tiles. Before a tile the sums over j of all of its levels are made at once: over the tile and
 those before it from its rows of S, over those after it by what they left in the sweep before (LaterTiles). Within the
-tile each level adds S_lj times what the levels before it have moved by. One half of S is used, twice: the rows of a
-tile for its own sums, then, right after it, for what the tiles before it need in the next sweep. That is one half of
-the memory only where these rows, up to 128 m numbers, are still in the cache. The chain is that of visits one by one,
-up to rounding; no bit of it depends on the number of threads, which share the rows, and then the columns. Everything
-else of a visit is the serial engine's.
+tile each level adds S_lj times what the levels before it have moved by. Then the rows of the tile, still in the cache,
+are read again for what the tiles before it need in the next sweep: of memory a sweep reads one half of S.
+
+All threads go through the tiles together (machine/barrier.py), each with the same columns in both readings; one of them
+draws. The chain is that of visits one by one, up to rounding; no bit of it depends on the number of threads: sums over
+stretches of columns are added up in order. Everything else of a visit is the serial engine's.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numba import carray, njit
@@ -21,7 +20,6 @@ from numba import carray, njit
 from mmgibbs.draws.normal import fill_normals
 from mmgibbs.draws.purpose import LOCATION, stream
 from mmgibbs.engines.base import Key, SweepEngine, refuse_singular
-from mmgibbs.engines.dense_products import shared_rows, tiles
 from mmgibbs.engines.intrinsics import stack
 from mmgibbs.engines.visit import (
     draw_level,
@@ -34,12 +32,13 @@ from mmgibbs.engines.visit import (
     unrolled,
 )
 from mmgibbs.equations.core import CoreLevels
-from mmgibbs.equations.dense import DenseLevels
+from mmgibbs.equations.dense import DenseLevels, add_of_rows, rows_by_stretch, sum_stretches
 from mmgibbs.equations.partition import Block
 from mmgibbs.equations.passes import level_precisions
 from mmgibbs.equations.relationships import times_row, weight
 from mmgibbs.equations.structured import StructuredEquations
 from mmgibbs.errors import ModelError
+from mmgibbs.machine.barrier import meet, share
 from mmgibbs.machine.kernel_options import ENTRY
 from mmgibbs.machine.threads import ALONE, Threads
 from mmgibbs.model.design import Design
@@ -81,25 +80,48 @@ class DenseSweep:
 
     def __call__(self, state: SweepEngine, number: int, key: Key) -> None:
         b, i, S = self.block, self.block.term, self.dense.values
-        own = slice(b.first_component, b.last_component)
         columns, kept = self.dense.columns(state.theta[i]), state.later_tiles(i)
-        later = kept.begin(columns)
-        additions: list[Callable[[], None]] = []  # of the tile before
-        for first, last in tiles(len(S)):
-            rows = np.empty((last - first, len(columns)))
-            self.threads(additions + shared_rows(S, first, last, columns, last, rows, self.threads.count))
-            rows += later[:, first:last].T
-            failed = sweep_tile(
-                *self.lists, *self.unrolled, S, b.first, first, rows, columns, state.theta[i], state.e,
-                state.Ginv[i], state.Rinv, b.first_component, b.last_component, self.joint, number, self.stream,
-                key[0], key[1],
-            )  # fmt: skip
-            if failed >= 0:
-                refuse_singular(self.equations, i, failed)
-            later[own, first:last] = 0.0
-            additions = kept.additions(first, last, columns, own)
-        self.threads(additions)
+        later, failed = kept.begin(columns), np.full(1, -1)
+        stretches = -(-len(S) // kept.stretch)
+        sums, parts = np.empty((kept.tile, len(columns))), np.empty((kept.tile, len(columns), stretches))
+        self.threads.together(
+            sweep_tiles, kept.stretch, *self.lists, *self.unrolled, S, b.first, columns, later, sums, parts,
+            state.theta[i], state.e, state.Ginv[i], state.Rinv, b.first_component, b.last_component, self.joint, number,
+            self.stream, key[0], key[1], failed,
+        )  # fmt: skip
+        if failed[0] >= 0:
+            refuse_singular(self.equations, i, int(failed[0]))
         kept.take(later, columns)
+
+
+@njit(cache=True, **ENTRY)
+def sweep_tiles(
+    arrived, me, stretch, term, K, records, k_, T_, S, position, columns, later, sums, parts, theta, e, Ginv, Rinv,
+    c_first, c_last, joint, number, stream, seed, chain, failed,
+):  # fmt: skip
+    """Draw the levels of S (m, m), which stand from sweep position `position` on, by all threads (machine/barrier.py).
+    failed[0] becomes a position whose P is not positive definite.
+
+    columns (k, m), theta (q, k) and e (n, T) are updated in place; so is later (k, m), for components c_first ...
+    c_last - 1. sums (tile, k) and parts (tile, k, stretches) are work space that all threads share.
+    """
+    m, tile, threads = S.shape[0], sums.shape[0], arrived.shape[0] - 1
+    for first in range(0, m, tile):
+        last = min(m, first + tile)
+        begin, end = share(last, me, threads, stretch)
+        rows_by_stretch(S, first, last, columns, begin, end, stretch, parts)
+        if not meet(arrived, me):
+            return
+        if me == 0:
+            sum_stretches(parts, -(-last // stretch), later[:, first:last], sums)
+            failed[0] = sweep_tile(
+                term, K, records, k_, T_, S, position, first, sums[: last - first], columns, theta, e, Ginv, Rinv,
+                c_first, c_last, joint, number, stream, seed, chain,
+            )  # fmt: skip
+            later[c_first:c_last, first:last] = 0.0
+        if not meet(arrived, me) or failed[0] >= 0:
+            return
+        add_of_rows(S, first, last, columns[c_first:c_last], begin, min(first, end), stretch, later[c_first:c_last])
 
 
 @njit(cache=True, **ENTRY)

@@ -8,19 +8,17 @@ from functools import partial
 import numpy as np
 
 from mmgibbs.equations.core import CoreLevels, core_rows
-from mmgibbs.equations.dense import STRETCH, DenseLevels, add_of_rows, rows_times
+from mmgibbs.equations.dense import STRETCH, DenseLevels, add_of_later_tiles, rows_times
 from mmgibbs.machine.threads import ALONE, Threads, equal_ranges
 
-TILE = 128  # levels that a sweep draws one after another, by one thread, from sums that all threads have made
+TILE = 32  # levels that a sweep draws one after another, by one thread, from sums that all threads have made
 CORE_PIECE = 1024  # of those with a core, which add as many numbers as it has animals
 
 
-def shared_rows(
-    values: np.ndarray, first: int, last: int, columns: np.ndarray, end: int, out: np.ndarray, threads: int
-) -> list[Callable[[], None]]:
-    """Calls that together are rows_times(values, first, last, columns, end, out)."""
-    ranges = equal_ranges(np.ones(last - first), threads, first)
-    return [partial(rows_times, values, a, b, columns, end, out[a - first : b - first]) for a, b in ranges]
+def shared_rows(values: np.ndarray, columns: np.ndarray, out: np.ndarray, threads: int) -> list[Callable[[], None]]:
+    """Calls that together are rows_times(values, 0, rows, columns, out)."""
+    ranges = equal_ranges(np.ones(len(values)), threads)
+    return [partial(rows_times, values, a, b, columns, out[a:b]) for a, b in ranges]
 
 
 def tiles(m: int) -> list[tuple[int, int]]:
@@ -42,6 +40,7 @@ class LaterTiles:
 
     def __init__(self, dense: DenseLevels, threads: Threads = ALONE):
         self.dense, self.threads = dense, threads
+        self.tile, self.stretch = TILE, STRETCH
         self._of: np.ndarray | None = None  # (k, m) Theta that `sums` (k, m) are of
         self.sums = np.empty((0, 0))
 
@@ -53,8 +52,8 @@ class LaterTiles:
         """The sums (k, m) for Theta, `columns` (k, m)."""
         if not self.known(columns):
             self.sums = np.zeros(columns.shape)
-            for first, last in tiles(len(self.dense.values)):
-                self.threads(self.additions(first, last, columns))
+            of = self.dense.values, columns, self.sums
+            self.threads.together(add_of_later_tiles, self.tile, self.stretch, *of)
             self._of = columns.copy()
         return self.sums
 
@@ -67,15 +66,6 @@ class LaterTiles:
         sums, self._of = self.at(columns), None
         return sums
 
-    def additions(
-        self, first: int, last: int, columns: np.ndarray, components: slice = slice(None)
-    ) -> list[Callable[[], None]]:
-        """Calls that together add a tile's part to the sums of those before it, of some components."""
-        stretch, of = int(STRETCH), (columns[components], self.sums[components])
-        ranges = equal_ranges(np.ones(-(-first // stretch)), self.threads.count)
-        bounds = [(a * stretch, min(first, b * stretch)) for a, b in ranges]
-        return [partial(add_of_rows, self.dense.values, first, last, of[0], a, b, of[1]) for a, b in bounds]
-
 
 def dense_times(dense: DenseLevels | CoreLevels, theta: np.ndarray, threads: Threads = ALONE) -> np.ndarray:
     """S Theta, (m, ...) float64, of theta (q, ...) in sweep order."""
@@ -83,7 +73,7 @@ def dense_times(dense: DenseLevels | CoreLevels, theta: np.ndarray, threads: Thr
         return _core_times(dense, theta, threads)
     out = np.empty((len(dense.values), *theta.shape[1:]))
     flat = out.reshape(len(out), -1)
-    threads(shared_rows(dense.values, 0, len(out), dense.columns(theta), len(out), flat, threads.count))
+    threads(shared_rows(dense.values, dense.columns(theta), flat, threads.count))
     return out
 
 
@@ -98,7 +88,7 @@ def _core_times(dense: CoreLevels, theta: np.ndarray, threads: Threads) -> np.nd
         partial(core_rows, dense.products, dense.left, of_core, of_others, a, b, moved, part)
         for a, b, part in zip(bounds[:-1], bounds[1:], sums, strict=True)
     )
-    threads(shared_rows(dense.of_core, 0, c, of_core, c, straight, threads.count))
+    threads(shared_rows(dense.of_core, of_core, straight, threads.count))
     out = np.empty(own.shape)
     out[dense.core], out[dense.others] = straight - sums.sum(axis=0).T, moved.T
     out *= dense.weight

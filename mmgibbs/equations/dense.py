@@ -1,11 +1,12 @@
 """Products with the dense block of K^-1, by rows: what a sweep, a quadratic form and C times vectors read of it.
 
-    rows_times(S, first, last, columns, end, out)     out[i - first] = sum_{j < end} S_ij x_j        first <= i < last
-    add_of_rows(S, first, last, columns, a, b, out)   out[:, j] += sum_i S_ij x_i over these rows, a <= j < b
+    rows_times(S, first, last, columns, out)              out[i - first] = sum_j S_ij x_j            first <= i < last
+    rows_by_stretch(S, first, last, columns, a, b, ...)   the same, the sum over each stretch of a <= j < b by itself
+    add_of_rows(S, first, last, columns, a, b, ...)       out[:, j] += sum_i S_ij x_i over these rows, a <= j < b
 
 S (m, m) is symmetric, float64 or float32; reading it is what these products cost. `columns` (k, m) float64 holds x with
 the levels of a component side by side. The sums of the first do not depend on which other rows are asked for, those of
-the second not on which other columns, if a is a multiple of STRETCH: sharing over threads leaves each bit.
+the others not on which other columns, if a is a multiple of the stretch: sharing over threads leaves each bit.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numba import njit
 
 from mmgibbs.machine.kernel_options import ENTRY
 
-STRETCH = np.uint64(2048)  # numbers of a row that are read for one component after another: they stay in the cache
+STRETCH = 512  # numbers of a row that are read for one component after another: they stay in the cache
 
 
 class DenseLevels(NamedTuple):
@@ -46,34 +47,67 @@ def dot(row, x, first, last):
 
 
 @njit(cache=True, **ENTRY)
-def rows_times(values, first, last, columns, end, out):
+def rows_times(values, first, last, columns, out):
     """See the module: values is S (m, m), columns (k, m); out (last - first, k) float64 is overwritten."""
-    k = columns.shape[0]
+    k, end, stretch = columns.shape[0], np.uint64(values.shape[1]), np.uint64(STRETCH)
     for i in range(np.uint64(first), np.uint64(last)):
         row, sums = values[i], out[i - np.uint64(first)]
         sums[:] = 0.0
-        for start in range(np.uint64(0), np.uint64(end), STRETCH):
-            stop = min(np.uint64(end), start + STRETCH)
+        for start in range(np.uint64(0), end, stretch):
+            stop = min(end, start + stretch)
             for c in range(k):
                 sums[c] += dot(row, columns[c], start, stop)
 
 
 @njit(cache=True, **ENTRY)
-def add_of_rows(values, first, last, columns, a, b, out):
+def rows_by_stretch(values, first, last, columns, a, b, stretch, out):
+    """out[i - first, c, s] = sum_j S_ij x_cj over the j of stretch s, a <= j < b; out (rows, k, stretches) float64."""
+    k = columns.shape[0]
+    for i in range(np.uint64(first), np.uint64(last)):
+        row = values[i]
+        for s in range(a // stretch, -(-b // stretch)):
+            start, stop = np.uint64(s * stretch), np.uint64(min(b, (s + 1) * stretch))
+            for c in range(k):
+                out[i - np.uint64(first), c, s] = dot(row, columns[c], start, stop)
+
+
+@njit(cache=True, **ENTRY)
+def sum_stretches(parts, stretches, others, out):
+    """out[i, c] = others[c, i] + sum_s parts[i, c, s], s < stretches, of others (k, rows)."""
+    k, rows = others.shape
+    for i in range(rows):
+        for c in range(k):
+            total = others[c, i]
+            for s in range(stretches):
+                total += parts[i, c, s]
+            out[i, c] = total
+
+
+@njit(cache=True, **ENTRY)
+def add_of_rows(values, first, last, columns, a, b, stretch, out):
     """See the module: values is S (m, m), columns (k, m); out (k, m) float64 is added to.
 
     Rows are taken by fours, so that out is read and written once for four of them."""
     k = columns.shape[0]
     begin, end = np.uint64(first), np.uint64(last)
     fours = begin + (end - begin) // np.uint64(4) * np.uint64(4)
-    for start in range(np.uint64(a), np.uint64(b), STRETCH):
-        stop = min(np.uint64(b), start + STRETCH)
+    for start in range(np.uint64(a), np.uint64(b), np.uint64(stretch)):
+        stop = min(np.uint64(b), start + np.uint64(stretch))
         for i in range(begin, fours, np.uint64(4)):
             for c in range(k):
                 add_four(values, i, columns[c], start, stop, out[c])
         for i in range(fours, end):
             for c in range(k):
                 add_one(values[i], columns[c, i], start, stop, out[c])
+
+
+@njit(cache=True, **ENTRY)
+def add_of_later_tiles(arrived, me, tile, stretch, values, columns, out):
+    """out_cj += sum_i S_ij x_ci over i in the tiles after that of j; this thread's stretches of j."""
+    m, threads = values.shape[0], arrived.shape[0] - 1
+    for first in range(tile, m, tile):
+        for a in range(me * stretch, first, threads * stretch):
+            add_of_rows(values, first, min(m, first + tile), columns, a, min(first, a + stretch), stretch, out)
 
 
 @njit(cache=True, fastmath={"contract", "nsz"}, **ENTRY)

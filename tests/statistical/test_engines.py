@@ -79,7 +79,7 @@ def test_the_whole_posterior_with_a_dense_block(name, engine, update, kind):
 @pytest.mark.parametrize("name", WITH_DENSE_BLOCKS)
 def test_a_sweep_that_forgets_what_has_moved_within_a_tile_fails(name, monkeypatch):
     spoilt = mutant(dense_sweeps, "row[a] += s * moved[j, a]", "row[a] += 0.0 * s * moved[j, a]")
-    monkeypatch.setattr(dense_sweeps, "sweep_tile", spoilt.sweep_tile)
+    monkeypatch.setattr(dense_sweeps, "sweep_tiles", spoilt.sweep_tiles)
     assert not posterior(name, "serial", "level", "term").agrees
 
 

@@ -13,6 +13,7 @@ from mmgibbs.equations import dense as products
 from mmgibbs.equations.dense import DenseLevels
 from mmgibbs.equations.partition import partition
 from mmgibbs.equations.structured import structured_equations
+from mmgibbs.errors import ModelError
 from mmgibbs.machine.threads import Threads
 
 KEY = (7, 3)
@@ -65,7 +66,7 @@ def test_a_stretch_that_is_left_out_is_seen():
     spoilt = mutant(products, "out[j] += sum_0 + sum_2", "out[j] += sum_0")
     levels, columns = block()
     out = np.zeros(columns.shape)
-    spoilt.add_of_rows(levels.values, 5, 10, columns, 0, 5, out)
+    spoilt.add_of_rows(levels.values, 5, 10, columns, 0, 5, 4, out)
     assert np.abs(out[:, :5] - columns[:, 5:10] @ levels.values[5:10, :5]).max() > 0.1
 
 
@@ -138,7 +139,7 @@ def test_quadratic_forms_after_a_sweep(name, precision):
 
 @pytest.mark.parametrize("name", models.DENSE)
 def test_no_bit_depends_on_the_number_of_threads(name, monkeypatch):
-    monkeypatch.setattr(dense_products, "STRETCH", np.uint64(4))
+    monkeypatch.setattr(dense_products, "STRETCH", 4)
     (_, one), (_, three) = (engine(name, threads=n) for n in (1, 3))
     for number in (1, 2, 3):
         for made in (one, three):
@@ -148,10 +149,17 @@ def test_no_bit_depends_on_the_number_of_threads(name, monkeypatch):
 
 
 def test_columns_shared_over_threads_have_the_same_bits():
-    levels, columns = block(m=5000, k=3, real=np.float32)
-    one, three = (LaterTiles(levels, Threads(n)) for n in (1, 3))
-    for later in (one, three):
-        later.sums = np.zeros(columns.shape)
-        later.threads(later.additions(4990, 5000, columns))
-    np.testing.assert_array_equal(one.sums, three.sums)
-    assert np.abs(one.sums[:, :4990]).min() > 0
+    levels, columns = block(m=1500, k=3, real=np.float32)
+    one, three = (LaterTiles(levels, Threads(n)).at(columns) for n in (1, 3))
+    np.testing.assert_array_equal(one, three)
+    assert np.abs(one[:, :1495]).min() > 0
+
+
+def test_a_level_that_cannot_be_drawn_stops_all_threads(monkeypatch):
+    """No thread waits for one that has left."""
+    monkeypatch.setattr(dense_products, "STRETCH", 4)
+    example, made = engine("genomic_relationships", threads=3)
+    term = next(i for i in example.random_terms() if made.equations.dense[i] is not None)
+    made.Ginv[term] = -1e6 * made.Ginv[term]
+    with pytest.raises(ModelError, match="positive definite"):
+        made.sweep(1, KEY)
