@@ -35,6 +35,7 @@ from mmgibbs.draws.purpose import (
 )
 from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
 from mmgibbs.regressions.arrays.base import Arrays
+from mmgibbs.regressions.description import Columns, Description, predictors_words
 from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import Predictors
@@ -162,6 +163,27 @@ class LassoSampler:
 
     def statistics(self, state: State) -> dict:
         return {}
+
+    def describe(self, columns: Columns) -> Description:
+        o, y = self.options, columns.response[0]
+        flat = o.residual_shape == 0 and o.residual_scale == 0
+        return Description(
+            model=f"Bayesian lasso: linear regression of {y} on {self.p:,} predictors, with Laplace priors, which "
+            "shrink small coefficients more than large ones.",
+            equations=(f"{y} = α + zβ + e", "e ~ N(0, σ²)"),
+            priors=(
+                "β_{j} ~ Laplace(0, σ / λ)",
+                f"λ² ~ Gamma({o.penalty_shape:g}, rate {o.penalty_rate:g})"
+                if o.penalty is None
+                else f"λ = {o.penalty:g}, given",
+                "p(σ²) ∝ 1 / σ²" if flat else f"σ² ~ inverse gamma({o.residual_shape:g}, {o.residual_scale:g})",
+                "p(α) ∝ 1 (flat)",
+            ),
+            where=(
+                predictors_words(self.X, "scaled to a sum of squares of 1"),
+                "α is the intercept, σ² is sigma2 and λ is lambda.",
+            ),
+        )
 
 
 def unit_columns(X: Predictors, weights: np.ndarray | None = None) -> Predictors:

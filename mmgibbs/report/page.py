@@ -66,6 +66,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "remarks": remarks(run),
         "thresholds": {"rhat": RHAT, "ess": ESS},
         "model": model_section(run.record, coefficients_of(run)),
+        "regression": run.record.get("described"),
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
         "parameters": parameter_tables(run),

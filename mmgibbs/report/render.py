@@ -42,7 +42,7 @@ def is_unbroken(cell: object) -> bool:
 
 def as_text(template: str, context: dict) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     environment = Environment(
         loader=PackageLoader("mmgibbs.report"),
@@ -58,6 +58,7 @@ def as_text(template: str, context: dict) -> str:
         name: Markup((files / f"page.{name}").read_text(encoding="utf-8")) for name in ("css", "js")
     }
     environment.filters["svg"] = Markup  # drawn by plots.inline, which escapes what users named
+    environment.filters["subscripts"] = lambda text: Markup(re.sub(r"_\{(\w+)\}", r"<sub>\1</sub>", str(escape(text))))
     environment.filters["breaks"] = lambda text: Markup("<wbr>").join(
         re.split(r"(?<=[\[,:])(?=[^\W\d])", str(text))
     )  # where a long name may part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from mmgibbs.data.regression import RegressionTable, read_regression
 from mmgibbs.errors import ConfigError
 from mmgibbs.posterior.draws_file import Group, Variable, write_groups
 from mmgibbs.posterior.summary import summary_table
+from mmgibbs.regressions.description import Columns
 from mmgibbs.regressions.estimator import named_draws
 from mmgibbs.regressions.options import OptionsClass, fill_options
 from mmgibbs.regressions.predictors import read_predictors
@@ -65,6 +66,7 @@ class RegressionProblem:
             **common_record(self.analysis),
             "plugin": self.factory.plugin,
             "options": vars(self.factory.options),
+            **self._described(),
             "data": self.table.counts,
             "predictor_type": str(self.table.predictors.dtype),
             "device": arrays.device,
@@ -75,6 +77,14 @@ class RegressionProblem:
             "warnings": list(found.missed),
             "notes": list(self.notes),
         }
+
+    def _described(self) -> dict:
+        """The model in words and symbols; nothing where a plugin has none."""
+        describe = getattr(self.sampler, "describe", None)
+        if describe is None:
+            return {}
+        model = self.analysis.model
+        return {"described": asdict(describe(Columns(model.response, model.groups, model.group_predictors)))}
 
     def _so_far(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Single parameters first, then coefficients."""

@@ -36,6 +36,15 @@ from mmgibbs.errors import ConfigError, DataError, ModelError
 from mmgibbs.machine.threads import equal_ranges
 from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.classes import read_classes
+from mmgibbs.regressions.description import (
+    Columns,
+    Description,
+    label,
+    log_odds,
+    predictors_words,
+    probability,
+    reference_words,
+)
 from mmgibbs.regressions.hierarchical import kernels as slice_kernels
 from mmgibbs.regressions.hierarchical import polya_gamma as group_polya_gamma
 from mmgibbs.regressions.hierarchical.grouped import Groups, pack, read_group_predictors, read_groups, read_rows
@@ -277,6 +286,38 @@ class HierarchicalSliceSampler:
 
     def statistics(self, state: State) -> dict:
         return {}
+
+    def describe(self, columns: Columns) -> Description:
+        o, y, by = self.options, columns.response[0], columns.groups or "group"
+        n, classes = len(self.labels), self.coords.get("class")
+        right = "α_{ik} + zβ_{ik}" if self.M > 1 else "α_{i} + zβ_{i}"
+        if classes is None:
+            what, equation = "Poisson regression", f"log E({y}) = {right}"
+        elif self.M > 1:
+            what, equation = "multinomial logit", f"{log_odds(columns, classes)} = {right}"
+        else:
+            what, equation = "binary logit", f"logit {probability(columns, label(classes[1]))} = {right}"
+        of_groups = columns.group_predictors
+        mean = "I" if o.covariance_mean == 1 else f"{o.covariance_mean:g} I"
+        own = "α_{i} and β_{i} for all k" if self.M > 1 else "α_{i} and β_{i}"
+        return Description(
+            model=f"Hierarchical {what} of {', '.join(columns.response)}: each {by} has an intercept and coefficients "
+            "of its own, drawn around those of the population.",
+            equations=(equation,),
+            priors=(
+                "b_{i} ~ N(Δ'w_{i}, V)" if of_groups else "b_{i} ~ N(Δ, V)",
+                f"Δ_{{j}} ~ N(0, {o.population_sd:g}²)",
+                f"V ~ inverse Wishart with {self.nu:g} degrees of freedom and mean {mean}",
+            ),
+            where=(
+                f"The groups i are the levels of {by}: {n:,} of them.",
+                *([reference_words(classes)] if classes is not None and self.M > 1 else []),
+                f"b_{{i}} holds {own}."
+                + (f" w_{{i}} has a 1 and {', '.join(of_groups)} of the group." if of_groups else ""),
+                predictors_words(self.predictors),
+                "Δ is population and V is covariance.",
+            ),
+        )
 
 
 class HostVisits:

@@ -32,6 +32,7 @@ from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays, Host
 from mmgibbs.regressions.classes import read_classes
+from mmgibbs.regressions.description import Columns, Description, label, predictors_words, probability
 from mmgibbs.regressions.horseshoe.coefficients import ByColumns, ByRows
 from mmgibbs.regressions.horseshoe.ellipse import Ellipse, expansion, probit_fit, separated
 from mmgibbs.regressions.horseshoe.prior import Horseshoe, RegularisedHorseshoe
@@ -216,3 +217,25 @@ class HorseshoeProbitSampler:
     def statistics(self, state: State) -> dict:
         """angles_tried, where coefficients are drawn with z integrated out."""
         return {} if self.ellipse is None else {"angles_tried": state["tries"]}
+
+    def describe(self, columns: Columns) -> Description:
+        o = self.options
+        of, y = probability(columns, label(self.coords["class"][1])), columns.response[0]
+        slab, size = o.slab_scale is not None, o.slab_scale or 0.0
+        return Description(
+            model=f"Horseshoe probit: probit regression of {y} on {self.p:,} predictors, with a prior under which most "
+            "coefficients are near 0 and a few may be large.",
+            equations=(f"{of} = Φ(α + zβ)",),
+            priors=(
+                "β_{j} ~ N(0, 1 / (τ⁻² λ_{j}⁻² + c⁻²))" if slab else "β_{j} ~ N(0, τ² λ_{j}²)",
+                "λ_{j} ~ half-Cauchy(0, 1)",
+                f"τ ~ half-Cauchy(0, {o.global_scale:g})",
+                *([f"c⁻² ~ Gamma({o.slab_df / 2:g}, rate {o.slab_df * size**2 / 2:g})"] if slab else []),
+                "p(α) ∝ 1 (flat)" if o.intercept_prior_sd is None else f"α ~ N(0, {o.intercept_prior_sd:g}²)",
+            ),
+            where=(
+                "Φ is the distribution function of the standard normal.",
+                predictors_words(self.X),
+                "α is the intercept, and τ the scale of all coefficients" + (", c the slab." if slab else "."),
+            ),
+        )

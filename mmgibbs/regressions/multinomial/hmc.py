@@ -24,7 +24,9 @@ from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays
 from mmgibbs.regressions.classes import read_classes
+from mmgibbs.regressions.description import Columns, Description
 from mmgibbs.regressions.multinomial import hamiltonian as hmc
+from mmgibbs.regressions.multinomial.description import multinomial_description
 from mmgibbs.regressions.multinomial.softmax_curvature import SoftmaxCurvature
 from mmgibbs.regressions.multinomial.softmax_gradient import SoftmaxGradient, averaged_softmax, totals
 from mmgibbs.regressions.options import option
@@ -203,6 +205,12 @@ class MultinomialHMCSampler:
         step, _ = self._lengths(state, self.burn_in + 1)
         facts = {"acceptance_rate": state["acceptance"], "n_steps": state["steps"]}
         return facts | {"step_size": step, "lp": state["log_density"]}
+
+    def describe(self, columns: Columns) -> Description:
+        o = self.options
+        law = lambda scale: f"Cauchy(0, {scale:g})" if o.prior == "cauchy" else f"N(0, {scale:g}²)"
+        priors = [f"β_{{jk}} ~ {law(o.scale)}", *([f"α_{{k}} ~ {law(o.intercept_scale)}"] if o.intercept else [])]
+        return multinomial_description(columns, self.coords["class"], self.X, o.intercept, priors)
 
     def _first_mass(self) -> tuple[hmc.Mass, np.ndarray | None]:
         if self.options.mass == "hessian":

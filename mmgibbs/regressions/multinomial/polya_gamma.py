@@ -26,6 +26,8 @@ from mmgibbs.errors import ConfigError, DataError
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays, added
 from mmgibbs.regressions.classes import read_classes
+from mmgibbs.regressions.description import Columns, Description
+from mmgibbs.regressions.multinomial.description import multinomial_description
 from mmgibbs.regressions.multinomial.kernels import category_weights
 from mmgibbs.regressions.multinomial.separation import refuse_improper
 from mmgibbs.regressions.multinomial.softmax_gradient import averaged_softmax
@@ -143,6 +145,20 @@ class MultinomialPGSampler:
 
     def statistics(self, state: State) -> dict:
         return {}
+
+    def describe(self, columns: Columns) -> Description:
+        o = self.options
+        priors = [_prior_words("β_{jk}", o.prior_mean, o.prior_precision, "prior")]
+        if o.intercept:
+            priors.append(_prior_words("α_{k}", o.intercept_mean, o.intercept_precision, "intercept"))
+        return multinomial_description(columns, self.coords["class"], self.X, o.intercept, priors)
+
+
+def _prior_words(symbol: str, mean: float | Table | np.ndarray, precision: float | Table | np.ndarray, of: str) -> str:
+    """'beta_{jk} ~ N(0, 10)': the mean and the variance; of: how the names of the two options begin."""
+    if not isinstance(mean, (int, float)) or not isinstance(precision, (int, float)):
+        return f"{symbol} normal, with means and precisions as given ({of}_mean, {of}_precision)"
+    return f"p({symbol}) ∝ 1 (flat)" if precision == 0 else f"{symbol} ~ N({mean:g}, {1 / precision:g})"
 
 
 def read_prior(options: MultinomialPGOptions, categories: int, p: int) -> tuple[np.ndarray, np.ndarray]:

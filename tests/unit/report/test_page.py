@@ -266,6 +266,12 @@ def test_a_regression_has_coefficients_and_no_terms(tmp_path):
         },
         plugin="horseshoe_probit",
         options={"regularised": False, "scale": None},
+        described={
+            "model": "Probit regression of ill.",
+            "equations": ["P(ill <b> = yes) = Φ(a + zb)"],
+            "priors": ["b_{j} ~ N(0, 1)"],
+            "where": ["z_{1} is a predictor,", "b its coefficient."],
+        },
     )
     for name in ("solutions.parquet", "animals.parquet"):
         (run / name).unlink()
@@ -283,6 +289,13 @@ def test_a_regression_has_coefficients_and_no_terms(tmp_path):
     assert told.startswith(f"3 chains of 50 kept draws; their means run from {low} to {high}, ")
     assert [t["caption"] for t in page.tables] == ["Coefficients"] and "Parameters" in page.headings
     assert "horseshoe_probit of ill (regularised False)" in page.text
+    for line in (
+        "<p>Probit regression of ill.</p>",
+        '<p class="equation">P(ill &lt;b&gt; = yes) = Φ(a + zb)</p>',
+        '<p class="equation">b<sub>j</sub> ~ N(0, 1)</p>',
+        "z<sub>1</sub> is a predictor, b its coefficient.</p>",
+    ):
+        assert line in page.text
     assert page.tables[0]["head"][5].startswith("Interval")  # drawn, all coefficients on one scale
 
 
