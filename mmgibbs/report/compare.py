@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from mmgibbs.report.html_tables import (
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, in_words, likelihood_ratio, p_in_words
 from mmgibbs.report.page import facts, subtitle
 from mmgibbs.report.render import render
+from mmgibbs.report.triangle import lower_triangle
 from mmgibbs.results.tables import was_drawn
 
 FIGURES = 24  # parameters drawn; the table holds all
@@ -43,6 +45,7 @@ def write_comparison(directories: Sequence[str | os.PathLike], output: str | os.
 
 def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
     """What the template shows."""
+    runs = [replace(run, summary=lower_triangle(run.summary)) for run in runs]
     figures, names = plots.Figures(), run_names(runs)
     return {
         "title": f"Comparison of {len(runs)} runs",

@@ -10,6 +10,7 @@ import polars as pl
 
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import counted, known
+from mmgibbs.report.triangle import lower_triangle
 
 RHAT, ESS = 1.05, 100  # beyond these a number should not be used
 BELOW_ZERO = -0.005  # a reliability that is shown as negative
@@ -89,7 +90,7 @@ def remarks(run: Finished) -> list[Finding]:
 
 def of_chains(summary: pl.DataFrame, record: Mapping) -> list[Finding]:
     """Parameters that move, but whose chains do not agree or whose draws are too few."""
-    out, sampled = [], summary.filter(pl.col("sd") > 0)
+    out, sampled = [], lower_triangle(summary).filter(pl.col("sd") > 0)
     if record.get("method") in ("blup", "reml") or sampled.is_empty():
         return []
     of_all = f"of {counted(sampled.height, 'parameter')}"

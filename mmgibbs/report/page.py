@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ from mmgibbs.report.html_tables import (
 )
 from mmgibbs.report.other_traits import extreme_words, other_traits
 from mmgibbs.report.render import render
+from mmgibbs.report.triangle import lower_triangle
 from mmgibbs.results.relationships import relationships_of
 from mmgibbs.results.tables import was_drawn
 
@@ -55,6 +57,7 @@ def write_report(directory: str | os.PathLike, output: str | os.PathLike | None 
 
 def page(run: Finished, top: int = 20) -> dict:
     """What the template shows."""
+    run = replace(run, summary=lower_triangle(run.summary))
     figures = plots.Figures()
     breeding = breeding_values(run, figures, top)
     curves = [b["label"] for b in breeding if b["values"] == "coefficient"]

@@ -61,7 +61,7 @@ def test_how_far_a_parameter_is_beyond_the_limits(rhat, bulk, tail, beyond, said
     ],
 )
 def test_few_effective_draws_say_of_what(bulk, tail, advice):
-    known = {"parameter": ["h2", "var"], "sd": [1.0, 1.0], "rhat": [1.051, 1.01]}
+    known = {"parameter": ["h2", "var"], "mean": [0.3, 2.0], "sd": [1.0, 1.0], "rhat": [1.051, 1.01]}
     apart, few = of_chains(pl.DataFrame(known | {"ess_bulk": bulk, "ess_tail": tail}), {})
     assert apart.fact.endswith("the worst is h2 with 1.051.")
     assert few.fact.endswith("is below 100 for 2 of 2 parameters; the smallest is 40, of h2.")

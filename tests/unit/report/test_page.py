@@ -359,10 +359,9 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
     page = Page(make.make_report([folder]))
     told = f"{n:,} of the reliabilities are below 0: the posterior SD of such a value is above the SD of the effect."
     assert n > 75 and told in page.text and "which more samples reduce; else the variance is uncertain." in page.text
+    given = pl.DataFrame({"parameter": ["var"], "mean": [1.0], "sd": [0.0]})
     solved, grouped = (
-        warnings(
-            Finished(folder, record(**more), pl.DataFrame({"sd": [0.0]}), pl.read_parquet(folder / "solutions.parquet"))
-        )[0]
+        warnings(Finished(folder, record(**more), given, pl.read_parquet(folder / "solutions.parquet")))[0]
         for more in ({"method": "blup"}, {"data": {"groups": 2}})
     )
     assert "the standard error of such a value" in solved.fact and solved.advice.endswith("(sampler.pev_samples).")

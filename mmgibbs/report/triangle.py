@@ -1,0 +1,41 @@
+"""Of a symmetric matrix that a summary has whole, what a page shows: its lower triangle and its diagonal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import polars as pl
+
+
+def lower_triangle(summary: pl.DataFrame) -> pl.DataFrame:
+    """The summary without the rows above a diagonal: of name[a,b] and name[b,a], whose means and SDs are equal, the
+    later one stays.
+
+    Regressions keep covariance matrices whole; mixed models have each covariance once, and nothing is left out.
+    """
+    names = summary["parameter"].to_list()
+    moments = dict(zip(names, summary.select("mean", "sd").iter_rows(), strict=True))
+    place = {name: i for i, name in enumerate(names)}
+    above = {
+        name
+        for name in names
+        for other in _mirrored(name)
+        if place.get(other, -1) > place[name] and _alike(moments[name], moments[other])
+    }
+    return summary.filter(~pl.col("parameter").is_in(list(above))) if above else summary
+
+
+def _mirrored(name: str) -> Iterator[str]:
+    """'covariance[b,a]' of 'covariance[a,b]'; labels such as 'difficult,dam_age' have commas too, so at each comma."""
+    kind, _, inside = name.removesuffix("]").partition("[")
+    parts = inside.split(",")
+    for k in range(1, len(parts)):
+        yield f"{kind}[{','.join(parts[k:] + parts[:k])}]"
+
+
+def _alike(a: tuple[float | None, ...], b: tuple[float | None, ...]) -> bool:
+    return all(
+        x == y or (x is not None and y is not None and math.isclose(x, y, rel_tol=1e-9))
+        for x, y in zip(a, b, strict=True)
+    )
