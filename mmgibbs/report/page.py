@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report import plots, words
+from mmgibbs.report.bounds import bounds
 from mmgibbs.report.breeding import breeding_values, other_random_effects
 from mmgibbs.report.decisions import decision_tables
 from mmgibbs.report.findings import ESS, ORDER, RHAT, attention, beyond_limits, diagnosis, remarks, warnings
@@ -361,7 +362,8 @@ def legend(chains: int) -> list[tuple[int, str]]:
 
 def _figures_of(name: str, row: dict, draws: np.ndarray, figures: plots.Figures) -> dict:
     shares, values = plots.rank_shares(draws), plots.autocorrelations(draws)
-    low, high = row["hpd_low"], row["hpd_high"]
+    posterior = plots.paint_density(draws, row["mean"], row["hpd_low"], row["hpd_high"], bounds(name, draws))
+
 
     def drawn(
         heading: str, paint: plots.Painter, caption: str, left: float = 0.18, x_label: str = ""
@@ -379,6 +381,6 @@ def _figures_of(name: str, row: dict, draws: np.ndarray, figures: plots.Figures)
         drawn(
             "Autocorrelation", plots.paint_autocorrelation(values), words.autocorrelation_words(values), x_label="lag"
         ),
-        drawn("Posterior density", plots.paint_density(draws, row["mean"], low, high), words.density_words(row), 0.06),
+        drawn("Posterior density", posterior, words.density_words(row), 0.06),
     ]
     return {"name": name, "diagnosis": diagnosis(row), "attention": attention(row), "figures": panels}

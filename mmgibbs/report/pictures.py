@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mmgibbs.errors import ConfigError, nearest
+from mmgibbs.report.bounds import bounds
 from mmgibbs.report.plots import density, thin_to, thinned
 
 COLOURS = ("#0072b2", "#c75000", "#00855f", "#a9518a", "#8a6d00", "#4b5fa8")  # of the report in a light theme
@@ -73,7 +74,7 @@ def posterior(
 
     def paint(axes: Axes, name: str) -> None:
         row, values = rows[name], draws[name].reshape(-1)
-        x, f = density(thin_to(values, 2000))
+        x, f = density(thin_to(values, 2000), bounds=bounds(name, values))
         if row["hpd_low"] is not None and np.isfinite(row["hpd_low"]):
             inside = (x >= row["hpd_low"]) & (x <= row["hpd_high"])
             axes.fill_between(x[inside], f[inside], color=BAND, linewidth=0)

@@ -197,31 +197,43 @@ def paint_autocorrelation(values: np.ndarray) -> Painter:
 
 
 def density(
-    values: np.ndarray, points: int = 120, low: float | None = None, high: float | None = None
+    values: np.ndarray,
+    points: int = 120,
+    ends: tuple[float, float] | None = None,
+    bounds: tuple[float | None, float | None] = (None, None),
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(x, f(x)): a Gaussian kernel density (Silverman 1986), from below the lowest draw, or from `low` to `high`."""
+    """(x, f(x)): a Gaussian kernel density (Silverman 1986), from below the lowest draw, or at the `ends`.
+
+    bounds: (floor, ceiling) that no value can be beyond. The density ends there, and what the kernels have beyond is
+    reflected, so that the area stays 1.
+    """
     lower, upper = np.percentile(values, (25, 75))
     width = 0.9 * (min(values.std(), (upper - lower) / 1.34) or values.std() or 1.0) * len(values) ** -0.2
-    x = np.linspace(
-        values.min() - 2 * width if low is None else low, values.max() + 2 * width if high is None else high, points
-    )
-    return x, np.exp(-0.5 * ((x[:, None] - values) / width) ** 2).sum(axis=1) / (
-        len(values) * width * np.sqrt(2 * np.pi)
-    )
+    first, last = ends or (values.min() - 2 * width, values.max() + 2 * width)
+    floor, ceiling = (b if b is not None else end for b, end in zip(bounds, (-np.inf, np.inf), strict=True))
+    x = np.linspace(max(first, floor), min(last, ceiling), points)
+    kernels = lambda x: np.exp(-0.5 * ((x[:, None] - values) / width) ** 2).sum(axis=1)
+    f = kernels(x) + sum(kernels(2 * bound - x) for bound in bounds if bound is not None)
+    return x, f / (len(values) * width * np.sqrt(2 * np.pi))
 
 
-def paint_density(draws: np.ndarray, mean: float, low: float | None, high: float | None) -> Painter:
+def paint_density(
+    draws: np.ndarray,
+    mean: float,
+    low: float | None,
+    high: float | None,
+    bounds: tuple[float | None, float | None] = (None, None),
+) -> Painter:
     def paint(axes: Axes) -> None:
         every = thin_to(draws.reshape(-1), 2000)
-        x, f = density(every)
+        x, f = density(every, bounds=bounds)
         if low is not None and high is not None:
             inside = (x >= low) & (x <= high)
             axes.fill_between(x[inside], f[inside], color=BAND, linewidth=0)
         if len(draws) > 1:
             for chain, values in enumerate(draws):
-                axes.plot(
-                    *density(thin_to(values, 500), 60, x[0], x[-1]), color=SERIES[chain % len(SERIES)], linewidth=0.7
-                )
+                own = density(thin_to(values, 500), 60, (x[0], x[-1]), bounds)
+                axes.plot(*own, color=SERIES[chain % len(SERIES)], linewidth=0.7)
         axes.plot(x, f, color=INK, linewidth=1.3)
         axes.axvline(mean, color=INK, linewidth=0.8, dashes=(4, 3))
         axes.set_yticks([])

@@ -1,0 +1,49 @@
+"""Densities end where a parameter does."""
+
+import numpy as np
+import pytest
+
+from mmgibbs.report.bounds import bounds
+from mmgibbs.report.plots import density
+
+ABOVE, BOTH, CLOSE = np.array([0.2, 0.4]), np.array([-0.2, 0.4]), np.array([0.9, 1.2])
+
+
+@pytest.mark.parametrize(
+    ("name", "draws", "expected"),
+    [
+        ("genetic.var[birth]", ABOVE, (0.0, None)),
+        ("SNPS.effect_var[birth]", ABOVE, (0.0, None)),
+        ("sigma2", ABOVE, (0.0, None)),
+        ("h2[birth]", ABOVE, (0.0, 1.0)),
+        ("ratio[genetic.maternal:birth]", CLOSE, (0.0, None)),  # a negative covariance takes it above 1
+        ("SNPS.pi[birth:none]", ABOVE, (0.0, 1.0)),
+        ("genetic.corr[a,b]", BOTH, (-1.0, 1.0)),
+        ("SNPS.effect_corr[a,b]", ABOVE, (-1.0, 1.0)),
+        ("genetic.cov[a,b]", ABOVE, (None, None)),
+        ("beta[snp_1]", ABOVE, (None, None)),
+        ("intercept", ABOVE, (None, None)),
+        ("covariance[a,b]", ABOVE, (None, None)),
+        ("covariance[x,yes,x,yes]", ABOVE, (0.0, None)),
+        ("anything", BOTH, (None, None)),
+    ],
+)
+def test_bounds_of_parameters(name, draws, expected):
+    assert bounds(name, draws) == expected
+
+
+def test_a_density_ends_at_its_bounds_and_keeps_its_area():
+    values = np.random.default_rng(5).gamma(0.8, 1.0, 1000)
+    x, f = density(values)
+    assert x[0] < 0
+    for limits in ((0.0, None), (0.0, values.max() + 0.01)):
+        x, f = density(values, 400, bounds=limits)
+        assert x[0] == 0 and (limits[1] is None or x[-1] == limits[1])
+        assert np.trapezoid(f, x) == pytest.approx(1, abs=0.01)
+    far, g = density(values + 50, bounds=(0.0, None))
+    assert far[0] > 40 and np.array_equal(g, density(values + 50)[1])
+
+
+def test_ends_are_kept_within_bounds():
+    x, _ = density(ABOVE, 10, ends=(-1.0, 2.0), bounds=(0.0, 1.0))
+    assert (x[0], x[-1]) == (0.0, 1.0)
