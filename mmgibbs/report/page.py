@@ -364,11 +364,13 @@ def _figures_of(name: str, row: dict, draws: np.ndarray, figures: plots.Figures)
     shares, values = plots.rank_shares(draws), plots.autocorrelations(draws)
     posterior = plots.paint_density(draws, row["mean"], row["hpd_low"], row["hpd_high"], bounds(name, draws))
 
+    key = words.key_of_figures(len(draws), known(row["hpd_low"]))
 
     def drawn(
         heading: str, paint: plots.Painter, caption: str, left: float = 0.18, x_label: str = ""
-    ) -> tuple[str, str]:
-        return heading, figures.draw(paint, f"{heading} of {name}", caption, left, x_label, size=plots.SMALL)
+    ) -> tuple[str, str, str]:
+        svg = figures.draw(paint, f"{heading} of {name}", caption, left, x_label, size=plots.SMALL)
+        return heading, svg, key[heading]
 
     several = (
         [drawn("Ranks by chain", plots.paint_ranks(shares), words.rank_words(shares), 0.1, "rank among all draws")]

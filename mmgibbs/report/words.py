@@ -320,6 +320,19 @@ def reml_words(record: dict) -> str:
 # ------------------------------------------------------------------------------------------------ the figures
 
 
+def key_of_figures(chains: int, interval: bool) -> dict[str, str]:
+    """Heading of a figure of chains -> what its lines are; interval: the density has one."""
+    each, several = "one line for each chain" if chains > 1 else "", chains > 1
+    parts = ["thick line: all chains", "thin lines: each chain"] if several else []
+    parts += ["shaded: 95\u00a0% interval"] if interval else []
+    return {
+        "Trace": each,
+        "Ranks by chain": "dashed: where chains agree",
+        "Autocorrelation": each,
+        "Posterior density": "; ".join([*parts, "dashed: mean"]),
+    }
+
+
 def trace_words(draws: np.ndarray, row: dict) -> str:
     means, places = draws.mean(axis=1), decimals(row["sd"])
     n = counted(draws.shape[0], "chain")

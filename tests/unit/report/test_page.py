@@ -58,6 +58,11 @@ def test_every_plot_says_in_words_and_numbers_what_it_shows(page):
     )
 
 
+def test_the_lines_of_small_figures_are_explained(page):
+    assert "<figcaption>thick line: all chains; thin lines: each chain; shaded: 95\u00a0% interval" in page.text
+    assert "<figcaption>dashed: where chains agree</figcaption>" in page.text
+
+
 def test_colours_follow_the_theme(page):
     svg = "".join(re.findall(r"<svg.*?</svg>", page.text, re.DOTALL))
     assert "var(--series-1)" in svg and "var(--ink)" in svg

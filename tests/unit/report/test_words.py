@@ -6,6 +6,7 @@ from mmgibbs.report.page import facts
 from mmgibbs.report.words import (
     fixed_prior_words,
     interweaved_words,
+    key_of_figures,
     model_equations,
     model_table,
     prior_words,
@@ -154,6 +155,16 @@ def test_reliability_is_said_with_the_diagonal_of_the_relationships():
     assert reliability_words(_related(animal="H", line="A")).endswith(
         "of H; for terms of the pedigree alone, d is 1 + F"
     )
+
+
+def test_figures_of_chains_say_what_their_lines_are():
+    several, one = key_of_figures(4, True), key_of_figures(1, False)
+    assert several["Trace"] == several["Autocorrelation"] == "one line for each chain"
+    assert (
+        several["Posterior density"]
+        == "thick line: all chains; thin lines: each chain; shaded: 95\u00a0% interval; dashed: mean"
+    )
+    assert one["Trace"] == "" and one["Posterior density"] == "dashed: mean"
 
 
 def test_terms_that_interweave_say_what_for():
