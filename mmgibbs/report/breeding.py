@@ -36,9 +36,12 @@ def breeding_values(run: Finished, figures: plots.Figures, top: int) -> list[dic
         frame = _with_years(run.component(term, effect, trait), years)
         label = words.component_label(effect, trait, term, several)
         values = run.values_of(term, effect, trait)
-        drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait), values)
-        tables = [extreme(frame, label, top, descending, run.solved, values) for descending in (True, False)]
-        item = {"label": label, "values": values, "animals": frame.height, "figures": drawn}
+        called, head = run.levels_of(term)
+        drawn = _figures(frame, label, figures, _trend_of(run.trends.get(term), effect, trait), values, called)
+        tables = [
+            extreme(frame, label, top, descending, run.solved, values, called, head) for descending in (True, False)
+        ]
+        item = {"label": label, "values": values, "called": called, "figures": drawn}
         out.append(item | {"highest": tables[0], "lowest": tables[1]})
     return out
 
@@ -75,12 +78,15 @@ def _figures(
     figures: plots.Figures,
     trend: tuple[np.ndarray, np.ndarray] | None,
     what: str = "breeding value",
+    called: str = "animal",
 ) -> list[tuple[str, str, str]]:
-    """(heading, SVG, caption) of each figure; what: of which values, see `Finished.values_of`."""
+    """(heading, SVG, caption) of each figure; what: of which values, see `Finished.values_of`; called: what a level
+    is, see `Finished.levels_of`.
+    """
     values = frame["mean"].drop_nulls().to_numpy()
     if not len(values):
         return []
-    caption = words.histogram_words(values, what)
+    caption = words.histogram_words(values, what, called)
     out = [
         (
             "Distribution",
@@ -99,7 +105,7 @@ def _figures(
         out.append(_reliability(by_year.drop_nulls("reliability50"), label, figures))
     elif len(reliable):
         caption = (
-            f"Reliability of {counted(len(reliable), 'animal')}: median {number(np.median(reliable), 2)}, "
+            f"Reliability of {counted(len(reliable), called)}: median {number(np.median(reliable), 2)}, "
             f"from {number(reliable.min(), 2)} to {number(reliable.max(), 2)}."
         )
         out.append(
@@ -115,7 +121,7 @@ def _figures(
             )
         )
     if by_year.height > 1:
-        out.append(_trend(by_year, label, figures, trend, what))
+        out.append(_trend(by_year, label, figures, trend, what, called))
     return out
 
 
@@ -148,7 +154,12 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
 
 
 def _trend(
-    by_year: pl.DataFrame, label: str, figures: plots.Figures, trend: tuple[np.ndarray, np.ndarray] | None, what: str
+    by_year: pl.DataFrame,
+    label: str,
+    figures: plots.Figures,
+    trend: tuple[np.ndarray, np.ndarray] | None,
+    what: str,
+    called: str,
 ) -> tuple[str, str, str]:
     """Means of birth years with their posterior interval where draws were kept, else the spread of animals."""
     if trend is not None:
@@ -157,7 +168,7 @@ def _trend(
         band = "The band is the 95 % interval of the mean of each year."
     else:
         years, middle, low, high = (by_year[c].to_numpy() for c in ("year", "average", "mean10", "mean90"))
-        band, draws = "The band covers the middle eight tenths of the animals of each year.", None
+        band, draws = f"The band covers the middle eight tenths of the {called}s of each year.", None
     caption = " ".join(
         filter(
             None,
@@ -178,9 +189,17 @@ def _trend(
 
 
 def extreme(
-    frame: pl.DataFrame, label: str, top: int, descending: bool, solved: bool, values: str = "breeding value"
+    frame: pl.DataFrame,
+    label: str,
+    top: int,
+    descending: bool,
+    solved: bool,
+    values: str = "breeding value",
+    called: str = "animal",
+    head: str = "Animal",
 ) -> Table:
-    """The `top` levels with the highest (or lowest) means; solved: by BLUP; values: what they are.
+    """The `top` levels with the highest (or lowest) means; solved: by BLUP; values: what they are; called, head: what
+    a level is, and the head of their column.
 
     Optional columns are those that either of the two tables has something in, so that both have the same.
     """
@@ -196,7 +215,7 @@ def extreme(
     middle, spread = ("solution", "SE") if solved else ("mean", "SD")
     columns = [
         Column("Rank", "number"),
-        Column("Animal", "id"),
+        Column(head, "id"),
         Column(values.capitalize(), "number"),
         Column(
             spread,
@@ -218,7 +237,7 @@ def extreme(
         ]
         cells += [numbers(lows, places), numbers(highs, places), bars(means, lows, highs)]
     if either["reliability"].count():
-        columns.append(Column("Reliability", "number", "share of the animal's genetic variance that is known"))
+        columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
         if either[name].count():

@@ -282,8 +282,8 @@ def breeding_values(runs: Sequence[Finished], names: Sequence[str], figures: plo
                 continue
             pair = _joined(runs[0], runs[other], component)
             if pair.height > 2 and all((as_number(pair[name].std()) or 0) > 0 for name in ("a", "b")):
-                values = runs[0].values_of(*component)
-                out.append(_pair(pair, component, values, (names[0], names[other]), (1, other + 1), figures, top))
+                of = runs[0].values_of(*component), *runs[0].levels_of(component[0])
+                out.append(_pair(pair, component, of, (names[0], names[other]), (1, other + 1), figures, top))
     return out
 
 
@@ -306,12 +306,14 @@ def _joined(first: Finished, second: Finished, component: tuple[str, str, str]) 
 def _pair(
     pair: pl.DataFrame,
     component: tuple[str, str, str],
-    values: str,
+    of: tuple[str, str, str],
     names: tuple[str, str],
     at: tuple[int, int],
     figures: plots.Figures,
     top: int,
 ) -> dict:
+    """of: what the values are, what a level is, and the head of a column of levels."""
+    values, called, head = of
     label = words.component_label(component[1], component[2], component[0])
     a, b = pair["a"].to_numpy(), pair["b"].to_numpy()
     pearson = float(np.corrcoef(a, b)[0, 1])
@@ -321,8 +323,8 @@ def _pair(
     moved = (pair["rank_a"] - pair["rank_b"]).abs().to_numpy()
     far = pair.row(int(moved.argmax()), named=True)
     caption = (
-        f"{counted(pair.height, 'animal')} in both runs: correlation {pearson:.4f}, of the ranks {spearman:.4f}. "
-        f"{kept} of the {top} highest of run {at[0]} are among the {top} highest of run {at[1]}; half of all animals "
+        f"{counted(pair.height, called)} in both runs: correlation {pearson:.4f}, of the ranks {spearman:.4f}. "
+        f"{kept} of the {top} highest of run {at[0]} are among the {top} highest of run {at[1]}; half of all {called}s "
         f"move by at most {np.median(moved):,.0f} places, "
         f"{far['level']} by {moved.max():,} (from {far['rank_a']:,} to {far['rank_b']:,})."
     )
@@ -337,18 +339,18 @@ def _pair(
         "runs": f"run {at[0]} and run {at[1]}",
         "caption": caption,
         "figure": drawn,
-        "table": _ranks(pair, label, names, top),
+        "table": _ranks(pair, label, names, top, called, head),
     }
 
 
-def _ranks(pair: pl.DataFrame, label: str, names: tuple[str, str], top: int) -> Table:
-    """Animals among the `top` of either run: values and ranks in both, and the change."""
+def _ranks(pair: pl.DataFrame, label: str, names: tuple[str, str], top: int, called: str, head: str) -> Table:
+    """Levels among the `top` of either run: values and ranks in both, and the change."""
     shown = pair.filter((pl.col("rank_a") <= top) | (pl.col("rank_b") <= top)).sort("rank_a")
     change = (shown["rank_a"] - shown["rank_b"]).to_list()
     places = decimals(as_number(pair["a"].std()))
     columns = [
         Column("Rank", "number", names[0]),
-        Column("Animal", "id"),
+        Column(head, "id"),
         Column(names[0], "number"),
         Column(names[1], "number"),
     ]
@@ -368,5 +370,5 @@ def _ranks(pair: pl.DataFrame, label: str, names: tuple[str, str], top: int) -> 
         moves,
     ]
     return Table(
-        f"{label}: animals among the {top} highest of {listed(names, 'or')}", columns, list(zip(*cells, strict=True))
+        f"{label}: {called}s among the {top} highest of {listed(names, 'or')}", columns, list(zip(*cells, strict=True))
     )

@@ -163,12 +163,13 @@ def _levels(run: Finished) -> list[Finding]:
         .row(0)
     )
     if n and small > FEW * n:
+        called = "Animals" if any(run.levels_of(term)[0] == "animal" for term in related) else "Levels"
         out.append(
             Finding(
                 "Monte Carlo error of breeding values",
                 f"{small:,} of {n:,} breeding values ({100 * small / n:.0f} %) {'has' if small == 1 else 'have'} an "
                 f"effective sample size below {ESS}; the smallest is {smallest:.0f}. "
-                "Animals whose values lie close together may change places in a longer run.",
+                f"{called} whose values lie close together may change places in a longer run.",
             )
         )
     if negative:

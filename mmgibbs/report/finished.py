@@ -18,6 +18,7 @@ from mmgibbs.errors import ConfigError
 from mmgibbs.results.markers import TOTAL
 from mmgibbs.results.relationships import relationships_of
 
+OF_ANIMALS = ("A", "G", "D", "H")  # symbols of relationships by a pedigree, genotypes or both
 MOST_DRAWS = 50_000_000  # of one array of parameters of a regression that is read, 0.4 GB
 
 
@@ -93,6 +94,16 @@ class Finished:
         if of.get("legendre") or of.get("covariates"):
             return "coefficient"
         return "polygenic value" if (term, effect, trait) in self.polygenic else "breeding value"
+
+    def levels_of(self, term: str) -> tuple[str, str]:
+        """(what a level of a related term is, head of a column of them): ('animal', 'Animal') where a pedigree or
+        genotypes relate them, else ('level', the column that they are in).
+        """
+        if self.relationships[term]["symbol"] in OF_ANIMALS:
+            return "animal", "Animal"
+        random = self.record.get("analysis", {}).get("model", {}).get("random", {}).get(term, {})
+        column = str(random.get("level") or "level")  # effects with names may have a column each
+        return "level", column[:1].upper() + column[1:]
 
     @cached_property
     def components(self) -> list[tuple[str, str, str]]:

@@ -62,6 +62,7 @@ def page(run: Finished, top: int = 20) -> dict:
     figures = plots.Figures()
     breeding = breeding_values(run, figures, top)
     curves = [b["label"] for b in breeding if b["values"] == "coefficient"]
+    called = {b["called"] for b in breeding if b["values"] == "coefficient"}
     return {
         "title": run.name,
         "subtitle": subtitle(run.record),
@@ -86,7 +87,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "other_traits": other_traits(run, figures),
         "breeding_words": words.values_words(run.record, has_reliabilities(run)),
         "breeding_title": "Curves of breeding values" if len(curves) == len(breeding) else "Breeding values",
-        "curve_words": words.curve_words(curves),
+        "curve_words": words.curve_words(curves, "level" if called == {"level"} else "animal"),
         "polygenic_words": words.polygenic_words(
             [words.component_label(e, t, name, True) for name, e, t in run.components if (name, e, t) in run.polygenic]
         ),

@@ -98,12 +98,12 @@ def reliability_words(record: dict) -> str:
     return "1 \u2212 PEV / variance" if record.get("inbreeding") == "ignore" else "1 \u2212 PEV / ((1 + F) variance)"
 
 
-def curve_words(coefficients: Sequence[str]) -> str:
-    """Says that these values are coefficients of curves; '' if there are none."""
+def curve_words(coefficients: Sequence[str], called: str = "animal") -> str:
+    """Says that these values are coefficients of curves; '' if there are none. called: what has a curve."""
     if not coefficients:
         return ""
     return (
-        "By random regression each animal has a curve of breeding values. These are its coefficients, not breeding "
+        f"By random regression each {called} has a curve of breeding values. These are its coefficients, not breeding "
         f"values: {'; '.join(coefficients)}. The breeding value at a point is the sum of the coefficients times what "
         "they multiply there (Legendre polynomials or covariates)."
     )
@@ -383,12 +383,12 @@ def density_words(row: dict) -> str:
     return middle + (f"; 95 % interval {ends}." if ends else ".")
 
 
-def histogram_words(values: np.ndarray, what: str = "breeding value") -> str:
-    """what: of which values, such as 'polygenic value'."""
+def histogram_words(values: np.ndarray, what: str = "breeding value", called: str = "animal") -> str:
+    """what: of which values, such as 'polygenic value'; called: what has one."""
     places = decimals(values.std())
     low, middle, high = np.percentile(values, (5, 50, 95))
     return (
-        f"{what.capitalize()}s of {counted(len(values), 'animal')}: from {number(values.min(), places)} to "
+        f"{what.capitalize()}s of {counted(len(values), called)}: from {number(values.min(), places)} to "
         f"{number(values.max(), places)}, median {number(middle, places)}; "
         f"nine tenths lie between {number(low, places)} and {number(high, places)}."
     )

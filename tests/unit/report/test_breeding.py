@@ -1,10 +1,18 @@
 """The tables of the highest and lowest animals: what is not sorted, and what is not looked up, changes nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
+from helpers.finished_run import analysis, write_run
+from helpers.html_page import Page
 
 from mmgibbs.report.breeding import _first, _with_years, extreme
+from mmgibbs.report.compare import write_comparison
+from mmgibbs.report.findings import warnings
+from mmgibbs.report.finished import read_finished
+from mmgibbs.report.page import write_report
 
 
 @pytest.mark.parametrize("descending", [True, False])
@@ -41,3 +49,24 @@ def test_the_highest_and_the_lowest_have_the_same_columns(inbreeding, sires):
     high, low = ([c.label for c in extreme(of, "milk", 1, d, False).columns] for d in (True, False))
     assert high == low and {"F", "Reliability", "Born", "Sire"} < set(high) and "Dam" not in high
     assert "F" not in [c.label for c in extreme(of.with_columns(inbreeding=0.0), "milk", 1, True, False).columns]
+
+
+def test_levels_without_a_pedigree_are_no_animals(tmp_path):
+    own = analysis()
+    own["model"]["random"] = {"genetic": {"relationship": "kinship.txt", "level": "line", "traits": ["birth"]}}
+    folder = write_run(tmp_path / "run", analysis=own)
+    page = Page(write_report(folder))
+    assert page.table("direct, birth: the 20 highest")["head"][1] == "Line"
+    told = [p["desc"] for p in page.plots if p["title"].startswith(("Distribution", "Genetic trend", "Reliability"))]
+    assert told and any(" of 160 levels: from " in text for text in told)
+    assert not any("animal" in text for text in told)
+    both = Page(write_comparison([folder, folder], tmp_path / "both.html"))
+    assert "160 levels in both runs" in both.text and "levels among the 20 highest" in both.text
+
+
+def test_levels_with_a_pedigree_are_animals(tmp_path):
+    run = read_finished(write_run(tmp_path / "run"))
+    assert run.levels_of("genetic") == ("animal", "Animal") and run.levels_of("litter") == ("level", "Litter")
+    few = replace(run, solutions=run.solutions.with_columns(ess=pl.lit(50.0)))
+    (found,) = (f for f in warnings(few) if f.title.startswith("Monte Carlo"))
+    assert found.text.endswith("Animals whose values lie close together may change places in a longer run.")
