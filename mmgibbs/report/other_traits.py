@@ -22,6 +22,36 @@ def other_traits(run: Finished, figures: plots.Figures) -> list[dict]:
     return out
 
 
+def other_traits_words(run: Finished) -> str:
+    """On which scale the solutions of these traits are, by the kinds of traits that there are; '' without any."""
+    if run.predicted is None:
+        return ""
+    counted = {
+        str(trait): frame["category"].null_count() == frame.height
+        for (trait,), frame in run.predicted.group_by(["trait"], maintain_order=True)
+    }
+    of_counts, in_categories = ([trait for trait, is_count in counted.items() if is_count is w] for w in (True, False))
+    sentences = []
+    if in_categories:
+        sentences.append(
+            f"The model has a liability behind each record of {listed(in_categories)}. Solutions, variances and h2 are "
+            "on its scale; h2_observed is the heritability of the records themselves, and incidence the share of a "
+            "category among unrelated animals."
+        )
+    if of_counts:
+        sentences.append(
+            f"The model has a log rate behind each count of {listed(of_counts)}, the logarithm of the expected count "
+            "(for one unit of exposure, where records have one). Solutions, variances and h2 are on its scale; "
+            "h2_observed is the heritability of the counts themselves."
+        )
+    seen = [*(["shares"] if in_categories else []), *(["mean counts"] if of_counts else [])]
+    sentences.append(
+        "Records were simulated from the model in every kept draw: if the model fits, the observed "
+        f"{' and '.join(seen)} lie within the intervals of these."
+    )
+    return " ".join(sentences)
+
+
 def extreme_words(run: Finished) -> list[str]:
     """Levels whose records all lie in one end category, one sentence for each effect and trait."""
     out = []

@@ -34,7 +34,7 @@ from mmgibbs.report.html_tables import (
     marked,
     numbers,
 )
-from mmgibbs.report.other_traits import extreme_words, other_traits
+from mmgibbs.report.other_traits import extreme_words, other_traits, other_traits_words
 from mmgibbs.report.render import render
 from mmgibbs.report.triangle import lower_triangle
 from mmgibbs.results.relationships import relationships_of
@@ -85,6 +85,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "decisions": decision_tables(run, top),
         "decided": run.record.get("decisions", {}),
         "other_traits": other_traits(run, figures),
+        "other_traits_words": other_traits_words(run),
         "breeding_words": words.values_words(run.record, has_reliabilities(run)),
         "breeding_title": "Curves of breeding values" if len(curves) == len(breeding) else "Breeding values",
         "curve_words": words.curve_words(curves, "level" if called == {"level"} else "animal"),
@@ -150,7 +151,7 @@ def model_section(record: dict, coefficients: Mapping[str, int] | None = None) -
     random = {name: kind["symbol"] for name, kind in relationships_of(record).items()}
     return {
         "equations": words.model_equations(analysis, intercept),
-        "liabilities": any(words.scale_of(trait) for trait in analysis.get("traits", {}).values()),
+        "behind": words.behind_words(analysis.get("traits", {})),
         "random": random,
         "markers": list(model.get("markers") or {}),
         "residuals": words.residuals_words(record),

@@ -62,6 +62,15 @@ def scale_of(trait: dict) -> str:
     return {"binary": "liability", "ordinal": "liability", "count": "log rate"}.get(trait.get("type", ""), "")
 
 
+def behind_words(traits: Mapping[str, dict]) -> str:
+    """'the liability or log rate behind it, or its logarithm': of which records the sum is not; '' if of all it is."""
+    scales = dict.fromkeys(scale_of(trait) for trait in traits.values())
+    hidden = " or ".join(scale for scale in scales if scale in ("liability", "log rate"))
+    return ", or ".join(
+        [*([f"the {hidden} behind it"] if hidden else []), *(["its logarithm"] if "log" in scales else [])]
+    )
+
+
 def scale_words(traits: dict[str, dict]) -> str:
     """'on the scale of the trait (of pneumonia, of its liability)'."""
     own = [f"of {name}, of its {scale_of(spec)}" for name, spec in traits.items() if scale_of(spec)]

@@ -4,6 +4,7 @@ import pytest
 
 from mmgibbs.report.page import facts
 from mmgibbs.report.words import (
+    behind_words,
     fixed_prior_words,
     interweaved_words,
     key_of_figures,
@@ -62,6 +63,21 @@ def test_sums_are_of_what_follows_the_model():
     assert left == ["milk", "liability of sick", "log rate of cases", "log of days", "age"]
     assert scale_words({"milk": traits["milk"]}) == "on the scale of the trait"
     assert scale_words({"sick": traits["sick"]}) == "on the scale of the trait (of sick, of its liability)"
+
+
+@pytest.mark.parametrize(
+    ("types", "told"),
+    [
+        ([{"type": "normal"}], ""),
+        ([{"type": "normal"}, {"type": "binary"}, {"type": "ordinal"}], "the liability behind it"),
+        ([{"type": "count"}], "the log rate behind it"),
+        ([{"type": "ordinal"}, {"type": "count"}], "the liability or log rate behind it"),
+        ([{"type": "censored", "log": True}], "its logarithm"),
+        ([{"type": "censored", "log": True}, {"type": "count"}], "the log rate behind it, or its logarithm"),
+    ],
+)
+def test_what_is_behind_records_by_kind_of_trait(types, told):
+    assert behind_words({str(k): spec for k, spec in enumerate(types)}) == told
 
 
 def test_rates_are_per_unit_of_their_exposure():

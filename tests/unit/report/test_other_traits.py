@@ -1,0 +1,38 @@
+"""What a page says of traits that are not normal holds of the kinds of traits that the run has."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from mmgibbs.report.finished import Finished
+from mmgibbs.report.other_traits import other_traits_words
+
+CATEGORIES = {"trait": ["ease"] * 2, "category": ["easy", "difficult"]}
+COUNTS = {"trait": ["cases"] * 2, "category": [None, None]}
+
+
+def words(*traits):
+    frames = [pl.DataFrame(t, {"trait": pl.String, "category": pl.String}) for t in traits]
+    return other_traits_words(Finished(Path("run"), {}, pl.DataFrame(), predicted=pl.concat(frames)))
+
+
+@pytest.mark.parametrize(
+    ("traits", "has", "lacks"),
+    [
+        ([CATEGORIES], ["liability behind each record of ease.", "incidence", "observed shares lie"], ["log rate"]),
+        (
+            [COUNTS],
+            ["log rate behind each count of cases,", "observed mean counts lie"],
+            ["liability", "incidence", "share"],
+        ),
+        ([CATEGORIES, COUNTS], ["of ease.", "of cases,", "observed shares and mean counts lie"], ["ease and cases"]),
+    ],
+)
+def test_liabilities_are_those_of_categories_and_log_rates_those_of_counts(traits, has, lacks):
+    told = words(*traits)
+    assert all(text in told for text in has) and not any(text in told for text in lacks)
+
+
+def test_normal_traits_have_no_such_words():
+    assert other_traits_words(Finished(Path("run"), {}, pl.DataFrame())) == ""
