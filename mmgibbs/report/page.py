@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def page(run: Finished, top: int = 20) -> dict:
         "warnings": warnings(run),
         "remarks": remarks(run),
         "thresholds": {"rhat": RHAT, "ess": ESS},
-        "model": model_section(run.record, coefficients_of(run)),
+        "model": model_section(run.record, coefficients_of(run), intercept_of(run)),
         "regression": run.record.get("described"),
         "facts": facts(run.record),
         "counted": run.record.get("variances_counted", {}),
@@ -140,14 +140,24 @@ def coefficients_of(run: Finished) -> dict[str, int]:
     return dict(found.group_by("term").agg(pl.col("len").max()).collect().rows())
 
 
-def model_section(record: dict, coefficients: Mapping[str, int] | None = None) -> dict | None:
+def intercept_of(run: Finished) -> list[str]:
+    """The traits that have an intercept: with `auto`, those that no class effect spans."""
+    traits = list(run.record.get("analysis", {}).get("traits", {}))
+    if run.solutions is None or "intercept" not in run.record.get("levels", {}):
+        return []
+    found = run.solutions.lazy().filter(term="intercept").select("trait").unique().collect()["trait"].to_list()
+    return [trait for trait in traits if trait in found]
+
+
+def model_section(
+    record: dict, coefficients: Mapping[str, int] | None = None, intercept: Sequence[str] = ()
+) -> dict | None:
     """The model in words and in symbols; None for an analysis without terms (a regression). coefficients: of each
-    covariate."""
+    covariate; intercept: traits that have one."""
     analysis = record.get("analysis", {})
     model = analysis.get("model", {})
     if not (model.get("fixed") or model.get("random") or model.get("markers")):
         return None
-    intercept = list(analysis.get("traits", {})) if "intercept" in record.get("levels", {}) else []
     random = {name: kind["symbol"] for name, kind in relationships_of(record).items()}
     return {
         "equations": words.model_equations(analysis, intercept),

@@ -177,6 +177,22 @@ def test_the_model_is_told_in_words_and_symbols(page):
     assert "auto: 700 equations, fewer than 50,000" in text and "accounted for" in text
 
 
+def test_an_intercept_is_that_of_the_traits_that_have_one(tmp_path):
+    changed = analysis()
+    changed["model"]["fixed"]["herd"]["traits"] = ["birth"]
+    levels = {"herd": 3, "intercept": 1, "genetic": 160, "litter": 40}
+    run = write_run(tmp_path / "run", analysis=changed, levels=levels)
+    solutions = pl.read_parquet(run / "solutions.parquet")
+    own = solutions.filter(term="herd", trait="weaning").head(1)
+    own = own.with_columns(pl.lit("intercept").alias("term"), pl.lit("1").alias("level"))
+    others = solutions.filter((pl.col("term") != "herd") | (pl.col("trait") == "birth"))
+    pl.concat([own, others]).write_parquet(run / "solutions.parquet")
+    page = Page(write_report(run))
+    text = re.sub(r"<[^>]+>", "", page.text)
+    assert "weaning = intercept + genetic.direct (animal)" in text and "birth = herd + genetic.direct" in text
+    assert page.table("Terms of the model")["rows"][0][:3] == ["intercept", "fixed", "weaning"]
+
+
 def test_reliabilities_are_defined_where_they_are_shown(tmp_path, page):
     assert "Reliability is 1 \u2212 PEV / ((1 + F) variance)" in page.text
     run = write_run(tmp_path / "run", trend=False)
