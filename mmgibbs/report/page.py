@@ -344,11 +344,12 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
             Column("MCSE", "number", "Monte Carlo standard error of the mean"),
             Column("ESS bulk", "number", f"effective sample size of the mean; below {ESS} is too few"),
             Column("ESS tail", "number", f"effective sample size of the interval; below {ESS} is too few"),
-            Column("R-hat", "number", f"1 where the chains agree; above {RHAT} they have not mixed"),
         ]
         cells += [numbers([r["mcse"] for r in rows], [4 if fraction else decimals(r["mcse"]) for r in rows])]
         cells += [marked(counts([r[key] for r in rows]), lambda n: n < ESS) for key in ("ess_bulk", "ess_tail")]
-        cells += [marked(numbers([r["rhat"] for r in rows], 3), lambda n: n > RHAT)]
+        if any(known(r["rhat"]) for r in rows):  # one chain alone, or very few draws, have none
+            columns.append(Column("R-hat", "number", f"1 where the chains agree; above {RHAT} they have not mixed"))
+            cells.append(marked(numbers([r["rhat"] for r in rows], 3), lambda n: n > RHAT))
     return Table(caption, columns, list(zip(*cells, strict=True)), note)
 
 

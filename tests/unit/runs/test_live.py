@@ -1,6 +1,7 @@
 """The page while a run works: what it shows, where it goes when the run ends, and that it touches no run."""
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -57,6 +58,17 @@ def test_a_running_page_shows_traces_and_loads_itself(tmp_path):
     assert len(page.column("Heritabilities", "R-hat")) == 2
     assert "mix worst come first" in page.text and page.text.count(", ESS ") == 2
     assert page.links in ([], ["data:,"]) or all(link.startswith(("#", "data:")) for link in page.links)
+
+
+def test_one_chain_has_no_column_of_r_hat(tmp_path):
+    one = facts()
+    draws = {name: values[:1] for name, values in one.draws.items()}
+    one = replace(one, draws=draws, summary=summary_frame(summary_table(draws)))
+    page = Page(write_running(one, tmp_path / "report.html"))
+    assert "R-hat" not in page.table("Heritabilities")["head"] and "ESS bulk" in page.table("Heritabilities")["head"]
+    assert "of 1 chain;" in page.text and "R-hat needs two chains." in page.text
+    several = Page(write_running(facts(), tmp_path / "several.html"))
+    assert "R-hat needs two chains" not in several.text
 
 
 def test_before_there_are_draws(tmp_path):
