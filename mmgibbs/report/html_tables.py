@@ -120,6 +120,11 @@ def marked(column: Sequence[Number], beyond: Callable[[float], bool]) -> list[Nu
     return [replace(n, alert=n.value is not None and beyond(n.value)) for n in column]
 
 
+def where_marked(column: Sequence[Cell], note: str) -> str:
+    """The note on what is marked, where anything in the column is."""
+    return note if any(isinstance(cell, Number) and cell.alert for cell in column) else ""
+
+
 def bars(
     means: Sequence[float | None],
     lows: Sequence[float | None],

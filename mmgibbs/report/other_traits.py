@@ -6,7 +6,18 @@ import polars as pl
 
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.html_tables import Column, Table, counts, figure, known, listed, marked, number, numbers
+from mmgibbs.report.html_tables import (
+    Column,
+    Table,
+    counts,
+    figure,
+    known,
+    listed,
+    marked,
+    number,
+    numbers,
+    where_marked,
+)
 
 
 def other_traits(run: Finished, figures: plots.Figures) -> list[dict]:
@@ -138,7 +149,8 @@ def _table(trait: str, frame: pl.DataFrame) -> Table:
     ]
     cells += [observed, *(numbers(shown[c].to_list(), places) for c in ("predicted", "low", "high"))]
     what = "mean counts" if is_count else f"share of {shown['category'][0]}" if binary else "shares of the categories"
-    note = "A triangle marks what lies outside its interval; predicted_classes.csv has this table."
+    note = where_marked(observed, "A triangle marks what lies outside its interval. ")
+    note += "predicted_classes.csv has this table."
     return Table(f"{trait}: {what}, observed and predicted", columns, list(zip(*cells, strict=True)), note)
 
 

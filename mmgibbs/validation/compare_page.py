@@ -11,7 +11,7 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from mmgibbs.report import plots
-from mmgibbs.report.html_tables import Cell, Column, Table, decimals, figure, known, marked, numbers
+from mmgibbs.report.html_tables import Cell, Column, Table, decimals, figure, known, marked, numbers, where_marked
 from mmgibbs.report.render import render
 from mmgibbs.validation.compare import lacking_folds
 from mmgibbs.validation.page import FAR, NAMES
@@ -71,16 +71,17 @@ def comparison_table(table: pl.DataFrame) -> Table:
     columns += [Column(c, "number") for c in ("Estimate", "Standard error", "Difference", "Its standard error")]
     columns += [Column("z", "number", "difference from the first analysis, in standard errors"), Column("n", "number")]
     predictions = [" ".join(p for p in names if p) for names in table.select("term", "effect").iter_rows()]
+    of_z = marked(numbers(z, 1), lambda v: abs(v) > FAR)
     cells: list[Sequence[Cell]] = [
         table["trait"].to_list(),
         [NAMES.get(s, s) for s in table["statistic"]],
         table["analysis"].to_list(),
         predictions,
         *(numbers(table[c].to_list(), places) for c in ("estimate", "se", "difference", "se_of_difference")),
-        marked(numbers(z, 1), lambda v: abs(v) > FAR),
+        of_z,
         numbers(table["n"].to_list(), 0),
     ]
-    note = f"Marked: differences of more than {FAR:g} standard errors."
+    note = where_marked(of_z, f"Marked: differences of more than {FAR:g} standard errors.")
     if not table["difference"].count():  # the LR method says nothing of one analysis given another
         columns = [c for i, c in enumerate(columns) if i not in OF_DIFFERENCES]
         cells = [c for i, c in enumerate(cells) if i not in OF_DIFFERENCES]

@@ -10,7 +10,7 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from mmgibbs.report import plots
-from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, number, numbers
+from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, number, numbers, where_marked
 from mmgibbs.report.render import render
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.plan import SAMPLE
@@ -126,18 +126,20 @@ def statistics_table(table: pl.DataFrame) -> Table:
         *(Column(c, "number") for c in ("Estimate", "Standard error", "Expected")),
     ]
     columns += [Column("z", "number", help_of_z), Column("Standard error from"), Column("n", "number")]
+    of_z = marked(numbers(z, 1), lambda v: abs(v) > FAR)
     rows = zip(
         [label(*names) for names in table.select("term", "effect", "trait").iter_rows()],
         [NAMES.get(s, s) for s in table["statistic"]],
         numbers(table["estimate"].to_list(), places),
         numbers(table["se"].to_list(), places),
         numbers(table["expected"].to_list(), places),
-        marked(numbers(z, 1), lambda v: abs(v) > FAR),
+        of_z,
         table["se_from"],
         numbers(table["n"].to_list(), 0),
         strict=True,
     )
-    return Table("Statistics", columns, list(rows), f"Marked: more than {FAR:g} standard errors from what is expected.")
+    note = where_marked(of_z, f"Marked: more than {FAR:g} standard errors from what is expected.")
+    return Table("Statistics", columns, list(rows), note)
 
 
 def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: str) -> tuple[str, str, str]:

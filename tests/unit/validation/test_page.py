@@ -98,3 +98,5 @@ def test_what_lies_far_from_expected_is_marked():
     z = {row[1]: row[5] for table in tables.values() for row in table.rows}
     assert z["bias"].alert and z["bias"].value == pytest.approx(-5)
     assert not z["dispersion"].alert and z["accuracy"].value is None
+    notes = [any(row[5].alert for row in table.rows) == table.note.startswith("Marked: ") for table in tables.values()]
+    assert all(notes) and sum(table.note != "" for table in tables.values()) == 1

@@ -95,6 +95,8 @@ def test_statistics_of_the_lr_method_stand_together_and_have_no_empty_columns():
     assert "difference" not in found.as_text() and "estimate" in found.as_text()
     shown = comparison_table(found.table.with_columns(difference=pl.lit(0.5), se_of_difference=pl.lit(0.1)))
     assert [c.label for c in shown.columns] == [*heads, "Difference", "Its standard error", "z", "n"] and shown.note
+    near = comparison_table(found.table.with_columns(difference=pl.lit(0.1), se_of_difference=pl.lit(0.1)))
+    assert near.note == ""  # nothing is marked
 
 
 def test_the_most_complete_prediction_is_compared():
