@@ -6,6 +6,7 @@ import polars as pl
 
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import NORMAL_95, Column, Number, Table, as_number, bars, decimals, known, numbers
+from mmgibbs.report.order import in_natural_order
 from mmgibbs.results.markers import GEBV, TOTAL
 
 LEVELS = 200  # shown of one effect on one trait; of more, half the lowest and half the highest
@@ -49,6 +50,7 @@ def _table(caption: str, frame: pl.DataFrame, solved: bool) -> Table:
     ]
     rows, classes = [], []
     for (trait,), part in cut.group_by(["trait"], maintain_order=True):
+        part = part[in_natural_order(part["level"])]
         held = _held(part)
         spreads = [s for s, h in zip(part["sd"], held, strict=True) if known(s) and not h]
         places = decimals(sorted(spreads)[len(spreads) // 2] if spreads else as_number(part["mean"].std()))

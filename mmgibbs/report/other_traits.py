@@ -18,6 +18,7 @@ from mmgibbs.report.html_tables import (
     numbers,
     where_marked,
 )
+from mmgibbs.report.order import in_natural_order
 
 
 def other_traits(run: Finished, figures: plots.Figures) -> list[dict]:
@@ -26,6 +27,7 @@ def other_traits(run: Finished, figures: plots.Figures) -> list[dict]:
         return []
     out = []
     for (trait,), frame in run.predicted.group_by(["trait"], maintain_order=True):
+        frame = frame[in_natural_order(frame["level"])]  # the categories of a level stay in their order
         of = run.record.get("liabilities", {}).get(trait)
         drawn = ([] if of is None else [_liability(str(trait), of, figures)]) + [_classes(str(trait), frame, figures)]
         legend = [(k % len(plots.SERIES) + 1, label) for k, label in enumerate(of["categories"])] if of else []

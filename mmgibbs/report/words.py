@@ -8,6 +8,7 @@ import numpy as np
 
 from mmgibbs.report.findings import RHAT
 from mmgibbs.report.html_tables import Column, Table, counted, counts, decimals, figure, interval, known, listed, number
+from mmgibbs.report.order import natural
 from mmgibbs.results.relationships import relationships_of
 
 ENGINES = {
@@ -252,7 +253,7 @@ def _by_class(record: dict) -> str:
     """', one for each class of housing (indoor, outdoor)'."""
     by = (record["analysis"].get("variances", {}).get("residual") or {}).get("by")
     classes = record.get("data", {}).get("residual_classes", {})
-    return f", one for each class of {by} ({', '.join(classes)})" if by else ""
+    return f", one for each class of {by} ({', '.join(sorted(classes, key=natural))})" if by else ""
 
 
 def _treated(variances: dict, name: str, estimated: bool = False) -> str:
