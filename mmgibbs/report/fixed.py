@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import polars as pl
 
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.html_tables import NORMAL_95, Column, Number, Table, as_number, bars, decimals, known, numbers
+from mmgibbs.report.html_tables import (
+    NORMAL_95,
+    Bar,
+    Column,
+    Number,
+    Table,
+    as_number,
+    bars,
+    decimals,
+    known,
+    listed,
+    number,
+    numbers,
+)
 from mmgibbs.report.order import in_natural_order
 from mmgibbs.results.markers import GEBV, TOTAL
 
 LEVELS = 200  # shown of one effect on one trait; of more, half the lowest and half the highest
+WIDE = 4.0  # times the median width: intervals that do not set the scale of the bars
+LEAST_SHARE = 0.25  # of the scale that is left to the intervals where 0 is drawn in
 
 
 def fixed_effects(run: Finished) -> list[Table]:
@@ -31,11 +49,13 @@ def _table(caption: str, frame: pl.DataFrame, solved: bool) -> Table:
     spread = "SE" if solved else "SD"
     cut = pl.concat([_extremes(part) for _, part in frame.group_by(["trait"], maintain_order=True)])
     several = frame["trait"].n_unique() > 1
-    note = (
-        f"{cut.height:,} of {frame.height:,} rows: of each trait the {LEVELS // 2} lowest and the {LEVELS // 2} "
-        "highest; solutions.parquet has all of them."
+    notes = (
+        [
+            f"{cut.height:,} of {frame.height:,} rows: of each trait the {LEVELS // 2} lowest and the {LEVELS // 2} "
+            "highest; solutions.parquet has all of them."
+        ]
         if cut.height < frame.height
-        else ""
+        else []
     )
     columns = [
         Column("Level"),
@@ -48,7 +68,8 @@ def _table(caption: str, frame: pl.DataFrame, solved: bool) -> Table:
         Column("High", "number", f"solution plus 1.96 {spread}"),
         Column("95 % interval", "bar"),
     ]
-    rows, classes = [], []
+    rows, classes, every_bar = [], [], []
+    scales: dict[str, tuple[float, float]] = {}
     for (trait,), part in cut.group_by(["trait"], maintain_order=True):
         part = part[in_natural_order(part["level"])]
         held = _held(part)
@@ -71,11 +92,78 @@ def _table(caption: str, frame: pl.DataFrame, solved: bool) -> Table:
             )
         ]
         shown[0] = [Number("set to 0", 0.0) if h else cell for cell, h in zip(shown[0], held, strict=True)]
-        drawn = bars(part["mean"].to_list(), lows, highs)
+        drawn, own = _bars(part["level"].to_list(), part["mean"].to_list(), lows, highs, any(held))
+        every_bar += drawn
+        scales |= {", ".join(filter(None, (name, str(trait) if several else ""))): ends for name, ends in own.items()}
         for i, level in enumerate(part["level"]):
             rows.append((level, *([trait] if several else []), *(column[i] for column in shown), drawn[i]))
             classes.append("held" if held[i] else "")
-    return Table(caption, columns, rows, note, classes)
+    return Table(caption, columns, rows, " ".join([*notes, *_scale_words(scales, every_bar)]), classes)
+
+
+def _bars(
+    levels: Sequence[str],
+    means: Sequence[float],
+    lows: Sequence[float | None],
+    highs: Sequence[float | None],
+    held: bool,
+) -> tuple[list[Bar | None], dict[str, tuple[float, float]]]:
+    """The bars of one effect on one trait, and {what it is of: (low, high)} of each scale.
+
+    Powers of a covariate have a scale each, since their units differ; all other levels share one, which is called ''.
+    held: a level is set to 0, from which the others are differences.
+    """
+    power = [(found[0] if (found := re.search(r"x\^[0-9]+$", level)) else "") for level in levels]
+    power = power if all(power) else [""] * len(levels)
+    drawn: list[Bar | None] = [None] * len(levels)
+    scales = {}
+    for name in dict.fromkeys(power):
+        own = [i for i, of in enumerate(power) if of == name]
+        mean, low, high = ([values[i] for i in own] for values in (means, lows, highs))
+        if (scale := bar_scale(low, high, held)) is None:
+            continue
+        scales[name] = scale
+        for i, bar in zip(own, bars(mean, low, high, scale), strict=True):
+            drawn[i] = bar
+    return drawn, scales
+
+
+def bar_scale(
+    lows: Sequence[float | None], highs: Sequence[float | None], held: bool = False
+) -> tuple[float, float] | None:
+    """From the lowest to the highest end; None without intervals.
+
+    A few intervals that are much wider than the others, as of levels with next to no records, do not set it: beside
+    them the others would be dots. 0 is drawn in where a single interval would fill its bar, and where a level is held
+    there, unless the intervals would be too small to see.
+    """
+    ends = [(a, b) for a, b in zip(lows, highs, strict=True) if known(a) and known(b)]
+    if not ends:
+        return None
+    widths = sorted(b - a for a, b in ends)
+    usual = [(a, b) for a, b in ends if b - a <= WIDE * widths[(len(widths) - 1) // 2]]
+    low, high = min(a for a, _ in usual), max(b for _, b in usual)
+    with_zero = min(low, 0.0), max(high, 0.0)
+    if len(ends) == 1 or (held and high - low >= LEAST_SHARE * (with_zero[1] - with_zero[0])):
+        return with_zero
+    return low, high
+
+
+def _scale_words(scales: dict[str, tuple[float, float]], drawn: Sequence[Bar | None]) -> list[str]:
+    """What the bars of the table are drawn on; nothing without bars."""
+    shown = [bar for bar in drawn if bar is not None]
+    if not shown:
+        return []
+    each = []
+    for name, (low, high) in scales.items():
+        places = decimals(high - low)
+        each.append(f"{number(low, places)} to {number(high, places)}" + (f" ({name})" if name else ""))
+    words = [f"The bars run from {listed(each, most=12)}."]
+    if any(bar.zero is not None for bar in shown):
+        words.append("The thin line is 0.")
+    if any(bar.beyond for bar in shown):
+        words.append("A bar with an arrow goes on beyond this scale, which leaves out intervals much wider than most.")
+    return words
 
 
 def _extremes(part: pl.DataFrame) -> pl.DataFrame:

@@ -28,8 +28,9 @@ class Bar:
 
     low: float
     high: float
-    mean: float
+    mean: float | None  # None: outside
     zero: float | None
+    beyond: tuple[str, ...] = ()  # 'low', 'high': ends outside the scale
 
 
 @dataclass(frozen=True)
@@ -139,9 +140,13 @@ def bars(
     def place(value: float) -> float:
         return round(min(max(100 * (value - low) / width, 0.0), 100.0), 2)
 
+    def bar(m: float, a: float, b: float) -> Bar:
+        beyond = tuple(end for end, outside in (("low", a < low), ("high", b > high)) if outside)
+        return Bar(place(a), place(b), place(m) if low <= m <= high else None, zero, beyond)
+
     zero = place(0.0) if width > 0 and low <= 0 <= high else None
     return [
-        Bar(place(a), place(b), place(m), zero) if width > 0 and known(m) and known(a) and known(b) else None
+        bar(m, a, b) if width > 0 and known(m) and known(a) and known(b) else None
         for m, a, b in zip(means, lows, highs, strict=True)
     ]
 

@@ -1,4 +1,4 @@
-"""Levels on the page: the order in which they are listed."""
+"""Levels on the page: the order in which they are listed, and the scales of the bars of fixed effects."""
 
 from pathlib import Path
 
@@ -9,7 +9,8 @@ pytest.importorskip("matplotlib")
 
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.fixed import _table
+from mmgibbs.report.fixed import _table, bar_scale
+from mmgibbs.report.html_tables import Bar, bars
 from mmgibbs.report.order import in_natural_order
 from mmgibbs.report.other_traits import other_traits
 from mmgibbs.report.words import _by_class
@@ -27,6 +28,42 @@ def test_levels_are_in_natural_order():
     assert _by_class(by) == ", one for each class of age (2, 10)"
     table = _table("dam_age", solutions(["10+", "2", "3"], [1.0, 2.0, 3.0], [0.1] * 3), solved=False)
     assert [row[0] for row in table.rows] == ["2", "3", "10+"]
+
+
+def test_one_wide_interval_does_not_set_the_scale():
+    levels = ["a", "b", "c", "d"]
+    table = _table("herd", solutions(levels, [10.0, 11.0, 12.0, 500.0], [0.5, 0.5, 0.5, 400.0]), solved=False)
+    drawn = [row[-1] for row in table.rows]
+    assert all(bar.high - bar.low > 40 and not bar.beyond for bar in drawn[:3])
+    assert drawn[3].beyond == ("low", "high") and drawn[3].mean is None and (drawn[3].low, drawn[3].high) == (0, 100)
+    assert "The bars run from 9.0 to 13.0." in table.note and "A bar with an arrow goes on beyond" in table.note
+
+
+def test_a_single_interval_does_not_fill_its_bar():
+    (row,) = _table("intercept", solutions(["1"], [600.0], [5.0]), solved=False).rows
+    assert row[-1].zero == 0 and row[-1].low > 95
+    assert bar_scale([2.0, None], [3.0, None], held=True) == (0.0, 3.0)
+    assert bar_scale([None], [None]) is None
+
+
+def test_0_is_drawn_in_where_a_level_is_held_there_and_the_others_stay_visible():
+    assert bar_scale([2.0, 1.5], [3.0, 2.5], held=True) == (0.0, 3.0)
+    assert bar_scale([2.0, 1.5], [3.0, 2.5]) == (1.5, 3.0)
+    assert bar_scale([200.0, 201.0], [205.0, 206.0], held=True) == (200.0, 206.0)
+
+
+def test_traits_and_powers_of_a_covariate_have_scales_of_their_own():
+    age = _table("age", solutions(["x^1", "x^2"], [0.6, -0.07], [0.04, 0.01]), solved=False)
+    assert "0.00 to 0.68 (x^1)" in age.note and "to 0.000 (x^2)" in age.note and "The thin line is 0." in age.note
+    both = pl.concat(
+        [solutions(["a", "b"], [1.0, 2.0], [0.1] * 2), solutions(["a", "b"], [100, 200], [9.0] * 2, "gain")]
+    )
+    note = _table("herd", both, solved=True).note
+    assert "(weight) and" in note and "(gain)" in note
+
+
+def test_a_mean_outside_its_scale_is_not_drawn_at_the_end():
+    assert bars([5.0], [4.0], [6.0], (0.0, 1.0)) == [Bar(100.0, 100.0, None, 0.0, ("high",))]
 
 
 def test_classes_of_other_traits_are_in_natural_order_with_their_categories():
