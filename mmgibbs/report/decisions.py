@@ -28,12 +28,13 @@ def decision_tables(run: Finished, most: int) -> list[dict]:
 def _candidates(frame: pl.DataFrame, criterion: str, most: int) -> Table:
     chosen = frame.sort("mean", descending=True, maintain_order=True).head(most)
     low, median, high = (chosen[f"rank_{name}"].to_list() for name in ("low", "median", "high"))
+    last = max(high, default=1)
     places = decimals(as_number(chosen["sd"].median()))
     columns = [
         Column("Order", "number", "by the posterior mean"),
         Column("Candidate", "id"),
-        Column("Mean", "number"),
-        Column("SD", "number"),
+        Column("Mean", "number", "posterior mean of the breeding value, or of the index"),
+        Column("SD", "number", "posterior standard deviation"),
     ]
     cells = [
         counts(range(1, chosen.height + 1)),
@@ -47,9 +48,9 @@ def _candidates(frame: pl.DataFrame, criterion: str, most: int) -> Table:
         Column("From", "number", "first rank of the interval"),
         Column("Rank", "number", "median over the draws"),
         Column("To", "number", "last rank of the interval"),
-        Column("Rank interval", "bar"),
+        Column(f"Rank interval, 1 to {last:,}", "bar"),
     ]
-    cells += [counts(low), counts(median), counts(high), bars(median, low, high)]
+    cells += [counts(low), counts(median), counts(high), bars(median, low, high, (1, last))]
     note = (
         f"{chosen.height:,} of {frame.height:,} candidates; decisions.parquet has all of them."
         if chosen.height < frame.height
@@ -74,7 +75,7 @@ def _response(frame: pl.DataFrame, criterion: str) -> Table:
             "Perfect knowledge", "number", "of those that are the best in each draw: the upper limit of any selection"
         ),
         Column("SD", "number", "posterior standard deviation of the gain with perfect knowledge"),
-        Column("Attained", "number", "by mean, in per cent of perfect knowledge"),
+        Column("Attained %", "number", "gain by mean in per cent of that with perfect knowledge"),
     ]
     attained = [
         100 * a / b if known(a) and known(b) and b > 0 else None
@@ -91,6 +92,7 @@ def _response(frame: pl.DataFrame, criterion: str) -> Table:
         f"{criterion}: expected response to selection",
         columns,
         list(zip(*cells, strict=True)),
-        "Mean of the selected candidates minus the mean of all. The first two are posterior means without a standard "
-        "deviation: it would need the draws of every candidate. The standard deviation is that of perfect knowledge.",
+        "By mean, by P(best) and with perfect knowledge: the mean of the selected candidates minus the mean of all, in "
+        f"the unit of {criterion}. The SD is that of the gain with perfect knowledge; those of the other gains would "
+        "need the draws of every candidate.",
     )

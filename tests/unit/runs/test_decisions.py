@@ -211,7 +211,7 @@ def test_the_page_is_written(beef, tmp_path, monkeypatch):
     text = write_report(beef.directory, tmp_path / "page.html").read_text(encoding="utf-8")
     assert 'id="decisions"' in text and "P(best 7.5 %)" in text and "contain 80 % of the draws" in text
     assert "calf_and_cow: expected response to selection" in text.replace("<wbr>", "")
-    assert "posterior means without a standard deviation" in text
+    assert "would need the draws of every candidate" in text and "Attained %" in text
 
 
 def test_from_python(beef):
