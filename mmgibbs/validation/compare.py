@@ -17,7 +17,7 @@ all, and named in a note. Of the LR method the statistics of each analysis are s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 
@@ -47,6 +47,7 @@ class Comparison:
     names: list[str]
     notes: list[str]
     directory: Path | None = None
+    heads: list[dict] = field(default_factory=list)  # of the page, one for each analysis, see validated.head_of
 
     def as_text(self) -> str:
         """The table for people to read."""
@@ -63,7 +64,9 @@ def compare(found: Sequence[Validation]) -> Comparison:
     rows = _kfold_rows(folds, names) if folds.height else []
     notes += _not_in_all_folds(folds, _folds_of_traits(found))
     rows += _by_statistic([row for v in found for row in _lr_rows(v)])
-    return Comparison(pl.DataFrame(rows, schema=SCHEMA, orient="row"), folds, names, notes)
+    return Comparison(
+        pl.DataFrame(rows, schema=SCHEMA, orient="row"), folds, names, notes, heads=[v.head for v in found]
+    )
 
 
 def complete(predictions: pl.DataFrame) -> pl.DataFrame:

@@ -14,6 +14,7 @@ from mmgibbs.report import plots
 from mmgibbs.report.html_tables import Cell, Column, Table, decimals, figure, known, marked, numbers, where_marked
 from mmgibbs.report.render import render
 from mmgibbs.validation.compare import lacking_folds
+from mmgibbs.validation.head import equations, when_and_by_what
 from mmgibbs.validation.page import FAR, NAMES
 
 if TYPE_CHECKING:
@@ -57,6 +58,13 @@ def page(comparison: Comparison) -> dict:
     return {
         "title": f"Validation of {len(comparison.names)} analyses",
         "subtitle": ", ".join(comparison.names),
+        "finished": when_and_by_what(comparison.heads[-1]) if comparison.heads else "",
+        "models": [
+            (name, sums)
+            for name, head in zip(comparison.names, comparison.heads, strict=False)
+            if (sums := equations(head))
+        ],
+        "variances": None,
         "sections": sections,
         "notes": comparison.notes,
         "errors": ERRORS if comparison.by_fold.height else [("all", ERRORS[1][1])],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,6 +38,7 @@ class Validation:
     predictions: pl.DataFrame
     info: dict
     directory: Path | None = None
+    head: dict[str, Any] = field(default_factory=dict)  # of the page, see validated.head_of
 
     def as_text(self) -> str:
         """The table for people to read."""

@@ -21,6 +21,7 @@ from mmgibbs.validation.files import output_folder, starts_of_run, write
 from mmgibbs.validation.found import FROM_FAMILIES, FROM_MODEL, OVER_FOLDS, Validation
 from mmgibbs.validation.place import Work, place_of_work, sampled
 from mmgibbs.validation.plan import SAMPLE, Plan, settled
+from mmgibbs.validation.validated import head_of
 
 __all__ = ["FROM_FAMILIES", "FROM_MODEL", "OVER_FOLDS", "Plan", "Validation", "examine", "validate"]
 
@@ -81,4 +82,5 @@ def examine(
     # what is asked for must fit the data before the first of many solutions
     chosen = choose(records, prepared, plan) if chosen is None else chosen
     method = examine_by_sampling if sampled(prepared.design, plan) else examine_by_blup
-    return method(records, prepared, plan, chosen, say, executor)
+    found = method(records, prepared, plan, chosen, say, executor)
+    return replace(found, head=head_of(records.analysis, prepared))

@@ -13,6 +13,7 @@ from mmgibbs.report import plots
 from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, number, numbers, where_marked
 from mmgibbs.report.render import render
 from mmgibbs.validation.evaluation import label
+from mmgibbs.validation.head import equations, variance_table, when_and_by_what
 from mmgibbs.validation.plan import SAMPLE
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ def page(validation: Validation) -> dict:
     return {
         "title": f"Validation of {info['analysis']}",
         "subtitle": f"{info['records']:,} records, {how_solved(info)}",
+        "finished": when_and_by_what(validation.head),
+        "models": [("", sums)] if (sums := equations(validation.head)) else [],
+        "variances": variance_table(info.get("variances"), validation.head.get("components", {})),
         "sections": sections,
         "notes": info["notes"],
         "errors": [

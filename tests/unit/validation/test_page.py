@@ -1,6 +1,7 @@
 """validation.html of a made-up validation: figures, marks, notes."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -66,6 +67,36 @@ def test_the_page_shows_both_methods(tmp_path):
         "Regression 0.800",
     ):
         assert told in text, told
+
+
+HEAD = {
+    "finished": "2026-05-01T14:30:12+00:00",
+    "versions": {"mmgibbs": "0.1.0"},
+    "analysis": {
+        "traits": {"weight": {}},
+        "model": {"fixed": {"herd": {}}, "random": {"animal": {"relationship": "pedigree"}}},
+    },
+    "levels": {"intercept": 1, "herd": 4, "animal": 80},
+    "components": {"animal": ["weight", "height"], "residual": ["weight", "height"]},
+}
+
+
+def test_it_begins_with_the_date_the_version_the_model_and_the_variances(tmp_path):
+    matrices = {"animal": [[20.0, 3.5], [3.5, 2.0]], "residual": {"in": [[40.0, 0], [0, 6.0]]}}
+    validation = replace(made_up(variances=matrices), head=HEAD)
+    text = write_page(validation, tmp_path / "validation.html").read_text(encoding="utf-8")
+    assert "Finished 2026-05-01 14:30 UTC, mmgibbs\u00a00.1.0" in text
+    assert "<strong>weight</strong> = intercept + herd + animal + residual" in text
+    rows = [(row[0], row[1].value) for row in page(validation)["variances"].rows]
+    assert rows == [
+        ("animal.var[weight]", 20),
+        ("animal.var[height]", 2),
+        ("animal.cov[weight,height]", 3.5),
+        ("residual.var[weight|in]", 40),
+        ("residual.var[height|in]", 6),
+    ]
+    sampled = page(replace(made_up(variances="sample"), head=HEAD))
+    assert sampled["variances"] is None and "variances too" in sampled["subtitle"]
 
 
 def test_it_says_what_the_folds_are_of():
