@@ -153,6 +153,17 @@ def _reliability(by_year: pl.DataFrame, label: str, figures: plots.Figures) -> t
     )
 
 
+def trend_of_means(
+    run: Finished, frame: pl.DataFrame, label: str, figures: plots.Figures, what: str, of: str
+) -> list[tuple[str, str, str]]:
+    """The genetic trend of solutions of which no draws of birth years are kept; [] without two birth years.
+
+    of: which animals these are, a sentence.
+    """
+    by_year = _by_year(_with_years(frame, _years(run)))
+    return [_trend(by_year, label, figures, None, what, "animal", of)] if by_year.height > 1 else []
+
+
 def _trend(
     by_year: pl.DataFrame,
     label: str,
@@ -160,8 +171,10 @@ def _trend(
     trend: tuple[np.ndarray, np.ndarray] | None,
     what: str,
     called: str,
+    of: str = "",
 ) -> tuple[str, str, str]:
     """Means of birth years with their posterior interval where draws were kept, else the spread of animals."""
+    heading = "Trend of the polygenic part" if what == "polygenic value" else "Genetic trend"
     if trend is not None:
         years, draws = trend
         middle, (low, high) = draws.mean(axis=0), np.percentile(draws, (2.5, 97.5), axis=0)
@@ -176,13 +189,14 @@ def _trend(
                 words.by_year_words(f"Mean {what}", years, middle, ""),
                 words.slope_words(years, middle, draws),
                 band,
+                of,
             ),
         )
     ).replace("  ", " ")
     return (
-        "Genetic trend",
+        heading,
         figures.draw(
-            plots.paint_by_year(years, middle, low, high), f"Genetic trend, {label}", caption, x_label="birth year"
+            plots.paint_by_year(years, middle, low, high), f"{heading}, {label}", caption, x_label="birth year"
         ),
         caption,
     )

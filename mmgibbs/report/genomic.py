@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.report import plots
-from mmgibbs.report.breeding import extreme
+from mmgibbs.report.breeding import extreme, trend_of_means
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
     Column,
@@ -89,6 +89,10 @@ def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
     if run.chromosomes is not None:
         tables.append(_chromosome_table(run.chromosomes.filter(term=of.term, trait=of.trait), of))
     small = [_effect_sizes(snps, of, figures), *_against_pedigree(values, of, figures)]
+    if values["best"].height:
+        small += trend_of_means(
+            run, values["best"], values["what"], figures, values["called"], "These are the genotyped animals alone."
+        )
     return {
         "label": of.label,
         "wide": wide,
@@ -195,11 +199,12 @@ def _values(run: Finished, of: _Term) -> dict:
     gebv, total = own.filter(term=of.term, effect=GEBV), own.filter(effect=TOTAL)
     total = total.filter(pl.col("term").str.split("+").list.contains(of.term))
     if not total.height:
-        return {"best": gebv, "what": f"{of.label}, genomic", "both": None}
+        return {"best": gebv, "what": f"{of.label}, genomic", "called": "genomic breeding value", "both": None}
     polygenic = own.filter(pl.col("term") == total["term"][0].partition("+")[0])
     both = gebv.select("level", gebv="mean").join(polygenic.select("level", polygenic="mean"), on="level")
     what = f"{of.trait}, genomic and polygenic"
-    return {"best": total, "what": what, "both": both.drop_nulls()}
+    called = "sum of genomic and polygenic value"
+    return {"best": total, "what": what, "called": called, "both": both.drop_nulls()}
 
 
 def _against_pedigree(values: dict, of: _Term, figures: plots.Figures) -> list[tuple[str, str, str]]:

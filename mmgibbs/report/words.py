@@ -126,7 +126,7 @@ def polygenic_words(values: Sequence[str]) -> str:
     return (
         "SNPs have effects of their own, so that these values are only the polygenic part of a breeding value, which "
         f"the SNPs do not explain: {'; '.join(values)}. To select animals, use the sums of genomic and polygenic "
-        "values, shown under SNP effects."
+        "values, shown under SNP effects with their trend."
     )
 
 

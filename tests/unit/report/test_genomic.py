@@ -30,12 +30,15 @@ def captions(text):
 
 def test_a_run_with_everything(tmp_path):
     text = page(tmp_path)
-    assert headings(text)[:4] == [
+    assert headings(text)[:5] == [
         "Probability of an effect along the genome",
         "Genetic variance along the genome, in per cent",
         "Sizes of effects",
         "Genomic and polygenic values",
+        "Genetic trend",
     ]
+    assert "Trend of the polygenic part, direct, birth" in text and "Genetic trend, direct, weaning" in text
+    assert "Mean sum of genomic and polygenic value runs from" in text and "Genetic trend, direct, birth" not in text
     assert captions(text) == [
         "snps, birth: the most probable effects",
         "snps, birth: windows",
