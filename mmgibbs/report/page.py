@@ -42,6 +42,7 @@ from mmgibbs.results.tables import was_drawn
 
 PARAMETERS = 12  # with figures, besides the heritabilities: those that mix worst
 COEFFICIENTS, INCIDENCES = "Coefficients", "Incidences"  # captions: of a regression, of categories
+SHORT = 0.05  # seconds
 ROWS = 400  # of one table of parameters (a regression may have many thousands)
 
 
@@ -215,9 +216,8 @@ def facts(record: dict) -> list[tuple[str, list[tuple[str, str]]]]:
         + (f" in {record['bytes'] / 1e6:,.1f} MB" if record.get("bytes") else "")
         if "equations" in record
         else None,
-        "Non-zeros": f"{record['nonzeros']:,} in the explicit matrix" if record.get("nonzeros") else None,
         "Device": f"{record['device']}, {counted(record.get('threads', 1), 'thread')}" if "device" in record else None,
-        "Time": listed([f"{stage} {_seconds(s)}" for stage, s in seconds.items()]) if seconds else None,
+        "Time": _time(seconds),
         "Versions": ", ".join(f"{name} {v}" for name, v in record.get("versions", {}).items() if v != "not installed")
         or None,
     }
@@ -273,6 +273,12 @@ def _chains(record: dict, sampler: dict) -> str | None:
 def _target(target: dict) -> str:
     outcome = "met" if target["met"] else "missed"
     return f"{target['target']} {figure(target['needed'])} {outcome} with {figure(target['found'])}"
+
+
+def _time(seconds: Mapping[str, float]) -> str | None:
+    """The steps that took time: those of less than SHORT seconds would be 0.0 s."""
+    long = [f"{stage} {_seconds(s)}" for stage, s in seconds.items() if s >= SHORT]
+    return listed(long) if long else None
 
 
 def _seconds(s: float) -> str:

@@ -11,13 +11,13 @@ from mmgibbs.report.html_tables import Column, Table, counted, counts, decimals,
 from mmgibbs.report.order import natural
 from mmgibbs.results.relationships import relationships_of
 
-ENGINES = {
-    "serial": "the structured equations in plain loops",
-    "structured": "levels of one colour at once, on equations that are never stored as a matrix",
-    "hybrid": "row blocks of the explicit equations, the others' right-hand sides updated at the same time",
-    "marginal": "variances with the effects integrated out, by a sparse factor",
-    "direct": "a sparse Cholesky factor of the equations",
-    "pcg": "solutions by preconditioned conjugate gradients",
+ENGINES = {  # what each does, for readers who want breeding values; docs/engines.md says how
+    "serial": "draws the levels of all effects one after another",
+    "structured": "draws many levels at the same time, on all threads",
+    "hybrid": "draws several blocks of the effects at the same time",
+    "marginal": "draws the variances first, without the effects, then all effects together",
+    "direct": "solves the mixed-model equations directly",
+    "pcg": "all effects together, by iterations that solve the mixed-model equations",
 }
 
 
@@ -308,7 +308,9 @@ def prior_words(prior: dict | str | None) -> str:
 
 def engine_words(record: dict) -> str:
     name = record.get("engine", "unknown")
-    why = record.get("engine_chosen_because")
+    why = record.get("engine_chosen_because") or ""
+    if why.startswith("auto"):  # counts and milliseconds, which say nothing of the results
+        why = "chosen by auto; run.json says why"
     return f"{name}: {ENGINES.get(name, 'see the documentation')}" + (f" ({why})" if why else "")
 
 

@@ -174,7 +174,7 @@ def test_the_model_is_told_in_words_and_symbols(page):
     assert terms["litter"][-1] == "fixed at its given value" and terms["residual"][-1].endswith(
         "inverse-Wishart prior with 5 degrees of freedom"
     )
-    assert "auto: 700 equations, fewer than 50,000" in text and "accounted for" in text
+    assert "one after another (chosen by auto; run.json says why)" in text and "accounted for" in text
 
 
 def test_an_intercept_is_that_of_the_traits_that_have_one(tmp_path):

@@ -4,7 +4,9 @@ import pytest
 
 from mmgibbs.report.page import facts
 from mmgibbs.report.words import (
+    ENGINES,
     behind_words,
+    engine_words,
     fixed_prior_words,
     interweaved_words,
     key_of_figures,
@@ -186,6 +188,22 @@ def test_figures_of_chains_say_what_their_lines_are():
 def test_terms_that_interweave_say_what_for():
     assert interweaved_words([]) == "none"
     assert interweaved_words(["a", "b"]).startswith("a and b: variances are drawn again")
+
+
+def test_engines_are_said_in_plain_words():
+    why = "auto, by estimates: 0.32 ms per sweep of serial, 0.17 ms per factorisation (21,709 elements)"
+    said = engine_words({"engine": "serial", "engine_chosen_because": why})
+    assert said == "serial: draws the levels of all effects one after another (chosen by auto; run.json says why)"
+    assert engine_words({"engine": "hybrid", "engine_chosen_because": "asked for"}).endswith("(asked for)")
+    shown = dict(facts({"engine": "structured", "equations": 9, "nonzeros": 81})[1][1])
+    assert list(shown) == ["Equations"]  # what a matrix would have is no matter of the reader
+    assert not any("matrix" in w or "factor" in w for w in ENGINES.values())
+
+
+def test_steps_that_took_no_time_are_left_out():
+    shown = dict(facts({"seconds": {"data": 0.6, "sampling": 12.0, "summary": 0.03}})[-1][1])
+    assert shown["Time"] == "data 0.6\u00a0s and sampling 12.0\u00a0s"
+    assert "Work" not in dict(facts({"seconds": {"summary": 0.03}}))
 
 
 def test_log_likelihoods_have_a_true_minus_sign():
