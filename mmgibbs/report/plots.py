@@ -17,6 +17,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -24,6 +25,7 @@ from matplotlib.ticker import MaxNLocator
 Painter = Callable[[Axes], None]
 SIZE, SMALL = (3.6, 2.1), (2.9, 1.9)  # inches of 72 units: three or four side by side on a wide screen
 WIDE = (7.6, 2.1)  # of a page
+DIGIT, GAP = 5.4, 6.0  # units: the width of a digit of a label (0.6 of its size), and from a label to its axis
 GENOME_POINTS = 3000  # of a figure along the genome; of more the highest, and an even sample of the others
 TRACE_POINTS = 300  # of one chain; longer chains are drawn by the lowest and highest draw of each stretch
 # Colours that represent a variable of the style sheet, one each.
@@ -83,9 +85,34 @@ class Figures:
             axes.yaxis.set_major_locator(MaxNLocator(4))
             axes.set_xlabel(x_label, labelpad=2)
             paint(axes)
+            _make_room(axes, size[0] * 72)
             text = io.StringIO()
             FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None})
         return inline(text.getvalue(), f"plot-{next(self.numbers)}", title, description)
+
+
+def _make_room(axes: Axes, width: float) -> None:
+    """Move the sides of the axes in where labels of ticks would stick out of a drawing of this width, in units.
+
+    A browser has its own font, so that widths of labels are those of as many wide digits.
+    """
+    axes.apply_aspect()
+    place = axes.get_position()
+    left, right = place.x0, place.x1
+    labels = [text for at, text in _ticks(axes.yaxis) if 0 <= at <= 1]
+    left = max([left, *((len(text) * DIGIT + GAP) / width for text in labels)])
+    for at, text in _ticks(axes.xaxis):
+        if 0.5 < at <= 1:
+            right = min(right, left + (1 - len(text) * DIGIT / 2 / width - left) / at)
+    axes.set_position((left, place.y0, right - left, place.height))
+
+
+def _ticks(axis: Axis) -> list[tuple[float, str]]:
+    """(place as a share of the axis, label) of each tick."""
+    low, high = axis.get_view_interval()
+    at = axis.get_majorticklocs()
+    labels = axis.get_major_formatter().format_ticks(at.tolist())
+    return [((x - low) / (high - low), text) for x, text in zip(at, labels, strict=True)] if high != low else []
 
 
 def inline(svg: str, name: str, title: str, description: str) -> str:

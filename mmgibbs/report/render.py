@@ -62,4 +62,5 @@ def as_text(template: str, context: dict) -> str:
     environment.filters["breaks"] = lambda text: Markup("<wbr>").join(
         re.split(r"(?<=[\[,:])(?=[^\W\d])", str(text))
     )  # where a long name may part
-    return environment.get_template(template).render(context)
+    text = environment.get_template(template).render(context)
+    return re.sub(r"(?<=[0-9]) %(?!\w)", "\u00a0%", text)  # a number and its sign stay on one line

@@ -10,7 +10,7 @@ class Page(HTMLParser):
 
     def __init__(self, path):
         super().__init__()
-        self.text = path.read_text(encoding="utf-8")
+        self.text = path.read_text(encoding="utf-8").replace("\u00a0%", " %")
         self.open, self.ids, self.plots, self.tables, self.headings, self.links = [], [], [], [], [], []
         self.feed(self.text)
         self.close()

@@ -140,7 +140,7 @@ def test_tables_sort_by_their_headings(report):
     heading(found, "Rank").find_element("css selector", "button").click()
     heading(found, "Rank").find_element("css selector", "button").click()
     assert [float(v) for v in column(report, found, "Breeding value")] == values
-    bar = heading(found, "95 % interval")
+    bar = heading(found, "95\u00a0% interval")
     assert bar.find_elements("css selector", "button") == []
 
 

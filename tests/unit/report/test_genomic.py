@@ -123,7 +123,7 @@ def with_two_traits(folder, states=True):
 def test_effects_on_several_traits_together(tmp_path):
     text = make_report([with_two_traits(tmp_path / "run")]).read_text(encoding="utf-8")
     part = text[text.index("snps: birth and wean together") :]
-    assert "Effects on birth and wean" in part and "correlation −1.00, 0 % have the" in part
+    assert "Effects on birth and wean" in part and "correlation −1.00, 0\u00a0% have the" in part
     rows = re.findall(r"<tr[^>]*>(.*?)</tr>", part[part.index("sets of traits that a SNP acts on") :], re.S)
     cells = [
         [re.sub(r"<[^>]*>", "", c).strip() for c in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", r, re.S)] for r in rows

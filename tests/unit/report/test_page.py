@@ -128,6 +128,30 @@ def test_fixed_effects_have_intervals_and_held_levels_say_so(page):
     assert "or it has no records, and nothing is known of it" in page.text
 
 
+def test_a_number_and_its_per_cent_sign_stay_on_one_line(run):
+    text = write_report(run).read_text(encoding="utf-8")
+    assert "95\u00a0% interval" in text and not re.search(r"[0-9] %", text)
+
+
+def test_labels_of_ticks_stay_inside_their_drawing():
+    """Wide labels at both ends: half of the last one would stick out, and all of those on the left."""
+
+    def paint(axes):
+        axes.plot([0, 1_000_000], [0, 123456.789])
+        axes.set_xlim(0, 1_000_000)
+        axes.set_xticks([0, 1_000_000], ["0", "1,000,000"])
+        axes.set_yticks([0, 123456.789], ["0", "123456.789"])
+        axes.set_ylim(0, 123456.789)
+
+    svg = plots.Figures().draw(paint, "title", "description", size=plots.SMALL)
+    middle, end = (
+        float(re.search(rf'<text [^>]*?x="([0-9.]+)"[^>]*>{label}</text>', svg)[1])
+        for label in ("1,000,000", "123456.789")
+    )
+    width = plots.SMALL[0] * 72
+    assert middle + 4.5 * plots.DIGIT <= width + 0.1 and end - 10 * plots.DIGIT >= 0
+
+
 def test_names_of_users_are_text(page):
     assert "&lt;west &amp;" in page.text and "<west" not in page.text
 

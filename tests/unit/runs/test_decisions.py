@@ -209,7 +209,7 @@ def test_the_page_is_written(beef, tmp_path, monkeypatch):
     monkeypatch.setattr("mmgibbs.report.page.diagnostics", lambda *_: {"items": [], "total": 0, "legend": []})
     monkeypatch.setattr("mmgibbs.report.page.breeding_values", lambda *_: [])
     text = write_report(beef.directory, tmp_path / "page.html").read_text(encoding="utf-8")
-    assert 'id="decisions"' in text and "P(best 7.5 %)" in text and "contain 80 % of the draws" in text
+    assert 'id="decisions"' in text and "P(best 7.5\u00a0%)" in text and "contain 80\u00a0% of the draws" in text
     assert "calf_and_cow: expected response to selection" in text.replace("<wbr>", "")
     assert "would need the draws of every candidate" in text and "Attained %" in text
 

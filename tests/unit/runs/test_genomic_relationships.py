@@ -209,7 +209,7 @@ def test_pictures_of_the_genotyped(tables, tmp_path):
     part = page[page.index('id="genotyped"') :]
     for heading in ("Principal components", "Genomic relationships", "Pedigree relationships"):
         assert f"<h4>{heading}</h4>" in part
-    assert "what was computed from the genotypes" in part and "5 % of A22" in part
+    assert "what was computed from the genotypes" in part and "5\u00a0% of A22" in part
     alone = run(tables, tmp_path / "pedigree", "pedigree").directory
     assert not (alone / SAMPLE).exists() and 'id="genotyped"' not in make_report([alone]).read_text(encoding="utf-8")
 
