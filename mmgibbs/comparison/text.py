@@ -36,7 +36,7 @@ def as_text(
         ]
     if parameters is not None and parameters.height:
         estimated = all(side.run is not None and not was_drawn(side.run.summary) for side in sides)
-        lines += ["", *_of_parameters(parameters, "apart, SE" if estimated else "apart, SD")]
+        lines += ["", *_of_parameters(parameters, "b - a, SE" if estimated else "b - a, SD")]
     if test is not None:
         lines += ["", *_of_test(test, sides)]
     return "\n".join(lines)
@@ -77,9 +77,9 @@ def _of_pair(pair: Pair, top: int) -> list[str]:
     return lines
 
 
-def _of_parameters(table: pl.DataFrame, apart_in: str) -> list[str]:
+def _of_parameters(table: pl.DataFrame, difference_in: str) -> list[str]:
     width = max(len(name) for name in table["parameter"].head(MOST_PARAMETERS))
-    lines = [f"{'parameter':<{width}}  {'a':>12}  {'b':>12}  {apart_in:>9}"]
+    lines = [f"{'parameter':<{width}}  {'a':>12}  {'b':>12}  {difference_in:>9}"]
     for row in table.head(MOST_PARAMETERS).iter_rows(named=True):
         apart = "" if row["apart"] is None else f"{row['apart']:+.2f}"
         means = _to_digits_of_errors(row)

@@ -107,8 +107,8 @@ def _shared(runs: Sequence[Finished]) -> list[str]:
 
 
 def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | None:
-    """Mean and interval of every run (estimate and standard error, of REML), and how far apart they are in these
-    standard deviations or errors.
+    """Mean and interval of every run (estimate and standard error, of REML), and the difference from the first run, of
+    several the largest, in these standard deviations or errors.
     """
     shared, rows, drawn = _shared(runs), [_rows(run) for run in runs], [was_drawn(run.summary) for run in runs]
     if not shared:
@@ -131,10 +131,11 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
         cells.append([interval(o.get("hpd_low"), o.get("hpd_high"), p) for o, p in zip(own, places, strict=True)])
     apart = []
     for name, spread in zip(shared, spreads, strict=True):
-        means = [r[name]["mean"] for r in rows if name in r and known(r[name]["mean"])]
-        apart.append((max(means) - min(means)) / np.mean(spread) if spread and means else None)
+        first, *others = [r[name]["mean"] for r in rows if name in r and known(r[name]["mean"])] or [None]
+        farthest = max((other - first for other in others), key=abs, default=None)
+        apart.append(farthest / float(np.mean(spread)) if spread and farthest is not None else None)
     columns.append(Column(*apart_in(drawn)))
-    cells.append(numbers(apart, 2))
+    cells.append(signed(numbers(apart, 2)))
     return Table("Parameters", columns, list(zip(*cells, strict=True)))
 
 
@@ -155,12 +156,21 @@ def interval_words(drawn: Sequence[bool]) -> str:
     return f"{said[0].upper()}{said[1:]}."
 
 
+def signed(column: Sequence[Number]) -> list[Number]:
+    """A plus before what is above 0; what is shown as 0 has no sign."""
+    return [
+        replace(n, text=f"+{n.text}") if n.value is not None and n.value > 0 and n.text.strip("0.") else n
+        for n in column
+    ]
+
+
 def apart_in(drawn: Sequence[bool]) -> tuple[str, str, str]:
-    """Label, kind and help of the column that says how far apart means, or estimates, are."""
+    """Label, kind and help of the column of differences of means, or estimates, from the first run that has them."""
+    label = "Run 2 \u2212 run 1" if len(drawn) == 2 else "Farthest run \u2212 run 1"
     if not any(drawn):
-        return "Apart, SE", "number", "largest difference of the estimates in standard errors"
+        return f"{label}, SE", "number", "difference of the estimates in standard errors"
     of = "means in posterior standard deviations" if all(drawn) else "means and estimates in their SDs and errors"
-    return "Apart, SD", "number", f"largest difference of the {of}"
+    return f"{label}, SD", "number", f"difference of the {of}"
 
 
 def parameter_figures(runs: Sequence[Finished], figures: plots.Figures) -> list[tuple[str, str, str]]:
@@ -358,16 +368,12 @@ def _ranks(pair: pl.DataFrame, label: str, names: tuple[str, str], top: int, cal
         Column("New rank", "number", names[1]),
         Column("Change", "number", "places gained, or lost where negative"),
     ]
-    moves = [
-        Number(("+" if c > 0 else "") + n.text if c else "0", n.value)
-        for c, n in zip(change, counts(change), strict=True)
-    ]
     cells = [
         counts(shown["rank_a"].to_list()),
         shown["level"].to_list(),
         *(numbers(shown[c].to_list(), places) for c in ("a", "b")),
         counts(shown["rank_b"].to_list()),
-        moves,
+        signed(counts(change)),
     ]
     return Table(
         f"{label}: {called}s among the {top} highest of {listed(names, 'or')}", columns, list(zip(*cells, strict=True))

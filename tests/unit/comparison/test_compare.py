@@ -155,17 +155,19 @@ def test_files_and_text(a_run, tmp_path, capsys):
 def test_parameters_of_reml_have_the_digits_of_their_errors(reml, a_run, tmp_path, capsys):
     assert main(["compare", str(reml["whole"]), str(reml["without"]), "--page", str(tmp_path / "page.html")]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["parameter", "a", "b", "apart,", "SE"] in lines
+    assert ["parameter", "a", "b", "b", "-", "a,", "SE"] in lines
     assert ["h2[fleece_weight]", "0.365", "0.574", "+5.40"] in lines
     page = Page(tmp_path / "page.html").table("Parameters")
-    assert page["head"] == ["Parameter", "whole", "SE", "without", "SE", "Apart, SE"]
+    assert page["head"] == ["Parameter", "whole", "SE", "without", "SE", "Run 2 \u2212 run 1, SE"]
     row = next(row for row in page["rows"] if row[0] == "h2[fleece_weight]")
     assert [as_number(cell) for cell in row[1:]] == [0.365, 0.055, 0.574, 0.022, 5.4]
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Estimates by REML with 1.96 standard errors on either side." in text and "Posterior means" not in text
     assert "run 1: 0.365 (0.256 to 0.474); run 2: 0.574 (0.531 to 0.618)" in text.replace("Run 1", "run 1")
     mixed = [read_finished(folder) for folder in (reml["whole"], a_run)]
-    assert [was_drawn(run.summary) for run in mixed] == [False, True] and apart_in([False, True])[0] == "Apart, SD"
+    assert [was_drawn(run.summary) for run in mixed] == [False, True] and apart_in([False, True])[
+        0
+    ] == "Run 2 \u2212 run 1, SD"
 
 
 def test_small_variances_are_no_zeros(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -11,8 +12,9 @@ from helpers.html_page import Page, as_number
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
-from mmgibbs.report.compare import run_names
-from mmgibbs.report.finished import read_finished
+from mmgibbs.report.compare import parameter_table, run_names, signed
+from mmgibbs.report.finished import Finished, read_finished
+from mmgibbs.report.html_tables import numbers
 from mmgibbs.report.make import make_report
 
 
@@ -50,8 +52,10 @@ def test_parameters_stand_side_by_side(page, runs):
         for run in runs
     ]
     assert [as_number(rows[name][i]) for i in (1, 3)] == pytest.approx([s["mean"] for s in summaries], abs=0.51)
-    apart = abs(summaries[1]["mean"] - summaries[0]["mean"]) / np.mean([s["sd"] for s in summaries])
-    assert as_number(rows[name][5]) == pytest.approx(apart, abs=0.006) and apart > 0.5
+    apart = (summaries[1]["mean"] - summaries[0]["mean"]) / np.mean([s["sd"] for s in summaries])
+    assert as_number(rows[name][5].removeprefix("+")) == pytest.approx(apart, abs=0.006) and abs(apart) > 0.5
+    assert rows[name][5].startswith("+" if apart > 0 else "\u2212")
+    assert page.table("Parameters")["head"][5] == "Run 2 \u2212 run 1, SD"
     assert rows["litter.var[birth]"][-1] == ""  # given, not estimated
     plot = next(p for p in page.plots if p["title"] == f"{name} by run")
     assert re.match(r"Run 1: 89\.9 \(7\d.* to 1\d\d.*\); run 2: ", plot["desc"])
@@ -108,3 +112,19 @@ def test_the_command_compares_in_the_working_directory(runs, tmp_path, monkeypat
     )
     with pytest.raises(ConfigError, match="is not the folder of a finished run"):
         make_report([runs[0], tmp_path])
+
+
+def test_differences_are_signed_and_of_several_runs_the_largest_is_shown():
+    assert [n.text for n in signed(numbers([0.5, -0.5, 0.001, 0.0], 2))] == ["+0.50", "\u22120.50", "0.00", "0.00"]
+    means = [(1.0, 5.0), (2.0, 5.5), (-1.0, 5.2)]
+    runs = [
+        Finished(
+            Path(f"{i}"),
+            {},
+            pl.DataFrame({"parameter": ["a", "b"], "mean": m, "sd": 1.0, "hpd_low": m, "hpd_high": m, "rhat": 1.0}),
+        )
+        for i, m in enumerate(means)
+    ]
+    table = parameter_table(runs, ["one", "two", "three"])
+    assert table.columns[-1].label.startswith("Farthest run \u2212 run 1")
+    assert [row[-1].value for row in table.rows] == pytest.approx([-2.0, 0.5])
