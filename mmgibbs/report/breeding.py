@@ -182,17 +182,13 @@ def _trend(
     else:
         years, middle, low, high = (by_year[c].to_numpy() for c in ("year", "average", "mean10", "mean90"))
         band, draws = f"The band covers the middle eight tenths of the {called}s of each year.", None
-    caption = " ".join(
-        filter(
-            None,
-            (
-                words.by_year_words(f"Mean {what}", years, middle, ""),
-                words.slope_words(years, middle, draws),
-                band,
-                of,
-            ),
-        )
-    ).replace("  ", " ")
+    sentences = (
+        words.by_year_words(f"Mean {what}", years, middle, ""),
+        words.slope_words(years, middle, draws),
+        band,
+        of,
+    )
+    caption = " ".join(one.strip() for one in sentences if one)
     return (
         heading,
         figures.draw(

@@ -20,7 +20,7 @@ def when_and_by_what(head: dict[str, Any]) -> str:
 
 def equations(head: dict[str, Any]) -> list[tuple[str, list[str]]]:
     """(trait, what it is the sum of) for each trait, as on the page of a run."""
-    section = model_section(head) if "analysis" in head else None
+    section = model_section(head, intercept=head.get("intercept", [])) if "analysis" in head else None
     return section["equations"] if section else []
 
 

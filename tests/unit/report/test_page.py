@@ -59,7 +59,7 @@ def test_every_plot_says_in_words_and_numbers_what_it_shows(page):
 
 
 def test_the_lines_of_small_figures_are_explained(page):
-    assert "<figcaption>thick line: all chains; thin lines: each chain; shaded: 95\u00a0% interval" in page.text
+    assert "<figcaption>thick line: all chains; thin lines: each chain; shaded: 95 % interval" in page.text
     assert "<figcaption>dashed: where chains agree</figcaption>" in page.text
 
 

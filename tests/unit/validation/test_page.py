@@ -77,6 +77,7 @@ HEAD = {
         "model": {"fixed": {"herd": {}}, "random": {"animal": {"relationship": "pedigree"}}},
     },
     "levels": {"intercept": 1, "herd": 4, "animal": 80},
+    "intercept": ["weight"],
     "components": {"animal": ["weight", "height"], "residual": ["weight", "height"]},
 }
 
