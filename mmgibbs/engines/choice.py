@@ -20,26 +20,22 @@ EngineClass = type[HostState] | type[StructuredGpuEngine]
 
 @dataclass(frozen=True)
 class EngineKind:
-    words: str
+    words: str  # what it does, for readers who want breeding values: those of report/words.py
     cpu: EngineClass
     gpu: EngineClass | None = None  # None: `device: gpu` is refused
 
 
 # sampler.engine -> what it is
 ENGINES: dict[str, EngineKind] = {
-    "serial": EngineKind("the structured equations in plain loops", SerialEngine),
+    "serial": EngineKind("draws the levels of all effects one after another", SerialEngine),
     "structured": EngineKind(
-        "levels of one colour at once, on equations that are never stored as a matrix",
+        "draws many levels at the same time, on all threads",
         StructuredEngine,
         StructuredGpuEngine,
     ),
-    "hybrid": EngineKind(
-        "row blocks of the explicit equations, the others' right-hand sides updated at the same time",
-        HybridEngine,
-        HybridEngine,
-    ),
-    "pcg": EngineKind("solutions by preconditioned conjugate gradients", PcgEngine),
-    "marginal": EngineKind("variances with the effects integrated out, by a sparse factor", MarginalEngine),
+    "hybrid": EngineKind("draws several blocks of the effects at the same time", HybridEngine, HybridEngine),
+    "pcg": EngineKind("all effects together, by iterations that solve the mixed-model equations", PcgEngine),
+    "marginal": EngineKind("draws the variances first, without the effects, then all effects together", MarginalEngine),
 }
 
 

@@ -41,7 +41,9 @@ def called(monkeypatch):
 
     class Calls(list):
         raises, warnings = None, ()
-        summary = pl.DataFrame({"parameter": ["h2[y]"], "sd": 0.1, "rhat": 1.05, "ess_bulk": 101.0, "ess_tail": 100.0})
+        summary = pl.DataFrame(
+            {"parameter": ["h2[y]"], "mean": 0.3, "sd": 0.1, "rhat": 1.05, "ess_bulk": 101.0, "ess_tail": 100.0}
+        )
 
         def __call__(self, *positional, **keywords):
             self.append((positional, keywords))
