@@ -379,7 +379,7 @@ class HostState(ABC):
         own = {} if self.y is self.equations.records.y else {"y": self.y}
         offsets = {f"offset.{i}": offset for i, offset in enumerate(self.offsets)}
         known = {i: self._known_later(i, theta) for i, theta in enumerate(self.theta)}
-        later = {f"later.{i}": found.sums for i, found in known.items() if found is not None}
+        later = {found.name(i): found.sums for i, found in known.items() if found is not None}
         return kept | own | offsets | later | {f"theta.{i}": theta for i, theta in enumerate(self.theta)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -389,9 +389,9 @@ class HostState(ABC):
             self.put_theta(i, state[f"theta.{i}"])
         self._later = {}
         for i in range(len(self.equations.terms)):
-            if f"later.{i}" in state:
-                later = self.later_tiles(i)
-                later.take(np.array(state[f"later.{i}"]), later.dense.columns(self.theta[i]))
+            later = self.later_tiles(i) if isinstance(self.equations.dense[i], DenseLevels) else None
+            if later is not None and later.name(i) in state:
+                later.take(np.array(state[later.name(i)]), later.dense.columns(self.theta[i]))
         self._e = np.array(state["e"]) if self.keeps_residuals else None
 
 

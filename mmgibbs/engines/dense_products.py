@@ -44,6 +44,10 @@ class LaterTiles:
         self._of: np.ndarray | None = None  # (k, m) Theta that `sums` (k, m) are of
         self.sums = np.empty((0, 0))
 
+    def name(self, term: int) -> str:
+        """In the state of an engine: sums of tiles of another size, as of another version, are others."""
+        return f"later.{term}.tiles.{self.tile}"
+
     def known(self, columns: np.ndarray) -> bool:
         """The sums are those of Theta, `columns` (k, m)."""
         return self._of is not None and np.array_equal(self._of, columns)

@@ -156,10 +156,34 @@ def test_columns_shared_over_threads_have_the_same_bits():
 
 
 def test_a_level_that_cannot_be_drawn_stops_all_threads(monkeypatch):
-    """No thread waits for one that has left."""
+    """Of a tile in the middle: no thread waits for one that has left, and what follows is as if it had not been."""
     monkeypatch.setattr(dense_products, "STRETCH", 4)
-    example, made = engine("genomic_relationships", threads=3)
+    monkeypatch.setattr(dense_products, "TILE", 3)
+    (example, made), (_, other) = (engine("genomic_relationships", threads=n) for n in (3, 1))
     term = next(i for i in example.random_terms() if made.equations.dense[i] is not None)
-    made.Ginv[term] = -1e6 * made.Ginv[term]
-    with pytest.raises(ModelError, match="positive definite"):
-        made.sweep(1, KEY)
+    for one in (made, other):
+        S = one.equations.dense[term].values
+        right, S[7, 7] = S[7, 7], -1e9
+        with pytest.raises(ModelError, match=r"level number \d+ of .*positive definite"):
+            one.sweep(1, KEY)
+        S[7, 7] = right
+        one.sweep(2, KEY)
+    for a, b in zip(made.fetch(), other.fetch(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", models.DENSE)
+def test_sums_of_tiles_of_another_size_are_made_anew(name, monkeypatch):
+    """The state of another version, continued."""
+    _, before = engine(name)
+    before.sweep(1, KEY)
+    state = {part: array.copy() for part, array in before.state().items()}
+    monkeypatch.setattr(dense_products, "TILE", 3)
+    (_, with_sums), (_, without) = (engine(name) for _ in range(2))
+    assert any(part.startswith("later.") for part in state)
+    with_sums.restore(state)
+    without.restore({part: array for part, array in state.items() if not part.startswith("later.")})
+    for one in (with_sums, without):
+        one.sweep(2, KEY)
+    for a, b in zip(with_sums.fetch(), without.fetch(), strict=True):
+        np.testing.assert_array_equal(a, b)
