@@ -47,9 +47,14 @@ def predictors_words(X: Predictors, scaled: str = "divided by its standard devia
     )
 
 
+def predictors_counted(p: int) -> str:
+    """'1 predictor', '2,000 predictors'."""
+    return f"{p:,} predictor{'' if p == 1 else 's'}"
+
+
 def label(value: Any) -> str:
     """A class as the user wrote it: numbers were read as float64."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def labels(classes: Sequence[Any]) -> str:

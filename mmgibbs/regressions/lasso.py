@@ -35,7 +35,7 @@ from mmgibbs.draws.purpose import (
 )
 from mmgibbs.draws.shrinkage import lasso_means, lasso_rate
 from mmgibbs.regressions.arrays.base import Arrays
-from mmgibbs.regressions.description import Columns, Description, predictors_words
+from mmgibbs.regressions.description import Columns, Description, predictors_counted, predictors_words
 from mmgibbs.regressions.numbers import read_numbers
 from mmgibbs.regressions.options import option
 from mmgibbs.regressions.predictors import Predictors
@@ -168,8 +168,8 @@ class LassoSampler:
         o, y = self.options, columns.response[0]
         flat = o.residual_shape == 0 and o.residual_scale == 0
         return Description(
-            model=f"Bayesian lasso: linear regression of {y} on {self.p:,} predictors, with Laplace priors, which "
-            "shrink small coefficients more than large ones.",
+            model=f"Bayesian lasso: linear regression of {y} on {predictors_counted(self.p)}, with Laplace priors, "
+            "which shrink small coefficients more than large ones.",
             equations=(f"{y} = α + zβ + e", "e ~ N(0, σ²)"),
             priors=(
                 "β_{j} ~ Laplace(0, σ / λ)",

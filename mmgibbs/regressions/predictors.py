@@ -228,7 +228,7 @@ def _checked(values: np.ndarray, names: tuple[str, ...], standardise: bool, weig
     _refuse_constants(names, mean, sd, len(values))
     far = np.abs(mean) > FAR * sd
     note = "coefficients are reported for the columns as given"
-    notes = [f"{p} predictors centred and divided by their standard deviation; {note}"]
+    notes = [f"{p} predictor{'' if p == 1 else 's'} standardised; {note}"]  # to which scale, the plugin says
     moved = None
     if far.any():
         moved = np.where(far, mean, 0.0)

@@ -37,6 +37,7 @@ class RegressionProblem:
     analysis: Analysis
     table: RegressionTable
     factory: RegressionFactory
+    described: dict  # {"described": the model in words and symbols}; empty where a plugin has none
 
     stage = "sampling"
 
@@ -66,7 +67,7 @@ class RegressionProblem:
             **common_record(self.analysis),
             "plugin": self.factory.plugin,
             "options": vars(self.factory.options),
-            **self._described(),
+            **self.described,
             "data": self.table.counts,
             "predictor_type": str(self.table.predictors.dtype),
             "device": arrays.device,
@@ -77,14 +78,6 @@ class RegressionProblem:
             "warnings": list(found.missed),
             "notes": list(self.notes),
         }
-
-    def _described(self) -> dict:
-        """The model in words and symbols; nothing where a plugin has none."""
-        describe = getattr(self.sampler, "describe", None)
-        if describe is None:
-            return {}
-        model = self.analysis.model
-        return {"described": asdict(describe(Columns(model.response, model.groups, model.group_predictors)))}
 
     def _so_far(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Single parameters first, then coefficients."""
@@ -114,7 +107,7 @@ def read_problem(analysis: Analysis, samples: int | None = None) -> RegressionPr
     )
     schedule = Schedule(s.burn_in, s.samples, s.thin, chains=s.chains, most=samples or s.most_samples)
     factory = RegressionFactory(model.plugin, data, options, s.device, s.threads, schedule, s.seed)
-    problem = RegressionProblem(analysis, table, factory)
+    problem = RegressionProblem(analysis, table, factory, _described(factory.prepared[0], analysis))
     check_patterns(wanted_of(s.stop), _parameter_names(problem.sampler))
     return problem
 
@@ -183,3 +176,12 @@ def write_regression_draws(path: Path, found: RegressionDraws, sampler: Sampler,
     statistics = {name: Variable(("chain", "draw"), np.asarray(values)) for name, values in found.statistics.items()}
     groups = {"posterior": Group(posterior, labels), "sample_stats": Group(statistics, shape)}
     write_groups(path, groups, attributes)
+
+
+def _described(sampler: Sampler, analysis: Analysis) -> dict:
+    """Before sampling, so that a fault in a plugin's words costs no draws."""
+    describe = getattr(sampler, "describe", None)
+    if describe is None:
+        return {}
+    model = analysis.model
+    return {"described": asdict(describe(Columns(model.response, model.groups, model.group_predictors)))}

@@ -32,7 +32,14 @@ from mmgibbs.machine.memory import refuse_beyond_free
 from mmgibbs.machine.threads import blas_threads
 from mmgibbs.regressions.arrays.base import Arrays, Host
 from mmgibbs.regressions.classes import read_classes
-from mmgibbs.regressions.description import Columns, Description, label, predictors_words, probability
+from mmgibbs.regressions.description import (
+    Columns,
+    Description,
+    label,
+    predictors_counted,
+    predictors_words,
+    probability,
+)
 from mmgibbs.regressions.horseshoe.coefficients import ByColumns, ByRows
 from mmgibbs.regressions.horseshoe.ellipse import Ellipse, expansion, probit_fit, separated
 from mmgibbs.regressions.horseshoe.prior import Horseshoe, RegularisedHorseshoe
@@ -223,8 +230,8 @@ class HorseshoeProbitSampler:
         of, y = probability(columns, label(self.coords["class"][1])), columns.response[0]
         slab, size = o.slab_scale is not None, o.slab_scale or 0.0
         return Description(
-            model=f"Horseshoe probit: probit regression of {y} on {self.p:,} predictors, with a prior under which most "
-            "coefficients are near 0 and a few may be large.",
+            model=f"Horseshoe probit: probit regression of {y} on {predictors_counted(self.p)}, with a prior under "
+            "which most coefficients are near 0 and a few may be large.",
             equations=(f"{of} = Φ(α + zβ)",),
             priors=(
                 "β_{j} ~ N(0, 1 / (τ⁻² λ_{j}⁻² + c⁻²))" if slab else "β_{j} ~ N(0, τ² λ_{j}²)",

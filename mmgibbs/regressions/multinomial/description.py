@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mmgibbs.regressions.description import Columns, Description, log_odds, predictors_words, reference_words
+from mmgibbs.regressions.description import (
+    Columns,
+    Description,
+    log_odds,
+    predictors_counted,
+    predictors_words,
+    reference_words,
+)
 from mmgibbs.regressions.predictors import Predictors
 
 
@@ -17,8 +24,7 @@ def multinomial_description(
     counts = len(columns.response) > 1
     of = f"the counts of {', '.join(columns.response)}" if counts else columns.response[0]
     return Description(
-        model=f"{what.capitalize()}: regression of {of}, {len(classes)} classes, on {X.p:,} "
-        f"predictor{'' if X.p == 1 else 's'}.",
+        model=f"{what.capitalize()}: regression of {of}, {len(classes)} classes, on {predictors_counted(X.p)}.",
         equations=(f"{log_odds(columns, classes)} = {'α_{k} + ' if intercept else ''}zβ_{{k}}",),
         priors=tuple(priors),
         where=(reference_words(classes), predictors_words(X), *(["α_{k} is the intercept of class k."] * intercept)),

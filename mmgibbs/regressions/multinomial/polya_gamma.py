@@ -155,10 +155,10 @@ class MultinomialPGSampler:
 
 
 def _prior_words(symbol: str, mean: float | Table | np.ndarray, precision: float | Table | np.ndarray, of: str) -> str:
-    """'beta_{jk} ~ N(0, 10)': the mean and the variance; of: how the names of the two options begin."""
-    if not isinstance(mean, (int, float)) or not isinstance(precision, (int, float)):
+    """'beta_{jk} ~ N(0, variance 10)', as the option is a precision; of: how the names of the two options begin."""
+    if not (isinstance(mean, (int, float)) and isinstance(precision, (int, float))):
         return f"{symbol} normal, with means and precisions as given ({of}_mean, {of}_precision)"
-    return f"p({symbol}) ∝ 1 (flat)" if precision == 0 else f"{symbol} ~ N({mean:g}, {1 / precision:g})"
+    return f"p({symbol}) ∝ 1 (flat)" if precision == 0 else f"{symbol} ~ N({mean:g}, variance {1 / precision:g})"
 
 
 def read_prior(options: MultinomialPGOptions, categories: int, p: int) -> tuple[np.ndarray, np.ndarray]:

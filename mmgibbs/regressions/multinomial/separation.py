@@ -41,7 +41,7 @@ def refuse_improper(X: Predictors, response: np.ndarray, flat: np.ndarray, name:
     Z /= np.where(size > 0, size, 1.0)
     needed = "needed a prior_precision above 0"
     for pattern in np.unique(flat[:, columns], axis=0):
-        dependent = _dependent_column(Z[:, pattern])
+        dependent = _dependent_column(Z[:, pattern]) if pattern.any() else None
         if dependent is not None:
             column = names[columns[np.flatnonzero(pattern)[dependent]]]
             raise ModelError(

@@ -53,7 +53,7 @@ def test_the_reference_class_of_a_multinomial_is_the_last():
     told = described(MultinomialPGModel, BIRTH, ("birth",))
     assert told.model == "Multinomial logit: regression of birth, 3 classes, on 2 predictors."
     assert told.equations == ("log [ P(birth = k) / P(birth = easy) ] = α_{k} + zβ_{k}",)
-    assert told.priors == ("β_{jk} ~ N(0, 10)", "p(α_{k}) ∝ 1 (flat)")
+    assert told.priors == ("β_{jk} ~ N(0, variance 10)", "p(α_{k}) ∝ 1 (flat)")
     assert told.where[0].startswith(
         "The reference (baseline) class is easy, whose coefficients are 0; k stands for each other class, assisted and "
         "difficult, "
@@ -66,7 +66,7 @@ def test_counts_of_classes_go_by_their_columns():
     counts = np.random.default_rng(2).integers(1, 5, (N, 2))
     told = described(MultinomialPGModel, counts, ("calves", "lambs"), standardise=False, intercept=False, p=1)
     assert told.model == "Binary logit: regression of the counts of calves, lambs, 2 classes, on 1 predictor."
-    assert told.equations == ("log [ P(k) / P(lambs) ] = zβ_{k}",) and told.priors == ("β_{jk} ~ N(0, 10)",)
+    assert told.equations == ("log [ P(k) / P(lambs) ] = zβ_{k}",) and told.priors == ("β_{jk} ~ N(0, variance 10)",)
     assert told.where[1:] == ("z has the predictor of a record as given.",)
 
 

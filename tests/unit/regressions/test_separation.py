@@ -100,3 +100,8 @@ def test_against_random_cases(monkeypatch):
             few = refused(X, y) is not None
         found.append((few, refused(X, y) is not None))
     assert all(a == b for a, b in found) and 5 < sum(a for a, _ in found) < 35
+
+
+def test_a_class_without_a_flat_prior_beside_one_that_has_some():
+    y = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]
+    assert refused(LINE, y, [[True, True], [False, False]]) is None
