@@ -29,12 +29,12 @@ class EngineKind:
 ENGINES: dict[str, EngineKind] = {
     "serial": EngineKind("draws the levels of all effects one after another", SerialEngine),
     "structured": EngineKind(
-        "draws many levels at the same time, on all threads",
+        "draws many levels at the same time",
         StructuredEngine,
         StructuredGpuEngine,
     ),
     "hybrid": EngineKind("draws several blocks of the effects at the same time", HybridEngine, HybridEngine),
-    "pcg": EngineKind("all effects together, by iterations that solve the mixed-model equations", PcgEngine),
+    "pcg": EngineKind("finds all effects together, by iterations that solve the mixed-model equations", PcgEngine),
     "marginal": EngineKind("draws the variances first, without the effects, then all effects together", MarginalEngine),
 }
 

@@ -32,7 +32,7 @@ from mmgibbs.report.html_tables import (
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, in_words, likelihood_ratio, p_in_words
 from mmgibbs.report.page import facts, subtitle
 from mmgibbs.report.render import render
-from mmgibbs.report.triangle import lower_triangle
+from mmgibbs.report.triangle import above_diagonal
 from mmgibbs.results.tables import was_drawn
 
 FIGURES = 24  # parameters drawn; the table holds all
@@ -45,7 +45,8 @@ def write_comparison(directories: Sequence[str | os.PathLike], output: str | os.
 
 def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
     """What the template shows."""
-    runs = [replace(run, summary=lower_triangle(run.summary)) for run in runs]
+    above = above_diagonal(runs[0].summary)  # in the order of the first run for all, so that they share what is left
+    runs = [replace(run, summary=run.summary.filter(~pl.col("parameter").is_in(above))) for run in runs]
     figures, names = plots.Figures(), run_names(runs)
     return {
         "title": f"Comparison of {len(runs)} runs",
@@ -108,7 +109,7 @@ def _shared(runs: Sequence[Finished]) -> list[str]:
 
 def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | None:
     """Mean and interval of every run (estimate and standard error, of REML), and the difference from the first run, of
-    several the largest, in these standard deviations or errors.
+    several the largest, in these standard deviations or errors; none for what the first run does not have.
     """
     shared, rows, drawn = _shared(runs), [_rows(run) for run in runs], [was_drawn(run.summary) for run in runs]
     if not shared:
@@ -131,8 +132,9 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
         cells.append([interval(o.get("hpd_low"), o.get("hpd_high"), p) for o, p in zip(own, places, strict=True)])
     apart = []
     for name, spread in zip(shared, spreads, strict=True):
-        first, *others = [r[name]["mean"] for r in rows if name in r and known(r[name]["mean"])] or [None]
-        farthest = max((other - first for other in others), key=abs, default=None)
+        means = [r[name]["mean"] if name in r and known(r[name]["mean"]) else None for r in rows]
+        others = [mean - means[0] for mean in means[1:] if mean is not None] if means[0] is not None else []
+        farthest = max(others, key=abs, default=None)
         apart.append(farthest / float(np.mean(spread)) if spread and farthest is not None else None)
     columns.append(Column(*apart_in(drawn)))
     cells.append(signed(numbers(apart, 2)))
@@ -165,7 +167,7 @@ def signed(column: Sequence[Number]) -> list[Number]:
 
 
 def apart_in(drawn: Sequence[bool]) -> tuple[str, str, str]:
-    """Label, kind and help of the column of differences of means, or estimates, from the first run that has them."""
+    """Label, kind and help of the column of differences of means, or estimates, from the first run."""
     label = "Run 2 \u2212 run 1" if len(drawn) == 2 else "Farthest run \u2212 run 1"
     if not any(drawn):
         return f"{label}, SE", "number", "difference of the estimates in standard errors"

@@ -56,9 +56,9 @@ class _Term(NamedTuple):
 
 
 def genomic_section(run: Finished, figures: plots.Figures, top: int) -> dict | None:
-    """None for a run without SNP effects."""
+    """None for a run without SNP effects, or whose solutions are gone."""
     terms = run.record.get("analysis", {}).get("model", {}).get("markers") or {}
-    if run.markers is None or not terms:
+    if run.markers is None or run.solutions is None or not terms:
         return None
     traits = list(run.record["analysis"]["traits"])
     each = [

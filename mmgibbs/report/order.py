@@ -1,11 +1,12 @@
-"""Levels in the order in which people count them: 2 before 10, and '5-9' before '10+'."""
+"""Levels in the order in which people count them: 2 before 10, '<2' before '2-4', '5-9' before '10+'."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-_FIRST_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+_FIRST_NUMBER = re.compile(r"([<>≤≥]?)=?([+-]?[0-9]+(?:\.[0-9]+)?)")
+_SIDE = {"<": -1, "≤": -1, "": 0, ">": 1, "≥": 1}
 _WHOLE_NUMBER = re.compile(r"([0-9]+)")
 
 
@@ -17,7 +18,7 @@ def natural(level: str) -> tuple:
     rest = level[first.end() :] if first else level
     # (0, text) and (1, number): a piece of text is never compared with a number
     pieces = [(1, int(p)) if p.isdigit() and p.isascii() else (0, p) for p in _WHOLE_NUMBER.split(rest) if p]
-    return (0, float(first[0]), pieces, level) if first else (1, 0.0, pieces, level)
+    return (0, float(first[2]), _SIDE[first[1]], pieces, level) if first else (1, 0.0, 0, pieces, level)
 
 
 def in_natural_order(levels: Iterable[str]) -> list[int]:

@@ -7,23 +7,29 @@ from collections.abc import Iterator
 
 import polars as pl
 
+COEFFICIENTS = ("beta", "intercept", "population")  # with two labels that may change places, but no matrix
+
 
 def lower_triangle(summary: pl.DataFrame) -> pl.DataFrame:
-    """The summary without the rows above a diagonal: of name[a,b] and name[b,a], whose means and SDs are equal, the
-    later one stays.
+    """The summary without the rows above a diagonal.
 
     Regressions keep covariance matrices whole; mixed models have each covariance once, and nothing is left out.
     """
+    above = above_diagonal(summary)
+    return summary.filter(~pl.col("parameter").is_in(above)) if above else summary
+
+
+def above_diagonal(summary: pl.DataFrame) -> list[str]:
+    """Of name[a,b] and name[b,a], whose means and SDs are equal, the earlier one."""
     names = summary["parameter"].to_list()
     moments = dict(zip(names, summary.select("mean", "sd").iter_rows(), strict=True))
     place = {name: i for i, name in enumerate(names)}
-    above = {
+    return [
         name
         for name in names
-        for other in _mirrored(name)
-        if place.get(other, -1) > place[name] and _alike(moments[name], moments[other])
-    }
-    return summary.filter(~pl.col("parameter").is_in(list(above))) if above else summary
+        if name.partition("[")[0] not in COEFFICIENTS
+        and any(place.get(o, -1) > place[name] and _alike(moments[name], moments[o]) for o in _mirrored(name))
+    ]
 
 
 def _mirrored(name: str) -> Iterator[str]:

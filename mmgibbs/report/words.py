@@ -13,11 +13,11 @@ from mmgibbs.results.relationships import relationships_of
 
 ENGINES = {  # what each does, for readers who want breeding values; docs/engines.md says how
     "serial": "draws the levels of all effects one after another",
-    "structured": "draws many levels at the same time, on all threads",
+    "structured": "draws many levels at the same time",
     "hybrid": "draws several blocks of the effects at the same time",
     "marginal": "draws the variances first, without the effects, then all effects together",
     "direct": "solves the mixed-model equations directly",
-    "pcg": "all effects together, by iterations that solve the mixed-model equations",
+    "pcg": "finds all effects together, by iterations that solve the mixed-model equations",
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -128,3 +129,7 @@ def test_differences_are_signed_and_of_several_runs_the_largest_is_shown():
     table = parameter_table(runs, ["one", "two", "three"])
     assert table.columns[-1].label.startswith("Farthest run \u2212 run 1")
     assert [row[-1].value for row in table.rows] == pytest.approx([-2.0, 0.5])
+    runs[0] = replace(runs[0], summary=runs[0].summary.filter(parameter="b"))
+    table = parameter_table(runs, ["one", "two", "three"])
+    apart = {row[0]: row[-1].value for row in table.rows}  # run 1 has no a to differ from
+    assert apart["b"] == pytest.approx(0.5) and apart["a"] is None

@@ -21,8 +21,8 @@ def solutions(levels, means, sds, trait="weight"):
 
 
 def test_levels_are_in_natural_order():
-    mixed = ["10+", "2", "5-9", "bull", "-1", "F10:slope", "F2:slope", "1.5", "H1-2000", "10", "H1-1999"]
-    ordered = ["-1", "1.5", "2", "5-9", "10", "10+", "F2:slope", "F10:slope", "H1-1999", "H1-2000", "bull"]
+    mixed = ["10+", "<2", "2", "5-9", "bull", "-1", "F10:slope", "F2:slope", "1.5", "H1-2000", "10", "H1-1999"]
+    ordered = ["-1", "1.5", "<2", "2", "5-9", "10", "10+", "F2:slope", "F10:slope", "H1-1999", "H1-2000", "bull"]
     assert [mixed[i] for i in in_natural_order(mixed)] == ordered
     by = {"analysis": {"variances": {"residual": {"by": "age"}}}, "data": {"residual_classes": {"10": 5, "2": 9}}}
     assert _by_class(by) == ", one for each class of age (2, 10)"

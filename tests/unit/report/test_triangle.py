@@ -32,6 +32,11 @@ def test_a_covariance_is_shown_once():
     ]
 
 
+def test_coefficients_are_no_matrix():
+    names = ["beta[a,b]", "beta[b,a]"]
+    assert lower_triangle(summary([(name, 0.0, 0.0) for name in names]))["parameter"].to_list() == names
+
+
 def test_labels_with_commas_have_their_mirror_too():
     names = [f"V[{a},{b}]" for a in ("x,yes", "x,no") for b in ("x,yes", "x,no")]
     shown = lower_triangle(summary([(name, 1.0 if k in (1, 2) else k, 0.5) for k, name in enumerate(names)]))
