@@ -148,6 +148,19 @@ def test_no_bit_depends_on_the_number_of_threads(name, monkeypatch):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("name", models.DENSE)
+def test_sweeps_by_short_stretches_are_those_by_one(name, monkeypatch):
+    """Up to rounding: the sums over all stretches are those over the row."""
+    (_, whole), (_, parted) = (engine(name) for _ in range(2))
+    for number in (1, 2, 3):
+        whole.sweep(number, KEY)
+    monkeypatch.setattr(dense_products, "STRETCH", 2)
+    for number in (1, 2, 3):
+        parted.sweep(number, KEY)
+    for a, b in zip(whole.fetch(), parted.fetch(), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+
+
 def test_columns_shared_over_threads_have_the_same_bits():
     levels, columns = block(m=1500, k=3, real=np.float32)
     one, three = (LaterTiles(levels, Threads(n)).at(columns) for n in (1, 3))
