@@ -4,6 +4,7 @@ late and at random.
 
 import numpy as np
 import pytest
+from helpers.nvrtc import ARCHITECTURES, compiled
 from reference import fake_device, models
 from reference.fake_device import FakeDevice
 
@@ -164,19 +165,10 @@ def test_kronecker_kernels_equal_numba_bit_for_bit(folder, kr, kc, real):
 
 
 @pytest.mark.parametrize("real", ["float", "double"])
-@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_nvrtc_compiles_the_kernels(architecture, real):
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings and nvidia-cuda-nvrtc")
-    status, program = nvrtc.nvrtcCreateProgram(SOURCE.read_bytes(), b"row_blocks.cu", 0, [], [])
-    options = [
-        o.encode() for o in (f"--gpu-architecture={architecture}", "--fmad=false", f"-DPIECE={PIECE}", f"-DREAL={real}")
-    ]
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
-    nvrtc.nvrtcGetProgramLog(program, log)
-    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
-    assert nvrtc.nvrtcGetCUBINSize(program)[1] > 1000
+    code, _ = compiled(SOURCE.read_text(encoding="utf-8"), architecture, f"-DPIECE={PIECE}", f"-DREAL={real}")
+    assert len(code) > 1000
 
 
 def equations_of(example, kind="colour", precision="double"):
