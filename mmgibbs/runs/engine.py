@@ -156,7 +156,9 @@ def _compared(sampler: Sampler, model: MixedModel) -> Compared:
         return Compared(name, f"{why}, too large for {sampler.chains} chains", estimates)
     taken = ratio > MARGIN
     times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
-    why += f": marginal gives about {times} times the effective draws per second{'' if taken else ', too few'}"
+    # those between kept draws are lost
+    kept = f" with thin: {sampler.thin}" if sampler.thin * OF_MARGINAL > 1 else ""
+    why += f": marginal gives about {times} times the effective draws per second{kept}{'' if taken else ', too few'}"
     return Compared("marginal" if taken else name, why, estimates)
 
 

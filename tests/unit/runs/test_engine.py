@@ -110,8 +110,17 @@ def test_marginal_has_to_win_by_a_margin(first, monkeypatch):
     ratio = choose_engine(sampler, model).estimates["marginal"]["effective_draws_per_second_to_sweeps"]
     monkeypatch.setattr(of_runs, "MARGIN", 1.01 * ratio)
     chosen = choose_engine(sampler, model)
-    assert chosen.engine.name != "marginal" and chosen.why.endswith("times the effective draws per second, too few")
+    assert chosen.engine.name != "marginal"
+    assert "times the effective draws per second" in chosen.why and chosen.why.endswith(", too few")
     assert chosen.engine.bytes == 0
+
+
+def test_draws_that_thinning_discards_are_said_and_counted(first):
+    sampler, model = first
+    every, tenth = (choose_engine(sampler.model_copy(update={"thin": thin}), model) for thin in (1, 10))
+    assert "thin" not in every.why and "effective draws per second with thin: 10" in tenth.why
+    of_every, of_tenth = (c.estimates["marginal"]["effective_draws_per_second_to_sweeps"] for c in (every, tenth))
+    assert of_tenth < of_every / 2
 
 
 @pytest.mark.parametrize("name", ["first", "beef"])
