@@ -338,7 +338,7 @@ def quality_table(counted_: dict) -> Table | None:
     if not {"read", "dropped", "kept"} <= set(counted_):
         return None
     rows = [("read", counted_["read"])]
-    rows += [(f"left out: {d['why']}", {d["what"]: d["count"]}) for d in counted_["dropped"]]
+    rows += [(f"{d['what']} left out: {d['why']}", {d["what"]: d["count"]}) for d in counted_["dropped"]]
     rows.append(("kept", counted_["kept"]))
     cells = [[name for name, _ in rows], *(counts([of.get(k) for _, of in rows]) for k in ("SNPs", "animals"))]
     columns = [Column("Step"), Column("SNPs", "number"), Column("Animals", "number")]
