@@ -46,6 +46,10 @@ PARAMETERS = {  # end of the name before '[' -> in words
     "lambda2": "lambda² of the lasso: the larger, the smaller the effects",
     "tau2": "square of the global scale of the horseshoe, which all effects share",
 }
+OF_CHROMOSOMES = (
+    "Chromosomes covary, so that their variances alone do not add up to that of the breeding values, nor the shares to "
+    "100 %: all variances and all covariances with the rest together do."
+)
 
 
 class _Term(NamedTuple):
@@ -330,7 +334,7 @@ def _chromosome_table(chromosomes: pl.DataFrame, of: _Term) -> Table:
         numbers(lists["covariance_with_rest"], places),
         numbers([100 * v if known(v) else None for v in lists["share"]], 1),
     ]
-    return Table(f"{of.label}: chromosomes", columns, list(zip(*cells, strict=True)))
+    return Table(f"{of.label}: chromosomes", columns, list(zip(*cells, strict=True)), OF_CHROMOSOMES)
 
 
 def quality_table(counted_: dict) -> Table | None:
