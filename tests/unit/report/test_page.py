@@ -264,6 +264,7 @@ def test_a_run_that_was_solved_has_no_chains(tmp_path):
     page = Page(write_report(run))
     assert "These values were given, or computed from given ones." in page.text and "chains" not in page.ids
     assert ">Value<" in page.text and ">Mean<" not in page.text
+    assert "2 notes on the data, the model and the results" in page.text
     assert "Breeding values" in page.headings and not any(
         p["title"].startswith(("Trace", "Genetic trend")) for p in page.plots
     )
