@@ -134,7 +134,11 @@ def _of_few(of_bulk: int, of_all: int) -> str:
         return "The means have a large Monte Carlo error and the intervals are rough."
     if of_bulk == 0:
         return "It is the tail alone: the ends of the intervals are rough, the means are not."
-    return f"The ends of the intervals are rough; where the bulk is small ({of_bulk:,}), so are the means."
+    means = "the mean of the 1 parameter" if of_bulk == 1 else f"the means of the {of_bulk:,} parameters"
+    return (
+        f"The ends of the intervals are rough, and so {'is' if of_bulk == 1 else 'are'} {means} whose effective sample "
+        f"size of the bulk is below {ESS}."
+    )
 
 
 def _of_negative(run: Finished) -> str:

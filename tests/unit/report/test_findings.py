@@ -51,18 +51,33 @@ def test_how_far_a_parameter_is_beyond_the_limits(rhat, bulk, tail, beyond, said
 @pytest.mark.parametrize(
     ("bulk", "tail", "advice"),
     [
-        ([50.0, 60.0], [40.0, 900.0], "The means have a large Monte Carlo error and the intervals are rough."),
-        ([500.0, 600.0], [40.0, 50.0], "It is the tail alone: the ends of the intervals are rough, the means are not."),
         (
-            [50.0, 600.0],
-            [40.0, 50.0],
-            "The ends of the intervals are rough; where the bulk is small (1), so are the means.",
+            [50.0, 60.0, 70.0],
+            [40.0, 900.0, 900.0],
+            "The means have a large Monte Carlo error and the intervals are rough.",
+        ),
+        (
+            [500.0, 600.0, 700.0],
+            [40.0, 50.0, 60.0],
+            "It is the tail alone: the ends of the intervals are rough, the means are not.",
+        ),
+        (
+            [50.0, 600.0, 700.0],
+            [40.0, 50.0, 60.0],
+            "The ends of the intervals are rough, and so is the mean of the 1 parameter whose effective sample size "
+            "of the bulk is below 100.",
+        ),
+        (
+            [50.0, 60.0, 700.0],
+            [40.0, 50.0, 60.0],
+            "The ends of the intervals are rough, and so are the means of the 2 parameters whose effective sample size "
+            "of the bulk is below 100.",
         ),
     ],
 )
 def test_few_effective_draws_say_of_what(bulk, tail, advice):
-    known = {"parameter": ["h2", "var"], "mean": [0.3, 2.0], "sd": [1.0, 1.0], "rhat": [1.051, 1.01]}
+    known = {"parameter": ["h2", "var", "cov"], "mean": [0.3, 2.0, 1.0], "sd": [1.0] * 3, "rhat": [1.051, 1.01, 1.01]}
     apart, few = of_chains(pl.DataFrame(known | {"ess_bulk": bulk, "ess_tail": tail}), {})
     assert apart.fact.endswith("the worst is h2 with 1.051.")
-    assert few.fact.endswith("is below 100 for 2 of 2 parameters; the smallest is 40, of h2.")
+    assert few.fact.endswith("is below 100 for 3 of 3 parameters; the smallest is 40, of h2.")
     assert few.advice == advice
