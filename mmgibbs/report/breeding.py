@@ -211,7 +211,8 @@ def extreme(
     """The `top` levels with the highest (or lowest) means; solved: by BLUP; values: what they are; called, head: what
     a level is, and the head of their column.
 
-    Optional columns are those that either of the two tables has something in, so that both have the same.
+    Optional columns are those that either of the two tables has something in, so that both have the same; F is there
+    where any level is inbred, so that all effects on the animals of a pedigree have it.
     """
     chosen, others = _first(frame, top, descending), _first(frame, top, not descending)
     either = pl.concat([chosen, others])
@@ -254,7 +255,7 @@ def extreme(
             label = "Expected count" if name == "expected_count" else f"P({name.partition('[')[2][:-1]})"
             columns.append(Column(label, "number", "mean over the draws, under the average fixed effects"))
             cells.append(numbers(chosen[name].to_list(), 3))
-    if (as_number(either["inbreeding"].max()) or 0) > 0:
+    if (as_number(frame["inbreeding"].max()) or 0) > 0:
         columns.append(Column("F", "number", "inbreeding coefficient"))
         cells.append(numbers(chosen["inbreeding"].to_list(), 3))
     if "year" in chosen.columns:

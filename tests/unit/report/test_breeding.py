@@ -48,6 +48,11 @@ def test_the_highest_and_the_lowest_have_the_same_columns(inbreeding, sires):
     of = frame.with_columns(**{name: pl.Series(name, values) for name, values in more.items()})
     high, low = ([c.label for c in extreme(of, "milk", 1, d, False).columns] for d in (True, False))
     assert high == low and {"F", "Reliability", "Born", "Sire"} < set(high) and "Dam" not in high
+    between = pl.concat([of, of.with_columns(level=pl.lit("c"), mean=1.5, inbreeding=0.2)])
+    none = extreme(
+        between.with_columns(inbreeding=pl.when(level="c").then("inbreeding").otherwise(0.0)), "milk", 1, True, False
+    )
+    assert [c.label for c in none.columns].index("F") > 0 and len(none.rows) == 1  # the inbred one is in neither table
     assert "F" not in [c.label for c in extreme(of.with_columns(inbreeding=0.0), "milk", 1, True, False).columns]
 
 
