@@ -15,9 +15,11 @@ from mmgibbs.report.html_tables import (
     Table,
     as_number,
     bars,
+    bars_words,
     counted,
     counts,
     decimals,
+    ends_of,
     known,
     number,
     numbers,
@@ -223,6 +225,11 @@ def extreme(
     lows, highs = (
         [m + sign * NORMAL_95 * s if known(s) else None for m, s in zip(means, sd, strict=True)] for sign in (-1, 1)
     )
+    notes = (
+        [f"{chosen.height:,} of {frame.height:,}; solutions.parquet has all of them."]
+        if chosen.height < frame.height
+        else []
+    )
     middle, spread = ("solution", "SE") if solved else ("mean", "SD")
     columns = [
         Column("Rank", "number"),
@@ -246,7 +253,9 @@ def extreme(
             Column("High", "number", f"{middle} plus 1.96 {spread}"),
             Column("95 % interval", "bar"),
         ]
-        cells += [numbers(lows, places), numbers(highs, places), bars(means, lows, highs)]
+        drawn = bars(means, lows, highs)
+        cells += [numbers(lows, places), numbers(highs, places), drawn]
+        notes += bars_words({"": ends_of(lows, highs)}, drawn)
     if either["reliability"].count():
         columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
@@ -267,13 +276,8 @@ def extreme(
                 columns.append(Column(parent.capitalize(), "id"))
                 cells.append([v or "" for v in chosen[parent].to_list()])
     word = "highest" if descending else "lowest"
-    note = (
-        f"{chosen.height:,} of {frame.height:,}; solutions.parquet has all of them."
-        if chosen.height < frame.height
-        else ""
-    )
     title = f"{label}: the {chosen.height:,} {word} {values}s"
-    return Table(title, columns, list(zip(*cells, strict=True)), note)
+    return Table(title, columns, list(zip(*cells, strict=True)), " ".join(notes))
 
 
 def _first(frame: pl.DataFrame, top: int, descending: bool) -> pl.DataFrame:

@@ -16,10 +16,9 @@ from mmgibbs.report.html_tables import (
     Table,
     as_number,
     bars,
+    bars_words,
     decimals,
     known,
-    listed,
-    number,
     numbers,
 )
 from mmgibbs.report.order import in_natural_order
@@ -98,7 +97,7 @@ def _table(caption: str, frame: pl.DataFrame, solved: bool) -> Table:
         for i, level in enumerate(part["level"]):
             rows.append((level, *([trait] if several else []), *(column[i] for column in shown), drawn[i]))
             classes.append("held" if held[i] else "")
-    return Table(caption, columns, rows, " ".join([*notes, *_scale_words(scales, every_bar)]), classes)
+    return Table(caption, columns, rows, " ".join([*notes, *bars_words(scales, every_bar)]), classes)
 
 
 def _bars(
@@ -147,23 +146,6 @@ def bar_scale(
     if len(ends) == 1 or (held and high - low >= LEAST_SHARE * (with_zero[1] - with_zero[0])):
         return with_zero
     return low, high
-
-
-def _scale_words(scales: dict[str, tuple[float, float]], drawn: Sequence[Bar | None]) -> list[str]:
-    """What the bars of the table are drawn on; nothing without bars."""
-    shown = [bar for bar in drawn if bar is not None]
-    if not shown:
-        return []
-    each = []
-    for name, (low, high) in scales.items():
-        places = decimals(high - low)
-        each.append(f"{number(low, places)} to {number(high, places)}" + (f" ({name})" if name else ""))
-    words = [f"The bars run from {listed(each, most=12)}."]
-    if any(bar.zero is not None for bar in shown):
-        words.append("The thin line is 0.")
-    if any(bar.beyond for bar in shown):
-        words.append("A bar with an arrow goes on beyond this scale, which leaves out intervals much wider than most.")
-    return words
 
 
 def _extremes(part: pl.DataFrame) -> pl.DataFrame:

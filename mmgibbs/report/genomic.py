@@ -17,9 +17,11 @@ from mmgibbs.report.html_tables import (
     Table,
     as_number,
     bars,
+    bars_words,
     counted,
     counts,
     decimals,
+    ends_of,
     figure,
     known,
     number,
@@ -295,11 +297,8 @@ def _top_windows(windows: pl.DataFrame, of: _Term, top: int) -> Table:
         Column("Interval", "bar"),
         Column(f"P(> {above:g} %)", "number", "posterior probability that the share is larger"),
     ]
-    cells += [
-        counts(chosen["snps"].to_list()),
-        *(numbers(values, 2) for values in share.values()),
-        bars(share["share"], share["share_low"], share["share_high"]),
-    ]
+    drawn = bars(share["share"], share["share_low"], share["share_high"])
+    cells += [counts(chosen["snps"].to_list()), *(numbers(values, 2) for values in share.values()), drawn]
     cells += [numbers(chosen["ppa"].to_list(), 3)]
     if chosen["p_any"].count():
         columns.append(Column("P(any)", "number", "posterior probability that some SNP has an effect"))
@@ -309,12 +308,15 @@ def _top_windows(windows: pl.DataFrame, of: _Term, top: int) -> Table:
         if chosen.height < windows.height
         else ""
     )
-    note += f"From {windows['draws'][0]:,} draws of the effects. Shares need not add up to 100 %: windows covary."
+    note += f"From {windows['draws'][0]:,} draws of the effects. Shares need not add up to 100 %: windows covary. "
+    note += " ".join(bars_words({"": ends_of(share["share_low"], share["share_high"])}, drawn))
     return Table(f"{of.label}: windows", columns, list(zip(*cells, strict=True)), note)
 
 
 def _chromosome_table(chromosomes: pl.DataFrame, of: _Term) -> Table:
     lists = {c: chromosomes[c].to_list() for c in chromosomes.columns}
+    low, high = lists["variance_low"], lists["variance_high"]
+    drawn = bars(lists["variance"], low, high)
     places = decimals(as_number(chromosomes["variance_sd"].median()))
     columns = [
         Column("Chromosome"),
@@ -330,11 +332,12 @@ def _chromosome_table(chromosomes: pl.DataFrame, of: _Term) -> Table:
         ["no place" if v is None else str(v) for v in lists["chromosome"]],
         counts(lists["snps"]),
         *(numbers(lists[c], places) for c in ("variance", "variance_low", "variance_high")),
-        bars(lists["variance"], lists["variance_low"], lists["variance_high"]),
+        drawn,
         numbers(lists["covariance_with_rest"], places),
         numbers([100 * v if known(v) else None for v in lists["share"]], 1),
     ]
-    return Table(f"{of.label}: chromosomes", columns, list(zip(*cells, strict=True)), OF_CHROMOSOMES)
+    note = " ".join([OF_CHROMOSOMES, *bars_words({"": ends_of(low, high)}, drawn)])
+    return Table(f"{of.label}: chromosomes", columns, list(zip(*cells, strict=True)), note)
 
 
 def quality_table(counted_: dict) -> Table | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -126,6 +126,12 @@ def where_marked(column: Sequence[Cell], note: str) -> str:
     return note if any(isinstance(cell, Number) and cell.alert for cell in column) else ""
 
 
+def ends_of(lows: Sequence[float | None], highs: Sequence[float | None]) -> tuple[float, float]:
+    """From the lowest low to the highest high; (0, 0) where there is no interval."""
+    ends = [v for v in (*lows, *highs) if known(v)]
+    return min(ends, default=0.0), max(ends, default=0.0)
+
+
 def bars(
     means: Sequence[float | None],
     lows: Sequence[float | None],
@@ -133,8 +139,7 @@ def bars(
     scale: tuple[float, float] | None = None,
 ) -> list[Bar | None]:
     """Intervals on one scale, by default from the lowest low to the highest high; None where there is no interval."""
-    ends = [v for v in (*lows, *highs) if known(v)]
-    low, high = scale or (min(ends, default=0.0), max(ends, default=0.0))
+    low, high = scale or ends_of(lows, highs)
     width = high - low
 
     def place(value: float) -> float:
@@ -149,6 +154,23 @@ def bars(
         bar(m, a, b) if width > 0 and known(m) and known(a) and known(b) else None
         for m, a, b in zip(means, lows, highs, strict=True)
     ]
+
+
+def bars_words(scales: Mapping[str, tuple[float, float]], drawn: Sequence[Bar | None]) -> list[str]:
+    """What the bars of a table are drawn on; nothing without bars. scales: what each is of ('': all) -> its ends."""
+    shown = [bar for bar in drawn if bar is not None]
+    if not shown:
+        return []
+    each = []
+    for name, (low, high) in scales.items():
+        places = decimals(high - low)
+        each.append(f"{number(low, places)} to {number(high, places)}" + (f" ({name})" if name else ""))
+    words = [f"The bars run from {listed(each, most=12)}."]
+    if any(bar.zero is not None for bar in shown):
+        words.append("The thin line is 0.")
+    if any(bar.beyond for bar in shown):
+        words.append("A bar with an arrow goes on beyond this scale, which leaves out intervals much wider than most.")
+    return words
 
 
 def interval(low: float | None, high: float | None, places: int) -> str:

@@ -83,7 +83,7 @@ def _correlations(summary: pl.DataFrame, term: str, traits: list[str]) -> Table:
         Column("SD", "number", "posterior standard deviation"),
         Column("Low", "number", "of the interval of highest density"),
         Column("High", "number"),
-        Column("Interval", "bar"),
+        Column("Interval, \u22121 to 1", "bar"),
     ]
     cells = [
         [pair for pair, _, _ in known],
@@ -104,7 +104,7 @@ def _shares(summary: pl.DataFrame, snps: pl.DataFrame, term: str, states: dict[s
         Column("Share %", "number", "of the SNPs under the prior, posterior mean of pi"),
         Column("Low", "number", "of the interval of highest density"),
         Column("High", "number"),
-        Column("Interval", "bar"),
+        Column("Interval, 0 to 100", "bar"),
         Column("SNPs", "number", "expected number: the sum of the probabilities of all SNPs"),
         Column(f"P ≥ {LIKELY}", "number", f"SNPs with a probability of {LIKELY} or more"),
     ]

@@ -24,10 +24,12 @@ from mmgibbs.report.html_tables import (
     Column,
     Table,
     bars,
+    bars_words,
     counted,
     counts,
     decimals,
     decimals_of,
+    ends_of,
     figure,
     known,
     listed,
@@ -321,7 +323,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
         rows = sorted(rows, key=lambda r: -abs(r["mean"] or 0) / (r["sd"] or math.inf))[:ROWS]
     in_units_of = "posterior standard deviations" if drawn else "standard errors"
     note = f"{ROWS} of {total:,}, those furthest from 0 in {in_units_of}; summary.csv has all of them."
-    note = note if total > ROWS else ""
+    notes = [note] if total > ROWS else []
     share, correlation = caption.startswith("Herit") or caption == INCIDENCES, caption == "Correlations"
     places = [3 if drawn and (share or correlation) else decimals_of(r["mean"], r["sd"]) for r in rows]
     column = lambda key: numbers([r[key] for r in rows], places)
@@ -345,7 +347,9 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
             ends = f", {scale[0]:g} to {scale[1]:g}".replace("-", "\u2212") if scale else ""
             columns.append(Column(f"Interval{ends}", "bar"))
             means, lows, highs = ([r[k] for r in rows] for k in ("mean", "hpd_low", "hpd_high"))
-            cells.append(bars(means, lows, highs, scale))
+            drawn_bars = bars(means, lows, highs, scale)
+            cells.append(drawn_bars)
+            notes += [] if scale else bars_words({"": ends_of(lows, highs)}, drawn_bars)
         columns += [
             Column("MCSE", "number", "Monte Carlo standard error of the mean"),
             Column("ESS bulk", "number", f"effective sample size of the mean; below {ESS} is too few"),
@@ -356,7 +360,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
         if any(known(r["rhat"]) for r in rows):  # one chain alone, or very few draws, have none
             columns.append(Column("R-hat", "number", f"1 where the chains agree; above {RHAT} they have not mixed"))
             cells.append(marked(numbers([r["rhat"] for r in rows], 3), lambda n: n > RHAT))
-    return Table(caption, columns, list(zip(*cells, strict=True)), note)
+    return Table(caption, columns, list(zip(*cells, strict=True)), " ".join(notes))
 
 
 def diagnostics(run: Finished, figures: plots.Figures) -> dict:

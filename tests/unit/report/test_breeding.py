@@ -56,6 +56,18 @@ def test_the_highest_and_the_lowest_have_the_same_columns(inbreeding, sires):
     assert "F" not in [c.label for c in extreme(of.with_columns(inbreeding=0.0), "milk", 1, True, False).columns]
 
 
+def test_bars_say_what_they_are_drawn_on():
+    frame = pl.DataFrame({"level": ["a", "b", "c"], "mean": [1.0, 2.0, 9.0], "inbreeding": 0.0, "reliability": None})
+    known = frame.with_columns(sd=pl.Series([1.0, 1.0, 1.0]))
+    low = extreme(known, "milk", 2, False, False)
+    assert (
+        low.note == "2 of 3; solutions.parquet has all of them. The bars run from \u22121.0 to 4.0. The thin line is 0."
+    )
+    assert extreme(known, "milk", 3, True, False).note.startswith("The bars run from \u22121 to 11.")
+    without = frame.with_columns(sd=pl.lit(None, pl.Float64))
+    assert extreme(without, "milk", 3, True, True).note == ""
+
+
 def test_levels_without_a_pedigree_are_no_animals(tmp_path):
     own = analysis()
     own["model"]["random"] = {"genetic": {"relationship": "kinship.txt", "level": "line", "traits": ["birth"]}}

@@ -50,7 +50,8 @@ def test_a_run_with_everything(tmp_path):
     for complete in ("maternal, weaning", "direct, weaning"):  # SNPs have no effects on weaning, nor through the dam
         assert f"{complete}: the 20 highest breeding values" in text
     assert "which the SNPs do not explain: genetic direct, birth. To select" in text
-    assert "all variances and all covariances with the rest together do.</p>" in text
+    assert "all variances and all covariances with the rest together do. The bars run from" in text
+    assert "windows covary. The bars run from" in text
     assert ">SNPs left out: monomorphic<" in text and ">animals left out: x<" in text
     assert "<dt>snps.effect_var</dt>" in text
     assert "effects of SNPs, prior bayes_c" in text and "snps (SNP effects, animal)" in text

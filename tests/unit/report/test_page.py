@@ -342,7 +342,7 @@ def test_a_regression_has_coefficients_and_no_terms(tmp_path):
         "z<sub>1</sub> is a predictor, b its coefficient.</p>",
     ):
         assert line in page.text
-    assert page.tables[0]["head"][5].startswith("Interval")  # drawn, all coefficients on one scale
+    assert page.tables[0]["head"][5].startswith("Interval") and "The bars run from " in page.text  # all on one scale
 
 
 def test_every_parameter_of_a_regression_has_draws(tmp_path):
