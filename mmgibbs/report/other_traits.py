@@ -110,7 +110,8 @@ def _classes(trait: str, frame: pl.DataFrame, figures: plots.Figures) -> tuple[s
     verdict = f"{outside:,} of {cells:,} dots {'lies' if outside == 1 else 'lie'} outside; about {few} are expected to."
     caption += verdict if cells > 1 else f"The dot lies {'outside' if outside else 'inside'} its interval."
     paint, title = plots.paint_observed(**grid, first=_first(frame)), f"Observed and predicted, {trait}"
-    svg = figures.draw(paint, title, caption, x_label="class")
+    x_label = "number in the table" if effect else "all records"  # a name of the user never enters a drawing
+    svg = figures.draw(paint, title, caption, x_label=x_label)
     return "Observed and predicted", svg, caption
 
 

@@ -5,8 +5,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+pytest.importorskip("matplotlib")
+
+from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.other_traits import other_traits_words
+from mmgibbs.report.other_traits import other_traits, other_traits_words
 
 CATEGORIES = {"trait": ["ease"] * 2, "category": ["easy", "difficult"]}
 COUNTS = {"trait": ["cases"] * 2, "category": [None, None]}
@@ -32,6 +35,18 @@ def words(*traits):
 def test_liabilities_are_those_of_categories_and_log_rates_those_of_counts(traits, has, lacks):
     told = words(*traits)
     assert all(text in told for text in has) and not any(text in told for text in lacks)
+
+
+@pytest.mark.parametrize(("effect", "label"), [("lactation", "number in the table"), ("", "all records")])
+@pytest.mark.parametrize("category", [None, "ill"])
+def test_the_axis_of_a_figure_has_the_numbers_of_its_table(category, effect, label):
+    """They are no classes of a count."""
+    of = {"effect": effect, "level": "3+", "records": 5, "observed": 1.2, "predicted": 1.1, "low": 0.8, "high": 1.5}
+    categories = pl.Series("category", ["well", category] if category else [None], dtype=pl.String)
+    frame = pl.DataFrame({"trait": "cases", "category": categories} | of)
+    (shown,) = other_traits(Finished(Path("run"), {}, pl.DataFrame(), predicted=frame), plots.Figures())
+    ((_, svg, _),) = shown["figures"]
+    assert f">{label}</text>" in svg and ">class</text>" not in svg
 
 
 def test_normal_traits_have_no_such_words():
