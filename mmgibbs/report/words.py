@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -179,7 +180,7 @@ def model_table(
         )
     relationships = relationships_of(record)
     for name, random in (analysis["model"].get("random") or {}).items():
-        related = relationships[name]["sentence"]
+        related = _related_words(relationships[name]["sentence"], str(random.get("relationship", "")))
         related += _groups_words(record) if relationships[name]["of_pedigree"] else ""
         for effect, spec in _effects(random).items():
             curve = ""
@@ -225,6 +226,13 @@ def model_table(
     ]
     sizes = counts([row[3] for row in rows])
     return Table("Terms of the model", columns, [(*row[:3], n, row[4]) for row, n in zip(rows, sizes, strict=True)])
+
+
+def _related_words(sentence: str, written: str) -> str:
+    """The sentence with the name of a relationship file in place of its path, which says where on a machine it lay."""
+    if not written or not sentence.endswith(written):
+        return sentence
+    return sentence.removesuffix(written) + re.split(r"[/\\]", written)[-1]
 
 
 def _groups_words(record: dict) -> str:

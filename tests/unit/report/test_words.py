@@ -124,6 +124,15 @@ def test_unknown_parent_groups_are_levels_of_their_term(effect, n, words):
     assert rows[0][1].endswith(f"; {words}") and rows[1][1].endswith("; independent levels")
 
 
+@pytest.mark.parametrize("path", ["/home/anna/lines/kinship.txt", r"C:\lines\kinship.txt", "kinship.txt"])
+@pytest.mark.parametrize("described", [True, False])  # a folder of an older version has the analysis alone
+def test_a_relationship_file_is_named_without_its_folder(path, described):
+    analysis = {"traits": {"yield": {}}, "model": {"random": {"line": {"relationship": path, "level": "line"}}}}
+    kind = {"symbol": "K", "related": True, "of_pedigree": False, "sentence": f"related by {path}"}
+    record = {"analysis": analysis} | ({"relationships": {"line": kind}} if described else {})
+    assert model_table(record).rows[0][1] == "random effect of line; related by kinship.txt"
+
+
 def _residual_words(types, by=None):
     analysis = {
         "traits": {name: {"type": of} for name, of in types.items()},
