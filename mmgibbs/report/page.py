@@ -45,6 +45,7 @@ from mmgibbs.results.tables import was_drawn
 PARAMETERS = 12  # with figures, besides the heritabilities: those that mix worst
 COEFFICIENTS, INCIDENCES = "Coefficients", "Incidences"  # captions: of a regression, of categories
 SHORT = 0.05  # seconds
+WORKING = ("run.log", "checkpoint")  # in the run folder besides the results: its log, and the state of its chains
 ROWS = 400  # of one table of parameters (a regression may have many thousands)
 
 
@@ -99,9 +100,15 @@ def page(run: Finished, top: int = 20) -> dict:
         "others": other_random_effects(run),
         "fixed": (fixed := fixed_effects(run)),
         "set_to_0": any("held" in table.classes for table in fixed),
-        "files": run.record.get("files", []),
+        "files": files_of(run),
         "record": run.record,
     }
+
+
+def files_of(run: Finished) -> list[str]:
+    """What the run folder holds besides this page: results that are still there, the log, and folders with a slash."""
+    found = [(name, run.directory / name) for name in [*run.record.get("files", []), *WORKING]]
+    return [f"{name}/" if path.is_dir() else name for name, path in found if path.exists()]
 
 
 def subtitle(record: dict) -> str:

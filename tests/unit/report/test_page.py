@@ -415,6 +415,17 @@ def test_negative_reliabilities_are_explained_once(tmp_path):
     assert page.text.count("of the reliabilities") == page.headings.count("Negative reliabilities") == 1
 
 
+def test_the_footer_lists_what_the_folder_holds(tmp_path):
+    """The log and the state of the chains too, and nothing that is not there (any more)."""
+    folder = write_run(tmp_path / "run", trend=False, files=["draws.nc", "run.json", "summary.csv"])
+    (folder / "draws.nc").unlink()
+    assert "The run folder contains run.json. Made by" in write_report(folder).read_text(encoding="utf-8")
+    (folder / "run.log").write_text("made\n", encoding="utf-8")
+    (folder / "checkpoint").mkdir()
+    told = "The run folder contains run.json, run.log, checkpoint/. Made by"
+    assert told in write_report(folder).read_text(encoding="utf-8")
+
+
 def test_missing_libraries_are_told_and_the_run_stays(run, monkeypatch, capsys):
     monkeypatch.setattr(render, "LIBRARIES", ("matplotlib_of_the_future", "jinja2"))
     said = []
