@@ -15,10 +15,11 @@ from mmgibbs.report.triangle import lower_triangle
 RHAT, ESS = 1.05, 100  # beyond these a number should not be used
 BELOW_ZERO = -0.005  # a reliability that is shown as negative
 SET_TO_0 = ("set to 0", "held at 0")  # in the words of this version and of older folders
-ORDER = (
-    "The parameters that mix worst come first, by how far R-hat is above 1, or how low the smaller of the bulk and "
-    f"tail effective sample sizes (ESS) is, each relative to its limit ({RHAT} and {ESS})"
+MIXING = (
+    "by how far R-hat is above 1, or how low the smaller of the bulk and tail effective sample sizes (ESS) is, each "
+    f"relative to its limit ({RHAT} and {ESS})"
 )
+ORDER = f"The parameters that mix worst come first, {MIXING}"
 FEW = 0.05  # share of breeding values that may have a smaller effective sample size
 
 

@@ -15,7 +15,7 @@ from mmgibbs.report import plots, words
 from mmgibbs.report.bounds import bounds
 from mmgibbs.report.breeding import breeding_values, other_random_effects
 from mmgibbs.report.decisions import decision_tables
-from mmgibbs.report.findings import ESS, ORDER, RHAT, attention, beyond_limits, diagnosis, remarks, warnings
+from mmgibbs.report.findings import ESS, RHAT, attention, beyond_limits, diagnosis, remarks, warnings
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.fixed import fixed_effects
 from mmgibbs.report.genomic import genomic_section
@@ -371,7 +371,7 @@ def _parameter_table(caption: str, rows: list[dict], drawn: bool) -> Table:
 
 
 def diagnostics(run: Finished, figures: plots.Figures) -> dict:
-    """Trace, ranks, autocorrelation and density of each parameter, the worst mixing first."""
+    """Trace, ranks, autocorrelation and density: of the parameters that mix worst, then of the other heritabilities."""
     rows = {r["parameter"]: r for r in run.summary.filter(pl.col("sd") > 0).iter_rows(named=True)}
     shown = [
         name
@@ -379,10 +379,10 @@ def diagnostics(run: Finished, figures: plots.Figures) -> dict:
         if name in run.draws and run.draws[name].shape[1] >= 8 and np.isfinite(run.draws[name]).all()
     ]
     shown.sort(key=lambda name: -beyond_limits(rows[name]))
-    chosen = [name for i, name in enumerate(shown) if i < PARAMETERS or name.startswith("h2[")]
-    items = [_figures_of(name, rows[name], run.draws[name], figures) for name in chosen]
+    worst, others = shown[:PARAMETERS], [name for name in shown[PARAMETERS:] if name.startswith("h2[")]
+    items = [_figures_of(name, rows[name], run.draws[name], figures) for name in [*worst, *others]]
     colours = legend(run.draws[shown[0]].shape[0]) if shown else []
-    return {"items": items, "total": len(shown), "legend": colours, "order": ORDER}
+    return {"items": items, "legend": colours, "order": words.chosen_words(len(shown), len(worst), len(others))}
 
 
 def legend(chains: int) -> list[tuple[int, str]]:

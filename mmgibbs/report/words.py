@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mmgibbs.report.findings import RHAT
+from mmgibbs.report.findings import MIXING, ORDER, RHAT
 from mmgibbs.report.html_tables import Column, Table, counted, counts, decimals, figure, interval, known, listed, number
 from mmgibbs.report.order import natural
 from mmgibbs.results.relationships import relationships_of
@@ -338,6 +338,19 @@ def reml_words(record: dict) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ the figures
+
+
+def chosen_words(total: int, worst: int, heritabilities: int) -> str:
+    """Which of `total` parameters have figures: the `worst` by mixing, then so many heritabilities that mix better."""
+    if worst == total:
+        return f"{ORDER}."
+    better = {0: "", 1: ", and after them 1 heritability that mixes better"}.get(
+        heritabilities, f", and after them {heritabilities:,} heritabilities that mix better"
+    )
+    return (
+        f"Of {total:,} parameters these are the {worst:,} that mix worst, the worst first{better}; draws.nc has all of "
+        f"them. How well a parameter mixes is told {MIXING}."
+    )
 
 
 def key_of_figures(chains: int, interval: bool) -> dict[str, str]:

@@ -390,6 +390,15 @@ def test_what_is_marked_comes_before_what_is_not(tmp_path):
     assert "R-hat 1.001, ESS tail 90" in page.text and "each relative to its limit (1.05 and 100)." in page.text
 
 
+def test_heritabilities_are_shown_after_those_that_mix_worst(tmp_path, monkeypatch):
+    monkeypatch.setattr("mmgibbs.report.page.PARAMETERS", 1)
+    run = write_run(tmp_path / "run", mixed=False, trend=False)  # a variance mixes worst
+    page = Page(write_report(run))
+    shown = [p["title"].removeprefix("Trace of ") for p in page.plots if p["title"].startswith("Trace")]
+    assert shown[0] == "genetic.var[direct:weaning]" and sorted(shown[1:]) == ["h2[birth]", "h2[weaning]"]
+    assert "these are the 1 that mix worst, the worst first, and after them 2 heritabilities" in page.text
+
+
 def test_draws_of_levels_are_no_parameters(run):
     draws, trends = _draws(run / "draws.nc")
     assert set(trends) == {"genetic"} and not any(name.startswith("trend") for name in draws)

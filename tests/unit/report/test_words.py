@@ -6,6 +6,7 @@ from mmgibbs.report.page import facts
 from mmgibbs.report.words import (
     ENGINES,
     behind_words,
+    chosen_words,
     engine_words,
     fixed_prior_words,
     interweaved_words,
@@ -192,6 +193,15 @@ def test_figures_of_chains_say_what_their_lines_are():
         == "thick line: all chains; thin lines: each chain; shaded: 95\u00a0% interval; dashed: mean"
     )
     assert one["Trace"] == "" and one["Posterior density"] == "dashed: mean"
+
+
+def test_which_parameters_have_figures():
+    assert chosen_words(5, 5, 0).startswith("The parameters that mix worst come first, by how far")
+    start = "Of 31 parameters these are the 12 that mix worst, the worst first"
+    assert chosen_words(31, 12, 0).startswith(f"{start}; draws.nc has all of them. How well")
+    assert chosen_words(31, 12, 1).startswith(f"{start}, and after them 1 heritability that mixes better; draws.nc")
+    assert f"{start}, and after them 2 heritabilities that mix better; draws.nc" in chosen_words(31, 12, 2)
+    assert all(chosen_words(n, 12, 0).endswith("relative to its limit (1.05 and 100).") for n in (12, 13))
 
 
 def test_terms_that_interweave_say_what_for():
