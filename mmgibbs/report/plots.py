@@ -223,19 +223,25 @@ def paint_autocorrelation(values: np.ndarray) -> Painter:
     return paint
 
 
+def bandwidth(values: np.ndarray) -> float:
+    """Of a Gaussian kernel density: 0.9 min(SD, interquartile range / 1.34) n^(-1/5) (Silverman 1986)."""
+    lower, upper = np.percentile(values, (25, 75))
+    return 0.9 * (min(values.std(), (upper - lower) / 1.34) or values.std() or 1.0) * len(values) ** -0.2
+
+
 def density(
     values: np.ndarray,
     points: int = 120,
     ends: tuple[float, float] | None = None,
     bounds: tuple[float | None, float | None] = (None, None),
+    width: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(x, f(x)): a Gaussian kernel density (Silverman 1986), from below the lowest draw, or at the `ends`.
+    """(x, f(x)): a Gaussian kernel density, from below the lowest draw, or at the `ends`.
 
     bounds: (floor, ceiling) that no value can be beyond. The density ends there, and what the kernels have beyond is
-    reflected, so that the area stays 1.
+    reflected, so that the area stays 1. width: of the kernels, by default their `bandwidth`.
     """
-    lower, upper = np.percentile(values, (25, 75))
-    width = 0.9 * (min(values.std(), (upper - lower) / 1.34) or values.std() or 1.0) * len(values) ** -0.2
+    width = bandwidth(values) if width is None else width
     first, last = ends or (values.min() - 2 * width, values.max() + 2 * width)
     floor, ceiling = (b if b is not None else end for b, end in zip(bounds, (-np.inf, np.inf), strict=True))
     x = np.linspace(max(first, floor), min(last, ceiling), points)
@@ -253,13 +259,14 @@ def paint_density(
 ) -> Painter:
     def paint(axes: Axes) -> None:
         every = thin_to(draws.reshape(-1), 2000)
-        x, f = density(every, bounds=bounds)
+        width = bandwidth(every)  # of each chain as well: the density of all is then the mean of theirs
+        x, f = density(every, bounds=bounds, width=width)
         if low is not None and high is not None:
             inside = (x >= low) & (x <= high)
             axes.fill_between(x[inside], f[inside], color=BAND, linewidth=0)
         if len(draws) > 1:
             for chain, values in enumerate(draws):
-                own = density(thin_to(values, 500), 60, (x[0], x[-1]), bounds)
+                own = density(thin_to(values, 500), 60, (x[0], x[-1]), bounds, width)
                 axes.plot(*own, color=SERIES[chain % len(SERIES)], linewidth=0.7)
         axes.plot(x, f, color=INK, linewidth=1.3)
         axes.axvline(mean, color=INK, linewidth=0.8, dashes=(4, 3))
