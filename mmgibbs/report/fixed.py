@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -24,6 +24,7 @@ from mmgibbs.report.html_tables import (
 from mmgibbs.report.order import in_natural_order
 from mmgibbs.results.markers import GEBV, TOTAL
 
+FIXED = "Fixed effects"
 LEVELS = 200  # shown of one effect on one trait; of more, half the lowest and half the highest
 WIDE = 4.0  # times the median width: intervals that do not set the scale of the bars
 LEAST_SHARE = 0.25  # of the scale that is left to the intervals where 0 is drawn in
@@ -38,13 +39,42 @@ def fixed_effects(run: Finished) -> list[Table]:
     shown = run.solutions.filter((~pl.col("term").is_in(random) & ~of_snps) | (pl.col("effect") == "group"))
     out = []
     for (term,), frame in shown.group_by(["term"], maintain_order=True):
-        caption = f"{term}: unknown-parent groups" if term in random else str(term)
-        out.append(_table(caption, frame, run.solved))
+        of_groups = term in random
+        caption = f"{term}: unknown-parent groups" if of_groups else str(term)
+        note = _groups_words(run.record, str(term)) if of_groups else ""
+        out.append(_table(caption, frame, run.solved, note))
     return out
 
 
-def _table(caption: str, frame: pl.DataFrame, solved: bool) -> Table:
-    """solved: by BLUP, so that errors are standard errors."""
+def fixed_title(run: Finished) -> str:
+    """Heading of these tables: random unknown-parent groups are no fixed effects."""
+    if run.solutions is None:
+        return FIXED
+    terms, groups = pl.col("term").is_in(list(run.relationships)), pl.col("effect") == "group"
+    of_snps = pl.col("effect").is_in([GEBV, TOTAL])
+    kinds = (
+        run.solutions.lazy().select(groups=groups.any(), fixed=(~terms & ~of_snps).any()).collect().row(0, named=True)
+    )
+    if not kinds["groups"] or _groups_effect(run.record) == "fixed":
+        return FIXED
+    return f"{FIXED} and unknown-parent groups" if kinds["fixed"] else "Unknown-parent groups"
+
+
+def _groups_effect(record: Mapping) -> str:
+    """'random', 'fixed' or 'metafounders'."""
+    return str((record.get("analysis", {}).get("data", {}).get("groups") or {}).get("effect", "random"))
+
+
+def _groups_words(record: Mapping, term: str) -> str:
+    """What the unknown-parent groups of a term are in its model; '' where they are fixed effects."""
+    return {
+        "random": f"Random effects, with the variances of {term}.",
+        "metafounders": f"Random effects, of base populations, with the variances of {term} times gamma.",
+    }.get(_groups_effect(record), "")
+
+
+def _table(caption: str, frame: pl.DataFrame, solved: bool, of_all: str = "") -> Table:
+    """solved: by BLUP, so that errors are standard errors. of_all: a sentence on all levels, for the note."""
     spread = "SE" if solved else "SD"
     cut = pl.concat([_extremes(part) for _, part in frame.group_by(["trait"], maintain_order=True)])
     several = frame["trait"].n_unique() > 1
@@ -97,7 +127,9 @@ def _table(caption: str, frame: pl.DataFrame, solved: bool) -> Table:
         for i, level in enumerate(part["level"]):
             rows.append((level, *([trait] if several else []), *(column[i] for column in shown), drawn[i]))
             classes.append("held" if held[i] else "")
-    return Table(caption, columns, rows, " ".join([*notes, *bars_words(scales, every_bar)]), classes)
+    return Table(
+        caption, columns, rows, " ".join([*filter(None, [of_all]), *notes, *bars_words(scales, every_bar)]), classes
+    )
 
 
 def _bars(

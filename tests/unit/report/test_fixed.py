@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 
 from mmgibbs.report import plots
 from mmgibbs.report.finished import Finished
-from mmgibbs.report.fixed import _table, bar_scale
+from mmgibbs.report.fixed import _table, bar_scale, fixed_effects, fixed_title
 from mmgibbs.report.html_tables import Bar, bars
 from mmgibbs.report.order import in_natural_order
 from mmgibbs.report.other_traits import other_traits
@@ -64,6 +64,44 @@ def test_traits_and_powers_of_a_covariate_have_scales_of_their_own():
 
 def test_a_mean_outside_its_scale_is_not_drawn_at_the_end():
     assert bars([5.0], [4.0], [6.0], (0.0, 1.0)) == [Bar(100.0, 100.0, None, 0.0, ("high",))]
+
+
+@pytest.mark.parametrize(
+    ("effect", "title", "said"),
+    [
+        (
+            "random",
+            "Fixed effects and unknown-parent groups",
+            "Random effects, with the variances of genetic. The bars",
+        ),
+        (
+            "metafounders",
+            "Fixed effects and unknown-parent groups",
+            "Random effects, of base populations, with the",
+        ),
+        ("fixed", "Fixed effects", "The bars run from"),
+    ],
+)
+def test_random_unknown_parent_groups_are_no_fixed_effects(effect, title, said):
+    frame = solutions(["H1", "H2", "hill", "sea", "7"], [10.0, 11.0, -0.4, 0.4, 1.0], [0.5] * 5)
+    frame = frame.with_columns(
+        term=pl.Series(["herd"] * 2 + ["genetic"] * 3), effect=pl.Series(["", "", "group", "group", ""])
+    )
+    analysis = {"data": {"groups": {"effect": effect}}, "model": {"random": {"genetic": {"relationship": "pedigree"}}}}
+    run = Finished(Path("."), {"analysis": analysis}, pl.DataFrame(), frame)
+    assert [(t.caption, len(t.rows)) for t in fixed_effects(run)] == [
+        ("herd", 2),
+        ("genetic: unknown-parent groups", 2),
+    ]
+    assert fixed_effects(run)[1].note.startswith(said) and fixed_effects(run)[0].note.startswith("The bars run from")
+    assert fixed_title(run) == title
+    alone = Finished(Path("."), run.record, pl.DataFrame(), frame.filter(term="genetic"))
+    assert fixed_title(alone) == ("Fixed effects" if effect == "fixed" else "Unknown-parent groups")
+    without = Finished(Path("."), {"analysis": {"data": {}}}, pl.DataFrame(), frame.filter(term="herd"))
+    assert (
+        fixed_title(without) == "Fixed effects"
+        and fixed_title(Finished(Path("."), {}, pl.DataFrame())) == "Fixed effects"
+    )
 
 
 def test_classes_of_other_traits_are_in_natural_order_with_their_categories():
