@@ -90,7 +90,11 @@ def page(run: Finished, top: int = 20) -> dict:
         "decided": run.record.get("decisions", {}),
         "other_traits": other_traits(run, figures),
         "other_traits_words": other_traits_words(run),
-        "breeding_words": words.values_words(run.record, has_reliabilities(run)),
+        "breeding_words": words.values_words(
+            run.record,
+            has_reliabilities(run),
+            "none" if not curves else "all" if len(curves) == len(breeding) else "some",
+        ),
         "breeding_title": "Curves of breeding values" if len(curves) == len(breeding) else "Breeding values",
         "curve_words": words.curve_words(curves, "level" if called == {"level"} else "animal"),
         "polygenic_words": words.polygenic_words(

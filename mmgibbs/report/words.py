@@ -79,9 +79,17 @@ def scale_words(traits: dict[str, dict]) -> str:
     return "on the scale of the trait" + (f" ({'; '.join(own)})" if own else "")
 
 
-def values_words(record: dict, reliable: bool = True) -> str:
-    """What breeding values, their intervals and, where they have them, their reliabilities are."""
+def values_words(record: dict, reliable: bool = True, coefficients: str = "none") -> str:
+    """What breeding values, their intervals and, where they have them, their reliabilities are.
+
+    coefficients: whether 'none', 'some' or 'all' of the values are those of curves, which are not on the scale of the
+    trait but on that scale divided by what they multiply.
+    """
     scale = scale_words(record.get("analysis", {}).get("traits", {}))
+    if coefficients == "all":
+        scale = f"of the coefficients of curves, {scale} per unit of what they multiply"
+    elif coefficients == "some":
+        scale += ", coefficients of curves per unit of what they multiply"
     method = record.get("method")
     variance = {"blup": "given variance", "reml": "estimated variance"}.get(
         str(method), "posterior mean of the variance"

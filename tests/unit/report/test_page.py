@@ -294,12 +294,14 @@ def test_values_of_a_random_regression_are_coefficients(tmp_path):
     assert page.table("maternal.0, weaning: the 20 highest coefficients")["head"][2] == "Coefficient"
     assert page.table("direct, weaning: the 20 highest breeding values")["head"][2] == "Breeding value"
     assert "coefficients, not breeding values: maternal.0, weaning." in page.text and "Breeding values" in page.headings
+    assert "on the scale of the trait, coefficients of curves per unit of what they multiply;" in page.text
     told = {p["title"]: p["desc"] for p in page.plots}
     assert told["Distribution of the coefficients, maternal.0, weaning"].startswith("Coefficients of 160 animals: ")
     solutions.filter(pl.col("effect") != "direct").with_columns(
         pl.col("effect").replace("maternal", "maternal.0")
     ).write_parquet(run / "solutions.parquet")
-    assert "Curves of breeding values" in Page(write_report(run)).headings
+    curves = Page(write_report(run))
+    assert "Curves of breeding values" in curves.headings and "Posterior means of the coefficients of" in curves.text
 
 
 def test_a_regression_has_coefficients_and_no_terms(tmp_path):

@@ -162,6 +162,19 @@ def test_estimates_are_not_said_to_be_sampled():
     assert "the solution \u00b1 1.96 standard errors" in values_words({"analysis": analysis, "method": "blup"})
 
 
+def test_coefficients_of_curves_are_not_on_the_scale_of_the_trait():
+    record = {"analysis": {"traits": {"sick": {"type": "binary"}}, "model": {}}}
+    assert values_words(record, coefficients="all").startswith(
+        "Posterior means of the coefficients of curves, on the scale of the trait (of sick, of its liability) per unit "
+        "of what they multiply; intervals are"
+    )
+    assert values_words(record | {"method": "blup"}, coefficients="some").startswith(
+        "BLUP on the scale of the trait (of sick, of its liability), coefficients of curves per unit of what they "
+        "multiply; intervals are"
+    )
+    assert "coefficients" not in values_words(record)
+
+
 def test_fixed_effects_without_sampling_have_no_prior():
     analysis = {"traits": {"milk": {"type": "normal"}}, "model": {"fixed": {"herd": {"prior": "flat"}}}}
     for method, words in (("reml", "none"), ("blup", "none"), ("gibbs", "flat prior")):
