@@ -209,9 +209,10 @@ def extreme(
     values: str = "breeding value",
     called: str = "animal",
     head: str = "Animal",
+    of_reliability: str = "",
 ) -> Table:
     """The `top` levels with the highest (or lowest) means; solved: by BLUP; values: what they are; called, head: what
-    a level is, and the head of their column.
+    a level is, and the head of their column; of_reliability: how it is computed, for the note.
 
     Optional columns are those that either of the two tables has something in, so that both have the same; F is there
     where any level is inbred, so that all effects on the animals of a pedigree have it.
@@ -259,6 +260,7 @@ def extreme(
     if either["reliability"].count():
         columns.append(Column("Reliability", "number", f"share of the {called}'s genetic variance that is known"))
         cells.append(numbers(chosen["reliability"].to_list(), 2))
+        notes += [of_reliability] if of_reliability else []
     for name in (c for c in chosen.columns if c.startswith("probability[") or c == "expected_count"):
         if either[name].count():
             label = "Expected count" if name == "expected_count" else f"P({name.partition('[')[2][:-1]})"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from mmgibbs.report import plots
+from mmgibbs.report import plots, words
 from mmgibbs.report.breeding import extreme, trend_of_means
 from mmgibbs.report.finished import Finished
 from mmgibbs.report.html_tables import (
@@ -104,7 +104,11 @@ def _item(run: Finished, of: _Term, figures: plots.Figures, top: int) -> dict:
         "wide": wide,
         "figures": small,
         "tables": [t for t in tables if t.rows],
-        "animals": [extreme(values["best"], values["what"], top, True, run.solved)] if values["best"].height else [],
+        "animals": [
+            extreme(values["best"], values["what"], top, True, run.solved, of_reliability=values["reliability"])
+        ]
+        if values["best"].height
+        else [],
     }
 
 
@@ -205,12 +209,25 @@ def _values(run: Finished, of: _Term) -> dict:
     gebv, total = own.filter(term=of.term, effect=GEBV), own.filter(effect=TOTAL)
     total = total.filter(pl.col("term").str.split("+").list.contains(of.term))
     if not total.height:
-        return {"best": gebv, "what": f"{of.label}, genomic", "called": "genomic breeding value", "both": None}
-    polygenic = own.filter(pl.col("term") == total["term"][0].partition("+")[0])
+        return {
+            "best": gebv,
+            "what": f"{of.label}, genomic",
+            "called": "genomic breeding value",
+            "both": None,
+            "reliability": words.genomic_reliability_words(run.record),
+        }
+    term = total["term"][0].partition("+")[0]
+    polygenic = own.filter(pl.col("term") == term)
     both = gebv.select("level", gebv="mean").join(polygenic.select("level", polygenic="mean"), on="level")
     what = f"{of.trait}, genomic and polygenic"
     called = "sum of genomic and polygenic value"
-    return {"best": total, "what": what, "called": called, "both": both.drop_nulls()}
+    return {
+        "best": total,
+        "what": what,
+        "called": called,
+        "both": both.drop_nulls(),
+        "reliability": words.genomic_reliability_words(run.record, term),
+    }
 
 
 def _against_pedigree(values: dict, of: _Term, figures: plots.Figures) -> list[tuple[str, str, str]]:

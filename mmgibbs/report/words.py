@@ -117,6 +117,34 @@ def reliability_words(record: dict) -> str:
     return "1 \u2212 PEV / variance" if record.get("inbreeding") == "ignore" else "1 \u2212 PEV / ((1 + F) variance)"
 
 
+def genomic_reliability_words(record: dict, polygenic: str = "") -> str:
+    """How the reliability of genomic values is computed, or of their sums with those of the random term `polygenic`.
+
+    See results/markers.py and runs/totals.py.
+    """
+    of_genotypes = (
+        "the sum of squares of the animal\u2019s genotypes, as the effects multiply them, times the mean variance of a "
+        "SNP effect under the prior"
+    )
+    averages = "Variances are posterior means."
+    if not polygenic:
+        return f"Reliability is 1 \u2212 PEV / g, where g is {of_genotypes}. {averages}"
+    symbol = relationships_of(record).get(polygenic, {}).get("symbol", "A")
+    predicted = any(
+        section.get("single_step") == "epsilon"
+        for section in (record["analysis"]["model"].get("markers") or {}).values()
+    )
+    if predicted:
+        own = f"the variance of {polygenic} times the share of it that genotypes leave to the animal, none if genotyped"
+    elif symbol in FROM_GENOTYPES:
+        own = f"the animal\u2019s diagonal element of {symbol} times the variance of {polygenic}"
+    elif record.get("inbreeding") == "ignore":
+        own = f"the variance of {polygenic}"
+    else:
+        own = f"(1 + F) times the variance of {polygenic}"
+    return f"Reliability of the sums is 1 \u2212 PEV / (a + g), where a is {own}, and g is {of_genotypes}. {averages}"
+
+
 def curve_words(coefficients: Sequence[str], called: str = "animal") -> str:
     """Says that these values are coefficients of curves; '' if there are none. called: what has a curve."""
     if not coefficients:

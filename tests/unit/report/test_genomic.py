@@ -52,6 +52,10 @@ def test_a_run_with_everything(tmp_path):
     assert "which the SNPs do not explain: genetic direct, birth. To select" in text
     assert "all variances and all covariances with the rest together do. The bars run from" in text
     assert "windows covary. The bars run from" in text
+    assert (
+        "Reliability of the sums is 1 \u2212 PEV / (a + g), where a is (1 + F) times the variance of genetic, and"
+        in text
+    )
     assert ">SNPs left out: monomorphic<" in text and ">animals left out: x<" in text
     assert "<dt>snps.effect_var</dt>" in text
     assert "effects of SNPs, prior bayes_c" in text and "snps (SNP effects, animal)" in text

@@ -9,6 +9,7 @@ from mmgibbs.report.words import (
     chosen_words,
     engine_words,
     fixed_prior_words,
+    genomic_reliability_words,
     interweaved_words,
     key_of_figures,
     model_equations,
@@ -196,6 +197,27 @@ def test_reliability_is_said_with_the_diagonal_of_the_relationships():
     assert reliability_words(_related(animal="H", line="A")).endswith(
         "of H; for terms of the pedigree alone, d is 1 + F"
     )
+
+
+@pytest.mark.parametrize(
+    ("symbol", "more", "single_step", "own"),
+    [
+        ("A", {}, "none", "a is (1 + F) times the variance of animal, and g is"),
+        ("A", {"inbreeding": "ignore"}, "none", "a is the variance of animal, and g is"),
+        ("H", {}, "none", "a is the animal’s diagonal element of H times the variance of animal, and g is"),
+        (
+            "A",
+            {},
+            "epsilon",
+            "a is the variance of animal times the share of it that genotypes leave to the animal, none",
+        ),
+    ],
+)
+def test_reliability_of_sums_is_said_with_what_the_polygenic_part_has(symbol, more, single_step, own):
+    record = _related(animal=symbol) | more
+    record["analysis"]["model"]["markers"] = {"snps": {"single_step": single_step}}
+    assert own in genomic_reliability_words(record, "animal")
+    assert genomic_reliability_words(record).startswith("Reliability is 1 − PEV / g, where g is the sum of squares")
 
 
 def test_figures_of_chains_say_what_their_lines_are():
