@@ -11,6 +11,7 @@ from helpers.genomic_run import write_genomic_run
 
 from mmgibbs.report import joint_markers
 from mmgibbs.report.genomic import on_a_line
+from mmgibbs.report.genotyped import shades_words
 from mmgibbs.report.make import make_report
 from mmgibbs.report.plots import highest_and_some
 
@@ -159,3 +160,10 @@ def test_sets_of_traits_are_those_of_their_term():
     traits, terms = ["milk", "fat"], ["snps", "snps_rest"]
     for term in terms:
         assert list(joint_markers._states(markers, term, traits, terms).values()) == of(term)
+
+
+def test_a_heat_map_says_where_its_shades_end():
+    K = np.array([[1.0, 0.25], [0.25, 1.0]])
+    assert shades_words(K, 0.1, 0.5) == "from 0.100 to 0.500 and above"
+    assert shades_words(K, 0.3, 0.5) == "from 0.300 and below to 0.500 and above"
+    assert shades_words(K, 0, 1.0) == "from 0 to 1.00"
