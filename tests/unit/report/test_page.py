@@ -194,6 +194,8 @@ def test_the_model_is_told_in_words_and_symbols(page):
     text = re.sub(r"<[^>]+>", "", page.text)
     assert "weaning = herd + genetic.direct (animal) + genetic.maternal (dam) + residual" in text
     assert "y = Xb + Zgenetic ugenetic + Zlitter ulitter + e" in text and "ugenetic ~ N(0, A \u2297 Ggenetic)" in text
+    for line in ("N(0, <var>A</var> \u2297 <var>G</var>", "N(0, <var>I</var> \u2297 <var>R</var>)"):
+        assert f'<span class="whole">{line}</span>' in page.text  # no line of a narrow screen ends inside
     terms = {row[0]: row for row in page.table("Terms of the model")["rows"]}
     assert terms["litter"][-1] == "fixed at its given value" and terms["residual"][-1].endswith(
         "inverse-Wishart prior with 5 degrees of freedom"
