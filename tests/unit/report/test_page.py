@@ -69,6 +69,14 @@ def test_colours_follow_the_theme(page):
     assert not re.search(r"#[0-9a-f]{6}\b", svg)
 
 
+def test_the_edge_beyond_which_a_table_goes_on_is_shaded(page):
+    """A number that is cut there would be read as another one; on paper nothing is cut."""
+    style = page.text[page.text.index("<style>") : page.text.index("</style>")]
+    screen, paper = (part[part.index(".scroll {") :].partition("}")[0] for part in style.split("@media print"))
+    assert screen.count("var(--shade)") == screen.count(" scroll") == 2 and screen.count(" local") == 2
+    assert style.count("--shade: #") == 2 and "background: none" in paper  # light and dark
+
+
 def test_top_animals_are_those_of_the_solutions(page, run):
     for effect, trait in (("direct", "birth"), ("maternal", "weaning")):
         solutions = pl.read_parquet(run / "solutions.parquet").filter(term="genetic", effect=effect, trait=trait)
