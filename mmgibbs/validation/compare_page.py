@@ -14,8 +14,9 @@ from mmgibbs.report import plots
 from mmgibbs.report.html_tables import Cell, Column, Table, decimals, figure, known, marked, numbers, where_marked
 from mmgibbs.report.render import render
 from mmgibbs.validation.compare import lacking_folds
+from mmgibbs.validation.explained import NAMES, explained
 from mmgibbs.validation.head import equations, when_and_by_what
-from mmgibbs.validation.page import FAR, NAMES
+from mmgibbs.validation.page import FAR
 
 if TYPE_CHECKING:
     from mmgibbs.validation.compare import Comparison
@@ -54,6 +55,7 @@ def page(comparison: Comparison) -> dict:
         if table.height:
             shown = fold_figures(comparison, figures) if method == "kfold" else []
             own = {"figures": shown, "table": comparison_table(table)}
+            own["explained"] = explained(method, table["statistic"].to_list())
             sections.append({"id": method, "heading": heading, "summary": summary} | own)
     return {
         "title": f"Validation of {len(comparison.names)} analyses",

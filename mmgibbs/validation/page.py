@@ -13,28 +13,23 @@ from mmgibbs.report import plots
 from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, number, numbers, where_marked
 from mmgibbs.report.render import render
 from mmgibbs.validation.evaluation import label
+from mmgibbs.validation.explained import NAMES, explained
 from mmgibbs.validation.head import equations, variance_table, when_and_by_what
 from mmgibbs.validation.plan import SAMPLE
 
 if TYPE_CHECKING:
     from mmgibbs.validation.found import Validation
 
-NAMES = {
-    "predictive_ability": "predictive ability",
-    "ratio_of_accuracies": "ratio of accuracies, partial to whole",
-    "reliability_ratio": "ratio of reliabilities, partial to whole",
-    "error": "mean squared error",
-    "auc": "area under the ROC curve",
-    "brier": "Brier score",
-    "log_score": "log score",
-    "ranked_probability": "ranked probability score",
-}
 FAR = 3.0  # standard errors from what is expected: marked
 MOST_POINTS = 1500
 LEAST = 20  # records of a class of a calibration curve
 METHODS = {
-    "kfold": ("Cross-validation", "Predicted, from the other folds", "record corrected for fixed effects"),
-    "lr": ("LR method: whole against partial data", "Breeding value, partial data", "breeding value, whole data"),
+    "kfold": ("Cross-validation", "Prediction from the other folds", "record corrected for fixed effects"),
+    "lr": (
+        "LR method: whole against partial data",
+        "Breeding value from partial data",
+        "breeding value from whole data",
+    ),
 }
 
 
@@ -61,6 +56,7 @@ def page(validation: Validation) -> dict:
                     "summary": summary,
                     "figures": shown,
                     "table": statistics_table(table),
+                    "explained": explained(method, table["statistic"].to_list()),
                 }
             )
     return {

@@ -108,7 +108,8 @@ def test_short_names_are_not_broken_at_their_hyphens():
     assert not any(render.is_unbroken(cell) for cell in ("herd 1-2", "without-dam-age", "bull", None, 3.0))
     table = Table("herds", [Column("Level")], [("H1-2000",), ("a-name-that-is-too-long-for-it",)])
     context = {"title": "", "subtitle": "", "finished": "", "models": [], "variances": None, "notes": [], "errors": []}
-    section = {"id": "herds", "heading": "Herds", "summary": "", "figures": [], "table": table}
+    context |= {"models_words": "", "relationships": "", "differences": None}
+    section = {"id": "herds", "heading": "Herds", "summary": "", "figures": [], "table": table, "explained": []}
     text = render.as_text("validation.html.j2", context | {"sections": [section]})
     assert re.search(r'class="id">H1-2000<', text) and re.search(r'"row">a-name', text)
 

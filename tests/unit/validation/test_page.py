@@ -10,8 +10,12 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
+from mmgibbs.validation.cross import fold_statistics
+from mmgibbs.validation.explained import MEANINGS
+from mmgibbs.validation.lr import family_sums, lr_statistics
 from mmgibbs.validation.make import FROM_FAMILIES, FROM_MODEL, OVER_FOLDS, Validation
 from mmgibbs.validation.page import page, write_page
+from mmgibbs.validation.scores import of_categories, of_counts, of_intervals
 
 NAMES = {"term": "animal", "effect": "", "trait": "weight <b>"}
 
@@ -67,6 +71,31 @@ def test_the_page_shows_both_methods(tmp_path):
         "Regression 0.800",
     ):
         assert told in text, told
+
+
+def test_it_says_what_the_statistics_and_their_signs_mean(tmp_path):
+    kfold, lr = (dict(section["explained"]) for section in page(made_up())["sections"])
+    assert list(kfold) == ["predictive ability", "dispersion"] and list(lr) == ["bias", "accuracy"]
+    assert lr["bias"].startswith("mean breeding value from partial data minus that from whole data. Above 0, these")
+    assert lr["bias"] in write_page(made_up(), tmp_path / "validation.html").read_text(encoding="utf-8")
+
+
+def test_the_signs_are_those_of_the_statistics():
+    """Breeding values from partial data that lie above those from whole data, and records below their prediction."""
+    w, p = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.5])
+    assert lr_statistics(family_sums(w, p, np.zeros(3)).sum(axis=0), np.nan)["bias"] > 0
+    assert fold_statistics(w, p, None)["bias"] > 0
+    assert of_counts(np.full(3, 0.5), p, w)["bias"][0] > 0
+
+
+def test_every_statistic_is_explained():
+    y, p = np.array([0, 1, 1, 0]), np.array([[0.7, 0.3], [0.2, 0.8], [0.4, 0.6], [0.6, 0.4]])
+    three = np.hstack([p, np.zeros((4, 1))])
+    w = p[:, 0]
+    lr = lr_statistics(family_sums(w, p[:, 1], y).sum(axis=0), 1.0)
+    of_records = of_categories(p, y).keys() | of_categories(three, y).keys() | of_counts(w, p[:, 1], y).keys()
+    of_records |= fold_statistics(w, p[:, 1], 0.5).keys() | of_intervals(w, w, w).keys() | {"error"}
+    assert set(MEANINGS["lr"]) == set(lr) and set(MEANINGS["kfold"]) == of_records
 
 
 HEAD = {
