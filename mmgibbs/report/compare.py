@@ -63,7 +63,8 @@ def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
         ],
         "facts": facts_table(runs, names),
         "parameters": parameter_table(runs, names),
-        "intervals": interval_words([was_drawn(run.summary) for run in runs]),
+        "intervals": interval_words(drawn := [was_drawn(run.summary) for run in runs]),
+        "columns": columns_words(drawn),
         "figures": parameter_figures(runs, figures),
         "tests": likelihood_ratio_tests(runs, names),
         "breeding": breeding_values(runs, names, figures, top),
@@ -158,6 +159,13 @@ def interval_words(drawn: Sequence[bool]) -> str:
     return f"{said[0].upper()}{said[1:]}."
 
 
+def columns_words(drawn: Sequence[bool]) -> str:
+    """What the columns with a short head are, for those who cannot point at it: standard errors, and differences."""
+    error = "SE: standard error, from the average information matrix of REML (how sharply the likelihood falls). "
+    label, _, help_of_it = apart_in(drawn)
+    return f"{error * (not all(drawn))}{label}: {help_of_it}."
+
+
 def signed(column: Sequence[Number]) -> list[Number]:
     """A plus before what is above 0; what is shown as 0 has no sign."""
     return [
@@ -170,8 +178,9 @@ def apart_in(drawn: Sequence[bool]) -> tuple[str, str, str]:
     """Label, kind and help of the column of differences of means, or estimates, from the first run."""
     label = "Run 2 \u2212 run 1" if len(drawn) == 2 else "Farthest run \u2212 run 1"
     if not any(drawn):
-        return f"{label}, SE", "number", "difference of the estimates in standard errors"
-    of = "means in posterior standard deviations" if all(drawn) else "means and estimates in their SDs and errors"
+        return f"{label}, SE", "number", "difference of the estimates in standard errors (SE)"
+    of = "means in posterior standard deviations (SD)"
+    of = of if all(drawn) else "means and estimates in the mean of their posterior standard deviations (SD) and SEs"
     return f"{label}, SD", "number", f"difference of the {of}"
 
 

@@ -13,7 +13,7 @@ from helpers.html_page import Page, as_number
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
-from mmgibbs.report.compare import parameter_table, run_names, signed
+from mmgibbs.report.compare import columns_words, parameter_table, run_names, signed
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.html_tables import numbers
 from mmgibbs.report.make import make_report
@@ -133,3 +133,14 @@ def test_differences_are_signed_and_of_several_runs_the_largest_is_shown():
     table = parameter_table(runs, ["one", "two", "three"])
     apart = {row[0]: row[-1].value for row in table.rows}  # run 1 has no a to differ from
     assert apart["b"] == pytest.approx(0.5) and apart["a"] is None
+
+
+def test_columns_with_a_short_head_are_explained():
+    assert columns_words([True, True]) == (
+        "Run 2 \u2212 run 1, SD: difference of the means in posterior standard deviations (SD)."
+    )
+    mixed = columns_words([True, False])
+    assert mixed.startswith("SE: standard error, ") and "posterior standard deviations (SD) and SEs." in mixed
+    assert columns_words([False] * 3).endswith(
+        "Farthest run \u2212 run 1, SE: difference of the estimates in standard errors (SE)."
+    )
