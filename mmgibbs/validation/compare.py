@@ -47,7 +47,7 @@ class Comparison:
     names: list[str]
     notes: list[str]
     directory: Path | None = None
-    heads: list[dict] = field(default_factory=list)  # of the page, one for each analysis, see validated.head_of
+    validations: list[Validation] = field(default_factory=list)  # that are compared, for the page
 
     def as_text(self) -> str:
         """The table for people to read."""
@@ -64,9 +64,8 @@ def compare(found: Sequence[Validation]) -> Comparison:
     rows = _kfold_rows(folds, names) if folds.height else []
     notes += _not_in_all_folds(folds, _folds_of_traits(found))
     rows += _by_statistic([row for v in found for row in _lr_rows(v)])
-    return Comparison(
-        pl.DataFrame(rows, schema=SCHEMA, orient="row"), folds, names, notes, heads=[v.head for v in found]
-    )
+    table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    return Comparison(table, folds, names, notes, validations=list(found))
 
 
 def complete(predictions: pl.DataFrame) -> pl.DataFrame:

@@ -11,10 +11,22 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from mmgibbs.report import plots
-from mmgibbs.report.html_tables import Cell, Column, Table, decimals, figure, known, marked, numbers, where_marked
+from mmgibbs.report.html_tables import (
+    Cell,
+    Column,
+    Table,
+    decimals,
+    figure,
+    known,
+    listed,
+    marked,
+    numbers,
+    where_marked,
+)
 from mmgibbs.report.render import render
 from mmgibbs.validation.compare import lacking_folds
 from mmgibbs.validation.explained import NAMES, explained
+from mmgibbs.validation.found import FOLDS_TEXT, Validation
 from mmgibbs.validation.head import equations, when_and_by_what
 from mmgibbs.validation.page import FAR
 
@@ -30,15 +42,18 @@ HEADINGS = {
     ),
     "lr": (
         "LR method: whole against partial data",
-        "Breeding values of young animals from partial data, without their records, against those from all data.",
+        "Breeding values of young animals from partial data, without their records, against those from whole data. "
+        "Standard errors are those of each analysis by itself: all are of the same animals, so that a difference of "
+        "two analyses may be surer than their standard errors suggest.",
     ),
 }
-ERRORS = [
+OF_FOLDS = [
     (
-        "differences",
-        "standard deviation over folds of the difference within a fold, divided by the root of the number of folds",
+        "differences between analyses",
+        "standard deviation over folds of the difference within a fold, divided by the root of the number of folds; "
+        "smaller than those of two estimates, as what is hard to predict is so for all analyses",
     ),
-    ("others", "as on the page of each analysis"),
+    ("estimates of cross-validation", FOLDS_TEXT),
 ]
 
 
@@ -60,17 +75,30 @@ def page(comparison: Comparison) -> dict:
     return {
         "title": f"Validation of {len(comparison.names)} analyses",
         "subtitle": ", ".join(comparison.names),
-        "finished": when_and_by_what(comparison.heads[-1]) if comparison.heads else "",
+        "finished": when_and_by_what(comparison.validations[-1].head),
         "models": [
             (name, sums)
-            for name, head in zip(comparison.names, comparison.heads, strict=False)
-            if (sums := equations(head))
+            for name, validation in zip(comparison.names, comparison.validations, strict=True)
+            if (sums := equations(validation.head))
         ],
         "variances": None,
         "sections": sections,
         "notes": comparison.notes,
-        "errors": ERRORS if comparison.by_fold.height else [("all", ERRORS[1][1])],
+        "errors": (OF_FOLDS if comparison.by_fold.height else []) + errors_of_lr(comparison.validations),
     }
+
+
+def errors_of_lr(validations: Sequence[Validation]) -> list[tuple[str, str]]:
+    """(statistics, and analyses where not all are meant; where their standard errors come from) of the LR method."""
+    found: dict[tuple[str, str], list[str]] = {}  # (statistics, source) -> analyses
+    for validation in validations:
+        known_ones = validation.table.filter(pl.col("se").is_not_null() & pl.col("se_from").is_not_null(), method="lr")
+        for (source,), own in known_ones.group_by(["se_from"], maintain_order=True):
+            statistics = listed(list(dict.fromkeys(NAMES.get(s, s) for s in own["statistic"])))
+            text = validation.info.get("standard_errors", {}).get(source, str(source))
+            found.setdefault((statistics, text), []).append(validation.info["analysis"])
+    of = lambda names: "" if len(names) == len(validations) else f", {listed(names)}"
+    return [(f"{statistics} of the LR method{of(names)}", text) for (statistics, text), names in found.items()]
 
 
 def comparison_table(table: pl.DataFrame) -> Table:

@@ -11,7 +11,9 @@ import polars as pl
 
 OVER_FOLDS, FROM_MODEL, FROM_SIMULATION, FROM_FAMILIES = "folds", "model", "simulation", "bootstrap of families"
 FROM_DRAWS = "draws"
-FOLDS_TEXT = "standard deviation over folds divided by the root of their number; folds share training data"
+FOLDS_TEXT = (
+    "standard deviation over folds divided by the root of their number; approximate, as folds share training data"
+)
 SCHEMA = dict.fromkeys(("method", "term", "effect", "trait", "statistic"), pl.String) | {
     "estimate": pl.Float64, "se": pl.Float64, "expected": pl.Float64, "se_from": pl.String, "n": pl.Int64,
 }  # fmt: skip

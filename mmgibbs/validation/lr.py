@@ -112,7 +112,10 @@ def samples_left_out(found: dict, sd: dict, left_out: dict[str, int], own: Colle
 
 def families_text(units: str) -> str:
     """What such standard errors are."""
-    return f"{BOOTSTRAPS:,} bootstrap samples of half-sib families by sire among the focal {units}"
+    return (
+        f"standard deviation over {BOOTSTRAPS:,} bootstrap samples of half-sib families by sire among the focal "
+        f"{units}; too small, as it knows nothing of other families"
+    )
 
 
 def _sd(values: np.ndarray) -> float:
