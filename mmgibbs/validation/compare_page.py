@@ -25,9 +25,10 @@ from mmgibbs.report.html_tables import (
 )
 from mmgibbs.report.render import render
 from mmgibbs.validation.compare import lacking_folds
+from mmgibbs.validation.differences import difference_table
 from mmgibbs.validation.explained import NAMES, explained
 from mmgibbs.validation.found import FOLDS_TEXT, Validation
-from mmgibbs.validation.head import equations, when_and_by_what
+from mmgibbs.validation.head import equations, models_words, when_and_by_what
 from mmgibbs.validation.page import FAR
 
 if TYPE_CHECKING:
@@ -76,16 +77,22 @@ def page(comparison: Comparison) -> dict:
         "title": f"Validation of {len(comparison.names)} analyses",
         "subtitle": ", ".join(comparison.names),
         "finished": when_and_by_what(comparison.validations[-1].head),
-        "models": [
-            (name, sums)
-            for name, validation in zip(comparison.names, comparison.validations, strict=True)
-            if (sums := equations(validation.head))
-        ],
+        "models": (sums := models(comparison)),
+        "models_words": models_words(comparison.validations[0].head, len(sums) == 1),
+        "differences": difference_table(comparison.validations),
         "variances": None,
         "sections": sections,
         "notes": comparison.notes,
         "errors": (OF_FOLDS if comparison.by_fold.height else []) + errors_of_lr(comparison.validations),
     }
+
+
+def models(comparison: Comparison) -> list[tuple[str, list[tuple[str, list[str]]]]]:
+    """(names of the analyses, '' where all are meant; their equations): equations that are the same stand once."""
+    each = [equations(v.head) for v in comparison.validations]
+    distinct = [sums for i, sums in enumerate(each) if sums and sums not in each[:i]]
+    of = lambda sums: [name for name, own in zip(comparison.names, each, strict=True) if own == sums]
+    return [("" if len(of(sums)) == len(each) else listed(of(sums)), sums) for sums in distinct]
 
 
 def errors_of_lr(validations: Sequence[Validation]) -> list[tuple[str, str]]:
@@ -94,7 +101,7 @@ def errors_of_lr(validations: Sequence[Validation]) -> list[tuple[str, str]]:
     for validation in validations:
         known_ones = validation.table.filter(pl.col("se").is_not_null() & pl.col("se_from").is_not_null(), method="lr")
         for (source,), own in known_ones.group_by(["se_from"], maintain_order=True):
-            statistics = listed(list(dict.fromkeys(NAMES.get(s, s) for s in own["statistic"])))
+            statistics = listed(list(dict.fromkeys(NAMES.get(s, s).partition(",")[0] for s in own["statistic"])))
             text = validation.info.get("standard_errors", {}).get(source, str(source))
             found.setdefault((statistics, text), []).append(validation.info["analysis"])
     of = lambda names: "" if len(names) == len(validations) else f", {listed(names)}"

@@ -8,6 +8,7 @@ import numpy as np
 
 from mmgibbs.report.html_tables import Column, Table, decimals_of, numbers
 from mmgibbs.report.page import model_section
+from mmgibbs.report.words import behind_words
 
 
 def when_and_by_what(head: dict[str, Any]) -> str:
@@ -24,22 +25,35 @@ def equations(head: dict[str, Any]) -> list[tuple[str, list[str]]]:
     return section["equations"] if section else []
 
 
-def variance_table(variances: object, components: dict[str, list[str]]) -> Table | None:
-    """Given variances and covariances, named as parameters; None where they were sampled.
+def models_words(head: dict[str, Any], of_all: bool = False) -> str:
+    """What the equations are, above them; of_all: those of every analysis of a comparison."""
+    behind = behind_words(head.get("analysis", {}).get("traits", {}))
+    or_behind = f" (or {behind})" if behind else ""
+    return f"Each record of a trait{or_behind} is the sum of these effects{', in all analyses' * of_all}:"
 
-    variances: {term: (k, k)}, of residuals by class {class: (k, k)}; components: {term: (k,) labels}.
-    """
+
+def variance_table(variances: object, components: dict[str, list[str]]) -> Table | None:
+    """Given variances and covariances, named as parameters; None where they were sampled."""
     if not isinstance(variances, dict):
         return None
-    rows: list[tuple[str, float]] = []
-    for term, own in variances.items():
-        of_class = own if isinstance(own, dict) else {"": own}
-        for name, matrix in of_class.items():
-            rows += _elements(term, np.asarray(matrix, float), components.get(term, []), f"|{name}" if name else "")
+    rows = given_variances(variances, components)
     values = [value for _, value in rows]
     columns = [Column("Parameter"), Column("Value", "number")]
     cells = numbers(values, [decimals_of(v, None) for v in values])
     return Table("Variances and covariances, as given", columns, list(zip([p for p, _ in rows], cells, strict=True)))
+
+
+def given_variances(variances: object, components: dict[str, list[str]]) -> list[tuple[str, float]]:
+    """(parameter, value) of each; none where they were sampled.
+
+    variances: {term: (k, k)}, of residuals by class {class: (k, k)}; components: {term: (k,) labels}.
+    """
+    rows: list[tuple[str, float]] = []
+    for term, own in variances.items() if isinstance(variances, dict) else ():
+        of_class = own if isinstance(own, dict) else {"": own}
+        for name, matrix in of_class.items():
+            rows += _elements(term, np.asarray(matrix, float), components.get(term, []), f"|{name}" if name else "")
+    return rows
 
 
 def _elements(term: str, matrix: np.ndarray, labels: list[str], of_class: str) -> list[tuple[str, float]]:

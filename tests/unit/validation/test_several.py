@@ -47,6 +47,8 @@ def test_each_has_a_folder_and_the_comparison_stands_beside_them(folder):
     assert sorted(p.name for p in out.iterdir()) == sorted(["birth", "weak", *COMPARISON])
     page = (out / "comparison.html").read_text(encoding="utf-8")
     assert "Validation of 2 analyses" in page and "predictive ability" in page and "</svg>" in page
+    assert page.count("<strong>birth_weight</strong> = ") == 1 and "in all analyses:" in page
+    assert "In what the analyses differ" in page and "animal.var[<wbr>birth_weight]" in page
     assert "What was validated" in page and "Finished 20" in page and " UTC, mmgibbs\u00a0" in page
 
 
