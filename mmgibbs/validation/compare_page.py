@@ -28,7 +28,7 @@ from mmgibbs.validation.compare import lacking_folds
 from mmgibbs.validation.differences import difference_table
 from mmgibbs.validation.explained import NAMES, explained
 from mmgibbs.validation.found import FOLDS_TEXT, Validation
-from mmgibbs.validation.head import equations, models_words, when_and_by_what
+from mmgibbs.validation.head import equations, models_words, relationships_words, when_and_by_what
 from mmgibbs.validation.page import FAR
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def page(comparison: Comparison) -> dict:
         "finished": when_and_by_what(comparison.validations[-1].head),
         "models": (sums := models(comparison)),
         "models_words": models_words(comparison.validations[0].head, len(sums) == 1),
+        "relationships": relationships_words([v.head for v in comparison.validations]),
         "differences": difference_table(comparison.validations),
         "variances": None,
         "sections": sections,

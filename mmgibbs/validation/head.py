@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from mmgibbs.report.html_tables import Column, Table, decimals_of, numbers
 from mmgibbs.report.page import model_section
 from mmgibbs.report.words import behind_words
+from mmgibbs.results.relationships import relationships_of
 
 
 def when_and_by_what(head: dict[str, Any]) -> str:
@@ -30,6 +32,15 @@ def models_words(head: dict[str, Any], of_all: bool = False) -> str:
     behind = behind_words(head.get("analysis", {}).get("traits", {}))
     or_behind = f" (or {behind})" if behind else ""
     return f"Each record of a trait{or_behind} is the sum of these effects{', in all analyses' * of_all}:"
+
+
+def relationships_words(heads: Sequence[dict[str, Any]]) -> str:
+    """'genetic: related by the pedigree; litter: independent levels.', of terms of which all analyses that have them
+    say the same."""
+    found = [{term: kind["sentence"] for term, kind in relationships_of(head).items()} for head in heads]
+    every = {term: {own[term] for own in found if term in own} for own in found for term in own}
+    said = "; ".join(f"{term}: {next(iter(sentences))}" for term, sentences in every.items() if len(sentences) == 1)
+    return f"{said}." if said else ""
 
 
 def variance_table(variances: object, components: dict[str, list[str]]) -> Table | None:

@@ -14,7 +14,7 @@ from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, m
 from mmgibbs.report.render import render
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.explained import NAMES, explained
-from mmgibbs.validation.head import equations, models_words, variance_table, when_and_by_what
+from mmgibbs.validation.head import equations, models_words, relationships_words, variance_table, when_and_by_what
 from mmgibbs.validation.plan import SAMPLE
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def page(validation: Validation) -> dict:
         "finished": when_and_by_what(validation.head),
         "models": [("", sums)] if (sums := equations(validation.head)) else [],
         "models_words": models_words(validation.head),
+        "relationships": relationships_words([validation.head]),
         "differences": None,
         "variances": variance_table(info.get("variances"), validation.head.get("components", {})),
         "sections": sections,

@@ -7,6 +7,7 @@ import pytest
 
 from mmgibbs.validation.differences import difference_table
 from mmgibbs.validation.found import SCHEMA, Validation
+from mmgibbs.validation.head import relationships_words
 
 PEDIGREE, BOTH = "related by the pedigree", "related by the pedigree, and the genotyped ones by their genotypes"
 GENETIC = {"relationship": "pedigree", "level": "animal"}
@@ -63,6 +64,13 @@ def test_variances_that_were_given_and_how_it_was_solved():
     found = rows(two, sampled)
     assert found["each chain"] == ("none", "100 sweeps of burn-in, 2,000 sweeps") and "solved" in found
     assert found["genetic.var[weight]"] == ("20", "none")
+
+
+def test_relationships_that_are_the_same_stand_below_the_equations():
+    more = {"genetic": GENETIC, "litter": {"relationship": "identity"}}
+    one, two, chip = validation("a"), validation("b", model=more), validation("c", BOTH)
+    assert relationships_words([one.head, two.head]) == f"genetic: {PEDIGREE}; litter: {PEDIGREE}."
+    assert relationships_words([one.head, chip.head]) == "" == relationships_words([{}])
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -117,6 +117,7 @@ def test_it_begins_with_the_date_the_version_the_model_and_the_variances(tmp_pat
     text = write_page(validation, tmp_path / "validation.html").read_text(encoding="utf-8")
     assert "Finished 2026-05-01 14:30 UTC, mmgibbs\u00a00.1.0" in text
     assert "<strong>weight</strong> = intercept + herd + animal + residual" in text
+    assert "Each record of a trait is the sum of these effects:" in text and "animal: related by the pedigree." in text
     rows = [(row[0], row[1].value) for row in page(validation)["variances"].rows]
     assert rows == [
         ("animal.var[weight]", 20),
@@ -127,6 +128,13 @@ def test_it_begins_with_the_date_the_version_the_model_and_the_variances(tmp_pat
     ]
     sampled = page(replace(made_up(variances="sample"), head=HEAD))
     assert sampled["variances"] is None and "variances too" in sampled["subtitle"]
+
+
+def test_notes_have_a_section_of_their_own(tmp_path):
+    text = write_page(made_up(), tmp_path / "validation.html").read_text(encoding="utf-8")
+    assert text.index('id="errors"') < text.index('id="notes"') < text.index("few families") and '"#notes"' in text
+    without = write_page(made_up(notes=[]), tmp_path / "validation.html").read_text(encoding="utf-8")
+    assert "notes" not in without[without.index("<body>") : without.index("<script>")]
 
 
 def test_it_says_what_the_folds_are_of():
