@@ -29,7 +29,7 @@ from mmgibbs.validation.differences import difference_table
 from mmgibbs.validation.explained import NAMES, explained
 from mmgibbs.validation.found import FOLDS_TEXT, Validation
 from mmgibbs.validation.head import equations, models_words, relationships_words, when_and_by_what
-from mmgibbs.validation.page import FAR
+from mmgibbs.validation.page import FAR, kfold_summary, lr_summary
 
 if TYPE_CHECKING:
     from mmgibbs.validation.compare import Comparison
@@ -71,7 +71,9 @@ def page(comparison: Comparison) -> dict:
         if table.height:
             shown = fold_figures(comparison, figures) if method == "kfold" else []
             own = {"figures": shown, "table": comparison_table(table)}
-            own["explained"] = explained(method, table["statistic"].to_list())
+            z = [("z", "difference from the first analysis, in standard errors of the difference")]
+            own["explained"] = explained(method, table["statistic"].to_list()) + z * bool(table["difference"].count())
+            summary = " ".join([*what_was_left_out(comparison, method), summary])
             sections.append({"id": method, "heading": heading, "summary": summary} | own)
     return {
         "title": f"Validation of {len(comparison.names)} analyses",
@@ -86,6 +88,13 @@ def page(comparison: Comparison) -> dict:
         "notes": comparison.notes,
         "errors": (OF_FOLDS if comparison.by_fold.height else []) + errors_of_lr(comparison.validations),
     }
+
+
+def what_was_left_out(comparison: Comparison, method: str) -> list[str]:
+    """The sentence of the pages of the analyses, where all have the same; else none."""
+    known_ones = [v.info for v in comparison.validations if ("folds" if method == "kfold" else method) in v.info]
+    said = {kfold_summary(info) if method == "kfold" else lr_summary(info) for info in known_ones}
+    return list(said) if len(said) == 1 else []
 
 
 def models(comparison: Comparison) -> list[tuple[str, list[tuple[str, list[str]]]]]:

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from mmgibbs.report import plots
 from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, number, numbers, where_marked
 from mmgibbs.report.render import render
+from mmgibbs.validation.cross import EXPECTED
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.explained import NAMES, explained
 from mmgibbs.validation.head import equations, models_words, relationships_words, variance_table, when_and_by_what
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 FAR = 3.0  # standard errors from what is expected: marked
 MOST_POINTS = 1500
 LEAST = 20  # records of a class of a calibration curve
+COLUMNS = [
+    ("expected", "what the estimate would be, on average, if the model is right; empty where it implies no value"),
+    ("z", "estimate minus what is expected, in standard errors"),
+]
 METHODS = {
     "kfold": ("Cross-validation", "Prediction from the other folds", "record corrected for fixed effects"),
     "lr": (
@@ -45,7 +50,7 @@ def page(validation: Validation) -> dict:
     for method, (heading, x, y) in METHODS.items():
         table = validation.table.filter(method=method)
         if table.height:
-            summary = kfold_summary(info) if method == "kfold" else lr_summary(info)
+            summary = kfold_summary(info, table) if method == "kfold" else lr_summary(info)
             calibrated = method == "kfold" and validation.predictions["effect"].str.starts_with("P(").any()
             summary += "" if calibrated else " Solid line: regression; dashed: equality."
             shown = [_figure(figures, part, x, y) for part in _parts(validation.predictions.filter(method=method))]
@@ -56,7 +61,7 @@ def page(validation: Validation) -> dict:
                     "summary": summary,
                     "figures": shown,
                     "table": statistics_table(table),
-                    "explained": explained(method, table["statistic"].to_list()),
+                    "explained": explained(method, table["statistic"].to_list()) + COLUMNS,
                 }
             )
     return {
@@ -80,11 +85,12 @@ def page(validation: Validation) -> dict:
 
 def how_solved(info: dict) -> str:
     if info.get("variances") == SAMPLE:
-        return "sampled, variances too"
-    return f"{'sampled' if 'sampled' in info else 'BLUP'} at given variances"
+        return "by sampling, variances too"
+    return f"{'by sampling' if 'sampled' in info else 'BLUP'} at given variances"
 
 
-def kfold_summary(info: dict) -> str:
+def kfold_summary(info: dict, table: pl.DataFrame | None = None) -> str:
+    """table: the statistics below; of those that have an expectation elsewhere, notes say why one has none."""
     plan, folds = info["plan"], info["folds"]
     by = {
         "random": f"{info['units']} at random",
@@ -93,9 +99,10 @@ def kfold_summary(info: dict) -> str:
         "column": f"the values of column '{plan.get('column')}'",
     }
     sizes = [f["predicted"] for f in folds]
-    blank = any(note.startswith("cross-validation") for note in info["notes"])
+    unexpected = table is not None and table.filter(pl.col("statistic").is_in(list(EXPECTED)))["expected"].null_count()
+    blank = unexpected and any(note.startswith("cross-validation") for note in info["notes"])
     return f"{len(folds)} folds, {by[plan['by']]}; {_range(sizes)} records in a fold." + (
-        " Where nothing is expected the notes at the end say why." if blank else ""
+        " Why nothing is expected of some dispersions or biases the notes at the end say." if blank else ""
     )
 
 
@@ -108,7 +115,7 @@ def lr_summary(info: dict) -> str:
     facts = info["lr"]
     since = "" if facts["cutoff"] is None else f" of {info['units']} born from {facts['cutoff']:.15g} on"
     focal = f"{facts['focal_animals']:,} focal {info['units']} of {facts['families']:,} half-sib families"
-    return f"{facts['left_out']:,} records{since} left out; {focal}."
+    return f"{facts['left_out']:,} records{since} left out; {focal} are compared."
 
 
 def _parts(predictions: pl.DataFrame) -> list[pl.DataFrame]:

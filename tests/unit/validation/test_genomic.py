@@ -109,7 +109,7 @@ def test_expectations_and_where_errors_are_from(found):
 
 def test_the_page_and_the_record(found):
     page = (found.directory / "validation.html").read_text(encoding="utf-8")
-    assert "sampled, variances too" in page and "snps gebv" in page
+    assert "by sampling, variances too" in page and "snps gebv" in page
     record = json.loads((found.directory / "validation.json").read_text())
     assert record["variances"] == "sample" and "draws" in record["standard_errors"]
 

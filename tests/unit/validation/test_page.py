@@ -75,7 +75,8 @@ def test_the_page_shows_both_methods(tmp_path):
 
 def test_it_says_what_the_statistics_and_their_signs_mean(tmp_path):
     kfold, lr = (dict(section["explained"]) for section in page(made_up())["sections"])
-    assert list(kfold) == ["predictive ability", "dispersion"] and list(lr) == ["bias", "accuracy"]
+    assert list(kfold) == ["predictive ability", "dispersion", "expected", "z"]
+    assert list(lr) == ["bias", "accuracy", "expected", "z"]
     assert lr["bias"].startswith("mean breeding value from partial data minus that from whole data. Above 0, these")
     assert lr["bias"] in write_page(made_up(), tmp_path / "validation.html").read_text(encoding="utf-8")
 
@@ -141,6 +142,15 @@ def test_it_says_what_the_folds_are_of():
     validation = made_up(units="levels of 'bull'", plan={"by": "random", "seed": 1})
     kfold, lr = (s["summary"] for s in page(validation)["sections"])
     assert kfold.startswith("2 folds, levels of 'bull' at random; ") and "50 focal levels of 'bull'" in lr
+
+
+@pytest.mark.parametrize(("statistic", "told"), [("dispersion", True), ("predictive_ability", False)])
+def test_notes_are_referred_to_where_an_expectation_lacks(statistic, told):
+    """Of predictive ability nothing is ever expected."""
+    made = made_up(notes=["cross-validation, animal: other records know more"])
+    gone = pl.when(statistic=statistic, method="kfold").then(None).otherwise("expected")
+    kfold = page(replace(made, table=made.table.with_columns(expected=gone)))["sections"][0]["summary"]
+    assert ("the notes at the end say" in kfold) == told
 
 
 def test_a_figure_says_where_its_correlation_is_not_that_of_the_table():

@@ -86,7 +86,7 @@ def test_predictions(found):
 def test_the_page_and_the_notes(found):
     page = (found.directory / "validation.html").read_text(encoding="utf-8")
     assert "Share observed against predicted probability" in page and "area under the ROC curve" in page
-    assert "sampled at given variances" in page
+    assert "by sampling at given variances" in page
     assert "liability of alive</strong> = " in page and "Variances and covariances, as given" in page
 
 

@@ -49,6 +49,9 @@ def test_each_has_a_folder_and_the_comparison_stands_beside_them(folder):
     assert "Validation of 2 analyses" in page and "predictive ability" in page and "</svg>" in page
     assert page.count("<strong>birth_weight</strong> = ") == 1 and "in all analyses:" in page
     assert "In what the analyses differ" in page and "animal.var[<wbr>birth_weight]" in page
+    assert (
+        page.count("4 folds, animals at random; ") == 1 and page.count("records of animals born from 2003 on left") == 1
+    )
     assert "What was validated" in page and "Finished 20" in page and " UTC, mmgibbs\u00a0" in page
 
 
