@@ -30,9 +30,10 @@ from mmgibbs.report.html_tables import (
     numbers,
 )  # fmt: skip
 from mmgibbs.report.likelihood_ratio import LikelihoodRatio, in_words, likelihood_ratio, p_in_words
-from mmgibbs.report.page import facts, subtitle
+from mmgibbs.report.page import facts, intercept_of, model_section, subtitle
 from mmgibbs.report.render import render
 from mmgibbs.report.triangle import above_diagonal
+from mmgibbs.results.relationships import relationships_of
 from mmgibbs.results.tables import was_drawn
 
 FIGURES = 24  # parameters drawn; the table holds all
@@ -63,8 +64,7 @@ def comparison(runs: Sequence[Finished], top: int = 20) -> dict:
         ],
         "facts": facts_table(runs, names),
         "parameters": parameter_table(runs, names),
-        "intervals": interval_words(drawn := [was_drawn(run.summary) for run in runs]),
-        "columns": columns_words(drawn),
+        "intervals": interval_words([was_drawn(run.summary) for run in runs]),
         "figures": parameter_figures(runs, figures),
         "tests": likelihood_ratio_tests(runs, names),
         "breeding": breeding_values(runs, names, figures, top),
@@ -80,8 +80,10 @@ def run_names(runs: Sequence[Finished]) -> list[str]:
 
 
 def facts_table(runs: Sequence[Finished], names: Sequence[str]) -> Table:
-    """A row per fact, a column per run; facts on which the runs differ come first and are marked."""
-    facts_of_runs = [{name: value for _, items in facts(run.record) for name, value in items} for run in runs]
+    """A row per fact, a column per run; those on which the runs differ come first and are marked."""
+    facts_of_runs = [
+        model_facts(run) | {name: value for _, items in facts(run.record) for name, value in items} for run in runs
+    ]
     order = list(dict.fromkeys(key for facts_of_run in facts_of_runs for key in facts_of_run))
     rows = [(key, *(facts_of_run.get(key, "") for facts_of_run in facts_of_runs)) for key in order]
     differs = [len(set(row[1:])) > 1 for row in rows]
@@ -90,6 +92,15 @@ def facts_table(runs: Sequence[Finished], names: Sequence[str]) -> Table:
         for d, row in sorted(zip(differs, rows, strict=True), key=lambda pair: not pair[0])
     ]
     return Table("What was run", [Column("Fact"), Column("Differs"), *(Column(n) for n in names)], rows)
+
+
+def model_facts(run: Finished) -> dict[str, str]:
+    """'Model of weight': what it is the sum of; 'Levels of animal': how they are related. Nothing of a regression."""
+    section = model_section(run.record, intercept=intercept_of(run))
+    if section is None:
+        return {}
+    sums = {f"Model of {trait}": " + ".join(parts) for trait, parts in section["equations"]}
+    return sums | {f"Levels of {name}": kind["sentence"] for name, kind in relationships_of(run.record).items()}
 
 
 # ------------------------------------------------------------------------------------------------ parameters
@@ -139,7 +150,7 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
         apart.append(farthest / float(np.mean(spread)) if spread and farthest is not None else None)
     columns.append(Column(*apart_in(drawn)))
     cells.append(signed(numbers(apart, 2)))
-    return Table("Parameters", columns, list(zip(*cells, strict=True)))
+    return Table("Parameters", columns, list(zip(*cells, strict=True)), columns_words(drawn))
 
 
 def _with_intervals(rows: dict[str, dict]) -> dict[str, dict]:
@@ -386,6 +397,8 @@ def _ranks(pair: pl.DataFrame, label: str, names: tuple[str, str], top: int, cal
         counts(shown["rank_b"].to_list()),
         signed(counts(change)),
     ]
-    return Table(
-        f"{label}: {called}s among the {top} highest of {listed(names, 'or')}", columns, list(zip(*cells, strict=True))
+    caption = f"{label}: {called}s among the {top} highest of {listed(names, 'or')}"
+    note = (
+        f"Rank: by {names[0]}, from the highest. New rank: by {names[1]}. Change: places gained, or lost if negative."
     )
+    return Table(caption, columns, list(zip(*cells, strict=True)), note)

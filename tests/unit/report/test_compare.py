@@ -43,6 +43,9 @@ def test_facts_that_differ_come_first(page):
     assert facts["head"] == ["Fact", "Differs", "accounted", "ignored"]
     assert facts["rows"][0][:2] == ["Inbreeding", "yes"] and "ignored" in facts["rows"][0][3]
     assert [row[1] for row in facts["rows"]].count("yes") == 1
+    same = {row[0]: row[1:] for row in facts["rows"]}
+    assert same["Model of weaning"][1] == "herd + genetic.direct (animal) + genetic.maternal (dam) + residual"
+    assert same["Levels of genetic"] == ["", "related by the pedigree", "related by the pedigree"]
 
 
 def test_parameters_stand_side_by_side(page, runs):
