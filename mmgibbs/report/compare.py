@@ -315,8 +315,18 @@ def breeding_values(runs: Sequence[Finished], names: Sequence[str], figures: plo
             pair = _joined(runs[0], runs[other], component)
             if pair.height > 2 and all((as_number(pair[name].std()) or 0) > 0 for name in ("a", "b")):
                 of = runs[0].values_of(*component), *runs[0].levels_of(component[0])
-                out.append(_pair(pair, component, of, (names[0], names[other]), (1, other + 1), figures, top))
+                at = 1, other + 1
+                parts = [n for n in at if component in runs[n - 1].polygenic]
+                out.append(
+                    _pair(pair, component, of, (names[0], names[other]), at, figures, top, polygenic_words(parts))
+                )
     return out
+
+
+def polygenic_words(runs: Sequence[int]) -> str:
+    """Says of which runs, by their numbers, the values are not all of a breeding value; '' if of none."""
+    which = listed([f"run {n}" for n in runs])
+    return f" In {which} these are polygenic values, without what the effects of SNPs add to them." if runs else ""
 
 
 def _related(run: Finished) -> list[tuple[str, str, str]]:
@@ -343,8 +353,9 @@ def _pair(
     at: tuple[int, int],
     figures: plots.Figures,
     top: int,
+    more: str = "",
 ) -> dict:
-    """of: what the values are, what a level is, and the head of a column of levels."""
+    """of: what the values are, what a level is, and the head of a column of levels; more: to the caption."""
     values, called, head = of
     label = words.component_label(component[1], component[2], component[0])
     a, b = pair["a"].to_numpy(), pair["b"].to_numpy()
@@ -358,7 +369,7 @@ def _pair(
         f"{counted(pair.height, called)} in both runs: correlation {pearson:.4f}, of the ranks {spearman:.4f}. "
         f"{kept} of the {top} highest of run {at[0]} are among the {top} highest of run {at[1]}; half of all {called}s "
         f"move by at most {np.median(moved):,.0f} places, "
-        f"{far['level']} by {moved.max():,} (from {far['rank_a']:,} to {far['rank_b']:,})."
+        f"{far['level']} by {moved.max():,} (from {far['rank_a']:,} to {far['rank_b']:,}).{more}"
     )
     drawn = figures.draw(
         plots.paint_scatter(a, b),

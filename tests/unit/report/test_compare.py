@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.finished_run import solutions, write_run
+from helpers.genomic_run import write_genomic_run
 from helpers.html_page import Page, as_number
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
-from mmgibbs.report.compare import columns_words, parameter_table, run_names, signed
+from mmgibbs.report.compare import columns_words, parameter_table, polygenic_words, run_names, signed
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.html_tables import numbers
 from mmgibbs.report.make import make_report
@@ -147,3 +148,11 @@ def test_columns_with_a_short_head_are_explained():
     assert columns_words([False] * 3).endswith(
         "Farthest run \u2212 run 1, SE: difference of the estimates in standard errors (SE)."
     )
+
+
+def test_polygenic_values_are_not_compared_as_breeding_values(runs, tmp_path):
+    """A run with SNP effects has but a part of the breeding values in its pedigree term."""
+    run = write_genomic_run(tmp_path / "chip")
+    told = make_report([run, run], tmp_path / "comparison.html").read_text(encoding="utf-8")
+    assert polygenic_words([1, 2]) in told and polygenic_words([]) == ""
+    assert polygenic_words([2]).startswith(" In run 2 these are polygenic values")
