@@ -13,6 +13,7 @@ import polars as pl
 
 from mmgibbs.errors import ConfigError
 from mmgibbs.results.relationships import relationships_of
+from pedigree.tables import counted
 
 if TYPE_CHECKING:
     import xarray
@@ -39,6 +40,16 @@ class Result:
     decisions: pl.DataFrame | None = None  # the candidates for selection, where the analysis asks for them
     response: pl.DataFrame | None = None
     folder: object = field(default=None, repr=False, compare=False)  # keeps a temporary folder while this is in use
+
+    def __repr__(self) -> str:
+        """A few lines: the tables and run.json are longer than a screen."""
+        from mmgibbs.report.findings import said_at_the_end
+
+        parts = [f"Result of {self.info.get('name', 'a run')!r}: {counted(self.summary.height, 'parameter')}"]
+        if self.solutions is not None:
+            parts.append(counted(self.solutions.height, "solution"))
+        warned = [f"warning: {text.removeprefix('warning: ')}" for text in said_at_the_end(self.summary, self.info)]
+        return "\n".join([", ".join(parts) + f"; in {self.directory}", *warned, f"summary {self.summary}"])
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickled without draws that were looked at: the folder has them."""

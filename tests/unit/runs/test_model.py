@@ -287,6 +287,14 @@ def test_a_notebook_shows_a_table_and_the_warnings(model, tmp_path):
     )
 
 
+def test_a_printed_result_is_its_summary_and_where_it_is(model):
+    """Not run.json, which is longer than a screen."""
+    text = repr(model.result_)
+    assert text.startswith("Result of 'model': 3 parameters, ") and str(model.result_.directory) in text
+    assert "h2[" in text and "versions" not in text and len(text) < 3000
+    assert "\nwarning: Few effective draws" in text
+
+
 def test_bars_in_a_notebook_are_widgets(monkeypatch):
     class ZMQInteractiveShell:
         pass
