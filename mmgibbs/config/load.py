@@ -44,14 +44,25 @@ def load_config(source: str | os.PathLike | dict, overrides: Sequence[str] = ())
         raise ConfigError(_listed(error, where, changed)) from None
 
 
+def listed_overrides(overrides: Sequence[str]) -> list[str]:
+    """A lone text is one override, not a list of letters; ConfigError for what is no list of texts."""
+    if isinstance(overrides, str):
+        return [overrides]
+    if not isinstance(overrides, Sequence) or not all(isinstance(text, str) for text in overrides):
+        raise ConfigError(
+            f"overrides: found {show(overrides)}, needed a list of 'KEY.PATH=VALUE', such as ['sampler.samples=100']"
+        )
+    return list(overrides)
+
+
 def _apply(tree: object, overrides: Sequence[str]) -> dict[tuple[str, ...], str]:
     """Set the values of 'key.path=value' strings in the tree; path of each -> its text."""
     changed: dict[tuple[str, ...], str] = {}
     if not isinstance(tree, dict):
         return changed  # what is wrong is reported when the tree is read
-    for text in [overrides] if isinstance(overrides, str) else overrides:
-        name, equals, written = str(text).partition("=")
-        origin = f"override {show(str(text))}"
+    for text in listed_overrides(overrides):
+        name, equals, written = text.partition("=")
+        origin = f"override {show(text)}"
         keys = name.strip().split(".")
         if not equals or "" in keys:
             raise ConfigError(f"{origin}: needed KEY.PATH=VALUE, such as sampler.samples=100")

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from mmgibbs.config import load_config
+from mmgibbs.config.load import listed_overrides
 from mmgibbs.machine.kernel_cache import garbage_waits
 from mmgibbs.results.folder import write_run_folder
 from mmgibbs.runs.chains import Executor
@@ -47,7 +48,7 @@ def run(
     """
     console = Console(progress)
     output = [f"output.directory={json.dumps(str(directory), ensure_ascii=False)}"] if directory else []
-    analysis = load_config(config, [*overrides, *output])
+    analysis = load_config(config, [*listed_overrides(overrides), *output])
     with RunFolder(analysis, console, overwrite=overwrite, resume=resume, extend=extend, page=report) as folder:
         if cluster is None or folder.kind == FINISHED:
             return run_in(folder, console, LocalExecutor())

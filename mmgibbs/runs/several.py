@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmgibbs.config import Analysis, load_config
+from mmgibbs.config.load import listed_overrides
 from mmgibbs.errors import ConfigError, MmgibbsError, Stopped
 from mmgibbs.machine.signals import StopSignals
 from mmgibbs.runs.chains import Executor
@@ -144,6 +145,8 @@ def _load(
     files: Sequence[str | os.PathLike], overrides: Sequence[str], output: str | os.PathLike | None
 ) -> list[Analysis]:
     """The analyses. ConfigError with what is wrong with all of them."""
+    if isinstance(files, (str, os.PathLike)):
+        raise ConfigError(f"files: found {os.fspath(files)!r}, needed a list of analysis files: [{os.fspath(files)!r}]")
     analyses, problems = [], []
     for file in files:
         own = (
@@ -152,7 +155,7 @@ def _load(
             else [f"output.directory={json.dumps(str(Path(output) / Path(file).stem), ensure_ascii=False)}"]
         )
         try:
-            analyses.append(load_config(file, [*overrides, *own]))
+            analyses.append(load_config(file, [*listed_overrides(overrides), *own]))
         except ConfigError as error:
             problems.append(str(error))
     if problems:

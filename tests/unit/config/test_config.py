@@ -511,6 +511,12 @@ def test_overrides_find_names_that_hold_a_dot():
     assert a.traits[0].column == "w200"
 
 
+@pytest.mark.parametrize("overrides", [{"sampler.thin": 3}, [{"sampler.thin": 3}], 3])
+def test_overrides_are_a_list_of_texts(beef, overrides):
+    with pytest.raises(ConfigError, match=r"^overrides: found .*, needed a list of 'KEY.PATH=VALUE', such as "):
+        load_config(beef, overrides)
+
+
 def test_an_override_does_not_change_what_shares_an_anchor(tmp_path):
     text = "data: {phenotypes: p.csv}\ntraits: [y]\nmodel: {random: {a: &a {level: h}, b: *a}}\n"
     a = load_text(tmp_path, text, "model.random.b.level=g")

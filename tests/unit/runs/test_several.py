@@ -5,6 +5,7 @@ import pytest
 from helpers.small_analysis import ANALYSIS, FILES, command, contents, refused, replaced, write_files
 
 import mmgibbs
+from mmgibbs.errors import ConfigError
 
 OTHER = replaced(ANALYSIS, "directory: run", "directory: other").replace("[10, 160]", "[10, 100]")
 BAD = replaced(ANALYSIS, "directory: run", "directory: bad").replace("level: animal", "level: nobody")
@@ -35,6 +36,16 @@ def test_one_that_fails_does_not_end_the_others(folder):
     assert told.code == 2
     assert told.err.startswith("bad: phenotypes.csv: there is no column 'nobody'") and len(told.err.splitlines()) == 1
     assert sorted(p.name for p in (folder / "all").iterdir()) == ["analysis", "other"]
+
+
+def test_a_lone_text_is_no_list(folder):
+    """One override is one, for a run and for several; one file is not a list of letters."""
+    text, file = "sampler.sampels=1", folder / "analysis.yaml"
+    for run in (lambda: mmgibbs.run(file, text), lambda: mmgibbs.run_scenarios([file], text)):
+        with pytest.raises(ConfigError, match="override 'sampler.sampels=1': sampler.sampels: unknown key"):
+            run()
+    with pytest.raises(ConfigError, match=r"files: found 'analysis.yaml', needed a list of analysis files"):
+        mmgibbs.run_scenarios("analysis.yaml")
 
 
 def test_what_is_finished_is_not_done_again(folder):
