@@ -428,7 +428,9 @@ def a_table(value: object) -> Path | pl.DataFrame:
         frame = as_polars(value)
     except ValueError as error:
         raise wrong(f"found {error}, needed a path or a data frame") from None
-    return a_path(value) if frame is None else frame
+    if frame is None:
+        raise expected(value, "the path of a file (or, from Python, a data frame such as those of Polars and pandas)")
+    return frame
 
 
 @accepts({"type": "string"})

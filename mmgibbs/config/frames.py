@@ -14,6 +14,11 @@ def is_pandas(value: object) -> bool:
     return type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "columns")
 
 
+def is_series_of_pandas(value: Any) -> bool:
+    """A single column, which would need pyarrow and is no table."""
+    return type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "to_frame")
+
+
 def as_polars(value: Any) -> pl.DataFrame | None:
     """The table as a Polars frame; None for what is no table. ValueError says what of it cannot be read."""
     import polars as pl
@@ -22,6 +27,8 @@ def as_polars(value: Any) -> pl.DataFrame | None:
         return value
     if is_pandas(value):
         return _of_pandas(value)
+    if is_series_of_pandas(value):
+        raise ValueError(f"a Series of pandas{f' ({value.name!r})' if value.name is not None else ''}")
     if not hasattr(value, "__arrow_c_stream__"):
         return None
     try:

@@ -105,7 +105,12 @@ MISTAKES = [
         "model.fixed.sex: found 3, needed a mapping with keys such as column, kind, degree, legendre",
     ),
     ("model.intercept", "maybe", "model.intercept: found 'maybe', needed auto, true or false"),
-    ("data.phenotypes", ["p.csv"], "data.phenotypes: found a list of 1 value, needed the path of a file"),
+    (
+        "data.phenotypes",
+        ["p.csv"],
+        "data.phenotypes: found a list of 1 value, needed the path of a file (or, from Python, a data frame such as "
+        "those of Polars and pandas)",
+    ),
     (
         "data.phenotypes",
         "~nobody-has-this-name/p",

@@ -358,6 +358,9 @@ class Broken:
         (Broken(), r"found a table of .* that cannot be read \(.*no stream.*\), needed a path or a data frame"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "found a table with the column 'a' twice"),
         (pl.LazyFrame({"a": [1]}), "found a LazyFrame"),
+        (pd.Series([1.5], name="weight"), r"found a Series of pandas \('weight'\), needed a path or a data frame"),
+        (np.ones((2, 2)), r"found a list of 2 values, needed the path of a file \(or, from Python, a data frame"),
+        ({"a": [1]}, r"found a mapping with the keys a, needed the path of a file \(or, from Python, a data frame"),
     ],
 )
 def test_tables_that_cannot_be_read_are_said(table, said, tables):
