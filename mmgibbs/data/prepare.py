@@ -80,7 +80,9 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
             ungenotyped = len(records.phenotypes) - len(left)
             if ungenotyped:
                 again = read_records(analysis, left)
-                records = replace(again, n_read=records.n_read, notes=records.notes + again.notes)
+                records = replace(
+                    again, n_read=records.n_read, notes=records.notes + again.notes, warnings=records.warnings
+                )
             imputed, of_imputed = imputed_animals(analysis, records.phenotypes, genotypes, kin)
             markers, marker_labels, of_snps = marker_terms(analysis, records, genotypes, analysis.traits, imputed)
             of_markers += of_imputed + of_snps
@@ -139,7 +141,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         counts["genotypes"] = genotypes.counts
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
-        _strangers(analysis, records, kin), genotypes, tuple(marker_labels),
+        records.warnings + _strangers(analysis, records, kin), genotypes, tuple(marker_labels),
     )  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgibbs.config import Analysis
+from mmgibbs.config.traits import Trait
+from mmgibbs.data.missing_codes import missing_code
 from mmgibbs.data.phenotypes import MOST, SHOWN, Phenotypes, refuse_rows
 from mmgibbs.data.responses import read_response, without_records
 from mmgibbs.model.response import Response
@@ -27,6 +29,7 @@ class Records:
     n_read: int
     notes: tuple[str, ...]
     responses: tuple[Response, ...] = ()  # of the traits that are not normal
+    warnings: tuple[str, ...] = ()  # values that may mean missing ones
 
 
 def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
@@ -44,6 +47,7 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
         ],
         axis=1,
     )
+    warnings = _codes(traits, y, phenotypes)
     used = ~np.isnan(y).all(axis=1)
     n_read, notes = len(y), []
     for i, trait in enumerate(traits):
@@ -67,7 +71,21 @@ def read_records(analysis: Analysis, phenotypes: Phenotypes) -> Records:
             f"trait '{traits[i].name}' does not vary: every one of its {count[i]} records is {in_full(mean[i])}"
         )
     weight = _weights(analysis, phenotypes)
-    return Records(phenotypes, y, observed, weight, mean, variance, n_read, tuple(notes), responses)
+    return Records(phenotypes, y, observed, weight, mean, variance, n_read, tuple(notes), responses, warnings)
+
+
+def _codes(traits: Sequence[Trait], y: np.ndarray, phenotypes: Phenotypes) -> tuple[str, ...]:
+    """A warning for each normal trait with a number that other programs write for a missing value."""
+    out = []
+    for i, trait in enumerate(traits):
+        code = missing_code(y[:, i]) if trait.type == "normal" else None
+        if code is not None:
+            row = phenotypes.rows[np.flatnonzero(y[:, i] == code.value)[0]]
+            n = int(np.count_nonzero(~np.isnan(y[:, i])))
+            out.append(
+                f"{phenotypes.name}: " + code.described(trait.name, trait.column, n, f" (the first in row {row})")
+            )
+    return tuple(out)
 
 
 def observing(observed: np.ndarray, traits: Sequence[int]) -> np.ndarray:

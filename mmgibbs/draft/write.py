@@ -14,6 +14,7 @@ import polars as pl
 from mmgibbs.config.complete import RESERVED
 from mmgibbs.config.fields import NOT_IN_A_NAME
 from mmgibbs.config.schema import MODELINE
+from mmgibbs.data.missing_codes import missing_code
 from mmgibbs.draft.columns import MISSING, Column
 from mmgibbs.draft.guess import UNKNOWN_PARENT, Guess
 from mmgibbs.draft.roles import hint, named_for, type_of
@@ -100,6 +101,10 @@ def _across(g: Guess) -> list[str]:
         out.append(
             f"{g.genotypes.name}: genotypes of {g.genotyped[0]:,} of the {g.genotyped[1]:,} animals with records"
         )
+    for c in g.traits:
+        code = missing_code(c.numbers) if c.numbers is not None and type_of(c)[0] == "normal" else None
+        if code is not None:
+            out.append("warning: " + code.described(c.name, c.name, c.known))
     known = g.traits[0].known
     if known < _FEW_RECORDS:
         out.append(f"warning: {known} records of {g.traits[0].name} are too few to estimate variances well")

@@ -1,0 +1,71 @@
+"""Numbers that mean a missing value elsewhere: found where they are unlike all others, and said by check and init."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import mmgibbs
+from mmgibbs.data.missing_codes import missing_code
+from mmgibbs.draft.make import draft
+
+WEIGHTS = np.random.default_rng(4).normal(7.5, 2.0, 200).clip(0.1).round(2)
+
+
+def with_code(code, times, values=WEIGHTS):
+    return np.concatenate([values, np.full(times, float(code)), [np.nan]])
+
+
+@pytest.mark.parametrize("code, times", [(-9, 1), (-9, 60), (-999, 3), (0, 60), (99, 1), (999, 60), (-99999, 2)])
+def test_codes_are_found(code, times):
+    found = missing_code(with_code(code, times))
+    assert (found.value, found.times, found.low, found.high) == (code, times, WEIGHTS.min(), WEIGHTS.max())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        with_code(0, 3),  # a few zeros beside small values
+        with_code(-8, 40),  # no code
+        WEIGHTS - WEIGHTS.mean(),  # negative numbers are measurements
+        with_code(-9, 2, WEIGHTS * 5 - 40),  # among them
+        with_code(99, 3, WEIGHTS * 12),  # among large ones
+        np.repeat([0.0, 1, 2, 3], [60, 30, 20, 10]),  # counts: zeros are the most frequent of all
+        with_code(-9, 2, WEIGHTS[:5]),  # too few to say
+        np.full(50, -9.0),
+        np.full(50, np.nan),
+    ],
+)
+def test_measurements_are_left_alone(values):
+    assert missing_code(values) is None
+
+
+def test_zeros_far_from_all_others_are_found():
+    assert missing_code(with_code(0, 1, 250 + WEIGHTS)).times == 1
+
+
+def test_check_names_trait_row_and_key(tmp_path):
+    """230 values of -9 would be most of the variance; with the key that the warning names they are missing."""
+    records = pl.DataFrame({"animal": [f"a{i}" for i in range(260)], "bwt": [*WEIGHTS, *[-9.0] * 60]})
+    analysis = {
+        "data": {"phenotypes": records},
+        "traits": {"bwt": {}},
+        "model": {"random": {"animal": {}}},
+        "variances": {"animal": 1.0, "residual": 1.0},
+        "sampler": {"method": "blup"},
+    }
+    (warning,) = [w for w in mmgibbs.check(analysis)["warnings"] if "missing value" in w]
+    assert warning.startswith(
+        "phenotypes: traits.bwt: 60 of 260 values of column 'bwt' are -9 (the first in row 201), and the others lie "
+    )
+    assert warning.endswith("does -9 mean a missing value? Then write traits.bwt.missing: ['-9']")
+    analysis["traits"]["bwt"] = {"missing": ["-9"]}
+    found = mmgibbs.check(analysis)
+    assert found["warnings"] == [] and found["data"]["observations"] == {"bwt": 200}
+
+
+def test_init_says_it_too(tmp_path):
+    pl.DataFrame({"animal": [f"a{i}" for i in range(260)], "weight": [*WEIGHTS, *[-9.0] * 60]}).write_csv(
+        tmp_path / "r.csv"
+    )
+    said = "\n".join(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml").said)
+    assert "warning: traits.weight: 60 of 260 values of column 'weight' are -9, and the others lie from" in said
