@@ -1,0 +1,44 @@
+"""Independent levels with one record each are confounded with the residual, and said to be."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import mmgibbs
+
+N = 40
+RECORDS = pl.DataFrame(
+    {
+        "animal": [f"a{i}" for i in range(N)],
+        "pen": [f"p{i % 10}" for i in range(N)],
+        "y": np.random.default_rng(2).normal(size=N).round(3),
+        "z": np.random.default_rng(3).normal(size=N).round(3),
+        "w": [1.0 + i % 2 for i in range(N)],
+        "ill": [str(i % 2) for i in range(N)],
+    }
+)
+PEDIGREE = pl.DataFrame({"id": [f"a{i}" for i in range(N)], "sire": ["0"] * 2 + ["a0"] * (N - 2), "dam": ["0"] * N})
+
+
+def said(random="animal", traits="y", records=RECORDS, pedigree=None, method="gibbs", **more):
+    model = mmgibbs.MixedModel(traits=traits, random=random, method=method, **more)
+    return [text for text in model.check(records, pedigree)["warnings"] if "level of its own" in text]
+
+
+@pytest.mark.parametrize("method", ["gibbs", "reml"])
+def test_a_level_for_each_record_is_said(method):
+    (warning,) = said(method=method)
+    assert warning.startswith("variances.animal: each of the 40 records of y has a level of its own")
+    assert warning.endswith("(model.random.animal.relationship: pedigree)")
+    assert len(said(traits=["y", "z"], method=method)) == 2
+
+
+def test_where_the_records_can_tell():
+    held = {"animal": 1.0, "residual": {"start": 1.0, "fixed": True}}
+    assert said(random="pen") == []
+    assert said(random={"animal": "pedigree"}, pedigree=PEDIGREE) == []
+    assert said(weights="w") == []
+    assert said(records=pl.concat([RECORDS, RECORDS])) == []
+    assert said(traits={"ill": {"type": "binary"}}) == []
+    assert said(variances=held) == []
+    assert said(method="blup", variances={"animal": 1.0, "residual": 1.0}) == []
