@@ -141,7 +141,7 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         counts["genotypes"] = genotypes.counts
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
-        records.warnings + _strangers(analysis, records, kin), genotypes, tuple(marker_labels),
+        (*records.warnings, *builder.warnings, *_strangers(analysis, records, kin)), genotypes, tuple(marker_labels),
     )  # fmt: skip
 
 

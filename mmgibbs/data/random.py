@@ -104,6 +104,7 @@ class RandomTerms:
         self.analysis, self.phenotypes, self.observed, self.kin = analysis, phenotypes, observed, kin
         self.genotypes = genotypes
         self.notes: list[str] = []
+        self.warnings: list[str] = []
         self._record_animals: np.ndarray | None = None
         self._animal_column = ""
 

@@ -14,6 +14,7 @@ from mmgibbs.errors import DataError
 from mmgibbs.model.relationships.user_inverse import SparseInverse
 from pedigree.tables import quoted
 
+_SOME = 20  # entries off the diagonal, both triangles, from which their signs say something
 DENSE_LEVELS = 2000  # up to here a Cholesky factorisation tells whether the matrix is positive definite
 
 
@@ -124,3 +125,17 @@ def _positive_definite(
             f"(model.random.{term}.relationship)"
         ) from None
     return ()
+
+
+def not_inverted(file: Path, term: str, inverse: SparseInverse) -> list[str]:
+    """A warning of a matrix that looks like K itself: -(K^-1)_ij / sqrt((K^-1)_ii (K^-1)_jj) is the correlation of i
+    and j given all other levels, and among relatives not all of these are negative.
+    """
+    rows = np.repeat(np.arange(len(inverse.indptr) - 1), np.diff(inverse.indptr))
+    off = inverse.values[rows != inverse.indices]
+    if np.count_nonzero(off) < _SOME or (off < 0).any():
+        return []
+    return [
+        f"{term}: {file.name} has no negative value off the diagonal, as inverses of relationship matrices have: is it "
+        f"the matrix itself? Needed its inverse (model.random.{term}.relationship)"
+    ]

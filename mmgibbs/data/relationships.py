@@ -26,7 +26,7 @@ from mmgibbs.config.relationships import (
 from mmgibbs.data.genomic_relationships import of_genotyped, single_step
 from mmgibbs.data.levels import code_levels
 from mmgibbs.data.prepared import LevelLabels
-from mmgibbs.data.relationship_file import read_relationship
+from mmgibbs.data.relationship_file import not_inverted, read_relationship
 from mmgibbs.data.relationships_by_core import genomic_by_core, products_suffice, single_step_by_core
 from mmgibbs.errors import DataError
 from mmgibbs.model.relationships import base, groups, identity, selfing
@@ -146,6 +146,7 @@ def _of_file(builder: RandomTerms, name: str, spec: Relationship, columns: Seque
     assert isinstance(spec, File)
     relationship, ids, notes = read_relationship(spec.file, name)
     builder.notes += notes
+    builder.warnings += not_inverted(spec.file, name, relationship)
     effects = builder.analysis.model.random[name].effects.values()
     levels = [
         builder.file_levels(name, e, builder.texts(c), ids, spec.file) for e, c in zip(effects, columns, strict=True)

@@ -275,6 +275,18 @@ def test_a_relationship_file(tmp_path):
     assert ids_of_records(p, "line") == ["b", "a", "b"] and labels(p, "line").inbreeding is None
 
 
+def test_a_relationship_file_that_is_not_inverted(tmp_path):
+    """Two families of five: their matrix has no negative value, its inverse has."""
+    A = np.kron(np.eye(2), np.full((5, 5), 0.5) + 0.5 * np.eye(5))
+    frame = pl.DataFrame({"y": np.arange(20.0), "line": [f"l{i % 10}" for i in range(20)]})
+    for K, said in ((A, ["line: k.txt has no negative value off the diagonal, as "]), (np.linalg.inv(A), [])):
+        entries = [f"l{i} l{j} {K[i, j]}" for i in range(10) for j in range(10) if abs(K[i, j]) > 1e-9]
+        (tmp_path / "k.txt").write_text("\n".join(entries))
+        spec = random(tmp_path / "k.txt", _=effect("line", traits=["y"]))
+        found = prepare(analysis(frame, ["y"], random={"line": spec})).warnings
+        assert [w[: len(s)] for w, s in zip(found, said, strict=True)] == said
+
+
 # ------------------------------------------------------------------------------------------------ sires and dams from
 # the pedigree
 
