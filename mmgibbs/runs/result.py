@@ -109,7 +109,12 @@ class Result:
             found = found.filter(trait=trait)
         if found.is_empty():
             of = f" of '{trait}'" if trait is not None else ""
-            raise ConfigError(f"breeding_values: found none{of} in {', '.join(terms) or 'the model'}; see solutions")
+            there = self.solutions.unique(["term", "trait"], maintain_order=True)
+            has = [", ".join(there[column].unique(maintain_order=True)) for column in ("term", "trait")]
+            raise ConfigError(
+                f"breeding_values: found none{of} in {', '.join(terms) or 'the model'}; there are the terms "
+                f"{has[0]}, and the traits {has[1]}"
+            )
         return found.sort("mean", descending=True)
 
     def plot_trace(self, parameters: str | Sequence[str] | None = None) -> Picture:

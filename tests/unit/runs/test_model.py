@@ -243,8 +243,12 @@ def test_breeding_values_are_the_related_levels_best_first(model, tables):
     values = model.result_.breeding_values()
     assert values.height == tables[1].height and values["mean"].is_sorted(descending=True)
     assert set(values["term"]) == {"animal"}
-    with pytest.raises(ConfigError, match="breeding_values: found none of 'milk' in animal"):
+    with pytest.raises(
+        ConfigError, match="breeding_values: found none of 'milk' in animal; .* traits yearling_weight$"
+    ):
         model.result_.breeding_values(trait="milk")
+    with pytest.raises(ConfigError, match="found none in anima; there are the terms contemporary_group, sex, animal, "):
+        model.result_.breeding_values("anima")
 
 
 def test_figures(model, tmp_path):
