@@ -138,7 +138,7 @@ def read_predictors(
         return _checked(*read_table(X, names), standardise, weights)
     if is_frame(X):
         X, names = _columns_of(X, names, like)
-    values = _as_table(X)
+    values = _as_table(X, names)
     names = like.names if names is None else tuple(names)
     if names != like.names:
         missing = [name for name in like.names if name not in names]
@@ -157,7 +157,7 @@ def read_table(X: npt.ArrayLike | Frame, names: Sequence[str] | None = None) -> 
     """((n, p) finite values in one of TYPES, names of the columns). DataError names row and column."""
     if is_frame(X):
         X, names = _columns_of(X, names, None)
-    values = _as_table(X)
+    values = _as_table(X, names)
     names = tuple(names) if names is not None else tuple(f"x{j}" for j in range(values.shape[1]))
     if len(names) != values.shape[1]:
         raise DataError(f"predictors: found {values.shape[1]} columns, needed {len(names)}, one for each name")
@@ -178,8 +178,8 @@ def _columns_of(
     return X.to_numpy(), found
 
 
-def _as_table(X: npt.ArrayLike | Frame) -> np.ndarray:
-    """(n, p) in one of TYPES. DataError for what is no table of numbers."""
+def _as_table(X: npt.ArrayLike | Frame, names: Sequence[str] | None = None) -> np.ndarray:
+    """(n, p) in one of TYPES. DataError for what is no table of numbers; `names`: of the columns, None without."""
     if hasattr(X, "toarray"):
         raise DataError("predictors: found a sparse matrix, needed a dense one: X.toarray()")
     try:
@@ -206,7 +206,15 @@ def _as_table(X: npt.ArrayLike | Frame) -> np.ndarray:
         return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         i, j = next(place for place in np.ndindex(values.shape) if not is_number(values[place]))
-        raise DataError(f"predictors row {i + 1}, column {j + 1}: found {values[i, j]!r}, needed a number") from None
+        column = j + 1 if names is None or len(names) != p else f"'{names[j]}'"
+        hint = (
+            " (of classes, a column of 0 and 1 for each, as OneHotEncoder makes them)"
+            if isinstance(values[i, j], str)
+            else ""
+        )
+        raise DataError(
+            f"predictors row {i + 1}, column {column}: found {values[i, j]!r}, needed a number{hint}"
+        ) from None
 
 
 def is_number(value: object) -> bool:
