@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 
 from mmgibbs.data.decimal_commas import with_points
-from pedigree.tables import in_full
+from pedigree.tables import agreeing, counted, in_full
 
 MISSING = ("", "NA")  # what an analysis takes for a missing value where it says nothing else
 # What other programs write for a missing value; taken for one in a column whose other values are numbers.
 ALSO_MISSING = (".", "*", "?", "-", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "none", "na")
 FEW = 20  # whole numbers of at most so many values may be codes of classes
+_MOST_ODD, _FEW_ODD = 100, 0.05  # values, and their share, that may be slips of the pen in a column of numbers
 _LARGE = 1e5  # from here six figures would lose the unit
 _REPEATED = 0.7  # and of at most this share of the records
 _DATE = r"^\d{4}-\d{1,2}-\d{1,2}$|^\d{1,2}[./]\d{1,2}[./]\d{4}$"
@@ -35,6 +36,7 @@ class Column:
     levels: int  # distinct values
     missing: int  # records without a value
     commas: bool = False  # the numbers have decimal commas
+    odd: pl.Series | None = None  # (n,) Boolean: the few values that are no finite numbers where all others are
 
     @property
     def n(self) -> int:
@@ -66,6 +68,14 @@ class Column:
         return self.numbers is None and bool(self.text.drop_nulls().str.contains(_DATE).all())
 
     @property
+    def odd_ones(self) -> str:
+        """'2 values that are none (8..3, missing)'."""
+        assert self.odd is not None
+        found = self.text.filter(self.odd).unique(maintain_order=True).to_list()
+        shown = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
+        return f"{counted(int(self.odd.sum()), 'value')} that {agreeing(int(self.odd.sum()), 'is')} none ({shown})"
+
+    @property
     def records_per_level(self) -> float:
         return self.known / max(self.levels, 1)
 
@@ -82,6 +92,8 @@ class Column:
             kind = "whole numbers" if self.whole else "numbers"
             commas = " with decimal commas" if self.commas else ""
             return f"{kind}{commas} from {_shown(low)} to {_shown(high)}, {self.levels:,} different{gaps}"
+        if self.odd is not None:
+            return f"numbers, and {self.odd_ones}, {self.levels:,} different{gaps}"
         shown = ", ".join(self.values()[:4]) + (", ..." if self.levels > 4 else "")
         kind = "dates" if self.dates and self.known else "text"
         return f"{kind}, {self.levels:,} different{f' ({shown})' if self.levels else ''}{gaps}"
@@ -113,7 +125,10 @@ def _column(name: str, text: pl.Series, absent: list[str]) -> Column:
     numbers = text.cast(pl.Float64, strict=False)
     points = with_points(text, ()) if numbers.null_count() > text.null_count() else None
     numbers = numbers if points is None else points.cast(pl.Float64, strict=False)
-    numeric = numbers.null_count() == text.null_count() and numbers.is_finite().all()
+    wrong = text.is_not_null() & ~numbers.is_finite().fill_null(False)
+    numeric = not wrong.any()
+    few = 0 < int(wrong.sum()) <= min(_MOST_ODD, _FEW_ODD * (len(text) - text.null_count()))
+    few = few and bool((numbers.filter(~wrong) % 1 != 0).any())  # whole numbers may be ids or codes, and so '12b'
     return Column(
         name=name,
         text=text,
@@ -121,6 +136,7 @@ def _column(name: str, text: pl.Series, absent: list[str]) -> Column:
         levels=text.drop_nulls().n_unique(),
         missing=text.null_count(),
         commas=points is not None,
+        odd=wrong if few else None,
     )
 
 

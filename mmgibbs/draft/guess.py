@@ -46,6 +46,7 @@ class Guess:
     of_time: TimeAndStatus | None = None  # offered: a time and whether it has ended
     of_size: CasesOfSize | None = None  # offered: cases and of how many
     twice: tuple[int, ...] = ()  # lines that are the same in every column as an earlier one of the same animal
+    odd: dict[str, int] = field(default_factory=dict)  # column of numbers -> the first line with a value that is none
     again: pl.Series | None = None  # (n,) Boolean: these lines
     unused_pedigree: list[str] = field(default_factory=list)  # why a pedigree is not used, and what to do
 
@@ -88,6 +89,7 @@ def guess(
     found |= _of_each_animal(columns, animals, found, traits)
     out = Guess(phenotypes, columns, named, missing, animals, found, pedigree_file, kin, unknown, selfing)
     out.unused_pedigree = unused
+    out.odd = {c.name: int(lines[c.odd.to_numpy()][0]) for c in columns if c.odd is not None}
     if animals.animal is not None:
         out.again = ~frame.select(pl.struct(pl.all()).is_first_distinct()).to_series()
         out.twice = tuple(lines[out.again.to_numpy()].tolist())

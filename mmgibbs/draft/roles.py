@@ -123,6 +123,8 @@ def _role(c: Column, named: bool) -> Role:
 
 
 def _of_text(c: Column, said: str | None) -> Role:
+    if c.odd is not None and said not in ("class", "random"):
+        return Role("left out", "numbers but for a few values, which have to be corrected first")
     if said == "trait":
         return Role("trait", "its name says so")
     if c.levels <= 3 and ({v.lower() for v in c.values()} & YES and {v.lower() for v in c.values()} & NO):
@@ -185,6 +187,8 @@ def type_of(c: Column) -> tuple[str, dict[str, object], str]:
     """(type, further keys, why) of a trait."""
     if c.levels == 2:
         return _two_classes(c)
+    if c.odd is not None:
+        return "normal", {}, f"numbers, and {c.odd_ones}"
     if c.numbers is not None and c.whole and named_for(c.name, COUNTS) and float(np.nanmin(c.numbers)) >= 0:
         return "count", {}, "whole numbers from 0, and its name says so"
     if c.numbers is None:

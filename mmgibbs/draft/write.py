@@ -101,6 +101,12 @@ def _across(g: Guess) -> list[str]:
         out.append(
             f"{g.genotypes.name}: genotypes of {g.genotyped[0]:,} of the {g.genotyped[1]:,} animals with records"
         )
+    for c in g.columns:
+        if c.name in g.odd and g.roles[c.name].use in ("trait", "left out", "covariate"):
+            out.append(
+                f"warning: {c.name} has numbers, and {c.odd_ones}, the first in row {g.odd[c.name]}: correct what is "
+                "wrong, or write it into data.missing if it means a missing value"
+            )
     for c in g.traits:
         code = missing_code(c.numbers) if c.numbers is not None and type_of(c)[0] == "normal" else None
         if code is not None:

@@ -492,3 +492,32 @@ def test_a_table_without_a_trait_and_a_broken_pedigree(tmp_path):
     with pytest.raises(DataError, match="none.csv"):
         draft(tmp_path / "none.csv", output=tmp_path / "a.yaml")
     assert not (tmp_path / "a.yaml").exists()
+
+
+def test_slips_in_a_column_of_numbers_are_named(tmp_path):
+    """The column would be a trait of 200 categories, or be left out without a word."""
+    weights = [f"{7 + i / 100:.2f}" for i in range(200)]
+    weights[16], weights[39] = "8..3", "missing"
+    table = pl.DataFrame({"animal": [f"a{i}" for i in range(200)], "weight": weights, "length": range(200, 400)})
+    table.with_columns(pl.col("length") ** 0.5).write_csv(tmp_path / "r.csv")
+    made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+    said, slips = "\n".join(made.said), "weight {} numbers, and 2 values that are none (8..3, missing), {}"
+    assert slips.format("", "200 different: left out (numbers but for a few values") in said
+    assert slips.format("has", "the first in row 18: correct what is wrong, or write it into data.missing") in said
+    assert made.refused is None and [t.name for t in load_config(made.path).traits] == ["length"]
+    asked = draft(tmp_path / "r.csv", traits=["weight"], output=tmp_path / "b.yaml")
+    assert "r.csv row 18: found '8..3' in column 'weight' (traits.weight)" in asked.refused
+
+
+def test_an_infinite_number_is_such_a_slip(tmp_path):
+    weights = [f"{7 + i / 100:.2f}" for i in range(60)]
+    weights[3] = "Inf"
+    pl.DataFrame({"animal": [f"a{i}" for i in range(60)], "weight": weights}).write_csv(tmp_path / "r.csv")
+    said = "\n".join(draft(tmp_path / "r.csv", traits=["weight"], output=tmp_path / "a.yaml").said)
+    assert "1 value that is none (Inf), the first in row 5" in said
+
+
+def test_ids_with_a_letter_are_no_slips(tmp_path):
+    ids = [str(100 + i) for i in range(59)] + ["12b"]
+    pl.DataFrame({"animal": ids, "tag": ids[::-1], "weight": [i / 7 for i in range(60)]}).write_csv(tmp_path / "r.csv")
+    assert "that is none" not in "\n".join(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml").said)
