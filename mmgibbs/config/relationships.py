@@ -265,6 +265,10 @@ class Dominance(OfGenotypes):
 
     name = "dominance"
 
+    def refusals(self, data: Data) -> list[tuple[str, str]]:
+        of_a_file = "or, for dominance of a pedigree, the path of a file with the inverse of its matrix"
+        return [(key, f"{message}, {of_a_file}") for key, message in super().refusals(data)]
+
 
 class SingleStep(Genomic):
     """Relationships of a pedigree in which some animals are genotyped: one model for all of them."""

@@ -256,6 +256,12 @@ MISTAKES = [
     ),
     (
         "model.random.herd.relationship",
+        "dominance",
+        "model.random.herd.relationship: found dominance, but the analysis has no genotypes: needed data.genotypes, "
+        "or, for dominance of a pedigree, the path of a file with the inverse of its matrix",
+    ),
+    (
+        "model.random.herd.relationship",
         {"kind": "single_step", "tau": 0},
         "model.random.herd.relationship.tau: found 0, needed a number above 0",
     ),
