@@ -160,7 +160,13 @@ def _dispatch(arguments: list[str]) -> int:
     try:
         args, unknown = _parser(arguments).parse_known_args(arguments)
         if unknown:  # said by the command itself, with its own options
-            args.parser.error(f"unrecognized arguments: {shlex.join(unknown)}")
+            keys = [u for u in unknown if not u.startswith("-") and "=" in u]
+            hint = (
+                f"; needed one --set for each key: --set {shlex.quote(keys[0])}"
+                if keys and getattr(args, "set", None)
+                else ""
+            )
+            args.parser.error(f"unrecognized arguments: {shlex.join(unknown)}{hint}")
     except SystemExit as end:  # argparse has spoken: help and version 0, a wrong command line 2
         return end.code if isinstance(end.code, int) else DONE
     return args.command(args) or DONE

@@ -244,6 +244,13 @@ def test_an_unknown_option_shows_the_options_of_its_command(arguments, capsys):
     assert said.endswith(f"error: unrecognized arguments: {arguments[-1]}\n")
 
 
+def test_two_keys_behind_one_set(capsys):
+    arguments = ["check", "analysis.yaml", "--set", "sampler.thin=2", "sampler.chains=2"]
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "unrecognized arguments: sampler.chains=2; needed one --set for each key: --set sampler.chains=2" in said
+
+
 COMMANDS = "run check report predict simulate bench validate export import-blupf90 schema init compare".split()
 
 
