@@ -49,7 +49,7 @@ def choose(records: Recorded, prepared: Prepared, plan: Plan) -> Chosen:
 
 def chosen_folds(records: Recorded, plan: Plan, codes: np.ndarray, prepared: Prepared) -> list[Fold]:
     folds = _folds_of(records, plan, codes, prepared.pedigree)
-    cross.check_folds(prepared.design, folds)
+    cross.check_folds(prepared.design, folds, plan.by)
     return folds
 
 

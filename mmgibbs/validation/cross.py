@@ -207,15 +207,16 @@ def heritability(named: NamedParameters, design: Design, trait: int) -> float:
     return float(1.0 / np.sum(share / np.array(each)))
 
 
-def check_folds(design: Design, folds: Sequence[Fold]) -> None:
-    """DataError for a fold with too few records of a trait."""
+def check_folds(design: Design, folds: Sequence[Fold], by: str | None) -> None:
+    """DataError for a fold with too few records of a trait; by: what the folds are, 'column' for its values."""
+    mend = "a column with more records of each value" if by == "column" else f"fewer {option_name('folds')}"
     observed = ~np.isnan(design.y)
     for fold in folds:
         for trait, n in zip(design.traits, np.count_nonzero(observed & fold.tested[:, None], axis=0), strict=True):
             if n < FEWEST:
                 raise DataError(
                     f"validate: {fold.name} has {counted(int(n), 'record')} of trait '{trait}', needed at least "
-                    f"{FEWEST}: fewer {option_name('folds')}"
+                    f"{FEWEST}: {mend}"
                 )
 
 

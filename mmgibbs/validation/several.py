@@ -156,7 +156,7 @@ def widest(loaded: Sequence[_Loaded]) -> _Loaded:
 def _examine(one: _Loaded, base: _Loaded, chosen: Chosen, say: Callable[[str], None], executor: Executor) -> Validation:
     say(f"--- {one.records.analysis.name}")
     own = restricted(chosen, base.rows, one.rows)
-    cross.check_folds(one.prepared.design, own.folds)
+    cross.check_folds(one.prepared.design, own.folds, one.plan.by)
     return examine(one.records, one.plan, say, executor, own, one.prepared)
 
 

@@ -214,6 +214,8 @@ def test_forward_in_time_never_sees_the_future(folder):
     [
         (("--folds", "1"), "found --folds 1, needed at least 2"),
         (("--folds", "100"), "has 1 record of trait 'birth_weight', needed at least 3: fewer --folds"),
+        (("--by", "column", "--column", "animal", "--method", "kfold"), "of trait 'birth_weight', needed at least 3: a "
+            "column with more records of each value"),
         (("--by", "time", "--folds", "9"), "forward in time; needed at least 10"),
         (("--by", "time", "--time", "yeer"), "there is no column 'yeer' (--time); nearest: 'year'"),
         (("--method", "lr", "--replicates", "1"), "found --replicates 1, needed at least 2, or 0 for none"),
