@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -17,6 +18,16 @@ _MOST_IDS = 0.5  # share of the ids of a column that must be in the pedigree
 _AGREE = 0.95  # share of the records on which a column must name the parent that the pedigree has
 
 
+class Absent(NamedTuple):
+    """A column with the name of one of animals, most of whose ids are not in the pedigree."""
+
+    column: str
+    known: int  # distinct ids that are in the pedigree
+    distinct: int
+    example: str  # one that is not
+    alike: str | None  # an id of the pedigree that differs from the example in spelling alone
+
+
 @dataclass(frozen=True)
 class Animals:
     """Columns of the records; None where there is none. `of_parents`: the pedigree knows the sires alone."""
@@ -27,6 +38,7 @@ class Animals:
     known: int = 0  # distinct ids of the animals' column (of the sires', without one) that are in the pedigree
     distinct: int = 0
     why: str = ""
+    absent: Absent | None = None  # where most ids of a column named for animals are not in the pedigree
 
     @property
     def all(self) -> list[Column]:
@@ -126,13 +138,31 @@ def _known(column: Column, ids: pl.Series) -> tuple[int, int]:
     return int(own.is_in(ids.to_list()).sum()), len(own)
 
 
+def _absent(animal: Column, parents: pl.DataFrame) -> Absent:
+    own = animal.text.drop_nulls().unique(maintain_order=True)
+    missing = own.filter(~own.is_in(parents["id"].to_list()))
+    plain = {_plainly(i): i for i in parents["id"].to_list()}
+    pairs = ((i, plain.get(_plainly(i))) for i in missing.to_list())
+    example, alike = next((pair for pair in pairs if pair[1] is not None), (str(missing[0]), None))
+    return Absent(animal.name, len(own) - len(missing), len(own), example, alike)
+
+
+def _plainly(id: str) -> str:
+    """An id in capitals, without blanks, leading zeros and the '.0' of a spreadsheet: '007.0' and '7' are alike."""
+    return id.removesuffix(".0").replace(" ", "").lstrip("0").upper()
+
+
 def _of_sires(animal: Column | None, sire: Column | None, dam: Column | None, parents: pl.DataFrame) -> Animals:
     """Where no column has the animals of the pedigree: a sire model, if it has the sires; else other ids."""
+    absent = None if animal is None or not animal.levels else _absent(animal, parents)
     if sire is not None:
         known, distinct = _known(sire, parents["id"])
         if known >= _MOST_IDS * distinct:
-            return Animals(None, sire, dam, known, distinct, f"the pedigree has {known:,} of {distinct:,} sires")
+            why = f"the pedigree has {known:,} of {distinct:,} sires"
+            return Animals(None, sire, dam, known, distinct, why, absent)
     if animal is None:
         return Animals(None, sire, dam, why="no column has the ids of the pedigree")
     known, distinct = _known(animal, parents["id"])
-    return Animals(animal, sire, dam, known, distinct, f"only {known:,} of its {distinct:,} ids are in the pedigree")
+    return Animals(
+        animal, sire, dam, known, distinct, f"only {known:,} of its {distinct:,} ids are in the pedigree", absent
+    )

@@ -114,11 +114,28 @@ def _across(g: Guess) -> list[str]:
     known = g.traits[0].known
     if known < _FEW_RECORDS:
         out.append(f"warning: {known} records of {g.traits[0].name} are too few to estimate variances well")
-    if g.animals.distinct and g.animals.known < 0.5 * g.animals.distinct:
-        out.append(
-            "warning: most animals with records are not in the pedigree: are ids written in the same way in both files?"
-        )
-    return out
+    return out + _absent_animals(g)
+
+
+def _absent_animals(g: Guess) -> list[str]:
+    """That a column named for animals has other ids than the pedigree, and an id of each that may be the same."""
+    animals, absent = g.animals, g.animals.absent
+    if absent is None:
+        return []
+    pair = f"the records have '{absent.example}'"
+    pair += f", the pedigree '{absent.alike}'" if absent.alike is not None else ", which the pedigree lacks"
+    if animals.animal is not None:
+        if 2 * animals.known >= animals.distinct:
+            return []
+        return [
+            "warning: most animals with records are not in the pedigree: are ids written in the same way in both "
+            f"files? {pair[0].upper()}{pair[1:]}"
+        ]
+    said = (
+        f"the pedigree has {absent.known:,} of the {absent.distinct:,} ids in {absent.column} ({pair}): a sire model "
+        "therefore. For an animal model ids must be written in the same way in both files"
+    )
+    return [f"{'warning: ' if absent.alike is not None else ''}{said}"]
 
 
 def _records_have_parents(g: Guess) -> bool:

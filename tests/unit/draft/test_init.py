@@ -521,3 +521,20 @@ def test_ids_with_a_letter_are_no_slips(tmp_path):
     ids = [str(100 + i) for i in range(59)] + ["12b"]
     pl.DataFrame({"animal": ids, "tag": ids[::-1], "weight": [i / 7 for i in range(60)]}).write_csv(tmp_path / "r.csv")
     assert "that is none" not in "\n".join(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml").said)
+
+
+@pytest.mark.parametrize("spelling", ["00{}", "{}.0", "COW{}"])
+def test_animals_that_the_pedigree_spells_otherwise(spelling, tmp_path):
+    """The sires alone agree: a sire model, which must not come without a word."""
+    cows = range(100, 160)
+    rows = [f"{spelling.format(c)},{1 + c % 3},{20 + c / 7:g}" for c in cows]
+    (tmp_path / "records.csv").write_text("animal,sire,milk\n" + "\n".join(rows))
+    kin = [f"{s},0,0" for s in (1, 2, 3)] + [f"{c},{1 + c % 3},0" for c in cows]
+    (tmp_path / "pedigree.csv").write_text("id,sire,dam\n" + "\n".join(kin))
+    made = draft(tmp_path / "records.csv", tmp_path / "pedigree.csv", output=tmp_path / "analysis.yaml")
+    (said,) = (line for line in made.said if "a sire model therefore" in line)
+    first = spelling.format(100)
+    if spelling == "COW{}":
+        assert f"0 of the 60 ids in animal (the records have '{first}', which the pedigree lacks)" in said
+    else:
+        assert said.startswith("warning: ") and f"the records have '{first}', the pedigree '100')" in said
