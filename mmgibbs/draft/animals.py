@@ -41,6 +41,14 @@ class Animals:
     absent: Absent | None = None  # where most ids of a column named for animals are not in the pedigree
 
     @property
+    def crossed(self) -> Column | None:
+        """A column named for the dam that has the sires of the pedigree, or the other way round."""
+        for column, other in ((self.sire, "dam"), (self.dam, "sire")):
+            if column is not None and recognised(column.name, other):
+                return column
+        return None
+
+    @property
     def all(self) -> list[Column]:
         return [c for c in (self.animal, self.sire, self.dam) if c is not None]
 

@@ -114,6 +114,14 @@ def _across(g: Guess) -> list[str]:
     known = g.traits[0].known
     if known < _FEW_RECORDS:
         out.append(f"warning: {known} records of {g.traits[0].name} are too few to estimate variances well")
+    crossed = g.animals.crossed
+    if crossed is not None and g.pedigree_file is not None:
+        has = "sires" if crossed is g.animals.sire else "dams"
+        out.append(
+            f"warning: {crossed.name} of the records agrees with the {has} of {g.pedigree_file.name}: are its columns "
+            "of sire and dam exchanged? A table without a line of names is read as id, sire, dam; where it is not, "
+            "data needs pedigree_header: false and pedigree_columns: {id: 1, sire: 3, dam: 2}"
+        )
     return out + _absent_animals(g)
 
 

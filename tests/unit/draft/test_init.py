@@ -538,3 +538,16 @@ def test_animals_that_the_pedigree_spells_otherwise(spelling, tmp_path):
         assert f"0 of the 60 ids in animal (the records have '{first}', which the pedigree lacks)" in said
     else:
         assert said.startswith("warning: ") and f"the records have '{first}', the pedigree '100')" in said
+
+
+def test_a_pedigree_whose_sires_are_the_dams_of_the_records(tmp_path):
+    rows = [f"a{i},d{i % 20},{20 + i / 7:g}" for i in range(60)]
+    (tmp_path / "records.csv").write_text("animal,dam,weight\n" + "\n".join(rows))
+    kin = [f"a{i},d{i % 20},s{i % 6}" for i in range(60)]
+    for head, wrong in (("", True), ("animal,dam,sire\n", False)):
+        (tmp_path / "pedigree.csv").write_text(head + "\n".join(kin))
+        made = draft(
+            tmp_path / "records.csv", tmp_path / "pedigree.csv", output=tmp_path / "analysis.yaml", overwrite=True
+        )
+        said = [line for line in made.said if "agrees with the sires of pedigree.csv" in line]
+        assert bool(said) == wrong
