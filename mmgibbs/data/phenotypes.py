@@ -121,9 +121,8 @@ class Phenotypes:
         return (f"{self.name}: commas are decimal points in {columns}",) if columns else ()
 
     def _a_number(self, absent: set[str]) -> str:
-        return (
-            f"a finite number, written as 3.25, or a missing value ({', '.join(sorted(a or 'empty' for a in absent))})"
-        )
+        known = ", ".join(sorted(a or "empty" for a in absent))
+        return f"a finite number, written as 3.25, or a missing value ({known}; data.missing may list others)"
 
 
 def read_phenotypes(data: Data, wanted: Sequence[str]) -> Phenotypes:

@@ -31,6 +31,7 @@ from mmgibbs.data.random import (
     wanted_columns,
 )
 from mmgibbs.data.relationships import Kin
+from mmgibbs.data.repeated_records import warn_of_repeated_records
 from mmgibbs.data.residual_classes import PATH as RESIDUAL_PATH
 from mmgibbs.data.residual_classes import residual_classes
 from mmgibbs.data.responses import refuse_extreme_levels, response_columns
@@ -139,9 +140,11 @@ def prepare(analysis: Analysis, progress: Callable[[str], None] | None = None) -
         counts["residual_classes"] = dict(zip(classes[0], in_class.tolist(), strict=True))
     if genotypes is not None:
         counts["genotypes"] = genotypes.counts
+    warnings = (*records.warnings, *warn_of_repeated_records(analysis, terms, records.observed))
+    warnings += (*builder.warnings, *_strangers(analysis, records, kin))
     return Prepared(
         design, kin.pedigree if kin else None, labels, counts, records.variance, records.phenotypes.rows, timings,
-        (*records.warnings, *builder.warnings, *_strangers(analysis, records, kin)), genotypes, tuple(marker_labels),
+        warnings, genotypes, tuple(marker_labels),
     )  # fmt: skip
 
 

@@ -540,3 +540,18 @@ def test_decimal_commas_of_a_regression(tmp_path):
 def test_which_commas_are_decimal_points(values, expected):
     found = with_points(pl.Series("x", values, pl.String), {"", "NA"})
     assert (None if found is None else found.to_list()) == expected
+
+
+@pytest.mark.parametrize("environment", [None, "animal", "cow"])
+def test_several_records_need_an_effect_of_the_animal(environment, files):
+    cows = [f"c{i // 2}" for i in range(40)]
+    frame = pl.DataFrame({"animal": cows, "cow": cows, "y": np.arange(40.0), "z": [1.0, None] * 20})
+    terms = {"genetic": random("pedigree", _=effect("animal", traits=["y", "z"]))}
+    if environment is not None:
+        terms["environment"] = random(_=effect(environment, traits=["y"]))
+    config = analysis(frame, ["y", "z"], random=terms, pedigree=files / "pedigree.csv", add_missing_animals=True)
+    said = [w for w in prepare(config).warnings if w.startswith("traits.")]
+    assert len(said) == (environment is None)
+    if environment is None:
+        assert "traits.y: 20 of 20 animals (column 'animal') have several records" in said[0]
+        assert said[0].endswith("needed model.random.permanent_environment: {level: animal}")

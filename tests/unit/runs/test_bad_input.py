@@ -60,7 +60,7 @@ def without(column):
 
 
 GENETIC = "genetic: [[6, 8], [8, 90]]"
-NUMBER = ["needed a finite number", "missing value (NA, empty)"]
+NUMBER = ["needed a finite number", "missing value (NA, empty; data.missing may list others)"]
 # what is wrong -> (files changed, the parts of the message in their order)
 MISTAKES = {
     "missing phenotype file": ({"phenotypes.csv": None}, ["phenotypes.csv: no such file"]),
