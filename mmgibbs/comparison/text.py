@@ -36,7 +36,8 @@ def as_text(
         ]
     if parameters is not None and parameters.height:
         estimated = all(side.run is not None and not was_drawn(side.run.summary) for side in sides)
-        lines += ["", *_of_parameters(parameters, "b - a, SE" if estimated else "b - a, SD")]
+        unit, of_what = ("SE", "standard errors") if estimated else ("SD", "posterior standard deviations")
+        lines += ["", *_of_parameters(parameters, f"b - a, {unit}"), f"  b - a, {unit}: in the mean of both {of_what}"]
     if test is not None:
         lines += ["", *_of_test(test, sides)]
     return "\n".join(lines)

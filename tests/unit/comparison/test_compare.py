@@ -141,6 +141,7 @@ def test_files_and_text(a_run, tmp_path, capsys):
     assert main(["compare", str(a_run), str(other), "--output", str(tmp_path / "out"), "--top", "5"]) == 0
     said = capsys.readouterr().out
     assert "of the 5 highest of a are among those of b" in said and "largest differences" in said
+    assert "  b - a, SD: in the mean of both posterior standard deviations\n" in said
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(FILES)
     table = pl.read_csv(tmp_path / "out" / "comparison.csv")
     assert table.height == said.count(" in both\n") + said.count(" in both,") > 3
@@ -156,6 +157,7 @@ def test_parameters_of_reml_have_the_digits_of_their_errors(reml, a_run, tmp_pat
     assert main(["compare", str(reml["whole"]), str(reml["without"]), "--page", str(tmp_path / "page.html")]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["parameter", "a", "b", "b", "-", "a,", "SE"] in lines
+    assert "b - a, SE: in the mean of both standard errors".split() in lines
     assert ["h2[fleece_weight]", "0.365", "0.574", "+5.40"] in lines
     page = Page(tmp_path / "page.html").table("Parameters")
     assert page["head"] == ["Parameter", "whole", "SE", "without", "SE", "Run 2 \u2212 run 1, SE"]
@@ -174,7 +176,7 @@ def test_small_variances_are_no_zeros(tmp_path):
     side = read_side(tables(tmp_path)[0])
     rows = [("residual.var[fat]", 2.5e-10, 1e-11, 2.6e-10, 1e-11, 0.7), ("edge", 0.0, 0.1, -0.001, 0.1, None)]
     schema = ["parameter", "mean_a", "sd_a", "mean_b", "sd_b", "apart"]
-    shown = as_text((side, side), [], pl.DataFrame(rows, schema, orient="row"), None, 10).splitlines()[-2:]
+    shown = as_text((side, side), [], pl.DataFrame(rows, schema, orient="row"), None, 10).splitlines()[-3:-1]
     assert [row.split() for row in shown] == [
         ["residual.var[fat]", "2.5e-10", "2.6e-10", "+0.70"],
         ["edge", "0.00", "0.00"],
