@@ -33,7 +33,6 @@ from mmgibbs.report.likelihood_ratio import LikelihoodRatio, in_words, likelihoo
 from mmgibbs.report.page import facts, intercept_of, model_section, subtitle
 from mmgibbs.report.render import render
 from mmgibbs.report.triangle import above_diagonal
-from mmgibbs.results.relationships import relationships_of
 from mmgibbs.results.tables import was_drawn
 
 FIGURES = 24  # parameters drawn; the table holds all
@@ -95,12 +94,13 @@ def facts_table(runs: Sequence[Finished], names: Sequence[str]) -> Table:
 
 
 def model_facts(run: Finished) -> dict[str, str]:
-    """'Model of weight': what it is the sum of; 'Levels of animal': how they are related. Nothing of a regression."""
+    """'Model of weight': what it is the sum of; 'Term animal': what it is, with how its levels are related. Nothing of
+    a regression."""
     section = model_section(run.record, intercept=intercept_of(run))
     if section is None:
         return {}
     sums = {f"Model of {trait}": " + ".join(parts) for trait, parts in section["equations"]}
-    return sums | {f"Levels of {name}": kind["sentence"] for name, kind in relationships_of(run.record).items()}
+    return sums | {f"Term {name}": what for name, what, *_ in section["terms"].rows if name != "residual"}
 
 
 # ------------------------------------------------------------------------------------------------ parameters
@@ -140,6 +140,8 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
             columns.append(Column("SE", "number", "standard error"))
             cells.append(numbers([o.get("sd") or None for o in own], places))
             continue
+        if not any(known(o.get("hpd_low")) for o in own):
+            continue
         columns.append(Column("95 % interval", "id"))
         cells.append([interval(o.get("hpd_low"), o.get("hpd_high"), p) for o, p in zip(own, places, strict=True)])
     apart = []
@@ -148,9 +150,12 @@ def parameter_table(runs: Sequence[Finished], names: Sequence[str]) -> Table | N
         others = [mean - means[0] for mean in means[1:] if mean is not None] if means[0] is not None else []
         farthest = max(others, key=abs, default=None)
         apart.append(farthest / float(np.mean(spread)) if spread and farthest is not None else None)
-    columns.append(Column(*apart_in(drawn)))
-    cells.append(signed(numbers(apart, 2)))
-    return Table("Parameters", columns, list(zip(*cells, strict=True)), columns_words(drawn))
+    note = ""
+    if any(spreads):  # of BLUP the variances were given
+        columns.append(Column(*apart_in(drawn)))
+        cells.append(signed(numbers(apart, 2)))
+        note = columns_words(drawn)
+    return Table("Parameters", columns, list(zip(*cells, strict=True)), note)
 
 
 def _with_intervals(rows: dict[str, dict]) -> dict[str, dict]:

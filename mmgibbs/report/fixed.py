@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -32,32 +32,30 @@ LEAST_SHARE = 0.25  # of the scale that is left to the intervals where 0 is draw
 
 def fixed_effects(run: Finished) -> list[Table]:
     """One table per fixed effect, and one per term for its unknown-parent groups, in the order of the solutions."""
-    if run.solutions is None:
-        return []
-    random = list(run.relationships)
-    of_snps = pl.col("effect").is_in([GEBV, TOTAL])
-    shown = run.solutions.filter((~pl.col("term").is_in(random) & ~of_snps) | (pl.col("effect") == "group"))
     out = []
-    for (term,), frame in shown.group_by(["term"], maintain_order=True):
-        of_groups = term in random
-        caption = f"{term}: unknown-parent groups" if of_groups else str(term)
-        note = _groups_words(run.record, str(term)) if of_groups else ""
-        out.append(_table(caption, frame, run.solved, note))
+    for of_groups, term, frame in _shown(run):
+        caption = f"{term}: unknown-parent groups" if of_groups else term
+        out.append(_table(caption, frame, run.solved, _groups_words(run.record, term) if of_groups else ""))
     return out
 
 
 def fixed_title(run: Finished) -> str:
     """Heading of these tables: random unknown-parent groups are no fixed effects."""
+    kinds = {of_groups for of_groups, *_ in _shown(run)}
+    if True not in kinds or _groups_effect(run.record) == "fixed":
+        return FIXED
+    return f"{FIXED} and unknown-parent groups" if False in kinds else "Unknown-parent groups"
+
+
+def _shown(run: Finished) -> Iterator[tuple[bool, str, pl.DataFrame]]:
+    """(these are unknown-parent groups of a random term, term, its solutions)."""
     if run.solutions is None:
-        return FIXED
-    terms, groups = pl.col("term").is_in(list(run.relationships)), pl.col("effect") == "group"
+        return
+    random = list(run.relationships)
     of_snps = pl.col("effect").is_in([GEBV, TOTAL])
-    kinds = (
-        run.solutions.lazy().select(groups=groups.any(), fixed=(~terms & ~of_snps).any()).collect().row(0, named=True)
-    )
-    if not kinds["groups"] or _groups_effect(run.record) == "fixed":
-        return FIXED
-    return f"{FIXED} and unknown-parent groups" if kinds["fixed"] else "Unknown-parent groups"
+    shown = run.solutions.filter((~pl.col("term").is_in(random) & ~of_snps) | (pl.col("effect") == "group"))
+    for (term,), frame in shown.group_by(["term"], maintain_order=True):
+        yield term in random, str(term), frame
 
 
 def _groups_effect(record: Mapping) -> str:
@@ -69,7 +67,8 @@ def _groups_words(record: Mapping, term: str) -> str:
     """What the unknown-parent groups of a term are in its model; '' where they are fixed effects."""
     return {
         "random": f"Random effects, with the variances of {term}.",
-        "metafounders": f"Random effects, of base populations, with the variances of {term} times gamma.",
+        "metafounders": f"Base populations (metafounders): random effects with the variances of {term} and with "
+        "relationships of their own (gamma).",
     }.get(_groups_effect(record), "")
 
 

@@ -49,7 +49,7 @@ PARAMETERS = {  # end of the name before '[' -> in words
     "tau2": "square of the global scale of the horseshoe, which all effects share",
 }
 OF_CHROMOSOMES = (
-    "Chromosomes covary, so that their variances alone do not add up to that of the breeding values, nor the shares to "
+    "Chromosomes covary, so that their variances alone do not add up to that of the genomic values, nor the shares to "
     "100 %: all variances and all covariances with the rest together do."
 )
 
@@ -343,7 +343,7 @@ def _chromosome_table(chromosomes: pl.DataFrame, of: _Term) -> Table:
         Column("High", "number", "97.5 % of the draws"),
         Column("Interval", "bar"),
         Column("Covariance with the rest", "number", "of the genome"),
-        Column("Share %", "number", "variance in per cent of that of the breeding values"),
+        Column("Share %", "number", "variance in per cent of that of the genomic values"),
     ]
     cells = [
         ["no place" if v is None else str(v) for v in lists["chromosome"]],
@@ -353,7 +353,7 @@ def _chromosome_table(chromosomes: pl.DataFrame, of: _Term) -> Table:
         numbers(lists["covariance_with_rest"], places),
         numbers([100 * v if known(v) else None for v in lists["share"]], 1),
     ]
-    note = " ".join([OF_CHROMOSOMES, *bars_words({"": ends_of(low, high)}, drawn)])
+    note = " ".join([*[OF_CHROMOSOMES] * (chromosomes.height > 1), *bars_words({"": ends_of(low, high)}, drawn)])
     return Table(f"{of.label}: chromosomes", columns, list(zip(*cells, strict=True)), note)
 
 

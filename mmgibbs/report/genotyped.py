@@ -64,7 +64,7 @@ def _figures(run: Finished, figures: plots.Figures) -> list[tuple[str, str, str]
             low, high = (float(np.quantile(off, q)) for q in (0.02, 0.98)) if off.size else (0.0, 1.0)
             caption = (
                 f"{what} relationships among {counted(m, 'genotyped animal')}, relatives side by side (in the order of "
-                f"the genomic ones): darker is closer, {shades_words(K, low, max(high, low))}. Blocks along the "
+                f"the genomic ones): darker is closer{shades_words(K, low, max(high, low))}. Blocks along the "
                 "diagonal are families."
             )
             paint, square = plots.paint_heat_map(K, low, high), (3.4, 3.4)
@@ -74,6 +74,9 @@ def _figures(run: Finished, figures: plots.Figures) -> list[tuple[str, str, str]
 
 
 def shades_words(K: np.ndarray, low: float, high: float) -> str:
-    """'from 0 and below to 0.250 and above': of which values the lightest and the darkest shade are."""
+    """', from 0 and below to 0.250 and above': of which values the lightest and the darkest shade are; '' where all are
+    the same but those of animals with themselves."""
+    if low == high:
+        return ""
     below, above = " and below" * bool(K.min() < low), " and above" * bool(K.max() > high)
-    return f"from {figure(low)}{below} to {figure(high)}{above}"
+    return f", from {figure(low)}{below} to {figure(high)}{above}"

@@ -216,7 +216,7 @@ def model_table(
         )
     relationships = relationships_of(record)
     for name, random in (analysis["model"].get("random") or {}).items():
-        related = _related_words(relationships[name]["sentence"], str(random.get("relationship", "")))
+        related = related_words(relationships[name]["sentence"], str(random.get("relationship", "")))
         related += _groups_words(record) if relationships[name]["of_pedigree"] else ""
         for effect, spec in _effects(random).items():
             curve = ""
@@ -264,7 +264,7 @@ def model_table(
     return Table("Terms of the model", columns, [(*row[:3], n, row[4]) for row, n in zip(rows, sizes, strict=True)])
 
 
-def _related_words(sentence: str, written: str) -> str:
+def related_words(sentence: str, written: str) -> str:
     """The sentence with the name of a relationship file in place of its path, which says where on a machine it lay."""
     if not written or not sentence.endswith(written):
         return sentence

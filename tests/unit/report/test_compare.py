@@ -14,10 +14,11 @@ from helpers.html_page import Page, as_number
 
 from mmgibbs.cli import main
 from mmgibbs.errors import ConfigError
-from mmgibbs.report.compare import columns_words, parameter_table, polygenic_words, run_names, signed
+from mmgibbs.report.compare import columns_words, model_facts, parameter_table, polygenic_words, run_names, signed
 from mmgibbs.report.finished import Finished, read_finished
 from mmgibbs.report.html_tables import numbers
 from mmgibbs.report.make import make_report
+from mmgibbs.results.markers import TOTAL
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,8 @@ def test_facts_that_differ_come_first(page):
     assert [row[1] for row in facts["rows"]].count("yes") == 1
     same = {row[0]: row[1:] for row in facts["rows"]}
     assert same["Model of weaning"][1] == "herd + genetic.direct (animal) + genetic.maternal (dam) + residual"
-    assert same["Levels of genetic"] == ["", "related by the pedigree", "related by the pedigree"]
+    assert same["Term genetic.maternal"][1:] == ["random effect of dam; related by the pedigree"] * 2
+    assert same["Term herd"][0] == "" and "Term residual" not in same
 
 
 def test_parameters_stand_side_by_side(page, runs):
@@ -156,3 +158,32 @@ def test_polygenic_values_are_not_compared_as_breeding_values(runs, tmp_path):
     told = make_report([run, run], tmp_path / "comparison.html").read_text(encoding="utf-8")
     assert polygenic_words([1, 2]) in told and polygenic_words([]) == ""
     assert polygenic_words([2]).startswith(" In run 2 these are polygenic values")
+    plain = write_genomic_run(tmp_path / "plain")
+    solutions = pl.read_parquet(plain / "solutions.parquet")
+    solutions.filter(pl.col("effect") != TOTAL).write_parquet(plain / "solutions.parquet")
+    for pair, of in (((run, plain), 1), ((plain, run), 2)):
+        told = make_report(pair, tmp_path / "comparison.html").read_text(encoding="utf-8")
+        assert polygenic_words([of]) in told and polygenic_words([3 - of]) not in told
+
+
+def test_given_variances_have_no_differences_in_errors(runs):
+    """Those of BLUP."""
+    given = [replace(read_finished(run), summary=as_given(read_finished(run).summary)) for run in runs]
+    table = parameter_table(given, ["one", "two"])
+    assert [c.label for c in table.columns] == ["Parameter", "one", "two"] and table.note == ""
+
+
+def as_given(summary):
+    blank = [pl.lit(None, pl.Float64).alias(c) for c in ("sd", "hpd_low", "hpd_high")]
+    return summary.with_columns(blank)
+
+
+def test_curves_of_another_degree_differ(runs, tmp_path):
+    text = (runs[0] / "run.json").read_text()
+    record = json.loads(text)
+    effects = record["analysis"]["model"]["random"]["genetic"]["effects"]
+    found = []
+    for degree in (1, 2):
+        effects["maternal"]["legendre"] = {"column": "age", "degree": degree}
+        found.append(model_facts(replace(read_finished(runs[0]), record=record))["Term genetic.maternal"])
+    assert "up to degree 1" in found[0] and "up to degree 2" in found[1]

@@ -77,7 +77,7 @@ def test_a_mean_outside_its_scale_is_not_drawn_at_the_end():
         (
             "metafounders",
             "Fixed effects and unknown-parent groups",
-            "Random effects, of base populations, with the",
+            "Base populations (metafounders): random effects",
         ),
         ("fixed", "Fixed effects", "The bars run from"),
     ],

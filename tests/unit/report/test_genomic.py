@@ -14,6 +14,7 @@ from mmgibbs.report.genomic import on_a_line
 from mmgibbs.report.genotyped import shades_words
 from mmgibbs.report.make import make_report
 from mmgibbs.report.plots import highest_and_some
+from mmgibbs.results.markers import TOTAL
 
 
 def page(tmp_path, **options) -> str:
@@ -63,6 +64,17 @@ def test_a_run_with_everything(tmp_path):
     fixed = text[text.index('id="fixed"') :]
     assert "gebv" not in fixed and "genetic+snps" not in fixed
     assert "X<b>" not in text and "X&lt;b&gt;" in text
+
+
+def test_genomic_values_alone_say_how_their_reliability_is_computed(tmp_path):
+    run = write_genomic_run(tmp_path / "run")
+    solutions = pl.read_parquet(run / "solutions.parquet")
+    solutions.filter(pl.col("effect") != TOTAL).write_parquet(run / "solutions.parquet")
+    text = make_report([run]).read_text(encoding="utf-8")
+    assert (
+        "Reliability is 1 \u2212 PEV / g, where g is the sum of squares" in text
+        and "Reliability of the sums" not in text
+    )
 
 
 def test_without_classes_the_sizes_of_effects_are_shown(tmp_path):
@@ -138,6 +150,7 @@ def test_effects_on_several_traits_together(tmp_path):
     ]
     of_both = next(row for row in cells if row[0] == "birth and wean")
     assert of_both[1] == "12.30" and of_both[-2:] == ["5.0", "1"]  # .9 + 409 x .01
+    assert ">Interval, 0 to 100<" in part and ">Interval, \u22121 to 1<" in part
     best = next(row for row in cells if row[:2] == ["1", "rs10"])
     assert best[2:5] == ["0.900", "birth and wean", "0.900"]
     correlations = part[part.index("correlations between traits") :]
@@ -164,6 +177,6 @@ def test_sets_of_traits_are_those_of_their_term():
 
 def test_a_heat_map_says_where_its_shades_end():
     K = np.array([[1.0, 0.25], [0.25, 1.0]])
-    assert shades_words(K, 0.1, 0.5) == "from 0.100 to 0.500 and above"
-    assert shades_words(K, 0.3, 0.5) == "from 0.300 and below to 0.500 and above"
-    assert shades_words(K, 0, 1.0) == "from 0 to 1.00"
+    assert shades_words(K, 0.1, 0.5) == ", from 0.100 to 0.500 and above"
+    assert shades_words(K, 0.3, 0.5) == ", from 0.300 and below to 0.500 and above"
+    assert shades_words(K, 0, 1.0) == ", from 0 to 1.00" and shades_words(K, 0, 0) == ""
