@@ -80,7 +80,7 @@ def page(comparison: Comparison) -> dict:
         "subtitle": ", ".join(comparison.names),
         "finished": when_and_by_what(comparison.validations[-1].head),
         "models": (sums := models(comparison)),
-        "models_words": models_words(comparison.validations[0].head, len(sums) == 1),
+        "models_words": models_words([v.head for v in comparison.validations], len(sums) == 1),
         "relationships": relationships_words([v.head for v in comparison.validations]),
         "differences": difference_table(comparison.validations),
         "variances": None,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mmgibbs.report.html_tables import Column, Table, decimals_of, numbers
 from mmgibbs.report.page import model_section
-from mmgibbs.report.words import behind_words
+from mmgibbs.report.words import behind_words, related_words
 from mmgibbs.results.relationships import relationships_of
+from mmgibbs.validation.plan import SAMPLE
 
 
 def when_and_by_what(head: dict[str, Any]) -> str:
@@ -27,20 +28,38 @@ def equations(head: dict[str, Any]) -> list[tuple[str, list[str]]]:
     return section["equations"] if section else []
 
 
-def models_words(head: dict[str, Any], of_all: bool = False) -> str:
-    """What the equations are, above them; of_all: those of every analysis of a comparison."""
-    behind = behind_words(head.get("analysis", {}).get("traits", {}))
+def how_solved(info: Mapping[str, Any]) -> str:
+    """'BLUP at given variances', of the facts of validation.json."""
+    if info.get("variances") == SAMPLE:
+        return "by sampling, variances too"
+    return f"{'by sampling' if 'sampled' in info else 'BLUP'} at given variances"
+
+
+def models_words(heads: Sequence[Mapping[str, Any]], of_all: bool = False) -> str:
+    """What the equations of these analyses are, above them; of_all: all of them have the same."""
+    # a trait may be normal in one analysis and binary in another: each is named with the place of its analysis
+    each = [head.get("analysis", {}).get("traits", {}) for head in heads]
+    behind = behind_words({f"{i} {name}": spec for i, traits in enumerate(each) for name, spec in traits.items()})
     or_behind = f" (or {behind})" if behind else ""
     return f"Each record of a trait{or_behind} is the sum of these effects{', in all analyses' * of_all}:"
 
 
 def relationships_words(heads: Sequence[dict[str, Any]]) -> str:
-    """'genetic: related by the pedigree; litter: independent levels.', of terms of which all analyses that have them
-    say the same."""
-    found = [{term: kind["sentence"] for term, kind in relationships_of(head).items()} for head in heads]
+    """'Levels of genetic: related by the pedigree; of litter: independent levels.', of terms of which all analyses that
+    have them say the same."""
+    found, short = [sentences(head) for head in heads], [sentences(head, short=True) for head in heads]
     every = {term: {own[term] for own in found if term in own} for own in found for term in own}
-    said = "; ".join(f"{term}: {next(iter(sentences))}" for term, sentences in every.items() if len(sentences) == 1)
-    return f"{said}." if said else ""
+    same = {term: own[term] for own in short for term in own if len(every[term]) == 1}
+    return f"Levels {'; '.join(f'of {term}: {said}' for term, said in same.items())}." if same else ""
+
+
+def sentences(head: Mapping[str, Any], short: bool = False) -> dict[str, str]:
+    """Random term -> how its levels are related; short: of a relationship file the name without its path."""
+    random = head.get("analysis", {}).get("model", {}).get("random") or {}
+    found = {term: kind["sentence"] for term, kind in relationships_of(head).items()}
+    if not short:
+        return found
+    return {term: related_words(said, str(random[term].get("relationship", ""))) for term, said in found.items()}
 
 
 def variance_table(variances: object, components: dict[str, list[str]]) -> Table | None:

@@ -15,8 +15,14 @@ from mmgibbs.report.render import render
 from mmgibbs.validation.cross import EXPECTED
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.explained import NAMES, explained
-from mmgibbs.validation.head import equations, models_words, relationships_words, variance_table, when_and_by_what
-from mmgibbs.validation.plan import SAMPLE
+from mmgibbs.validation.head import (
+    equations,
+    how_solved,
+    models_words,
+    relationships_words,
+    variance_table,
+    when_and_by_what,
+)
 
 if TYPE_CHECKING:
     from mmgibbs.validation.found import Validation
@@ -69,7 +75,7 @@ def page(validation: Validation) -> dict:
         "subtitle": f"{info['records']:,} records, {how_solved(info)}",
         "finished": when_and_by_what(validation.head),
         "models": [("", sums)] if (sums := equations(validation.head)) else [],
-        "models_words": models_words(validation.head),
+        "models_words": models_words([validation.head]),
         "relationships": relationships_words([validation.head]),
         "differences": None,
         "variances": variance_table(info.get("variances"), validation.head.get("components", {})),
@@ -81,12 +87,6 @@ def page(validation: Validation) -> dict:
             if name in set(validation.table["se_from"])
         ],
     }
-
-
-def how_solved(info: dict) -> str:
-    if info.get("variances") == SAMPLE:
-        return "by sampling, variances too"
-    return f"{'by sampling' if 'sampled' in info else 'BLUP'} at given variances"
 
 
 def kfold_summary(info: dict, table: pl.DataFrame | None = None) -> str:

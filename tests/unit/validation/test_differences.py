@@ -5,23 +5,27 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
 from mmgibbs.validation.differences import difference_table
 from mmgibbs.validation.found import SCHEMA, Validation
-from mmgibbs.validation.head import relationships_words
+from mmgibbs.validation.head import how_solved, models_words, relationships_words
 
 PEDIGREE, BOTH = "related by the pedigree", "related by the pedigree, and the genotyped ones by their genotypes"
 GENETIC = {"relationship": "pedigree", "level": "animal"}
 
 
-def validation(name, sentence=PEDIGREE, variances=None, model=None, info=None, **sections):
+def validation(name, sentence=PEDIGREE, variances=None, model=None, info=None, data=None, **sections):
     random = {"genetic": GENETIC} if model is None else model
     kind = {"words": "w", "symbol": "A", "sentence": sentence, "related": True, "of_pedigree": True}
     head = {
-        "analysis": {"traits": {"weight": {}}, "model": {"fixed": {"herd": {}}, "random": random}} | sections,
+        "analysis": {"traits": {"weight": {}}, "model": {"fixed": {"herd": {}}, "random": random} | sections},
         "relationships": dict.fromkeys(random, kind),
         "levels": {"herd": 4} | dict.fromkeys(random, 80),
         "components": {"genetic": ["weight"], "residual": ["weight"]},
     }
+    head["analysis"] |= {"data": data} if data else {}
     facts = {"analysis": name, "records": 90, "variances": variances or "sample"} | (info or {})
     return Validation(pl.DataFrame(schema=SCHEMA), pl.DataFrame(), facts, head=head)
 
@@ -43,7 +47,7 @@ def test_relationships_are_in_words_and_files_by_name():
     )
     assert [c.label for c in found.columns] == ["What", "chip", "herd book"]
     assert found.rows == [("levels of genetic", BOTH, PEDIGREE), ("data.genotypes", "snps.bed", "none")]
-    assert "keys of the analysis file" in found.note
+    assert found.note.startswith("Names that begin with data., traits., model. or variances. are keys")
 
 
 def test_files_of_one_name_are_told_apart():
@@ -69,7 +73,7 @@ def test_variances_that_were_given_and_how_it_was_solved():
 def test_relationships_that_are_the_same_stand_below_the_equations():
     more = {"genetic": GENETIC, "litter": {"relationship": "identity"}}
     one, two, chip = validation("a"), validation("b", model=more), validation("c", BOTH)
-    assert relationships_words([one.head, two.head]) == f"genetic: {PEDIGREE}; litter: {PEDIGREE}."
+    assert relationships_words([one.head, two.head]) == f"Levels of genetic: {PEDIGREE}; of litter: {PEDIGREE}."
     assert relationships_words([one.head, chip.head]) == "" == relationships_words([{}])
 
 
@@ -78,3 +82,77 @@ def test_a_random_term_that_one_lacks_is_said_once(order):
     more = {"genetic": GENETIC, "litter": {"relationship": "identity"}}
     pair = [validation("a"), validation("b", model=more)][::order]
     assert rows(*pair) == {"levels of litter": ("none", PEDIGREE)[::order]}
+
+
+def test_keys_that_one_lacks_within_a_random_term_are_said():
+    direct = {"direct": {"level": "animal"}}
+    maternal = {"genetic": {"relationship": "pedigree", "effects": direct | {"maternal": {"level": "dam"}}}}
+    curve = {"genetic": GENETIC | {"legendre": {"column": "age", "degree": 2}}}
+    found = rows(validation("a"), validation("b", model=maternal))
+    assert found["model.random.genetic.effects"] == ("none", "direct, maternal")
+    assert found["model.random.genetic.level"] == ("animal", "none")
+    assert rows(validation("a"), validation("b", model=curve)) == {"model.random.genetic.legendre": ("none", "yes")}
+    covariates = {"genetic": GENETIC | {"covariates": ["age", "age2"]}}
+    found = rows(validation("a"), validation("b", model=covariates))
+    assert found == {"model.random.genetic.covariates": ("none", "age, age2")}
+
+
+@pytest.mark.parametrize("name", ["start", "classes", "relationship"])
+def test_effects_may_have_the_names_of_keys(name):
+    of = lambda analysis, fixed: validation(analysis, fixed=fixed)
+    one, two = of("a", {"herd": {}}), of("b", {"herd": {}, name: {"prior": "flat"}})
+    assert rows(one, two) == {f"model.fixed.{name}": ("none", "yes")}
+    one, two = (
+        validation(a, model={name: GENETIC | {"level": level}}) for a, level in (("a", "animal"), ("b", "sire"))
+    )
+    assert rows(one, two) == {f"model.random.{name}.level": ("animal", "sire")}
+    one, two = (validation(a, variances="sample") for a in "ab")
+    one.head["analysis"]["variances"], two.head["analysis"]["variances"] = ({name: {"fixed": f}} for f in (True, False))
+    assert rows(one, two) == {f"variances.{name}.fixed": ("yes", "no")}
+
+
+def test_keys_that_stand_in_words_are_not_said_again():
+    """A relationship of a random term; of variances that are sampled, where they start."""
+    one = validation("a", BOTH, model={"genetic": GENETIC | {"relationship": "single_step"}})
+    two = validation("b")
+    one.head["analysis"]["variances"] = {"genetic": {"start": 2.0}, "residual": {"start": 1.0, "classes": {"in": {}}}}
+    two.head["analysis"]["variances"] = {"genetic": {"start": 3.0}, "residual": {"start": 4.0, "classes": {}}}
+    assert rows(one, two) == {"levels of genetic": (BOTH, PEDIGREE)}
+
+
+def test_shares_of_snp_classes_are_said():
+    of = lambda analysis, classes: validation(analysis, markers={"snps": {"classes": classes}})
+    assert rows(of("a", [0, 0.1]), of("b", [0, 1])) == {"model.markers.snps.classes": ("0, 0.1", "0, 1")}
+
+
+def test_relationship_files_are_named_without_their_path():
+    def of(analysis, *path):
+        file = str(Path("/", *path))
+        model = {"genetic": GENETIC | {"relationship": file}}
+        return validation(analysis, f"related by {file}", model=model)
+
+    one, two, old = of("a", "new", "G.csv"), of("b", "new", "H.csv"), of("c", "old", "G.csv")
+    assert rows(one, two) == {"levels of genetic": ("related by G.csv", "related by H.csv")}
+    apart = rows(one, old)["levels of genetic"]
+    assert apart == tuple(f"related by {Path('/', year, 'G.csv')}" for year in ("new", "old"))
+    assert rows(one, two, old)["levels of genetic"][0] == apart[0]  # one of three would be taken for another
+    assert relationships_words([one.head, one.head]) == "Levels of genetic: related by G.csv."
+    assert relationships_words([one.head, old.head]) == ""
+
+
+def test_hidden_scales_of_all_analyses_are_named():
+    """A trait that is normal in the first and binary in the second."""
+    normal, binary = ({"analysis": {"traits": {"alive": {"type": kind}}}} for kind in ("normal", "binary"))
+    for heads in ([normal, binary], [binary, normal]):
+        assert "(or the liability behind it)" in models_words(heads)
+    assert "liability" not in models_words([normal])
+
+
+def test_an_empty_list_says_what_no_key_says():
+    assert rows(validation("a", data={"missing": []}), validation("b", data={"missing": None})) == {}
+
+
+def test_how_it_was_solved():
+    assert how_solved({"variances": {}}) == "BLUP at given variances"
+    assert how_solved({"variances": {}, "sampled": {}}) == "by sampling at given variances"
+    assert how_solved({"variances": "sample", "sampled": {}}) == "by sampling, variances too"

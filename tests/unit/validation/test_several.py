@@ -1,5 +1,7 @@
 """Several analyses of the same records: the same folds, paired differences, files, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -97,7 +99,8 @@ def test_statistics_of_the_lr_method_stand_together_and_have_no_empty_columns():
     heads = ["Trait", "Statistic", "Analysis", "Prediction", "Estimate", "Standard error"]
     assert [c.label for c in shown.columns] == [*heads, "n"]
     assert all(len(row) == 7 for row in shown.rows) and shown.note == ""
-    assert len(page(found)["sections"]) == 1
+    (section,) = page(found)["sections"]
+    assert [name for name, _ in section["explained"]] == ["bias", "dispersion"]  # there is no z
     assert "difference" not in found.as_text() and "estimate" in found.as_text()
     shown = comparison_table(found.table.with_columns(difference=pl.lit(0.5), se_of_difference=pl.lit(0.1)))
     assert [c.label for c in shown.columns] == [*heads, "Difference", "Its standard error", "z", "n"] and shown.note
@@ -148,6 +151,8 @@ def test_records_that_one_alone_predicts_are_left_out_and_counted():
     found = compare([validation("all", [1, 2, 3, 4], [0.9, 0.1, 0.8, 0.7]), validation("some", [1, 2, 3], [0.9] * 3)])
     n = dict(found.table.select("statistic", "n").rows())
     assert n == {"auc": 3, "brier": 3, "dispersion": 0, "bias": 3}
+    z = dict(page(found)["sections"][0]["explained"])["z"]
+    assert z == "difference from the first analysis, in standard errors of the difference"
     brier = found.table.filter(statistic="brier")["estimate"].to_list()
     assert brier == pytest.approx([np.mean([0.01, 0.01, 0.04]), np.mean([0.01, 0.81, 0.01])])
     assert found.table.filter(statistic="auc")["estimate"].to_list() == [1.0, 0.5]
@@ -155,6 +160,16 @@ def test_records_that_one_alone_predicts_are_left_out_and_counted():
         "all: not compared: 1 predicted record that another analysis does not predict or does not know",
         "alive P(yes): dispersion is empty: records or predictions do not vary in 1",  # by 0.9 throughout
     ]
+
+
+def of_alive(name, kind):
+    head = {"analysis": {"traits": {"alive": {"type": kind}}, "model": {"random": {}}}}
+    return replace(validation(name, [1, 2, 3], [0.9, 0.1, 0.8]), head=head)
+
+
+def test_the_liability_behind_a_trait_of_the_second_analysis_is_named():
+    shown = page(compare([of_alive("one", "normal"), of_alive("two", "binary")]))
+    assert "(or the liability behind it)" in shown["models_words"]
 
 
 def of_life(name, observed):
