@@ -141,8 +141,8 @@ def _record(records: Recorded, assembled: Assembled, plan: Plan, rows: list[tupl
         residual = dict(zip(model.residual.classes, residual, strict=True))
     texts = {
         OVER_FOLDS: FOLDS_TEXT,
-        FROM_DRAWS: "how much the records that were left out add, by the draws with and without them, and Monte "
-        "Carlo error",
+        FROM_DRAWS: "how far the breeding values are expected to change when the records that were left out come in, "
+        "by the draws with and without them, and Monte Carlo error",
         FROM_FAMILIES: lr.families_text(records.units),
     }
     return {

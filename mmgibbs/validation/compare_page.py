@@ -43,7 +43,7 @@ HEADINGS = {
     ),
     "lr": (
         "LR method: whole against partial data",
-        "Breeding values of young animals from partial data, without their records, against those from whole data. "
+        "Breeding values of the focal animals from partial data against those from whole data. "
         "Standard errors are those of each analysis by itself: all are of the same animals, so that a difference of "
         "two analyses may be surer than their standard errors suggest.",
     ),
@@ -52,7 +52,7 @@ OF_FOLDS = [
     (
         "differences between analyses",
         "standard deviation over folds of the difference within a fold, divided by the root of the number of folds; "
-        "smaller than those of two estimates, as what is hard to predict is so for all analyses",
+        "mostly smaller than those of two estimates, as what is hard to predict is so for all analyses",
     ),
     ("estimates of cross-validation", FOLDS_TEXT),
 ]

@@ -23,7 +23,8 @@ MEANINGS = {
         "right order: 0.5 by chance, 1 at best",
         "concordance": "share of the pairs of different records that the predictions put in the right order: 0.5 by "
         "chance, 1 at best",
-        "brier": "mean squared difference of what was observed (1 or 0) and its probability; smaller is better",
+        "brier": "mean squared difference of what was observed (1 or 0) and its probability; where all of more than "
+        "two categories have one score, the sum over them; smaller is better",
         "ranked_probability": "as a Brier score, but a prediction that misses by several categories costs more; "
         "smaller is better",
         "log_score": "minus the mean logarithm of the probability of what was observed; smaller is better",
@@ -34,13 +35,14 @@ MEANINGS = {
     },
     "lr": {
         "bias": "mean breeding value from partial data minus that from whole data. Above 0, these animals were "
-        "predicted too high, and lose once their own records come in; below 0, they were predicted too low",
+        "predicted too high, and lose once the records that were left out come in; below 0, they were predicted too "
+        "low",
         "dispersion": "regression of breeding values from whole data on those from partial data. Below 1, predictions "
         "differ too much: the best animals are predicted too high, and the poorest too low. Above 1, they differ too "
         "little",
         "ratio_of_accuracies": "correlation of the two breeding values, an estimate of the accuracy from partial data "
         "as a share of that from whole data: 1 if the records that were left out add nothing",
-        "reliability_ratio": "the same of reliabilities",
+        "reliability_ratio": "estimate of the reliability from partial data as a share of that from whole data",
         "accuracy": "estimate of the correlation of breeding values from partial data with true breeding values",
     },
 }

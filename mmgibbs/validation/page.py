@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from mmgibbs.report import plots
 from mmgibbs.report.html_tables import Column, Table, decimals, figure, known, marked, number, numbers, where_marked
 from mmgibbs.report.render import render
-from mmgibbs.validation.cross import EXPECTED
+from mmgibbs.validation.cross import EVERY_EFFECT_AND_FIXED, EXPECTED
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.explained import NAMES, explained
 from mmgibbs.validation.head import (
@@ -31,11 +31,11 @@ FAR = 3.0  # standard errors from what is expected: marked
 MOST_POINTS = 1500
 LEAST = 20  # records of a class of a calibration curve
 COLUMNS = [
-    ("expected", "what the estimate would be, on average, if the model is right; empty where it implies no value"),
+    ("expected", "what the estimate would be, on average, if the model is right; empty where it is not known"),
     ("z", "estimate minus what is expected, in standard errors"),
 ]
 METHODS = {
-    "kfold": ("Cross-validation", "Prediction from the other folds", "record corrected for fixed effects"),
+    "kfold": ("Cross-validation", "Prediction without the fold", "record corrected for fixed effects"),
     "lr": (
         "LR method: whole against partial data",
         "Breeding value from partial data",
@@ -156,6 +156,8 @@ def _figure(figures: plots.Figures, part: pl.DataFrame, x_label: str, y_label: s
     """(heading, svg, caption)."""
     x, y = part["predicted"].to_numpy(), part["observed"].to_numpy()
     name = label(*part.select("term", "effect", "trait").row(0))
+    if part["method"][0] == "kfold" and part["term"][0] == EVERY_EFFECT_AND_FIXED:
+        y_label = "record"  # counts and known times are predicted whole: nothing is taken off them
     if part["effect"][0].startswith("P("):
         return calibration(figures, name, x, y)
     known_ones = np.isfinite(y)  # of censored records there is nothing to draw

@@ -87,6 +87,13 @@ def test_the_signs_are_those_of_the_statistics():
     assert lr_statistics(family_sums(w, p, np.zeros(3)).sum(axis=0), np.nan)["bias"] > 0
     assert fold_statistics(w, p, None)["bias"] > 0
     assert of_counts(np.full(3, 0.5), p, w)["bias"][0] > 0
+    wide = 2 * w  # predictions that differ twice as much as what they predict
+    assert lr_statistics(family_sums(w, wide, np.zeros(3)).sum(axis=0), np.nan)["dispersion"] < 1
+    assert fold_statistics(w, wide, None)["dispersion"] < 1 and of_counts(np.full(3, 0.5), wide, w)["dispersion"][0] < 1
+    for texts in MEANINGS.values():
+        assert "Above 0, " in texts["bias"] and "; below 0, " in texts["bias"]
+        assert "Below 1, predictions differ too much" in texts["dispersion"]
+        assert texts["dispersion"].endswith("Above 1, they differ too little")
 
 
 def test_every_statistic_is_explained():
@@ -157,6 +164,16 @@ def test_a_figure_says_where_its_correlation_is_not_that_of_the_table():
     captions = [section["figures"][0][2] for section in page(made_up())["sections"]]
     assert captions[0].endswith("over all 50 points; the table has means over folds.")
     assert captions[1].endswith("over all 50 points.")
+    assert captions[0].startswith("Record corrected for fixed effects against prediction without the fold. ")
+
+
+@pytest.mark.parametrize("effect", ["expected count", "liability"])
+def test_counts_and_known_times_are_drawn_as_recorded(effect):
+    made = made_up()
+    predictions = made.predictions.with_columns(term=pl.lit("all effects"), effect=pl.lit(effect))
+    kfold, lr = page(replace(made, predictions=predictions))["sections"]
+    assert kfold["figures"][0][2].startswith("Record against prediction without the fold. ")
+    assert lr["figures"][0][2].startswith("Breeding value from whole data against ")
 
 
 def test_what_has_no_standard_error_is_shown():
