@@ -35,9 +35,10 @@ def as_text(
             "nothing to compare: no effect of both sides has the same levels (are ids written in the same way?)",
         ]
     if parameters is not None and parameters.height:
-        estimated = all(side.run is not None and not was_drawn(side.run.summary) for side in sides)
-        unit, of_what = ("SE", "standard errors") if estimated else ("SD", "posterior standard deviations")
-        lines += ["", *_of_parameters(parameters, f"b - a, {unit}"), f"  b - a, {unit}: in the mean of both {of_what}"]
+        drawn = {side.run is None or was_drawn(side.run.summary) for side in sides}
+        unit, of_what = ("SD", "posterior standard deviations") if True in drawn else ("SE", "standard errors")
+        of_what = "the posterior standard deviation and the standard error" if len(drawn) > 1 else f"both {of_what}"
+        lines += ["", *_of_parameters(parameters, f"b - a, {unit}"), f"  b - a, {unit}: in the mean of {of_what}"]
     if test is not None:
         lines += ["", *_of_test(test, sides)]
     return "\n".join(lines)

@@ -28,7 +28,8 @@ def as_polars(value: Any) -> pl.DataFrame | None:
     if is_pandas(value):
         return _of_pandas(value)
     if is_series_of_pandas(value):
-        raise ValueError(f"a Series of pandas{f' ({value.name!r})' if value.name is not None else ''}")
+        name = f" ({value.name!r})" if getattr(value, "name", None) is not None else ""
+        raise ValueError(f"{'an' if type(value).__name__ == 'Index' else 'a'} {type(value).__name__} of pandas{name}")
     if not hasattr(value, "__arrow_c_stream__"):
         return None
     try:

@@ -1,7 +1,8 @@
 """Numbers that other programs write where a value is missing: -9, -999, 0, 999.
 
-Read as records they are far from all others, or more frequent than any value that was measured, and would make most of
-the variance of a trait. They are never taken for missing values without the user's word: here they are only found.
+Read as records they are far from all others, and would make most of the variance of a trait. They are never taken for
+missing values without the user's word: here they are only found. Zeros beside small values are no codes, however many:
+they are records of healthy animals, or of none of what was counted.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ BELOW = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
 ABOVE = (99.0, 999.0, 9999.0, 99999.0)
 _OTHERS = 10  # values that are needed to say that one is unlike them
 _FAR = 3.0  # standard deviations of the others between a code and the nearest of them
-_SPIKE = 10  # times as many zeros as there are of any other value
-_OF_A_SPIKE = 5  # zeros, at least
 
 
 class Code(NamedTuple):
@@ -46,18 +45,16 @@ def missing_code(values: np.ndarray) -> Code | None:
         if code not in (0.0, *BELOW) if code == low else code not in ABOVE:
             continue
         others = known[known != code]
-        if len(others) >= _OTHERS and _unlike(code, others, len(known) - len(others)):
+        if len(others) >= _OTHERS and _unlike(code, others):
             return Code(code, len(known) - len(others), float(others.min()), float(others.max()))
     return None
 
 
-def _unlike(code: float, others: np.ndarray, times: int) -> bool:
-    """`code` lies far from the others, is the only negative number, or occurs as often as no measurement does."""
+def _unlike(code: float, others: np.ndarray) -> bool:
+    """`code` lies far from the others, or is the only negative number."""
     if code < 0 <= others.min():
         return True
+    if code == 0 and others.min() <= 1 and (others % 1 == 0).all():
+        return False  # it is counted from 0
     spread = float(others.std())
-    if spread > 0 and float(np.abs(others - code).min()) > _FAR * spread:
-        return True
-    if code != 0 or times < _OF_A_SPIKE or others.min() < 0:
-        return False
-    return times >= _SPIKE * int(np.unique(others, return_counts=True)[1].max())
+    return spread > 0 and float(np.abs(others - code).min()) > _FAR * spread

@@ -14,6 +14,7 @@ from mmgibbs.errors import DataError
 from mmgibbs.model.relationships.user_inverse import SparseInverse
 from pedigree.tables import quoted
 
+_EQUAL = 0.01  # of their mean: sums of rows that differ by less are the same
 _SOME = 20  # entries off the diagonal, both triangles, from which their signs say something
 DENSE_LEVELS = 2000  # up to here a Cholesky factorisation tells whether the matrix is positive definite
 
@@ -130,12 +131,19 @@ def _positive_definite(
 def not_inverted(file: Path, term: str, inverse: SparseInverse) -> list[str]:
     """A warning of a matrix that looks like K itself: -(K^-1)_ij / sqrt((K^-1)_ii (K^-1)_jj) is the correlation of i
     and j given all other levels, and among relatives not all of these are negative.
+
+    They may be in the inverse of a genomic matrix, which is full and has nearly the same sum in each row: genotypes
+    were centred, and something was added to the diagonal.
     """
-    rows = np.repeat(np.arange(len(inverse.indptr) - 1), np.diff(inverse.indptr))
+    size = len(inverse.indptr) - 1
+    rows = np.repeat(np.arange(size), np.diff(inverse.indptr))
     off = inverse.values[rows != inverse.indices]
     if np.count_nonzero(off) < _SOME or (off < 0).any():
         return []
+    sums = np.bincount(rows, inverse.values, size)
+    if np.count_nonzero(off) == size * (size - 1) and np.ptp(sums) < _EQUAL * sums.mean():
+        return []
     return [
-        f"{term}: {file.name} has no negative value off the diagonal, as inverses of relationship matrices have: is it "
-        f"the matrix itself? Needed its inverse (model.random.{term}.relationship)"
+        f"{term}: {file.name} has no negative value off the diagonal, as most inverses of relationship matrices have; "
+        f"model.random.{term}.relationship is the inverse: is this the matrix itself?"
     ]

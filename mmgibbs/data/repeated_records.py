@@ -19,37 +19,38 @@ def warn_of_repeated_records(analysis: Analysis, terms: Sequence[Term], observed
 
     observed: (n, T) Boolean.
     """
-    built = {term.name: term for term in terms}
-    effects = [
-        (written, effect, random.relationship.of_pedigree)
-        for name, random in analysis.model.random.items()
-        for written, effect in zip(random.effects.values(), built[name].effects, strict=False)  # groups come after them
-    ]
+    built, animals = {term.name: term for term in terms}, []
+    for name, random in analysis.model.random.items():
+        if random.relationship.of_pedigree or random.relationship.of_genotypes:
+            written = zip(random.effects.values(), built[name].effects, strict=False)  # groups come after them
+            animals += [(w.level, effect) for w, effect in written if w.level in ANIMAL_COLUMNS]
+    every = [effect for term in terms for effect in term.effects]
     out = []
     for t, trait in enumerate(analysis.traits):
-        own = next(
-            ((w, e) for w, e, of_pedigree in effects if of_pedigree and w.level in ANIMAL_COLUMNS and t in e.traits),
-            None,
-        )
-        if own is None or trait.type != "normal" or own[1].covariates is not None:
+        column, own = next(((c, e) for c, e in animals if t in e.traits), ("", None))
+        if own is None or trait.type != "normal" or own.covariates is not None:
             continue
-        animal, rows = own[1], observed[:, t] & (own[1].level >= 0)
-        records = np.bincount(animal.level[rows])
-        several, animals = int((records > 1).sum()), int((records > 0).sum())
-        if several < _MANY or several * _MANY < animals:
+        rows = observed[:, t] & (own.level >= 0)
+        animal = own.level[rows]
+        records = np.bincount(animal)
+        several, distinct = int((records > 1).sum()), int((records > 0).sum())
+        if several < _MANY or several * _MANY < distinct:
             continue
-        others = [e for _, e, _ in effects if e is not animal and t in e.traits]
-        if not any(_are_the_same(e.level[rows], animal.level[rows]) for e in others):
-            column = own[0].level
+        if not any(_is_within(e.level[rows], animal) for e in every if e is not own and t in e.traits):
             out.append(
-                f"traits.{trait.name}: {several:,} of {animals:,} animals (column {quoted(column)}) have several "
+                f"traits.{trait.name}: {several:,} of {distinct:,} animals (column {quoted(column)}) have several "
                 "records, and no effect beside their breeding value: what else their records share counts as genetic; "
                 f"needed model.random.permanent_environment: {{level: {column}}}"
             )
     return tuple(out)
 
 
-def _are_the_same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Levels of one are those of the other, by other numbers."""
-    pairs = np.unique(a.astype(np.int64) * (int(b.max()) + 1) + b).size
-    return bool(a.min() >= 0) and pairs == np.unique(a).size == np.unique(b).size
+def _is_within(level: np.ndarray, animal: np.ndarray) -> bool:
+    """Levels (n,), -1 where a record has none, lie within animals, as their own ones do, and have several records."""
+    has = level >= 0
+    level, animal = level[has], animal[has]
+    if not len(level) or (count := np.bincount(level)).max() <= 1:
+        return False
+    of = np.zeros(len(count), animal.dtype)
+    of[level] = animal
+    return bool((of[level] == animal).all())

@@ -24,26 +24,34 @@ def warn_of_levels_of_one_record(
     if residual.classes or residual.fixed or np.ptp(design.weight) > 0:
         return []
     not_normal = {r.trait for r in design.responses}
-    return [
-        f"variances.{term.name}: each of the {n:,} records of {design.traits[trait]} has a level of its own, and "
-        f"levels are independent: the records tell the sum of this variance and the residual variance, not the "
-        f"two. Leave {term.name} out, or say how its levels are related (model.random.{term.name}.relationship: "
-        "pedigree)"
-        for term, covariance in zip(design.terms, covariances, strict=True)
-        if covariance is not None and not covariance.fixed
-        for trait, n in _traits_alone(design, term)
-        if trait not in not_normal
-    ]
+    related = any(term.relationship.related for term in design.terms)
+    out = []
+    for term, covariance in zip(design.terms, covariances, strict=True):
+        alone = [] if covariance is None or covariance.fixed else _traits_alone(design, term)
+        of = " and ".join(design.traits[trait] for trait in alone if trait not in not_normal)
+        if of:
+            pedigree = (
+                ""
+                if related
+                else f", or, if its levels are animals, say how they are related (model.random.{term.name}."
+                "relationship: pedigree)"
+            )
+            out.append(
+                f"variances.{term.name}: each record of {of} has a level of its own, and levels are "
+                "independent: the records tell the sum of this variance and the residual variance, not the two. Leave "
+                f"the effect out for {of}{pedigree}"
+            )
+    return out
 
 
-def _traits_alone(design: Design, term: Term) -> list[tuple[int, int]]:
-    """(trait, records) where every record of the trait has its own level of the one effect of the term, itself 1."""
+def _traits_alone(design: Design, term: Term) -> list[int]:
+    """Traits of which every record has its own level of the one effect of the term, itself 1."""
     if type(term.relationship) is not Identity or len(term.effects) != 1 or term.effects[0].covariates is not None:
         return []
     observed = design.patterns[design.pattern]
     alone = []
     for trait in term.effects[0].traits:
         level = term.effects[0].level[observed[:, trait]]
-        if len(level) > 1 and level.min() >= 0 and np.unique(level).size == level.size:
-            alone.append((int(trait), level.size))
+        if 1 < len(level) <= term.n_levels and level.min() >= 0 and np.bincount(level).max() <= 1:
+            alone.append(int(trait))
     return alone

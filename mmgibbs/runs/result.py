@@ -109,11 +109,11 @@ class Result:
             found = found.filter(trait=trait)
         if found.is_empty():
             of = f" of '{trait}'" if trait is not None else ""
-            there = self.solutions.unique(["term", "trait"], maintain_order=True)
-            has = [", ".join(there[column].unique(maintain_order=True)) for column in ("term", "trait")]
+            there = self.solutions.group_by("term", maintain_order=True).agg(pl.col("trait").unique())
+            has = "; ".join(f"{name} ({', '.join(sorted(traits))})" for name, traits in there.iter_rows())
             raise ConfigError(
-                f"breeding_values: found none{of} in {', '.join(terms) or 'the model'}; there are the terms "
-                f"{has[0]}, and the traits {has[1]}"
+                f"breeding_values: found none{of} in {', '.join(terms) or 'the model'}; there are the terms, with "
+                f"their traits, {has}"
             )
         return found.sort("mean", descending=True)
 

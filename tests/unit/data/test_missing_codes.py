@@ -15,7 +15,7 @@ def with_code(code, times, values=WEIGHTS):
     return np.concatenate([values, np.full(times, float(code)), [np.nan]])
 
 
-@pytest.mark.parametrize("code, times", [(-9, 1), (-9, 60), (-999, 3), (0, 60), (99, 1), (999, 60), (-99999, 2)])
+@pytest.mark.parametrize("code, times", [(-9, 1), (-9, 60), (-999, 3), (99, 1), (999, 60), (-99999, 2)])
 def test_codes_are_found(code, times):
     found = missing_code(with_code(code, times))
     assert (found.value, found.times, found.low, found.high) == (code, times, WEIGHTS.min(), WEIGHTS.max())
@@ -25,6 +25,9 @@ def test_codes_are_found(code, times):
     "values",
     [
         with_code(0, 3),  # a few zeros beside small values
+        with_code(0, 60),  # and many
+        np.repeat([0.0, 1], [950, 50]),  # cases
+        np.repeat([0.0, 1, 2], [923, 74, 3]),  # counts of what is rare
         with_code(-8, 40),  # no code
         WEIGHTS - WEIGHTS.mean(),  # negative numbers are measurements
         with_code(-9, 2, WEIGHTS * 5 - 40),  # among them
@@ -41,6 +44,7 @@ def test_measurements_are_left_alone(values):
 
 def test_zeros_far_from_all_others_are_found():
     assert missing_code(with_code(0, 1, 250 + WEIGHTS)).times == 1
+    assert missing_code(with_code(0, 60, 250 + WEIGHTS)).times == 60
 
 
 def test_check_names_trait_row_and_key(tmp_path):

@@ -287,6 +287,21 @@ def test_a_relationship_file_that_is_not_inverted(tmp_path):
         assert [w[: len(s)] for w, s in zip(found, said, strict=True)] == said
 
 
+def test_the_inverse_of_a_genomic_matrix_is_taken_for_one(tmp_path):
+    """Centred genotypes, 5 % of I added: all values of the inverse off its diagonal are above 0."""
+    copies = np.random.default_rng(6).binomial(2, 0.5, (60, 400)).astype(float)
+    M = copies - copies.mean(axis=0)
+    G = 0.95 * M @ M.T / (0.5 * 400) + 0.05 * np.eye(60)
+    frame = pl.DataFrame({"y": np.arange(120.0) % 17, "line": [f"l{i % 60}" for i in range(120)]})
+    for K, times in ((np.linalg.inv(G), 0), (np.exp(-np.abs(np.subtract.outer(np.arange(60.0), np.arange(60)))), 1)):
+        entries = [f"l{i} l{j} {float(K[i, j])!r}" for i in range(60) for j in range(60)]
+        assert (K > 0).all()
+        (tmp_path / "k.txt").write_text("\n".join(entries))
+        spec = random(tmp_path / "k.txt", _=effect("line", traits=["y"]))
+        found = prepare(analysis(frame, ["y"], random={"line": spec})).warnings
+        assert len([w for w in found if "is this the matrix itself?" in w]) == times
+
+
 # ------------------------------------------------------------------------------------------------ sires and dams from
 # the pedigree
 
@@ -542,16 +557,47 @@ def test_which_commas_are_decimal_points(values, expected):
     assert (None if found is None else found.to_list()) == expected
 
 
-@pytest.mark.parametrize("environment", [None, "animal", "cow"])
-def test_several_records_need_an_effect_of_the_animal(environment, files):
-    cows = [f"c{i // 2}" for i in range(40)]
-    frame = pl.DataFrame({"animal": cows, "cow": cows, "y": np.arange(40.0), "z": [1.0, None] * 20})
-    terms = {"genetic": random("pedigree", _=effect("animal", traits=["y", "z"]))}
-    if environment is not None:
+COWS = [f"c{i // 4}" for i in range(80)]
+REPEATED = pl.DataFrame(
+    {
+        "animal": COWS,
+        "cow": COWS,
+        "lactation": [f"l{i}" for i in range(80)],  # of each record its own
+        "of_cow": [f"{cow}.{i % 4 // 2}" for i, cow in enumerate(COWS)],
+        "herd": [f"h{i % 3}" for i in range(80)],
+        "y": np.arange(80.0) % 13,
+        "z": [float(i % 9) if i % 4 == 0 else None for i in range(80)],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [(None, 1), ("animal", 0), ("cow", 0), ("of_cow", 0), ("herd", 1), ("lactation", 1)],
+)
+@pytest.mark.parametrize("kind", ["random", "fixed"])
+def test_several_records_need_an_effect_of_the_animal(environment, said, kind, files):
+    terms, fixed = {"genetic": random("pedigree", _=effect("animal", traits=["y", "z"]))}, {}
+    if environment is not None and kind == "random":
         terms["environment"] = random(_=effect(environment, traits=["y"]))
-    config = analysis(frame, ["y", "z"], random=terms, pedigree=files / "pedigree.csv", add_missing_animals=True)
-    said = [w for w in prepare(config).warnings if w.startswith("traits.")]
-    assert len(said) == (environment is None)
-    if environment is None:
-        assert "traits.y: 20 of 20 animals (column 'animal') have several records" in said[0]
-        assert said[0].endswith("needed model.random.permanent_environment: {level: animal}")
+    elif environment is not None:
+        fixed[environment] = {"traits": ["y"]}
+    config = analysis(
+        REPEATED, ["y", "z"], fixed=fixed, random=terms, pedigree=files / "pedigree.csv", add_missing_animals=True
+    )
+    found = [w for w in prepare(config).warnings if w.startswith("traits.")]
+    assert len(found) == said
+    if said:
+        assert "traits.y: 20 of 20 animals (column 'animal') have several records" in found[0]
+        assert found[0].endswith("needed model.random.permanent_environment: {level: animal}")
+
+
+def test_a_few_animals_without_a_level_are_no_lack_of_one(files):
+    """A permanent environment of all cows but one; and few cows with several records are no repeated records."""
+    frame = REPEATED.with_columns(cow=pl.when(pl.col("cow") != "c3").then("cow"))
+    terms = {"genetic": random("pedigree", _=effect("animal", traits=["y"]))}
+    some = {"environment": random(_=effect("cow", traits=["y"], unknown_level="omit"))}
+    of = dict(pedigree=files / "pedigree.csv", add_missing_animals=True)
+    assert not [w for w in prepare(analysis(frame, ["y"], random=terms | some, **of)).warnings if "traits.y" in w]
+    once = pl.DataFrame({"animal": [f"c{max(i - 5, 0)}" for i in range(80)], "y": np.arange(80.0) % 13})
+    assert not [w for w in prepare(analysis(once, ["y"], random=terms, **of)).warnings if "traits.y" in w]

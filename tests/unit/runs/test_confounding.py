@@ -10,6 +10,7 @@ N = 40
 RECORDS = pl.DataFrame(
     {
         "animal": [f"a{i}" for i in range(N)],
+        "tag": [f"t{i}" for i in range(N)],
         "pen": [f"p{i % 10}" for i in range(N)],
         "y": np.random.default_rng(2).normal(size=N).round(3),
         "z": np.random.default_rng(3).normal(size=N).round(3),
@@ -28,9 +29,15 @@ def said(random="animal", traits="y", records=RECORDS, pedigree=None, method="gi
 @pytest.mark.parametrize("method", ["gibbs", "reml"])
 def test_a_level_for_each_record_is_said(method):
     (warning,) = said(method=method)
-    assert warning.startswith("variances.animal: each of the 40 records of y has a level of its own")
+    assert warning.startswith("variances.animal: each record of y has a level of its own")
     assert warning.endswith("(model.random.animal.relationship: pedigree)")
-    assert len(said(traits=["y", "z"], method=method)) == 2
+    (of_both,) = said(traits=["y", "z"], method=method)
+    assert "each record of y and z" in of_both and "Leave the effect out for y and z, or" in of_both
+
+
+def test_no_second_effect_is_advised_to_have_the_pedigree():
+    (warning,) = said(random={"animal": "pedigree", "tag": {}}, pedigree=PEDIGREE)
+    assert warning.startswith("variances.tag: ") and warning.endswith("Leave the effect out for y")
 
 
 def test_where_the_records_can_tell():
