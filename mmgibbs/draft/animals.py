@@ -16,6 +16,8 @@ from pedigree.read import Pedigree
 OF_PLANTS = ("line", "genotype", "entry", "variety", "cultivar", "hybrid", "clone", "accession", "tree", "plant")
 _MOST_IDS = 0.5  # share of the ids of a column that must be in the pedigree
 _AGREE = 0.95  # share of the records on which a column must name the parent that the pedigree has
+_PAIRS = 10  # known parents from which agreement says more than the name of a column
+_OTHER = {"sire": "dam", "dam": "sire"}
 
 
 class Absent(NamedTuple):
@@ -131,13 +133,30 @@ def _score(column: Column, columns: Sequence[Column], parents: pl.DataFrame) -> 
 
 
 def _agreeing(animal: Column, columns: Sequence[Column], parents: pl.DataFrame, role: str) -> Column | None:
-    """The column that names this parent of the animals as the pedigree does."""
+    """The column that names this parent of the animals as the pedigree does; one that is named for it comes first.
+
+    A column that is named for the other parent agrees with both where plants are selfed, and keeps the role of its
+    name; a few known parents may agree by chance.
+    """
     records = pl.DataFrame({"id": animal.text}).join(parents, on="id", how="left", maintain_order="left")
-    for column in columns:
-        pair = pl.DataFrame({"here": column.text, "there": records[role]}).drop_nulls()
-        if column is not animal and pair.height and (pair["here"] == pair["there"]).mean() >= _AGREE:  # type: ignore[operator]
+    agreeing = [c for c in columns if c is not animal and _agrees(c, records[role])]
+    own = next((c for c in agreeing if recognised(c.name, role)), None)
+    if own is not None:
+        return own
+    for column in agreeing:
+        pairs = int((column.text.is_not_null() & records[role].is_not_null()).sum())
+        crossed = recognised(column.name, _OTHER[role])
+        if crossed and pairs >= _PAIRS and not _agrees(column, records[_OTHER[role]]):
+            return column
+        if not crossed and pairs >= min(_PAIRS, column.known / 2):
             return column
     return None
+
+
+def _agrees(column: Column, there: pl.Series) -> bool:
+    """The column has these parents, (n,) ids, wherever both are known."""
+    pair = pl.DataFrame({"here": column.text, "there": there}).drop_nulls()
+    return pair.height > 0 and float((pair["here"] == pair["there"]).mean() or 0) >= _AGREE  # type: ignore[arg-type]
 
 
 def _known(column: Column, ids: pl.Series) -> tuple[int, int]:

@@ -54,7 +54,12 @@ class Column:
     @property
     def few(self) -> bool:
         """Few whole numbers, each several times, which may be codes."""
-        return self.whole and self.levels <= min(FEW, _REPEATED * self.known)
+        return self.whole and self.of_few_values
+
+    @property
+    def of_few_values(self) -> bool:
+        """Few values, numbers or not, each several times."""
+        return self.levels <= min(FEW, _REPEATED * self.known)
 
     @property
     def years(self) -> bool:
@@ -84,15 +89,17 @@ class Column:
         counts = self.text.drop_nulls().value_counts().sort(["count", self.text.name], descending=[True, False])
         return counts[self.text.name].to_list()
 
-    def describe(self) -> str:
-        """'numbers from 2.1 to 3.5', 'text, 3 levels (a, b, c)', and how many are missing."""
+    def describe(self, slips: bool = True) -> str:
+        """'numbers from 2.1 to 3.5', 'text, 3 levels (a, b, c)', and how many are missing; slips: values that are no
+        numbers where all others are, are wrong, not names.
+        """
         gaps = f", {self.missing:,} missing" if self.missing else ""
         if self.numbers is not None and self.known:
             low, high = np.nanmin(self.numbers), np.nanmax(self.numbers)
             kind = "whole numbers" if self.whole else "numbers"
             commas = " with decimal commas" if self.commas else ""
             return f"{kind}{commas} from {_shown(low)} to {_shown(high)}, {self.levels:,} different{gaps}"
-        if self.odd is not None:
+        if self.odd is not None and slips:
             return f"numbers, and {self.odd_ones}, {self.levels:,} different{gaps}"
         shown = ", ".join(self.values()[:4]) + (", ..." if self.levels > 4 else "")
         kind = "dates" if self.dates and self.known else "text"

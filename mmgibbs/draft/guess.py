@@ -13,7 +13,7 @@ from mmgibbs.draft.animals import Animals, find_animals, recognised
 from mmgibbs.draft.columns import MISSING, Column, determines, look_at, missing_tokens
 from mmgibbs.draft.grandsires import grandsire_column, what_to_do
 from mmgibbs.draft.pairs import CasesOfSize, TimeAndStatus, cases_of_size, time_and_status
-from mmgibbs.draft.roles import COUNTS, Role, hint, named_for, roles, status_of, type_of
+from mmgibbs.draft.roles import COUNTS, Role, has_slips, hint, named_for, roles, status_of, type_of
 from mmgibbs.errors import ConfigError, DataError, option_name
 from pedigree.errors import PedigreeError, TableError, UnknownColumns
 from pedigree.read import Pedigree, read_pedigree
@@ -52,6 +52,14 @@ class Guess:
 
     def of_use(self, use: str) -> list[Column]:
         return [c for c in self.columns if self.roles[c.name].use == use]
+
+    def slips(self, c: Column) -> bool:
+        """The values of a column that are no numbers are slips of the pen, not ids or codes of classes."""
+        use = self.roles[c.name].use
+        said = hint(c.name) if self.named else None
+        if use == "trait":
+            return c.odd is not None
+        return use in ("left out", "covariate") and not recognised(c.name, "id") and has_slips(c, said)
 
     @property
     def repeated(self) -> int:
@@ -225,8 +233,14 @@ def _choose_traits(g: Guess, wanted: Sequence[str]) -> None:
         g.roles[name] = Role("trait", "you asked for it")
     candidates = g.of_use("trait")
     if not candidates:
+        slips = [
+            f"{c.name} has numbers, and {c.odd_ones}, the first in row {g.odd[c.name]}" for c in g.columns if g.slips(c)
+        ]
+        found = f", found {'; '.join(slips)}" if slips else ""
+        correct = "these values corrected, or " if slips else ""
         raise ConfigError(
-            f"init: {g.phenotypes.name}: no column looks like a trait; needed {option_name('traits')}, a column"
+            f"init: {g.phenotypes.name}: no column looks like a trait{found}; needed {correct}"
+            f"{option_name('traits')}, a column"
         )
     likely = sorted(  # stable: the first of those that are alike
         candidates, key=lambda c: (c.numbers is None or c.few, hint(c.name) != "trait", c.whole and not g.named)

@@ -123,7 +123,7 @@ def _role(c: Column, named: bool) -> Role:
 
 
 def _of_text(c: Column, said: str | None) -> Role:
-    if c.odd is not None and said not in ("class", "random"):
+    if has_slips(c, said):
         return Role("left out", "numbers but for a few values, which have to be corrected first")
     if said == "trait":
         return Role("trait", "its name says so")
@@ -134,6 +134,13 @@ def _of_text(c: Column, said: str | None) -> Role:
     if c.levels > _MOST_LEVELS * c.known:
         return Role("left out", "almost every record has a value of its own")
     return _of_classes(c, said, "its name says so" if said in ("class", "random") else "text of few values")
+
+
+def has_slips(c: Column, said: str | None) -> bool:
+    """Numbers but for a few values. Few values, such as 1.1, 1.2 and 3.x, are codes of classes, unless the name `said`
+    that they are measured.
+    """
+    return c.odd is not None and said not in ("class", "random") and (said is not None or not c.of_few_values)
 
 
 def _of_codes(c: Column, said: str | None, named: bool) -> Role:

@@ -54,7 +54,7 @@ def what_was_guessed(g: Guess) -> list[str]:
     many = g.of_use("one of many")
     for c in g.columns:
         if c not in many:
-            lines.append(f"  {c.name:<{width}}  {c.describe()}: {_use(g, c)}")
+            lines.append(f"  {c.name:<{width}}  {c.describe(g.slips(c))}: {_use(g, c)}")
         elif c is many[0]:
             lines.append(f"  {c.name} and {len(many) - 1} more: left out ({g.roles[c.name].why})")
     return lines + _across(g)
@@ -102,7 +102,7 @@ def _across(g: Guess) -> list[str]:
             f"{g.genotypes.name}: genotypes of {g.genotyped[0]:,} of the {g.genotyped[1]:,} animals with records"
         )
     for c in g.columns:
-        if c.name in g.odd and g.roles[c.name].use in ("trait", "left out", "covariate"):
+        if g.slips(c):
             out.append(
                 f"warning: {c.name} has numbers, and {c.odd_ones}, the first in row {g.odd[c.name]}: correct what is "
                 "wrong, or write it into data.missing if it means a missing value"
@@ -110,7 +110,7 @@ def _across(g: Guess) -> list[str]:
     for c in g.traits:
         code = missing_code(c.numbers) if c.numbers is not None and type_of(c)[0] == "normal" else None
         if code is not None:
-            out.append("warning: " + code.described(c.name, c.name, c.known))
+            out.append("warning: " + code.described(_name(c), c.name, c.known))
     known = g.traits[0].known
     if known < _FEW_RECORDS:
         out.append(f"warning: {known} records of {g.traits[0].name} are too few to estimate variances well")
@@ -430,10 +430,15 @@ def _sampler(g: Guess) -> list[str]:
 
 def _entry(c: Column, body: str, key: str = "column") -> str:
     """'NAME: {column: COLUMN, BODY}', the column where it is not the name."""
-    name = "".join("_" if x in NOT_IN_A_NAME or not x.isprintable() else x for x in c.name).strip()
-    name = f"{name}_effect" if name in RESERVED else name
+    name = _name(c)
     of_column = f"{key}: {_yaml(c.name)}" if name != c.name else ""
     return f"{_yaml(name)}: {{{', '.join(filter(None, (of_column, body)))}}}"
+
+
+def _name(c: Column) -> str:
+    """The name of the trait or effect of a column: the column's own where an analysis file takes it."""
+    name = "".join("_" if x in NOT_IN_A_NAME or not x.isprintable() else x for x in c.name).strip()
+    return f"{name}_effect" if name in RESERVED else name
 
 
 def _yaml(text: str) -> str:

@@ -509,6 +509,15 @@ def test_slips_in_a_column_of_numbers_are_named(tmp_path):
     assert "r.csv row 18: found '8..3' in column 'weight' (traits.weight)" in asked.refused
 
 
+def test_a_slip_in_the_only_trait_is_named(tmp_path):
+    weights = [f"{7 + i / 100:.2f}" for i in range(200)]
+    weights[16] = "8..3"
+    pl.DataFrame({"animal": [f"a{i}" for i in range(200)], "weight": weights}).write_csv(tmp_path / "r.csv")
+    slip = r"trait, found weight has numbers, and 1 value that is none \(8\.\.3\), the first in row 18; needed these"
+    with pytest.raises(ConfigError, match=slip):
+        draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+
+
 def test_an_infinite_number_is_such_a_slip(tmp_path):
     weights = [f"{7 + i / 100:.2f}" for i in range(60)]
     weights[3] = "Inf"
@@ -521,6 +530,36 @@ def test_ids_with_a_letter_are_no_slips(tmp_path):
     ids = [str(100 + i) for i in range(59)] + ["12b"]
     pl.DataFrame({"animal": ids, "tag": ids[::-1], "weight": [i / 7 for i in range(60)]}).write_csv(tmp_path / "r.csv")
     assert "that is none" not in "\n".join(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml").said)
+
+
+def test_ids_with_a_point_and_a_letter_are_no_slips(tmp_path):
+    ids = [f"2000.{i:03d}" for i in range(60)] + ["2000.005b"]
+    table = pl.DataFrame({"animal": ids, "tag": ids[::-1], "weight": [i / 7 for i in range(61)]})
+    table.write_csv(tmp_path / "r.csv")
+    said = "\n".join(draft(tmp_path / "r.csv", output=tmp_path / "a.yaml").said)
+    assert "that is none" not in said and "animal  text, 61 different" in said
+
+
+def test_codes_of_classes_with_a_letter_are_no_slips(tmp_path):
+    """Few values, unless the name says that they were measured."""
+    zones = [f"{1 + i % 3}.{1 + i // 3 % 3}" for i in range(198)] + ["3.x", "3.x"]
+    table = pl.DataFrame({"animal": range(200), "zone": zones, "score": zones, "weight": [i / 7 for i in range(200)]})
+    table.write_csv(tmp_path / "r.csv")
+    made = draft(tmp_path / "r.csv", traits=["weight"], output=tmp_path / "a.yaml")
+    assert list(load_config(made.path).model.fixed) == ["zone"]
+    assert any("zone " in line and "text, 10 different" in line for line in made.said)
+    (slips,) = (line for line in made.said if line.startswith("warning: "))
+    assert slips.startswith("warning: score has numbers, and 2 values that are none (3.x), the first in row 200")
+
+
+def test_a_code_for_a_missing_value_is_written_below_the_name_of_the_trait(tmp_path):
+    """A name that an analysis file cannot have is replaced."""
+    milk = [-999.0 if i == 5 else 20 + i / 7 for i in range(200)]
+    pl.DataFrame({"animal": range(1, 401, 2), "milk[kg]": milk}).write_csv(tmp_path / "r.csv")
+    made = draft(tmp_path / "r.csv", output=tmp_path / "a.yaml")
+    assert [t.name for t in load_config(made.path).traits] == ["milk_kg_"]
+    (said,) = (line for line in made.said if "mean a missing value" in line)
+    assert "of column 'milk[kg]'" in said and "Then write traits.milk_kg_.missing: ['-999']" in said
 
 
 @pytest.mark.parametrize("spelling", ["00{}", "{}.0", "COW{}"])
@@ -551,3 +590,30 @@ def test_a_pedigree_whose_sires_are_the_dams_of_the_records(tmp_path):
         )
         said = [line for line in made.said if "agrees with the sires of pedigree.csv" in line]
         assert bool(said) == wrong
+
+
+@pytest.mark.parametrize("parents", [["mother"], ["father"], ["father", "mother"], ["mother", "father"]])
+def test_parents_of_selfed_plants_keep_the_roles_of_their_names(parents, tmp_path):
+    """Both parents of the pedigree are the same: each column agrees with both."""
+    kin = [f"p{i},,,0" for i in range(20)] + [f"a{i},p{i % 20},p{i % 20},1" for i in range(200)]
+    rows = [",".join([f"a{i}", *[f"p{i % 20}"] * len(parents), f"{20 + i / 7:g}"]) for i in range(200)]
+    records = "\n".join([",".join(["id", *parents, "weight"]), *rows])
+    made = draft(*write(tmp_path, records, "\n".join(["id,sire,dam,selfing", *kin])), output=tmp_path / "a.yaml")
+    said = "\n".join(made.said)
+    assert "exchanged" not in said and made.refused is None
+    for name, role in (("father", "the sire"), ("mother", "the dam")):
+        lines = [line for line in made.said if line.split()[0] == name]
+        assert len(lines) == (name in parents) and all(f"({role})" in line for line in lines)
+
+
+def test_one_known_parent_does_not_make_an_exchanged_pedigree(tmp_path):
+    """One sire of 200 is known, and has the number of the dam; 60 of them would be no chance."""
+    rows = [f"a{i},{i % 20},{20 + i / 7:g}" for i in range(200)]
+    for known, wrong in ((1, False), (9, False), (60, True)):
+        kin = [f"a{i},{i % 20 if i < known else ''}," for i in range(200)]
+        made = draft(
+            *write(tmp_path, "\n".join(["animal,dam,weight", *rows]), "\n".join(["animal,sire,dam", *kin])),
+            output=tmp_path / "a.yaml",
+            overwrite=True,
+        )
+        assert any("exchanged" in line for line in made.said) == wrong
