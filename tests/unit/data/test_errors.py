@@ -54,7 +54,7 @@ def test_the_good_files_are_good(tmp_path):
 CORRUPTIONS = [  # (what replaces what in the phenotype file, what the message says)
     (
         ("1.5,2,1,0.5", "tall,2,1,0.5"),
-        ["phenotypes.csv row 2", "'tall'", "column 'y' (traits.y)", "needed a finite number", "(NA, empty; data.missing may list others)"],
+        ["phenotypes.csv row 2", "'tall'", "column 'y' (traits.y)", "needed a finite number", "(NA, empty; data."],
     ),
     (("1.5,2,1,0.5", "1.5,inf,1,0.5"), ["phenotypes.csv row 2", "'inf'", "column 'z'", "finite"]),
     (("2.5,1,1,1.5", "NaN,1,1,1.5"), ["phenotypes.csv row 3", "'NaN'", "column 'y'"]),
