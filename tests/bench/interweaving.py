@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT))
 SHARED = ROOT.parent / "shared" / "data"
 
 from mmgibbs.config.sampling import TOLERANCES  # noqa: E402
+from mmgibbs.engines.choice import EngineChoice  # noqa: E402
 from mmgibbs.engines.pcg.engine import PcgEngine  # noqa: E402
 from mmgibbs.engines.serial import SerialEngine  # noqa: E402
 from mmgibbs.equations.partition import partition  # noqa: E402
@@ -129,14 +130,22 @@ CHAINS = {  # name: engine and update, interwoven
     "level": ("level", False),
     "site, interwoven": ("site", True),
     "level, interwoven": ("level", True),
+    "structured": ("structured", False),  # level by level on one thread
+    "structured, interwoven": ("structured", True),
     "exact": ("pcg", False),
     "exact, interwoven": ("pcg", True),
 }
 
 
+def engine_of(equations, how: str):
+    if how == "structured":
+        return EngineChoice("structured", "level", 1).build(equations)
+    return PcgEngine(equations, TOLERANCES["gibbs"]) if how == "pcg" else SerialEngine(equations, update=how)
+
+
 def chain(model, equations, how: str, interwoven: bool, sweeps: int, seed: int):
     """Draws of all variances (sweeps, parameters), their names, and seconds per sweep."""
-    engine = PcgEngine(equations, TOLERANCES["gibbs"]) if how == "pcg" else SerialEngine(equations, update=how)
+    engine = engine_of(equations, how)
     matrices = starting_matrices(model, 0)
     schedule = Schedule(BURN_IN, sweeps, interweave=terms_to_interweave(model, True) if interwoven else ())
     steps = gibbs_steps(model, engine, schedule, (seed, 0), matrices)
@@ -174,13 +183,16 @@ def main() -> None:
         if case in ("simdata", "gryphon", "gryphon_bivariate") and not SHARED.exists():
             continue
         model = CASES[case]()
-        equations = structured_equations(model.design, partition(model.design))
+        by_term, by_colour = (
+            structured_equations(model.design, partition(model.design, how)) for how in ("term", "colour")
+        )
         print(
-            f"{case}: {CASES[case].__doc__.strip()} {equations.n_equations:,} equations",
+            f"{case}: {CASES[case].__doc__.strip()} {by_term.n_equations:,} equations",
             flush=True,
         )
         for name in arguments.chain:
             sweeps = arguments.exact_sweeps if CHAINS[name][0] == "pcg" else arguments.sweeps
+            equations = by_colour if CHAINS[name][0] == "structured" else by_term
             draws, names, seconds = chain(model, equations, *CHAINS[name], sweeps, arguments.seed)
             found = [diagnose(d) for d in draws.T]
             for parameter, f in zip(names, found, strict=True):
