@@ -15,6 +15,7 @@ from mmgibbs.report.render import render
 from mmgibbs.validation.cross import EVERY_EFFECT_AND_FIXED, EXPECTED
 from mmgibbs.validation.evaluation import label
 from mmgibbs.validation.explained import NAMES, explained
+from mmgibbs.validation.found import FROM_SIMULATION
 from mmgibbs.validation.head import (
     equations,
     how_solved,
@@ -30,10 +31,9 @@ if TYPE_CHECKING:
 FAR = 3.0  # standard errors from what is expected: marked
 MOST_POINTS = 1500
 LEAST = 20  # records of a class of a calibration curve
-COLUMNS = [
-    ("expected", "what the estimate would be, on average, if the model is right; empty where it is not known"),
-    ("z", "estimate minus what is expected, in standard errors"),
-]
+IF_RIGHT = "what the estimate would be, on average, if the model is right{}; empty where it is not known"
+OVER_SETS = f" (where the standard error is from {FROM_SIMULATION}, the mean over the sets of simulated records)"
+OF_Z = ("z", "estimate minus what is expected, in standard errors")
 METHODS = {
     "kfold": ("Cross-validation", "Prediction without the fold", "record corrected for fixed effects"),
     "lr": (
@@ -67,7 +67,7 @@ def page(validation: Validation) -> dict:
                     "summary": summary,
                     "figures": shown,
                     "table": statistics_table(table),
-                    "explained": explained(method, table["statistic"].to_list()) + COLUMNS,
+                    "explained": explained(method, table["statistic"].to_list()) + columns_explained(table),
                 }
             )
     return {
@@ -87,6 +87,12 @@ def page(validation: Validation) -> dict:
             if name in set(validation.table["se_from"])
         ],
     }
+
+
+def columns_explained(table: pl.DataFrame) -> list[tuple[str, str]]:
+    """What the columns beside the estimates say."""
+    simulated = FROM_SIMULATION in table["se_from"].to_list()
+    return [("expected", IF_RIGHT.format(OVER_SETS if simulated else "")), OF_Z]
 
 
 def kfold_summary(info: dict, table: pl.DataFrame | None = None) -> str:

@@ -94,7 +94,9 @@ def lr_of(rows: dict) -> dict:
 
 
 def test_fixed_groups_have_their_expectations_from_the_simulation():
-    rows = lr_of(found(grouped("fixed"), method="lr", replicates=40)[0])
+    every, _, info, _ = found(grouped("fixed"), method="lr", replicates=40)
+    rows, told = lr_of(every), info["standard_errors"]["simulation"]
+    assert told.endswith("simulated from the model, with its relationships, at the given variances")
     assert {rows[s]["se_from"] for s in rows} == {"simulation"}
     assert rows["accuracy"]["estimate"] is None and all(rows[s]["se"] > 0 for s in rows if s != "accuracy")
     assert abs(rows["bias"]["expected"]) < 4 * rows["bias"]["se"] / np.sqrt(40)
