@@ -57,7 +57,7 @@ def examine_by_blup(
     if chosen.folds:
         predicted = cross.cross_validate(records, whole, chosen.folds, say, executor)
         for p in predicted:
-            own, notes = fold_rows(p, whole.design)
+            own, notes = fold_rows(p, whole.design, chosen.folds)
             rows += own
             info["notes"] += notes
         predictions += [fold_predictions(p, records, whole.design, chosen.folds) for p in predicted]
