@@ -251,6 +251,21 @@ def test_two_keys_behind_one_set(capsys):
     assert "unrecognized arguments: sampler.chains=2; needed one --set for each key: --set sampler.chains=2" in said
 
 
+@pytest.mark.parametrize("name", ["run", "check", "validate"])
+def test_two_keys_behind_one_set_before_the_file(name, capsys):
+    assert main([name, "--set", "sampler.thin=2", "sampler.chains=2", "name=b", "analysis.yaml"]) == 2
+    said = capsys.readouterr().err
+    needed = "needed one --set for each key: --set sampler.chains=2 --set name=b"
+    assert said.endswith(f"error: unrecognized arguments: sampler.chains=2 name=b; {needed}\n")
+
+
+def test_a_file_with_an_equals_sign_is_no_key(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a=b.yaml").write_text("")
+    main(["check", "--set", "sampler.thin=2", "a=b.yaml"])
+    assert capsys.readouterr().err.startswith("a=b.yaml: is empty")
+
+
 COMMANDS = "run check report predict simulate bench validate export import-blupf90 schema init compare".split()
 
 
