@@ -6,6 +6,7 @@ import pytest
 from helpers.validation_data import G, R, analysis_of, beef_frames, small_beef
 
 from mmgibbs.config import load_config
+from mmgibbs.errors import ConfigError
 from mmgibbs.validation.cross import Predicted, Predictor, without_statistics
 from mmgibbs.validation.evaluation import recorded
 from mmgibbs.validation.make import examine
@@ -198,3 +199,21 @@ def test_records_or_predictions_that_say_nothing_are_told_apart():
     assert same.startswith("in two (3 records) the predictions are all the same")
     assert flat.startswith("in two (3 records) the corrected records are all the same")
     assert noisy.startswith("in two (3 records) the predictions differ by no more than Monte Carlo error")
+
+
+def test_a_last_year_with_too_few_animals_names_one_that_does():
+    phenotypes, pedigree = frames()
+    last = pedigree["birth"].max()
+    two = phenotypes.head(2).with_columns(animal=pl.format("late {}", pl.int_range(2)))
+    born = two.select("animal", sire=pl.lit(None), dam=pl.lit(None), birth=pl.lit(last + 1))
+    late = pl.concat([pedigree, born.cast(dict(pedigree.schema))])
+    n = phenotypes.join(pedigree.filter(birth=last), on="animal", how="semi")["animal"].n_unique()
+    told = (
+        f"validate: found 2 focal animals, needed at least 3: animals born from {last + 1} on are too few; needed "
+        rf"cutoff={last} \({n + 2} animals with records\), or focal=FILE"
+    )
+    with pytest.raises(ConfigError, match=told):
+        found(analysis_of(pl.concat([phenotypes, two]), late), method="lr")
+    same = pedigree.with_columns(birth=pl.lit(last, pedigree.schema["birth"]))
+    with pytest.raises(ConfigError, match="have all of the .* leaves out some; needed focal=FILE"):
+        found(analysis_of(phenotypes, same), method="lr")
